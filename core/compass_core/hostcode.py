@@ -1,0 +1,111 @@
+"""The host code that an aipu.bin of this toolchain carries in `.text`: entry records around one ELF64 object.
+
+The layout is in docs/architecture.md ("aipu.bin"). A subgraph's `text_offset` is the offset of its entry record, so a
+task control block's `spc` points at that record, and the record says how far back the start of `.text` is.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from compass_core.errors import CompassError
+
+MAGIC = b"CPSHOST1"
+ENTRY_MAGIC = b"CPSENTRY"
+HEADER = struct.Struct("<8sIIII40s")
+ENTRY = struct.Struct("<8sII48s")
+OBJECT_ALIGN = 64
+MAX_ENTRIES = 4096
+
+
+class HostCodeError(CompassError):
+    """A `.text` content that is not, or not completely, host code of this toolchain."""
+
+
+@dataclass(frozen=True)
+class TextBlob:
+    """What `.text` holds: `entries` are (symbol, offset of its record in `.text`), in order."""
+
+    elf: bytes
+    entries: tuple[tuple[str, int], ...]
+    features: str
+    triple: str
+
+    def offset_of(self, symbol: str) -> int:
+        """The `text_offset` of an entry symbol; HostCodeError when there is no such entry."""
+        for name, offset in self.entries:
+            if name == symbol:
+                return offset
+        have = ", ".join(name for name, _ in self.entries)
+        raise HostCodeError(f"'.text' has no entry '{symbol}'", notes=(f"its entries are: {have}",))
+
+
+def _padded(text: str, width: int, what: str) -> bytes:
+    """`text` as a NUL-padded field of `width` bytes; HostCodeError when it does not fit with one NUL."""
+    data = text.encode("ascii")
+    if not data or len(data) >= width:
+        raise HostCodeError(f"{what} '{text}' must have 1 to {width - 1} characters")
+    return data.ljust(width, b"\0")
+
+
+def _text(field: bytes, what: str, offset: int) -> str:
+    """The NUL-padded field at `offset` as text; HostCodeError when it is empty, unterminated or not ASCII."""
+    name, end, _ = field.partition(b"\0")
+    if not name or not end or not name.isascii():
+        raise HostCodeError(f"'.text' is damaged: the {what} at offset {offset:#x} is not a NUL-padded name")
+    return name.decode("ascii")
+
+
+def make_text_blob(elf: bytes, symbols: list[str], features: str, triple: str) -> bytes:
+    """The `.text` content for an object file.
+
+    `symbols` are the entry functions in it, `features` the `-march` value (or feature list) its code needs, `triple`
+    the host it was compiled for.
+    """
+    if not 1 <= len(symbols) <= MAX_ENTRIES:
+        raise HostCodeError(f"'.text' needs 1 to {MAX_ENTRIES} entries, got {len(symbols)}")
+    feature_bytes = features.encode("ascii")
+    records_end = HEADER.size + ENTRY.size * len(symbols)
+    elf_offset = -(-(records_end + len(feature_bytes)) // OBJECT_ALIGN) * OBJECT_ALIGN
+    header = HEADER.pack(
+        MAGIC, len(symbols), elf_offset, len(elf), len(feature_bytes), _padded(triple, 40, "host triple")
+    )
+    records = (
+        ENTRY.pack(ENTRY_MAGIC, HEADER.size + i * ENTRY.size, 0, _padded(symbol, 48, "entry symbol"))
+        for i, symbol in enumerate(symbols)
+    )
+    head = header + b"".join(records) + feature_bytes
+    return head.ljust(elf_offset, b"\0") + elf
+
+
+def parse_text_blob(data: bytes) -> TextBlob:
+    """Read a `.text` content; HostCodeError, with offset and reason, when anything in it is out of order."""
+    if len(data) < HEADER.size or not data.startswith(MAGIC):
+        raise HostCodeError(
+            "'.text' holds no host code: it does not start with 'CPSHOST1'",
+            notes=("it was probably built for the device itself, which this simulator does not interpret",),
+            help="build the kernel with compassc",
+        )
+    _, count, elf_offset, elf_size, feature_size, triple = HEADER.unpack_from(data)
+    records_end = HEADER.size + ENTRY.size * count
+    if not 1 <= count <= MAX_ENTRIES or records_end + feature_size > elf_offset:
+        raise HostCodeError(f"'.text' is damaged: {count} entry records do not fit before the object ({elf_offset:#x})")
+    if elf_offset % OBJECT_ALIGN or elf_offset + elf_size > len(data):
+        raise HostCodeError(f"'.text' is damaged: object at {elf_offset:#x} of {elf_size} bytes in {len(data)} bytes")
+    entries = []
+    for i in range(count):
+        offset = HEADER.size + i * ENTRY.size
+        magic, back, _, name = ENTRY.unpack_from(data, offset)
+        if magic != ENTRY_MAGIC or back != offset:
+            raise HostCodeError(f"'.text' is damaged: no entry record at offset {offset:#x}")
+        entries.append((_text(name, "entry symbol", offset + 16), offset))
+    features = data[records_end : records_end + feature_size]
+    if not features.isascii():
+        raise HostCodeError(f"'.text' is damaged: the feature string at offset {records_end:#x} is not ASCII")
+    return TextBlob(
+        bytes(data[elf_offset : elf_offset + elf_size]),
+        tuple(entries),
+        features.decode("ascii"),
+        _text(triple, "host triple", 24),
+    )

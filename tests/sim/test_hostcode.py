@@ -1,0 +1,42 @@
+"""The `.text` container: what is written is read back, and what is damaged is refused."""
+
+from __future__ import annotations
+
+import pytest
+from compass_core.hostcode import HostCodeError, make_text_blob, parse_text_blob
+
+TRIPLE = "x86_64-unknown-linux-gnu"
+
+
+def test_round_trip() -> None:
+    elf = b"\x7fELF" + bytes(range(200))
+    data = make_text_blob(elf, ["first", "second"], "+avx2,+fma", TRIPLE)
+    blob = parse_text_blob(data)
+    assert (blob.elf, blob.features, blob.triple) == (elf, "+avx2,+fma", TRIPLE)
+    assert [name for name, _ in blob.entries] == ["first", "second"]
+    assert data[blob.offset_of("second") :].startswith(b"CPSENTRY")
+    with pytest.raises(HostCodeError, match="third"):
+        blob.offset_of("third")
+
+
+@pytest.mark.parametrize("cut", [0, 7, 63, 70, 200, 250])
+def test_truncation_is_refused(cut: int) -> None:
+    data = make_text_blob(bytes(100), ["entry"], "native", TRIPLE)
+    with pytest.raises(HostCodeError):
+        parse_text_blob(data[:cut])
+
+
+@pytest.mark.parametrize(
+    ("offset", "value"), [(0, 0), (8, 0), (11, 255), (12, 1), (15, 255), (64, 0), (72, 9), (80, 0)]
+)
+def test_damage_is_refused(offset: int, value: int) -> None:
+    data = bytearray(make_text_blob(bytes(100), ["entry"], "native", TRIPLE))
+    data[offset] = value
+    with pytest.raises(HostCodeError):
+        parse_text_blob(bytes(data))
+
+
+@pytest.mark.parametrize("symbol", ["", "x" * 48])
+def test_names_must_fit(symbol: str) -> None:
+    with pytest.raises(HostCodeError, match="characters"):
+        make_text_blob(b"", [symbol], "native", TRIPLE)
