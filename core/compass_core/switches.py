@@ -1,0 +1,185 @@
+"""Every switch of the toolchain, declared once: name, default, parser, meaning.
+
+A switch is read live, never at import, in one order: the command-line flag, the environment variable `COMPASS_NAME`,
+the config file, the default. The config file has lines `name = value` (the name without prefix, in lower case) and
+`#` comments; it is `$COMPASS_CONFIG`, else `$XDG_CONFIG_HOME/compass/config`, else `~/.config/compass/config`. An
+unknown name or a malformed value is an error wherever it comes from.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from compass_core.errors import Span, UsageError
+
+T = TypeVar("T")
+PREFIX = "COMPASS_"
+
+
+@dataclass(frozen=True)
+class Setting(Generic[T]):
+    """The value of a switch now and the place it comes from (`flag`, `environment`, `FILE:LINE` or `default`)."""
+
+    value: T
+    origin: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Switch(Generic[T]):
+    """One switch. `parse` turns its text into a value and raises ValueError saying what is expected."""
+
+    name: str
+    default: str
+    parse: Callable[[str], T]
+    help: str
+
+    @property
+    def variable(self) -> str:
+        """The name of its environment variable."""
+        return PREFIX + self.name
+
+    def get(self, flag: str | None = None) -> T:
+        """The value now; `flag` is the text given on the command line, None when there was none."""
+        return self.setting(flag).value
+
+    def setting(self, flag: str | None = None) -> Setting[T]:
+        """The value now with its origin; UsageError when the text in force is malformed."""
+        if flag is not None:
+            return self._parsed(flag, "flag", f"option --{self.name.lower().replace('_', '-')}", None)
+        if (text := os.environ.get(self.variable)) is not None:
+            return self._parsed(text, "environment", f"environment variable {self.variable}", None)
+        if (entry := _config_entries().get(self.name)) is not None:
+            text, span = entry
+            return self._parsed(text, str(span), self.name.lower(), span)
+        return self._parsed(self.default, "default", self.variable, None)
+
+    def _parsed(self, text: str, origin: str, what: str, span: Span | None) -> Setting[T]:
+        try:
+            return Setting(self.parse(text), origin, text)
+        except ValueError as error:
+            raise UsageError(
+                f"bad value '{text}' for {what}: {error}", span, code="bad-switch", help=self.help
+            ) from None
+
+
+def _words(words: Mapping[str, T]) -> Callable[[str], T]:
+    """A parser of one word out of a fixed set, letter case apart."""
+
+    def parse(text: str) -> T:
+        if text.casefold() not in words:
+            raise ValueError(f"expected one of {', '.join(words)}")
+        return words[text.casefold()]
+
+    return parse
+
+
+def _boolean(text: str) -> bool:
+    spelled = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
+    return _words(spelled)(text)
+
+
+def _path(text: str) -> Path | None:
+    """A path with `~` expanded; empty text means that no path is given."""
+    return Path(text).expanduser() if text else None
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise ValueError("expected a number of seconds above 0")
+    return value
+
+
+def _megabytes(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("expected a whole number of megabytes")
+    return int(text)
+
+
+def _target(text: str) -> str:
+    if not text:
+        raise ValueError("expected the name of a target")
+    return text
+
+
+CLANG = Switch("CLANG", "", _path, "the clang program that compiles kernels; empty: look for one")
+CACHE_DIR = Switch("CACHE_DIR", "", _path, "folder of the compile cache; empty: the user's cache folder")
+CACHE = Switch("CACHE", "1", _boolean, "whether compiled kernels are reused (1) or always compiled anew (0)")
+CACHE_LIMIT = Switch("CACHE_LIMIT", "512", _megabytes, "megabytes to which `compassc cache prune` shrinks the cache")
+TARGET = Switch("TARGET", "X2_1204", _target, "NPU configuration when none is given (`compassc targets` lists them)")
+COLOR = Switch(
+    "COLOR", "auto", _words({"auto": "auto", "always": "always", "never": "never"}), "colours: auto, always or never"
+)
+TRACEBACK = Switch("TRACEBACK", "0", _boolean, "whether an error also shows the Python traceback")
+TIMEOUT = Switch("TIMEOUT", "60", _seconds, "time limit of one simulated run, in seconds")
+
+SWITCHES: tuple[Switch, ...] = (CLANG, CACHE_DIR, CACHE, CACHE_LIMIT, TARGET, COLOR, TRACEBACK, TIMEOUT)
+_CONFIG_VARIABLE = PREFIX + "CONFIG"
+
+
+def config_path() -> Path:
+    """The config file in force; it need not exist."""
+    if named := os.environ.get(_CONFIG_VARIABLE):
+        return Path(named).expanduser()
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(home).expanduser() / "compass" / "config"
+
+
+def _config_entries() -> dict[str, tuple[str, Span]]:
+    """Switch name -> (text, position) of the config file; empty when there is none."""
+    path = config_path()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the config file '{path}': {error}", code="bad-config") from None
+    entries: dict[str, tuple[str, Span]] = {}
+    for number, line in enumerate(lines, 1):
+        content = line.partition("#")[0].strip()
+        if not content:
+            continue
+        key, equals, value = content.partition("=")
+        span = Span(str(path), number)
+        if not equals:
+            raise UsageError("expected 'name = value'", span, code="bad-config")
+        entries[_known(key.strip().upper(), key.strip(), [s.name.lower() for s in SWITCHES], span)] = (
+            value.strip(),
+            span,
+        )
+    return entries
+
+
+def _known(name: str, spelled: str, names: list[str], span: Span | None) -> str:
+    """`name` when a switch has it; else a UsageError about the word the user wrote, with the nearest of `names`."""
+    if any(switch.name == name for switch in SWITCHES):
+        return name
+    from compass_core.suggest import help_for
+
+    raise UsageError(
+        f"unknown switch '{spelled}'", span, code="unknown-switch", help=help_for(spelled, names, "switches")
+    )
+
+
+def check() -> None:
+    """UsageError when the environment or the config file names a switch that does not exist or gives it a bad value."""
+    names = [switch.variable for switch in SWITCHES] + [_CONFIG_VARIABLE]
+    for variable in os.environ:
+        if variable.startswith(PREFIX) and variable != _CONFIG_VARIABLE:
+            _known(variable.removeprefix(PREFIX), variable, names, None)
+    for _ in settings():
+        continue
+
+
+def settings() -> Iterator[tuple[Switch, Setting]]:
+    """Every switch with its value and origin, in the order of declaration."""
+    for switch in SWITCHES:
+        yield switch, switch.setting()

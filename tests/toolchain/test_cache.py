@@ -1,0 +1,78 @@
+"""The cache: complete files only, under any number of writers; pruning keeps what was used last."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from compass_core.cache import Cache, cache_root, key_of
+from compass_core.errors import CompassError
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return Cache(tmp_path / "cache")
+
+
+def test_what_is_put_is_got(cache):
+    key = key_of("a", b"b")
+    assert cache.get("obj", key) is None
+    cache.put("obj", key, b"content")
+    assert cache.get("obj", key).read_bytes() == b"content"
+    cache.put("obj", key, lambda path: path.write_text("other"))
+    assert cache.get("obj", key).read_bytes() == b"other"
+
+
+def test_keys_tell_part_boundaries_apart():
+    assert key_of("ab", "c") != key_of("a", "bc")
+    assert key_of("a", "b") == key_of(b"a", b"b")
+
+
+def test_a_writer_that_fails_leaves_nothing(cache):
+    def fail(path: Path) -> None:
+        path.write_text("half")
+        raise RuntimeError("interrupted")
+
+    with pytest.raises(RuntimeError):
+        cache.put("obj", key_of("x"), fail)
+    assert not [path for path in cache.root.rglob("*") if path.is_file()]
+
+
+def test_parallel_writers_and_readers_see_complete_files(cache):
+    key = key_of("shared")
+    content = b"x" * 300_000
+
+    def work(_: int) -> bool:
+        cache.put("obj", key, content)
+        return cache.get("obj", key).read_bytes() == content
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(40)))
+    assert [entry.kind for entry in cache.entries()] == ["obj"]
+
+
+def test_prune_removes_what_was_used_longest_ago(cache):
+    for age, name in enumerate(["newest", "middle", "oldest"]):
+        path = cache.put("obj", key_of(name), bytes(100))
+        os.utime(path, (1000 - age, 1000 - age))
+    cache.get("obj", key_of("oldest"))
+    assert cache.prune(200) == 100
+    assert cache.get("obj", key_of("middle")) is None
+    assert cache.get("obj", key_of("oldest")) is not None
+    assert cache.clear() == 200
+    assert list(cache.entries()) == []
+
+
+def test_root_follows_the_switch_then_xdg(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.delenv("COMPASS_CACHE_DIR", raising=False)
+    assert cache_root() == tmp_path / "xdg" / "compass"
+    monkeypatch.setenv("COMPASS_CACHE_DIR", str(tmp_path / "mine"))
+    assert cache_root() == tmp_path / "mine"
+
+
+def test_a_folder_that_cannot_be_written_is_explained(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CompassError, match="cache folder") as caught:
+        Cache(tmp_path / "file" / "cache").put("obj", key_of("x"), b"")
+    assert "COMPASS_CACHE_DIR" in caught.value.help

