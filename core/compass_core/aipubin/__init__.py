@@ -1,0 +1,14 @@
+"""aipu.bin, the NPU graph binary: one description of its layout, and the reader and writer derived from it.
+
+`read(bytes)` gives an `AipuBin` whose every offset, count and size has been checked; `write(AipuBin)` gives the bytes;
+reading what was written gives an equal structure.
+"""
+
+from compass_core.aipubin.describe import describe
+from compass_core.aipubin.fields import AipuBinError
+from compass_core.aipubin.kernelinfo import KernelInfo, Param
+from compass_core.aipubin.model import AipuBin, Note
+from compass_core.aipubin.reader import read
+from compass_core.aipubin.writer import write
+
+__all__ = ["AipuBin", "AipuBinError", "KernelInfo", "Note", "Param", "describe", "read", "write"]

@@ -1,0 +1,195 @@
+"""The rules that hold between the parts of an aipu.bin, beyond each record's own layout.
+
+These are the refusals of the driver's loader, and also what a driver would stumble over without noticing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from compass_core.aipubin import layout as lay
+from compass_core.aipubin.device import TARGETS, is_x3, target_name
+from compass_core.aipubin.fields import AipuBinError
+
+if TYPE_CHECKING:
+    from compass_core.aipubin.model import AipuBin
+
+
+def check(content: AipuBin) -> None:
+    """AipuBinError for the first rule that `content` breaks."""
+    for rule in (_device, _text, _bss, _statics, _sizes, _references, _tensors, _subgraphs, _remap, _gm, _dynamic):
+        rule(content)
+
+
+def _fail(note: str, field: str, message: str, code: str = "invalid-gbin", offset: int | None = None) -> AipuBinError:
+    return AipuBinError(message, place=f"note '{note}'", field=field, code=code, offset=offset)
+
+
+def _device(content: AipuBin) -> None:
+    word = content.compiler.device
+    name = target_name(word)
+    if name not in TARGETS:
+        raise _fail("compilermsg", "device", f"the device word {word:#010x} means '{name}', which no driver knows",
+                    "target-not-found", 8)  # fmt: skip
+    if name[0] == "Z" or name.startswith("X1"):
+        raise _fail("compilermsg", "device", f"'{name}' is older than this form of the file; X2 and X3 use it",
+                    "target-not-found", 8)  # fmt: skip
+    if word >> 20 & 0xFF:
+        raise _fail("compilermsg", "device", f"architecture {word >> 20 & 0xFF} is not Zhouyi (0)",
+                    "target-not-found", 8)  # fmt: skip
+
+
+def _text(content: AipuBin) -> None:
+    if not content.text:
+        raise AipuBinError("empty: there is no code", place="section '.text'")
+
+
+def _bss(content: AipuBin) -> None:
+    if not content.features.bss:
+        raise _fail("fmlist", "bss count", "no BSS descriptor", offset=8)
+    for b, bss in enumerate(content.features.bss):
+        for field in ("stack_size", "stack_align"):
+            if getattr(bss, field) == 0:
+                raise _fail("fmlist", f"bss[{b}].{field}", "0 is not possible")
+        if not bss.reuses:
+            raise _fail("fmlist", f"bss[{b}].reuses count", "0 is not possible: there is no input or output")
+
+
+def _statics(content: AipuBin) -> None:
+    for b, bss in enumerate(content.features.bss):
+        # BSS 1 and further may take their constants from files of their own, whose size is not known here
+        own_file = content.extra_weights is not None and 1 <= b <= len(content.extra_weights.files)
+        for s, section in enumerate(bss.statics):
+            at = f"bss[{b}].statics[{s}]"
+            if section.align == 0 or section.align & (section.align - 1):
+                raise _fail("fmlist", f"{at}.align", f"{section.align} is not a power of two")
+            if not section.subs:
+                raise _fail("fmlist", f"{at}.subs count", "0: nothing says what kind of constant it is")
+            if section.subs[-1].type not in (lay.Kind.CONSTANT, lay.Kind.ZERO_COPY):
+                raise _fail("fmlist", f"{at}.subs[-1].type", f"{section.subs[-1].type} is no kind of constant")
+            if not own_file and section.src_offset + section.size > len(content.weights):
+                raise _fail("fmlist", f"{at}.src_offset", f"{section.src_offset} with {section.size} bytes reaches "
+                            f"past the {len(content.weights)} bytes of note 'weight'")  # fmt: skip
+
+
+def _sections(content: AipuBin) -> Iterator[tuple[str, str, lay.StaticSection | lay.ReuseSection]]:
+    """Every section of the file, with the note and the field it stands in."""
+    for b, bss in enumerate(content.features.bss):
+        for s, static in enumerate(bss.statics):
+            yield "fmlist", f"bss[{b}].statics[{s}]", static
+        for s, reuse in enumerate(bss.reuses):
+            yield "fmlist", f"bss[{b}].reuses[{s}]", reuse
+    for g, graph in enumerate(content.subgraphs):
+        for s, buffer in enumerate(graph.private_buffers):
+            yield "subgraphs", f"subgraphs[{g}].private_buffers[{s}]", buffer
+
+
+def _sizes(content: AipuBin) -> None:
+    total = 0
+    for note, at, section in _sections(content):
+        total += -(-section.size // lay.PAGE) * lay.PAGE
+        for i, sub in enumerate(section.subs):
+            if sub.offset + sub.size > section.size:
+                raise _fail(note, f"{at}.subs[{i}].size", f"{sub.size} bytes at {sub.offset} lie outside the section "
+                            f"({section.size} bytes)")  # fmt: skip
+    if total > lay.REGION_SIZE:
+        raise _fail("fmlist", "sections", f"{total} bytes in all do not fit the device's {lay.REGION_SIZE} bytes")
+
+
+def _references(content: AipuBin) -> None:
+    params, desc = len(content.params), len(content.desc)
+    for note, at, section in _sections(content):
+        for i, sub in enumerate(section.subs):
+            for reference in sub.references:
+                limit = params if reference < params else params + desc
+                if reference + 4 > limit:
+                    raise _fail(note, f"{at}.subs[{i}].references", f"the word at {reference} lies outside notes "
+                                f"'rodata' and 'desc' ({params} + {desc} bytes)", "invalid-size")  # fmt: skip
+
+
+def _tensors(content: AipuBin) -> None:
+    for kind in lay.INDEXED_KINDS:
+        ids = [s.id for s in content.sub_sections(kind)]
+        if ids != list(range(len(ids))):
+            raise _fail("fmlist", "subs.id", f"the ids of the {lay.KIND_NAMES[kind]} tensors are {_short(ids)}, "
+                        f"expected 0 .. {len(ids) - 1}")  # fmt: skip
+
+
+def _short(ids: list[int]) -> str:
+    shown = ", ".join(map(str, ids[:8]))
+    return f"{shown}, ..." if len(ids) > 8 else shown
+
+
+def _subgraphs(content: AipuBin) -> None:
+    x3 = is_x3(target_name(content.compiler.device))
+    if content.subgraphs and not content.params:
+        raise AipuBinError("missing or empty: kernels have no parameters", place="note 'rodata'")
+    for g, graph in enumerate(content.subgraphs):
+        rules = (
+            ("text_offset", graph.text_offset < len(content.text), f"'.text' has {len(content.text)} bytes"),
+            ("bss_index", graph.bss_index < len(content.features.bss), f"{len(content.features.bss)} BSS exist"),
+            ("params_offset", graph.params_offset % 4 == 0, "it must be a multiple of 4"),
+            ("params_size", graph.params_offset + graph.params_size <= len(content.params),
+             f"note 'rodata' has {len(content.params)} bytes, and the block starts at {graph.params_offset}"),
+            ("desc_size", graph.desc_offset + graph.desc_size <= len(content.desc),
+             f"note 'desc' has {len(content.desc)} bytes, and the block starts at {graph.desc_offset}"),
+            ("private_data_size", graph.private_data_size > 0, "it must be at least 1"),
+            ("private_data_size", graph.private_data_size <= lay.REGION_SIZE, "it does not fit the device"),
+        )  # fmt: skip
+        for field, holds, reason in rules:
+            if not holds:
+                raise _fail("subgraphs", f"subgraphs[{g}].{field}", f"{getattr(graph, field)} is wrong: {reason}")
+        _precursors(g, graph, x3)
+
+
+def _precursors(g: int, graph: lay.Subgraph, x3: bool) -> None:
+    waits = graph.precursors or ()
+    if len(waits) > (4 if x3 else 1):
+        raise _fail("subgraphs", f"subgraphs[{g}].precursors count", f"{len(waits)}: the target can wait for "
+                    f"{'4' if x3 else 'one'} sub-graph at most, or for all (-1)")  # fmt: skip
+    for other in waits:
+        if other >= g or other > 0x7FFF:
+            raise _fail("subgraphs", f"subgraphs[{g}].precursors", f"{other} does not come before sub-graph {g}")
+
+
+def _remap(content: AipuBin) -> None:
+    sizes = {lay.Area.PARAMS: len(content.params), lay.Area.DESC: len(content.desc), lay.Area.TEXT: len(content.text)}
+    for i, entry in enumerate(content.remap):
+        for field, area, offset, width in (
+            ("offset", entry.area, entry.offset, 4),
+            ("target_offset", entry.target_area, entry.target_offset, 0),
+        ):
+            if area not in list(lay.Area):
+                raise _fail("remap", f"remap[{i}].{field.replace('offset', 'area')}", f"{area} is no part of the file")
+            size = sizes[lay.Area(area)]
+            if offset + width > size:
+                raise _fail("remap", f"remap[{i}].{field}", f"{offset} lies outside the {size} bytes of "
+                            f"{lay.Area(area).name.lower()}")  # fmt: skip
+
+
+def _gm(content: AipuBin) -> None:
+    if content.gm is None:
+        return
+    reuses = sum(len(bss.reuses) for bss in content.features.bss)
+    for i, buffer in enumerate(content.gm.buffers[: min(content.gm.control & 0xF, 1)]):
+        rules = (
+            ("fm_index", buffer.fm_index == 0, "0"),
+            ("buffer_type", buffer.buffer_type <= 1, "0 (reuse) or 1 (constant)"),
+            ("buffer_index", buffer.buffer_type == 1 or buffer.buffer_index < reuses, f"less than {reuses}"),
+        )
+        for field, holds, wanted in rules:
+            if not holds:
+                raise _fail("gmconfig", f"buffers[{i}].{field}", f"{getattr(buffer, field)} instead of {wanted}",
+                            "invalid-gm")  # fmt: skip
+
+
+def _dynamic(content: AipuBin) -> None:
+    limits = content.shape_limits
+    if len(limits) % 2:
+        raise _fail("inputshapeconstraint", "count", f"{len(limits)} is odd: every input has a least and a greatest")
+    for i in range(0, len(limits), 2):
+        low, high = limits[i].dims, limits[i + 1].dims
+        if len(low) != len(high) or any(a > b for a, b in zip(low, high, strict=True)):
+            raise _fail("inputshapeconstraint", f"input {i // 2}", f"no shape lies between {_short(list(low))} and "
+                        f"{_short(list(high))}")  # fmt: skip

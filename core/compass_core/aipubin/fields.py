@@ -1,0 +1,350 @@
+"""Binary records declared as data: one declaration per record gives its reader and its writer.
+
+`@record(...)` attaches a layout (a tuple of field declarations, in file order) to a dataclass; `decode` and `encode` are
+derived from it. All numbers are little endian. Decoding never trusts a count: a list can only be as long as the bytes
+that are left allow, and every error names the place, the field and the offset.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from compass_core.errors import CompassError
+
+T = TypeVar("T")
+
+
+class AipuBinError(CompassError):
+    """An aipu.bin (or a structure meant to become one) breaks a rule of the format.
+
+    `place` is the header, section or note, `field` the field in it, `offset` the byte offset inside that place, or
+    None where no single offset is to blame. `code` is the driver's name of the refusal, in lower case.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        place: str = "",
+        field: str = "",
+        offset: int | None = None,
+        code: str = "invalid-gbin",
+        help: str = "",
+    ) -> None:
+        where = ", ".join(
+            part
+            for part in (place, f"field '{field}'" if field else "", f"offset {offset:#x}" if offset else "")
+            if part
+        )
+        if offset == 0:
+            where += ", offset 0"
+        super().__init__(f"{where}: {message}" if where else message, code=code, help=help)
+        self.place = place
+        self.field = field
+        self.offset = offset
+
+
+class Cursor:
+    """A reading position in the bytes of one named place."""
+
+    def __init__(self, data: bytes | memoryview, place: str) -> None:
+        self.data = memoryview(data)
+        self.place = place
+        self.pos = 0
+        self.path: list[str] = []
+
+    @property
+    def remaining(self) -> int:
+        return len(self.data) - self.pos
+
+    def fail(self, field: str, message: str, offset: int | None = None) -> AipuBinError:
+        """The error for `field` of the record being read; `offset` defaults to the reading position."""
+        return AipuBinError(
+            message,
+            place=self.place,
+            field=".".join([*self.path, field]),
+            offset=self.pos if offset is None else offset,
+        )
+
+    def take(self, size: int, field: str) -> bytes:
+        """The next `size` bytes."""
+        if size > self.remaining:
+            raise self.fail(field, f"{size} bytes are announced, but only {self.remaining} are left")
+        out = bytes(self.data[self.pos : self.pos + size])
+        self.pos += size
+        return out
+
+    def number(self, fmt: str, field: str) -> Any:
+        """The next value of the struct format `fmt`."""
+        return struct.unpack("<" + fmt, self.take(struct.calcsize("<" + fmt), field))[0]
+
+    def count(self, value: int, item_size: int, field: str) -> int:
+        """`value` if that many items of at least `item_size` bytes can still follow."""
+        if value * item_size > self.remaining:
+            raise self.fail(field, f"{value} items of {item_size} bytes or more are announced, "
+                                   f"but only {self.remaining} bytes are left")  # fmt: skip
+        return value
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number (struct code `fmt`), or `repeat` of them as a tuple; `counts` names the list whose length it stores."""
+
+    name: str
+    fmt: str
+    repeat: int = 0
+    counts: str = ""
+
+    @property
+    def codes(self) -> str:
+        return f"{self.repeat}{self.fmt}" if self.repeat and self.fmt != "s" else self.fmt
+
+    @property
+    def size(self) -> int:
+        return struct.calcsize("<" + self.codes)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A list of numbers; its count is stored right before it, or earlier when a `count_of` names it."""
+
+    name: str
+    fmt: str = "I"
+    min_size = 0
+
+    def decode(self, cursor: Cursor, length: int | None) -> tuple[int, ...]:
+        if length is None:
+            length = cursor.number("I", f"{self.name} count")
+        size = struct.calcsize("<" + self.fmt)
+        length = cursor.count(length, size, f"{self.name} count")
+        return struct.unpack(f"<{length}{self.fmt}", cursor.take(length * size, self.name))
+
+    def encode(self, value: Sequence[int], counted: bool) -> bytes:
+        head = b"" if counted else struct.pack("<I", len(value))
+        return head + struct.pack(f"<{len(value)}{self.fmt}", *value)
+
+
+@dataclass(frozen=True)
+class Records:
+    """A list of records of class `item`, counted like `Numbers`."""
+
+    name: str
+    item: type
+    min_size = 0
+
+    def decode(self, cursor: Cursor, length: int | None) -> tuple[Any, ...]:
+        layout = layout_of(self.item)
+        if length is None:
+            length = cursor.number("I", f"{self.name} count")
+        length = cursor.count(length, layout.min_size, f"{self.name} count")
+        items = []
+        for index in range(length):
+            cursor.path.append(f"{self.name}[{index}]")
+            items.append(layout.decode(cursor))
+            cursor.path.pop()
+        return tuple(items)
+
+    def encode(self, value: Sequence[Any], counted: bool) -> bytes:
+        head = b"" if counted else struct.pack("<I", len(value))
+        return head + b"".join(encode(item) for item in value)
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A field with its own coding: `read(cursor, field name)` and `write(value)`."""
+
+    name: str
+    min_size: int
+    read: Callable[[Cursor, str], Any]
+    write: Callable[[Any], bytes]
+
+    def decode(self, cursor: Cursor, length: int | None) -> Any:
+        return self.read(cursor, self.name)
+
+    def encode(self, value: Any, counted: bool) -> bytes:
+        return self.write(value)
+
+
+Field = Scalar | Numbers | Records | Custom
+
+
+def u16(name: str) -> Scalar:
+    return Scalar(name, "H")
+
+
+def u32(name: str) -> Scalar:
+    return Scalar(name, "I")
+
+
+def u64(name: str) -> Scalar:
+    return Scalar(name, "Q")
+
+
+def i32(name: str) -> Scalar:
+    return Scalar(name, "i")
+
+
+def f32(name: str) -> Scalar:
+    return Scalar(name, "f")
+
+
+def u16s(name: str, repeat: int) -> Scalar:
+    return Scalar(name, "H", repeat)
+
+
+def u32s(name: str, repeat: int) -> Scalar:
+    return Scalar(name, "I", repeat)
+
+
+def i32s(name: str, repeat: int) -> Scalar:
+    return Scalar(name, "i", repeat)
+
+
+def chars(name: str, size: int) -> Scalar:
+    return Scalar(name, f"{size}s")
+
+
+def count_of(name: str) -> Scalar:
+    """A u32 that stores the length of the list `name`, which follows later in the record."""
+    return Scalar(f"{name} count", "I", counts=name)
+
+
+class _Run:
+    """Neighbouring scalars, read and written by one struct."""
+
+    def __init__(self, scalars: Sequence[Scalar]) -> None:
+        self.scalars = tuple(scalars)
+        self.struct = struct.Struct("<" + "".join(s.codes for s in scalars))
+
+    def decode(self, cursor: Cursor, values: dict[str, Any], counts: dict[str, int]) -> None:
+        if cursor.remaining < self.struct.size:
+            raise self._short(cursor)
+        raw = self.struct.unpack_from(cursor.data, cursor.pos)
+        cursor.pos += self.struct.size
+        at = 0
+        for scalar in self.scalars:
+            if scalar.counts:
+                counts[scalar.counts] = raw[at]
+            elif scalar.repeat:
+                values[scalar.name] = raw[at : at + scalar.repeat]
+            else:
+                values[scalar.name] = raw[at]
+            at += scalar.repeat or 1
+
+    def _short(self, cursor: Cursor) -> AipuBinError:
+        """The error for the first scalar that the remaining bytes do not hold."""
+        offset = cursor.pos
+        for scalar in self.scalars:
+            if offset + scalar.size > len(cursor.data):
+                break
+            offset += scalar.size
+        return cursor.fail(scalar.name, f"truncated: {len(cursor.data) - offset} bytes left of {scalar.size}", offset)
+
+    def encode(self, obj: Any) -> bytes:
+        flat: list[Any] = []
+        for scalar in self.scalars:
+            value = len(getattr(obj, scalar.counts)) if scalar.counts else getattr(obj, scalar.name)
+            flat += value if scalar.repeat else [value]
+        try:
+            return self.struct.pack(*flat)
+        except (struct.error, OverflowError) as error:
+            raise self._unfit(obj) from error
+
+    def _unfit(self, obj: Any) -> AipuBinError:
+        """The error for the first scalar whose value the format cannot hold."""
+        for scalar in self.scalars:
+            if scalar.counts:
+                continue
+            value = getattr(obj, scalar.name)
+            try:
+                struct.pack("<" + scalar.codes, *(value if scalar.repeat else [value]))
+            except (struct.error, OverflowError):
+                return AipuBinError(f"{value!r} does not fit its {scalar.size} bytes",
+                                    place=type(obj).__name__, field=scalar.name)  # fmt: skip
+        return AipuBinError("a list is too long for its count", place=type(obj).__name__)
+
+
+class Layout:
+    """The fields of one record class, in file order. `min_size` is the size of a record whose lists are empty."""
+
+    def __init__(self, cls: type, items: Sequence[Field]) -> None:
+        self.cls = cls
+        self.items = tuple(items)
+        declared = {i.name for i in items if not (isinstance(i, Scalar) and i.counts)}
+        if declared != {f.name for f in dataclasses.fields(cls)}:
+            raise TypeError(f"the layout of {cls.__name__} and its attributes differ")
+        self.counted = {i.counts for i in items if isinstance(i, Scalar) and i.counts}
+        self.steps: list[_Run | Numbers | Records | Custom] = []
+        run: list[Scalar] = []
+        for item in [*items, None]:
+            if isinstance(item, Scalar):
+                run.append(item)
+                continue
+            if run:
+                self.steps.append(_Run(run))
+                run = []
+            if item is not None:
+                self.steps.append(item)
+        self.min_size = sum(self._least(step) for step in self.steps)
+
+    def _least(self, step: _Run | Numbers | Records | Custom) -> int:
+        if isinstance(step, _Run):
+            return step.struct.size
+        if isinstance(step, Custom):
+            return step.min_size
+        return 0 if step.name in self.counted else 4
+
+    def decode(self, cursor: Cursor) -> Any:
+        values: dict[str, Any] = {}
+        counts: dict[str, int] = {}
+        for step in self.steps:
+            if isinstance(step, _Run):
+                step.decode(cursor, values, counts)
+            else:
+                values[step.name] = step.decode(cursor, counts.get(step.name))
+        return self.cls(**values)
+
+    def encode(self, obj: Any) -> bytes:
+        parts = []
+        for step in self.steps:
+            if isinstance(step, _Run):
+                parts.append(step.encode(obj))
+                continue
+            try:
+                parts.append(step.encode(getattr(obj, step.name), step.name in self.counted))
+            except struct.error as error:
+                raise AipuBinError(f"a value does not fit its field ({error})",
+                                   place=type(obj).__name__, field=step.name) from error  # fmt: skip
+        return b"".join(parts)
+
+
+_LAYOUTS: dict[type, Layout] = {}
+
+
+def record(*items: Field) -> Callable[[type[T]], type[T]]:
+    """Class decorator (above `@dataclass`): declares how objects of the class lie in the file."""
+
+    def attach(cls: type[T]) -> type[T]:
+        _LAYOUTS[cls] = Layout(cls, items)
+        return cls
+
+    return attach
+
+
+def layout_of(cls: type) -> Layout:
+    """The declared layout of a record class."""
+    return _LAYOUTS[cls]
+
+
+def decode(cls: type[T], cursor: Cursor) -> T:
+    """Reads one record of class `cls`; AipuBinError when the bytes do not hold one."""
+    return _LAYOUTS[cls].decode(cursor)
+
+
+def encode(obj: Any) -> bytes:
+    """The bytes of one record; AipuBinError when a value does not fit its field."""
+    return _LAYOUTS[type(obj)].encode(obj)

@@ -1,0 +1,189 @@
+"""`NAME.params.json`: what a kernel's parameters are. The same JSON travels in aipu.bin as the note `compassc`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from compass_core.aipubin.dtypes import DType, element_dtype
+from compass_core.errors import CompassError
+
+FORMAT = "compassc-params/1"
+Role = Literal["input", "output", "const", "descriptor", "attr"]
+ROLES: tuple[str, ...] = get_args(Role)
+MAX_RANK = 32
+MAX_BYTES = 1 << 32
+
+
+@dataclass(frozen=True)
+class Param:
+    """One kernel parameter. `index` counts within the role; `read`: an output that the kernel also loads from.
+
+    `shape` (scalar elements) is None when the sizes are not known at build time, `value` None for a run-time scalar.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    role: str
+    index: int = 0
+    scope: str = "global"
+    read: bool = False
+    shape: tuple[int, ...] | None = None
+    value: int | float | None = None
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.role in ("input", "output", "const")
+
+    @property
+    def element(self) -> DType:
+        """The scalar type the tensor is made of."""
+        return element_dtype(self.dtype)
+
+    @property
+    def nbytes(self) -> int | None:
+        """Bytes of the tensor, None when its shape is not known."""
+        if self.shape is None:
+            return None
+        total = self.element.size
+        for dim in self.shape:
+            total *= dim
+        return total
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """The parameters of one kernel. `extents` is a program of `compass_core.extents`, or None."""
+
+    kernel: str
+    target: str
+    params: tuple[Param, ...]
+    uses_printf: bool = False
+    stack_size: int = 0x10000
+    extents: Any = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def by_role(self, role: str) -> tuple[Param, ...]:
+        """The parameters of a role, ordered by their index."""
+        return tuple(sorted((p for p in self.params if p.role == role), key=lambda p: p.index))
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object that `from_json` reads back equal."""
+        out: dict[str, Any] = dict(self.extra)
+        out |= {"format": FORMAT, "kernel": self.kernel, "target": self.target, "uses_printf": self.uses_printf}
+        out |= {"stack_size": self.stack_size, "params": [_param_json(p) for p in self.params]}
+        return out | {"extents": self.extents}
+
+    @classmethod
+    def from_json(cls, data: Any, where: str) -> KernelInfo:
+        """Checks and reads the JSON object; `where` names its origin in errors (CompassError)."""
+        data = _typed(data, dict, where, "the whole")
+        if data.get("format") != FORMAT:
+            raise CompassError(f"{where}: format is {data.get('format')!r}, expected '{FORMAT}'")
+        items = _typed(data.get("params"), list, where, "params")
+        params = tuple(_param(item, where, i) for i, item in enumerate(items))
+        _check_indices(params, where)
+        extents = data.get("extents")
+        if extents is not None:
+            _typed(extents, dict, where, "extents")
+        known = {"format", "kernel", "target", "uses_printf", "stack_size", "params", "extents"}
+        stack = _typed(data.get("stack_size", 0x10000), int, where, "stack_size")
+        if not 0 < stack <= 1 << 28:
+            raise CompassError(f"{where}: stack_size {stack} is not in 1 .. {1 << 28}")
+        return cls(
+            kernel=_typed(data.get("kernel"), str, where, "kernel"),
+            target=_typed(data.get("target"), str, where, "target"),
+            params=params,
+            uses_printf=_typed(data.get("uses_printf", False), bool, where, "uses_printf"),
+            stack_size=stack,
+            extents=extents,
+            extra={k: v for k, v in data.items() if k not in known},
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> KernelInfo:
+        """`from_json` of JSON text; CompassError when it is not JSON."""
+        try:
+            parsed = json.loads(data.decode())
+        except (ValueError, RecursionError) as error:
+            raise CompassError(f"{where}: not JSON: {error}") from error
+        return cls.from_json(parsed, where)
+
+
+def _param_json(param: Param) -> dict[str, Any]:
+    data = asdict(param)
+    for absent in ("value",) if param.role != "attr" else ("shape", "scope", "read", "index"):
+        del data[absent]
+    return data
+
+
+def _typed(value: Any, kind: type | tuple[type, ...], where: str, name: str) -> Any:
+    """`value` when it is of the JSON type `kind`; a bool is no number."""
+    wrong = isinstance(value, bool) and kind is not bool
+    if wrong or not isinstance(value, kind):
+        wanted = kind.__name__ if isinstance(kind, type) else " or ".join(k.__name__ for k in kind)
+        raise CompassError(f"{where}: '{name}' is {value!r:.60}, expected {wanted}")
+    return value
+
+
+def _param(data: Any, where: str, position: int) -> Param:
+    at = f"params[{position}]"
+    data = _typed(data, dict, where, at)
+    role = data.get("role")
+    if role not in ROLES:
+        raise CompassError(f"{where}: '{at}.role' is {role!r:.60}, expected one of {', '.join(ROLES)}")
+    kind = data.get("kind")
+    if kind != ("scalar" if role == "attr" else "pointer"):
+        raise CompassError(f"{where}: '{at}.kind' is {kind!r:.60}, which does not go with role '{role}'")
+    value = data.get("value")
+    if value is not None:
+        value = _typed(int(value) if isinstance(value, bool) else value, (int, float), where, f"{at}.value")
+    param = Param(
+        name=_typed(data.get("name"), str, where, f"{at}.name"),
+        kind=kind,
+        dtype=_typed(data.get("dtype"), str, where, f"{at}.dtype"),
+        role=role,
+        index=_typed(data.get("index", 0), int, where, f"{at}.index"),
+        scope=_typed(data.get("scope", "global"), str, where, f"{at}.scope"),
+        read=_typed(data.get("read", False), bool, where, f"{at}.read"),
+        shape=_shape(data.get("shape"), where, f"{at}.shape"),
+        value=value,
+    )
+    if param.element.size * _product(param.shape or ()) > MAX_BYTES:
+        raise CompassError(f"{where}: '{at}.shape' {list(param.shape or ())} is larger than the device's memory")
+    return param
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    total = 1
+    for dim in shape:
+        total *= dim
+    return total
+
+
+def _shape(value: Any, where: str, name: str) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    dims = _typed(value, list, where, name)
+    if len(dims) > MAX_RANK:
+        raise CompassError(f"{where}: '{name}' has {len(dims)} dimensions; at most {MAX_RANK} are possible")
+    for dim in dims:
+        if not 0 <= _typed(dim, int, where, name) <= MAX_BYTES:
+            raise CompassError(f"{where}: '{name}' has the impossible dimension {dim}")
+    return tuple(dims)
+
+
+def _check_indices(params: tuple[Param, ...], where: str) -> None:
+    """Names are unique, and the indices of inputs and of outputs are dense from 0."""
+    seen: set[str] = set()
+    for param in params:
+        if param.name in seen:
+            raise CompassError(f"{where}: two parameters are named '{param.name}'")
+        seen.add(param.name)
+    for role in ("input", "output"):
+        have = sorted(p.index for p in params if p.role == role)
+        if have != list(range(len(have))):
+            raise CompassError(f"{where}: the indices of the {role}s are {have}, expected 0 .. {len(have) - 1}")

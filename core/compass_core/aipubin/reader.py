@@ -1,0 +1,145 @@
+"""aipu.bin bytes to structure. Trusts nothing: what is out of order is an AipuBinError with place, field and offset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compass_core.aipubin.check import check
+from compass_core.aipubin.fields import AipuBinError, Cursor, decode, layout_of
+from compass_core.aipubin.layout import ElfHeader, NoteHeader, SectionHeader
+from compass_core.aipubin.model import NOTE_NAMES, NOTE_SECTION, NOTES, SECTIONS, AipuBin, Note, NoteSpec
+
+ELF_MAGIC = b"\x7fELF"
+OLD_MAGIC = b"AIPU BIN"
+TYPE_EXEC, MACHINE, VERSION = 2, 0x29A, 1
+_MIN_SIZE = 16
+
+
+def read(data: bytes) -> AipuBin:
+    """The structure of an aipu.bin; AipuBinError when the file is damaged, incomplete or of another kind."""
+    _check_kind(data)
+    sections = _sections(data)
+    for name in (".text", NOTE_SECTION):
+        if name not in sections:
+            raise AipuBinError(f"the file has no section '{name}'", place="section table")
+    values: dict[str, Any] = {
+        attribute: sections[name] for name, attribute in SECTIONS.items() if name in sections and name != ".comment"
+    }
+    values["comment"] = _comment(sections.get(".comment", b""))
+    notes = _notes(sections[NOTE_SECTION])
+    for spec in NOTES:
+        note = notes.pop(spec.name, None)
+        if note is not None and note.payload:
+            values[spec.attribute] = _payload(spec, note.payload)
+        elif spec.required:
+            raise AipuBinError(f"the note '{spec.name}' is missing", place=f"section '{NOTE_SECTION}'")
+    result = AipuBin(**values, other_notes=tuple(notes.values()))
+    check(result)
+    return result
+
+
+def _check_kind(data: bytes) -> None:
+    if len(data) < _MIN_SIZE:
+        raise AipuBinError(f"not an aipu.bin: {len(data)} bytes are too few", code="gversion-unsupported")
+    if data.startswith(OLD_MAGIC):
+        raise AipuBinError("an aipu.bin of the old flat form (v1/v2), which only Z1 to X1 devices use",
+                           code="gversion-unsupported", help="build for an X2 or X3 target")  # fmt: skip
+    if not data.startswith(ELF_MAGIC):
+        raise AipuBinError(f"not an aipu.bin: the file starts with {data[:8].hex(' ')}, not with an ELF header",
+                           code="gversion-unsupported")  # fmt: skip
+
+
+def _header(data: bytes) -> ElfHeader:
+    header = decode(ElfHeader, Cursor(data, "ELF header"))
+    rules = (
+        ("EI_CLASS", 4, header.ident[4], 1),
+        ("EI_DATA", 5, header.ident[5], 1),
+        ("e_type", 16, header.type, TYPE_EXEC),
+        ("e_machine", 18, header.machine, MACHINE),
+        ("e_version", 20, header.version, VERSION),
+        ("e_shentsize", 46, header.shentsize, layout_of(SectionHeader).min_size),
+    )
+    for field, offset, value, wanted in rules:
+        if value != wanted:
+            raise AipuBinError(f"{value:#x} instead of {wanted:#x}; an ELF file, but not an aipu.bin",
+                               place="ELF header", field=field, offset=offset)  # fmt: skip
+    if header.shoff + header.shnum * header.shentsize > len(data):
+        raise AipuBinError(f"{header.shnum} entries at {header.shoff:#x} reach past the end of the file "
+                           f"({len(data)} bytes); the file is truncated", place="section table",
+                           field="e_shoff", offset=header.shoff)  # fmt: skip
+    if header.shstrndx >= header.shnum:
+        raise AipuBinError(f"entry {header.shstrndx} of {header.shnum} is to hold the section names",
+                           place="ELF header", field="e_shstrndx", offset=50)  # fmt: skip
+    return header
+
+
+def _sections(data: bytes) -> dict[str, bytes]:
+    """The content of the sections aipu.bin uses, by name; the first of a name counts."""
+    header = _header(data)
+    cursor = Cursor(data, "section table")
+    cursor.pos = header.shoff
+    entries = []
+    for index in range(header.shnum):
+        cursor.path = [f"section[{index}]"]
+        entries.append(decode(SectionHeader, cursor))
+    names = _content(data, entries[header.shstrndx], "section names")
+    found: dict[str, bytes] = {}
+    for index, entry in enumerate(entries):
+        end = names.find(b"\0", entry.name)
+        if entry.name >= len(names) or end < 0:
+            raise AipuBinError(f"its name is at {entry.name:#x} of {len(names)} bytes of names",
+                               place="section table", field=f"section[{index}].name")  # fmt: skip
+        name = names[entry.name : end].decode("latin-1")
+        if name in SECTIONS or name == NOTE_SECTION:
+            found.setdefault(name, _content(data, entry, f"section '{name}'"))
+    return found
+
+
+def _content(data: bytes, entry: SectionHeader, place: str) -> bytes:
+    if entry.offset + entry.size > len(data):
+        raise AipuBinError(f"{entry.size} bytes at {entry.offset:#x} reach past the end of the file "
+                           f"({len(data)} bytes); the file is truncated", place=place, offset=entry.offset)  # fmt: skip
+    return data[entry.offset : entry.offset + entry.size]
+
+
+def _comment(data: bytes) -> str:
+    lines = [part for part in data.split(b"\0") if part]
+    try:
+        return b"\n".join(lines).decode()
+    except UnicodeDecodeError as error:
+        raise AipuBinError("not UTF-8 text", place="section '.comment'", offset=error.start) from error
+
+
+def _notes(data: bytes) -> dict[str, Note]:
+    """The notes by name, in file order; the first of a name counts."""
+    cursor = Cursor(data, f"section '{NOTE_SECTION}'")
+    notes: dict[str, Note] = {}
+    header_size = layout_of(NoteHeader).min_size
+    while cursor.remaining >= header_size:
+        start = cursor.pos
+        cursor.path = [f"note[{len(notes)}]"]
+        header = decode(NoteHeader, cursor)
+        if header.name_size == 0:
+            raise cursor.fail("name_size", "a note without a name", start)
+        name = cursor.take(header.name_size, "name").split(b"\0")[0]
+        if not name.isascii() or not name.decode("ascii").isprintable() or not name:
+            raise cursor.fail("name", f"{name[:20]!r} is not a name", start + header_size)
+        _skip_padding(cursor)
+        cursor.path = [f"note '{name.decode()}'"]
+        payload = cursor.take(header.size, "payload")
+        _skip_padding(cursor)
+        notes.setdefault(name.decode(), Note(name.decode(), payload, header.type))
+    return {k: n for k, n in notes.items() if n.payload or k in NOTE_NAMES}
+
+
+def _skip_padding(cursor: Cursor) -> None:
+    cursor.pos = min(-(-cursor.pos // 4) * 4, len(cursor.data))
+
+
+def _payload(spec: NoteSpec, payload: bytes) -> Any:
+    cursor = Cursor(payload, f"note '{spec.name}'")
+    value = spec.read(cursor)
+    rest = payload[cursor.pos :]
+    if rest and (spec.exact or rest.strip(b"\0")):
+        raise cursor.fail("end", f"{len(rest)} bytes follow the content")
+    return value

@@ -1,0 +1,82 @@
+"""Structure to aipu.bin bytes, from the same layout the reader uses."""
+
+from __future__ import annotations
+
+from compass_core.aipubin.check import check
+from compass_core.aipubin.fields import AipuBinError, encode, layout_of
+from compass_core.aipubin.layout import ElfHeader, NoteHeader, SectionHeader
+from compass_core.aipubin.model import NOTE_NAMES, NOTE_SECTION, NOTES, SECTIONS, AipuBin, Note
+from compass_core.aipubin.reader import ELF_MAGIC, MACHINE, TYPE_EXEC, VERSION
+
+_PROGBITS, _STRTAB, _NOTE = 1, 3, 7
+_IDENT = (ELF_MAGIC + bytes([1, 1, 1])).ljust(16, b"\0")
+_ALIGN = {".text": 64}
+_TYPES = {".shstrtab": _STRTAB, NOTE_SECTION: _NOTE}
+
+
+def write(content: AipuBin) -> bytes:
+    """The bytes of an aipu.bin; AipuBinError when the structure breaks a rule of the format."""
+    check(content)
+    sections: dict[str, bytes] = {}
+    for name, attribute in SECTIONS.items():
+        value = getattr(content, attribute)
+        if value:
+            sections[name] = _comment(value) if name == ".comment" else bytes(value)
+    sections[NOTE_SECTION] = _notes(content)
+    return _elf(sections)
+
+
+def _comment(text: str) -> bytes:
+    """The comment with NUL for newline; empty lines would not survive the reader, so they are refused."""
+    lines = text.split("\n")
+    if "\0" in text or not all(lines):
+        raise AipuBinError("NUL characters and empty lines are not possible", place="section '.comment'")
+    return "\0".join([*lines, ""]).encode()
+
+
+def _notes(content: AipuBin) -> bytes:
+    out = bytearray()
+    for spec in NOTES:
+        value = getattr(content, spec.attribute)
+        if spec.required or value not in (None, (), b""):
+            out += _note(Note(spec.name, spec.write(value)))
+    for note in content.other_notes:
+        if note.name in NOTE_NAMES or not note.payload:
+            raise AipuBinError("empty, or a name the format itself uses", place=f"note '{note.name}'")
+        out += _note(note)
+    return bytes(out)
+
+
+def _note(note: Note) -> bytes:
+    name = note.name.encode() + b"\0"
+    header = encode(NoteHeader(name_size=len(name), size=len(note.payload), type=note.type))
+    return header + _padded(name, 4) + _padded(note.payload, 4)
+
+
+def _padded(data: bytes, align: int) -> bytes:
+    return data + bytes(-len(data) % align)
+
+
+def _elf(sections: dict[str, bytes]) -> bytes:
+    """An ELF file of the sections, in their order, with the section table at the end."""
+    sections = sections | {".shstrtab": b""}
+    names = bytearray(b"\0")
+    name_offsets = {}
+    for name in sections:
+        name_offsets[name] = len(names)
+        names += name.encode() + b"\0"
+    sections[".shstrtab"] = bytes(names)
+
+    out = bytearray(layout_of(ElfHeader).min_size)
+    table = [SectionHeader()]
+    for name, data in sections.items():
+        align = _ALIGN.get(name, 4)
+        out += bytes(-len(out) % align)
+        table.append(SectionHeader(name=name_offsets[name], type=_TYPES.get(name, _PROGBITS),
+                                   offset=len(out), size=len(data), align=align))  # fmt: skip
+        out += data
+    out += bytes(-len(out) % 4)
+    header = ElfHeader(ident=_IDENT, type=TYPE_EXEC, machine=MACHINE, version=VERSION,
+                       shoff=len(out), shnum=len(table), shstrndx=len(table) - 1)  # fmt: skip
+    out[: layout_of(ElfHeader).min_size] = encode(header)
+    return bytes(out) + b"".join(encode(entry) for entry in table)
