@@ -1,0 +1,163 @@
+"""Data types of the kernel language: scalars, vectors and masks, and pointers to them.
+
+A `DataType` is an interned string such as `int8x32`; equal types are the same object, so `is` and dictionary look-ups
+are cheap. `bool` is a one-bit unsigned integer and `boolxN` a mask.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+VECTOR_BITS = 256
+
+_ALIASES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+_ALIASES.update({f"{short}{bits}": f"{full}{bits}" for short, full in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32)})
+_ALIAS_RE = re.compile(r"\b(" + "|".join(sorted(_ALIASES, key=len, reverse=True)) + r")(?=x\d|\b)")
+_DTYPE_RE = re.compile(r"(int|uint|float|bfloat|bool|void)(\d+)?(?:x(\d+))?\Z")
+_LEGAL_BITS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
+
+_INT_RANGE = {
+    (code, bits): (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if code == "int" else (0, (1 << bits) - 1)
+    for code in ("int", "uint")
+    for bits in (1, 8, 16, 32, 64)
+}
+_FLOAT_MAX = {("float", 16): 65504.0, ("float", 32): 3.4028234663852886e38, ("bfloat", 16): 3.38953e38}
+
+
+class DataType(str):
+    """An element kind, its bit width and a lane count. Make one with `dtype(text)`."""
+
+    type_code: str
+    bits: int
+    lanes: int
+    element_of: DataType
+    native_lanes: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element (a bool takes one)."""
+        return max(1, self.bits // 8)
+
+    @property
+    def total_bits(self) -> int:
+        return self.bits * self.lanes
+
+    @property
+    def total_bytes(self) -> int:
+        return self.bytes * self.lanes
+
+    def _with(self, code: str, bits: int, lanes: int) -> DataType:
+        return make_dtype(code, bits, lanes)
+
+    def with_lanes(self, lanes: int) -> DataType:
+        return make_dtype(self.type_code, self.bits, lanes)
+
+    def with_bits(self, bits: int) -> DataType:
+        return make_dtype(self.type_code, bits, self.lanes)
+
+    def with_type_code(self, code: str) -> DataType:
+        return make_dtype(code, self.bits, self.lanes)
+
+    @property
+    def with_int(self) -> DataType:
+        return self.with_type_code("int")
+
+    @property
+    def with_uint(self) -> DataType:
+        return self.with_type_code("uint")
+
+    def range(self) -> tuple[float, float]:
+        """Smallest and largest value the type's range checks use (language rule, not IEEE infinity)."""
+        if self.is_integer:
+            return _INT_RANGE[self.type_code, self.bits]
+        top = _FLOAT_MAX[self.type_code, self.bits]
+        return -top, top
+
+
+@lru_cache(maxsize=None)
+def make_dtype(code: str, bits: int, lanes: int = 1) -> DataType:
+    """The interned type of an element code (`int uint float bfloat void`), a bit width and a lane count."""
+    name = "bool" if (code, bits) == ("uint", 1) else code if code == "void" else f"{code}{bits}"
+    self = DataType(name if lanes == 1 else f"{name}x{lanes}")
+    self.type_code, self.bits, self.lanes = code, bits, lanes
+    self.is_bool = (code, bits) == ("uint", 1)
+    self.is_void = code == "void"
+    self.is_int = code == "int"
+    self.is_uint = code == "uint" and bits > 1
+    self.is_integer = code in ("int", "uint")
+    self.is_float = code == "float"
+    self.is_bfloat = code == "bfloat"
+    self.is_floating = code in ("float", "bfloat")
+    self.is_scalar = lanes == 1
+    self.is_vector = lanes > 1
+    self.is_mask = self.is_bool and lanes > 1
+    self.native_lanes = VECTOR_BITS // bits if bits in (8, 16, 32) else 0
+    self.is_native = self.is_vector and (lanes == self.native_lanes or (self.is_bool and lanes in (8, 16, 32)))
+    self.element_of = self if lanes == 1 else make_dtype(code, bits)
+    return self
+
+
+def is_alias(text: str) -> bool:
+    return text in _ALIASES
+
+
+@lru_cache(maxsize=None)
+def dtype(text: str) -> DataType:
+    """The type a string names, full (`float16x16`) or short (`fp16x16`). ValueError for anything else."""
+    if isinstance(text, DataType):
+        return text
+    match = _DTYPE_RE.match(_ALIAS_RE.sub(lambda m: _ALIASES[m.group()], text))
+    if match is None:
+        raise ValueError(f"{text!r} is not a data type")
+    code, bits, lanes = match.group(1), int(match.group(2) or 0), int(match.group(3) or 1)
+    if code == "bool":
+        if bits:
+            raise ValueError(f"{text!r} is not a data type")
+        return make_dtype("uint", 1, lanes)
+    if code == "void":
+        return make_dtype("void", 0, 1)
+    if bits not in _LEGAL_BITS[code]:
+        raise ValueError(f"{text!r} is not a data type")
+    return make_dtype(code, bits, lanes)
+
+
+class PointerType:
+    """Pointer to `elem` in a memory `scope`; interned by `pointer_type`."""
+
+    __slots__ = ("elem", "scope")
+    lanes = 1
+    bits = 32
+    is_bool = is_vector = is_mask = is_integer = is_floating = is_scalar = is_native = False
+
+    def __init__(self, elem: DataType, scope: str) -> None:
+        self.elem, self.scope = elem, scope
+
+    def __repr__(self) -> str:
+        return f"{self.elem}*"
+
+    def __reduce__(self):
+        return pointer_type, (self.elem, self.scope)
+
+
+@lru_cache(maxsize=None)
+def pointer_type(elem: DataType, scope: str) -> PointerType:
+    return PointerType(elem, scope)
+
+
+SCOPES = ("global", "global.1", "global.2", "global.3", "private", "lsram", "shared", "constant")
+STORAGE = tuple(dtype(t) for t in "int8 uint8 int16 uint16 int32 uint32 float16 float32 bfloat16".split())
+BOOL = dtype("bool")
+INT32 = dtype("int32")
+UINT32 = dtype("uint32")
+FLOAT32 = dtype("float32")
+VOID = dtype("void")
+
+
+def native(elem: DataType) -> DataType:
+    """The 256-bit vector type of an element type."""
+    return elem.with_lanes(elem.native_lanes)
+
+
+def bool_of(lanes: int) -> DataType:
+    return make_dtype("uint", 1, lanes)

@@ -1,0 +1,276 @@
+"""IR to text: a Python script that `compassc.ir.text.parse_module` reads back as an equal module.
+
+`T.*` are IR constructs, `S.*` declared operations, `Module.*` functions of the module. A trailing comment
+`#@ line:col-end` keeps the place in the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+
+from compass_core.errors import Span
+
+from . import exprs as E
+from . import stmts as S
+from .dtypes import BOOL, INT32, DataType, PointerType
+
+SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%", "bitand": "&", "bitor": "|", "bitxor": "^",
+    "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "and",
+    "or": "or",
+}  # fmt: skip
+NAMED = {"div": "div", "mod": "truncmod", "min": "min", "max": "max"}
+RESERVED = frozenset("T S I Module range True False and or not if else for while in return break pass class def".split())
+
+
+def mask_text(bits: int, lanes: int) -> str:
+    """A mask as runs, lane 0 first: `3T5F`."""
+    out, i = [], 0
+    while i < lanes:
+        bit, start = bits >> i & 1, i
+        while i < lanes and bits >> i & 1 == bit:
+            i += 1
+        out.append(f"{i - start}{'T' if bit else 'F'}")
+    return "".join(out)
+
+
+def type_text(t: DataType | PointerType) -> str:
+    if isinstance(t, PointerType):
+        return f'T.ptr("{t.elem}", "{t.scope}")'
+    return f"T.{t}"
+
+
+class _Names:
+    """One text name per variable or shaped buffer of a function, unique in it."""
+
+    def __init__(self) -> None:
+        self.of: dict[object, str] = {}
+        self.used: set[str] = set(RESERVED)
+
+    def define(self, key: object, hint: str) -> str:
+        name, n = hint, 0
+        while name in self.used:
+            n += 1
+            name = f"{hint}_{n}"
+        self.used.add(name)
+        self.of[key] = name
+        return name
+
+
+def _buffer_key(b: E.Buffer) -> object:
+    return (b.data, b.dtype, b.shape)
+
+
+class Printer:
+    """Text of expressions and statements of one function."""
+
+    def __init__(self, file: str = "") -> None:
+        self.names = _Names()
+        self.file = file
+        self.lines: list[str] = []
+        self._table = {
+            E.Var: lambda e: self.name(e),
+            E.IntImm: _int_text,
+            E.FloatImm: _float_text,
+            E.StrImm: lambda e: repr(e.value),
+            E.Cast: lambda e: f'T.cast({self.expr(e.value)}, "{e.dtype}")',
+            E.Reinterpret: lambda e: f"T.reinterpret({self.expr(e.value)}, {type_text(e.dtype)})",
+            E.Binary: self._binary,
+            E.Unary: self._unary,
+            E.Select: lambda e: f"T.select({self._list((e.cond, e.a, e.b))})",
+            E.Ramp: lambda e: f"T.ramp({self._list((e.base, e.stride))}, {e.lanes})",
+            E.Broadcast: lambda e: f"T.splat({self.expr(e.value)}, {e.lanes})",
+            E.VectorLiteral: lambda e: f'T.vector("{e.dtype}", {self._list(e.elems)})',
+            E.ConstMask: lambda e: f'T.mask("{mask_text(e.bits, e.lanes)}")',
+            E.TailMask: lambda e: f"T.tail({self.expr(e.count)}, {e.lanes})",
+            E.Pointer: self._pointer,
+            E.AddressOf: lambda e: f"T.address_of({self.name(e.var)})",
+            E.Load: self._load,
+            E.GetElement: lambda e: f"T.element({self._list((e.vector, e.index))})",
+            E.Call: self._call,
+            E.FuncCall: lambda e: f"Module.{e.func}({self._list(e.args)})",
+        }
+        self._stmts = {
+            S.Let: self._let,
+            S.Assign: lambda s: f"{self.name(s.var)} = {self.expr(s.value)}",
+            S.SetElement: lambda s: f"T.set_element({self.name(s.var)}, {self._list((s.index, s.value))})",
+            S.Store: self._store,
+            S.Eval: lambda s: self.expr(s.value),
+            S.Alloc: self._alloc,
+            S.AllocConst: self._alloc_const,
+            S.DeclBuffer: self._decl_buffer,
+            S.Break: lambda s: "break",
+            S.Return: lambda s: "return" if s.value is None else f"return {self.expr(s.value)}",
+        }
+
+    # -- expressions
+
+    def expr(self, e: E.Expr) -> str:
+        return self._table[type(e)](e)
+
+    def name(self, v: E.Var) -> str:
+        name = self.names.of.get(v)
+        return name if name is not None else self.names.define(v, v.name)
+
+    def _list(self, items) -> str:
+        return ", ".join([self.expr(i) for i in items])
+
+    def _binary(self, e: E.Binary) -> str:
+        symbol = SYMBOLS.get(e.op)
+        if symbol is None:
+            return f"T.{NAMED[e.op]}({self.expr(e.a)}, {self.expr(e.b)})"
+        return f"({self.expr(e.a)} {symbol} {self.expr(e.b)})"
+
+    def _unary(self, e: E.Unary) -> str:
+        form = {"not": "(not {})", "bitnot": "(~{})", "isnull": "T.isnull({})"}[e.op]
+        return form.format(self.expr(e.a))
+
+    def _pointer(self, e: E.Pointer) -> str:
+        elem = "" if e.elem is e.base.dtype.elem else f', "{e.elem}"'
+        return f"T.addr({self.expr(e.base)}, {self.expr(e.offset)}{elem})"
+
+    def buffer(self, b: E.Buffer) -> str:
+        if b.shape:
+            return self.names.of[_buffer_key(b)]
+        name = self.name(b.data)
+        return name if b.dtype is b.data.dtype.elem else f'T.view({name}, "{b.dtype}")'
+
+    def _load(self, e: E.Load) -> str:
+        if e.mask is not None:
+            return f"T.load({self.buffer(e.buffer)}, {self._list(e.indices)}, mask={self.expr(e.mask)})"
+        return f"{self.buffer(e.buffer)}[{self._list(e.indices)}]"
+
+    def _call(self, e: E.Call) -> str:
+        parts = [self.expr(a) for a in e.args]
+        kind = type_text(e.dtype) if isinstance(e.dtype, PointerType) else f'"{e.dtype}"'
+        parts.append(f"dtype={kind}")
+        if e.mask is not None:
+            parts.append(f"mask={self.expr(e.mask)}")
+        if e.r is not None:
+            parts.append(f"r={self.expr(e.r)}")
+        parts += [f"{k}={v!r}" for k, v in e.attrs]
+        return f"S.{e.op}({', '.join(parts)})"
+
+    # -- statements
+
+    def _let(self, s) -> str:
+        value = self.expr(s.value)
+        kind = f'T.size("{s.var.dtype}")' if s.var.nonneg else type_text(s.var.dtype)
+        return f"{self.names.define(s.var, s.var.name)}: {kind} = {value}"
+
+    def _store(self, s) -> str:
+        if s.mask is None:
+            return f"{self.buffer(s.buffer)}[{self._list(s.indices)}] = {self.expr(s.value)}"
+        tail = f"value={self.expr(s.value)}, mask={self.expr(s.mask)}"
+        return f"T.store({self.buffer(s.buffer)}, {self._list(s.indices)}, {tail})"
+
+    def _shape(self, b: E.Buffer) -> str:
+        return f"({self._list(b.shape)},)" if len(b.shape) == 1 else f"({self._list(b.shape)})"
+
+    def _alloc(self, s) -> str:
+        b = s.buffer
+        name = self.names.define(b.data, b.data.name)
+        self.names.of[_buffer_key(b)] = name
+        return f'{name} = T.alloc({self._shape(b)}, "{b.dtype}", "{b.scope}")'
+
+    def _alloc_const(self, s) -> str:
+        b = s.buffer
+        name = self.names.define(b.data, b.data.name)
+        self.names.of[_buffer_key(b)] = name
+        return f'{name} = T.alloc_const({self._shape(b)}, "{b.dtype}", "{s.data.hex()}")'
+
+    def _decl_buffer(self, s) -> str:
+        b = s.buffer
+        source, shape = self.name(b.data), self._shape(b)
+        name = self.names.define(_buffer_key(b), b.data.name)
+        return f'{name} = T.match_buffer({source}, {shape}, "{b.dtype}")'
+
+    def _span(self, span: Span | None) -> str:
+        return "" if span is None else "  #@ " + span_text(span, self.file)
+
+    def line(self, depth: int, text: str, span: Span | None) -> None:
+        self.lines.append("    " * depth + text + self._span(span))
+
+    def body(self, body: S.Body, depth: int) -> None:
+        """Append the text of statements, indented `depth` levels."""
+        if not body:
+            self.lines.append("    " * depth + "pass")
+        for s in body:
+            simple = self._stmts.get(type(s))
+            if simple is not None:
+                self.line(depth, simple(s), s.span)
+            elif type(s) is S.For:
+                self._for(s, depth)
+            elif type(s) is S.While:
+                self.line(depth, f"while {self.expr(s.cond)}:", s.span)
+                self.body(s.body, depth + 1)
+            else:
+                self.line(depth, f"if {self.expr(s.cond)}:", s.span)
+                self.body(s.then, depth + 1)
+                if s.orelse:
+                    self.lines.append("    " * depth + "else:")
+                    self.body(s.orelse, depth + 1)
+
+    def _for(self, s, depth: int) -> None:
+        args = self._list((s.start, s.stop, s.step))
+        if s.var.dtype is not INT32:
+            args += f', dtype="{s.var.dtype}"'
+        if s.var.nonneg:
+            args += ", nonneg=True"
+        name = self.names.define(s.var, s.var.name)
+        self.line(depth, f"for {name} in T.{s.kind}({args}):", s.span)
+        self.body(s.body, depth + 1)
+
+    def function(self, f: S.PrimFunc, depth: int = 1) -> list[str]:
+        """Lines of a function definition."""
+        self.file = f.span.file if f.span else ""
+        attrs = ", ".join(f"{k}={v!r}" for k, v in f.attrs)
+        self.lines.append("    " * depth + (f"@T.func({attrs})" if attrs else "@T.func"))
+        params = ", ".join(f"{self.names.define(p, p.name)}: {self._param_type(p)}" for p in f.params)
+        span = "  #@ " + span_text(f.span, "") if f.span else ""
+        self.lines.append("    " * depth + f"def {f.name}({params}) -> {type_text(f.ret_type)}:" + span)
+        self.body(f.body, depth + 1)
+        return self.lines
+
+    @staticmethod
+    def _param_type(p: E.Var) -> str:
+        return f'T.size("{p.dtype}")' if p.nonneg else type_text(p.dtype)
+
+
+def span_text(span: Span, file: str) -> str:
+    """`file:line:col-end` of a span; the file is left out where it equals `file`."""
+    prefix = "" if span.file == file else f"{span.file}:"
+    end = f"-{span.end_col}" if span.end_line in (0, span.line) else f"-{span.end_line}:{span.end_col}"
+    return f"{prefix}{span.line}:{span.col}{end}"
+
+
+def _int_text(e: E.IntImm) -> str:
+    if e.dtype is INT32:
+        return str(e.value)
+    if e.dtype is BOOL:
+        return str(bool(e.value))
+    return f"T.{e.dtype}({e.value})"
+
+
+def _float_text(e: E.FloatImm) -> str:
+    finite = math.isfinite(e.value)
+    return f"T.{e.dtype}({e.value!r})" if finite else f'T.{e.dtype}("{e.value}")'
+
+
+def print_module(module: S.IRModule) -> str:
+    """The text of a module."""
+    lines = [
+        "# compassc IR 1",
+        f'@I.module(target="{module.target}", entry="{module.entry}")',
+        "class Module:",
+    ]
+    for i, f in enumerate(module.functions):
+        if i:
+            lines.append("")
+        lines += Printer().function(f)
+    return "\n".join(lines) + "\n"
+
+
+def print_expr(e: E.Expr) -> str:
+    """The text of an expression alone, for messages and debugging."""
+    return Printer().expr(e)

@@ -1,0 +1,364 @@
+"""Text to IR: reads what `compassc.ir.printer` writes.
+
+The text is parsed by Python's own grammar; a mistake is a `CompassError` at its line of the file.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from compass_core.errors import CompassError, Span
+
+from . import exprs as E
+from . import stmts as S
+from .dtypes import BOOL, FLOAT32, INT32, SCOPES, VOID, DataType, PointerType, dtype, pointer_type
+from .printer import NAMED, SYMBOLS
+
+_AST_OPS = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "floormod",
+    ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.LShift: "shl", ast.RShift: "shr",
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+    ast.And: "and", ast.Or: "or",
+}  # fmt: skip
+assert set(_AST_OPS.values()) == set(SYMBOLS)
+_NAMED_OPS = {text: op for op, text in NAMED.items()}
+_SPAN_RE = re.compile(r"#@ (?:(.*):)?(\d+):(\d+)-(?:(\d+):)?(\d+)\s*$")
+
+
+def parse_module(text: str, filename: str = "<IR>") -> S.IRModule:
+    """The module a text stands for. Raises CompassError naming the line that is not IR."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as e:
+        raise CompassError(f"not IR text: {e.msg}", Span(filename, e.lineno or 1, e.offset or 0), code="ir-text") from None
+    reader = _ModuleReader(text.splitlines(), filename)
+    classes = [n for n in tree.body if isinstance(n, ast.ClassDef)]
+    if len(classes) != 1 or len(tree.body) != 1:
+        raise CompassError("expected one class with @I.module", Span(filename, 1), code="ir-text")
+    return reader.module(classes[0])
+
+
+class _ModuleReader:
+    def __init__(self, lines: list[str], filename: str) -> None:
+        self.lines, self.filename = lines, filename
+        self.returns: dict[str, Any] = {}
+
+    def error(self, node: ast.AST, message: str) -> CompassError:
+        line, col = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        return CompassError(message, Span(self.filename, line, col + 1), code="ir-text")
+
+    def module(self, node: ast.ClassDef) -> S.IRModule:
+        attrs = self.keywords(node.decorator_list[0]) if node.decorator_list else {}
+        if not {"target", "entry"} <= set(attrs):
+            raise self.error(node, "the module needs @I.module(target=..., entry=...)")
+        defs = [d for d in node.body if isinstance(d, ast.FunctionDef)]
+        for d in defs:
+            self.returns[d.name] = self.type(d.returns) if d.returns else VOID
+        functions = tuple(_FunctionReader(self, d).function() for d in defs)
+        if attrs["entry"] not in self.returns:
+            raise self.error(node, f"the entry {attrs['entry']!r} is not a function of the module")
+        return S.IRModule(functions, attrs["entry"], attrs["target"])
+
+    def keywords(self, node: ast.expr) -> dict[str, Any]:
+        if not isinstance(node, ast.Call):
+            return {}
+        return {k.arg or "": self.literal(k.value) for k in node.keywords}
+
+    def literal(self, node: ast.expr) -> Any:
+        try:
+            return ast.literal_eval(node)
+        except (ValueError, TypeError):
+            raise self.error(node, "expected a literal") from None
+
+    def dtype(self, node: ast.expr) -> DataType:
+        return self.dtype_named(str(self.literal(node)), node)
+
+    def dtype_named(self, name: str, node: ast.AST) -> DataType:
+        try:
+            return dtype(name)
+        except ValueError as e:
+            raise self.error(node, str(e)) from None
+
+    def type(self, node: ast.expr) -> Any:
+        """`T.int32`, `T.ptr("int8", "lsram")`, or a string naming a dtype."""
+        if isinstance(node, ast.Attribute):
+            return self.dtype_named(node.attr, node)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "ptr" and len(node.args) == 2:
+            scope = self.literal(node.args[1])
+            if scope not in SCOPES:
+                raise self.error(node, f"unknown scope {scope!r}")
+            return pointer_type(self.dtype(node.args[0]), scope)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "size":
+            return self.dtype(node.args[0])
+        return self.dtype(node)
+
+    def span(self, line: int, file: str) -> Span | None:
+        match = _SPAN_RE.search(self.lines[line - 1])
+        if match is None:
+            return None
+        path, start, col, end, end_col = match.groups()
+        return Span(path or file, int(start), int(col), int(end or start), int(end_col))
+
+
+class _FunctionReader:
+    def __init__(self, module: _ModuleReader, node: ast.FunctionDef) -> None:
+        self.m, self.node = module, node
+        self.names: dict[str, Any] = {}
+        self.error = module.error
+        self.file = ""
+
+    def function(self) -> S.PrimFunc:
+        node, m = self.node, self.m
+        span = m.span(node.lineno, "")
+        self.file = span.file if span else ""
+        params = []
+        for a in node.args.args:
+            if a.annotation is None:
+                raise self.error(a, f"parameter {a.arg!r} has no type")
+            params.append(self.define(a.arg, m.type(a.annotation), _is_size(a.annotation)))
+        body = self.body(node.body)
+        attrs = tuple(m.keywords(node.decorator_list[0]).items()) if node.decorator_list else ()
+        return S.PrimFunc(node.name, tuple(params), body, m.returns[node.name], attrs, span)
+
+    def define(self, name: str, kind: Any, nonneg: bool = False) -> E.Var:
+        var = E.Var(name, kind, nonneg)
+        self.names[name] = var
+        return var
+
+    # -- statements
+
+    def body(self, nodes: list[ast.stmt]) -> S.Body:
+        return tuple(s for s in map(self.stmt, nodes) if s is not None)
+
+    def stmt(self, node: ast.stmt) -> S.Stmt | None:
+        method = getattr(self, "stmt_" + type(node).__name__, None)
+        if method is None:
+            raise self.error(node, f"{type(node).__name__} is not an IR statement")
+        return method(node, self.m.span(node.lineno, self.file))
+
+    def stmt_Pass(self, node: ast.Pass, span: Span | None) -> None:
+        return None
+
+    def stmt_Break(self, node: ast.Break, span: Span | None) -> S.Stmt:
+        return S.Break(span=span)
+
+    def stmt_Return(self, node: ast.Return, span: Span | None) -> S.Stmt:
+        return S.Return(self.expr(node.value) if node.value else None, span=span)
+
+    def stmt_AnnAssign(self, node: ast.AnnAssign, span: Span | None) -> S.Stmt:
+        if not isinstance(node.target, ast.Name) or node.value is None:
+            raise self.error(node, "expected `name: type = value`")
+        value = self.expr(node.value)
+        var = self.define(node.target.id, self.m.type(node.annotation), _is_size(node.annotation))
+        return S.Let(var, value, span=span)
+
+    def stmt_Assign(self, node: ast.Assign, span: Span | None) -> S.Stmt:
+        target = node.targets[0]
+        if isinstance(target, ast.Subscript):
+            return S.Store(self.buffer(target.value), self.indices(target.slice), self.expr(node.value), None, span=span)
+        if not isinstance(target, ast.Name):
+            raise self.error(node, "cannot assign to this")
+        call = _t_call(node.value)
+        if call in ("alloc", "alloc_const", "match_buffer"):
+            return self.declare(target.id, call, node.value, span)
+        return S.Assign(self.var(target), self.expr(node.value), span=span)
+
+    def declare(self, name: str, kind: str, node: Any, span: Span | None) -> S.Stmt:
+        args = node.args
+        if kind == "match_buffer":
+            buffer = E.Buffer(self.var(args[0]), self.m.dtype(args[2]), self.items(args[1]))
+            self.names[name] = buffer
+            return S.DeclBuffer(buffer, span=span)
+        elem = self.m.dtype(args[1])
+        scope = "constant" if kind == "alloc_const" else self.m.literal(args[2])
+        data = E.Var(name, pointer_type(elem, scope))
+        buffer = E.Buffer(data, elem, self.items(args[0]))
+        self.names[name] = buffer
+        if kind == "alloc":
+            return S.Alloc(buffer, span=span)
+        return S.AllocConst(buffer, bytes.fromhex(self.m.literal(args[2])), span=span)
+
+    def stmt_Expr(self, node: ast.Expr, span: Span | None) -> S.Stmt:
+        call = _t_call(node.value)
+        if call == "set_element":
+            var, index, value = node.value.args  # type: ignore[attr-defined]
+            return S.SetElement(self.var(var), self.expr(index), self.expr(value), span=span)
+        if call == "store":
+            args, kw = node.value.args, {k.arg: k.value for k in node.value.keywords}  # type: ignore[attr-defined]
+            indices = tuple(map(self.expr, args[1:]))
+            return S.Store(self.buffer(args[0]), indices, self.expr(kw["value"]), self.expr(kw["mask"]), span=span)
+        return S.Eval(self.expr(node.value), span=span)
+
+    def stmt_If(self, node: ast.If, span: Span | None) -> S.Stmt:
+        return S.If(self.expr(node.test), self.body(node.body), self.body(node.orelse), span=span)
+
+    def stmt_While(self, node: ast.While, span: Span | None) -> S.Stmt:
+        return S.While(self.expr(node.test), self.body(node.body), span=span)
+
+    def stmt_For(self, node: ast.For, span: Span | None) -> S.Stmt:
+        kind = _t_call(node.iter)
+        if kind not in ("serial", "vectorized", "unrolled", "tec") or not isinstance(node.target, ast.Name):
+            raise self.error(node, "expected `for name in T.serial(start, stop, step)`")
+        call: Any = node.iter
+        start, stop, step = map(self.expr, call.args)
+        kw = {k.arg: self.m.literal(k.value) for k in call.keywords}
+        var = self.define(node.target.id, dtype(kw.get("dtype", "int32")), kw.get("nonneg", False))
+        return S.For(var, kind, start, stop, step, self.body(node.body), span=span)
+
+    # -- expressions
+
+    def expr(self, node: ast.expr) -> E.Expr:
+        method = getattr(self, "expr_" + type(node).__name__, None)
+        if method is None:
+            raise self.error(node, f"{type(node).__name__} is not an IR expression")
+        return method(node)
+
+    def exprs(self, nodes: list[ast.expr]) -> tuple[E.Expr, ...]:
+        return tuple([self.expr(n) for n in nodes])
+
+    def items(self, node: ast.expr) -> tuple[E.Expr, ...]:
+        return self.exprs(node.elts) if isinstance(node, ast.Tuple) else (self.expr(node),)
+
+    indices = items
+
+    def var(self, node: ast.expr) -> E.Var:
+        found = self.names.get(getattr(node, "id", ""))
+        if isinstance(found, E.Buffer):
+            return found.data
+        if found is None:
+            raise self.error(node, f"undefined name {ast.unparse(node)!r}")
+        return found
+
+    def buffer(self, node: ast.expr) -> E.Buffer:
+        if _t_call(node) == "view":
+            return E.Buffer(self.var(node.args[0]), self.m.dtype(node.args[1]))  # type: ignore[attr-defined]
+        found = self.names.get(getattr(node, "id", ""))
+        if isinstance(found, E.Buffer):
+            return found if len(found.shape) > 1 else E.Buffer(found.data, found.dtype)
+        var = self.var(node)
+        if not isinstance(var.dtype, PointerType):
+            raise self.error(node, f"{var.name!r} is not a pointer or buffer")
+        return E.Buffer(var, var.dtype.elem)
+
+    def expr_Name(self, node: ast.Name) -> E.Expr:
+        return self.var(node)
+
+    def expr_Constant(self, node: ast.Constant) -> E.Expr:
+        if isinstance(node.value, bool):
+            return E.IntImm(BOOL, int(node.value))
+        if isinstance(node.value, int):
+            return E.IntImm(INT32, node.value)
+        if isinstance(node.value, float):
+            return E.FloatImm(FLOAT32, node.value)
+        return E.StrImm(str(node.value))
+
+    def expr_UnaryOp(self, node: ast.UnaryOp) -> E.Expr:
+        if isinstance(node.op, ast.USub):
+            return E.IntImm(INT32, -self.m.literal(node.operand))
+        return E.Unary("not" if isinstance(node.op, ast.Not) else "bitnot", self.expr(node.operand))
+
+    def expr_BinOp(self, node: ast.BinOp) -> E.Expr:
+        return E.Binary(_AST_OPS[type(node.op)], self.expr(node.left), self.expr(node.right))
+
+    def expr_Compare(self, node: ast.Compare) -> E.Expr:
+        return E.Binary(_AST_OPS[type(node.ops[0])], self.expr(node.left), self.expr(node.comparators[0]))
+
+    def expr_BoolOp(self, node: ast.BoolOp) -> E.Expr:
+        return E.Binary(_AST_OPS[type(node.op)], *self.exprs(node.values))
+
+    def expr_Subscript(self, node: ast.Subscript) -> E.Expr:
+        return E.Load(self.buffer(node.value), self.indices(node.slice))
+
+    def expr_Call(self, node: ast.Call) -> E.Expr:
+        func = node.func
+        if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
+            raise self.error(node, "expected T.*, S.* or Module.*")
+        if func.value.id == "S":
+            return self.op_call(func.attr, node)
+        if func.value.id == "Module":
+            if func.attr not in self.m.returns:
+                raise self.error(node, f"the module has no function {func.attr!r}")
+            return E.FuncCall(func.attr, self.exprs(node.args), self.m.returns[func.attr])
+        build = getattr(self, "make_" + func.attr, None)
+        if build is not None:
+            return build(node)
+        if func.attr in _NAMED_OPS:
+            return E.Binary(_NAMED_OPS[func.attr], *self.exprs(node.args))
+        return self.immediate(self.m.dtype_named(func.attr, node), node)
+
+    def immediate(self, kind: DataType, node: ast.Call) -> E.Expr:
+        value = self.m.literal(node.args[0])
+        return E.FloatImm(kind, float(value)) if kind.is_floating else E.IntImm(kind, int(value))
+
+    def op_call(self, name: str, node: ast.Call) -> E.Expr:
+        fields: dict[str, Any] = {"dtype": VOID, "mask": None, "r": None}
+        attrs = []
+        for k in node.keywords:
+            if k.arg == "dtype":
+                fields["dtype"] = self.m.type(k.value)
+            elif k.arg in ("mask", "r"):
+                fields[k.arg] = self.expr(k.value)
+            else:
+                attrs.append((k.arg, self.m.literal(k.value)))
+        return E.Call(name, self.exprs(node.args), attrs=tuple(attrs), **fields)
+
+    def make_cast(self, node: ast.Call) -> E.Expr:
+        return E.Cast(self.m.dtype(node.args[1]), self.expr(node.args[0]))
+
+    def make_reinterpret(self, node: ast.Call) -> E.Expr:
+        return E.Reinterpret(self.m.type(node.args[1]), self.expr(node.args[0]))
+
+    def make_select(self, node: ast.Call) -> E.Expr:
+        return E.Select(*self.exprs(node.args))
+
+    def make_isnull(self, node: ast.Call) -> E.Expr:
+        return E.Unary("isnull", self.expr(node.args[0]))
+
+    def make_ramp(self, node: ast.Call) -> E.Expr:
+        base, stride, lanes = node.args
+        return E.Ramp(self.expr(base), self.expr(stride), self.m.literal(lanes))
+
+    def make_splat(self, node: ast.Call) -> E.Expr:
+        return E.Broadcast(self.expr(node.args[0]), self.m.literal(node.args[1]))
+
+    def make_vector(self, node: ast.Call) -> E.Expr:
+        return E.VectorLiteral(self.m.dtype(node.args[0]), self.exprs(node.args[1:]))
+
+    def make_mask(self, node: ast.Call) -> E.Expr:
+        runs = re.findall(r"(\d+)([TF])", str(self.m.literal(node.args[0])))
+        flat = "".join(letter * int(count) for count, letter in runs)
+        return E.ConstMask(sum(1 << i for i, c in enumerate(flat) if c == "T"), len(flat))
+
+    def make_tail(self, node: ast.Call) -> E.Expr:
+        return E.TailMask(self.expr(node.args[0]), self.m.literal(node.args[1]))
+
+    def make_addr(self, node: ast.Call) -> E.Expr:
+        base = self.expr(node.args[0])
+        if not isinstance(base.dtype, PointerType):
+            raise self.error(node, "T.addr needs a pointer")
+        elem = self.m.dtype(node.args[2]) if len(node.args) > 2 else base.dtype.elem
+        return E.Pointer(elem, base, self.expr(node.args[1]))
+
+    def make_address_of(self, node: ast.Call) -> E.Expr:
+        return E.AddressOf(self.var(node.args[0]))
+
+    def make_load(self, node: ast.Call) -> E.Expr:
+        mask = next(k.value for k in node.keywords if k.arg == "mask")
+        return E.Load(self.buffer(node.args[0]), self.exprs(node.args[1:]), self.expr(mask))
+
+    def make_element(self, node: ast.Call) -> E.Expr:
+        return E.GetElement(*self.exprs(node.args))
+
+
+def _t_call(node: ast.AST) -> str:
+    """`name` of a `T.name(...)` call, else an empty string."""
+    func = getattr(node, "func", None)
+    if isinstance(node, ast.Call) and isinstance(func, ast.Attribute) and getattr(func.value, "id", "") == "T":
+        return func.attr
+    return ""
+
+
+def _is_size(node: ast.AST) -> bool:
+    return _t_call(node) == "size"

@@ -1,0 +1,1 @@
+"""Operations; see the module name."""

@@ -1,0 +1,150 @@
+"""The typing rules that operations and operators share: literal adaptation, broadcasting, promotion, `out_sign`.
+
+An operand is either a `DataType` (a run-time value of that type) or a Python literal (int, float, bool). The rules
+give each operand the type it is converted to, so the compiler and PySim convert alike.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ..ir.dtypes import BOOL, FLOAT32, INT32, DataType, make_dtype
+
+Operand = Any
+
+
+def type_error(message: str, help: str = "") -> CompassError:
+    return CompassError(message, code="type", help=help)
+
+
+def is_literal(x: object) -> bool:
+    return type(x) in (int, float, bool)
+
+
+def literal_dtype(x: int | float | bool) -> DataType:
+    """The type a lone literal takes."""
+    return BOOL if type(x) is bool else INT32 if type(x) is int else FLOAT32
+
+
+def fits(x: Operand, target: DataType) -> bool:
+    """Whether every value of a scalar operand lies in the range of `target`'s elements."""
+    target = target.element_of
+    low, high = target.range()
+    if is_literal(x):
+        if type(x) is float and (target.is_integer or not math.isfinite(x)):
+            return False
+        return low <= x <= high
+    if x.is_floating and target.is_integer:
+        return False
+    x_low, x_high = x.element_of.range()
+    return low <= x_low and x_high <= high
+
+
+def flip_sign(t: DataType) -> DataType:
+    return t.with_uint if t.is_int else t.with_int
+
+
+def promote(a: DataType, b: DataType) -> DataType:
+    """The common element type of two operands of an operator."""
+    a, b = a.element_of, b.element_of
+    if a is b:
+        return a
+    if a.is_floating or b.is_floating:
+        if a.is_float or b.is_float:
+            floats = [t for t in (a, b) if t.is_float]
+            return max(floats, key=lambda t: t.bits)
+        return a if a.is_bfloat else b
+    if a.bits != b.bits:
+        return a if a.bits > b.bits else b
+    return a if not a.is_int else b
+
+
+def describe(x: Operand) -> str:
+    """An operand for messages."""
+    return f"literal {x!r}" if is_literal(x) else str(x)
+
+
+def broadcast_group(operands: list[Operand]) -> list[DataType]:
+    """The vector type each operand of a broadcast group converts to; scalars adapt to the first vector."""
+    vectors = [x for x in operands if not is_literal(x) and x.is_vector]
+    if not vectors:
+        raise type_error("all arguments are scalars", "use the Python operators on scalars")
+    first = vectors[0]
+    candidates = [first]
+    if first.is_integer and not first.is_bool:
+        candidates.append(flip_sign(first))
+    out = []
+    for position, x in enumerate(operands):
+        if not is_literal(x) and x.is_vector:
+            _check_match(first, x, position)
+            out.append(x)
+            continue
+        for candidate in candidates:
+            if fits(x, candidate):
+                out.append(candidate)
+                break
+        else:
+            names = " or ".join(str(c.element_of) for c in candidates)
+            raise type_error(f"{describe(x)} does not fit {names}", "convert it explicitly")
+    return out
+
+
+def _check_match(first: DataType, other: DataType, position: int) -> None:
+    same_kind = first.is_integer and other.is_integer and not (first.is_bool or other.is_bool)
+    if first is other or (same_kind and first.bits == other.bits and first.lanes == other.lanes):
+        return
+    raise type_error(f"argument {position} is {other}, but the first vector is {first}", "convert one of them explicitly")
+
+
+def same_sign(types: list[DataType]) -> None:
+    """Refuse signed mixed with unsigned."""
+    if len({t.type_code for t in types}) > 1:
+        names = ", ".join(map(str, types))
+        raise type_error(f"signed and unsigned arguments are mixed: {names}", "convert one, or give out_sign where it exists")
+
+
+def out_sign_dtype(t: DataType, out_sign: str | None) -> DataType:
+    """The result type of an integer operation with an `out_sign` option."""
+    if out_sign not in (None, "u", "s"):
+        raise type_error(f"out_sign is None, 'u' or 's', got {out_sign!r}")
+    if out_sign is None or not t.is_integer:
+        return t
+    return t.with_uint if out_sign == "u" else t.with_int
+
+
+def match_scalars(a: Operand, b: Operand) -> DataType:
+    """The common type of two scalars of an all-scalar form."""
+    if is_literal(a) and is_literal(b):
+        return promote(literal_dtype(a), literal_dtype(b))
+    if is_literal(b) and not is_literal(a):
+        a, b = b, a
+    if is_literal(a):
+        if type(a) in (int, bool) and b.is_integer:
+            return b.element_of if fits(a, b) else promote(INT32, b)
+        return promote(literal_dtype(a), b)
+    return promote(a, b)
+
+
+def match_operator(a: Operand, b: Operand, adapt: bool = True) -> DataType:
+    """The type both operands of a Python operator convert to: literal adaptation, broadcast, promotion."""
+    lanes_a = 1 if is_literal(a) else a.lanes
+    lanes_b = 1 if is_literal(b) else b.lanes
+    if lanes_a != lanes_b and 1 not in (lanes_a, lanes_b):
+        raise type_error(f"the operands have different lanes: {describe(a)} and {describe(b)}")
+    elems = []
+    for x, other in ((a, b), (b, a)):
+        if not is_literal(x):
+            elems.append(x.element_of)
+        elif adapt and type(x) in (int, bool) and not is_literal(other) and other.is_integer and fits(x, other):
+            elems.append(other.element_of)
+        else:
+            elems.append(INT32 if type(x) is int else literal_dtype(x))
+    return promote(*elems).with_lanes(max(lanes_a, lanes_b))
+
+
+def double_width(t: DataType) -> DataType:
+    """Twice the element bits, half the lanes."""
+    return make_dtype(t.type_code, t.bits * 2, t.lanes // 2)
