@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import struct
+from dataclasses import dataclass
 from functools import lru_cache
 
 _RELEVANT = frozenset(
@@ -12,6 +14,10 @@ _RELEVANT = frozenset(
     "fp asimd fphp asimdhp asimdrdm asimddp atomics crc32 sve sve2 i8mm bf16".split()
 )
 """Features, as the kernel names them in /proc/cpuinfo, that `-march=native` may turn into instructions."""
+
+STAMP_SECTION = ".compass.host"
+_ELF64 = struct.Struct("<16xHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
 
 
 def triple() -> str:
@@ -36,3 +42,43 @@ def cpu_features() -> tuple[str, ...]:
 def missing_features(needed: str) -> list[str]:
     """The features of the feature string `needed` (names separated by blanks) that this CPU lacks."""
     return sorted(set(needed.split()).difference(cpu_features()))
+
+
+@dataclass(frozen=True)
+class HostStamp:
+    """What an object says of the host it was compiled for: triple, and CPU features separated by blanks."""
+
+    triple: str
+    features: str
+
+
+def current() -> HostStamp:
+    """The stamp of objects that are compiled on this machine for this machine."""
+    return HostStamp(triple(), " ".join(cpu_features()))
+
+
+def stamp_source() -> list[str]:
+    """Lines of C that put the stamp of this machine into the object, in a section that is not loaded."""
+    stamp = current()
+    return [
+        f'__asm__(".pushsection {STAMP_SECTION},\\"\\",@progbits\\n"',
+        f'        ".asciz \\"{stamp.triple}\\"\\n.asciz \\"{stamp.features}\\"\\n.popsection\\n");',
+    ]
+
+
+def read_stamp(elf: bytes) -> HostStamp | None:
+    """The stamp inside an ELF64 object; None when the object has none or is not such an object."""
+    try:
+        header = _ELF64.unpack_from(elf)
+        table, size, count, names_index = header[5], header[10], header[11], header[12]
+        sections = [_SECTION.unpack_from(elf, table + i * size) for i in range(count)]
+        names = sections[names_index][4]
+    except (struct.error, IndexError):
+        return None
+    wanted = STAMP_SECTION.encode() + b"\0"
+    for section in sections:
+        start = names + section[0]
+        if elf[start : start + len(wanted)] == wanted:
+            parts = elf[section[4] : section[4] + section[5]].decode("ascii", "replace").split("\0")
+            return HostStamp(parts[0], parts[1]) if len(parts) > 1 else None
+    return None

@@ -1,0 +1,151 @@
+"""The cc stage: `NAME.cl` (and its line map) to the object `NAME.o` and the log `NAME.cc.log`.
+
+clang runs in the folder of the object and is given plain file names, so an object depends on its text, the flags and
+the compiler alone, not on where it is made. What clang reads is kept as `NAME.cc.cl`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from compass_core import host, switches
+from compass_core.cache import Cache, key_of
+from compass_core.clang import Clang, find_clang
+from compass_core.errors import CompassError
+from compass_core.targets import Target
+
+from compassc.toolchain import command, diagnostics, pch, unit
+
+
+@dataclass(frozen=True)
+class CcOptions:
+    """How to compile: `clang` names the compiler (None: look for one), `extra` are further flags for it.
+
+    `use_cache` says whether an object that was compiled before may be taken again (None: as the switch CACHE says); the
+    precompiled header is used in any case.
+    """
+
+    target: Target
+    clang: str | None = None
+    extra: tuple[str, ...] = ()
+    use_cache: bool | None = None
+
+
+@dataclass(frozen=True)
+class CcResult:
+    """The object, its log, clang's command line, whether it came from the cache, and clang's warnings."""
+
+    object: Path
+    log: Path
+    command: tuple[str, ...]
+    cached: bool
+    warnings: str
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One compilation, ready to run in the folder of `output`."""
+
+    clang: Clang
+    flags: list[str]
+    unit_text: str
+    unit_file: Path
+    output: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.output.parent
+
+    def command(self, header: Path) -> list[str]:
+        arguments = ["-x", "cl", "-include-pch", str(header), "-c", self.unit_file.name, "-o", self.output.name]
+        return [str(self.clang.path), *self.flags, *arguments]
+
+    def key(self) -> str:
+        return key_of(
+            "obj-1",
+            self.clang.identity,
+            command.headers_hash(),
+            " ".join(host.cpu_features()),
+            self.unit_text,
+            self.unit_file.name,
+            *self.flags,
+        )
+
+
+def compile_file(source: Path, output: Path, options: CcOptions) -> CcResult:
+    """Compile the dialect text in `source`, with the map `SOURCE.map` beside it, to the object `output`.
+
+    A CompassError at the kernel's line when the text is wrong, ToolchainError when clang is missing or breaks.
+    """
+    job = _prepare(source, output, options)
+    cache = Cache()
+    log = output.with_suffix(".cc.log")
+    header_path = pch.pch_path(job.clang, job.flags, cache)
+    line = job.command(header_path)
+    use_cache = switches.CACHE.get() if options.use_cache is None else options.use_cache
+    key = job.key()
+    if use_cache and (kept := cache.get("obj", key)) and (said := cache.get("cc-log", key)):
+        warnings = said.read_text(encoding="utf-8")
+        _replace(output, kept.read_bytes())
+        _write_log(log, job.folder, line, warnings, "not run: the object came from the compile cache")
+        return CcResult(output, log, tuple(line), True, warnings)
+    pch.precompiled_header(job.clang, job.flags, cache)
+    done = command.run(line, job.folder)
+    _write_log(log, job.folder, line, done.output, f"exit status {done.status}")
+    if done.status != 0:
+        raise diagnostics.compile_error(done.output, job.folder, log)
+    if use_cache:
+        cache.put("cc-log", key, done.output.encode())
+        cache.put("obj", key, output.read_bytes())
+    return CcResult(output, log, tuple(line), False, done.output)
+
+
+def dry_run(source: Path, output: Path, options: CcOptions) -> list[str]:
+    """The shell lines `compile_file` would run, for pasting; only the translation unit they read is written."""
+    job = _prepare(source, output, options)
+    cache = Cache()
+    header = pch.pch_path(job.clang, job.flags, cache)
+    lines = []
+    if not header.exists():
+        lines.append(f"mkdir -p {shlex.quote(str(header.parent))}")
+        lines.append(shlex.join(pch.pch_command(job.clang, job.flags, header)))
+    lines.append(f"cd {shlex.quote(str(job.folder))} && {shlex.join(job.command(header))}")
+    return lines
+
+
+def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
+    """Read the inputs and write the translation unit beside the object."""
+    clang = find_clang(options.clang)
+    flags = command.kernel_flags(clang, options.target, options.extra)
+    output = output.absolute()
+    text = _read(source)
+    unit_text = unit.translation_unit(text, unit.read_line_map(source.with_name(source.name + ".map")), source.name)
+    unit_file = output.with_suffix(".cc.cl")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    _replace(unit_file, unit_text.encode())
+    return _Job(clang, flags, unit_text, unit_file, output)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CompassError(f"cannot read '{path}': {error}", code="unreadable") from None
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that nobody ever sees a part of it."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write_log(path: Path, folder: Path, line: list[str], output: str, outcome: str) -> None:
+    text = f"working directory: {folder}\ncommand: {shlex.join(line)}\noutcome: {outcome}\n\n{output}"
+    _replace(path, text.encode())

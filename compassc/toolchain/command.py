@@ -1,0 +1,94 @@
+"""clang's command line for kernels, the headers it reads, and running it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from compass_core.cache import key_of
+from compass_core.clang import Clang
+from compass_core.errors import ToolchainError
+from compass_core.targets import Target
+
+_LANGUAGE = (
+    "-cl-std=CL1.2",
+    "-cl-no-stdinc",
+    "-cl-fp32-correctly-rounded-divide-sqrt",
+)
+_MACHINE = (
+    "-march=native",
+    "-mcmodel=small",  # code and data lie in the low 4 GiB, where the simulator puts them
+    "-fno-pic",
+    "-fno-pie",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+)
+_MEANING = (  # the NPU's arithmetic, which is also PySim's
+    "-fmax-type-align=1",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-ffp-contract=off",
+)
+_NARROW_FLOATS = {  # flag -> first clang that knows it
+    "-ffloat16-excess-precision=none": (16,),
+    "-fbfloat16-excess-precision=none": (17,),
+}
+_OUTPUT = ("-O2", "-gline-tables-only", "-fdebug-compilation-dir=.")
+
+
+def kernel_flags(clang: Clang, target: Target, extra: tuple[str, ...] = ()) -> list[str]:
+    """All flags of a kernel's compilation but input, output and precompiled header; `extra` come last."""
+    flags = [*_LANGUAGE, *_MACHINE, *_MEANING]
+    for flag, since in _NARROW_FLOATS.items():
+        if clang.version >= since:
+            flags += ["-Xclang", flag]
+    return [*flags, *_OUTPUT, f"-D{target.define}", "-I", str(include_folder()), *extra]
+
+
+@lru_cache(maxsize=1)
+def include_folder() -> Path:
+    """The folder of `compass/dsl.h`: `include` in the installed simulator package, beside it in a checkout."""
+    from importlib.util import find_spec
+
+    spec = find_spec("compass_sim")
+    for package in spec.submodule_search_locations or () if spec else ():
+        for folder in (Path(package, "include"), Path(package).parent / "include"):
+            if (folder / "compass" / "dsl.h").is_file():
+                return folder
+    raise ToolchainError("the C header 'compass/dsl.h' is not installed", help="reinstall the package `compassc`")
+
+
+@lru_cache(maxsize=1)
+def headers_hash() -> str:
+    """A hash of all C headers a kernel can include."""
+    folder = include_folder()
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return key_of(*(part for path in files for part in (str(path.relative_to(folder)), path.read_bytes())))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished program: its exit status and what it wrote to stdout and stderr together."""
+
+    status: int
+    output: str
+
+
+def run(command: list[str], folder: Path) -> Run:
+    """Run a compiler command in `folder`; ToolchainError when the program cannot be started."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            close_fds=False,  # nothing to leak, and much quicker to start
+            check=False,
+        )
+    except OSError as error:
+        raise ToolchainError(f"cannot run '{command[0]}': {error.strerror}", code="no-clang") from None
+    return Run(done.returncode, done.stdout.decode(errors="replace"))

@@ -1,0 +1,63 @@
+"""clang's messages as errors of the one family, at the line of kernel.py that the C came from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compass_core.errors import CompassError, ErrorGroup, Note, Span, ToolchainError
+
+_MESSAGE = re.compile(
+    r"(?P<file>[^:\n]+):(?P<line>\d+):(?P<col>\d+): (?P<kind>fatal error|error|warning|note): (?P<text>.*)"
+)
+_EXCERPT = re.compile(r" *\d+ \| (?P<text>.*)")
+MAX_ERRORS = 20
+
+
+@dataclass
+class _Message:
+    kind: str
+    text: str
+    span: Span
+    excerpt: str = ""
+    notes: list[_Message] = field(default_factory=list)
+
+
+def compile_error(output: str, folder: Path, log: Path) -> CompassError:
+    """The error that stands for a failed compilation; `folder` is where clang ran, `log` has all it said."""
+    messages = [message for message in _messages(output, folder) if message.kind.endswith("error")]
+    if not messages:
+        tail = output.strip().splitlines()[-8:]
+        return ToolchainError("clang failed without naming a line", code="clang-failed", notes=(*tail, f"log: {log}"))
+    errors = [_error(message, log) for message in messages[:MAX_ERRORS]]
+    return errors[0] if len(errors) == 1 else ErrorGroup(errors)
+
+
+def _messages(output: str, folder: Path) -> list[_Message]:
+    """The messages in clang's output; notes hang on the message they belong to."""
+    found: list[_Message] = []
+    latest: _Message | None = None
+    for line in output.splitlines():
+        if match := _MESSAGE.fullmatch(line):
+            span = Span(_as_seen_here(match["file"], folder), int(match["line"]))
+            latest = _Message(match["kind"], match["text"], span)
+            if match["kind"] == "note" and found:
+                found[-1].notes.append(latest)
+            else:
+                found.append(latest)
+        elif latest is not None and not latest.excerpt and (excerpt := _EXCERPT.fullmatch(line)):
+            latest.excerpt = excerpt["text"].strip()
+    return found
+
+
+def _as_seen_here(file: str, folder: Path) -> str:
+    """A file name of clang's, made to lead somewhere from the current folder."""
+    return str(folder / file) if (folder / file).is_file() and not Path(file).is_file() else file
+
+
+def _error(message: _Message, log: Path) -> CompassError:
+    notes = [Note(f"in the generated C: {message.excerpt}")] if message.excerpt else []
+    notes += [Note(note.text, note.span) for note in message.notes]
+    notes.append(Note(f"log: {log}"))
+    return CompassError(f"C compiler: {message.text}", message.span, code="clang", notes=tuple(notes))

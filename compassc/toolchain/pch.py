@@ -1,0 +1,50 @@
+"""The precompiled `compass/dsl.h`: one per compiler, flags and header contents, made on first use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compass_core import host
+from compass_core.cache import Cache, key_of
+from compass_core.clang import Clang
+from compass_core.errors import ToolchainError
+
+from compassc.toolchain import command
+
+_KIND = "pch"
+
+
+def pch_command(clang: Clang, flags: list[str], output: Path) -> list[str]:
+    """The command that precompiles the header into `output`."""
+    header = command.include_folder() / "compass" / "dsl.h"
+    # Without time stamps a header that was only touched or checked out anew stays usable; its content is in the key.
+    return [str(clang.path), "-x", "cl-header", *flags, "-Xclang", "-fno-pch-timestamp", str(header), "-o", str(output)]
+
+
+def pch_path(clang: Clang, flags: list[str], cache: Cache) -> Path:
+    """Where the precompiled header for `flags` lies, made or not."""
+    return cache.path(_KIND, _key(clang, flags))
+
+
+def precompiled_header(clang: Clang, flags: list[str], cache: Cache) -> Path:
+    """The precompiled header for `flags`, made now when the cache has none.
+
+    ToolchainError when the header itself does not compile: the installation is damaged or the compiler unfit.
+    """
+    key = _key(clang, flags)
+
+    def make(path: Path) -> None:
+        done = command.run(pch_command(clang, flags, path), command.include_folder())
+        if done.status != 0:
+            raise ToolchainError(
+                f"the C headers do not compile with {clang.path}",
+                code="bad-headers",
+                notes=tuple(done.output.strip().splitlines()[:12]),
+                help="check the installation with `compassc doctor`",
+            )
+
+    return cache.get(_KIND, key) or cache.put(_KIND, key, make)
+
+
+def _key(clang: Clang, flags: list[str]) -> str:
+    return key_of("pch-1", clang.identity, command.headers_hash(), " ".join(host.cpu_features()), *flags)

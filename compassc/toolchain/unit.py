@@ -1,0 +1,150 @@
+"""The translation unit that clang sees: kernel text with line directives, then one entry function per kernel.
+
+The dialect text stays clean; its line map is applied here, so that clang's messages, debug information and crashes name
+lines of kernel.py. Lines without a place in the map keep their place in the text itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from compass_core import host
+from compass_core.errors import CompassError, Span
+
+ENTRY_PREFIX = "__compass_entry_"
+MAX_SYMBOL = 47
+"""Characters of an entry symbol that fit into aipu.bin."""
+
+SCALAR_TYPES = ("char", "uchar", "short", "ushort", "int", "uint", "half", "bf16", "float", "bool")
+"""Types a kernel parameter that is not a pointer may have."""
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_KERNEL = re.compile(
+    r"\b(?:__)?kernel\s+(?:(?:_CLC_\w+|__attribute__\s*\(\(.*?\)\))\s+)*void\s+(?P<name>\w+)\s*\((?P<params>[^()]*)\)\s*\{",
+    re.DOTALL,
+)
+_POINTER = re.compile(r"(?P<pointee>[\w\s]+?)\s*\*\s*(?:(?:restrict|const)\s+)*(?P<name>\w+)")
+_SCALAR = re.compile(r"(?:const\s+)?(?P<type>\w+)\s+(?P<name>\w+)")
+
+
+@dataclass(frozen=True)
+class LineMap:
+    """Where each line of a text comes from: (file, line), or None when it has no counterpart in a source file."""
+
+    places: tuple[tuple[str, int] | None, ...]
+
+    def place(self, line: int) -> tuple[str, int] | None:
+        """The source place of a line, counted from 1."""
+        return self.places[line - 1] if 0 < line <= len(self.places) else None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel defined in a text: its name, the line of its definition, and its parameters as written."""
+
+    name: str
+    line: int
+    params: tuple[str, ...]
+
+    @property
+    def entry(self) -> str:
+        """The symbol of its entry function."""
+        return ENTRY_PREFIX + self.name
+
+
+def read_line_map(path: Path) -> LineMap:
+    """The map of `NAME.cl.map`; an empty one when the text has none. CompassError when it is malformed."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        files = content["files"]
+        places = [None if item is None else (str(files[item[0]]), int(item[1])) for item in content["lines"]]
+    except FileNotFoundError:
+        return LineMap(())
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise CompassError(
+            f"the line map is malformed: {error!r}",
+            Span(str(path), 1),
+            code="bad-line-map",
+            help="remove the file to compile without it",
+        ) from None
+    return LineMap(tuple(places))
+
+
+def find_kernels(text: str) -> list[Kernel]:
+    """The kernels that a dialect text defines, in order."""
+    blanked = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    kernels = []
+    for match in _KERNEL.finditer(blanked):
+        params = [param.strip() for param in match["params"].split(",")]
+        line = blanked.count("\n", 0, match.start()) + 1
+        kernels.append(Kernel(match["name"], line, () if params in ([""], ["void"]) else tuple(params)))
+    return kernels
+
+
+def translation_unit(text: str, line_map: LineMap, name: str) -> str:
+    """What clang compiles for a kernel text called `name`. CompassError when it has no kernel, or one unfit to enter."""
+    kernels = find_kernels(text)
+    if not kernels:
+        raise CompassError(
+            "the text defines no kernel",
+            Span(name, 1),
+            code="no-kernel",
+            help="a kernel is a function `__kernel void NAME(...) { ... }`",
+        )
+    parts = _with_directives(text, line_map, name)
+    parts += ["#include <compass/entry.h>", *host.stamp_source()]
+    for kernel in kernels:
+        parts += _entry(kernel, line_map, name)
+    return "\n".join(parts) + "\n"
+
+
+def _with_directives(text: str, line_map: LineMap, name: str) -> list[str]:
+    """The lines of `text`, with a directive wherever the source place does not simply advance by one line."""
+    lines: list[str] = []
+    expected: tuple[str, int] | None = None
+    continued = False
+    for number, line in enumerate(text.splitlines(), 1):
+        place = line_map.place(number) or (name, number)
+        if place != expected and not continued:
+            lines.append(_directive(place))
+        lines.append(line)
+        continued = line.endswith("\\")
+        expected = (place[0], place[1] + 1)
+    return lines
+
+
+def _directive(place: tuple[str, int]) -> str:
+    return f"# {place[1]} {json.dumps(place[0], ensure_ascii=False)}"
+
+
+def _entry(kernel: Kernel, line_map: LineMap, name: str) -> list[str]:
+    """The entry function of a kernel, at the place of the kernel's definition."""
+    place = line_map.place(kernel.line) or (name, kernel.line)
+    span = Span(*place)
+    if len(kernel.entry) > MAX_SYMBOL:
+        raise CompassError(
+            f"the kernel name '{kernel.name}' is too long",
+            span,
+            code="kernel-name",
+            help=f"use at most {MAX_SYMBOL - len(ENTRY_PREFIX)} characters",
+        )
+    arguments = ", ".join(_argument(param, index, span) for index, param in enumerate(kernel.params))
+    return [_directive(place), f"__COMPASS_ENTRY({kernel.entry}) {{ {kernel.name}({arguments}); }}"]
+
+
+def _argument(param: str, index: int, span: Span) -> str:
+    """The expression that takes parameter `index` out of the parameter block."""
+    if match := _POINTER.fullmatch(param):
+        return f"__COMPASS_POINTER({' '.join(match['pointee'].split())}, {index})"
+    match = _SCALAR.fullmatch(param)
+    if match is None or match["type"] not in SCALAR_TYPES:
+        raise CompassError(
+            f"a kernel parameter cannot be declared '{param}'",
+            span,
+            code="kernel-parameter",
+            help=f"declare a pointer `__global TYPE* NAME` or a scalar of {', '.join(SCALAR_TYPES)}",
+        )
+    return f"__COMPASS_SCALAR({match['type']}, {index})"
