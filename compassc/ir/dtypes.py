@@ -75,9 +75,13 @@ class DataType(str):
         return -top, top
 
 
-@lru_cache(maxsize=None)
 def make_dtype(code: str, bits: int, lanes: int = 1) -> DataType:
     """The interned type of an element code (`int uint float bfloat void`), a bit width and a lane count."""
+    return _make_dtype(code, bits, lanes)
+
+
+@lru_cache(maxsize=None)
+def _make_dtype(code: str, bits: int, lanes: int) -> DataType:
     name = "bool" if (code, bits) == ("uint", 1) else code if code == "void" else f"{code}{bits}"
     self = DataType(name if lanes == 1 else f"{name}x{lanes}")
     self.type_code, self.bits, self.lanes = code, bits, lanes

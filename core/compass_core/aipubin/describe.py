@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compass_core.aipubin import layout as lay
@@ -11,7 +11,7 @@ from compass_core.aipubin.dtypes import CODE_NAMES
 if TYPE_CHECKING:
     from compass_core.aipubin.model import AipuBin
 
-Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+Table = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]
 """A title, the column names, and the rows."""
 
 

@@ -247,7 +247,7 @@ class _Run:
     def encode(self, obj: Any) -> bytes:
         flat: list[Any] = []
         for scalar in self.scalars:
-            value = len(getattr(obj, scalar.counts)) if scalar.counts else getattr(obj, scalar.name)
+            value: Any = len(getattr(obj, scalar.counts)) if scalar.counts else getattr(obj, scalar.name)
             flat += value if scalar.repeat else [value]
         try:
             return self.struct.pack(*flat)
@@ -342,7 +342,8 @@ def layout_of(cls: type) -> Layout:
 
 def decode(cls: type[T], cursor: Cursor) -> T:
     """Reads one record of class `cls`; AipuBinError when the bytes do not hold one."""
-    return _LAYOUTS[cls].decode(cursor)
+    value: T = _LAYOUTS[cls].decode(cursor)
+    return value
 
 
 def encode(obj: Any) -> bytes:
