@@ -1,0 +1,220 @@
+"""The files one DSL kernel becomes for the graph builder: a one-layer Compass IR, its constants, and a plugin."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compass_core.aipubin.kernelinfo import KernelInfo, Param
+from compass_core.errors import CompassError
+
+from compassc.gbuilder.ir_text import CompassIR, IRDType, Section, format_ir
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LAYER = "dsl_func"
+IR_TEXT, IR_BIN = "compass_ir.txt", "compass_ir.bin"
+UNKNOWN = -1
+"""The dim that stands for sizes which are not known at build time."""
+
+
+def op_type(kernel: str) -> str:
+    """The operator type of a kernel's layer."""
+    return f"DSL_{kernel}"
+
+
+def plugin_name(kernel: str) -> str:
+    """The file name of a kernel's plugin."""
+    return f"aipubt_gb_{kernel}.py"
+
+
+def constant_bytes(info: KernelInfo, consts: Mapping[str, np.ndarray | bytes]) -> dict[str, bytes]:
+    """The bytes of every constant parameter, in parameter order; CompassError when one is missing or of wrong size."""
+    out = {}
+    for param in info.by_role("const"):
+        if param.name not in consts:
+            raise CompassError(
+                f"the constant parameter '{param.name}' has no data",
+                code="no-constant",
+                help="constants (scope global.1) become part of aipu.bin and must be given at build time",
+            )
+        value = consts[param.name]
+        data = value if isinstance(value, bytes) else value.tobytes()
+        if len(data) % param.element.size or param.nbytes not in (None, len(data)):
+            raise CompassError(f"the constant '{param.name}' is {len(data)} bytes, but {param.element.name} of shape "
+                               f"{list(param.shape or ())} needs {param.nbytes}", code="constant-size")  # fmt: skip
+        out[param.name] = data
+    return out
+
+
+def _shape(param: Param) -> list[int]:
+    return [UNKNOWN] if param.shape is None else list(param.shape)
+
+
+def _dtype(param: Param) -> IRDType:
+    return IRDType(param.element.name)
+
+
+def compass_ir(info: KernelInfo, consts: Mapping[str, bytes]) -> CompassIR:
+    """The graph with one layer that runs the kernel."""
+    inputs, outputs = info.by_role("input"), info.by_role("output")
+    if not outputs:
+        raise CompassError(f"the kernel '{info.kernel}' writes to none of its pointer parameters",
+                           code="no-output", help="a kernel needs at least one output")  # fmt: skip
+    names = [f"input{i}" for i in range(len(inputs))]
+    header: dict[str, Any] = {
+        "model_name": "unknown",
+        "layer_number": len(inputs) + 1,
+        "data_format": "NHWC",
+        "precision": IRDType("float32"),
+        "batch_size": 1,
+        "input_tensors": names,
+        "output_tensors": [f"output{i}" for i in range(len(outputs))],
+        "compat_quantized_model": False,
+    }
+    layers = []
+    for i, param in enumerate(inputs):
+        bottoms: dict[str, Any] = {"layer_bottom": [], "layer_bottom_shape": [], "layer_bottom_type": []}
+        layers.append(
+            Section(
+                {"layer_id": i, "layer_name": f"{i}_input", "layer_type": "Input", **bottoms}
+                | {"layer_top": [names[i]], "layer_top_shape": _shape(param), "layer_top_type": [_dtype(param)]}
+            )
+        )
+    layers.append(Section(_kernel_layer(info, consts, header)))
+    return CompassIR(Section(header), layers)
+
+
+def _kernel_layer(info: KernelInfo, consts: Mapping[str, bytes], header: dict[str, Any]) -> dict[str, Any]:
+    inputs, outputs = info.by_role("input"), info.by_role("output")
+    layer: dict[str, Any] = {
+        "layer_id": len(inputs),
+        "layer_name": LAYER,
+        "layer_type": op_type(info.kernel),
+        "layer_bottom": header["input_tensors"],
+        "layer_bottom_shape": [_shape(p) for p in inputs],
+        "layer_bottom_type": [_dtype(p) for p in inputs],
+        "layer_top": header["output_tensors"],
+        "layer_top_shape": [_shape(p) for p in outputs],
+        "layer_top_type": [_dtype(p) for p in outputs],
+    }
+    offset = 0
+    for param in info.by_role("const"):
+        size = len(consts[param.name])
+        shape = [size // param.element.size] if param.shape is None else list(param.shape)
+        layer |= {f"{param.name}_type": _dtype(param), f"{param.name}_shape": shape}
+        layer |= {f"{param.name}_offset": offset, f"{param.name}_size": size}
+        offset += size
+    for param in info.by_role("attr"):
+        layer[param.name] = bool(param.value) if param.dtype == "bool" and param.value is not None else param.value
+    return layer
+
+
+def scalar_word(param: Param) -> int:
+    """The signed integer whose bits are the scalar's; 0 for a run-time scalar. CompassError when it does not fit."""
+    if param.value is None:
+        return 0
+    dtype = param.element
+    try:
+        if dtype.name == "bfloat16":
+            packed = _bfloat16_bits(float(param.value)).to_bytes(2, "little")
+            return int.from_bytes(packed, "little", signed=True)
+        value = float(param.value) if dtype.fmt in "efd" else param.value
+        packed = struct.pack("<" + dtype.fmt, bool(value) if dtype.fmt == "?" else value)
+        return int.from_bytes(packed, "little", signed=True)
+    except (struct.error, OverflowError) as error:
+        raise CompassError(f"the value {param.value!r} of '{param.name}' is no {param.dtype}",
+                           code="scalar-value") from error  # fmt: skip
+
+
+def _bfloat16_bits(value: float) -> int:
+    """A float as bfloat16 bits, rounded to nearest even."""
+    bits = int.from_bytes(struct.pack("<f", value), "little")
+    if math.isnan(value):
+        return bits >> 16 | 0x40
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def _param_line(param: Param) -> str:
+    """The statement that appends one kernel parameter to the plugin's parameter list."""
+    if param.role in ("input", "output"):
+        return f"params.append(sgnode.{param.role}s[{param.index}])  # {param.name}"
+    if param.role == "const":
+        return f'params.append(sgnode.constants["{LAYER}/{param.name}"])'
+    meaning = f"{param.dtype}, set at run time" if param.value is None else f"{param.dtype} {param.value}"
+    return f"params.append({scalar_word(param)})  # {param.name}: {meaning}"
+
+
+_PLUGIN = '''\
+"""Graph builder plugin for the kernel {kernel}."""
+
+from AIPUBuilder.core import BuilderOpPlugin, BuilderParams, register_optype
+from AIPUBuilder.plugin_loader import PluginType, register_plugin
+
+OP_TYPE = register_optype("{op}")
+
+
+@register_plugin(PluginType.Builder, 0)
+class {op}Plugin(BuilderOpPlugin):
+    # what compassc knows of the kernel; other builders do not look at it
+    compassc_kernel = {json}
+
+    def get_graph_pattern(self):
+        return ([("useless", OP_TYPE)], [])
+
+    def get_score(self):
+        return 10
+
+    def set_target(self, target):
+        return True
+
+    def check_params(self, nodes):
+        return True
+
+    def setup(self, sgnode, nodes):
+        sgnode.attrs.keeping_layout = False
+        return True
+
+    def generate_code_name(self, sgnode, nodes):
+        return {code}
+
+    def generate_descriptor(self, sgnode, nodes):
+        return BuilderParams()
+
+    def generate_params(self, sgnode, nodes):
+        params = BuilderParams()
+        {params}
+        return params
+'''
+
+
+def plugin_text(info: KernelInfo, code_name: str) -> str:
+    """The plugin's Python source; `code_name` is the object file as the builder looks it up."""
+    if descriptors := info.by_role("descriptor"):
+        raise CompassError(
+            f"the parameter '{descriptors[0].name}' is a hardware descriptor, which has no content at build time",
+            code="descriptor",
+            help="run the kernel through an Executor with descriptor chains",
+        )
+    return _PLUGIN.format(
+        kernel=info.kernel,
+        op=op_type(info.kernel),
+        json=repr(json.dumps(info.to_json())),
+        code=repr(code_name),
+        params="\n        ".join(_param_line(p) for p in info.params),
+    )
+
+
+def write_files(info: KernelInfo, consts: Mapping[str, bytes], code_name: str, folder: Path) -> tuple[Path, Path]:
+    """Writes IR, constants and plugin into `folder`; gives the paths of IR text and binary."""
+    text, binary = folder / IR_TEXT, folder / IR_BIN
+    folder.mkdir(parents=True, exist_ok=True)
+    text.write_text(format_ir(compass_ir(info, consts)), encoding="utf-8")
+    binary.write_bytes(b"".join(consts[p.name] for p in info.by_role("const")))
+    (folder / plugin_name(info.kernel)).write_text(plugin_text(info, code_name), encoding="utf-8")
+    return text, binary

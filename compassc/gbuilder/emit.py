@@ -1,0 +1,216 @@
+"""From a graph whose layers have their plugins to the content of an aipu.bin."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compass_core import VERSION, host
+from compass_core.aipubin import AipuBin, KernelInfo
+from compass_core.aipubin import layout as lay
+from compass_core.aipubin.device import device_word
+from compass_core.aipubin.dtypes import element_dtype
+from compass_core.errors import CompassError, Span
+from compass_core.hostcode import make_text_blob, parse_text_blob
+
+from compassc.gbuilder.graph import Graph
+from compassc.gbuilder.memory import PlannedSection, nbytes, plan
+from compassc.gbuilder.plugin_api import BuilderParams, Tensor
+from compassc.gbuilder.plugin_host import Match, call
+from compassc.toolchain.unit import ENTRY_PREFIX
+
+BLOCK_ALIGN = 32
+"""Alignment of parameter and descriptor blocks."""
+CONST_ALIGN = 64
+PRINTF_BYTES = 1024
+"""Size of one task's printf area."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch: its object and kernel, and its parameter and descriptor words."""
+
+    match: Match
+    object_path: Path
+    kernel: str
+    params: BuilderParams
+    desc: BuilderParams
+    info: KernelInfo | None
+
+
+@dataclass
+class Words:
+    """A block of 32-bit words growing in a note, and who refers to which tensor."""
+
+    data: bytearray = field(default_factory=bytearray)
+    tensors: list[tuple[int, Tensor]] = field(default_factory=list)
+
+    def append(self, block: BuilderParams) -> int:
+        """Adds an aligned block; gives its offset."""
+        self.data += bytes(-len(self.data) % BLOCK_ALIGN)
+        start = len(self.data)
+        for word in block.words:
+            if isinstance(word, Tensor):
+                self.tensors.append((len(self.data), word))
+            self.data += (0 if isinstance(word, Tensor) else word).to_bytes(4, "little")
+        return start
+
+
+def launches(matches: list[Match], folders: list[Path]) -> list[Launch]:
+    """Runs the plugins' methods in the documented order. `folders` are searched for the object files."""
+    return [_launch(match, folders) for match in matches]
+
+
+def _launch(match: Match, folders: list[Path]) -> Launch:
+    plugin, path = match.plugin.instance, match.plugin.path
+    merged, nodes = match.merged, match.nodes
+    if not call(path, "setup", plugin.setup, merged, nodes):
+        raise CompassError(f"the plugin {match.plugin.name} refuses the layer '{nodes[0].name}' in setup",
+                           Span(str(path), 1), code="plugin")  # fmt: skip
+    code_name = str(call(path, "generate_code_name", plugin.generate_code_name, merged, nodes))
+    object_path = next((f / code_name for f in folders if (f / code_name).is_file()), None)
+    if object_path is None:
+        raise CompassError(
+            f"the object file '{code_name}' of the layer '{nodes[0].name}' does not exist",
+            Span(str(path), 1),
+            code="no-object",
+            notes=("looked in " + ", ".join(str(f) for f in folders),),
+            help="compile the kernel first (compassc cc)",
+        )
+    kernel = call(path, "generate_kernel", plugin.generate_kernel, merged, nodes) or Path(code_name).stem
+    desc = call(path, "generate_descriptor", plugin.generate_descriptor, merged, nodes)
+    params = call(path, "generate_params", plugin.generate_params, merged, nodes)
+    for block in (desc, params):
+        if not isinstance(block, BuilderParams):
+            raise CompassError(f"the plugin {match.plugin.name} gives {block!r:.40} where BuilderParams are expected",
+                               Span(str(path), 1), code="plugin")  # fmt: skip
+    text = getattr(plugin, "compassc_kernel", None)
+    info = KernelInfo.from_bytes(text.encode(), str(path)) if isinstance(text, str) else None
+    return Launch(match, object_path, str(kernel), params, desc, info)
+
+
+def assemble(graph: Graph, runs: list[Launch], target: str) -> AipuBin:
+    """The aipu.bin of a graph."""
+    params, desc = Words(), Words()
+    blocks = [(params.append(run.params), desc.append(run.desc)) for run in runs]
+    text = _text(runs)
+    entries = parse_text_blob(text)
+    subgraphs = tuple(
+        lay.Subgraph(
+            id=i,
+            text_offset=entries.offset_of(ENTRY_PREFIX + run.kernel),
+            params_offset=at_params,
+            params_size=4 * len(run.params),
+            desc_offset=at_desc,
+            desc_size=4 * len(run.desc),
+            printf_size=PRINTF_BYTES if run.info and run.info.uses_printf else 0,
+            precursors=None if i else (),
+        )
+        for i, (run, (at_params, at_desc)) in enumerate(zip(runs, blocks, strict=True))
+    )
+    descriptors = {id(r.match.merged.attrs.descriptorbase): at for r, (_, at) in zip(runs, blocks, strict=True)}
+    references = _References(params, desc, descriptors)
+    weights, statics = _constants(runs, references)
+    reuses = tuple(_reuse(section, references) for section in plan(graph))
+    references.check_all_used()
+    stack = max((run.info.stack_size for run in runs if run.info), default=0x10000)
+    return AipuBin(
+        compiler=lay.CompilerMessage(device=device_word(target), build_version=_build_version()),
+        features=lay.FeatureMaps((lay.Bss(reuses=reuses, statics=statics, stack_size=stack),)),
+        subgraphs=subgraphs,
+        text=text,
+        params=bytes(params.data),
+        desc=bytes(desc.data),
+        weights=weights,
+        remap=tuple(references.remap),
+        comment=f"compassc {VERSION}\ntarget:{target};",
+        kernel=runs[0].info if len(runs) == 1 else None,
+    )
+
+
+def _build_version() -> int:
+    """major, minor and number of the version, as `compilermsg` packs them."""
+    major, minor, number = (int(part) for part in VERSION.split(".")[:3])
+    return major | minor << 8 | number << 16
+
+
+def _text(runs: list[Launch]) -> bytes:
+    """The host code of all launches."""
+    objects = {run.object_path.resolve() for run in runs}
+    if len(objects) > 1:
+        raise CompassError(
+            "the layers of this graph come from several object files: " + ", ".join(sorted(p.name for p in objects)),
+            code="several-objects",
+            help="compile the kernels into one object file",
+        )
+    symbols = list(dict.fromkeys(ENTRY_PREFIX + run.kernel for run in runs))
+    return make_text_blob(objects.pop().read_bytes(), symbols, " ".join(host.cpu_features()), host.triple())
+
+
+class _References:
+    """Which words hold the address of which tensor, and at which distance from its start."""
+
+    def __init__(self, params: Words, desc: Words, descriptors: dict[int, int]) -> None:
+        self.remap: list[lay.Remap] = []
+        self._by_tensor: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+        self._names: dict[int, str] = {}
+        for area, words, base in ((lay.Area.PARAMS, params, 0), (lay.Area.DESC, desc, len(params.data))):
+            for at, tensor in words.tensors:
+                owner, offset = tensor.memory_offset().resolve()
+                if id(owner) in descriptors:
+                    self.remap.append(lay.Remap(area, at, lay.Area.DESC, descriptors[id(owner)] + offset))
+                    continue
+                self._by_tensor[id(owner)][offset].append(base + at)
+                self._names[id(owner)] = owner.name or repr(owner)
+
+    def sub_sections(self, tensor: Tensor, subs: list[lay.SubSection], extra: lay.Kind) -> list[lay.SubSection]:
+        """`subs` (all at the tensor's start) with the references to the start, and one of `extra` per other offset."""
+        from dataclasses import replace
+
+        found = self._by_tensor.pop(id(tensor), {})
+        first = replace(subs[0], references=tuple(found.pop(0, ())))
+        others = []
+        for offset, references in sorted(found.items()):
+            if not 0 <= offset <= max(nbytes(tensor), lay.PAGE):
+                raise CompassError(f"a parameter points {offset} bytes behind the start of '{tensor.name}'",
+                                   code="plugin")  # fmt: skip
+            others.append(lay.SubSection(offset=subs[0].offset + offset, type=extra, references=tuple(references)))
+        return [first, *subs[1:], *others]
+
+    def check_all_used(self) -> None:
+        """CompassError when a plugin refers to a tensor that is not part of the graph."""
+        for key in self._by_tensor:
+            raise CompassError(f"a plugin refers to the tensor {self._names[key]}, which is not part of the graph",
+                               code="plugin")  # fmt: skip
+
+
+def _constants(runs: list[Launch], references: _References) -> tuple[bytes, tuple[lay.StaticSection, ...]]:
+    """The weights, and a static section per constant."""
+    blob = bytearray()
+    sections = []
+    for run in runs:
+        for tensor in run.match.merged.constants.values():
+            data = tensor.data or b""
+            blob += bytes(-len(blob) % CONST_ALIGN)
+            sub = lay.SubSection(size=len(data), type=lay.Kind.CONSTANT, data_type=_code(tensor))
+            subs = references.sub_sections(tensor, [sub], lay.Kind.CONSTANT)
+            sections.append(lay.StaticSection(len(blob), len(data), CONST_ALIGN, tuple(subs)))
+            blob += data
+    return bytes(blob), tuple(sections)
+
+
+def _reuse(section: PlannedSection, references: _References) -> lay.ReuseSection:
+    subs: list[lay.SubSection] = []
+    for placed in section.placements:
+        size, code = nbytes(placed.tensor), _code(placed.tensor)
+        own = [
+            lay.SubSection(offset=placed.offset, size=size, type=role.kind, id=role.index, data_type=code)
+            for role in placed.roles
+        ]
+        subs += references.sub_sections(placed.tensor, own, lay.Kind.INTERMEDIATE)
+    return lay.ReuseSection(section.size, subs=tuple(subs))
+
+
+def _code(tensor: Tensor) -> int:
+    return element_dtype(str(tensor.dtype)).code

@@ -1,0 +1,202 @@
+"""Loading plugin files, running their methods, and choosing which plugin takes which layer.
+
+Plugins are the user's code: whatever they raise becomes a CompassError that names the plugin file and line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from compass_core.errors import CompassError, Span
+
+from compassc.gbuilder.graph import Graph, Node
+from compassc.gbuilder.plugin_api import (
+    BuilderOpPlugin,
+    PluginType,
+    Registration,
+    SubgraphNode,
+    Tensor,
+    plugin_modules,
+)
+
+T = TypeVar("T")
+PREFIX = "aipubt_"
+PATH_VARIABLE = "AIPUPLUGIN_PATH"
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A builder plugin and the file it comes from."""
+
+    instance: BuilderOpPlugin
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return type(self.instance).__name__
+
+
+@dataclass(frozen=True)
+class Match:
+    """Layers that one plugin takes, and the merged node that stands for them."""
+
+    plugin: Plugin
+    nodes: list[Node]
+    merged: SubgraphNode
+
+
+def call(path: Path, what: str, function: Callable[..., T], *args: Any) -> T:
+    """`function(*args)` of the plugin file `path`; what it raises becomes a CompassError at the plugin's line."""
+    try:
+        return function(*args)
+    except CompassError:
+        raise
+    except Exception as error:  # the plugin is foreign code: every kind of exception is its author's to see
+        lines = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+        line = lines[-1].lineno if lines else getattr(error, "lineno", None)
+        raise CompassError(
+            f"the plugin fails in {what}: {type(error).__name__}: {error}",
+            Span(str(path), line or 1),
+            code="plugin",
+        ) from error
+
+
+def plugin_files(folders: Iterable[Path]) -> list[Path]:
+    """The plugin files in `folders`; of files with the same name the first counts."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in sorted([*folder.glob(f"{PREFIX}*.py"), *folder.glob(f"{PREFIX}*/__init__.py")]):
+            name = path.parent.name if path.name == "__init__.py" else path.stem
+            found.setdefault(name, path)
+    return list(found.values())
+
+
+def search_path(folders: Iterable[Path]) -> list[Path]:
+    """`folders`, then those of the environment variable AIPUPLUGIN_PATH."""
+    listed = os.environ.get(PATH_VARIABLE, "").split(":")
+    return [*folders, *(Path(part) for part in listed if part)]
+
+
+@contextmanager
+def plugins(folders: list[Path], target: str) -> Iterator[list[Plugin]]:
+    """The builder plugins in `folders` for a target. Their modules and import paths exist only while this is active."""
+    saved_path, saved_modules = list(sys.path), set(sys.modules)
+    sys.path[:0] = [str(folder) for folder in folders]
+    try:
+        with plugin_modules() as registered:
+            loaded = []
+            for path in plugin_files(folders):
+                start = len(registered)
+                call(path, "its import", _execute, path)
+                loaded += [_instance(r, path, target) for r in registered[start:] if r.kind == PluginType.Builder]
+            yield [plugin for plugin in loaded if plugin is not None]
+    finally:
+        sys.path[:] = saved_path
+        for name in set(sys.modules) - saved_modules:
+            if name.startswith(PREFIX):
+                del sys.modules[name]
+
+
+def _execute(path: Path) -> None:
+    """Runs a plugin file as a module of its own, without leaving compiled files in its folder."""
+    from types import ModuleType
+
+    package = path.name == "__init__.py"
+    module = ModuleType(path.parent.name if package else path.stem)
+    module.__file__ = str(path)
+    if package:
+        module.__path__ = [str(path.parent)]
+    sys.modules[module.__name__] = module
+    exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # noqa: S102 (plugins are programs)
+
+
+def _instance(registration: Registration, path: Path, target: str) -> Plugin | None:
+    """An instance of a registered class, or None when it does not want the target."""
+    cls = registration.cls
+    if not issubclass(cls, BuilderOpPlugin):
+        raise CompassError(f"{path}: {cls.__name__} is registered as a builder plugin but is no BuilderOpPlugin",
+                           code="plugin")  # fmt: skip
+    instance = call(path, f"{cls.__name__}()", cls)
+    return Plugin(instance, path) if call(path, "set_target", instance.set_target, target) else None
+
+
+def choose(graph: Graph, loaded: list[Plugin]) -> list[Match]:
+    """Which plugin takes which layers, in topological order. CompassError naming the first layer nobody takes."""
+    ranked = sorted(loaded, key=lambda p: -call(p.path, "get_score", p.instance.get_score))
+    patterns = [(p, *call(p.path, "get_graph_pattern", p.instance.get_graph_pattern)) for p in ranked]
+    taken: set[int] = set()
+    matches = []
+    for node in graph.nodes:
+        if id(node) in taken:
+            continue
+        nodes, plugin = _first_match(graph, node, patterns, taken)
+        taken.update(id(n) for n in nodes)
+        matches.append(Match(plugin, nodes, _merge(graph, nodes)))
+    position = {id(n): i for i, n in enumerate(graph.nodes)}
+    # a merged node runs when its last layer could: all that it needs has been made by then
+    return sorted(matches, key=lambda m: max(position[id(n)] for n in m.nodes))
+
+
+def _first_match(
+    graph: Graph, node: Node, patterns: list[tuple[Plugin, Any, Any]], taken: set[int]
+) -> tuple[list[Node], Plugin]:
+    refused = []
+    for plugin, aliases, edges in patterns:
+        nodes = _find_pattern(graph, node, aliases, edges, taken)
+        if nodes is None:
+            continue
+        if call(plugin.path, "check_params", plugin.instance.check_params, nodes):
+            return nodes, plugin
+        refused.append(f"{plugin.name} ({plugin.path}) refuses it in check_params")
+    known = sorted({str(t) for _, aliases, _ in patterns for _, t in aliases})
+    error = graph.ir.error(node.section, f"no plugin takes the layer '{node.name}' of type {node.type}",
+                           "types with a plugin: " + (", ".join(known) or "none"))  # fmt: skip
+    raise CompassError(error.message, error.span, code="no-plugin", notes=tuple(refused), help=error.help)
+
+
+def _find_pattern(graph: Graph, first: Node, aliases: Any, edges: Any, taken: set[int]) -> list[Node] | None:
+    """Free layers that form the pattern, `first` among them, in the order of the aliases; None when there are none."""
+    types = [str(wanted) for _, wanted in aliases]
+    if str(first.type) not in types:
+        return None
+    if len(types) == 1:
+        return [first]
+    makers = {id(t): n for n in graph.nodes for t in n.outputs}
+    links = {(id(makers[id(t)]), id(n)) for n in graph.nodes for t in n.inputs if id(t) in makers}
+    names = [alias for alias, _ in aliases]
+
+    def extend(chosen: list[Node]) -> list[Node] | None:
+        at = dict(zip(names, chosen, strict=False))
+        if any((id(at[a]), id(at[b])) not in links for a, b in edges if a in at and b in at):
+            return None
+        if len(chosen) == len(names):
+            return chosen if any(n is first for n in chosen) else None
+        for node in graph.nodes:
+            free = id(node) not in taken and all(node is not n for n in chosen)
+            if free and str(node.type) == types[len(chosen)] and (result := extend([*chosen, node])) is not None:
+                return result
+        return None
+
+    return extend([])
+
+
+def _merge(graph: Graph, nodes: list[Node]) -> SubgraphNode:
+    """The merged node: what comes from outside the match, and what somebody outside uses."""
+    made = {id(t) for n in nodes for t in n.outputs}
+    inside = {id(n) for n in nodes}
+    used = {id(t) for n in graph.nodes if id(n) not in inside for t in n.inputs} | {id(t) for t in graph.outputs}
+    outputs = [t for n in nodes for t in n.outputs]
+    inputs: dict[int, Tensor] = {id(t): t for n in nodes for t in n.inputs if id(t) not in made}
+    return SubgraphNode(
+        inputs=[t for n in nodes for t in n.inputs if id(t) in inputs] if len(nodes) == 1 else list(inputs.values()),
+        outputs=outputs if len(nodes) == 1 else [t for t in outputs if id(t) in used],
+        constants={f"{n.name}/{name}": t for n in nodes for name, t in n.constants.items()},
+        params={k: v for n in nodes for k, v in n.params.items()},
+    )
