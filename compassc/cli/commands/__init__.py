@@ -1,0 +1,1 @@
+"""The sub-commands; each module has a click command called `command`."""

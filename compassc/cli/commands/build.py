@@ -1,0 +1,40 @@
+"""`compassc build`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from compassc.cli import options
+from compassc.cli.talk import Talk
+
+EXAMPLE = """\
+compassc build kernel.py -t X2_1204
+compassc build kernel.py -k scale --set n=1024 --shape c=4x1024 -o scale.bin
+compassc build kernel.py --stop-after codegen -o -"""
+
+
+@click.command(epilog=options.example(EXAMPLE))
+@click.argument("source", type=options.INPUT, metavar="KERNEL.py", required=False)
+@options.target_option
+@click.option("-k", "--kernel", "entry", metavar="NAME", help="The entry function, when the file has several.")
+@options.output_option
+@options.parameter_options
+@click.option("--stop-after", metavar="STAGE", default="gbuild", help="parse, lower, codegen, cc or gbuild.")
+@click.option("--save-temps-dir", type=options.FOLDER, metavar="DIR", help="Folder of the stage files.")
+@click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.d", help="Write make rules.")
+@options.compiler_options
+@options.dry_run_option
+@options.pass_options
+@options.talk_options
+@click.pass_obj
+def command(talk: Talk, source: Path | None, **given: Any) -> None:
+    """Build kernel.py to aipu.bin, all stages.
+
+    Writes ./aipu.bin, and every stage's file to kernel.compass/ beside it; build.yaml there says how each was made.
+    """
+    from compassc.cli.whole import run_whole
+
+    run_whole(talk, source, given)

@@ -1,0 +1,24 @@
+"""`compassc inspect`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from compassc.cli import options
+
+
+@click.command(epilog=options.example("compassc inspect aipu.bin\ncompassc inspect kernel.compass/vadd.params.json"))
+@click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="FILE")
+@options.talk_options
+def command(source: Path) -> None:
+    """Show a stage file or an aipu.bin as tables.
+
+    FILE is any file of kernel.compass/, the folder itself, or an aipu.bin.
+    """
+    from compassc.cli.inspecting import describe_file
+    from compassc.cli.tables import tables_text
+    from compassc.cli.talk import artifact
+
+    artifact(tables_text(describe_file(source)))

@@ -1,0 +1,29 @@
+"""`compassc parse`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from compassc.cli import options
+from compassc.cli.arrow import run_arrow
+from compassc.cli.talk import Talk
+
+
+@click.command(epilog=options.example("compassc parse kernel.py -t X2_1204 -k vadd\ncompassc parse kernel.py -o -"))
+@click.argument("source", type=options.INPUT, metavar="KERNEL.py")
+@options.target_option
+@click.option("-k", "--kernel", metavar="NAME", help="The entry function, when the file has several.")
+@options.output_option
+@options.talk_options
+@click.pass_obj
+def command(talk: Talk, source: Path, target: str, kernel: str | None, output: Path | None) -> None:
+    """kernel.py to IR text (NAME.ir.txt).
+
+    The file is executed as a Python module, and its kernel is read. Without -o the text goes to
+    kernel.compass/NAME.ir.txt.
+    """
+    from compassc.driver import Request
+
+    run_arrow(talk, "parse", source, output, Request(target=target, entry=kernel))

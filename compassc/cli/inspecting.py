@@ -1,0 +1,203 @@
+"""Any file of a build as tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from compass_core.errors import CompassError, Span
+
+from compassc.cli.tables import Table
+from compassc.driver.files import read_text
+
+PARAMETER_COLUMNS = ("name", "kind", "dtype", "scope", "role", "index", "shape", "value")
+
+
+def describe_file(path: Path) -> list[Table]:
+    """The tables for a file, chosen by its name, or for the folder of a build.
+
+    CompassError when the file is none of ours or damaged.
+    """
+    if path.is_dir():
+        return _folder(path)
+    for suffix, describe in _BY_SUFFIX.items():
+        if path.name.endswith(suffix):
+            return describe(path)
+    return _by_content(path)
+
+
+def _by_content(path: Path) -> list[Table]:
+    data = path.read_bytes()
+    if data.startswith(b"\x7fELF\x02"):
+        return _object(path)
+    if data.startswith(b"\x7fELF"):
+        return _aipu_bin(path)
+    raise CompassError(
+        f"'{path}' is neither a stage file nor an aipu.bin",
+        code="unknown-file",
+        help=f"files end in {', '.join(_BY_SUFFIX)}",
+    )
+
+
+def _folder(path: Path) -> list[Table]:
+    """The build record, and the files there are."""
+    if not (path / "build.yaml").is_file():
+        raise CompassError(f"'{path}' is not the folder of a build: it has no build.yaml", code="unknown-file")
+    files = sorted(file for file in path.iterdir() if file.is_file())
+    return [*_record(path / "build.yaml"), ("files", ("file", "bytes"), [(f.name, f.stat().st_size) for f in files])]
+
+
+def _aipu_bin(path: Path) -> list[Table]:
+    from compass_core import aipubin
+
+    return list(aipubin.describe(aipubin.read(path.read_bytes())))
+
+
+def _module(path: Path) -> list[Table]:
+    """IR text: its functions with their parameters and sizes."""
+    from compassc.ir import parse_module, walk_stmts
+
+    module = parse_module(read_text(path), str(path))
+    functions = [
+        (f.name, "entry" if f.name == module.entry else "", f.ret_type, sum(1 for _ in walk_stmts(f.body)))
+        for f in module.functions
+    ]
+    params = [(f.name, p.name, p.type) for f in module.functions for p in f.params]
+    return [
+        (f"IR for {module.target}", ("function", "", "returns", "statements"), functions),
+        ("parameters", ("function", "name", "type"), params),
+    ]
+
+
+def _c_text(path: Path) -> list[Table]:
+    """Compass OpenCL C: its kernels, and how many lines lead back to Python."""
+    from compassc.toolchain.unit import find_kernels, read_line_map
+
+    text = read_text(path)
+    line_map = read_line_map(path.with_name(path.name + ".map"))
+    kernels = []
+    for kernel in find_kernels(text):
+        place = line_map.place(kernel.line)
+        kernels.append((kernel.name, kernel.line, f"{place[0]}:{place[1]}" if place else "", ", ".join(kernel.params)))
+    mapped = sum(1 for place in line_map.places if place)
+    general = [("lines", text.count("\n")), ("lines that come from Python", mapped)]
+    return [
+        (path.name, ("what", "value"), general),
+        ("kernels", ("kernel", "line", "comes from", "parameters"), kernels),
+    ]
+
+
+def _line_map(path: Path) -> list[Table]:
+    from compassc.toolchain.unit import read_line_map
+
+    places = enumerate(read_line_map(path).places, 1)
+    rows = [(line, f"{place[0]}:{place[1]}" if place else "") for line, place in places]
+    return [(path.name, ("line", "comes from"), rows)]
+
+
+def _params(path: Path) -> list[Table]:
+    from compassc.driver.stages import read_params
+
+    return _parameter_tables(read_params(path))
+
+
+def _parameter_tables(params: dict[str, Any]) -> list[Table]:
+    general = [(key, _cell(value)) for key, value in params.items() if not isinstance(value, (list, dict))]
+    return [
+        ("kernel", ("what", "value"), general),
+        ("parameters", PARAMETER_COLUMNS, _parameter_rows(params.get("params", []))),
+    ]
+
+
+def _parameter_rows(params: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    return [tuple(_cell(param.get(column)) for column in PARAMETER_COLUMNS) for param in params]
+
+
+def _cell(value: Any) -> str:
+    """A JSON value as a table cell: a shape as 4x1024, nothing for null."""
+    if isinstance(value, list):
+        return "x".join(map(str, value)) or "scalar"
+    return "" if value is None else str(value)
+
+
+def _record(path: Path) -> list[Table]:
+    """build.yaml."""
+    import yaml
+
+    try:
+        record = yaml.safe_load(read_text(path))
+        stages = [(s["name"], f"{s['seconds'] * 1e3:.1f} ms", s["sha256"][:16], s["output"]) for s in record["stages"]]
+        general = [(key, _cell(record[key])) for key in ("target", "kernel", "entry")]
+        general += [(f"version of {name}", version) for name, version in record["versions"].items()]
+        parameters = _parameter_rows(record["parameters"])
+    except (yaml.YAMLError, KeyError, TypeError) as error:
+        raise CompassError(f"not the record of a build: {error!r}", Span(str(path), 1), code="bad-record") from None
+    return [
+        ("build", ("what", "value"), general),
+        ("parameters", PARAMETER_COLUMNS, parameters),
+        ("stages", ("stage", "time", "sha256", "output"), stages),
+    ]
+
+
+def _object(path: Path) -> list[Table]:
+    """A host object: what it was compiled for, its sections and entry points."""
+    import io
+
+    from compass_core import host
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    data = path.read_bytes()
+    try:
+        elf = ELFFile(io.BytesIO(data))
+        sections = [(s.name, s.data_size) for s in elf.iter_sections() if s.data_size and s["sh_flags"] & 2]
+        symbols = elf.get_section_by_name(".symtab")
+        entries = [(s.name, s["st_size"]) for s in symbols.iter_symbols() if s.name.startswith("__compass_entry_")]
+    except (ELFError, AttributeError) as error:
+        raise CompassError(f"'{path}' is not an object of the cc stage: {error}", code="bad-object") from None
+    stamp = host.read_stamp(data)
+    general = [("triple", stamp.triple), ("CPU features", stamp.features)] if stamp else []
+    return [
+        (path.name, ("what", "value"), general),
+        ("sections", ("section", "bytes"), sections),
+        ("entry functions", ("symbol", "bytes"), entries),
+    ]
+
+
+def _log(path: Path) -> list[Table]:
+    """The compile log: its head line by line."""
+    head, _, output = read_text(path).partition("\n\n")
+    rows = [tuple(line.partition(": ")[::2]) for line in head.splitlines()]
+    return [(path.name, ("what", "value"), rows), ("output", ("line",), [(line,) for line in output.splitlines()])]
+
+
+def _json_text(path: Path) -> list[Table]:
+    try:
+        content = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise CompassError(f"not JSON: {error.msg}", Span(str(path), error.lineno, error.colno)) from None
+    rows = [(key, _cell(value)) for key, value in content.items()] if isinstance(content, dict) else []
+    return [(path.name, ("what", "value"), rows)]
+
+
+def _compass_ir(path: Path) -> list[Table]:
+    """Compass IR text: `key=value` lines in blocks."""
+    lines = [line for line in read_text(path).splitlines() if "=" in line]
+    return [(path.name, ("key", "value"), [tuple(line.partition("=")[::2]) for line in lines])]
+
+
+_BY_SUFFIX: dict[str, Callable[[Path], list[Table]]] = {
+    ".ir.txt": _module,
+    ".lowered.txt": _module,
+    ".cl.map": _line_map,
+    ".cl": _c_text,
+    ".params.json": _params,
+    ".cc.log": _log,
+    ".o": _object,
+    ".yaml": _record,
+    "compass_ir.txt": _compass_ir,
+    ".json": _json_text,
+    ".bin": _aipu_bin,
+}

@@ -1,0 +1,94 @@
+"""`compassc`: the group of sub-commands."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+from compass_core import VERSION
+
+from compassc.cli import errors
+
+COMMANDS: dict[str, dict[str, str]] = {
+    "Whole chain": {
+        "build": "Build kernel.py to aipu.bin, all stages.",
+    },
+    "Stages, one arrow each": {
+        "parse": "kernel.py to IR text (NAME.ir.txt).",
+        "lower": "IR text to lowered IR text (NAME.lowered.txt).",
+        "codegen": "Lowered IR text to Compass OpenCL C (NAME.cl).",
+        "cc": "Compass OpenCL C to an object for the simulator (NAME.o).",
+        "gbuild": "Object and parameters to aipu.bin.",
+    },
+    "Look": {
+        "inspect": "Show a stage file or an aipu.bin as tables.",
+        "targets": "List the NPU configurations.",
+        "passes": "List the passes and the pipelines.",
+        "ops": "List the operations of the language.",
+    },
+    "Set-up": {
+        "doctor": "Show which tools were found, what is missing and how to get it.",
+        "env": "Show every switch with its value and origin.",
+        "cache": "Show, shrink or empty the compile cache.",
+    },
+}
+"""Section -> command -> one line. Kept here so that help imports no command."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for section in COMMANDS.values() for name in section]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        return import_module(f"compassc.cli.commands.{cmd_name}").command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            from compass_core.errors import UsageError
+            from compass_core.suggest import help_for
+
+            raise UsageError(
+                f"unknown command '{args[0]}'",
+                code="unknown-command",
+                help=help_for(args[0], self.list_commands(ctx), "commands"),
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, commands in COMMANDS.items():
+            with formatter.section(section):
+                formatter.write_dl(list(commands.items()))
+
+
+EPILOG = """\b
+Example:
+  compassc build kernel.py -t X2_1204
+  compass-run aipu.bin --inputs a.npy
+
+\b
+Exit status: 0 ok, 1 the kernel or a file is wrong, 2 usage, 3 a tool is missing, 70 a defect of compassc."""
+
+
+@click.command(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="compassc")
+def cli() -> None:
+    """Compile kernels written in the Compass DSL.
+
+    Every stage is a command that reads the file of the stage before; `build` runs them all.
+    """
+
+
+def main() -> None:
+    """Entry point of the `compassc` program."""
+    sys.exit(errors.run(cli, sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

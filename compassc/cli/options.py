@@ -1,0 +1,153 @@
+"""Options that several commands share, and the parsers of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from compassc.cli.talk import Talk
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+INPUT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+OUTPUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def example(text: str) -> str:
+    """The epilog of a command: its example, kept as it is laid out."""
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in text.strip().splitlines())
+
+
+def _chain(*decorators: Decorator) -> Decorator:
+    """Several option decorators as one; help shows them in the order given."""
+
+    def apply(function: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return apply
+
+
+def _into_talk(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """A callback that leaves the option's value with the command's Talk."""
+
+    def store(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        talk = ctx.find_object(Talk)
+        if talk is not None and value is not None:
+            setattr(talk, attribute, value)
+
+    return store
+
+
+def _talk_option(attribute: str, *names: str, **settings: Any) -> Decorator:
+    return click.option(*names, expose_value=False, is_eager=True, callback=_into_talk(attribute), **settings)
+
+
+talk_options = _chain(
+    _talk_option(
+        "verbose", "-v", "--verbose", is_flag=True, default=None, help="Say what is done and how long it took."
+    ),
+    _talk_option("color", "--color", type=click.Choice(["auto", "always", "never"]), help="Colours on stderr."),
+    _talk_option("traceback", "--traceback", is_flag=True, default=None, help="Show Python's traceback of an error."),
+)
+target_option = click.option("-t", "--target", default="", metavar="NAME", help="NPU configuration, e.g. X2_1204.")
+output_option = click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="The file to write; `-` is stdout.")
+
+
+class Assignment(click.ParamType):
+    """`NAME=VALUE`, with the value read by `parse`, which raises ValueError saying what is expected."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        name, equals, text = value.partition("=")
+        if not equals or not name.isidentifier():
+            self.fail(f"expected {self.name}, got '{value}'", param, ctx)
+        try:
+            return name, self._parse(text)
+        except ValueError as error:
+            self.fail(f"'{value}': {error}", param, ctx)
+
+
+def _number(text: str) -> int | float:
+    for kind in (lambda t: int(t, 0), float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    if text in ("true", "false"):
+        return int(text == "true")
+    raise ValueError("expected a number, true or false")
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    parts = text.split("x")
+    if not all(part.isdecimal() for part in parts):
+        raise ValueError("expected sizes like 4x1024")
+    return tuple(map(int, parts))
+
+
+def _as_dict(ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """The assignments of a repeated option; one name given twice is an error."""
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise click.BadParameter(f"'{name}' is given twice", ctx, param)
+        values[name] = value
+    return values
+
+
+def _assignments(*names: str, kind: str, parse: Callable[[str], Any], help: str) -> Decorator:
+    return click.option(*names, type=Assignment(kind, parse), multiple=True, callback=_as_dict, metavar=kind, help=help)
+
+
+parameter_options = _chain(
+    _assignments("--set", "values", kind="NAME=VALUE", parse=_number, help="Fix a scalar parameter. Repeatable."),
+    _assignments("--shape", "shapes", kind="NAME=4x1024", parse=_shape, help="Give a tensor's shape. Repeatable."),
+    _assignments("--const", "consts", kind="NAME=FILE.npy", parse=Path, help="Give a constant tensor. Repeatable."),
+)
+
+compiler_options = _chain(
+    click.option("--clang", metavar="FILE", help="The clang to use (see `compassc doctor`)."),
+    click.option(
+        "--cc-option", "cc_options", multiple=True, metavar="FLAG", help="A further flag for clang. Repeatable."
+    ),
+    click.option("--no-cache", is_flag=True, help="Compile anew even when the cache has the object."),
+)
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print the clang commands instead of running them.")
+
+
+def load_consts(paths: dict[str, Path]) -> dict[str, Any]:
+    """The arrays of `--const`; UsageError naming the file that is not one."""
+    if not paths:
+        return {}
+    import numpy as np
+    from compass_core.errors import UsageError
+
+    arrays = {}
+    for name, path in paths.items():
+        try:
+            arrays[name] = np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--const {name}: cannot read '{path}' as .npy: {error}", code="bad-const") from None
+    return arrays
+
+
+_PASS_NAMES = {"multiple": True, "metavar": "PASS"}
+pass_options = _chain(
+    click.option("--print-before", **_PASS_NAMES, help="Print the IR before a pass (`all`: every pass) on stderr."),
+    click.option("--print-after", **_PASS_NAMES, help="Print the IR after a pass (`all`: every pass) on stderr."),
+    click.option("--print-changed", is_flag=True, help="Print a diff for each pass that changes something."),
+    click.option("--dump-dir", type=FOLDER, metavar="DIR", help="Write the IR after each pass to DIR/NN-PASS.txt."),
+    click.option("--time-passes", is_flag=True, help="Print the wall time of each pass."),
+    click.option("--disable-pass", "disabled", **_PASS_NAMES, help="Leave a pass out. Repeatable."),
+    click.option("--verify", is_flag=True, help="Check that the IR is well formed after each pass."),
+    click.option("--print-pipeline", is_flag=True, help="Print the pipeline as `--passes` takes it, and stop."),
+    click.option("--passes", metavar="A,B,...", help="Run these passes instead of the standard pipeline."),
+)

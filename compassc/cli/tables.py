@@ -1,0 +1,28 @@
+"""Tables as plain aligned text, the same on a terminal and in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+"""A title (may be empty), the column names, and the rows."""
+
+
+def table_text(table: Table) -> str:
+    """One table, ending with a newline; the last column is not padded."""
+    title, columns, rows = table
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(line[i]) for line in [list(columns), *cells]) for i in range(len(columns))]
+    lines = [title] if title else []
+    lines += [_line(columns, widths), _line(["-" * width for width in widths], widths)]
+    lines += [_line(row, widths) for row in cells]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def tables_text(tables: Iterable[Table]) -> str:
+    """Several tables with an empty line between them."""
+    return "\n".join(table_text(table) for table in tables)

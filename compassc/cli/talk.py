@@ -1,0 +1,92 @@
+"""What the commands say: artifacts on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compass_core import switches
+from compass_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from compassc.driver import StageRecord
+
+
+@dataclass
+class Talk:
+    """How this run of a command talks. `color` and `traceback` are None until given as flags.
+
+    `inputs` and `folder` are what a report of an internal error is made of.
+    """
+
+    verbose: bool = False
+    color: str | None = None
+    traceback: bool | None = None
+    inputs: list[Path] = field(default_factory=list)
+    folder: Path | None = None
+    _progress_shown: bool = False
+
+    def use_color(self) -> bool:
+        """Whether stderr gets colours: as `--color` and COMPASS_COLOR say; `auto` is a terminal without NO_COLOR."""
+        try:
+            choice = switches.COLOR.get(self.color)
+        except UsageError:  # a malformed switch is about to be reported: do so in plain text
+            return False
+        if choice == "auto":
+            return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return choice == "always"
+
+    def use_traceback(self) -> bool:
+        """Whether errors come with the Python traceback."""
+        if self.traceback is not None:
+            return self.traceback
+        try:
+            return switches.TRACEBACK.get()
+        except UsageError:
+            return False
+
+    def say(self, text: str) -> None:
+        """A line of talk."""
+        self.clear_progress()
+        print(text, file=sys.stderr)
+
+    def detail(self, text: str) -> None:
+        """A line of talk for those who asked for it with -v."""
+        if self.verbose and text:
+            self.say(text)
+
+    def made(self, path: Path) -> None:
+        """Name the file that was made."""
+        self.say(shown(path))
+
+    def stage(self, name: str, record: StageRecord | None) -> None:
+        """Progress of a build: one line that is overwritten on a terminal; with -v a line per finished stage."""
+        if record is not None:
+            self.clear_progress()
+            self.detail(f"{name:<8}{record.seconds * 1e3:9.1f} ms  {shown(record.outputs[0])}")
+        elif sys.stderr.isatty() and not self.verbose:
+            print(f"\r{name} ...", end="\x1b[K", file=sys.stderr, flush=True)
+            self._progress_shown = True
+
+    def clear_progress(self) -> None:
+        """Take the progress line away."""
+        if self._progress_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._progress_shown = False
+
+
+def shown(path: Path) -> str:
+    """A path as a user would type it here: relative when it lies below the current folder."""
+    absolute = path.absolute()
+    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(path)
+
+
+def artifact(content: str | bytes) -> None:
+    """Write an artifact to stdout."""
+    data = content.encode() if isinstance(content, str) else content
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

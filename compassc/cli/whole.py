@@ -1,0 +1,84 @@
+"""What `compassc build` does with its options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from compass_core.errors import UsageError
+
+from compassc.cli import options
+from compassc.cli.arrow import STDIO
+from compassc.cli.pipeline import make_pass_options, pipeline_text
+from compassc.cli.talk import Talk, artifact
+from compassc.driver import STAGES, Build, Request, run_build, stage_named
+from compassc.driver.record import write_depfile
+
+PIPELINE_STAGES = ("lower", "codegen")
+
+
+def run_whole(talk: Talk, source: Path | None, given: dict[str, Any]) -> None:
+    """Build `source`, or print the pipelines when that was asked for."""
+    if given["print_pipeline"]:
+        artifact("".join(f"{stage}: {pipeline_text(stage)}\n" for stage in PIPELINE_STAGES))
+        return
+    if source is None or source == STDIO:
+        help = "`compassc build --help` shows an example"
+        raise UsageError("build needs the kernel's Python file", code="usage", help=help)
+    with _output(given["output"]) as (output, to_stdout):
+        request = _request(source, output, given)
+        talk.inputs.append(source)
+        talk.folder = request.stage_folder()
+        build = run_build(request, talk.stage)
+        if given["depfile"] is not None:
+            write_depfile(given["depfile"], given["output"] or output, source, build.dependencies)
+        _deliver(talk, build, to_stdout)
+
+
+@contextmanager
+def _output(given: Path | None) -> Iterator[tuple[Path, bool]]:
+    """(the file to write, whether it goes on to stdout)."""
+    if given != STDIO:
+        yield given or Path("aipu.bin"), False
+        return
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="compassc-") as folder:
+        yield Path(folder, "aipu.bin"), True
+
+
+def _request(source: Path, output: Path, given: dict[str, Any]) -> Request:
+    last = stage_named(given["stop_after"])
+    request = Request(
+        target=given["target"],
+        kernel=source,
+        entry=given["entry"],
+        output=output,
+        folder=given["save_temps_dir"],
+        stop_after=last.name,
+        passes=make_pass_options(given),
+        shapes=given["shapes"],
+        values=given["values"],
+        consts=options.load_consts(given["consts"]),
+        clang=given["clang"],
+        cc_flags=given["cc_options"],
+        use_cache=False if given["no_cache"] else None,
+        dry_run=given["dry_run"],
+    )
+    if last is not STAGES[-1] and given["output"] not in (None, STDIO):
+        request.final = output
+    return request
+
+
+def _deliver(talk: Talk, build: Build, to_stdout: bool) -> None:
+    """Hand over what was asked for: the artifact, its name, or the commands of a dry run."""
+    talk.clear_progress()
+    talk.detail(build.warnings.rstrip())
+    if build.commands:
+        artifact("".join(f"{line}\n" for line in build.commands))
+    elif to_stdout:
+        artifact(build.result.read_bytes())
+    else:
+        talk.made(build.result)

@@ -1,0 +1,145 @@
+"""One build: what was asked for, what exists so far, and the loop over the stages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compass_core import switches, targets
+
+from compassc.driver.files import sha256_of
+from compassc.driver.stages import STAGES, Stage, stage_named
+
+if TYPE_CHECKING:
+    from compassc.codegen import CodegenResult
+    from compassc.dsl import PyPrimFunc
+    from compassc.ir import IRModule
+    from compassc.passes import PassOptions
+
+STAGE_FOLDER_SUFFIX = ".compass"
+
+
+@dataclass
+class Request:
+    """What to build and how. Either `kernel` (a source file) or `function` (a decorated function) is given.
+
+    `final` is where the main artifact of the last stage goes when that stage is not gbuild (None: among the stage
+    files). `shapes`, `values` and `consts` fix tensor shapes (in elements), scalar parameters and constant tensors by
+    parameter name. `output` is the aipu.bin; the stage files go to `folder`, by default `STEM.compass` beside it.
+    """
+
+    target: str = ""
+    kernel: Path | None = None
+    function: PyPrimFunc | None = None
+    entry: str | None = None
+    output: Path = Path("aipu.bin")
+    folder: Path | None = None
+    final: Path | None = None
+    stop_after: str = "gbuild"
+    passes: PassOptions | None = None
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    values: dict[str, int | float] = field(default_factory=dict)
+    consts: dict[str, Any] = field(default_factory=dict)
+    clang: str | None = None
+    cc_flags: tuple[str, ...] = ()
+    use_cache: bool | None = None
+    dry_run: bool = False
+
+    def stage_folder(self) -> Path:
+        """Where the stage files go."""
+        stem = self.kernel.stem if self.kernel is not None else "kernel"
+        return self.folder or self.output.parent / (stem + STAGE_FOLDER_SUFFIX)
+
+    def pass_options(self) -> PassOptions:
+        """The options of the pass pipelines; the default ones when none were given."""
+        if self.passes is None:
+            from compassc.passes import PassOptions
+
+            self.passes = PassOptions()
+        return self.passes
+
+
+@dataclass(frozen=True)
+class StageRecord:
+    """What a finished stage wrote (its main artifact first), that artifact's SHA-256, and its wall time in seconds."""
+
+    name: str
+    outputs: tuple[Path, ...]
+    sha256: str
+    seconds: float
+
+
+@dataclass
+class Build:
+    """The state of a build: each stage reads what the one before left here and adds its own.
+
+    `name` is the entry function's and begins the name of every stage file; `files` maps the suffix of an artifact to
+    a path other than the default one.
+    """
+
+    request: Request
+    folder: Path
+    target: targets.Target
+    name: str = ""
+    files: dict[str, Path] = field(default_factory=dict)
+    dependencies: list[Path] = field(default_factory=list)
+    module: IRModule | None = None
+    lowered: IRModule | None = None
+    generated: CodegenResult | None = None
+    params: dict[str, Any] | None = None
+    warnings: str = ""
+    commands: list[str] = field(default_factory=list)
+    records: list[StageRecord] = field(default_factory=list)
+
+    def file(self, suffix: str) -> Path:
+        """The path of the artifact with this suffix."""
+        return self.files.get(suffix, self.folder / (self.name + suffix))
+
+    @property
+    def result(self) -> Path:
+        """The main artifact of the last stage that ran."""
+        return self.records[-1].outputs[0]
+
+
+Listener = Callable[[str, "StageRecord | None"], None]
+"""Called with a stage's name when it starts (None) and when it is done (its record)."""
+
+
+def new_build(request: Request, folder: Path | None = None) -> Build:
+    """An empty build for a request; UsageError when its target is unknown."""
+    target = targets.load(request.target or switches.TARGET.get())
+    return Build(request, folder or request.stage_folder(), target)
+
+
+def run_stage(build: Build, stage: Stage, listener: Listener | None = None) -> StageRecord | None:
+    """Run one stage on what the build has; returns its record, None when a dry run made it only print commands."""
+    if listener is not None:
+        listener(stage.name, None)
+    build.folder.mkdir(parents=True, exist_ok=True)
+    start = time.perf_counter()
+    outputs = stage.run(build)
+    if not outputs:
+        return None
+    record = StageRecord(stage.name, tuple(outputs), sha256_of(outputs[0]), time.perf_counter() - start)
+    build.records.append(record)
+    if listener is not None:
+        listener(stage.name, record)
+    return record
+
+
+def run_build(request: Request, listener: Listener | None = None) -> Build:
+    """Run the stages up to `request.stop_after` and write build.yaml. A dry run ends where clang would start."""
+    from compassc.driver.record import write_build_record
+
+    build = new_build(request)
+    last = stage_named(request.stop_after)
+    if request.final is not None:
+        build.files[last.writes] = request.final
+    for stage in STAGES:
+        if run_stage(build, stage, listener) is None or stage is last:
+            break
+    write_build_record(build)
+    return build

@@ -1,0 +1,186 @@
+"""The stages as a table: each is one arrow from the artifact it reads to the artifacts it writes.
+
+`load` puts the artifact of the stage before, read from a file, into a build, so that any stage can start from files;
+`run` does the arrow on what the build has and returns the files written, the main one first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compass_core import targets
+from compass_core.errors import CompassError, Span, UsageError
+
+from compassc.driver.files import read_text, write_text
+
+if TYPE_CHECKING:
+    from compassc.driver.build import Build
+
+PARAMS_FORMAT = "compassc-params/1"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One arrow. `reads` and `writes` are the suffixes of its main artifacts."""
+
+    name: str
+    reads: str
+    writes: str
+    load: Callable[[Build, Path], None]
+    run: Callable[[Build], list[Path]]
+
+
+def _load_source(build: Build, path: Path) -> None:
+    build.request.kernel = path
+
+
+def _parse(build: Build) -> list[Path]:
+    from compassc import dsl
+    from compassc.ir import print_module
+
+    request = build.request
+    function = request.function
+    if function is None:
+        assert request.kernel is not None, "a request has a kernel file or a function"
+        source = dsl.load_kernels(request.kernel)
+        build.dependencies = [request.kernel, *source.dependencies]
+        function = source.entry(request.entry)
+    build.module = dsl.parse(function, build.target.name)
+    build.name = build.module.entry
+    return [write_text(build.file(".ir.txt"), print_module(build.module))]
+
+
+def _adopt_target(build: Build, name: str, path: Path) -> None:
+    """Go on for the target that the file of an earlier stage was made for; UsageError when another one is asked for."""
+    if build.request.target not in ("", name):
+        raise UsageError(
+            f"'{path}' was made for target {name}, not for {build.request.target}",
+            code="other-target",
+            help="leave out --target, or start again from the kernel",
+        )
+    build.target = targets.load(name)
+
+
+def _load_module(build: Build, path: Path) -> None:
+    from compassc.ir import parse_module
+
+    build.module = parse_module(read_text(path), str(path))
+    build.name = build.name or build.module.entry
+    _adopt_target(build, build.module.target, path)
+
+
+def _lower(build: Build) -> list[Path]:
+    from compassc import passes
+    from compassc.ir import print_module
+
+    assert build.module is not None, "lower runs after parse or load"
+    build.lowered = passes.lower(build.module, build.request.pass_options())
+    return [write_text(build.file(".lowered.txt"), print_module(build.lowered))]
+
+
+def _load_lowered(build: Build, path: Path) -> None:
+    _load_module(build, path)
+    build.lowered = build.module
+
+
+def _codegen(build: Build) -> list[Path]:
+    from compassc import codegen
+
+    assert build.lowered is not None, "codegen runs after lower or load"
+    build.generated = codegen.generate(build.lowered, build.request.pass_options())
+    build.params = build.generated.params
+    text = build.file(".cl")
+    return [
+        write_text(text, build.generated.text),
+        write_text(text.with_name(text.name + ".map"), json.dumps(build.generated.line_map)),
+        write_text(build.file(".params.json"), json.dumps(build.params, indent=1) + "\n"),
+    ]
+
+
+def _load_c(build: Build, path: Path) -> None:
+    build.files[".cl"] = path
+    build.name = build.name or path.name.removesuffix(".cl")
+    params = path.with_name(path.name.removesuffix(".cl") + ".params.json")
+    if params.is_file():
+        _adopt_target(build, read_params(params)["target"], params)
+
+
+def _cc(build: Build) -> list[Path]:
+    from compassc.toolchain import cc
+
+    request = build.request
+    options = cc.CcOptions(build.target, request.clang, request.cc_flags, request.use_cache)
+    if request.dry_run:
+        build.commands = cc.dry_run(build.file(".cl"), build.file(".o"), options)
+        return []
+    done = cc.compile_file(build.file(".cl"), build.file(".o"), options)
+    build.warnings = done.warnings
+    return [done.object, done.log]
+
+
+def _load_object(build: Build, path: Path) -> None:
+    """Take an object, and the parameters beside it (or in the file already named for them)."""
+    build.files[".o"] = path
+    build.name = build.name or path.name.removesuffix(".o")
+    params = build.files.get(".params.json", path.with_name(build.name + ".params.json"))
+    if not params.is_file():
+        raise UsageError(
+            f"'{path}' has no parameters beside it: '{params}' is missing",
+            code="no-params",
+            help="name the file that codegen wrote with --params FILE",
+        )
+    build.params = read_params(params)
+    _adopt_target(build, build.params["target"], params)
+
+
+def read_params(path: Path) -> dict[str, Any]:
+    """The content of a `NAME.params.json`; CompassError when it is not one."""
+    try:
+        params = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        span = Span(str(path), error.lineno, error.colno)
+        raise CompassError(f"the parameters are not JSON: {error.msg}", span, code="bad-params") from None
+    if not isinstance(params, dict) or params.get("format") != PARAMS_FORMAT or "target" not in params:
+        raise CompassError(f"not a parameter file ({PARAMS_FORMAT})", Span(str(path), 1), code="bad-params")
+    return params
+
+
+def _gbuild(build: Build) -> list[Path]:
+    from compassc import gbuilder
+
+    assert build.params is not None, "gbuild runs after cc or load"
+    request = build.request
+    built = gbuilder.build_from_params(
+        build.params,
+        build.file(".o"),
+        build.folder,
+        request.output,
+        shapes=request.shapes,
+        values=request.values,
+        consts=request.consts,
+    )
+    return [built]
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("parse", ".py", ".ir.txt", _load_source, _parse),
+    Stage("lower", ".ir.txt", ".lowered.txt", _load_module, _lower),
+    Stage("codegen", ".lowered.txt", ".cl", _load_lowered, _codegen),
+    Stage("cc", ".cl", ".o", _load_c, _cc),
+    Stage("gbuild", ".o", ".bin", _load_object, _gbuild),
+)
+
+
+def stage_named(name: str) -> Stage:
+    """The stage called `name`; UsageError with the nearest name when there is none."""
+    for stage in STAGES:
+        if stage.name == name:
+            return stage
+    from compass_core.suggest import help_for
+
+    known = [stage.name for stage in STAGES]
+    raise UsageError(f"unknown stage '{name}'", code="unknown-stage", help=help_for(name, known, "stages"))
