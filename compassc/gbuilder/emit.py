@@ -11,6 +11,7 @@ from compass_core.aipubin import AipuBin, KernelInfo
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.dtypes import element_dtype
+from compass_core.aipubin.fields import replace
 from compass_core.errors import CompassError, Span
 from compass_core.hostcode import make_text_blob, parse_text_blob
 
@@ -166,8 +167,6 @@ class _References:
 
     def sub_sections(self, tensor: Tensor, subs: list[lay.SubSection], extra: lay.Kind) -> list[lay.SubSection]:
         """`subs` (all at the tensor's start) with the references to the start, and one of `extra` per other offset."""
-        from dataclasses import replace
-
         found = self._by_tensor.pop(id(tensor), {})
         first = replace(subs[0], references=tuple(found.pop(0, ())))
         others = []

@@ -1,19 +1,27 @@
 """Binary records declared as data: one declaration per record gives its reader and its writer.
 
-`@record(...)` attaches a layout (a tuple of field declarations, in file order) to a dataclass; `decode` and `encode` are
-derived from it. All numbers are little endian. Decoding never trusts a count: a list can only be as long as the bytes
+`@record(...)` makes an immutable value class out of annotated attributes and a layout (field declarations in file order);
+`decode` and `encode` are derived from it. All numbers are little endian. Decoding never trusts a count: a list can only be as long as the bytes
 that are left allow, and every error names the place, the field and the offset.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compass_core.errors import CompassError
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Callable[[T], T]:
+        """Tells type checkers alone that `record` classes have a constructor like dataclasses."""
+        return lambda function: function
+
 
 T = TypeVar("T")
 
@@ -274,8 +282,10 @@ class Layout:
     def __init__(self, cls: type, items: Sequence[Field]) -> None:
         self.cls = cls
         self.items = tuple(items)
+        self.names = tuple(name for name in cls.__annotations__ if not name.startswith("_"))
+        self.defaults = {name: vars(cls)[name] for name in self.names if name in vars(cls)}
         declared = {i.name for i in items if not (isinstance(i, Scalar) and i.counts)}
-        if declared != {f.name for f in dataclasses.fields(cls)}:
+        if declared != set(self.names):
             raise TypeError(f"the layout of {cls.__name__} and its attributes differ")
         self.counted = {i.counts for i in items if isinstance(i, Scalar) and i.counts}
         self.steps: list[_Run | Numbers | Records | Custom] = []
@@ -306,7 +316,9 @@ class Layout:
                 step.decode(cursor, values, counts)
             else:
                 values[step.name] = step.decode(cursor, counts.get(step.name))
-        return self.cls(**values)
+        made: Any = object.__new__(self.cls)
+        made.__dict__.update(values)
+        return made
 
     def encode(self, obj: Any) -> bytes:
         parts = []
@@ -325,14 +337,47 @@ class Layout:
 _LAYOUTS: dict[type, Layout] = {}
 
 
+class _RecordMethods:
+    """What every record class can do. Plain methods, not generated code: importing forty classes must cost nothing."""
+
+    def __init__(self, *args: Any, **values: Any) -> None:
+        layout = _LAYOUTS[type(self)]
+        given = {**layout.defaults, **dict(zip(layout.names, args, strict=False)), **values}
+        if len(args) > len(layout.names) or given.keys() != set(layout.names):
+            odd = sorted(given.keys() ^ set(layout.names))
+            raise TypeError(f"{type(self).__name__}: missing, unknown or too many values: {', '.join(odd) or args}")
+        self.__dict__.update(given)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable; use replace()")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.__dict__[name] for name in _LAYOUTS[type(self)].names))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={self.__dict__[name]!r}" for name in _LAYOUTS[type(self)].names)
+        return f"{type(self).__name__}({values})"
+
+
+@dataclass_transform(frozen_default=True)
 def record(*items: Field) -> Callable[[type[T]], type[T]]:
-    """Class decorator (above `@dataclass`): declares how objects of the class lie in the file."""
+    """Class decorator: an immutable value class from its annotated attributes, with the layout `items` in the file."""
 
     def attach(cls: type[T]) -> type[T]:
         _LAYOUTS[cls] = Layout(cls, items)
+        for name in ("__init__", "__setattr__", "__eq__", "__hash__", "__repr__"):
+            setattr(cls, name, vars(_RecordMethods)[name])
         return cls
 
     return attach
+
+
+def replace(obj: T, **changes: Any) -> T:
+    """A copy of a record with other values for some attributes."""
+    return type(obj)(**{**vars(obj), **changes})
 
 
 def layout_of(cls: type) -> Layout:

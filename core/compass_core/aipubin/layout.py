@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
 from compass_core.aipubin.fields import (
@@ -69,7 +68,6 @@ INDEXED_KINDS = (Kind.INPUT, Kind.OUTPUT, Kind.INTER_DUMP, Kind.OUTPUT_SHAPE)
     u16("shnum"),
     u16("shstrndx"),
 )
-@dataclass(frozen=True)
 class ElfHeader:
     """The header of the ELF file (Elf32_Ehdr)."""
 
@@ -101,7 +99,6 @@ class ElfHeader:
     u32("align"),
     u32("entsize"),
 )
-@dataclass(frozen=True)
 class SectionHeader:
     """One entry of the section table (Elf32_Shdr); `name` is an offset into the section name table."""
 
@@ -118,7 +115,6 @@ class SectionHeader:
 
 
 @record(u32("name_size"), u32("size"), u32("type"))
-@dataclass(frozen=True)
 class NoteHeader:
     """What precedes a note's name and payload, both padded to 4 bytes; `name_size` counts the NUL."""
 
@@ -131,7 +127,6 @@ DYNAMIC_SHAPE_FLAG = 1 << 6
 
 
 @record(u32("file_version"), u32("build_version"), u32("device"), u32("flag"), i32s("reserved", 8))
-@dataclass(frozen=True)
 class CompilerMessage:
     """Note `compilermsg`: format and builder version, the device word, flags."""
 
@@ -158,7 +153,6 @@ class CompilerMessage:
     u32("addr_mask"),
     Numbers("references"),
 )
-@dataclass(frozen=True)
 class SubSection:
     """A tensor or a part of a section: where it starts in the section, and which words hold its address.
 
@@ -178,7 +172,6 @@ class SubSection:
 
 
 @record(u32("src_offset"), u32("size"), u32("align"), Records("subs", SubSection))
-@dataclass(frozen=True)
 class StaticSection:
     """A constant: `size` bytes at `src_offset` of the weights."""
 
@@ -193,7 +186,6 @@ class StaticSection:
 
 
 @record(u32("size"), u32("align"), u32("type"), Records("subs", SubSection))
-@dataclass(frozen=True)
 class ReuseSection:
     """Memory that a job allocates: inputs, outputs, intermediates, private buffers."""
 
@@ -211,7 +203,6 @@ class ReuseSection:
     Records("statics", StaticSection),
     Records("reuses", ReuseSection),
 )
-@dataclass(frozen=True)
 class Bss:
     """One BSS descriptor: the stack of a task, the constants and the memory of the graph."""
 
@@ -222,7 +213,6 @@ class Bss:
 
 
 @record(u32("reserved0"), u32("reserved1"), Records("bss", Bss))
-@dataclass(frozen=True)
 class FeatureMaps:
     """Note `fmlist`."""
 
@@ -263,7 +253,6 @@ def _write_dependencies(value: tuple[int, ...] | None) -> bytes:
     Custom("precursors", 4, _read_dependencies, _write_dependencies),
     Records("private_buffers", ReuseSection),
 )
-@dataclass(frozen=True)
 class Subgraph:
     """One kernel launch. `precursors` are the sub-graphs it waits for; None means all before it."""
 
@@ -294,7 +283,6 @@ class Area(IntEnum):
 
 
 @record(u32("area"), u32("offset"), u32("target_area"), u32("target_offset"))
-@dataclass(frozen=True)
 class Remap:
     """One pointer between parts: the word at `offset` of `area` becomes the address of `target_offset` there."""
 
@@ -305,7 +293,6 @@ class Remap:
 
 
 @record(u32("fm_index"), u32("buffer_type"), u32("buffer_index"), u32("reserved"))
-@dataclass(frozen=True)
 class GmBuffer:
     """A buffer that the global memory takes over."""
 
@@ -329,7 +316,6 @@ def _write_gm_buffers(value: tuple[GmBuffer, ...]) -> bytes:
     u32s("reserved", 3),
     Custom("buffers", 32, _read_gm_buffers, _write_gm_buffers),
 )
-@dataclass(frozen=True)
 class GmConfig:
     """Note `gmconfig`: placement in global memory; the low 4 bits of `control` are the number of buffers (0 to 2)."""
 
@@ -340,7 +326,6 @@ class GmConfig:
 
 
 @record(u32s("control", 8), u32("ctl"), u32("remap"), u32s("reserved", 4))
-@dataclass(frozen=True)
 class SegMmu:
     """One core's segment MMU: four pairs of control words, then the common ones."""
 
@@ -355,7 +340,6 @@ def _read_rest(cursor: Cursor, field: str) -> bytes:
 
 
 @record(u32("input_shape_offset"), u32("num_params"), Custom("content", 0, _read_rest, bytes))
-@dataclass(frozen=True)
 class GlobalParams:
     """Note `globalparam`: where, in a device copy of the note, the dims of the inputs are written."""
 
@@ -365,7 +349,6 @@ class GlobalParams:
 
 
 @record(Numbers("dims"))
-@dataclass(frozen=True)
 class ShapeLimit:
     """The least (even position) or greatest (odd position) dims of input `position / 2`."""
 
@@ -387,7 +370,6 @@ def _write_name(value: str) -> bytes:
 
 
 @record(Custom("entry", 8, _read_name, _write_name))
-@dataclass(frozen=True)
 class ExtraWeight:
     """A further weight file, as `NAME+SHA256` (hex)."""
 
@@ -411,7 +393,6 @@ def _write_extra_weights(value: tuple[ExtraWeight, ...]) -> bytes:
 
 
 @record(Custom("files", 8, _read_extra_weights, _write_extra_weights))
-@dataclass(frozen=True)
 class ExtraWeights:
     """Note `extra_weight_name`: file k supplies the constants of BSS k + 1."""
 
@@ -419,7 +400,6 @@ class ExtraWeights:
 
 
 @record(u32("offset"), u32("size"), chars("hash", 32))
-@dataclass(frozen=True)
 class ConstantHash:
     """The hash of one constant, for packages that share weights."""
 
@@ -429,7 +409,6 @@ class ConstantHash:
 
 
 @record(Records("items", ConstantHash))
-@dataclass(frozen=True)
 class HashTable:
     """The hashes of one BSS."""
 
