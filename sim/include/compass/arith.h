@@ -1,0 +1,235 @@
+/* Element-wise arithmetic and shifts. Integer results wrap unless the name says otherwise. */
+#ifndef COMPASS_ARITH_H
+#define COMPASS_ARITH_H
+
+#define X(V, E, L, S, U, B)                   \
+  __COMPASS_BINARY(__vadd, V, S, B, x + y)    \
+  __COMPASS_BINARY(__vsub, V, S, B, x - y)
+__COMPASS_ALL(X)
+#undef X
+#define X(V, E, L, S, U, B) __COMPASS_BINARY(__vmul, V, S, B, x *y)
+__COMPASS_FLOATS(X)
+#undef X
+
+/* Minimum and maximum. Of a number and a NaN the device returns the number. */
+#define __COMPASS_FLOAT_MAX(V, S, op, x, y)                                                                    \
+  __COMPASS_PICK(V, S, __builtin_convertvector((__compass_ordered(x) op __compass_ordered(y)) |                \
+                                                   (__compass_ordered(y) != __compass_ordered(y)), S), x, y)
+#define X(V, E, L, S, U, B)                                                                 \
+  __COMPASS_FN V __compass_max(V x, V y) { return __builtin_elementwise_max(x, y); }        \
+  __COMPASS_FN V __compass_min(V x, V y) { return __builtin_elementwise_min(x, y); }
+__COMPASS_INTS(X)
+#undef X
+#define X(V, E, L, S, U, B)                                                                 \
+  __COMPASS_FN V __compass_max(V x, V y) { return __COMPASS_FLOAT_MAX(V, S, >, x, y); }     \
+  __COMPASS_FN V __compass_min(V x, V y) { return __COMPASS_FLOAT_MAX(V, S, <, x, y); }
+__COMPASS_FLOATS(X)
+#undef X
+#define X(V, E, L, S, U, B)                                \
+  __COMPASS_BINARY(__vmax, V, S, B, __compass_max(x, y))   \
+  __COMPASS_BINARY(__vmin, V, S, B, __compass_min(x, y))
+__COMPASS_ALL(X)
+#undef X
+
+/* Absolute value. */
+#define X(V, E, L, S, U, B)                                                                                       \
+  __COMPASS_FN U __vabs(U r, V x, B m) {                                                                          \
+    return __COMPASS_SELECT(U, S, m, __builtin_astype(__builtin_elementwise_abs(x), U), r);                       \
+  }                                                                                                               \
+  __COMPASS_UNARY(__vabs, U, S, B, x)                                                                             \
+  __COMPASS_UNARY(__vabss, V, S, B, __compass_max(x, __builtin_elementwise_sub_sat((V)(E)0, x)))                  \
+  __COMPASS_UNARY(__vabss, U, S, B, x)
+__COMPASS_SIGNED(X)
+#undef X
+#define __COMPASS_NO_SIGN(V, S, L, x) \
+  __builtin_astype(__builtin_astype((x), S) & ((S)-1 ^ ((S)1 << (S)(256 / (L) - 1))), V)
+#define X(V, E, L, S, U, B) __COMPASS_UNARY(__vabs, V, S, B, __COMPASS_NO_SIGN(V, S, L, x))
+__COMPASS_FLOATS(X)
+#undef X
+
+/* Saturating sum and difference. With operands of one type the host has instructions; with mixed signs the exact
+ * value is made in the double width W and clamped to [lo, hi]. */
+#define X(V, E, L, S, U, B)                                                   \
+  __COMPASS_BINARY(__vadds, V, S, B, __builtin_elementwise_add_sat(x, y))     \
+  __COMPASS_BINARY(__vsubs, V, S, B, __builtin_elementwise_sub_sat(x, y))     \
+  __COMPASS_FN V __vaddh(V x, V y) { return __builtin_elementwise_add_sat(__vexte(x, y), __vexto(x, y)); } \
+  __COMPASS_FN V __vsubh(V x, V y) { return __builtin_elementwise_sub_sat(__vexte(x, y), __vexto(x, y)); } \
+  __COMPASS_FN V __vmaxh(V x, V y) { return __compass_max(__vexte(x, y), __vexto(x, y)); }                 \
+  __COMPASS_FN V __vminh(V x, V y) { return __compass_min(__vexte(x, y), __vexto(x, y)); }
+__COMPASS_INTS(X)
+#undef X
+#define X(V, E, L, S, U, B)                                                   \
+  __COMPASS_FN V __vaddh(V x, V y) { return __vexte(x, y) + __vexto(x, y); }  \
+  __COMPASS_FN V __vsubh(V x, V y) { return __vexte(x, y) - __vexto(x, y); }
+__COMPASS_FLOATS(X)
+#undef X
+
+#define __COMPASS_CLAMP(W, x, lo, hi) __builtin_elementwise_min(__builtin_elementwise_max((x), (W)(lo)), (W)(hi))
+#define __COMPASS_MIXED_OP(name, op, T, X1, Y1, S, W, B, lo, hi)                                           \
+  __COMPASS_FN T name(T r, X1 x, Y1 y, B m) {                                                              \
+    W exact = __builtin_convertvector(x, W) op __builtin_convertvector(y, W);                              \
+    return __COMPASS_SELECT(T, S, m, __builtin_convertvector(__COMPASS_CLAMP(W, exact, lo, hi), T), r);    \
+  }
+#define __COMPASS_MIXED(T, X1, Y1, S, W, B, lo, hi)                  \
+  __COMPASS_MIXED_OP(__vadds, +, T, X1, Y1, S, W, B, lo, hi)         \
+  __COMPASS_MIXED_OP(__vsubs, -, T, X1, Y1, S, W, B, lo, hi)
+#define __COMPASS_MIXED_WIDTH(S, U, W, B, LO, HI, UHI)  \
+  __COMPASS_MIXED(S, S, U, S, W, B, LO, HI)             \
+  __COMPASS_MIXED(S, U, S, S, W, B, LO, HI)             \
+  __COMPASS_MIXED(S, U, U, S, W, B, LO, HI)             \
+  __COMPASS_MIXED(U, S, S, S, W, B, 0, UHI)             \
+  __COMPASS_MIXED(U, S, U, S, W, B, 0, UHI)             \
+  __COMPASS_MIXED(U, U, S, S, W, B, 0, UHI)
+__COMPASS_MIXED_WIDTH(char32, uchar32, __short32, bool32, (short)-128, (short)127, (short)255)
+__COMPASS_MIXED_WIDTH(short16, ushort16, __int16, bool16, -32768, 32767, 65535)
+__COMPASS_MIXED_WIDTH(int8, uint8, __long8, bool8, -2147483647l - 1, 2147483647l, 4294967295l)
+
+/* Integer division through floating point F, which holds the operands exactly and whose rounding cannot reach the next
+ * whole quotient. Division by 0 gives 0; the one overflowing quotient, smallest / -1, gives the largest value. */
+#define __COMPASS_QUOTIENT(V, F, x, y, hi) \
+  __builtin_convertvector(__builtin_elementwise_min(__builtin_elementwise_trunc(                      \
+      __builtin_convertvector(x, F) / __builtin_convertvector(y, F)), (F)(hi)), V)
+#define __COMPASS_DIVIDE(V, E, S, B, F, hi, minus_one)                                                       \
+  __COMPASS_FN V __vdiv(V r, V x, V y, B m) {                                                                \
+    S zero = __builtin_astype(y == (V)(E)0, S);                                                              \
+    V safe = __COMPASS_PICK(V, S, zero, (V)(E)1, y);                                                         \
+    V quotient = __COMPASS_QUOTIENT(V, F, x, safe, hi);                                                      \
+    return __COMPASS_SELECT(V, S, m, __COMPASS_PICK(V, S, zero, (V)(E)0, quotient), r);                      \
+  }                                                                                                          \
+  __COMPASS_FN V __vmod(V r, V x, V y, B m) {                                                                \
+    S trivial = __builtin_astype((y == (V)(E)0) | (y == (V)(E)(minus_one)), S);                              \
+    V safe = __COMPASS_PICK(V, S, trivial, (V)(E)1, y);                                                      \
+    return __COMPASS_SELECT(V, S, m, x - safe * __COMPASS_QUOTIENT(V, F, x, safe, hi), r);                   \
+  }
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdeprecated-builtins"
+__COMPASS_DIVIDE(char32, char, char32, bool32, __float32, 127.0f, -1)
+__COMPASS_DIVIDE(uchar32, uchar, char32, bool32, __float32, 255.0f, 0)
+__COMPASS_DIVIDE(short16, short, short16, bool16, __float16, 32767.0f, -1)
+__COMPASS_DIVIDE(ushort16, ushort, short16, bool16, __float16, 65535.0f, 0)
+__COMPASS_DIVIDE(int8, int, int8, bool8, __double8, 2147483647.0, -1)
+__COMPASS_DIVIDE(uint8, uint, int8, bool8, __double8, 4294967295.0, 0)
+#pragma clang diagnostic pop
+__COMPASS_BINARY(__vdiv, float8, int8, bool8, x / y)
+
+/* One rounding: acc + x * y. */
+__COMPASS_FN float8 __vfma(float8 acc, float8 x, float8 y, bool8 m) {
+  return __COMPASS_SELECT(float8, int8, m, __builtin_elementwise_fma(x, y, acc), acc);
+}
+
+/* Shifts. The amount `s` is read as unsigned; V is the shifted type, A its unsigned counterpart. */
+#define X(V, E, L, S, U, B)                                                                                     \
+  __COMPASS_FN V __compass_shl(V x, U s) {                                                                      \
+    return __COMPASS_PICK(V, S, __builtin_astype(s < (U)(256 / L), S), x << __builtin_astype(s, V), (V)(E)0);   \
+  }
+__COMPASS_INTS(X)
+#undef X
+#define X(V, E, L, S, U, B)                                                                        \
+  __COMPASS_FN V __compass_shr(V x, U s) {                                                         \
+    return x >> __builtin_astype(__builtin_elementwise_min(s, (U)(256 / L - 1)), V);               \
+  }
+__COMPASS_SIGNED(X)
+#undef X
+#define X(V, E, L, S, U, B)                                                                        \
+  __COMPASS_FN V __compass_shr(V x, U s) {                                                         \
+    return __COMPASS_PICK(V, S, __builtin_astype(s < (U)(256 / L), S), x >> s, (V)(E)0);           \
+  }
+__COMPASS_UNSIGNED(X)
+#undef X
+/* round_even(x / 2^s): the shifted value, plus the last bit shifted out when more was shifted out or the value is odd.
+ */
+#define X(V, E, L, S, U, B)                                                                                     \
+  __COMPASS_FN V __compass_round_shr(V x, U s) {                                                                \
+    V value = __compass_shr(x, s);                                                                              \
+    V half_bit = __compass_shr(x, s - (U)1) & (V)(E)1;                                                          \
+    V sticky = x & __builtin_astype(__compass_shl((U)1, s - (U)1) - (U)1, V);                                   \
+    V up = __COMPASS_PICK(V, S, __builtin_astype(sticky != (V)(E)0, S), half_bit, half_bit & value);            \
+    return __COMPASS_PICK(V, S, __builtin_astype(s == (U)0, S), x, value + up);                                 \
+  }                                                                                                             \
+  __COMPASS_FN V __compass_ror(V x, U s) {                                                                      \
+    U bits = __builtin_astype(x, U), by = s & (U)(256 / L - 1);                                                 \
+    return __builtin_astype((bits >> by) | (bits << (((U)(256 / L) - by) & (U)(256 / L - 1))), V);              \
+  }
+__COMPASS_INTS(X)
+#undef X
+/* Saturating left shift: the shifted value if shifting back restores x, else the limit on x's side. */
+#define X(V, E, L, S, U, B)                                                                                     \
+  __COMPASS_FN V __compass_shl_sat(V x, U s) {                                                                  \
+    V value = __compass_shl(x, s);                                                                              \
+    S fits = __builtin_astype((s < (U)(256 / L)), S) & __builtin_astype(__compass_shr(value, s) == x, S);       \
+    V limit = __builtin_astype(__compass_shr((U)-1, (U)1), V) ^ __compass_shr(x, (U)(256 / L - 1));             \
+    return __COMPASS_PICK(V, S, fits | (x == (V)(E)0), value, limit);                                           \
+  }
+__COMPASS_SIGNED(X)
+#undef X
+
+#define __COMPASS_SHIFT(name, V, S, U, B, f)                              \
+  __COMPASS_BINARY_BOTH(name, V, U, S, B, f(x, y))                        \
+  __COMPASS_BINARY_BOTH(name, V, S, S, B, f(x, __builtin_astype(y, U)))
+#define X(V, E, L, S, U, B)                                    \
+  __COMPASS_SHIFT(__vlsl, V, S, U, B, __compass_shl)           \
+  __COMPASS_SHIFT(__vror, V, S, U, B, __compass_ror)
+__COMPASS_INTS(X)
+#undef X
+#define X(V, E, L, S, U, B)                                    \
+  __COMPASS_SHIFT(__vasr, V, S, U, B, __compass_shr)           \
+  __COMPASS_SHIFT(__vasrr, V, S, U, B, __compass_round_shr)    \
+  __COMPASS_SHIFT(__vsasl, V, S, U, B, __compass_shl_sat)
+__COMPASS_SIGNED(X)
+#undef X
+#define X(V, E, L, S, U, B)                                    \
+  __COMPASS_SHIFT(__vlsr, V, S, U, B, __compass_shr)           \
+  __COMPASS_SHIFT(__vlsrr, V, S, U, B, __compass_round_shr)
+__COMPASS_UNSIGNED(X)
+#undef X
+
+/* Bit counting and reversal. */
+#define X(V, E, L, S, U, B) __COMPASS_UNARY(__vbrevs, V, S, B, __builtin_elementwise_bitreverse(x))
+__COMPASS_INTS(X)
+#undef X
+#if __has_builtin(__builtin_elementwise_clzg)
+#define __COMPASS_CLZ(V, U, L, x) __builtin_elementwise_clzg(x, (U)(256 / (L)))
+#else
+#define __COMPASS_CLZ(V, U, L, x) __compass_clz(x)
+#define X(V, E, L, S, U, B)                                                       \
+  __COMPASS_FN U __compass_clz(U x) {                                             \
+    for (int by = 1; by < 256 / L; by *= 2) x |= x >> (U)by;                      \
+    return __builtin_elementwise_popcount(~x);                                    \
+  }
+__COMPASS_SIGNED(X)
+#undef X
+#endif
+#define X(V, E, L, S, U, B)                                                                                    \
+  __COMPASS_FN U __compass_leading(U x) { return __COMPASS_CLZ(U, U, L, x); }                                  \
+  __COMPASS_UNARY(__vclz, U, S, B, __compass_leading(x))                                                       \
+  __COMPASS_UNARY(__vclz, V, S, B, __builtin_astype(__compass_leading(__builtin_astype(x, U)), V))             \
+  __COMPASS_FN U __vcls(U r, V x, B m) {                                                                       \
+    V folded = x ^ (x >> (V)(256 / L - 1));                                                                    \
+    return __COMPASS_SELECT(U, S, m, __compass_leading(__builtin_astype(folded, U)) - (U)1, r);                \
+  }                                                                                                            \
+  __COMPASS_FN U __vpcnt(U r, V x, B m) {                                                                      \
+    return __COMPASS_SELECT(U, S, m, __builtin_elementwise_popcount(__builtin_astype(x, U)), r);               \
+  }
+__COMPASS_SIGNED(X)
+#undef X
+
+/* Widening multiplication. The products of the low (or high) half of the lanes, in twice the width; `m` has the lanes
+ * of x. LO/HI take half a vector; N is its integer type, W the double width, P the product's arithmetic type. */
+#define __COMPASS_WIDE_HALF(name, half_of, R, X1, Y1, P, C, B)                                                  \
+  __COMPASS_FN R name(R r, X1 x, Y1 y, B m) {                                                                   \
+    P product = __builtin_convertvector(x.half_of, P) * __builtin_convertvector(y.half_of, P);                  \
+    return __builtin_astype(__COMPASS_SELECT(P, C, m.half_of, product, __builtin_astype(r, P)), R);             \
+  }
+#define __COMPASS_WIDE_MUL(R, X1, Y1, P, C, B)              \
+  __COMPASS_WIDE_HALF(__vmul, lo, R, X1, Y1, P, C, B)       \
+  __COMPASS_WIDE_HALF(__vmulh, hi, R, X1, Y1, P, C, B)
+#define __COMPASS_WIDE_MULS(S, U, RS, RU, PS, PU, B)        \
+  __COMPASS_WIDE_MUL(RS, S, S, PS, PS, B)                   \
+  __COMPASS_WIDE_MUL(RS, S, U, PS, PS, B)                   \
+  __COMPASS_WIDE_MUL(RS, U, S, PS, PS, B)                   \
+  __COMPASS_WIDE_MUL(RU, U, U, PU, PS, B)
+__COMPASS_WIDE_MULS(char32, uchar32, short16, ushort16, short16, ushort16, bool32)
+__COMPASS_WIDE_MULS(short16, ushort16, int8, uint8, int8, uint8, bool16)
+__COMPASS_WIDE_MULS(int8, uint8, int8, uint8, __long4, __ulong4, bool8)
+
+#endif

@@ -1,0 +1,181 @@
+/* Operations across lanes: dot products, reductions, float accumulation of 16-bit products, 4x4 matrices. */
+#ifndef COMPASS_HORIZ_H
+#define COMPASS_HORIZ_H
+
+/* Dot product of neighbouring lanes. Each product is exact in the result type R, so one saturating addition of the even
+ * and the odd product is the exact sum cut once. vdpa has three terms and adds them in the type W. C is R's signed
+ * counterpart. */
+#define __COMPASS_ACTIVE(V, S, x, m) __COMPASS_SELECT(V, S, m, x, (V)0)
+#define __COMPASS_DOT(R, X1, Y1, S, C, W, B, FROM, TO)                                                                 \
+  __COMPASS_FN R __vdot(R r, X1 x, Y1 y, B m) {                                                                      \
+    X1 a = __COMPASS_ACTIVE(X1, S, x, m);                                                                            \
+    R even = __builtin_astype(__compass_even(a), R) * __builtin_astype(__compass_even(y), R);                        \
+    R odd = __builtin_astype(__compass_odd(a), R) * __builtin_astype(__compass_odd(y), R);                           \
+    C any = __builtin_convertvector(((__vexte(m, m) | __vexto(m, m)).lo & (char)1) != (char)0, C);                   \
+    return __COMPASS_PICK(R, C, any, __builtin_elementwise_add_sat(even, odd), r);                                   \
+  }                                                                                                                  \
+  __COMPASS_FN R __vdpa(R acc, X1 x, Y1 y, B m) {                                                                    \
+    X1 a = __COMPASS_ACTIVE(X1, S, x, m);                                                                            \
+    R even = __builtin_astype(__compass_even(a), R) * __builtin_astype(__compass_even(y), R);                        \
+    R odd = __builtin_astype(__compass_odd(a), R) * __builtin_astype(__compass_odd(y), R);                           \
+    W sum = __builtin_convertvector(acc, W) + __builtin_convertvector(even, W) + __builtin_convertvector(odd, W);    \
+    return __builtin_convertvector(__COMPASS_CLAMP(W, sum, FROM, TO), R);                                              \
+  }
+#define __COMPASS_DOTS(S, U, RS, RU, W, B, FROM, TO, UTO)        \
+  __COMPASS_DOT(RS, S, S, S, RS, W, B, FROM, TO)             \
+  __COMPASS_DOT(RS, S, U, S, RS, W, B, FROM, TO)             \
+  __COMPASS_DOT(RS, U, S, S, RS, W, B, FROM, TO)             \
+  __COMPASS_DOT(RU, U, U, S, RS, W, B, 0, UTO)
+__COMPASS_DOTS(char32, uchar32, short16, ushort16, __int16, bool32, -32768, 32767, 65535)
+__COMPASS_DOTS(short16, ushort16, int8, uint8, __long8, bool16, -2147483647l - 1, 2147483647l, 4294967295l)
+
+/* Dot product of four neighbouring 8-bit lanes; no sum of four products leaves the result's range. */
+#define __COMPASS_QUAD_SUM(R, a, y, D)                                                                             \
+  D even = __builtin_astype(__compass_even(a), D) * __builtin_astype(__compass_even(y), D);                        \
+  D odd = __builtin_astype(__compass_odd(a), D) * __builtin_astype(__compass_odd(y), D);                           \
+  R sum = __compass_even(even) + __compass_odd(even) + __compass_even(odd) + __compass_odd(odd);
+#define __COMPASS_QDOT(R, D, X1, Y1)                                                                               \
+  __COMPASS_FN R __vqdot(R r, X1 x, Y1 y, bool32 m) {                                                              \
+    X1 a = __COMPASS_ACTIVE(X1, char32, x, m);                                                                     \
+    __COMPASS_QUAD_SUM(R, a, y, D)                                                                                 \
+    int8 any = (__builtin_astype(m, int8) & 0x01010101) != 0;                                                      \
+    return __COMPASS_PICK(R, int8, any, sum, r);                                                                   \
+  }                                                                                                                \
+  __COMPASS_FN R __vqdpa(R acc, X1 x, Y1 y, bool32 m) {                                                            \
+    X1 a = __COMPASS_ACTIVE(X1, char32, x, m);                                                                     \
+    __COMPASS_QUAD_SUM(R, a, y, D)                                                                                 \
+    return __builtin_elementwise_add_sat(acc, sum);                                                                \
+  }
+__COMPASS_QDOT(int8, short16, char32, char32)
+__COMPASS_QDOT(int8, short16, char32, uchar32)
+__COMPASS_QDOT(int8, short16, uchar32, char32)
+__COMPASS_QDOT(uint8, ushort16, uchar32, uchar32)
+
+/* The same for 16-bit floats: exact products, summed in double in lane order, rounded once to float. The result lies
+ * in the even lanes; odd lanes are those of the first operand. */
+#define __COMPASS_QDOT_FLOAT(V)                                                                                    \
+  __COMPASS_FN float8 __compass_quads(float8 acc, V x, V y, bool16 m, bool accumulate) {                           \
+    __float16 a = __compass_float(x), b = __compass_float(y);                                                      \
+    float8 out = acc;                                                                                              \
+    __COMPASS_LANES(k, 4) {                                                                                        \
+      double sum = 0.0;                                                                                            \
+      bool any = false;                                                                                            \
+      __COMPASS_LANES(j, 4) {                                                                                      \
+        bool active = m[4 * k + j] & 1;                                                                            \
+        sum += active ? (double)a[4 * k + j] * (double)b[4 * k + j] : 0.0;                                         \
+        any |= active;                                                                                             \
+      }                                                                                                            \
+      if (any) out[2 * k] = (float)(accumulate ? (double)acc[2 * k] + sum : sum);                                  \
+    }                                                                                                              \
+    return out;                                                                                                    \
+  }                                                                                                                \
+  __COMPASS_FN float8 __vqdot(float8 r, V x, V y, bool16 m) { return __compass_quads(r, x, y, m, false); }         \
+  __COMPASS_FN float8 __vqdpa(float8 acc, V x, V y, bool16 m) { return __compass_quads(acc, x, y, m, true); }      \
+  __COMPASS_FN float8 __vfmae(float8 acc, V x, V y, bool8 m) {                                                     \
+    float8 sum = acc + __vcvtue_tfp32(x) * __vcvtue_tfp32(y);                                                      \
+    return __COMPASS_SELECT(float8, int8, m, sum, acc);                                                            \
+  }                                                                                                                \
+  __COMPASS_FN float8 __vfmao(float8 acc, V x, V y, bool8 m) {                                                     \
+    float8 sum = acc + __vcvtuo_tfp32(x) * __vcvtuo_tfp32(y);                                                      \
+    return __COMPASS_SELECT(float8, int8, m, sum, acc);                                                            \
+  }
+__COMPASS_QDOT_FLOAT(half16)
+__COMPASS_QDOT_FLOAT(bf1616)
+
+/* 4x4 matrices: x row-major, y column-major, 16 floats row-major in memory. Each element is the sum of exact products
+ * in k order, in double, rounded once; vmma adds the old value last. */
+#define __COMPASS_MATRIX(V)                                                                                        \
+  __COMPASS_FN void __compass_mma(float *p, V x, V y, bool accumulate) {                                           \
+    __float16 a = __compass_float(x), b = __compass_float(y);                                                      \
+    for (int i = 0; i < 16; i++) {                                                                                 \
+      double sum = 0.0;                                                                                            \
+      for (int k = 0; k < 4; k++) sum += (double)a[i / 4 * 4 + k] * (double)b[i % 4 * 4 + k];                      \
+      p[i] = (float)(accumulate ? (double)p[i] + sum : sum);                                                       \
+    }                                                                                                              \
+  }
+__COMPASS_MATRIX(half16)
+__COMPASS_MATRIX(bf1616)
+#ifdef __AIPUX2__
+#define __vmma(p, x, y) __compass_mma((float *)(ulong)(p), x, y, true)
+#define __vmml(p, x, y) __compass_mma((float *)(ulong)(p), x, y, false)
+#endif
+
+/* Reductions put their result in lane 0; the other lanes are 0. */
+#define X(V, E, L, S, U, B)                                                                                   \
+  __COMPASS_FN V __vrpadd(V r, V x, B m) {                                                                    \
+    V out = (V)(E)0;                                                                                          \
+    out[0] = __builtin_reduce_add(__COMPASS_SELECT(V, S, m, x, (V)(E)0));                                     \
+    return out;                                                                                               \
+  }                                                                                                           \
+  __COMPASS_FN E __compass_reduce_max(V x) { return __builtin_reduce_max(x); }                                \
+  __COMPASS_FN E __compass_reduce_min(V x) { return __builtin_reduce_min(x); }
+__COMPASS_INTS(X)
+#undef X
+
+/* Float sums follow one fixed tree: neighbours first. */
+__COMPASS_FN float8 __compass_tree_sum(float8 x) {
+  __COMPASS_VECTOR(float, 4) a = x.even + x.odd;
+  __COMPASS_VECTOR(float, 2) b = a.even + a.odd;
+  float8 out = 0.0f;
+  out[0] = 0.0f + (b.x + b.y);
+  return out;
+}
+__COMPASS_FN float8 __vrpadd(float8 r, float8 x, bool8 m) {
+  return __compass_tree_sum(__COMPASS_SELECT(float8, int8, m, x, (float8)0.0f));
+}
+#define __COMPASS_SUM_16(V)                                                                    \
+  __COMPASS_FN float8 __vrpadd(float8 r, V x, bool16 m) {                                      \
+    __float16 wide = __compass_float(x);                                                       \
+    __int16 active = __COMPASS_COND(__int16, m);                                               \
+    __float16 kept = __COMPASS_PICK(__float16, __int16, active, wide, (__float16)0.0f);        \
+    return __compass_tree_sum(kept.lo + kept.hi);                                              \
+  }
+__COMPASS_SUM_16(half16)
+__COMPASS_SUM_16(bf1616)
+
+/* Float minimum and maximum by halving: NaN is the value that never wins against a number. */
+#define X(V, E, L, S, U, B)                                                                          \
+  __COMPASS_FN E __compass_reduce_max(V x) {                                                         \
+    for (int by = L / 2; by; by /= 2) x = __compass_max(x, __vsldl(x, x, by));                       \
+    return x[0];                                                                                     \
+  }                                                                                                  \
+  __COMPASS_FN E __compass_reduce_min(V x) {                                                         \
+    for (int by = L / 2; by; by /= 2) x = __compass_min(x, __vsldl(x, x, by));                       \
+    return x[0];                                                                                     \
+  }
+__COMPASS_FLOATS(X)
+#undef X
+
+/* Inactive lanes take the value that cannot win: the type's end, or NaN. vrpmaxe also says which lane won first. */
+#define __COMPASS_EXTREME(name, V, E, L, S, U, B, reduce, never)              \
+  __COMPASS_FN V name(V r, V x, B m) {                                        \
+    V out = (V)(E)0;                                                          \
+    out[0] = reduce(__COMPASS_SELECT(V, S, m, x, never));                     \
+    return out;                                                               \
+  }                                                                           \
+  __COMPASS_FN V name##e(V r, V x, B m) {                                     \
+    V out = name(r, x, m);                                                    \
+    S bits = __builtin_astype(out, S);                                        \
+    int first = 0;                                                            \
+    for (int i = L - 1; i >= 0; i--) first = (m[i] & 1) && x[i] == out[0] ? i : first; \
+    bits[1] = first;                                                          \
+    return __builtin_astype(bits, V);                                         \
+  }
+#define __COMPASS_TOP(V, U, L) __builtin_astype((U)-1 >> (U)1, V)
+#define X(V, E, L, S, U, B)                                                                             \
+  __COMPASS_EXTREME(__vrpmax, V, E, L, S, U, B, __compass_reduce_max, ~__COMPASS_TOP(V, U, L))          \
+  __COMPASS_EXTREME(__vrpmin, V, E, L, S, U, B, __compass_reduce_min, __COMPASS_TOP(V, U, L))
+__COMPASS_SIGNED(X)
+#undef X
+#define X(V, E, L, S, U, B)                                                                             \
+  __COMPASS_EXTREME(__vrpmax, V, E, L, S, U, B, __compass_reduce_max, (V)(E)0)                          \
+  __COMPASS_EXTREME(__vrpmin, V, E, L, S, U, B, __compass_reduce_min, (V)-1)
+__COMPASS_UNSIGNED(X)
+#undef X
+#define X(V, E, L, S, U, B)                                                                             \
+  __COMPASS_EXTREME(__vrpmax, V, E, L, S, U, B, __compass_reduce_max, __COMPASS_TOP(V, U, L))           \
+  __COMPASS_EXTREME(__vrpmin, V, E, L, S, U, B, __compass_reduce_min, __COMPASS_TOP(V, U, L))
+__COMPASS_FLOATS(X)
+#undef X
+
+#endif

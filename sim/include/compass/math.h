@@ -1,0 +1,125 @@
+/* Mathematical functions.
+ *
+ * A result is what Python can reproduce exactly:
+ *   exp                          the device's algorithm, step by step in float
+ *   sqrt floor ceil rint         correctly rounded
+ *   rsqrt                        sqrt(1 / x) in float, each step rounded; 1 / sqrt(x) for -0 and -inf
+ *   log tanh sin cos exp2 erf pow  the C library's double function of the exact argument, rounded once to float
+ * 16-bit floats are computed as float and rounded once more.
+ */
+#ifndef COMPASS_MATH_H
+#define COMPASS_MATH_H
+
+#define __COMPASS_LIBM(X) X(log) X(tanh) X(sin) X(cos) X(exp2) X(erf)
+#define X(name) double __compass_##name(double) __attribute__((const));
+__COMPASS_LIBM(X)
+#undef X
+double __compass_pow(double, double) __attribute__((const));
+
+/* exp(x): x = p*ln2 + t, a rational approximation of exp(t), times 2^p. 2^128 is infinite already. */
+#define __COMPASS_EXP(F, I)                                                                                       \
+  __COMPASS_FN F __compass_exp(F x) {                                                                             \
+    I under = x < -0x1.5d589ep+6f, over = x >= 0x1.62e430p+6f, nan = x != x;                                      \
+    F a = __COMPASS_PICK(F, I, under | over | nan, (F)0.0f, x);                                                   \
+    F nearest = __COMPASS_PICK(F, I, a < 0.0f, (F)-0.5f, (F)0.5f);                                                \
+    F p = __builtin_elementwise_trunc(__builtin_elementwise_fma(a, (F)0x1.715476p+0f, nearest));                  \
+    F t = __builtin_elementwise_fma(p, (F)-0x1.62e300p-1f, a) - p * 0x1.2fefa2p-17f;                              \
+    F s = t * t;                                                                                                  \
+    F c = __builtin_elementwise_fma(s, (F)0x1.637698p-25f, (F)-0x1.bbd41cp-20f);                                  \
+    c = __builtin_elementwise_fma(s, c, (F)0x1.1566aap-14f);                                                      \
+    c = __builtin_elementwise_fma(s, c, (F)-0x1.6c16c2p-9f);                                                      \
+    c = __builtin_elementwise_fma(s, c, (F)0x1.555556p-3f);                                                       \
+    F v = __builtin_elementwise_fma(s, -c, t);                                                                    \
+    F power = __builtin_astype((__builtin_convertvector(p, I) + 127) << 23, F);                                   \
+    F y = ((1.0f + t) + (t * v) / (2.0f - v)) * power;                                                            \
+    y = __COMPASS_PICK(F, I, over, (F)INFINITY, __COMPASS_PICK(F, I, under, (F)0.0f, y));                         \
+    return __COMPASS_PICK(F, I, nan, x, y);                                                                       \
+  }                                                                                                               \
+  __COMPASS_FN F __compass_rsqrt(F x) {                                                                           \
+    I minus = (x == 0.0f) | (x == -INFINITY);                                                                     \
+    return __COMPASS_PICK(F, I, minus, 1.0f / __builtin_elementwise_sqrt(x), __builtin_elementwise_sqrt(1.0f / x)); \
+  }                                                                                                               \
+  __COMPASS_FN F __compass_sqrt(F x) { return __builtin_elementwise_sqrt(x); }                                    \
+  __COMPASS_FN F __compass_floor(F x) { return __builtin_elementwise_floor(x); }                                  \
+  __COMPASS_FN F __compass_ceil(F x) { return __builtin_elementwise_ceil(x); }                                    \
+  __COMPASS_FN F __compass_rint(F x) { return __builtin_elementwise_roundeven(x); }
+__COMPASS_EXP(float8, int8)
+__COMPASS_EXP(__float16, __int16)
+
+#define __COMPASS_BY_LANE(name, F, L)                                             \
+  __COMPASS_FN F __compass_##name(F x) {                                          \
+    for (int i = 0; i < L; i++) x[i] = (float)__compass_##name((double)x[i]);     \
+    return x;                                                                     \
+  }
+#define X(name)                                 \
+  __COMPASS_BY_LANE(name, float8, 8)            \
+  __COMPASS_BY_LANE(name, __float16, 16)
+__COMPASS_LIBM(X)
+#undef X
+#define __COMPASS_POW(F, L)                                                                         \
+  __COMPASS_FN F __compass_pow(F x, F y) {                                                          \
+    for (int i = 0; i < L; i++) x[i] = (float)__compass_pow((double)x[i], (double)y[i]);            \
+    return x;                                                                                       \
+  }
+__COMPASS_POW(float8, 8)
+__COMPASS_POW(__float16, 16)
+
+/* Every vector function for the three float types, and every scalar function for float and half. */
+#define __COMPASS_MATH(X) \
+  X(exp) X(rsqrt) X(sqrt) X(floor) X(ceil) __COMPASS_LIBM(X)
+#define __COMPASS_16BIT(name, V) \
+  __COMPASS_FN V v##name(V x) { return __compass_narrow(__compass_##name(__compass_float(x)), x); }
+#define X(name)                                                                       \
+  __COMPASS_FN float8 v##name(float8 x) { return __compass_##name(x); }               \
+  __COMPASS_16BIT(name, half16)                                                       \
+  __COMPASS_16BIT(name, bf1616)
+__COMPASS_MATH(X)
+#undef X
+#define X(name)                                                                       \
+  __COMPASS_FN float name(float x) { return __compass_##name((float8)x)[0]; }         \
+  __COMPASS_FN half name(half x) { return (half)name((float)x); }
+X(exp) X(rsqrt)
+#undef X
+#define X(name)                                                                       \
+  __COMPASS_FN float name(float x) { return __builtin_##name##f(x); }                 \
+  __COMPASS_FN half name(half x) { return (half)name((float)x); }
+X(sqrt) X(floor) X(ceil)
+#undef X
+#define X(name)                                                                       \
+  __COMPASS_FN float name(float x) { return (float)__compass_##name((double)x); }     \
+  __COMPASS_FN half name(half x) { return (half)name((float)x); }
+__COMPASS_LIBM(X)
+#undef X
+__COMPASS_FN float pow(float x, float y) { return (float)__compass_pow((double)x, (double)y); }
+__COMPASS_FN half pow(half x, half y) { return (half)pow((float)x, (float)y); }
+__COMPASS_FN float8 vpow(float8 x, float8 y) { return __compass_pow(x, y); }
+__COMPASS_FN half16 vpow(half16 x, half16 y) {
+  return __compass_narrow(__compass_pow(__compass_float(x), __compass_float(y)), x);
+}
+__COMPASS_FN bf1616 vpow(bf1616 x, bf1616 y) {
+  return __compass_narrow(__compass_pow(__compass_float(x), __compass_float(y)), x);
+}
+
+#define X(V, E, L, S, U, B)                                                              \
+  __COMPASS_FN V __vrint(V r, V x, B m) {                                                \
+    V rounded = __compass_narrow(__compass_rint(__compass_float(x)), x);                 \
+    return __COMPASS_SELECT(V, S, m, rounded, r);                                        \
+  }
+X(half16, half, 16, short16, ushort16, bool16)
+X(bf1616, bf16, 16, short16, ushort16, bool16)
+#undef X
+__COMPASS_UNARY(__vrint, float8, int8, bool8, __compass_rint(x))
+
+/* High half of the product. */
+#define __COMPASS_MUL_HI(V, W, bits)                                                                             \
+  __COMPASS_FN V vmul_hi(V x, V y) {                                                                             \
+    return __builtin_convertvector((__builtin_convertvector(x, W) * __builtin_convertvector(y, W)) >> (W)bits, V); \
+  }
+__COMPASS_MUL_HI(char32, __short32, 8)
+__COMPASS_MUL_HI(uchar32, __ushort32, 8)
+__COMPASS_MUL_HI(short16, __int16, 16)
+__COMPASS_MUL_HI(ushort16, __uint16, 16)
+__COMPASS_MUL_HI(int8, __long8, 32)
+__COMPASS_MUL_HI(uint8, __ulong8, 32)
+
+#endif

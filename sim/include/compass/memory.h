@@ -1,0 +1,122 @@
+/* Vector loads and stores. Any element-aligned address; memory of inactive lanes is not touched. */
+#ifndef COMPASS_MEMORY_H
+#define COMPASS_MEMORY_H
+
+/* A pointer of any address space as a plain one: on the host they are the same memory. */
+#define __COMPASS_FLAT(T)                                                                        \
+  __COMPASS_FN T *__compass_flat(const __global T *p) { return (T *)(ulong)p; }                  \
+  __COMPASS_FN T *__compass_flat(const __local T *p) { return (T *)(ulong)p; }                   \
+  __COMPASS_FN T *__compass_flat(__constant T *p) { return (T *)(ulong)p; }                      \
+  __COMPASS_FN T *__compass_flat(const T *p) { return (T *)p; }
+#define X(V, E, L, S, U, B) __COMPASS_FLAT(V)
+__COMPASS_ALL(X)
+#undef X
+#define __COMPASS_BYTES(p) ((uchar *)(ulong)(p))
+
+/* Masked access by the host's instructions where it has them for all widths; else one plain access when every lane is
+ * active, and lane by lane when not. */
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+typedef char __compass_v32 __attribute__((vector_size(32)));
+typedef short __compass_v16 __attribute__((vector_size(32)));
+typedef int __compass_v8 __attribute__((vector_size(32)));
+typedef char __compass_m16 __attribute__((vector_size(16)));
+typedef float __compass_f8 __attribute__((vector_size(32)));
+__COMPASS_FN uint __compass_predicate(bool32 m) {
+  return (uint)__builtin_ia32_pmovmskb256(__builtin_astype(m << (char)7, __compass_v32));
+}
+__COMPASS_FN ushort __compass_predicate(bool16 m) {
+  return (ushort)__builtin_ia32_pmovmskb128(__builtin_astype(m << (char)7, __compass_m16));
+}
+__COMPASS_FN uchar __compass_predicate(bool8 m) {
+  return (uchar)__builtin_ia32_movmskps256(__builtin_astype(__COMPASS_COND(int8, m), __compass_f8));
+}
+#define __COMPASS_LOAD_32 __builtin_ia32_loaddquqi256_mask
+#define __COMPASS_LOAD_16 __builtin_ia32_loaddquhi256_mask
+#define __COMPASS_LOAD_8 __builtin_ia32_loaddqusi256_mask
+#define __COMPASS_STORE_32 __builtin_ia32_storedquqi256_mask
+#define __COMPASS_STORE_16 __builtin_ia32_storedquhi256_mask
+#define __COMPASS_STORE_8 __builtin_ia32_storedqusi256_mask
+#define X(V, E, L, S, U, B)                                                                                          \
+  __COMPASS_FN V __compass_load(const V *p, B m) {                                                                   \
+    __compass_v##L zero = __builtin_astype((V)(E)0, __compass_v##L);                                                 \
+    return __builtin_astype(__COMPASS_LOAD_##L((const __compass_v##L *)p, zero, __compass_predicate(m)), V);         \
+  }                                                                                                                  \
+  __COMPASS_FN void __compass_store(V v, V *p, B m) {                                                                \
+    __COMPASS_STORE_##L((__compass_v##L *)p, __builtin_astype(v, __compass_v##L), __compass_predicate(m));           \
+  }
+#else
+#define X(V, E, L, S, U, B)                                                            \
+  __COMPASS_FN V __compass_load(const V *p, B m) {                                     \
+    V out = (V)(E)0;                                                                   \
+    if (__vandr(m)) {                                                                  \
+      __builtin_memcpy(&out, p, sizeof(V));                                            \
+    } else {                                                                           \
+      __COMPASS_LANES(i, L) if (m[i] & 1) out[i] = ((const E *)p)[i];                  \
+    }                                                                                  \
+    return out;                                                                        \
+  }                                                                                    \
+  __COMPASS_FN void __compass_store(V v, V *p, B m) {                                  \
+    if (__vandr(m)) {                                                                  \
+      __builtin_memcpy(p, &v, sizeof(V));                                              \
+    } else {                                                                           \
+      __COMPASS_LANES(i, L) if (m[i] & 1)((E *)p)[i] = v[i];                           \
+    }                                                                                  \
+  }
+#endif
+__COMPASS_ALL(X)
+#undef X
+
+/* Lane i at byte distance i * s, or at a byte offset of its own: lanes 0..15 by `o`, lanes 16..31 by `o1`. Scattered
+ * lanes are written in lane order, so the highest lane wins where offsets meet. */
+#define __COMPASS_AT(E, p, offset) (*(E *)(__COMPASS_BYTES(p) + (offset)))
+#define __COMPASS_OFFSET(i) ((i) < 16 ? o[(i) & 15] : o1[(i) & 15])
+#define X(V, E, L, S, U, B)                                                                                   \
+  __COMPASS_FN V __compass_load_stride(const V *p, int s, B m) {                                              \
+    V out = (V)(E)0;                                                                                          \
+    __COMPASS_LANES(i, L) if (m[i] & 1) out[i] = __COMPASS_AT(E, p, (long)i * s);                             \
+    return out;                                                                                               \
+  }                                                                                                           \
+  __COMPASS_FN void __compass_store_stride(V v, V *p, int s, B m) {                                           \
+    __COMPASS_LANES(i, L) if (m[i] & 1) __COMPASS_AT(E, p, (long)i * s) = v[i];                               \
+  }                                                                                                           \
+  __COMPASS_FN V __compass_gather(const V *p, ushort16 o, ushort16 o1, B m) {                                 \
+    V out = (V)(E)0;                                                                                          \
+    __COMPASS_LANES(i, L) if (m[i] & 1) out[i] = __COMPASS_AT(E, p, __COMPASS_OFFSET(i));                     \
+    return out;                                                                                               \
+  }                                                                                                           \
+  __COMPASS_FN void __compass_scatter(V v, V *p, ushort16 o, ushort16 o1, B m) {                              \
+    __COMPASS_LANES(i, L) if (m[i] & 1) __COMPASS_AT(E, p, __COMPASS_OFFSET(i)) = v[i];                       \
+  }
+__COMPASS_ALL(X)
+#undef X
+/* The forms with fewer operands: one offset vector for 16- and 32-bit elements, no mask for all lanes. */
+#define __COMPASS_ONE_OFFSET(V, B)                                                                                   \
+  __COMPASS_FN V __compass_gather(const V *p, ushort16 o, B m) { return __compass_gather(p, o, o, m); }              \
+  __COMPASS_FN V __compass_gather(const V *p, ushort16 o) { return __compass_gather(p, o, o, (B)(char)-1); }         \
+  __COMPASS_FN void __compass_scatter(V v, V *p, ushort16 o, B m) { __compass_scatter(v, p, o, o, m); }              \
+  __COMPASS_FN void __compass_scatter(V v, V *p, ushort16 o) { __compass_scatter(v, p, o, o, (B)(char)-1); }
+#define __COMPASS_TWO_OFFSETS(V, B)                                                                                  \
+  __COMPASS_FN V __compass_gather(const V *p, ushort16 o, ushort16 o1) {                                             \
+    return __compass_gather(p, o, o1, (B)(char)-1);                                                                  \
+  }                                                                                                                  \
+  __COMPASS_FN void __compass_scatter(V v, V *p, ushort16 o, ushort16 o1) {                                          \
+    __compass_scatter(v, p, o, o1, (B)(char)-1);                                                                     \
+  }
+__COMPASS_TWO_OFFSETS(char32, bool32)
+__COMPASS_TWO_OFFSETS(uchar32, bool32)
+__COMPASS_ONE_OFFSET(short16, bool16)
+__COMPASS_ONE_OFFSET(ushort16, bool16)
+__COMPASS_ONE_OFFSET(half16, bool16)
+__COMPASS_ONE_OFFSET(bf1616, bool16)
+__COMPASS_ONE_OFFSET(int8, bool8)
+__COMPASS_ONE_OFFSET(uint8, bool8)
+__COMPASS_ONE_OFFSET(float8, bool8)
+
+#define __vload(p, m) __compass_load(__compass_flat(p), m)
+#define __vstore(v, p, m) __compass_store(v, __compass_flat(p), m)
+#define __vload_stride(p, s, m) __compass_load_stride(__compass_flat(p), s, m)
+#define __vstore_stride(v, p, s, m) __compass_store_stride(v, __compass_flat(p), s, m)
+#define __vload_gather(p, ...) __compass_gather(__compass_flat(p), __VA_ARGS__)
+#define __vstore_scatter(v, p, ...) __compass_scatter(v, __compass_flat(p), __VA_ARGS__)
+
+#endif
