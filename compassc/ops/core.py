@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,10 +23,13 @@ from compass_core.errors import CompassError
 from ..ir import exprs as E
 from ..ir.dtypes import FLOAT32, INT32, DataType, bool_of
 from .masks import mask_bits, mask_error, mask_lanes
-from .typing import Operand, fits, is_literal, literal_dtype, type_error
+from .typing import Operand, Typed, fits, is_literal, literal_dtype, type_error
 
 REGISTRY: dict[str, Op] = {}
 MODULES = ("arithmetic", "bitwise", "compare", "math", "convert", "permute", "memory", "sync", "misc")
+
+TARGET: ContextVar[str] = ContextVar("target", default="")
+"""Generation of the target being compiled for (`X2`, `X3P`, ...). Empty: unknown, every form is available."""
 
 
 class LazyModule:
@@ -41,15 +45,6 @@ class LazyModule:
 
 
 np: Any = LazyModule("numpy")
-
-
-@dataclass(frozen=True)
-class Typed:
-    """Result of a typing rule: the type each operand converts to, the result type, and the lanes of the mask."""
-
-    operands: tuple[DataType, ...]
-    result: DataType
-    mask_lanes: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,8 @@ class Op:
 
     @property
     def has_mask(self) -> bool:
-        return "mask" in self.signature.parameters
+        """Whether lanes can be switched off; an operand called `mask` is data."""
+        return "mask" in self.signature.parameters and "mask" not in self.operands
 
     @property
     def special(self) -> bool:
@@ -123,7 +119,10 @@ def value_op(
     `params`: the signature as Python text; parameters without default are operands, `mask` and `r` are recognised,
     the others are compile-time options. `typing(operands, **options) -> Typed`. `c`: spelling, a template or a list of
     (condition, template) tried in order. `r`: "param" (the option r), "auto" (the builtin needs a source but the DSL
-    gives none) or "none". `mask_like`: operand whose lanes the mask has; -1 for the result.
+    gives none) or "none". `mask_like`: operand whose lanes the mask has; -1 for the result. In `extra`:
+    `mask_aware`: the meaning takes `mask` (bool array or None), and `r` if it is a parameter, and settles inactive
+    lanes itself; `scalar_mask`: the all-scalar form ignores a mask; `scalar_ir`: makes the IR of the all-scalar form
+    from its converted operands; `alias_of`: (operation, options) that the IR holds instead.
     """
 
     def decorate(meaning: Callable[..., Any]) -> Op:
@@ -167,7 +166,20 @@ def special_op(
         doc = inspect.getdoc(meaning) or inspect.getdoc(build) or ""
         name = meaning.__name__
         return _register(
-            Op(name, group, doc, signature, operands, None, meaning, build, _cases(c), split, effect=effect, extra=extra)
+            Op(
+                name,
+                group,
+                doc,
+                signature,
+                operands,
+                None,
+                meaning,
+                build,
+                _cases(c),
+                split,
+                effect=effect,
+                extra=extra,
+            )
         )
 
     return decorate
@@ -265,30 +277,77 @@ def build_r(r: Any, result: DataType) -> E.Expr | None:
     return convert(r, result)
 
 
-def build_value(op: Op, *args: Any, **kwargs: Any) -> E.Expr:
-    """The IR node of a value operation."""
+def require_target(what: str, targets: tuple[str, ...]) -> None:
+    """Refuse a form that the generation being compiled for does not have; empty `targets` means all have it."""
+    current = TARGET.get()
+    if targets and current and current not in targets:
+        raise CompassError(
+            f"{what} does not exist on {current}", code="target", help=f"it needs {' or '.join(targets)}"
+        )
+
+
+def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The value of every parameter of a call, defaults included."""
     try:
         bound = op.signature.bind(*args, **kwargs)
     except TypeError as e:
-        raise CompassError(f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{op.signature}") from None
+        raise CompassError(
+            f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{op.signature}"
+        ) from None
     bound.apply_defaults()
-    values = bound.arguments
-    mask, r = values.get("mask"), values.get("r")
+    return dict(bound.arguments)
+
+
+def infer(op: Op, operands: list[Operand], options: dict[str, Any]) -> Typed:
+    """The operation's typing rule, with the check that the target has the form."""
+    assert op.typing is not None
+    typed = op.typing(operands, **options)
+    require_target(f"this form of S.{op.name}", typed.targets)
+    return typed
+
+
+def mask_lanes_of(op: Op, typed: Typed) -> int:
+    """How many lanes the mask of a call has."""
+    return typed.mask_lanes or (typed.result if op.mask_like < 0 else typed.operands[op.mask_like]).lanes
+
+
+def build_value(op: Op, *args: Any, **kwargs: Any) -> E.Expr:
+    """The IR node of a value operation."""
+    values = bind(op, args, kwargs)
+    mask, r = values["mask"] if op.has_mask else None, values.get("r")
     options = {name: values[name] for name in op.options}
     operands = [values[name] for name in op.operands]
-    assert op.typing is not None
-    typed = op.typing([operand_of(x) for x in operands], **options)
-    converted = tuple(convert(x, t) for x, t in zip(operands, typed.operands))
-    attrs = tuple((k, v) for k, v in options.items() if k != "out_sign")
+    typed = infer(op, [operand_of(x) for x in operands], options)
+    converted = tuple(convert(typed.literals.get(i, x), t) for i, (x, t) in enumerate(zip(operands, typed.operands)))
+    name, fixed = op.extra.get("alias_of", (op.name, {}))
+    attrs = tuple(sorted((k, v) for k, v in {**options, **fixed}.items() if k != "out_sign"))
     if typed.result.is_scalar and not any(t.is_vector for t in typed.operands):
-        if mask is not None:
+        if mask is not None and not op.extra.get("scalar_mask"):
             raise type_error(f"S.{op.name}: a mask needs vector arguments")
-        return E.Call(op.name, converted, typed.result, attrs=attrs)
-    mask_expr = build_mask(mask, typed.mask_lanes or typed.operands[0].lanes)
+        scalar_ir = op.extra.get("scalar_ir")
+        return scalar_ir(*converted) if scalar_ir else E.Call(name, converted, typed.result, attrs=attrs)
+    mask_expr = build_mask(mask, mask_lanes_of(op, typed))
     r_expr = build_r(r, typed.result) if op.r == "param" else None
     if op.r == "param" and r_expr is None:
         mask_expr = None
-    return E.Call(op.name, converted, typed.result, mask_expr, r_expr if mask_expr is not None else None, attrs)
+    return E.Call(name, converted, typed.result, mask_expr, r_expr if mask_expr is not None else None, attrs)
+
+
+def evaluate(op: Op, arrays: list[Any], dtype: DataType, mask: Any = None, r: Any = None, **options: Any) -> Any:
+    """A value operation on NumPy arrays that already have the operand types; `r` has the result type.
+
+    Follows the compiled code: without `r` an operation that has one computes every lane. Lanes that no rule defines
+    keep the computed value.
+    """
+    options.pop("out_sign", None)
+    if op.r == "param" and r is None:
+        mask = None
+    with np.errstate(all="ignore"):
+        if op.extra.get("mask_aware"):
+            source = {"r": r} if op.r == "param" else {}
+            return op.meaning(*arrays, dtype=dtype, mask=mask, **source, **options)
+        value = op.meaning(*arrays, dtype=dtype, **options)
+    return value if mask is None or r is None else np.where(mask, value, r)
 
 
 def py_mask(mask: Any, lanes: int) -> Any:

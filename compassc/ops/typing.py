@@ -7,6 +7,8 @@ give each operand the type it is converted to, so the compiler and PySim convert
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -14,6 +16,22 @@ from compass_core.errors import CompassError
 from ..ir.dtypes import BOOL, FLOAT32, INT32, DataType, make_dtype
 
 Operand = Any
+
+
+@dataclass(frozen=True)
+class Typed:
+    """Result of a typing rule: the type each operand converts to, the result type, and the lanes of the mask.
+
+    `mask_lanes` 0: those of the operand that the declaration's `mask_like` names. `literals`: operands that the rule
+    replaces by another literal (position -> value) before conversion. `targets`: the target generations that have
+    this form; empty means all.
+    """
+
+    operands: tuple[DataType, ...]
+    result: DataType
+    mask_lanes: int = 0
+    literals: Mapping[int, int | float] = field(default_factory=dict)
+    targets: tuple[str, ...] = ()
 
 
 def type_error(message: str, help: str = "") -> CompassError:
@@ -96,14 +114,18 @@ def _check_match(first: DataType, other: DataType, position: int) -> None:
     same_kind = first.is_integer and other.is_integer and not (first.is_bool or other.is_bool)
     if first is other or (same_kind and first.bits == other.bits and first.lanes == other.lanes):
         return
-    raise type_error(f"argument {position} is {other}, but the first vector is {first}", "convert one of them explicitly")
+    raise type_error(
+        f"argument {position} is {other}, but the first vector is {first}", "convert one of them explicitly"
+    )
 
 
 def same_sign(types: list[DataType]) -> None:
     """Refuse signed mixed with unsigned."""
     if len({t.type_code for t in types}) > 1:
         names = ", ".join(map(str, types))
-        raise type_error(f"signed and unsigned arguments are mixed: {names}", "convert one, or give out_sign where it exists")
+        raise type_error(
+            f"signed and unsigned arguments are mixed: {names}", "convert one, or give out_sign where it exists"
+        )
 
 
 def out_sign_dtype(t: DataType, out_sign: str | None) -> DataType:
