@@ -148,14 +148,19 @@ def _object(path: Path) -> list[Table]:
     from compass_core import host
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import SymbolTableSection
+
+    from compassc.toolchain.unit import ENTRY_PREFIX
 
     data = path.read_bytes()
     try:
         elf = ELFFile(io.BytesIO(data))
         sections = [(s.name, s.data_size) for s in elf.iter_sections() if s.data_size and s["sh_flags"] & 2]
-        symbols = elf.get_section_by_name(".symtab")
-        entries = [(s.name, s["st_size"]) for s in symbols.iter_symbols() if s.name.startswith("__compass_entry_")]
-    except (ELFError, AttributeError) as error:
+        symbols = [
+            symbol for s in elf.iter_sections() if isinstance(s, SymbolTableSection) for symbol in s.iter_symbols()
+        ]
+        entries = [(s.name, s["st_size"]) for s in symbols if s.name.startswith(ENTRY_PREFIX)]
+    except ELFError as error:
         raise CompassError(f"'{path}' is not an object of the cc stage: {error}", code="bad-object") from None
     stamp = host.read_stamp(data)
     general = [("triple", stamp.triple), ("CPU features", stamp.features)] if stamp else []

@@ -139,7 +139,7 @@ def load_consts(paths: dict[str, Path]) -> dict[str, Any]:
     return arrays
 
 
-_PASS_NAMES = {"multiple": True, "metavar": "PASS"}
+_PASS_NAMES: dict[str, Any] = {"multiple": True, "metavar": "PASS"}
 pass_options = _chain(
     click.option("--print-before", **_PASS_NAMES, help="Print the IR before a pass (`all`: every pass) on stderr."),
     click.option("--print-after", **_PASS_NAMES, help="Print the IR after a pass (`all`: every pass) on stderr."),

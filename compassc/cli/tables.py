@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+Table = tuple[str, Sequence[str], Sequence[Sequence[object]]]
 """A title (may be empty), the column names, and the rows."""
 
 

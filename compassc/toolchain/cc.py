@@ -96,7 +96,7 @@ def compile_file(source: Path, output: Path, options: CcOptions) -> CcResult:
     done = command.run(line, job.folder)
     _write_log(log, job.folder, line, done.output, f"exit status {done.status}")
     if done.status != 0:
-        raise diagnostics.compile_error(done.output, job.folder, log)
+        raise diagnostics.compile_error(done.output, job.folder, command.include_folder())
     if use_cache:
         cache.put("cc-log", key, done.output.encode())
         cache.put("obj", key, output.read_bytes())

@@ -24,13 +24,13 @@ class _Message:
     notes: list[_Message] = field(default_factory=list)
 
 
-def compile_error(output: str, folder: Path, log: Path) -> CompassError:
-    """The error that stands for a failed compilation; `folder` is where clang ran, `log` has all it said."""
+def compile_error(output: str, folder: Path, headers: Path) -> CompassError:
+    """The error that stands for a failed compilation in `folder`, told without what clang says of our `headers`."""
     messages = [message for message in _messages(output, folder) if message.kind.endswith("error")]
     if not messages:
         tail = output.strip().splitlines()[-8:]
-        return ToolchainError("clang failed without naming a line", code="clang-failed", notes=(*tail, f"log: {log}"))
-    errors = [_error(message, log) for message in messages[:MAX_ERRORS]]
+        return ToolchainError("clang failed without naming a line", code="clang-failed", notes=tuple(tail))
+    errors = [_error(message, headers) for message in messages[:MAX_ERRORS]]
     return errors[0] if len(errors) == 1 else ErrorGroup(errors)
 
 
@@ -56,8 +56,7 @@ def _as_seen_here(file: str, folder: Path) -> str:
     return str(folder / file) if (folder / file).is_file() and not Path(file).is_file() else file
 
 
-def _error(message: _Message, log: Path) -> CompassError:
+def _error(message: _Message, headers: Path) -> CompassError:
     notes = [Note(f"in the generated C: {message.excerpt}")] if message.excerpt else []
-    notes += [Note(note.text, note.span) for note in message.notes]
-    notes.append(Note(f"log: {log}"))
+    notes += [Note(note.text, note.span) for note in message.notes if not Path(note.span.file).is_relative_to(headers)]
     return CompassError(f"C compiler: {message.text}", message.span, code="clang", notes=tuple(notes))

