@@ -176,7 +176,7 @@ def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
     """The checked table of S.alloc_const."""
     import numpy as np
 
-    from .numeric import np_dtype
+    from ...ops.numeric import np_dtype
 
     items = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
     found = valid_dtype(dtype, "S.alloc_const")

@@ -1,0 +1,141 @@
+"""Subscripts on pointers and buffers: element and slice loads and stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ....ir import exprs as E
+from ....ir import stmts as S
+from ....ir.dtypes import INT32, VOID, DataType
+from ....ops import get
+from ....ops.core import convert
+from ....ops.typing import is_literal
+from .operators import convert_to
+from .values import ONE, BufferValue, PointerValue, Value, add_offset, index_expr, literal_expr
+
+
+def access_error(message: str, help: str = "") -> CompassError:
+    return CompassError(message, code="access", help=help)
+
+
+class Place:
+    """A resolved subscript: a scalar element of a buffer, or a run of `lanes` elements at a pointer."""
+
+    __slots__ = ("buffer", "indices", "pointer", "dtype", "stride")
+
+    def __init__(self, dtype: DataType) -> None:
+        self.buffer: E.Buffer | None = None
+        self.indices: tuple[E.Expr, ...] = ()
+        self.pointer: E.Pointer | None = None
+        self.dtype = dtype
+        self.stride: E.Expr = ONE
+
+    def load(self) -> Value:
+        if self.buffer is not None:
+            return Value(E.Load(self.buffer, self.indices))
+        return Value(E.Call("vload", (self.pointer, self.stride), self.dtype))  # type: ignore[arg-type]
+
+    def store(self, value: Any) -> S.Stmt:
+        """The statement that stores a value, converted to the element type."""
+        e = stored_value(value, self.dtype)
+        if self.buffer is not None:
+            return S.Store(self.buffer, self.indices, e, None)
+        return S.Eval(E.Call("vstore", (e, self.pointer, self.stride), VOID))  # type: ignore[arg-type]
+
+
+def stored_value(value: Any, to: DataType) -> E.Expr:
+    """A value converted to a stored type: scalars by C rules (broadcast over a slice), vectors as S.cast."""
+    if not (is_literal(value) or isinstance(value, Value)):
+        raise access_error(f"cannot store {type(value).__name__} into {to}")
+    if is_literal(value):
+        return convert(value, to) if to.is_floating or type(value) is not float else convert(literal_expr(value), to)
+    if value.dtype.is_vector and value.dtype.lanes != to.lanes:
+        raise access_error(f"the value is {value.dtype}, the destination {to}: the lanes differ", "match the slice to the vector")
+    return convert_to(value, to)
+
+
+def _pointer_place(p: PointerValue, index: Any) -> Place:
+    if isinstance(index, tuple):
+        raise access_error("a pointer takes one index", "use S.match_buffer for several dimensions")
+    if p.elem is VOID:
+        raise access_error("a void pointer cannot be accessed", "give it a type with as_ptr")
+    if p.blocked:
+        raise access_error(f"cannot subscript {p.blocked}")
+    if isinstance(index, slice):
+        if index.stop is None:
+            raise access_error("a slice of a pointer needs a stop", "write p[a:b]")
+        return _run(p.elem, p.base, p.offset, index, None)
+    return _element(p.elem, p.base, add_offset(p.offset, index_expr(index)))
+
+
+def _element(elem: DataType, base: E.Expr, offset: E.Expr) -> Place:
+    place = Place(elem)
+    if elem.is_vector:
+        place.pointer = E.Pointer(elem, base, offset)
+    else:
+        if type(base) is not E.Var:
+            raise access_error("this pointer cannot be subscripted yet", "bind it to a name first")
+        place.buffer, place.indices = E.Buffer(base, elem), (offset,)
+    return place
+
+
+def slice_lanes(start: E.Expr, stop: E.Expr, step: E.Expr) -> int:
+    """The constant lane count of a slice."""
+    from ....analysis.arith import constant_value
+
+    numerator = E.Binary("sub", E.Binary("add", E.Binary("sub", stop, start), step), ONE)
+    lanes = constant_value(E.Binary("floordiv", numerator, step))
+    if lanes is None:
+        raise access_error("the length of a slice must be known when the kernel is compiled", "write p[i : i + 8]")
+    if lanes < 1:
+        raise access_error(f"the slice has {lanes} elements")
+    return lanes
+
+
+def _run(elem: DataType, base: E.Expr, offset: E.Expr, index: slice, size: Any) -> Place:
+    """A slice as a vector access; a single element as a scalar one. `size` is the default stop."""
+    start = convert(index_expr(0 if index.start is None else index.start), INT32)
+    stop = convert(index_expr(size if index.stop is None else index.stop), INT32)
+    step = convert(index_expr(1 if index.step is None else index.step), INT32)
+    lanes = slice_lanes(start, stop, step)
+    offset = add_offset(offset, start)
+    if lanes == 1:
+        return _element(elem, base, offset)
+    place = Place(elem.with_lanes(elem.lanes * lanes))
+    place.pointer, place.stride = E.Pointer(elem, base, offset), step
+    return place
+
+
+def _buffer_place(b: BufferValue, index: Any) -> Place:
+    items = index if isinstance(index, tuple) else (index,)
+    if len(items) != len(b.dims):
+        raise access_error(f"the buffer has {len(b.dims)} dimensions, {len(items)} indices are given")
+    for item in items[:-1]:
+        if isinstance(item, slice):
+            raise access_error("only the last index of a buffer may be a slice")
+    last = items[-1]
+    if not isinstance(last, slice):
+        indices = tuple(index_expr(i) for i in items)
+        if b.dtype.is_vector or len(b.dims) == 1:
+            return _element(b.dtype, b.buffer.data, b.flat_index(indices))
+        place = Place(b.dtype)
+        place.buffer, place.indices = b.buffer, indices
+        return place
+    head = (*(index_expr(i) for i in items[:-1]), E.IntImm(INT32, 0))
+    return _run(b.dtype, b.buffer.data, b.flat_index(head), last, b.dims[-1])
+
+
+def resolve(target: Any, index: Any) -> Place:
+    """The place `target[index]` names."""
+    if isinstance(target, PointerValue):
+        return _pointer_place(target, index)
+    return _buffer_place(target, index)
+
+
+def load(target: Any, index: Any) -> Value:
+    """`target[index]` as a value."""
+    return resolve(target, index).load()
+
+

@@ -1,0 +1,112 @@
+"""Calls made while a kernel is parsed: operations, sub-functions and macros."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ....ir import exprs as E
+from ....ir.dtypes import PointerType
+from ....ops.core import Op, convert
+from ....ops.typing import is_literal
+from ..prim_func import Macro, Param, PyPrimFunc
+from ..source import definition, file_of
+from ..state import ACTIVE
+from .expressions import Evaluator
+from .operators import kind_name
+from .scope import Scope
+from .values import BufferValue, PointerValue, Value, unwrap, wrap
+
+
+def build_op(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The IR of an operation called in a kernel."""
+    try:
+        op.signature.bind(*args, **kwargs)
+    except TypeError as e:
+        raise CompassError(f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{op.signature}") from None
+    return wrap(op.build(*[unwrap(a) for a in args], **{k: unwrap(v) for k, v in kwargs.items()}))
+
+
+def call_function(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of a sub-function: checks the arguments, parses the function once, gives the call expression."""
+    module = ACTIVE[-1]
+    symbol = module.require(func)
+    exprs = tuple(
+        _argument(func, position, param, value)
+        for position, (param, value) in enumerate(zip(func.params, _bind(func, args, kwargs)), 1)
+    )
+    return wrap(E.FuncCall(symbol, exprs, func.ret_type))
+
+
+def _bind(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Arguments in parameter order; defaults filled in."""
+    parameters = [
+        inspect.Parameter(p.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=p.default) for p in func.params
+    ]
+    try:
+        bound = inspect.Signature(parameters).bind(*args, **kwargs)
+    except TypeError as e:
+        required = sum(p.required for p in func.params)
+        expected = f"{required} to {len(func.params)}" if required < len(func.params) else str(required)
+        given = len(args) + len(kwargs)
+        raise CompassError(
+            f"{func.__name__}() takes {expected} arguments, {given} given: {e}",
+            code="arguments",
+        ) from None
+    bound.apply_defaults()
+    return [bound.arguments[p.name] for p in func.params]
+
+
+def _argument(func: PyPrimFunc, position: int, param: Param, value: Any) -> E.Expr:
+    """One argument converted to its parameter's type."""
+
+    def mismatch(expected: str, help: str = "") -> CompassError:
+        got = value.dtype if isinstance(value, Value) else kind_name(value)
+        return CompassError(f"argument {position} of {func.__name__}() must be {expected}, got {got}", code="arguments", help=help)
+
+    kind = param.type
+    if isinstance(kind, PointerType):
+        pointer = value.addr_of(0) if isinstance(value, BufferValue) else value
+        if not isinstance(pointer, PointerValue):
+            raise mismatch(f"a pointer ({kind})")
+        if pointer.scope != kind.scope:
+            raise mismatch(f"a pointer in {kind.scope}", f"this one is in {pointer.scope}")
+        pointer = pointer.as_ptr(kind.elem)
+        plain = type(pointer.offset) is E.IntImm and pointer.offset.value == 0 and type(pointer.base) is E.Var
+        return pointer.base if plain and pointer.base.dtype is kind else pointer.expr
+    if kind.is_scalar:
+        if is_literal(value):
+            return convert(value, kind)
+        if not isinstance(value, Value) or value.dtype.is_vector:
+            raise mismatch(f"a scalar ({kind})")
+        return convert(value.expr, kind)
+    if not isinstance(value, Value) or value.dtype is not kind:
+        raise mismatch(str(kind), "convert it explicitly")
+    return value.expr
+
+
+def expand_macro(macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Paste the body of a macro at the call."""
+    fp = ACTIVE[-1].functions[-1]
+    try:
+        bound = inspect.signature(macro.py_func).bind(*args, **kwargs)
+    except TypeError as e:
+        raise CompassError(f"macro {macro.__name__}(): {e}", code="arguments") from None
+    bound.apply_defaults()
+    node, file = definition(macro.py_func), file_of(macro.py_func)
+    outer = fp.scope, fp.evaluator, fp.eval, fp.file
+    if macro.hygienic:
+        fp.scope = Scope(macro.captured)
+    fp.scope.push()
+    for name, value in bound.arguments.items():
+        fp.scope.bind(name, value)
+    fp.file = file
+    fp.evaluator = Evaluator(fp.scope, file)
+    fp.eval = fp.evaluator.eval
+    try:
+        fp.block(node.body)
+    finally:
+        fp.scope.pop()
+        fp.scope, fp.evaluator, fp.eval, fp.file = outer

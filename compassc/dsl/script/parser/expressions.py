@@ -1,0 +1,226 @@
+"""Evaluation of a kernel's expressions at parse time: Python values stay Python, run-time values build IR."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ..prim_func import Macro, PyPrimFunc, annotation_type
+from ..source import node_span
+from . import operators as ops
+from .scope import PoisonUsed, Scope
+from .values import is_runtime
+
+_BINARY = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.MatMult: "@",
+}  # fmt: skip
+_UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
+_COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_IDENTITY: dict[type, Callable[[Any, Any], bool]] = {
+    ast.Is: lambda a, b: a is b,
+    ast.IsNot: lambda a, b: a is not b,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+_FORBIDDEN = {"print": "S.printf", "max": "S.max", "min": "S.min"}
+
+
+class Evaluator:
+    """Evaluates the expressions of one function."""
+
+    def __init__(self, scope: Scope, file: str) -> None:
+        self.scope, self.file = scope, file
+
+    def eval(self, node: ast.expr) -> Any:
+        """The value of an expression; every CompassError gets the position of the innermost node."""
+        method = getattr(self, "eval_" + type(node).__name__, None)
+        try:
+            if method is None:
+                raise CompassError(f"{type(node).__name__} is not supported in a kernel", code="syntax")
+            return method(node)
+        except CompassError as e:
+            if e.span is None:
+                e.span = node_span(node, self.file)
+            raise
+
+    def python(self, what: str, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run the user's own Python; whatever it raises is the user's mistake, reported at the expression."""
+        try:
+            return fn(*args, **kwargs)
+        except (CompassError, PoisonUsed):
+            raise
+        except Exception as e:
+            name = type(e).__name__
+            raise CompassError(f"{what} raised {name}: {e}", code="python", help="it runs while the kernel is parsed") from e
+
+    # -- leaves and displays
+
+    def eval_Constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def eval_Name(self, node: ast.Name) -> Any:
+        return self.checked(self.scope.look_up(node.id))
+
+    @staticmethod
+    def checked(value: Any) -> Any:
+        """Refuse NumPy scalars, which have no place in the language."""
+        if type(value).__module__ == "numpy" and type(value).__name__ != "ndarray" and hasattr(value, "dtype") and hasattr(value, "item"):
+            name = type(value).__name__
+            raise CompassError(
+                f"a NumPy scalar ({name}) is not a literal; use a Python int, float or bool",
+                code="literal",
+                help="convert it with int(...), float(...) or bool(...) outside the kernel",
+            )
+        return value
+
+    def eval_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self._items(node.elts))
+
+    def eval_List(self, node: ast.List) -> Any:
+        return self._items(node.elts)
+
+    def eval_Set(self, node: ast.Set) -> Any:
+        return set(self._items(node.elts))
+
+    def _items(self, nodes: list[ast.expr]) -> list[Any]:
+        out: list[Any] = []
+        for n in nodes:
+            if isinstance(n, ast.Starred):
+                out.extend(self.eval(n.value))
+            else:
+                out.append(self.eval(n))
+        return out
+
+    def eval_Dict(self, node: ast.Dict) -> Any:
+        out: dict[Any, Any] = {}
+        for key, value in zip(node.keys, node.values):
+            if key is None:
+                out.update(self.eval(value))
+            else:
+                out[self.eval(key)] = self.eval(value)
+        return out
+
+    def eval_JoinedStr(self, node: ast.JoinedStr) -> str:
+        return "".join(str(self.eval(v)) for v in node.values)
+
+    def eval_FormattedValue(self, node: ast.FormattedValue) -> str:
+        value = self.eval(node.value)
+        if node.conversion in (ord("r"), ord("a"), ord("s")):
+            value = {"r": repr, "a": ascii, "s": str}[chr(node.conversion)](value)
+        spec = self.eval(node.format_spec) if node.format_spec else ""
+        return self.python("formatting", format, value if not is_runtime(value) else str(value), spec)
+
+    def eval_Lambda(self, node: ast.Lambda) -> Any:
+        names = [a.arg for a in node.args.args]
+
+        def call(*args: Any) -> Any:
+            self.scope.push()
+            try:
+                for name, value in zip(names, args, strict=True):
+                    self.scope.bind(name, value)
+                return self.eval(node.body)
+            finally:
+                self.scope.pop()
+
+        return call
+
+    # -- operators
+
+    def eval_BinOp(self, node: ast.BinOp) -> Any:
+        a, b = self.eval(node.left), self.eval(node.right)
+        symbol = _BINARY[type(node.op)]
+        if is_runtime(a) or is_runtime(b):
+            return ops.binary(symbol, a, b)
+        return self.python(f"`{symbol}`", ops.binary, symbol, a, b)
+
+    def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        return self.python("the operator", ops.unary, _UNARY[type(node.op)], self.eval(node.operand))
+
+    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
+        symbol = "and" if isinstance(node.op, ast.And) else "or"
+        values = [self.eval(v) for v in node.values]
+        result = values[0]
+        for v in values[1:]:
+            result = ops.logical(symbol, result, v)
+        return result
+
+    def eval_Compare(self, node: ast.Compare) -> Any:
+        result: Any = None
+        left = self.eval(node.left)
+        for op, right_node in zip(node.ops, node.comparators):
+            right = self.eval(right_node)
+            one = self._compare(op, left, right)
+            result = one if result is None else ops.logical("and", result, one)
+            left = right
+        return result
+
+    def _compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
+        identity = _IDENTITY.get(type(op))
+        if identity is not None:
+            if isinstance(op, (ast.In, ast.NotIn)) and (is_runtime(a) or is_runtime(b)):
+                raise CompassError("`in` needs values known when the kernel is compiled", code="operator")
+            return identity(a, b)
+        return self.python("the comparison", ops.binary, _COMPARE[type(op)], a, b)
+
+    def eval_IfExp(self, node: ast.IfExp) -> Any:
+        cond = self.eval(node.test)
+        if not is_runtime(cond):
+            return self.eval(node.body if cond else node.orelse)
+        return ops.ternary(cond, self.eval(node.body), self.eval(node.orelse))
+
+    # -- access and calls
+
+    def eval_Attribute(self, node: ast.Attribute) -> Any:
+        owner = self.eval(node.value)
+        try:
+            return self.checked(getattr(owner, node.attr))
+        except AttributeError as e:
+            raise CompassError(str(e) or f"no attribute {node.attr!r}", code="attribute") from None
+
+    def eval_Subscript(self, node: ast.Subscript) -> Any:
+        owner, index = self.eval(node.value), self.eval(node.slice)
+        if is_runtime(owner):
+            return owner[index]
+        return self.checked(self.python("the subscript", lambda: owner[index]))
+
+    def eval_Slice(self, node: ast.Slice) -> slice:
+        return slice(*(self.eval(part) if part is not None else None for part in (node.lower, node.upper, node.step)))
+
+    def eval_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id in _FORBIDDEN and not self.scope.visible(node.func.id):
+            name = node.func.id
+            raise CompassError(f"Python's {name}() cannot be used in a kernel", code="builtin", help=f"use {_FORBIDDEN[name]}")
+        func = self.eval(node.func)
+        args = self._items(node.args)
+        kwargs: dict[str, Any] = {}
+        for k in node.keywords:
+            if k.arg is None:
+                kwargs.update(self.eval(k.value))
+            else:
+                kwargs[k.arg] = self.eval(k.value)
+        return self.call(func, args, kwargs, ast.unparse(node.func))
+
+    def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> Any:
+        if not callable(func):
+            raise CompassError(f"{name} is not callable", code="call")
+        if isinstance(func, (PyPrimFunc, Macro)) or (getattr(func, "__module__", None) or "").startswith("compassc."):
+            return func(*args, **kwargs)
+        self._undecorated(func)
+        return self.python(f"{name}(...)", func, *args, **kwargs)
+
+    @staticmethod
+    def _undecorated(func: Any) -> None:
+        """A plain function with kernel annotations was probably meant to be a prim_func."""
+        for name, annotation in getattr(func, "__annotations__", {}).items():
+            if annotation_type(annotation) is not None:
+                what = "the return value" if name == "return" else f"parameter {name!r}"
+                raise CompassError(
+                    f"{what} of {func.__name__} has a kernel type, but the function is not decorated",
+                    code="undecorated",
+                    help="add @S.prim_func above its definition",
+                )
+

@@ -1,0 +1,230 @@
+"""Statements of a kernel to IR statements: one `FunctionParser` per function that is parsed."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ....ir import exprs as E
+from ....ir import stmts as S
+from ....ir.dtypes import BOOL, VOID, PointerType
+from ....ir.visit import rename_vars
+from ....ops.core import convert
+from ....ops.typing import is_literal
+from ..prim_func import PyPrimFunc, captured_names
+from ..source import definition, file_of, node_span
+from . import assign, loops
+from .expressions import Evaluator
+from .operators import binary, kind_name
+from .scope import Poison, PoisonUsed, Scope
+from .values import ZERO, PointerValue, Value, is_runtime
+
+_SKIPPED_CALLS = ("breakpoint", "set_trace", "pdb.set_trace")
+_BINARY_AUG = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+}  # fmt: skip
+
+
+class FunctionParser:
+    """Parses one function into a PrimFunc.
+
+    `out` is the list statements are appended to; `errors` collects mistakes, parsing goes on after a bad statement.
+    """
+
+    def __init__(self, func: PyPrimFunc, symbol: str, errors: list[CompassError]) -> None:
+        self.func, self.symbol, self.errors = func, symbol, errors
+        self.node = definition(func.py_func)
+        self.file = file_of(func.py_func)
+        self.scope = Scope(captured_names(func.py_func))
+        self.evaluator = Evaluator(self.scope, self.file)
+        self.eval = self.evaluator.eval
+        self.out: list[S.Stmt] = []
+        self.current: ast.AST = self.node
+        self.params = [E.Var(p.name, p.type, p.nonneg) for p in func.params]
+        self.renamed: dict[E.Var, E.Var] = {}
+        for var in self.params:
+            pointer = isinstance(var.dtype, PointerType)
+            self.scope.bind(var.name, PointerValue(var.dtype.elem, var, ZERO) if pointer else Value(var))
+
+    # -- results
+
+    def parse(self) -> S.PrimFunc:
+        """The function; mistakes are in `errors`."""
+        self.block(self.node.body)
+        attrs = () if self.func.is_inline is None else (("is_inline", self.func.is_inline),)
+        span = node_span(self.node, self.file)
+        body = rename_vars(tuple(self.out), self.renamed)
+        params = tuple(self.renamed.get(p, p) for p in self.params)
+        return S.PrimFunc(self.symbol, params, body, self.func.ret_type, attrs, span)
+
+    def emit(self, make: Any, *args: Any) -> None:
+        """Append a statement at the current position."""
+        self.out.append(make(*args, span=node_span(self.current, self.file)))
+
+    def append(self, statement: S.Stmt) -> None:
+        """Append a statement made elsewhere, giving it the current position."""
+        values = [getattr(statement, f) for f in statement.fields]
+        self.out.append(type(statement)(*values, span=node_span(self.current, self.file)))
+
+    def nested(self, nodes: list[ast.stmt]) -> S.Body:
+        """The statements of a nested block, in a frame of its own."""
+        outer, self.out = self.out, []
+        self.scope.push()
+        try:
+            self.block(nodes)
+            return tuple(self.out)
+        finally:
+            self.scope.pop()
+            self.out = outer
+
+    # -- statements
+
+    def block(self, nodes: list[ast.stmt]) -> None:
+        for node in nodes:
+            self.statement(node)
+
+    def statement(self, node: ast.stmt) -> None:
+        """Parse a statement; a mistake is recorded and the names it would define are poisoned."""
+        outer, self.current = self.current, node
+        try:
+            method = getattr(self, "stmt_" + type(node).__name__, None)
+            if method is None:
+                raise CompassError(f"{type(node).__name__} statements are not supported in a kernel", code="syntax")
+            method(node)
+        except CompassError as e:
+            if e.span is None:
+                e.span = node_span(node, self.file)
+            self.errors.append(e)
+            self._poison(node)
+        except PoisonUsed:
+            self._poison(node)
+        finally:
+            self.current = outer
+
+    def _poison(self, node: ast.stmt) -> None:
+        for target in getattr(node, "targets", []):
+            for name in ast.walk(target):
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store) and self.scope.local(name.id) is None:
+                    self.scope.bind(name.id, Poison)
+
+    def stmt_Pass(self, node: ast.Pass) -> None:
+        """No code."""
+
+    stmt_Import = stmt_ImportFrom = stmt_Nonlocal = stmt_Pass  # names they bind do not exist at parse time
+
+    def stmt_Assign(self, node: ast.Assign) -> None:
+        if len(node.targets) != 1:
+            raise CompassError("chained assignment is not supported", code="assign", help="write one assignment per line")
+        target = node.targets[0]
+        if isinstance(target, (ast.Tuple, ast.List)):
+            assign.assign_tuple(self, target, node.value)
+        else:
+            assign.assign(self, target, self.eval(node.value))
+
+    def stmt_AnnAssign(self, node: ast.AnnAssign) -> None:
+        raise CompassError(
+            "a local variable cannot be annotated", code="assign", help="write x = S.i32(value) to choose the type"
+        )
+
+    def stmt_AugAssign(self, node: ast.AugAssign) -> None:
+        symbol = _BINARY_AUG[type(node.op)]
+        if isinstance(node.target, ast.Name):
+            old = self.eval(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+            assign.assign(self, node.target, self.combine(symbol, old, self.eval(node.value)))
+        elif isinstance(node.target, ast.Subscript):
+            load = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
+            assign.assign(self, node.target, self.combine(symbol, self.eval(load), self.eval(node.value)))
+        else:
+            raise CompassError("only names and subscripts can be assigned", code="assign")
+
+    @staticmethod
+    def combine(symbol: str, a: Any, b: Any) -> Any:
+        return binary(symbol, a, b)
+
+    def stmt_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in _SKIPPED_CALLS:
+            return
+        value = self.eval(node.value)
+        if isinstance(value, Value):
+            if type(value.expr) in (E.Call, E.FuncCall):
+                self.emit(S.Eval, value.expr)
+        elif isinstance(value, S.Stmt):
+            self.append(value)
+        elif not (value is None or isinstance(value, (int, bool, str))):
+            raise CompassError(f"a statement cannot be just {kind_name(value)}", code="syntax", help="assign it to a name")
+
+    def stmt_If(self, node: ast.If) -> None:
+        cond = self.eval(node.test)
+        if not is_runtime(cond):
+            self.block(node.body if cond else node.orelse)
+            return
+        test = self.condition(cond)
+        self.emit(S.If, test, self.nested(node.body), self.nested(node.orelse))
+
+    def condition(self, value: Any) -> E.Expr:
+        """A run-time condition as a scalar bool."""
+        if not isinstance(value, Value):
+            raise CompassError(f"the condition is {kind_name(value)}", code="condition", help="use p.is_nullptr")
+        if value.dtype.is_vector:
+            raise CompassError(f"the condition must be a scalar, got {value.dtype}", code="condition", help="use S.vall or S.vany")
+        if value.dtype is BOOL:
+            return value.expr
+        return E.Binary("ne", value.expr, convert(0 if value.dtype.is_integer else 0.0, value.dtype))
+
+    def stmt_While(self, node: ast.While) -> None:
+        cond = self.eval(node.test)
+        if not is_runtime(cond):
+            raise CompassError("the condition of this loop is constant", code="condition", help="compare run-time values")
+        self.emit(S.While, self.condition(cond), self.nested(node.body))
+
+    def stmt_For(self, node: ast.For) -> None:
+        loops.parse_for(self, node)
+
+    def stmt_Break(self, node: ast.Break) -> None:
+        self.emit(S.Break)
+
+    def stmt_Return(self, node: ast.Return) -> None:
+        value = self.eval(node.value) if node.value is not None else None
+        kind = self.func.ret_type
+        if value is None:
+            if kind is not VOID:
+                raise CompassError(f"{self.func.__name__} returns {kind}; this return has no value", code="return")
+            self.emit(S.Return, None)
+            return
+        if kind is VOID:
+            raise CompassError(
+                f"{self.func.__name__} has no return annotation but returns a value",
+                code="return",
+                help="annotate it: def f(...) -> S.i32:",
+            )
+        self.emit(S.Return, self.returned(value, kind))
+
+    def returned(self, value: Any, kind: Any) -> E.Expr:
+        """A returned value as the annotated type."""
+        if isinstance(kind, PointerType):
+            if not isinstance(value, PointerValue):
+                raise CompassError(f"{self.func.__name__} returns {kind}, got {kind_name(value)}", code="return")
+            if value.scope != kind.scope:
+                raise CompassError(f"the returned pointer is in {value.scope}, the annotation says {kind.scope}", code="return")
+            return value.as_ptr(kind.elem).expr
+        if is_literal(value):
+            return convert(value, kind)
+        if not isinstance(value, Value):
+            raise CompassError(f"{self.func.__name__} returns {kind}, got {kind_name(value)}", code="return")
+        if value.dtype is not kind and (value.dtype.is_vector or kind.is_vector):
+            raise CompassError(f"{self.func.__name__} returns {kind}, got {value.dtype}", code="return", help="convert it explicitly")
+        return convert(value.expr, kind)
+
+    def stmt_Assert(self, node: ast.Assert) -> None:
+        raise CompassError("assert has no form in C", code="syntax", help="use if and S.printf, or check inputs in Python")
+
+    def stmt_With(self, node: ast.With) -> None:
+        raise CompassError(
+            "`with` needs a schedulable block (S.block), which this build path does not take",
+            code="syntax",
+            help="write the loop body directly",
+        )
+

@@ -1,0 +1,75 @@
+"""Parsing a kernel and every sub-function it calls into an IR module."""
+
+from __future__ import annotations
+
+from compass_core.errors import CompassError, ErrorGroup
+
+from ....ir.stmts import IRModule, PrimFunc
+from .. import dispatch
+from ..prim_func import PyPrimFunc
+from ..state import ACTIVE
+from .calls import build_op
+from .function import FunctionParser
+
+
+class ModuleParser:
+    """Functions found so far, in the order they were first called."""
+
+    def __init__(self, entry: PyPrimFunc, name: str | None) -> None:
+        self.entry = entry
+        self.symbol = name or entry.__name__
+        self.done: dict[str, PrimFunc] = {}
+        self.sources: dict[str, PyPrimFunc] = {}
+        self.functions: list[FunctionParser] = []
+        self.errors: list[CompassError] = []
+
+    def require(self, func: PyPrimFunc) -> str:
+        """The symbol of a called function, parsing it at the first call."""
+        if func is self.entry:
+            caller = self.functions[-1].func.__name__
+            raise CompassError(f"{caller} calls the entry function {func.__name__}", code="recursion")
+        symbol = func.__name__
+        if any(fp.func is func for fp in self.functions):
+            chain = " -> ".join(fp.func.__name__ for fp in self.functions)
+            raise CompassError(f"recursion is not supported: {chain} -> {symbol}", code="recursion", help="use a loop")
+        known = self.sources.get(symbol)
+        if known is not None and known is not func:
+            raise CompassError(
+                f"two functions are called {symbol!r}", code="duplicate", help="functions of one kernel need different names"
+            )
+        if known is None:
+            self.sources[symbol] = func
+            self.done[symbol] = self.parse(func, symbol)
+        return symbol
+
+    def parse(self, func: PyPrimFunc, symbol: str) -> PrimFunc:
+        fp = FunctionParser(func, symbol, self.errors)
+        self.functions.append(fp)
+        try:
+            return fp.parse()
+        finally:
+            self.functions.pop()
+
+    def module(self, target: str) -> IRModule:
+        """The whole module. Raises the mistakes found, all of them at once."""
+        ACTIVE.append(self)
+        try:
+            entry = self.parse(self.entry, self.symbol)
+        finally:
+            ACTIVE.pop()
+        if len(self.errors) == 1:
+            raise self.errors[0]
+        if self.errors:
+            raise ErrorGroup(self.errors)
+        if self.symbol in self.done:
+            raise CompassError(f"a sub-function has the entry's name {self.symbol!r}", self.entry.span, code="duplicate")
+        return IRModule((entry, *self.done.values()), self.symbol, target)
+
+
+def parse(func: PyPrimFunc, target: str = "X2_1204", name: str | None = None) -> IRModule:
+    """The IR of a kernel and its sub-functions for a target. `name` replaces the entry's symbol."""
+    if not isinstance(func, PyPrimFunc):
+        shown = getattr(func, "__name__", type(func).__name__)
+        raise CompassError(f"{shown} is not a kernel", code="input", help="decorate it with @S.prim_func")
+    dispatch.IR_SIDE = build_op
+    return ModuleParser(func, name).module(target)

@@ -1,0 +1,206 @@
+"""Python operators on run-time values: matching, checks and the IR they build (language rules of operators)."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ....ir import exprs as E
+from ....ir.dtypes import BOOL, INT32, DataType
+from ....ops import get
+from ....ops.core import convert, scalar_cast
+from ....ops.typing import describe, is_literal, match_operator
+from .values import BufferValue, PointerValue, Value, index_expr, is_runtime, literal_expr
+
+PYTHON = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "<<": operator.lshift, ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge, "@": operator.matmul,
+}  # fmt: skip
+ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "floormod"}
+BITWISE = {"&": "bitand", "|": "bitor", "^": "bitxor"}
+SHIFTS = {"<<": "shl", ">>": "shr"}
+COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
+
+def error(message: str, help: str = "") -> CompassError:
+    return CompassError(message, code="operator", help=help)
+
+
+def as_operand(x: Any) -> Any:
+    """The typing rules' view of a value: its DataType, or the literal."""
+    if isinstance(x, Value):
+        return x.dtype
+    if is_literal(x):
+        return x
+    raise error(f"an operator cannot take {kind_name(x)}", "use numbers, variables and expressions")
+
+
+def kind_name(x: Any) -> str:
+    if isinstance(x, PointerValue):
+        return f"a pointer ({x.elem}*)"
+    if isinstance(x, BufferValue):
+        return "a whole buffer"
+    if type(x).__module__ == "numpy" and not hasattr(x, "__len__"):
+        return f"a NumPy scalar ({type(x).__name__}); only Python int, float and bool are literals"
+    return f"{type(x).__name__}"
+
+
+def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
+    """`a symbol b`. Plain Python when neither side is a run-time value; `adapt` gives int literals the other's type."""
+    if not (is_runtime(a) or is_runtime(b)):
+        return PYTHON[symbol](a, b)
+    if isinstance(a, PointerValue) or isinstance(b, PointerValue):
+        return _pointer(symbol, a, b)
+    if symbol == "*" and isinstance(a, (list, tuple)):
+        raise error("a list cannot be repeated a run-time number of times")
+    x, y = as_operand(a), as_operand(b)
+    if symbol in SHIFTS:
+        return _shift(symbol, a, b, x, y)
+    if symbol in COMPARE:
+        return _compare(symbol, a, b, x, y, adapt)
+    t = match_operator(x, y, adapt)
+    if symbol == "**":
+        return Value(_pow(a, b, t))
+    op = ARITHMETIC.get(symbol) or BITWISE.get(symbol)
+    if op is None:
+        raise error(f"`{symbol}` is not supported on run-time values")
+    _check(symbol, t, y)
+    return Value(E.Binary(op, convert_to(a, t), convert_to(b, t)))
+
+
+def convert_to(x: Any, t: DataType) -> E.Expr:
+    """A value or literal converted to `t` by the operators' implicit conversion."""
+    if is_literal(x):
+        return convert(x, t)
+    if x.dtype.is_vector and x.dtype is not t:
+        return get("cast").build(x.expr, t)
+    return convert(x.expr, t)
+
+
+def _check(symbol: str, t: DataType, divisor: Any) -> None:
+    """Operators the hardware has no instruction for, and division by a literal zero."""
+    if symbol == "*" and t.is_vector and t.bits == 8:
+        raise error(f"`*` on {t}: an 8-bit product of 8-bit vectors is meaningless", "widen with S.cast first, or use S.vmull")
+    if symbol == "/" and t.is_vector and t.is_floating and t.bits == 16:
+        raise error(f"`/` does not support {t}", "convert to float32 first")
+    if symbol in ("//", "%", "&", "|", "^") and t.is_floating:
+        raise error(f"`{symbol}` needs integers, got {t}")
+    if symbol in ("//", "%", "/") and t.is_integer and is_literal(divisor) and divisor == 0:
+        raise error(f"division by the constant zero (`{symbol}` on {t})")
+
+
+def _pow(a: Any, b: Any, t: DataType) -> E.Expr:
+    if not t.is_floating:
+        raise error(f"`**` needs a floating-point type, got {t}", "convert with S.fp32(...)")
+    return get("pow").build(convert_to(a, t), convert_to(b, t))
+
+
+def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
+    left = literal_expr(a) if is_literal(a) else a.expr
+    for side in (left.dtype, literal_expr(b).dtype if is_literal(b) else y):
+        if not side.is_integer:
+            raise error(f"`{symbol}` needs integers, got {side}")
+    t = left.dtype
+    if not is_literal(b) and y.is_vector:
+        if t.is_vector and t.lanes != y.lanes:
+            raise error(f"the operands have different lanes: {t} and {y}")
+        t = t.with_lanes(y.lanes)
+    if t.is_scalar and is_literal(b) and not 0 <= b < t.bits:
+        raise error(f"shift amount {b} is outside 0..{t.bits - 1} of {t} ({t.bits} bits)")
+    if is_literal(b) and b == 0:
+        return Value(convert(left, t))
+    amount = convert(scalar_cast(literal_expr(b), t.element_of), t) if is_literal(b) else convert_to(b, t)
+    return Value(E.Binary(SHIFTS[symbol], convert(left, t), amount))
+
+
+def _compare(symbol: str, a: Any, b: Any, x: Any, y: Any, adapt: bool) -> Value:
+    t = match_operator(x, y, adapt)
+    tx, ty = _own_type(x, y, adapt), _own_type(y, x, adapt)
+    if tx.is_integer and ty.is_integer and not (tx.is_bool or ty.is_bool) and tx.is_int != ty.is_int:
+        signed, unsigned = (tx, ty) if tx.is_int else (ty, tx)
+        if unsigned.bits >= signed.bits:
+            raise error(
+                f"`{symbol}` compares signed with unsigned: {describe(x)} and {describe(y)}",
+                "convert one of them explicitly, e.g. S.cast(x, ...)",
+            )
+    return Value(E.Binary(COMPARE[symbol], convert_to(a, t), convert_to(b, t)))
+
+
+def _own_type(x: Any, other: Any, adapt: bool) -> DataType:
+    """The element type an operand has in a comparison, after literal adaptation."""
+    if not is_literal(x):
+        return x.element_of
+    low_high = other.range() if not is_literal(other) and other.is_integer else None
+    if adapt and low_high and type(x) is not float and low_high[0] <= x <= low_high[1]:
+        return other.element_of
+    return BOOL if type(x) is bool else INT32 if type(x) is int else match_operator(x, x)
+
+
+def _pointer(symbol: str, a: Any, b: Any) -> Any:
+    if symbol in COMPARE:
+        if not (isinstance(a, PointerValue) and isinstance(b, PointerValue)):
+            raise error("a pointer can only be compared with a pointer", "use p.is_nullptr to test for null")
+        return Value(E.Binary(COMPARE[symbol], a.expr, b.expr))
+    if symbol == "+" and isinstance(b, PointerValue) and not isinstance(a, PointerValue):
+        a, b = b, a
+    if symbol not in "+-" or isinstance(b, PointerValue) or not isinstance(a, PointerValue):
+        raise error(f"`{symbol}` is not supported on pointers")
+    step = index_expr(b, "pointer step")
+    if symbol == "-":
+        step = E.IntImm(INT32, -step.value) if type(step) is E.IntImm else E.Binary("mul", convert(step, INT32), E.IntImm(INT32, -1))
+    return a.moved(step)
+
+
+def unary(symbol: str, a: Any) -> Any:
+    """`symbol a` for -, ~, not, +."""
+    if not is_runtime(a):
+        return {"-": operator.neg, "~": operator.invert, "not": operator.not_, "+": operator.pos}[symbol](a)
+    if not isinstance(a, Value):
+        raise error(f"`{symbol}` is not supported on {kind_name(a)}", "use p.is_nullptr to test for null" if symbol == "not" else "")
+    t = a.dtype
+    if symbol == "-":
+        if t.is_uint:
+            raise error(f"`-` on unsigned {t}", "convert to a signed type first")
+        return binary("*", a, -1)
+    if symbol == "~":
+        if not t.is_integer:
+            raise error(f"`~` needs integers or masks, got {t}")
+        return Value(E.Unary("bitnot", a.expr))
+    if symbol == "not":
+        if t is not BOOL:
+            raise error(f"`not` needs a bool, got {t}", "compare with 0" if t.is_scalar else "use ~ on masks")
+        return Value(E.Unary("not", a.expr))
+    raise error("unary `+` is not supported on run-time values")
+
+
+def logical(symbol: str, a: Any, b: Any) -> Any:
+    """`a and b`, `a or b`."""
+    if not (is_runtime(a) or is_runtime(b)):
+        return (a and b) if symbol == "and" else (a or b)
+    sides = []
+    for x in (a, b):
+        if type(x) is bool:
+            sides.append(literal_expr(x))
+        elif isinstance(x, Value) and x.dtype is BOOL:
+            sides.append(x.expr)
+        elif isinstance(x, Value) and x.dtype.is_vector:
+            raise error(f"`{symbol}` needs scalar bools, got {x.dtype}", "use & and | on masks")
+        else:
+            shown = x.dtype if isinstance(x, Value) else kind_name(x)
+            raise error(f"`{symbol}` needs bools, got {shown}", "compare with 0, or use p.is_nullptr")
+    return Value(E.Binary(symbol, sides[0], sides[1]))
+
+
+def ternary(cond: Any, a: Any, b: Any) -> Any:
+    """`a if cond else b`."""
+    if not is_runtime(cond):
+        return a if cond else b
+    if not (isinstance(cond, Value) and cond.dtype is BOOL):
+        shown = cond.dtype if isinstance(cond, Value) else kind_name(cond)
+        raise error(f"the condition of `a if c else b` must be a scalar bool, got {shown}", "compare explicitly")
+    t = match_operator(as_operand(a), as_operand(b), adapt=False)
+    return Value(E.Select(cond.expr, convert_to(a, t), convert_to(b, t)))

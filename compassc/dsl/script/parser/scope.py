@@ -1,0 +1,88 @@
+"""Names of a function while it is parsed: C block scoping over frames, then captured names, then Python builtins."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ..frontend import LoopSpec
+
+_MISSING = object()
+
+
+class Poison:
+    """Bound to a name whose definition failed, so that its uses do not report the same mistake again."""
+
+
+class PoisonUsed(Exception):
+    """A name with a failed definition was used; the mistake is already reported."""
+
+
+def _range(*args: Any) -> LoopSpec:
+    return LoopSpec("range", args)
+
+
+class Scope:
+    """A stack of frames over the captured names of one function."""
+
+    def __init__(self, captured: dict[str, Any]) -> None:
+        self.captured = captured
+        self.frames: list[dict[str, Any]] = [{}]
+        self.loop_names: set[str] = set()
+
+    def push(self) -> None:
+        self.frames.append({})
+
+    def pop(self) -> None:
+        for name in self.frames.pop():
+            self.loop_names.discard(name)
+
+    def local(self, name: str) -> Any:
+        """The binding of a name in the function's own frames; None when it has none."""
+        for frame in reversed(self.frames):
+            if name in frame:
+                return frame[name]
+        return None
+
+    def bind(self, name: str, value: Any) -> None:
+        """Define a name in the innermost frame."""
+        self.frames[-1][name] = value
+
+    def rebind(self, name: str, value: Any) -> None:
+        """Replace the binding of a name where it is defined."""
+        for frame in reversed(self.frames):
+            if name in frame:
+                frame[name] = value
+                return
+        self.bind(name, value)
+
+    def look_up(self, name: str) -> Any:
+        """The value of a name; CompassError when it is not defined anywhere."""
+        for frame in reversed(self.frames):
+            found = frame.get(name, _MISSING)
+            if found is not _MISSING:
+                if found is Poison:
+                    raise PoisonUsed
+                return found
+        if name == "range":
+            return _range
+        found = self.captured.get(name, _MISSING)
+        if found is not _MISSING:
+            return found
+        found = getattr(builtins, name, _MISSING)
+        if found is not _MISSING:
+            return found
+        raise CompassError(f"undefined variable {name!r}", code="undefined", help=self._similar(name))
+
+    def visible(self, name: str) -> bool:
+        return self.local(name) is not None or name in self.captured
+
+    def _similar(self, name: str) -> str:
+        import difflib
+
+        names = {n for frame in self.frames for n in frame} | {n for n in self.captured if not n.startswith("__")}
+        close = difflib.get_close_matches(name, sorted(names), 1)
+        hint = f"did you mean {close[0]!r}?" if close else "a name defined in an inner block ends with that block"
+        return hint

@@ -1,0 +1,157 @@
+"""`S.prim_func` and `S.macro`: the decorators that make a Python function a kernel.
+
+Decoration only checks the annotations; the source is parsed when the kernel is built.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from compass_core.errors import CompassError, Span
+
+from ...ir.dtypes import VOID, DataType, PointerType, pointer_type
+from .source import function_span
+from .state import parsing
+
+
+def annotation_type(annotation: Any) -> DataType | PointerType | None:
+    """The type an annotation stands for: an `S` dtype name or `S.ptr(...)`; None for anything else."""
+    kind = getattr(annotation, "dtype", None)
+    if not isinstance(kind, DataType):
+        return None
+    scope = getattr(annotation, "scope", None)
+    return pointer_type(kind, scope) if scope is not None else kind
+
+
+class Param:
+    """A parameter: name, type, whether it is promised >= 0, and the default value (`Param.empty` when required)."""
+
+    __slots__ = ("name", "type", "nonneg", "default")
+    empty = inspect.Parameter.empty
+
+    def __init__(self, name: str, kind: DataType | PointerType, nonneg: bool, default: Any) -> None:
+        self.name, self.type, self.nonneg, self.default = name, kind, nonneg, default
+
+    @property
+    def required(self) -> bool:
+        return self.default is self.empty
+
+    def __iter__(self):
+        return iter((self.name, self.type, self.default))
+
+
+class PyPrimFunc:
+    """A kernel or sub-function: call it to run PySim, give it to BuildManager to compile it."""
+
+    def __init__(self, py_func: Callable[..., Any], is_inline: bool | None = None) -> None:
+        functools.update_wrapper(self, py_func)
+        self.py_func = py_func
+        self.is_inline = is_inline
+        self.target: str | None = None
+        self.params = self._parameters()
+        self.ret_type = self._return_type()
+
+    def __repr__(self) -> str:
+        return f"<prim_func {self.__name__}>"
+
+    @property
+    def span(self) -> Span:
+        """Where the function is defined."""
+        return function_span(self.py_func)
+
+    def _error(self, message: str, help: str = "") -> CompassError:
+        return CompassError(message, self.span, code="signature", help=help)
+
+    def _parameters(self) -> list[Param]:
+        params = []
+        for p in inspect.signature(self.py_func).parameters.values():
+            if p.kind is not p.POSITIONAL_OR_KEYWORD:
+                raise self._error(f"parameter {p.name!r} of {self.__name__}: only plain parameters are supported")
+            if p.annotation is p.empty:
+                raise self._error(
+                    f"parameter {p.name!r} of {self.__name__} needs a type annotation",
+                    'write e.g. `a: S.ptr("int32", "global")` or `n: S.i32`',
+                )
+            kind = annotation_type(p.annotation)
+            if kind is None:
+                raise self._error(
+                    f"the annotation {p.annotation!r} of parameter {p.name!r} of {self.__name__} is not a kernel type",
+                    "use an S dtype name or S.ptr(...); string annotations are not supported",
+                )
+            params.append(Param(p.name, kind, bool(getattr(p.annotation, "size", False)), p.default))
+        return params
+
+    def _return_type(self) -> DataType | PointerType:
+        annotation = inspect.signature(self.py_func).return_annotation
+        if annotation in (inspect.Signature.empty, None):
+            return VOID
+        kind = annotation_type(annotation)
+        if kind is None:
+            raise self._error(f"the annotation of the return value of {self.__name__} is not a kernel type")
+        return kind
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Inside a kernel that is being compiled: a call expression. Otherwise run in Python (PySim)."""
+        if parsing():
+            from .parser.calls import call_function
+
+            return call_function(self, args, kwargs)
+        from . import dispatch, pysim
+
+        if dispatch.PySimInfo.current is not None:
+            return pysim.call_sub(self.py_func, self.params, self.ret_type, args, kwargs)
+        if kwargs:
+            raise CompassError(f"{self.__name__}: an entry function takes positional arguments only", code="arguments")
+        return pysim.run_entry(self.py_func, self.params, args, self.target or "X2_1204")
+
+
+class Macro:
+    """A function whose body is pasted where it is called. Hygienic macros see only what they captured at decoration."""
+
+    def __init__(self, py_func: Callable[..., Any], hygienic: bool) -> None:
+        functools.update_wrapper(self, py_func)
+        self.py_func = py_func
+        self.hygienic = hygienic
+        self.captured = captured_names(py_func) if hygienic else {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if parsing():
+            from .parser.calls import expand_macro
+
+            return expand_macro(self, args, kwargs)
+        return self.py_func(*args, **kwargs)
+
+
+def captured_names(func: Callable[..., Any]) -> dict[str, Any]:
+    """What a function sees from outside: its module's globals, and its closure over them."""
+    names = dict(func.__globals__)  # type: ignore[attr-defined]
+    code = func.__code__  # type: ignore[attr-defined]
+    for name, cell in zip(code.co_freevars, func.__closure__ or ()):  # type: ignore[attr-defined]
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:  # the enclosing function has not bound it yet
+            continue
+    return names
+
+
+def prim_func(func: Callable[..., Any] | None = None, is_entry: bool = False, is_inline: bool | None = None) -> Any:
+    """Decorator of kernels and sub-functions.
+
+    `is_inline`: True or False asks the C compiler to inline the function or not. `is_entry` is accepted for
+    compatibility; the entry is the function given to the build.
+    """
+    if is_inline not in (None, True, False):
+        raise CompassError(f"is_inline is True, False or None, got {is_inline!r}", code="signature")
+    if func is None:
+        return lambda f: PyPrimFunc(f, is_inline)
+    return PyPrimFunc(func, is_inline)
+
+
+def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> Any:
+    """Decorator of macros: statements pasted at the call. `hygienic=False` resolves names at the call site."""
+    if func is None:
+        return lambda f: Macro(f, hygienic)
+    return Macro(func, hygienic)

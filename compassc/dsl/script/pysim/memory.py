@@ -1,0 +1,313 @@
+"""Memory of a running PySim kernel: byte storage, typed pointers into it, and N-dimensional buffers.
+
+A `Storage` is a flat array of bytes with a name for messages. Pointers and buffers are typed views of one; every
+access is checked against the storage's bounds.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from compass_core.errors import CompassError
+from compassc.ir.dtypes import DataType
+from compassc.ops.numeric import convert, np_dtype
+from compassc.ops.typing import type_error
+
+from ..frontend import pointee_dtype
+from .values import PyVar, to_element
+
+UNINITIALISED = 0xA5
+
+
+class Storage:
+    """Flat bytes. `view(dtype)` is the whole of it as elements of one type."""
+
+    __slots__ = ("data", "name", "_views")
+
+    def __init__(self, data: Any, name: str) -> None:
+        self.data = data
+        self.name = name
+        self._views: dict[DataType, Any] = {}
+
+    @staticmethod
+    def fresh(size: int, name: str) -> Storage:
+        """Uninitialised storage: a fixed pattern, so that a kernel that reads it fails the same way every time."""
+        return Storage(np.full(size, UNINITIALISED, np.uint8), name)
+
+    def view(self, elem: DataType) -> Any:
+        found = self._views.get(elem)
+        if found is None:
+            kind = np_dtype(elem)
+            usable = self.data.size - self.data.size % kind.itemsize
+            found = self._views[elem] = self.data[:usable].view(kind)
+        return found
+
+
+def bounds_error(what: str, ptr: Any, first: int, last: int) -> CompassError:
+    """An access of elements first..last (counted from the pointer) that leaves the storage."""
+    elem = ptr.dtype.element_of
+    behind = max(0, ptr.storage.data.size - ptr.offset) // elem.bytes
+    span = f"element {first}" if first == last else f"elements {first} to {last}"
+    return CompassError(
+        f"{what}: {span} of {ptr.storage.name} out of bounds: {behind} {elem} elements lie at and after the pointer",
+        code="bounds",
+        notes=(f"the pointer is {ptr.offset} bytes into {ptr.storage.data.size}",),
+    )
+
+
+def index_of(x: Any, what: str = "an index") -> int:
+    """An integer index; anything else needs an explicit conversion."""
+    try:
+        return operator.index(x)
+    except TypeError:
+        raise type_error(f"{what} must be an integer, got {x!r}", "convert it explicitly, e.g. S.i32(...)") from None
+
+
+class PyPointer:
+    """A typed address. Null when it has no storage."""
+
+    __slots__ = ("storage", "offset", "dtype", "scope", "_view", "_base")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, storage: Storage | None, offset: int, dtype: DataType, scope: str) -> None:
+        self.storage = storage
+        self.offset = offset
+        self.dtype = dtype
+        self.scope = scope
+        self._view = None
+
+    def __repr__(self) -> str:
+        where = "null" if self.storage is None else f"{self.storage.name} + {self.offset} bytes"
+        return f"{self.scope} {self.dtype}* ({where})"
+
+    @property
+    def is_nullptr(self) -> bool:
+        return self.storage is None
+
+    def elements(self, elem: DataType | None = None) -> tuple[Any, int]:
+        """The storage as an array of elements, and the pointer's index in it."""
+        if elem is None:
+            if self._view is not None:
+                return self._view, self._base
+            self._view, self._base = found = self.elements(self.dtype.element_of)
+            return found
+        storage = self.storage
+        if storage is None:
+            raise CompassError(f"a null {self.dtype} pointer is accessed", code="null", help="test p.is_nullptr first")
+        if elem.is_void:
+            raise type_error("a void pointer cannot be accessed", "retype it with as_ptr")
+        base, rest = divmod(self.offset, elem.bytes)
+        if rest:
+            tail = storage.data[rest:]
+            return tail[: tail.size - tail.size % elem.bytes].view(np_dtype(elem)), base
+        return storage.view(elem), base
+
+    def as_ptr(self, dtype: Any) -> PyPointer:
+        """The same address with another pointee type."""
+        found = pointee_dtype(dtype, "as_ptr")
+        return self if found is self.dtype else PyPointer(self.storage, self.offset, found, self.scope)
+
+    # ------------------------------------------------------------------------------------------- arithmetic
+
+    def __add__(self, n: Any) -> PyPointer:
+        if self.dtype.is_void:
+            raise type_error("a void pointer cannot be moved", "retype it with as_ptr")
+        step = index_of(n, "a pointer step")
+        return PyPointer(self.storage, self.offset + step * self.dtype.total_bytes, self.dtype, self.scope)
+
+    __radd__ = __add__
+
+    def __sub__(self, n: Any) -> PyPointer:
+        if isinstance(n, PyPointer):
+            raise type_error("pointers cannot be subtracted from each other")
+        return self + -index_of(n, "a pointer step")
+
+    def _position(self, other: Any) -> tuple[int, int]:
+        if not isinstance(other, PyPointer):
+            raise type_error(f"a pointer can only be compared with a pointer, got {other!r}", "test null with p.is_nullptr")
+        mine, theirs = self.storage, other.storage
+        if mine is not theirs and (mine is None or theirs is None or mine.data is not theirs.data):
+            raise CompassError("pointers to unrelated memory are compared", code="pointer", notes=(repr(self), repr(other)))
+        return self.offset, other.offset
+
+    def __lt__(self, other: Any) -> bool:
+        a, b = self._position(other)
+        return a < b
+
+    def __le__(self, other: Any) -> bool:
+        a, b = self._position(other)
+        return a <= b
+
+    def __gt__(self, other: Any) -> bool:
+        a, b = self._position(other)
+        return a > b
+
+    def __ge__(self, other: Any) -> bool:
+        a, b = self._position(other)
+        return a >= b
+
+    def __eq__(self, other: Any) -> bool:
+        a, b = self._position(other)
+        return a == b
+
+    def __ne__(self, other: Any) -> bool:
+        a, b = self._position(other)
+        return a != b
+
+    def __bool__(self) -> bool:
+        raise type_error("a pointer has no truth value", "test null with p.is_nullptr")
+
+    # ------------------------------------------------------------------------------------------- access
+
+    def __getitem__(self, index: Any) -> Any:
+        if type(index) is slice:
+            first, count, step = slice_range(index)
+            return self.load(first, count, step, self.dtype.with_lanes(self.dtype.lanes * count))
+        if type(index) is tuple:
+            raise type_error("a pointer is 1-D and takes one index")
+        return self.load(index_of(index), 1, 1, self.dtype)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if type(index) is slice:
+            first, count, step = slice_range(index)
+            self.store(first, count, step, value)
+        elif type(index) is tuple:
+            raise type_error("a pointer is 1-D and takes one index")
+        else:
+            self.store(index_of(index), 1, 1, value)
+
+    def load(self, first: int, count: int, step: int, result: DataType) -> Any:
+        """`count` pointees from item `first`; `step` is a stride in scalar elements."""
+        view, base = self.elements()
+        start = base + first * self.dtype.lanes
+        lanes = result.lanes
+        stop = start + (lanes - 1) * step + 1
+        if first < 0 or start < 0 or stop > view.size:
+            raise bounds_error("load", self, start - base, stop - base - 1)
+        if lanes == 1:
+            return PyVar(view[start], result)
+        return PyVar(view[start:stop:step].copy(), result)
+
+    def store(self, first: int, count: int, step: int, value: Any) -> None:
+        """Convert `value` to the pointee type and write it to `count` pointees from item `first`."""
+        view, base = self.elements()
+        lanes = self.dtype.lanes * count
+        start = base + first * self.dtype.lanes
+        stop = start + (lanes - 1) * step + 1
+        if first < 0 or start < 0 or stop > view.size:
+            raise bounds_error("store", self, start - base, stop - base - 1)
+        if lanes == 1:
+            view[start] = scalar_of(value, self.dtype)
+        else:
+            view[start:stop:step] = lanes_of(value, self.dtype.element_of, lanes)
+
+
+def scalar_of(value: Any, elem: DataType) -> Any:
+    """The value of a one-element store."""
+    if type(value) is PyVar and value.dtype.is_vector:
+        raise type_error(f"a {value.dtype} cannot be stored in one {elem}", "use a slice or S.vstore")
+    return to_element(value, elem)
+
+
+def lanes_of(value: Any, elem: DataType, lanes: int) -> Any:
+    """The value of a vector store: a vector of as many lanes, or a scalar for all of them."""
+    if type(value) is not PyVar or value.dtype.is_scalar:
+        return to_element(value, elem)
+    if value.dtype.lanes != lanes:
+        raise type_error(f"a {value.dtype} cannot be stored in {elem.with_lanes(lanes)}: the lanes differ")
+    return convert(value.value, value.dtype, elem)
+
+
+def slice_range(s: slice, size: int | None = None) -> tuple[int, int, int]:
+    """First item, number of items and step of a slice; `size` is the default stop of a buffer dimension."""
+    if s.stop is None and size is None:
+        raise type_error("the stop of a slice of a pointer must be given")
+    first = 0 if s.start is None else index_of(s.start, "a slice start")
+    stop = size if s.stop is None else index_of(s.stop, "a slice stop")
+    step = 1 if s.step is None else index_of(s.step, "a slice step")
+    assert stop is not None
+    if step < 1:
+        raise CompassError(f"the step of a slice must be positive, got {step}", code="slice")
+    count = (stop - first + step - 1) // step
+    if first < 0 or count < 1:
+        raise CompassError(f"the slice {first}:{stop} selects nothing", code="slice", help="0 <= start < stop is needed")
+    return first, count, step
+
+
+class PyBuffer(PyPointer):
+    """An N-dimensional row-major view of storage; the unit of shape and indices is `dtype`."""
+
+    __slots__ = ("shape", "_steps")
+
+    def __init__(self, storage: Storage | None, offset: int, dtype: DataType, scope: str, shape: tuple[int, ...]) -> None:
+        super().__init__(storage, offset, dtype, scope)
+        for item in shape:
+            if item <= 0:
+                raise CompassError(f"the shape {shape} of a buffer must be positive", code="shape")
+        self.shape = shape
+        steps, size = [], 1
+        for item in reversed(shape):
+            steps.append(size)
+            size *= item
+        self._steps = tuple(reversed(steps))
+        have = 0 if storage is None else storage.data.size - offset
+        missing = size * dtype.total_bytes - have
+        if missing > 0:
+            name = "a null pointer" if storage is None else storage.name
+            raise CompassError(f"{name} is {missing} bytes too small for a {dtype} buffer of shape {shape}", code="shape")
+
+    def _flat(self, index: Any) -> tuple[int, int, int]:
+        """First flat item, number of items and step of a subscript."""
+        items = index if type(index) is tuple else (index,)
+        if len(items) != len(self.shape):
+            raise type_error(f"a buffer of shape {self.shape} takes {len(self.shape)} indices, got {len(items)}")
+        flat, count, step = 0, 1, 1
+        for axis, (item, size, stride) in enumerate(zip(items, self.shape, self._steps)):
+            if type(item) is slice:
+                first, count, step = slice_range(item, size)
+                if count > 1 and axis != len(items) - 1:
+                    raise type_error("only the last index of a buffer may be a slice")
+                last = first + (count - 1) * step
+            else:
+                first = last = index_of(item)
+            if first < 0 or last >= size:
+                raise CompassError(
+                    f"index {first if first < 0 else last} of {self._named()} is out of bounds: dimension {axis} has size {size}",
+                    code="bounds",
+                )
+            flat += first * stride
+        return flat, count, step
+
+    def _named(self) -> str:
+        return "a null buffer" if self.storage is None else self.storage.name
+
+    def __getitem__(self, index: Any) -> Any:
+        first, count, step = self._flat(index)
+        return self.load(first, count, step, self.dtype.with_lanes(self.dtype.lanes * count))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        first, count, step = self._flat(index)
+        self.store(first, count, step, value)
+
+    def addr_of(self, index: Any) -> PyPointer:
+        """A pointer to an element; missing trailing indices are 0."""
+        items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
+        if len(items) > len(self.shape):
+            raise type_error(f"a buffer of shape {self.shape} takes {len(self.shape)} indices, got {len(items)}")
+        flat = sum(index_of(item) * stride for item, stride in zip(items, self._steps))
+        return PyPointer(self.storage, self.offset + flat * self.dtype.total_bytes, self.dtype, self.scope)
+
+    def _no_arithmetic(self, _other: Any) -> Any:
+        raise type_error("a buffer cannot be moved or compared", "use a pointer: buf.addr_of(0)")
+
+    __add__ = __radd__ = __sub__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
+
+
+def pointer_of(x: Any, what: str) -> PyPointer:
+    """An address argument."""
+    if isinstance(x, PyPointer):
+        return x
+    raise type_error(f"{what} must be a pointer or a buffer, got {x!r}")

@@ -1,0 +1,405 @@
+"""PyVar: a typed scalar, vector or mask of a running PySim kernel, with the operators of the kernel language.
+
+`value` is a NumPy scalar for scalars and a 1-D array for vectors and masks. Python literals stay Python numbers until
+they meet a typed value; scalar bools are plain Python bools. Which types an operator converts to is decided once per
+combination of operand types by the rules the compiler uses (`compassc.ops.typing.match_operator`) and kept as a plan.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compass_core.errors import CompassError
+from compassc.ir.dtypes import FLOAT32, INT32, DataType, bool_of, dtype, make_dtype
+from compassc.ops.numeric import convert, literal, np_dtype
+from compassc.ops.typing import match_operator, type_error
+
+Number = int | float | bool
+
+
+class PyVar:
+    """A typed value. The constructor trusts its arguments; `pyvar` converts."""
+
+    __slots__ = ("value", "dtype")
+    __array_priority__ = 1000.0  # NumPy operands leave the operator to this class
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: Any, dtype: DataType) -> None:
+        self.value = value
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"{self.dtype}({self.value.tolist()})"
+
+    # ------------------------------------------------------------------------------------------- access
+
+    def __bool__(self) -> bool:
+        if self.dtype.is_vector:
+            raise type_error(f"a {self.dtype} has no truth value", "use S.vall or S.vany on a mask")
+        return bool(self.value != 0)
+
+    def __index__(self) -> int:
+        if not (self.dtype.is_scalar and self.dtype.is_integer):
+            raise TypeError(f"a {self.dtype} is not an integer; convert it explicitly")
+        return int(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.value, dtype=dtype)
+
+    def __len__(self) -> int:
+        if self.dtype.is_scalar:
+            raise TypeError(f"a {self.dtype} has no lanes")
+        return self.dtype.lanes
+
+    def _lane(self, index: Any) -> int:
+        if self.dtype.is_scalar:
+            raise type_error(f"a scalar {self.dtype} cannot be indexed")
+        try:
+            lane = operator.index(index)
+        except TypeError:
+            raise type_error(f"a lane index must be an integer, got {index!r}") from None
+        if not 0 <= lane < self.dtype.lanes:
+            raise CompassError(f"lane {lane} of a {self.dtype}: it has lanes 0 to {self.dtype.lanes - 1}", code="bounds")
+        return lane
+
+    def __getitem__(self, index: Any) -> Any:
+        item = self.value[self._lane(index)]
+        elem = self.dtype.element_of
+        return bool(item) if elem.is_bool else PyVar(item, elem)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        lane = self._lane(index)
+        elem = self.dtype.element_of
+        source = value.dtype if type(value) is PyVar else None
+        if source is not None and source.is_vector:
+            raise type_error(f"a {source} cannot be stored in one lane of a {self.dtype}")
+        is_float = type(value) is float if source is None else source.is_floating
+        if is_float and elem.is_integer:
+            what = "float32" if source is None else str(source)
+            raise type_error(f"a {what} cannot be stored in a lane of {self.dtype}", f"convert it: S.{elem}(...)")
+        if not self.value.flags.writeable:
+            self.value = self.value.copy()
+        self.value[lane] = to_element(value, elem)
+
+    @property
+    def addr(self) -> Any:
+        """A private pointer to the variable's own storage."""
+        from .memory import PyPointer, Storage
+
+        if self.dtype.is_bool:
+            raise type_error("the address of a bool cannot be taken")
+        if not isinstance(self.value, np.ndarray):
+            self.value = np.array([self.value]).reshape(())
+        data = self.value.reshape(-1).view(np.uint8)
+        return PyPointer(Storage(data, "a variable"), 0, self.dtype, "private")
+
+    @property
+    def hex(self) -> str | tuple[str, ...]:
+        """The bit pattern as hexadecimal text, per lane for vectors."""
+        size = self.dtype.bytes
+        bits = np.asarray(self.value).reshape(-1).view(f"u{size}")
+        texts = tuple(f"0x{int(b):0{2 * size}x}" for b in bits)
+        return texts if self.dtype.is_vector else texts[0]
+
+    def copy(self) -> PyVar:
+        return PyVar(self.value.copy(), self.dtype)
+
+    # ------------------------------------------------------------------------------------------- operators
+
+    def __add__(self, other: Any) -> Any:
+        return _binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _binary("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _binary("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _binary("div", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _binary("floordiv", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _binary("floormod", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _binary("floormod", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return _binary("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _binary("pow", other, self)
+
+    def __and__(self, other: Any) -> Any:
+        return _binary("bitand", self, other)
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Any:
+        return _binary("bitor", self, other)
+
+    __ror__ = __or__
+
+    def __xor__(self, other: Any) -> Any:
+        return _binary("bitxor", self, other)
+
+    __rxor__ = __xor__
+
+    def __lshift__(self, other: Any) -> Any:
+        return _binary("shl", self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _binary("shl", other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _binary("shr", self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _binary("shr", other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return _binary("lt", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _binary("le", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _binary("gt", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _binary("ge", self, other)
+
+    def __eq__(self, other: Any) -> Any:
+        return _binary("eq", self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return _binary("ne", self, other)
+
+    def __neg__(self) -> Any:
+        if self.dtype.is_uint or self.dtype.is_bool:
+            raise type_error(f"a {self.dtype} cannot be negated", "convert it to a signed type first")
+        return PyVar(-self.value, self.dtype)
+
+    def __invert__(self) -> Any:
+        if self.dtype.is_floating:
+            raise type_error(f"~ needs an integer or a mask, got {self.dtype}")
+        return PyVar(~self.value, self.dtype)
+
+    def __pos__(self) -> Any:
+        raise type_error("unary + is not part of the kernel language")
+
+
+# ------------------------------------------------------------------------------------------------ making values
+
+
+def scalar_result(value: Any, dt: DataType) -> Any:
+    """A NumPy scalar as a kernel value: bools become Python bools."""
+    return bool(value) if dt.is_bool else PyVar(value, dt)
+
+
+def of_numpy(x: Any) -> PyVar:
+    """A NumPy scalar or 1-D array as a value of its own type."""
+    array = np.asarray(x)
+    elem = dtype(str(array.dtype))
+    return PyVar(array[()] if array.ndim == 0 else array, elem if array.ndim == 0 else elem.with_lanes(array.size))
+
+
+def to_element(x: Any, elem: DataType) -> Any:
+    """A scalar value as a NumPy scalar of `elem`, by C conversion."""
+    if type(x) is PyVar:
+        if x.dtype is elem:
+            return x.value
+        return convert(x.value, x.dtype, elem, scalar=True)[()]
+    if isinstance(x, np.generic):
+        return to_element(of_numpy(x), elem)
+    if type(x) in (int, float, bool):
+        return literal(x, elem)
+    raise type_error(f"{type(x).__name__} is not a scalar value")
+
+
+def pyvar(x: Any, dt: DataType | None = None) -> Any:
+    """A number, array or value as a fresh kernel value of type `dt` (None: its own type)."""
+    if isinstance(x, PyVar):
+        source = x
+    elif type(x) in (int, float, bool):
+        own = dt.element_of if dt is not None else bool_of(1) if type(x) is bool else INT32 if type(x) is int else FLOAT32
+        source = PyVar(literal(x, own), own)
+    else:
+        source = of_numpy(x)
+    dt = dt or source.dtype
+    if dt.is_scalar:
+        if source.dtype.is_vector:
+            raise type_error(f"a {source.dtype} is not a scalar {dt}")
+        return scalar_result(to_element(source, dt), dt)
+    elem = dt.element_of
+    if source.dtype.is_scalar:
+        return PyVar(np.full(dt.lanes, to_element(source, elem)), dt)
+    if source.dtype.lanes != dt.lanes:
+        raise type_error(f"a {source.dtype} is not a {dt}: the lanes differ")
+    value = convert(source.value, source.dtype, elem)
+    return PyVar(value.copy() if value is source.value else value, dt)
+
+
+# ------------------------------------------------------------------------------------------------ operators
+
+
+def int_divide(a: Any, b: Any) -> Any:
+    """Truncating integer division, saturating at the type's maximum; x / 0 is 0."""
+    kind = np.asarray(a).dtype
+    zero = b == 0
+    quotient = np.trunc(np.divide(a, np.where(zero, 1, b), dtype=np.float64))
+    out = np.minimum(np.where(zero, 0.0, quotient), float(np.iinfo(kind).max)).astype(kind)
+    return out if out.ndim else out[()]
+
+
+def _scalar_shift(fn: Callable[[Any, Any], Any], kind: Any) -> Callable[[Any, Any], Any]:
+    """Scalar shifts are done in 32 bits with the amount modulo 32, then brought back."""
+    wide = np.uint32 if kind == np.uint32 else np.int32
+
+    def run(a: Any, b: Any) -> Any:
+        return fn(wide(a), wide(int(b) & 31)).astype(kind)
+
+    return run
+
+
+_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": int_divide,
+    "floormod": np.fmod,
+    "pow": np.power,
+    "bitand": operator.and_,
+    "bitor": operator.or_,
+    "bitxor": operator.xor,
+    "shl": operator.lshift,
+    "shr": operator.rshift,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
+_COMPARE = frozenset("lt le gt ge eq ne".split())
+_INT_ONLY = frozenset("floordiv floormod shl shr bitand bitor bitxor".split())
+_SHIFTS = frozenset(("shl", "shr"))
+_PLANS: dict[Any, tuple[Any, Any, Any, Any]] = {}
+_MAX_PLANS = 8192
+
+
+def _binary(op: str, a: Any, b: Any) -> Any:
+    """A Python operator with at least one PyVar operand."""
+    ta, tb = type(a), type(b)
+    key = (op, a.dtype if ta is PyVar else (ta, a), b.dtype if tb is PyVar else (tb, b))
+    try:
+        plan = _PLANS.get(key)
+    except TypeError:  # an unhashable operand: a list, an array
+        return NotImplemented
+    if plan is None:
+        plan = _plan(op, a, b)
+        if plan is NotImplemented:
+            return NotImplemented
+        if len(_PLANS) >= _MAX_PLANS:
+            _PLANS.clear()
+        _PLANS[key] = plan
+    left, right, fn, result = plan
+    x = left(a.value) if callable(left) else a.value if left is None else left
+    y = right(b.value) if callable(right) else b.value if right is None else right
+    value = fn(x, y)
+    return bool(value) if result is None else PyVar(value, result)
+
+
+def _operand(x: Any) -> Any:
+    """The typing rules' view of an operand; NotImplemented for what is no value."""
+    if type(x) is PyVar:
+        return x.dtype
+    if type(x) in (int, float, bool):
+        return x
+    if isinstance(x, np.generic):
+        return of_numpy(x).dtype
+    return NotImplemented
+
+
+def _converter(x: Any, elem: DataType) -> Any:
+    """How an operand comes to element type `elem`: None (it is), a function on its array, or the constant itself."""
+    if type(x) is not PyVar:
+        return to_element(x, elem)
+    source = x.dtype
+    if source.element_of is elem:
+        return None
+    if source.is_vector:
+        from compassc.ops.convert import check_pair
+
+        check_pair(source, elem)
+    scalar = source.is_scalar
+    return lambda value: convert(value, source, elem, scalar=scalar)[()]
+
+
+def _plan(op: str, a: Any, b: Any) -> Any:
+    """Operand conversions, function and result type of an operator on these operand types."""
+    xa, xb = _operand(a), _operand(b)
+    if xa is NotImplemented or xb is NotImplemented:
+        return NotImplemented
+    matched = _shift_type(xa, xb) if op in _SHIFTS else match_operator(xa, xb)
+    elem = matched.element_of
+    if op in _INT_ONLY and not elem.is_integer:
+        raise type_error(f"{op} needs integers, got {matched}", "convert explicitly")
+    fn, right = _FUNCTIONS[op], _converter(b, elem)
+    if op == "pow" and elem.is_integer:
+        raise type_error(f"** needs floating-point operands, got {matched}")
+    if op in ("div", "floordiv", "floormod") and type(b) in (int, float, bool) and b == 0 and elem.is_integer:
+        raise CompassError("division by the constant zero", code="division")
+    if op == "div" and elem.is_integer:
+        fn = int_divide
+    kind = np_dtype(elem)
+    if op in _SHIFTS and matched.is_scalar:
+        fn = _scalar_shift(fn, kind)
+    if op in ("floordiv", "floormod") and matched.is_scalar and type(b) is int and b > 0 and b & (b - 1) == 0:
+        fn = operator.rshift if op == "floordiv" else operator.and_
+        right = kind.type(b.bit_length() - 1 if op == "floordiv" else b - 1)
+    result = bool_of(matched.lanes) if op in _COMPARE else matched
+    scalar_bool = result.is_scalar and result.is_bool
+    return _converter(a, elem), right, fn, None if scalar_bool else result
+
+
+def _shift_type(xa: Any, xb: Any) -> DataType:
+    """The type of a shift: the left operand's, broadcast to the lanes of the right one."""
+    left = xa if isinstance(xa, DataType) else make_dtype("int", 32) if type(xa) is int else FLOAT32
+    right = xb if isinstance(xb, DataType) else make_dtype("int", 32) if type(xb) is int else FLOAT32
+    if not (left.is_integer and right.is_integer):
+        raise type_error(f"a shift needs integers, got {left} and {right}", "convert explicitly")
+    if left.lanes != right.lanes and 1 not in (left.lanes, right.lanes):
+        raise type_error(f"the operands have different lanes: {left} and {right}")
+    if left.is_scalar and left is INT32 and type(xb) is int and not 0 <= xb < 32:
+        raise type_error(f"the shift amount {xb} of an int32 must be from 0 to 31")
+    return left.with_lanes(max(left.lanes, right.lanes))

@@ -1,0 +1,101 @@
+"""Checks of the arguments that several special operations share; each returns the argument in its canonical form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ..ir import exprs as E
+from ..ir.dtypes import INT32, DataType, dtype
+from .core import imm, scalar_cast
+from .typing import is_literal, type_error
+
+
+def dtype_arg(value: Any, what: str) -> DataType:
+    """A dtype argument: a DataType, its text (short names allowed), or a dtype name of the script module."""
+    if isinstance(value, DataType):
+        return value
+    if isinstance(value, str):
+        try:
+            return dtype(value)
+        except ValueError:
+            raise type_error(f"{what}: {value!r} is not a data type") from None
+    found = getattr(value, "dtype", None)
+    if isinstance(found, DataType) and not isinstance(value, E.Expr):
+        return found
+    raise type_error(f"{what}: a data type is expected, got {type(value).__name__}")
+
+
+def pointer_arg(x: Any, what: str) -> E.Expr:
+    """An address: a pointer expression (also a bare pointer variable)."""
+    if isinstance(x, E.Pointer):
+        return x
+    if isinstance(x, E.Buffer):
+        return E.Pointer(x.dtype, x.data, E.IntImm(INT32, 0))
+    if isinstance(x, E.Expr) and hasattr(x.dtype, "elem"):
+        return E.Pointer(x.dtype.elem, x, E.IntImm(INT32, 0))
+    raise type_error(f"{what} must be a pointer or a buffer, got {kind_of(x)}")
+
+
+def kind_of(x: Any) -> str:
+    """An argument for messages."""
+    return str(x.dtype) if isinstance(x, E.Expr) else f"{x!r}" if is_literal(x) else type(x).__name__
+
+
+def int_arg(x: Any, what: str) -> E.Expr:
+    """A scalar integer operand; literals become int32."""
+    if type(x) is int:
+        return imm(x, INT32)
+    if isinstance(x, E.Expr) and isinstance(x.dtype, DataType) and x.dtype.is_scalar and x.dtype.is_integer:
+        return x
+    raise type_error(f"{what} must be an integer scalar, got {kind_of(x)}")
+
+
+def int32_arg(x: Any, what: str) -> E.Expr:
+    """A scalar integer operand converted to int32."""
+    return scalar_cast(int_arg(x, what), INT32)
+
+
+def vector_arg(x: Any, what: str, *, mask_ok: bool = False) -> E.Expr:
+    """A vector operand."""
+    if (
+        isinstance(x, E.Expr)
+        and isinstance(x.dtype, DataType)
+        and x.dtype.is_vector
+        and (mask_ok or not x.dtype.is_mask)
+    ):
+        return x
+    raise type_error(f"{what} must be a vector, got {kind_of(x)}")
+
+
+def choice(value: Any, allowed: tuple[Any, ...], what: str) -> Any:
+    """An option restricted to a few values."""
+    if value not in allowed:
+        raise CompassError(f"{what} must be one of {', '.join(map(repr, allowed))}, got {value!r}", code="option")
+    return value
+
+
+def lanes_arg(lanes: Any, what: str) -> int:
+    """A lane count: an integer constant above 1."""
+    if type(lanes) is not int:
+        raise CompassError(f"{what}: lanes must be an integer constant, got {kind_of(lanes)}", code="lanes")
+    if lanes <= 1:
+        raise CompassError(f"{what}: lanes must be greater than 1, got {lanes}", code="lanes")
+    return lanes
+
+
+def times(e: E.Expr, factor: int) -> E.Expr:
+    """An int32 expression multiplied by a constant, folded."""
+    if factor == 1:
+        return e
+    if type(e) is E.IntImm:
+        return E.IntImm(INT32, e.value * factor)
+    return E.Binary("mul", e, E.IntImm(INT32, factor))
+
+
+def product(a: E.Expr, b: E.Expr) -> E.Expr:
+    """The product of two int32 expressions, folded where one is constant."""
+    if type(b) is E.IntImm:
+        return times(a, b.value)
+    return times(b, a.value) if type(a) is E.IntImm else E.Binary("mul", a, b)

@@ -1,0 +1,69 @@
+"""Conversions on NumPy values by the rules of the kernel language: what `S.cast`, stores and operators share."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from ..ir.dtypes import FLOAT32, DataType
+from .core import np
+
+_I32_MIN, _I32_MAX, _U32_MAX = -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
+
+
+@lru_cache(maxsize=None)
+def np_dtype(dtype: DataType) -> Any:
+    """The NumPy dtype of an element."""
+    elem = dtype.element_of
+    if elem.is_bool:
+        return np.dtype(bool)
+    if elem.is_bfloat:
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(str(elem))
+
+
+def float_to_int(x: Any, to: DataType, exact_unsigned: bool = False) -> Any:
+    """Truncate toward zero after NaN -> 0 and a clamp to int32, then modulo the target's width.
+
+    `exact_unsigned`: scalars converted to uint32 keep values above the int32 range, as a C cast does.
+    """
+    wide = x.astype(np.float64)
+    wide = np.where(np.isnan(wide), 0.0, wide)
+    high = _U32_MAX if exact_unsigned and to.is_uint and to.bits == 32 else _I32_MAX
+    return np.trunc(np.clip(wide, _I32_MIN, high)).astype(np.int64).astype(np_dtype(to))
+
+
+def convert(x: Any, source: DataType, to: DataType, saturate: bool = False, scalar: bool = False) -> Any:
+    """A NumPy value of element type `source` converted to element type `to`."""
+    source, to = source.element_of, to.element_of
+    if source is to:
+        return x
+    target = np_dtype(to)
+    if to.is_bool:
+        return x != 0
+    if source.is_floating and to.is_integer:
+        return float_to_int(x, to, exact_unsigned=scalar)
+    if source.is_integer and to.is_integer:
+        return np.clip(x.astype(np.int64), *to.range()).astype(target) if saturate else x.astype(target)
+    if target.itemsize == 4 or source.bits == 32 and source.is_floating:
+        return x.astype(target)
+    return x.astype(np.float32).astype(target)
+
+
+def literal(value: int | float | bool, to: DataType) -> Any:
+    """A Python literal as a NumPy scalar of element type `to`, as the compiler writes it into C."""
+    elem = to.element_of
+    if elem.is_bool:
+        return np.bool_(value != 0)
+    kind = np_dtype(elem).type
+    if elem.is_floating:
+        return kind(np.float32(value)) if elem.bits != 32 else kind(value)
+    if type(value) is float:
+        return convert(np.float32(value), FLOAT32, elem, scalar=True)[()]
+    low, high = elem.range()
+    if low <= value <= high:
+        return kind(value)
+    bits = value & ((1 << elem.bits) - 1)
+    return kind(bits - (1 << elem.bits) if elem.is_int and bits > high else bits)
