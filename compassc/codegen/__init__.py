@@ -1,0 +1,61 @@
+"""Lowered IR to Compass OpenCL C, its line map, and the description of the kernel's parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..ir.stmts import IRModule
+    from ..passes import PassOptions
+    from .c_unit import Line, Unit
+
+PARAMS_FORMAT = "compassc-params/1"
+
+
+@dataclass(frozen=True)
+class CodegenResult:
+    """The C text, the content of its `.cl.map`, and the content of `.params.json`."""
+
+    text: str
+    line_map: dict[str, Any]
+    params: dict[str, Any]
+
+
+def generate(lowered: IRModule, options: PassOptions | None = None) -> CodegenResult:
+    """The C of a lowered module. CompassError where the module has no C form."""
+    from .. import passes
+    from .c_unit import print_unit
+
+    options = options or passes.PassOptions()
+    module = passes.run_pipeline(passes.pipeline_names("codegen"), lowered, options)
+    unit = print_unit(module)
+    text = "\n".join([line.text for line in unit.lines]) + "\n"
+    return CodegenResult(text, line_map(unit.lines), parameters(lowered, unit))
+
+
+def line_map(lines: list[Line]) -> dict[str, Any]:
+    """`{"files": [...], "lines": [null or [file, line], ...]}`, one item per line."""
+    files: dict[str, int] = {}
+    places: list[list[int] | None] = []
+    for line in lines:
+        if line.span is None:
+            places.append(None)
+        else:
+            places.append([files.setdefault(line.span.file, len(files)), line.span.line])
+    return {"files": list(files), "lines": places}
+
+
+def parameters(lowered: IRModule, unit: Unit) -> dict[str, Any]:
+    """The description of the kernel for the stages after codegen (docs/architecture.md, NAME.params.json)."""
+    from ..analysis import extents, roles
+
+    return {
+        "format": PARAMS_FORMAT,
+        "kernel": lowered.entry,
+        "target": lowered.target,
+        "uses_printf": unit.uses_printf,
+        "stack_size": unit.stack_size,
+        "params": roles.parameters(lowered),
+        "extents": extents.program(lowered),
+    }

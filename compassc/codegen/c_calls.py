@@ -1,0 +1,210 @@
+"""C forms of the operations whose text depends on more than their operands: memory, DMA, parts, narrowing shifts.
+
+`FORMS` maps an operation to a function of the printer and the call. All other operations are spelt by the templates of
+their declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir import exprs as E
+from ..ir.dtypes import DataType
+from .c_expr import ExprPrinter
+from .c_types import c_type, codegen_error
+
+Form = Callable[[ExprPrinter, E.Call], str]
+FORMS: dict[str, Form] = {}
+
+_AREAS = {
+    "global": "kGlobal", "private": "kGlobal", "global.1": "kGlobal1", "global.2": "kGlobal2", "global.3": "kGlobal3",
+    "lsram": "kLsram", "shared": "kShared",
+}  # fmt: skip
+_MEMSETS = {
+    "global": ("MemsetDDR", 0),
+    "private": ("MemsetDDR", 0),
+    "lsram": ("MemsetSRAM", 4),
+    "shared": ("MemsetSRAM", 8),
+}
+_PARTS = {"low": "l", "high": "h", "even": "e", "odd": "o"}
+
+
+def form(*names: str) -> Callable[[Form], Form]:
+    def register(fn: Form) -> Form:
+        FORMS.update(dict.fromkeys(names, fn))
+        return fn
+
+    return register
+
+
+def _plain(template: str) -> Form:
+    return lambda p, e: template.format(*[p.expr(a) for a in e.args])
+
+
+FORMS.update(
+    {
+        "barrier": _plain("barrier(CLK_LOCAL_MEM_FENCE)"),
+        "get_local_id": _plain("get_local_id(0)"),
+        "get_local_size": _plain("get_local_size(0)"),
+        "alloc_event": _plain("alloc_event()"),
+        "wait_events": _plain("wait_events({0})"),
+        "free_events": _plain("free_events({0})"),
+        "perf_tick_begin": _plain("__perf_record_tick_begin({0})"),
+        "perf_tick_end": _plain("__perf_record_tick_end({0})"),
+        "aiff": _plain("AIFF({0}, {1}, {2}, 0)"),
+        "async_aiff": _plain("ASYNC_AIFF({0}, {1}, {2}, {3}, 0)"),
+        "__init_event_state": _plain("*addr_of_event_state() = 0"),
+        "ceildiv": _plain("ceildiv({0}, {1})"),
+    }
+)
+
+
+# ------------------------------------------------------------------------------------------------------------- memory
+
+
+def _mask_of(p: ExprPrinter, e: E.Call, lanes: int) -> str:
+    return p.all_true(lanes) if e.mask is None else p.expr(e.mask)
+
+
+def _byte_stride(p: ExprPrinter, stride: E.Expr, size: int) -> str:
+    if type(stride) is E.IntImm:
+        return str(stride.value * size)
+    return p.expr(stride) if size == 1 else f"({p.expr(stride)} * {size})"
+
+
+def is_one(e: E.Expr) -> bool:
+    return type(e) is E.IntImm and e.value == 1
+
+
+@form("vload")
+def _vload(p: ExprPrinter, e: E.Call) -> str:
+    pointer, stride = e.args
+    address, mask = p.pointer_to(pointer, e.dtype), _mask_of(p, e, e.dtype.lanes)
+    if is_one(stride):
+        return f"__vload({address}, {mask})"
+    return f"__vload_stride({address}, {_byte_stride(p, stride, e.dtype.bytes)}, {mask})"
+
+
+@form("vstore")
+def _vstore(p: ExprPrinter, e: E.Call) -> str:
+    value, pointer, stride = e.args
+    kind = value.dtype
+    text, address, mask = p.expr(value), p.pointer_to(pointer, kind), _mask_of(p, e, kind.lanes)
+    if is_one(stride):
+        return f"__vstore({text}, {address}, {mask})"
+    return f"__vstore_stride({text}, {address}, {_byte_stride(p, stride, kind.bytes)}, {mask})"
+
+
+@form("__vload_gather")
+def _gather(p: ExprPrinter, e: E.Call) -> str:
+    tail = [p.expr(a) for a in (*e.args[1:], *(() if e.mask is None else (e.mask,)))]
+    return f"__vload_gather({', '.join([p.pointer_to(e.args[0], e.dtype), *tail])})"
+
+
+@form("__vstore_scatter")
+def _scatter(p: ExprPrinter, e: E.Call) -> str:
+    value, pointer = e.args[:2]
+    tail = [p.expr(a) for a in (*e.args[2:], *(() if e.mask is None else (e.mask,)))]
+    return f"__vstore_scatter({p.expr(value)},{', '.join([p.pointer_to(pointer, value.dtype), *tail])})"
+
+
+# ---------------------------------------------------------------------------------------------------------------- DMA
+
+
+def _area(scope: str) -> str:
+    if scope not in _AREAS:
+        raise codegen_error(f"DMA cannot reach memory scope {scope!r}")
+    return _AREAS[scope]
+
+
+def _dma(p: ExprPrinter, e: E.Call, family: str, macro: str) -> str:
+    """A call of a generated DMA function; remembers the line that generates it."""
+    dst, src = e.args[:2]
+    to, source = dst.dtype.scope, src.dtype.scope
+    inward = source.startswith("global") and to in ("lsram", "shared")
+    name = f"{family}_{_area(source)}_to_{_area(to)}"
+    if name not in p.used:
+        p.used.add(name)
+        p.dma[f"GEN_{macro}_{'EXT2INT' if inward else 'INT2EXT'}({_area(source)}, {_area(to)});"] = None
+    return f"{name}((int){p.expr(dst)}, (int){p.expr(src)}, {p.list(e.args[2:])})"
+
+
+@form("dma_copy")
+def _dma_copy(p: ExprPrinter, e: E.Call) -> str:
+    return _dma(p, e, "DmaDirect", "DMA_DIRECT")
+
+
+@form("async_dma_copy")
+def _async_dma_copy(p: ExprPrinter, e: E.Call) -> str:
+    return _dma(p, e, "AsyncDmaDirect", "ASYNC_DMA_DIRECT")
+
+
+@form("dma_upsample")
+def _dma_upsample(p: ExprPrinter, e: E.Call) -> str:
+    return _dma(p, e, "DmaUpsample", "DMA_UPSAMPLE")
+
+
+@form("dma_transpose2d")
+def _dma_transpose(p: ExprPrinter, e: E.Call) -> str:
+    size = e.attr("itemsize")
+    return f"DMA_Transpose2D({p.list(e.args)}, {size // 2}, {size})"
+
+
+@form("dma_memset")
+def _dma_memset(p: ExprPrinter, e: E.Call) -> str:
+    scope = e.args[0].dtype.scope
+    if scope not in _MEMSETS:
+        raise codegen_error(f"dma_memset cannot fill memory scope {scope!r}", "use global, lsram or shared memory")
+    name, base = _MEMSETS[scope]
+    return f"{name}({p.list(e.args)}, {e.attr('itemsize') // 2}, {base})"
+
+
+# --------------------------------------------------------------------------------------------------------- operations
+
+
+@form("vconcat")
+def _vconcat(p: ExprPrinter, e: E.Call) -> str:
+    part = e.attr("part", "all")
+    if part != "all" and len(e.args) != 2:
+        raise codegen_error(f"vconcat {part!r} joins two registers, got {len(e.args)}")
+    decimal, p.decimal_masks = p.decimal_masks, True
+    parts = [p.expr(a) for a in e.args]
+    p.decimal_masks = decimal
+    if part == "all":
+        return f"({c_type(e.dtype)})({','.join(parts)})"
+    return f"__vext{_PARTS[part]}({', '.join(parts)})"
+
+
+@form("vzip")
+def _vzip(p: ExprPrinter, e: E.Call) -> str:
+    return f"__vzip{_PARTS[e.attr('part', 'low')]}({p.list(e.args)})"
+
+
+@form("vtbl")
+def _vtbl(p: ExprPrinter, e: E.Call) -> str:
+    return f"{'__vperm' if len(e.args) == 3 else '__vtbl'}({p.list(e.args)})"
+
+
+def narrowing_shift_name(source: DataType, result: DataType, saturate: bool, rounded: bool) -> str:
+    """The builtin of a narrowing right shift."""
+    name = "__vnsr" + ("a" if source.is_int else "l") + ("s" if saturate else "") + ("r" if rounded else "")
+    name += "_h" if result.bits == 16 else ""
+    return name + (("_s" if result.is_int else "_u") if saturate else "")
+
+
+@form("vnsr")
+def _vnsr(p: ExprPrinter, e: E.Call) -> str:
+    x, shift = e.args
+    name = narrowing_shift_name(x.dtype, e.dtype, bool(e.attr("saturate")), bool(e.attr("with_round")))
+    return f"{name}({p.expr(x)}, {p.expr(shift)}, {_mask_of(p, e, x.dtype.lanes)})"
+
+
+@form("printf")
+def _printf(p: ExprPrinter, e: E.Call) -> str:
+    p.used.add("printf")
+    return f"printf({p.list(e.args)})"
+
+
+@form("flush_cache")
+def _flush_cache(p: ExprPrinter, e: E.Call) -> str:
+    return f"__flush_cache((bool){1 if e.attr('invalidate', True) else 0})"

@@ -1,0 +1,198 @@
+"""Expressions of the C dialect: one small method per IR node, calls by the templates of their operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..ir import exprs as E
+from ..ir.dtypes import BOOL, INT32, PointerType
+from ..ops import spelling
+from .c_types import c_type, codegen_error, float_text, int_text, mask_letter, mask_word, qualifier, string_text
+
+_SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "/", "mod": "%", "floormod": "%", "bitand": "&",
+    "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
+    "and": "&&", "or": "||",
+}  # fmt: skip
+_SWAPPED = {"gt": "<", "ge": "<="}
+_ROUNDED = frozenset(("add", "sub", "mul", "div", "floordiv"))
+"""Operators whose scalar result is cast back to its type, as C computes it in a wider one."""
+_SPLATS = (E.Broadcast, E.VectorLiteral, E.Cast)
+_NAME_CHARS = str.maketrans(":-.", "___")
+
+
+class ExprPrinter:
+    """Text of expressions of one function. `names` holds the C name of each variable declared so far."""
+
+    def __init__(self, forms: dict[str, Callable[[ExprPrinter, E.Call], str]]) -> None:
+        self.names: dict[E.Var, str] = {}
+        self.forms = forms
+        self.dma: dict[str, None] = {}
+        self.used: set[str] = set()
+        self.decimal_masks = False
+        """Constant masks inside a concatenation are plain numbers."""
+        self._table: dict[type, Callable[[Any], str]] = {
+            E.Var: self._var,
+            E.IntImm: int_text,
+            E.FloatImm: float_text,
+            E.StrImm: lambda e: string_text(e.value),
+            E.Cast: self._cast,
+            E.Reinterpret: self._reinterpret,
+            E.Binary: self._binary,
+            E.Unary: self._unary,
+            E.Select: lambda e: f"({self.expr(e.cond)} ? {self.expr(e.a)} : {self.expr(e.b)})",
+            E.Broadcast: lambda e: f"({c_type(e.dtype)}){self.expr(e.value)}",
+            E.VectorLiteral: lambda e: f"({c_type(e.dtype)})({','.join([self._element(x) for x in e.elems])})",
+            E.ConstMask: lambda e: self.mask_constant(e.bits, e.lanes),
+            E.Pointer: self._pointer,
+            E.AddressOf: lambda e: f"&{self._var(e.var)}",
+            E.Load: self._load,
+            E.GetElement: self._get_element,
+            E.Call: self._call,
+            E.FuncCall: lambda e: f"{e.func}({self.list(e.args)})",
+        }
+
+    def expr(self, e: E.Expr) -> str:
+        """The C text of an expression."""
+        form = self._table.get(type(e))
+        if form is None:
+            raise codegen_error(
+                f"a {type(e).__name__} of type {e.dtype} has no C form", "run the whole codegen pipeline"
+            )
+        return form(e)
+
+    def list(self, items: Iterable[E.Expr]) -> str:
+        return ", ".join([self.expr(e) for e in items])
+
+    def _var(self, e: E.Var) -> str:
+        name = self.names.get(e)
+        if name is None:
+            raise codegen_error(f"variable {e.name!r} is used before it is defined")
+        return name
+
+    def _element(self, e: E.Expr) -> str:
+        """An element of a vector literal: whole numbers without the cast of their type."""
+        return str(e.value) if type(e) is E.IntImm and e.dtype is not BOOL else self.expr(e)
+
+    def _cast(self, e: E.Cast) -> str:
+        text = self.expr(e.value)
+        return text if e.dtype is e.value.dtype else f"({c_type(e.dtype)}){text}"
+
+    def _reinterpret(self, e: E.Reinterpret) -> str:
+        if isinstance(e.dtype, PointerType):
+            return f"({c_type(e.dtype)}){self.expr(e.value)}"
+        if e.dtype is e.value.dtype:
+            return self.expr(e.value)
+        return f"as_{c_type(e.dtype)}({self.expr(e.value)})"
+
+    def _binary(self, e: E.Binary) -> str:
+        op = e.op
+        if op == "min" or op == "max":
+            return f"{op}({self.expr(e.a)}, {self.expr(e.b)})"
+        if op in _SWAPPED:
+            return f"({self.expr(e.b)} {_SWAPPED[op]} {self.expr(e.a)})"
+        text = f"({self.expr(e.a)} {_SYMBOLS[op]} {self.expr(e.b)})"
+        if e.dtype is INT32 or op not in _ROUNDED or e.dtype.is_vector:
+            return text
+        return f"({c_type(e.dtype)}){text}"
+
+    def _unary(self, e: E.Unary) -> str:
+        text = self.expr(e.a)
+        if e.op == "bitnot":
+            return f"(~{text})"
+        return f"!{text}" if e.op == "not" else f"({text} == NULL)"
+
+    # -- memory
+
+    def _pointer(self, e: E.Pointer) -> str:
+        core = self.expr(e.base)
+        if e.base.dtype.elem is not e.dtype.elem:
+            core = f"({c_type(e.dtype)}){core}"
+        offset = e.offset
+        if type(offset) is E.IntImm and offset.value == 0:
+            return core
+        return f"({core} + {self.expr(offset)})"
+
+    def pointer_to(self, pointer: E.Expr, elem: Any) -> str:
+        """The text of `pointer` as an address of `elem`, cast only where it points to something else."""
+        text = self.expr(pointer)
+        if pointer.dtype.elem is elem:
+            return text
+        return f"({qualifier(pointer.dtype.scope)}{c_type(elem)}*){text}"
+
+    def reference(self, buffer: E.Buffer, indices: tuple[E.Expr, ...]) -> str:
+        """An element of a buffer as an lvalue."""
+        base = self._var(buffer.data)
+        if buffer.data.dtype.elem is not buffer.dtype:
+            base = f"(({qualifier(buffer.scope)}{c_type(buffer.dtype)}*){base})"
+        return base + "".join([f"[{self.expr(i)}]" for i in indices])
+
+    def _load(self, e: E.Load) -> str:
+        if e.mask is not None:
+            raise codegen_error("a masked load has no C form as a subscript", "keep the pass LowerStandard enabled")
+        return self.reference(e.buffer, e.indices)
+
+    def _get_element(self, e: E.GetElement) -> str:
+        text = self.expr(e.vector)
+        if isinstance(e.vector, _SPLATS):
+            text = f"({text})"
+        return f"{text}[{self.expr(e.index)}]"
+
+    # -- calls
+
+    def _call(self, e: E.Call) -> str:
+        form = self.forms.get(e.op)
+        if form is not None:
+            return form(self, e)
+        template = spelling.template_of(e)
+        if template:
+            return self.fill(template, e)
+        if not spelling.is_builtin(e.op):
+            raise codegen_error(
+                f"S.{e.op} has no C form for {', '.join(str(a.dtype) for a in e.args) or 'no arguments'}"
+            )
+        decimal, self.decimal_masks = self.decimal_masks, self.decimal_masks or e.op.startswith("__vext")
+        parts = [self.expr(a) for a in e.args]
+        if e.mask is not None:
+            parts.append(self.expr(e.mask))
+        self.decimal_masks = decimal
+        return f"{e.op}({', '.join(parts)})"
+
+    def fill(self, template: str, e: E.Call) -> str:
+        """A template with the operands of a call put in."""
+        fields = dict(zip(spelling.operand_names(e.op), map(self.expr, e.args), strict=False))
+        fields["args"] = ", ".join(fields.values())
+        if "{m}" in template:
+            fields["m"] = self.mask(e)
+        if "{r}" in template:
+            if e.r is None:
+                raise codegen_error(f"S.{e.op} has no source for inactive lanes", "keep the pass ReviseParamR enabled")
+            fields["r"] = self.expr(e.r)
+        if "{T}" in template:
+            fields["T"] = c_type(e.dtype)
+        return template.format_map(fields)
+
+    def mask(self, e: E.Call) -> str:
+        """The mask of a call, written out when every lane is active."""
+        if e.mask is not None:
+            return self.expr(e.mask)
+        return self.all_true(spelling.mask_dtype(e).lanes)
+
+    def all_true(self, lanes: int) -> str:
+        return self.mask_constant((1 << lanes) - 1, lanes)
+
+    def mask_constant(self, bits: int, lanes: int) -> str:
+        """A constant mask: `ALL_TRUE_*`, or the predicate word; a decimal one inside a concatenation if it fits int32."""
+        letter = mask_letter(lanes)
+        word = mask_word(bits, lanes)
+        if self.decimal_masks and word >> 31 == 0:
+            return f"__vmov_{letter}({word})"
+        if bits == (1 << lanes) - 1:
+            return f"ALL_TRUE_{letter}"
+        return f"__vmov_{letter}(0x{word:08X})"
+
+
+def c_name(name: str) -> str:
+    """A variable name with the characters that C does not have replaced."""
+    return name.translate(_NAME_CHARS)

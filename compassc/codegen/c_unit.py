@@ -1,0 +1,239 @@
+"""Statements, functions and the whole translation unit of the C dialect, with the source place of each line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from compass_core.errors import CompassError, Note, Span
+
+from ..ir import exprs as E
+from ..ir import stmts as S
+from .c_calls import FORMS
+from .c_expr import ExprPrinter, c_name
+from .c_types import c_type, codegen_error, qualifier
+from .names import RESERVED, NamePool
+
+BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
+BASE_STACK = 64 * 1024
+"""Stack bytes of a TEC besides the arrays of its kernel."""
+TABLE_ALIGN = 32
+_ROW = 16
+
+
+@dataclass
+class Line:
+    """A line of the text and the place of the kernel it comes from."""
+
+    text: str
+    span: Span | None = None
+
+
+@dataclass
+class Unit:
+    """What printing a module gives besides the text: its lines, the stack its arrays need, and whether it prints."""
+
+    lines: list[Line] = field(default_factory=list)
+    stack_size: int = BASE_STACK
+    uses_printf: bool = False
+
+
+class FunctionPrinter(ExprPrinter):
+    """Prints one function; its lines gather in `lines`, its constant tables in `tables`."""
+
+    def __init__(self, function: S.PrimFunc, is_entry: bool, taken: frozenset[str]) -> None:
+        super().__init__(FORMS)
+        self.function, self.is_entry = function, is_entry
+        self.pool = NamePool(taken)
+        self.lines: list[Line] = []
+        self.tables: list[Line] = []
+        self.stack_size = 0
+        self.depth = 1
+        self._stmts: dict[type, Any] = {
+            S.Let: self._let,
+            S.Assign: lambda s: f"{self._var(s.var)} = {self.expr(s.value)};",
+            S.SetElement: lambda s: f"{self._var(s.var)}[{self.expr(s.index)}] = {self.expr(s.value)};",
+            S.Store: self._store,
+            S.Eval: self._eval,
+            S.Alloc: self._alloc,
+            S.AllocConst: self._alloc_const,
+            S.Break: lambda s: "break;",
+            S.Return: self._return,
+        }
+        self._blocks: dict[type, Any] = {S.If: self._if, S.For: self._for, S.While: self._while}
+
+    def define(self, var: E.Var) -> str:
+        """Give a variable the C name it has from here on."""
+        name = c_name(self.pool.take(var.name))
+        self.names[var] = name
+        return name
+
+    def line(self, text: str, span: Span | None) -> None:
+        self.lines.append(Line("  " * self.depth + text, span))
+
+    # -- functions
+
+    def signature(self) -> str:
+        f = self.function
+        inline = f.attr("is_inline")
+        words = "__kernel " if self.is_entry else ""
+        words += "" if inline is None else "_CLC_INLINE " if inline else "_CLC_NOINLINE "
+        params = ", ".join([f"{c_type(p.dtype)} {self.define(p)}" for p in f.params])
+        return f"{words}{c_type(f.ret_type)} {f.name}({params})"
+
+    def print(self) -> str:
+        """Print the definition; returns the signature."""
+        signature = self.signature()
+        self.lines.append(Line(signature + " {", self.function.span))
+        self.body(self.function.body)
+        if self.is_entry:
+            self.line(BARRIER, self.function.span)
+        self.lines.append(Line("}", self.function.span))
+        return signature
+
+    def body(self, body: S.Body) -> None:
+        for s in body:
+            try:
+                simple = self._stmts.get(type(s))
+                if simple is None:
+                    self._blocks[type(s)](s)
+                elif text := simple(s):
+                    self.line(text, s.span)
+            except CompassError as e:
+                if e.span is None:
+                    e.span = s.span
+                    e.notes = (*e.notes, Note(f"in function {self.function.name}"))
+                raise
+
+    # -- simple statements
+
+    def _let(self, s: Any) -> str:
+        # The name is declared before the value is printed: unspecified inactive lanes take the variable itself.
+        name = self.define(s.var)
+        return f"{c_type(s.var.dtype)} {name} = {self.expr(s.value)};"
+
+    def _store(self, s: Any) -> str:
+        if s.mask is not None:
+            raise codegen_error("a masked store has no C form as a subscript", "keep the pass LowerStandard enabled")
+        return f"{self.reference(s.buffer, s.indices)} = {self.expr(s.value)};"
+
+    def _eval(self, s: Any) -> str:
+        return "" if type(s.value) is E.IntImm else f"{self.expr(s.value)};"
+
+    def _alloc(self, s: Any) -> str:
+        buffer = s.buffer
+        count = 1
+        for extent in buffer.shape:
+            if type(extent) is not E.IntImm or extent.value <= 0:
+                raise codegen_error(f"array {buffer.data.name!r} has no constant positive size")
+            count *= extent.value
+        if buffer.scope in ("private", "lsram"):
+            self.stack_size += count * buffer.dtype.total_bytes
+        return f"{qualifier(buffer.scope)}{c_type(buffer.dtype)} {self.define(buffer.data)}[{count}];"
+
+    def _alloc_const(self, s: Any) -> str:
+        """The table goes to the top of the file, so it needs no line here."""
+        name = self.define(s.buffer.data)
+        add = self.tables.append
+        add(Line("", s.span))
+        add(Line(f"__constant uchar __attribute__((aligned({TABLE_ALIGN}))) {name}[{len(s.data)}] = {{", s.span))
+        for start in range(0, len(s.data), _ROW):
+            row = ", ".join([f"0x{byte:02x}" for byte in s.data[start : start + _ROW]])
+            add(Line(f"    {row}{', ' if start + _ROW < len(s.data) else ''}", s.span))
+        add(Line("};", s.span))
+        add(Line("", s.span))
+        return ""
+
+    def _return(self, s: Any) -> str:
+        if self.is_entry:
+            return BARRIER + "return;"
+        return "return;" if s.value is None else f"return {self.expr(s.value)};"
+
+    # -- blocks
+
+    def block(self, body: S.Body) -> None:
+        self.depth += 1
+        self.body(body)
+        self.depth -= 1
+
+    def _if(self, s: Any) -> None:
+        cond = self.expr(s.cond)
+        self.line(f"if {cond if is_parenthesised(cond) else f'({cond})'} {{", s.span)
+        self.block(s.then)
+        if s.orelse:
+            self.line("} else {", s.span)
+            self.block(s.orelse)
+        self.line("}", s.span)
+
+    def _while(self, s: Any) -> None:
+        cond = self.expr(s.cond)
+        self.line(f"while {cond if is_parenthesised(cond) else f'({cond})'}{{", s.span)
+        self.block(s.body)
+        self.line("}", s.span)
+
+    def _for(self, s: Any) -> None:
+        if s.kind not in ("serial", "tec"):
+            raise codegen_error(f"a loop of kind {s.kind!r} has no C form", "run the lowering pipeline first")
+        start, step = self.expr(s.start), self.expr(s.step)
+        test = self._loop_test(s, start)
+        name = self.define(s.var)
+        head = f"for ({c_type(s.var.dtype)} {name} = {start}; {test.format(name)}; {name} += {step}) {{"
+        self.line(head, s.span)
+        self.block(s.body)
+        self.line("}", s.span)
+
+    def _loop_test(self, s: Any, start: str) -> str:
+        """The condition of a loop, with `{}` for its variable. A constant negative step counts down."""
+        if type(s.step) is E.IntImm and s.step.value < 0:
+            return f"{self.expr(s.stop)} < {{}}"
+        if type(s.start) is E.IntImm and s.start.value == 0:
+            return f"{{}} < {self.expr(s.stop)}"
+        return f"{{}} < {start}+{self.expr(extent(s.start, s.stop))}"
+
+
+def extent(start: E.Expr, stop: E.Expr) -> E.Expr:
+    """`stop - start`, simplified where that is easy to see."""
+    if type(start) is E.IntImm and type(stop) is E.IntImm:
+        return E.IntImm(stop.dtype, stop.value - start.value)
+    if type(stop) is E.Binary and stop.op == "add":
+        if stop.a is start:
+            return stop.b
+        if stop.b is start:
+            return stop.a
+    return E.Binary("sub", stop, start)
+
+
+def is_parenthesised(text: str) -> bool:
+    """Whether the first parenthesis of a text closes at its end."""
+    if not text.startswith("(") or not text.endswith(")"):
+        return False
+    depth = 0
+    for i, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if depth == 0:
+            return i == len(text) - 1
+    return False
+
+
+def print_unit(module: S.IRModule) -> Unit:
+    """The C text of a module that went through the codegen pipeline."""
+    taken = RESERVED | {f.name for f in module.functions}
+    unit = Unit([Line("#include <compass/dsl.h>"), Line("")])
+    printers = [FunctionPrinter(f, f.name == module.entry, taken) for f in module.functions]
+    dma: dict[str, None] = {}
+    used: set[str] = set()
+    declarations = []
+    for p in printers:
+        p.dma, p.used = dma, used
+        declarations.append(Line(p.print() + ";", p.function.span))
+        unit.lines += p.tables
+        unit.stack_size += p.stack_size
+    if dma:
+        unit.lines += [Line(text) for text in dma]
+        unit.lines.append(Line(""))
+    unit.lines += declarations
+    for p in printers:
+        unit.lines.append(Line(""))
+        unit.lines += p.lines
+    unit.uses_printf = "printf" in used
+    return unit

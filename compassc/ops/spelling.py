@@ -1,0 +1,117 @@
+"""How a call is spelt in C: picks one of the templates of its operation.
+
+Besides the declared operations there are *builtins*: names that exist only after the codegen passes (`__vexte`,
+`convert_int8`, ...). Those without an entry in `BUILTINS` are printed as `name(args...)`, with the mask as last argument
+when the call has one.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ..ir.dtypes import DataType
+from ..ir.exprs import Call
+from . import core
+
+if TYPE_CHECKING:
+    from .core import Op
+
+Cases = tuple[tuple[str, str], ...]
+
+
+def _bit_clear_like(name: str) -> Cases:
+    return (
+        ("masks", f"{name}({{x}}, {{y}}, {{m}})"),
+        ("all_true", f"{name}({{x}}, {{y}})"),
+        ("", f"{name}({{r}}, {{x}}, {{y}}, {{m}})"),
+    )
+
+
+BUILTINS: dict[str, Cases] = {
+    "__vbclr": _bit_clear_like("__vbclr"),
+    "__vbset": _bit_clear_like("__vbset"),
+    "__vnand": (("", "__vnand({x}, {y}, {m})"),),
+    "__vnor": (("", "__vnor({x}, {y}, {m})"),),
+    "__vcompt": (("", "__vcompt({x}, {m})"),),
+}
+BUILTIN_OPERANDS = ("x", "y", "z", "w")
+
+
+def is_builtin(name: str) -> bool:
+    """Whether a call's operation is a C builtin that only codegen introduces."""
+    return name.startswith("__") or name == "convert_int8"
+
+
+def operand_names(name: str) -> tuple[str, ...]:
+    """Template fields of the operands of an operation or builtin."""
+    return BUILTIN_OPERANDS if is_builtin(name) else core.get(name).operands
+
+
+def cases(name: str) -> Cases:
+    """The (condition, template) pairs of an operation or builtin."""
+    return BUILTINS.get(name, ()) if is_builtin(name) else core.get(name).c
+
+
+@cache
+def has_mask(name: str) -> bool:
+    """Whether an operation takes a mask, so that lanes can be switched off."""
+    if is_builtin(name):
+        return any("{m}" in template for _, template in cases(name))
+    op = core.get(name)
+    return op.has_mask or any("{m}" in template for _, template in op.c)
+
+
+@cache
+def mask_operand(name: str) -> int:
+    """Index of the operand whose lanes the mask has; -1 stands for the result."""
+    return 0 if is_builtin(name) else core.get(name).mask_like
+
+
+def mask_dtype(call: Call) -> DataType:
+    """The type whose lanes the mask of `call` has."""
+    like = mask_operand(call.op)
+    return call.dtype if like < 0 or like >= len(call.args) else call.args[like].dtype
+
+
+def choose(op: Op, call: Call) -> str:
+    """The C template of a call; an empty string when the operation declares none."""
+    return template_of(call) if op.name == call.op else _choose(op.name, *_facts(call))
+
+
+def template_of(call: Call) -> str:
+    """The C template of a call of an operation or builtin; an empty string when there is none."""
+    return _choose(call.op, *_facts(call))
+
+
+def needs_r(call: Call) -> bool:
+    """Whether the C form of a call takes a source for its inactive lanes."""
+    return "{r}" in _choose(call.op, *_facts(call))
+
+
+def _facts(call: Call) -> tuple[Any, ...]:
+    first = call.args[0].dtype if call.args else None
+    vectors = any(a.dtype.is_vector for a in call.args)
+    return call.attrs, call.mask is None, first, vectors
+
+
+@lru_cache(maxsize=4096)
+def _choose(name: str, attrs: tuple[tuple[str, Any], ...], all_true: bool, first: Any, vectors: bool) -> str:
+    options = dict(attrs)
+    is_data = isinstance(first, DataType)
+    known = {
+        "saturate": bool(options.get("saturate")),
+        "with_round": bool(options.get("with_round")),
+        "all_true": all_true,
+        "float": is_data and first.is_floating,
+        "int": is_data and first.is_integer and not first.is_bool,
+        "signed": is_data and first.is_int,
+        "unsigned": is_data and first.is_uint,
+        "scalar": not vectors,
+        "masks": is_data and first.is_mask,
+    }
+    for condition, template in cases(name):
+        words = [word.strip() for word in condition.split("&") if word.strip()]
+        if all(not known[word[1:]] if word.startswith("!") else known[word] for word in words):
+            return template
+    return ""
