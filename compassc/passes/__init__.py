@@ -1,0 +1,248 @@
+"""The pass framework: pipelines by name, and everything a user can see of a pass at work.
+
+A pass is a file of this folder: the snake_case of its name (`FoldConstant` lives in `fold_constant.py`), with a constant
+`NAME`, a docstring that is its contract (the first line says what it does), and `run(module) -> module`, a pure
+function. Files that begin with `_` are helpers. The registry is the folder listing: a pass is imported when it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, TextIO
+
+from compass_core.errors import CompassError, UsageError
+
+if TYPE_CHECKING:
+    from compassc.ir import IRModule
+
+EVERY_PASS = "all"
+_NOT_PASSES = ("__init__.py", "pipelines.py")
+_ALIASES = {"commonsubexprelimtir": "commonsubexprelim"}
+_ABSENT = frozenset(
+    "alignparamvarwithbuffer reassignvarby0dimbuffer simplifybufferindex bufrealizesimplifier genbufferstride "
+    "lowercrossthreadreduction lowerinitblock planandupdatebufferallocationlocation convertblockstoopaque "
+    "unifythreadbinding manifestsharedmemorylocalstage compactbufferallocation mergeforwhere lowermatchbuffer "
+    "injectsoftwarepipeline loweropaqueblock narrowdatatype addlikelyforlooppartition looppartition adddmapragma "
+    "injectvirtualthread injectdoublebuffer renormalizesplitpattern rewriteunsafeselect bindtarget injectdma "
+    "reassignvarbylet".split()
+)
+"""Passes that other implementations of the language have and this one does not need; disabling them does nothing."""
+
+
+class InternalPassError(Exception):
+    """A pass failed, or left a module that is not well formed: a defect of the compiler, never of the kernel.
+
+    `pass_name` is the pass, `before` the text of the module it was given (empty when that cannot be printed).
+    """
+
+    def __init__(self, pass_name: str, before: str, cause: Exception) -> None:
+        super().__init__(f"internal error in pass {pass_name}: {type(cause).__name__}: {cause}")
+        self.pass_name, self.before = pass_name, before
+
+
+@dataclass(frozen=True)
+class PassRun:
+    """One pass that ran: its name, wall time in seconds, and whether it changed the module."""
+
+    name: str
+    seconds: float
+    changed: bool
+
+
+@dataclass
+class PassOptions:
+    """What to run and what to show of it. Use one object for both pipelines of a build and a new one for the next.
+
+    Pass names are those of `pass_name`; `all` in `print_before` and `print_after` means every pass. `passes` replaces
+    the standard pipeline. `functions` limits printed text to these functions. `limit` stops running passes after that
+    many over both pipelines (to find the one that breaks something). `stream` is where text goes, by default stderr.
+    """
+
+    disabled: frozenset[str] | tuple[str, ...] = frozenset()
+    print_before: tuple[str, ...] = ()
+    print_after: tuple[str, ...] = ()
+    print_changed: bool = False
+    dump_dir: Path | None = None
+    time_passes: bool = False
+    verify: bool = False
+    passes: tuple[str, ...] | None = None
+    functions: tuple[str, ...] = ()
+    limit: int | None = None
+    stream: TextIO | None = None
+    runs: list[PassRun] = field(default_factory=list, init=False, repr=False)
+    """The passes that ran so far, in order."""
+
+    def say(self, text: str) -> None:
+        print(text, file=self.stream or sys.stderr)
+
+
+# ------------------------------------------------------------------------------------------------------- the registry
+
+
+@lru_cache(maxsize=1)
+def _stems() -> dict[str, str]:
+    """Module name of each pass by its folded name (lower case, no underscores)."""
+    files = sorted(os.listdir(os.path.dirname(__file__)))
+    stems = [f[:-3] for f in files if f.endswith(".py") and f not in _NOT_PASSES and f[0] != "_"]
+    return {stem.replace("_", ""): stem for stem in stems}
+
+
+def _fold(name: str) -> str:
+    folded = name.removeprefix("tir.").replace("_", "").lower()
+    return _ALIASES.get(folded, folded)
+
+
+def load_pass(name: str) -> ModuleType:
+    """The module of a pass. Any spelling works that differs in case, underscores or the prefix `tir.`; UsageError with
+    the nearest name for others."""
+    stem = _stems().get(_fold(name))
+    if stem is None:
+        from compass_core.suggest import help_for
+
+        known = [load_pass(s).NAME for s in _stems()]
+        raise UsageError(f"unknown pass '{name}'", code="unknown-pass", help=help_for(name, known, "passes"))
+    return importlib.import_module(f"{__name__}.{stem}")
+
+
+def pass_name(name: str) -> str:
+    """The canonical spelling of a pass name."""
+    return load_pass(name).NAME
+
+
+def describe() -> list[tuple[str, str, str]]:
+    """(name, one line of documentation, stages that run it) of every pass, sorted by name."""
+    from .pipelines import STAGES
+
+    rows = []
+    for stem in _stems():
+        module = load_pass(stem)
+        stages = [stage for stage, names in STAGES.items() if module.NAME in names]
+        rows.append((module.NAME, (module.__doc__ or "").splitlines()[0], ", ".join(stages)))
+    return sorted(rows)
+
+
+def pipeline_names(stage: str) -> tuple[str, ...]:
+    """The passes of the stage `lower` or `codegen`, in order."""
+    from .pipelines import STAGES
+
+    return STAGES[stage]
+
+
+def pipeline_text(names: tuple[str, ...]) -> str:
+    """A pipeline as text, which `parse_pipeline` reads."""
+    return ",".join(names)
+
+
+def parse_pipeline(text: str) -> tuple[str, ...]:
+    """The pipeline a text stands for: pass names separated by commas."""
+    return tuple(pass_name(part.strip()) for part in text.split(",") if part.strip())
+
+
+# -------------------------------------------------------------------------------------------------------- running them
+
+
+def lower(module: IRModule, options: PassOptions | None = None) -> IRModule:
+    """The module after the lowering pipeline."""
+    options = options or PassOptions()
+    return run_pipeline(pipeline_names("lower") if options.passes is None else options.passes, module, options)
+
+
+def run_pipeline(names: tuple[str, ...], module: IRModule, options: PassOptions | None = None) -> IRModule:
+    """The module after the named passes. CompassError when the kernel is at fault, InternalPassError when a pass is."""
+    options = options or PassOptions()
+    disabled = {_fold(name) for name in options.disabled} - _ABSENT
+    for name in disabled:
+        load_pass(name)
+    first = len(options.runs)
+    if options.verify:
+        _verify("the input", module, module)
+    if options.dump_dir is not None and not first:
+        _dump(options, 0, "input", module)
+    for name in names:
+        if _fold(name) in disabled or (options.limit is not None and len(options.runs) >= options.limit):
+            continue
+        module = _run_one(load_pass(name), module, options)
+    if options.time_passes:
+        _print_times(options, options.runs[first:])
+    return module
+
+
+def _run_one(pass_: ModuleType, module: IRModule, options: PassOptions) -> IRModule:
+    name = pass_.NAME
+    if _selected(name, options.print_before):
+        _print(options, f"IR before {name}", module)
+    start = time.perf_counter()
+    try:
+        after = pass_.run(module)
+    except CompassError:
+        raise
+    except Exception as error:  # the boundary where a defect of a pass gets the pass's name and a reproducer
+        raise InternalPassError(name, _text(module), error) from error
+    options.runs.append(PassRun(name, time.perf_counter() - start, after is not module))
+    if options.verify:
+        _verify(name, module, after)
+    if options.print_changed and after is not module:
+        _print_diff(options, name, module, after)
+    if _selected(name, options.print_after):
+        _print(options, f"IR after {name}", after)
+    if options.dump_dir is not None:
+        _dump(options, len(options.runs), name, after)
+    return after
+
+
+def _verify(name: str, before: IRModule, after: IRModule) -> None:
+    from compassc.ir.verify import VerifyError, verify
+
+    try:
+        verify(after)
+    except VerifyError as error:
+        raise InternalPassError(name, _text(before), error) from error
+
+
+def _text(module: IRModule, functions: tuple[str, ...] = ()) -> str:
+    from compassc.ir import IRModule, print_module
+
+    if functions:
+        kept = tuple(f for f in module.functions if f.name in functions)
+        module = IRModule(kept, module.entry, module.target)
+    return print_module(module)
+
+
+# ------------------------------------------------------------------------------------------------------------- showing
+
+
+def _selected(name: str, chosen: tuple[str, ...]) -> bool:
+    return bool(chosen) and any(c == EVERY_PASS or _fold(c) == _fold(name) for c in chosen)
+
+
+def _print(options: PassOptions, title: str, module: IRModule) -> None:
+    options.say(f"# *** {title} ***\n{_text(module, options.functions)}")
+
+
+def _print_diff(options: PassOptions, name: str, before: IRModule, after: IRModule) -> None:
+    import difflib
+
+    old, new = (_text(m, options.functions).splitlines() for m in (before, after))
+    lines = list(difflib.unified_diff(old, new, f"before {name}", f"after {name}", lineterm=""))
+    if lines:
+        options.say("\n".join(lines))
+
+
+def _dump(options: PassOptions, number: int, name: str, module: IRModule) -> None:
+    folder = Path(options.dump_dir or ".")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{number:02d}-{name}.txt").write_text(_text(module), encoding="utf-8")
+
+
+def _print_times(options: PassOptions, runs: list[PassRun]) -> None:
+    total = sum(run.seconds for run in runs)
+    rows = [(f"{run.seconds * 1e3:9.3f}", run.name, "" if run.changed else "(no change)") for run in runs]
+    rows.append((f"{total * 1e3:9.3f}", "total", ""))
+    options.say("\n".join(["       ms  pass", *(f"{ms}  {name} {note}".rstrip() for ms, name, note in rows)]))

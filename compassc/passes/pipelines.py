@@ -1,0 +1,31 @@
+"""The two pipelines, as data. A name may occur more than once."""
+
+from __future__ import annotations
+
+LOWER: tuple[str, ...] = (
+    "SubstituteSizeVar",
+    "FoldConstant",
+    "FlattenBuffer",
+    "Simplify",
+    "HoistIfThenElse",
+    "RemoveIfInVecFor",
+    "RemoveNoOp",
+    "VectorizeLoop",
+    "StorageRewrite",
+    "UnrollLoop",
+    "Simplify",
+    "RemoveNoOp",
+    "HoistIfThenElse",
+    "RenameForLoopVar",
+)
+
+CODEGEN: tuple[str, ...] = (
+    "RenameUtilsFnames",
+    "InitializeEventState",
+    "EliminateGetLocalID",
+    "CanonicalizeDivMod",
+    "CommonSubexprElim",
+    "UniquifyVarName",
+)
+
+STAGES: dict[str, tuple[str, ...]] = {"lower": LOWER, "codegen": CODEGEN}
