@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import click
+
 from compass_core import VERSION, switches
 from compass_core.errors import CompassError, UsageError, render
-
 from compassc.cli.talk import Talk
 
 INTERNAL_ERROR = 70

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from compass_core.errors import CompassError, Span
-
 from compassc.cli.tables import Table
 from compassc.driver.files import read_text
 
@@ -145,11 +144,11 @@ def _object(path: Path) -> list[Table]:
     """A host object: what it was compiled for, its sections and entry points."""
     import io
 
-    from compass_core import host
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
     from elftools.elf.sections import SymbolTableSection
 
+    from compass_core import host
     from compassc.toolchain.unit import ENTRY_PREFIX
 
     data = path.read_bytes()

@@ -6,8 +6,8 @@ import sys
 from importlib import import_module
 
 import click
-from compass_core import VERSION
 
+from compass_core import VERSION
 from compassc.cli import errors
 
 COMMANDS: dict[str, dict[str, str]] = {

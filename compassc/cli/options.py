@@ -128,6 +128,7 @@ def load_consts(paths: dict[str, Path]) -> dict[str, Any]:
     if not paths:
         return {}
     import numpy as np
+
     from compass_core.errors import UsageError
 
     arrays = {}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import UsageError
-
 from compassc.cli.arrow import run_arrow
 from compassc.cli.talk import Talk, artifact
 
@@ -38,7 +37,6 @@ def _known(names: Iterable[str], option: str, *further: str) -> tuple[str, ...]:
     if not names:
         return ()
     from compass_core.suggest import help_for
-
     from compassc import passes
 
     known = [name for name, _, _ in passes.describe()]

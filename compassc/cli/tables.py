@@ -8,13 +8,18 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[object]]]
 """A title (may be empty), the column names, and the rows."""
 
 
+_MAX_RULE = 40
+"""The longest line drawn under a column's name."""
+
+
 def table_text(table: Table) -> str:
     """One table, ending with a newline; the last column is not padded."""
     title, columns, rows = table
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [list(columns), *cells]) for i in range(len(columns))]
     lines = [title] if title else []
-    lines += [_line(columns, widths), _line(["-" * width for width in widths], widths)]
+    rules = ["-" * min(width, _MAX_RULE) for width in widths]
+    lines += [_line(columns, widths), _line(rules, widths)]
     lines += [_line(row, widths) for row in cells]
     return "\n".join(lines) + "\n"
 
@@ -24,5 +29,5 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def tables_text(tables: Iterable[Table]) -> str:
-    """Several tables with an empty line between them."""
-    return "\n".join(table_text(table) for table in tables)
+    """Several tables with an empty line between them; those without rows are left out."""
+    return "\n".join(table_text(table) for table in tables if table[2])

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from compass_core.errors import UsageError
-
 from compassc.cli import options
 from compassc.cli.arrow import STDIO
 from compassc.cli.pipeline import make_pass_options, pipeline_text

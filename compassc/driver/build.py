@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import switches, targets
-
 from compassc.driver.files import sha256_of
 from compassc.driver.stages import STAGES, Stage, stage_named
 

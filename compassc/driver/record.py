@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import VERSION
-
 from compassc.driver.files import write_text
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core import targets
 from compass_core.errors import CompassError, Span, UsageError
-
 from compassc.driver.files import read_text, write_text
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from compass_core.cache import Cache, key_of
 from compass_core.clang import Clang, find_clang
 from compass_core.errors import CompassError
 from compass_core.targets import Target
-
 from compassc.toolchain import command, diagnostics, pch, unit
 
 

@@ -8,7 +8,6 @@ from compass_core import host
 from compass_core.cache import Cache, key_of
 from compass_core.clang import Clang
 from compass_core.errors import ToolchainError
-
 from compassc.toolchain import command
 
 _KIND = "pch"

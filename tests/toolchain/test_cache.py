@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from compass_core.cache import Cache, cache_root, key_of
 from compass_core.errors import CompassError
 

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from compass_core import clang
 from compass_core.errors import ToolchainError
 

@@ -1,6 +1,7 @@
 """Switches: one order of precedence, read live, unknown names and bad values are errors."""
 
 import pytest
+
 from compass_core import switches
 from compass_core.errors import UsageError
 

@@ -2,6 +2,7 @@
 
 import pytest
 import yaml
+
 from compass_core import targets
 from compass_core.errors import CompassError, UsageError
 

@@ -19,7 +19,6 @@ def command(talk: Talk, action: str) -> None:
     """
     from compass_core import switches
     from compass_core.cache import Cache
-
     from compassc.cli.tables import table_text
     from compassc.cli.talk import artifact
 

@@ -15,7 +15,6 @@ def command() -> None:
     A switch is taken from the command line, else the environment, else the config file, else it has its default.
     """
     from compass_core import switches
-
     from compassc.cli.tables import table_text
     from compassc.cli.talk import artifact
 

@@ -19,7 +19,6 @@ def command(name: str) -> None:
     """
     from compass_core.errors import UsageError
     from compass_core.suggest import help_for
-
     from compassc.cli.tables import table_text
     from compassc.cli.talk import artifact
     from compassc.ops import core
