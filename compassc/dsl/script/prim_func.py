@@ -101,7 +101,7 @@ class PyPrimFunc:
             return call_function(self, args, kwargs)
         from . import dispatch, pysim
 
-        if dispatch.PySimInfo.current is not None:
+        if dispatch.LOCAL.tec is not None:
             return pysim.call_sub(self.py_func, self.params, self.ret_type, args, kwargs)
         if kwargs:
             raise CompassError(f"{self.__name__}: an entry function takes positional arguments only", code="arguments")

@@ -166,7 +166,15 @@ def define_match(fp: FunctionParser, name: str, spec: MatchSpec) -> None:
     buffer = E.Buffer(var, pointer.elem, shape)
     fp.emit(S.DeclBuffer, buffer)
     dims = tuple(s if type(s) is int else Value(e) for s, e in zip(spec.shape, shape))
+    fp.shapes[var] = [_dimension(fp, e) for e in shape]
     fp.scope.rebind(name, BufferValue(buffer, dims, name))
+
+
+def _dimension(fp: FunctionParser, e: E.Expr) -> int | str | None:
+    """A dimension as a number or the name of a scalar parameter; None for anything else."""
+    if type(e) is E.IntImm:
+        return e.value
+    return e.name if type(e) is E.Var and e in fp.params else None
 
 
 def assign_tuple(fp: FunctionParser, target: ast.Tuple | ast.List, node: ast.expr) -> None:

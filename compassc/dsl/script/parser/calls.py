@@ -11,6 +11,7 @@ from ....ir import exprs as E
 from ....ir.dtypes import PointerType
 from ....ops.core import Op, convert
 from ....ops.typing import is_literal
+from ..dispatch import outside_kernel
 from ..prim_func import Macro, Param, PyPrimFunc
 from ..source import definition, file_of
 from ..state import ACTIVE
@@ -22,6 +23,8 @@ from .values import BufferValue, PointerValue, Value, unwrap, wrap
 
 def build_op(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The IR of an operation called in a kernel."""
+    if not ACTIVE:
+        raise outside_kernel(op.name)
     try:
         op.signature.bind(*args, **kwargs)
     except TypeError as e:

@@ -45,6 +45,7 @@ class FunctionParser:
         self.current: ast.AST = self.node
         self.params = [E.Var(p.name, p.type, p.nonneg) for p in func.params]
         self.renamed: dict[E.Var, E.Var] = {}
+        self.shapes: dict[E.Var, list[int | str | None]] = {}
         for var in self.params:
             pointer = isinstance(var.dtype, PointerType)
             self.scope.bind(var.name, PointerValue(var.dtype.elem, var, ZERO) if pointer else Value(var))
@@ -54,11 +55,15 @@ class FunctionParser:
     def parse(self) -> S.PrimFunc:
         """The function; mistakes are in `errors`."""
         self.block(self.node.body)
-        attrs = () if self.func.is_inline is None else (("is_inline", self.func.is_inline),)
+        attrs: list[tuple[str, object]] = []
+        if self.func.is_inline is not None:
+            attrs.append(("is_inline", self.func.is_inline))
+        if self.shapes:
+            attrs.append(("shapes", {self.renamed[v].name: dims for v, dims in self.shapes.items()}))
         span = node_span(self.node, self.file)
         body = rename_vars(tuple(self.out), self.renamed)
         params = tuple(self.renamed.get(p, p) for p in self.params)
-        return S.PrimFunc(self.symbol, params, body, self.func.ret_type, attrs, span)
+        return S.PrimFunc(self.symbol, params, body, self.func.ret_type, tuple(attrs), span)
 
     def emit(self, make: Any, *args: Any) -> None:
         """Append a statement at the current position."""

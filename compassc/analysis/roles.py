@@ -1,0 +1,155 @@
+"""The role of each kernel parameter: input, output, constant, descriptor or attribute; and whether an output is read.
+
+A pointer's possible origins are tracked flow-insensitively: every definition and assignment of a pointer variable adds
+to the set of parameters it may derive from. That is a superset of the real origins, which is the safe side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.dtypes import PointerType
+from ..ir.visit import walk_exprs, walk_stmts
+from ..ops.effects import touched
+
+DESCRIPTOR_OPS = ("aiff", "async_aiff")
+
+
+@dataclass
+class Summary:
+    """Parameter positions of a function that it writes, reads, uses as descriptors, or may return."""
+
+    writes: set[int] = field(default_factory=set)
+    reads: set[int] = field(default_factory=set)
+    descriptors: set[int] = field(default_factory=set)
+    returns: set[int] = field(default_factory=set)
+
+
+class _Analysis:
+    def __init__(self, module: S.IRModule) -> None:
+        self.functions = {f.name: f for f in module.functions}
+        self.summaries: dict[str, Summary] = {}
+
+    def summary(self, name: str) -> Summary:
+        if name not in self.summaries:
+            self.summaries[name] = Summary()  # recursion is refused by the parser; this ends it anyway
+            self.summaries[name] = self._summarize(self.functions[name])
+        return self.summaries[name]
+
+    def _summarize(self, f: S.PrimFunc) -> Summary:
+        origins: dict[E.Var, set[int]] = {p: {i} for i, p in enumerate(f.params) if isinstance(p.dtype, PointerType)}
+        statements = list(walk_stmts(f.body))
+        moves = [s for s in statements if type(s) in (S.Let, S.Assign) and isinstance(s.var.dtype, PointerType)]
+        changed = True
+        while changed:
+            changed = False
+            for s in moves:
+                known = origins.setdefault(s.var, set())
+                found = self.origins(s.value, origins)
+                if not found <= known:
+                    known |= found
+                    changed = True
+        result = Summary()
+        for s in statements:
+            self._statement(s, f, origins, result)
+        return result
+
+    def origins(self, e: E.Expr, known: dict[E.Var, set[int]]) -> set[int]:
+        """Parameter positions a pointer expression may derive from."""
+        if type(e) is E.Var:
+            return known.get(e, set())
+        if type(e) is E.Pointer:
+            return self.origins(e.base, known)
+        if type(e) is E.FuncCall:
+            returned = self.summary(e.func).returns
+            return set().union(*(self.origins(e.args[i], known) for i in returned))
+        if type(e) in (E.Reinterpret, E.Select):
+            return set().union(*(self.origins(c, known) for c in e.children()))
+        return set()
+
+    def _statement(self, s: S.Stmt, f: S.PrimFunc, known: dict[E.Var, set[int]], out: Summary) -> None:
+        if type(s) is S.Store:
+            out.writes |= known.get(s.buffer.data, set())
+        if type(s) is S.Return and isinstance(f.ret_type, PointerType):
+            found = self.origins(s.value, known)
+            if not found:
+                raise CompassError(f"{f.name} returns a pointer to its own storage", s.span, code="return")
+            out.returns |= found
+        for root in s.exprs():
+            if not root.flags & (E.F_LOAD | E.F_CALL | E.F_FUNC):
+                continue
+            for e in walk_exprs(root):
+                self._expr(e, known, out)
+
+    def _expr(self, e: E.Expr, known: dict[E.Var, set[int]], out: Summary) -> None:
+        if type(e) is E.Load:
+            out.reads |= known.get(e.buffer.data, set())
+        elif type(e) is E.Call:
+            for index, kind, _ in touched(e):
+                found = self.origins(e.args[index], known)
+                if kind == "w":
+                    out.writes |= found
+                else:
+                    out.reads |= found
+            if e.op in DESCRIPTOR_OPS:
+                for a in e.args[:3]:
+                    out.descriptors |= self.origins(a, known)
+        elif type(e) is E.FuncCall:
+            inner = self.summary(e.func)
+            for name in ("writes", "reads", "descriptors"):
+                for i in getattr(inner, name):
+                    getattr(out, name).update(self.origins(e.args[i], known))
+
+
+def parameters(module: S.IRModule) -> list[dict[str, Any]]:
+    """The `params` of NAME.params.json for the module's entry function. Values, and shapes not given by S.match_buffer, are unknown yet."""
+    entry = module.entry_func
+    summary = _Analysis(module).summary(module.entry)
+    shapes = entry.attr("shapes", {})
+    counts: dict[str, int] = {}
+    out: list[dict[str, Any]] = []
+    for i, p in enumerate(entry.params):
+        if not isinstance(p.dtype, PointerType):
+            out.append({"name": p.name, "kind": "scalar", "dtype": str(p.dtype), "role": "attr", "value": None})
+            continue
+        role = _role(i, p, summary, entry)
+        index = counts.get(role, 0)
+        counts[role] = index + 1
+        out.append(
+            {
+                "name": p.name, "kind": "pointer", "dtype": str(p.dtype.elem), "scope": p.dtype.scope, "role": role,
+                "index": index, "read": i in summary.reads, **_dims(p, shapes),
+            }  # fmt: skip
+        )
+    return out
+
+
+def _role(i: int, p: E.Var, summary: Summary, entry: S.PrimFunc) -> str:
+    if i in summary.descriptors:
+        if str(p.dtype.elem) not in ("uint32", "int32"):
+            raise CompassError(
+                f"descriptor parameter {p.name!r} of {entry.name} points to {p.dtype.elem}; it must be uint32 or int32",
+                entry.span,
+                code="descriptor",
+            )
+        return "descriptor"
+    if i in summary.writes:
+        return "output"
+    return "const" if p.dtype.scope == "global.1" else "input"
+
+
+def _dims(p: E.Var, shapes: dict[str, list[Any]]) -> dict[str, Any]:
+    """The shape S.match_buffer gave: `shape` when constant, else `dims` with names of scalar parameters."""
+    dims = shapes.get(p.name)
+    if dims is None or None in dims:
+        return {"shape": None}
+    if p.dtype.elem.is_vector:
+        dims = [*dims, p.dtype.elem.lanes]
+    if all(isinstance(d, int) for d in dims):
+        return {"shape": list(dims)}
+    return {"shape": None, "dims": list(dims)}

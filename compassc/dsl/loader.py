@@ -1,0 +1,153 @@
+"""Running a kernel file to get its kernels, and knowing which files it read."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+from compass_core.errors import CompassError, Span
+
+from .script.prim_func import PyPrimFunc
+
+
+@dataclass
+class KernelFile:
+    """The kernels of a file, by name, and the files that were read while it ran (grows while kernels are parsed)."""
+
+    path: Path
+    module: ModuleType
+    kernels: dict[str, PyPrimFunc]
+    recorder: FileRecorder = field(repr=False)
+
+    @property
+    def dependencies(self) -> list[Path]:
+        """The kernel file, the modules of the user it imports, and the data files it read."""
+        return [self.path, *sorted(p for p in self.recorder.files if p != self.path)]
+
+    def entry(self, name: str | None = None) -> PyPrimFunc:
+        """The kernel to build: the named one, else the only one that no other kernel calls."""
+        if name is not None:
+            if name not in self.kernels:
+                raise CompassError(f"{self.path} has no kernel {name!r}", code="entry", help=self._choices())
+            return self.kernels[name]
+        if not self.kernels:
+            raise CompassError(f"{self.path} defines no kernel", Span(str(self.path), 1), code="entry", help="decorate one with @S.prim_func")
+        called = set().union(*(called_names(k) for k in self.kernels.values()))
+        roots = [k for n, k in self.kernels.items() if n not in called]
+        if len(roots) != 1:
+            raise CompassError(f"{self.path} has several kernels; say which to build", code="entry", help=self._choices())
+        return roots[0]
+
+    def _choices(self) -> str:
+        return f"use -k NAME; kernels here: {', '.join(self.kernels) or 'none'}"
+
+
+def called_names(kernel: PyPrimFunc) -> set[str]:
+    """Names of the other prim_funcs a kernel's code mentions."""
+    names = kernel.py_func.__code__.co_names + kernel.py_func.__code__.co_freevars
+    return {n for n in names if n != kernel.__name__}
+
+
+class FileRecorder:
+    """Notes the files opened for reading while it is on; Python's own and installed files are left out."""
+
+    def __init__(self) -> None:
+        self.files: set[Path] = set()
+        self.on = False
+        paths = sysconfig.get_paths()
+        self.skip = tuple({paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")} | {sys.prefix + "/lib"})
+        self.own = str(Path(__file__).resolve().parents[2])
+
+    def __call__(self, event: str, args: tuple) -> None:
+        if not self.on or event != "open":
+            return
+        path, mode = args[0], args[1]
+        if not isinstance(path, str) or (mode is not None and not mode.startswith("r")):
+            return
+        full = os.path.abspath(path)
+        package = full.startswith(self.own) and ("/compassc/" in full[len(self.own) :] or "/compass_" in full)
+        if full.startswith(self.skip) or package or full.endswith((".pyc", ".pyi")) or not os.path.isfile(full):
+            return
+        if not full.startswith(("/proc/", "/sys/", "/dev/", "/etc/")):
+            self.files.add(Path(full))
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        self.on = True
+        try:
+            yield
+        finally:
+            self.on = False
+
+
+_RECORDER: FileRecorder | None = None
+
+
+def recorder() -> FileRecorder:
+    """The process-wide recorder; audit hooks cannot be removed, so there is one, switched on when needed."""
+    global _RECORDER
+    if _RECORDER is None:
+        _RECORDER = FileRecorder()
+        sys.addaudithook(_RECORDER)
+    return _RECORDER
+
+
+def load_kernels(path: Path | str) -> KernelFile:
+    """Run a Python file (not as `__main__`) and collect the kernels it defines.
+
+    A Python error in the file is a CompassError at its line.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise CompassError(f"no such kernel file: {path}", code="input")
+    found = recorder()
+    found.files = set()
+    full = path.resolve()
+    sys.path.insert(0, str(full.parent))
+    try:
+        with found.recording():
+            module = _execute(path, full)
+    finally:
+        sys.path.remove(str(full.parent))
+    for m in list(sys.modules.values()):
+        file = getattr(m, "__file__", None)
+        if file and os.path.dirname(file).startswith(str(full.parent)) and not file.startswith(found.skip):
+            found.files.add(Path(file))
+    found.files.discard(full)
+    found.files.discard(path.absolute())
+    kernels = {n: v for n, v in vars(module).items() if isinstance(v, PyPrimFunc)}
+    return KernelFile(path, module, kernels, found)
+
+
+def _execute(path: Path, full: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, str(path))
+    if spec is None or spec.loader is None:
+        raise CompassError(f"{path} is not a Python file", code="input", help="a kernel file ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except CompassError:
+        raise
+    except SyntaxError as e:
+        raise CompassError(f"{e.msg}", Span(e.filename or str(path), e.lineno or 1, e.offset or 1), code="python") from None
+    except Exception as e:
+        raise CompassError(f"running the file raised {type(e).__name__}: {e}", _where(e, path), code="python") from e
+    return module
+
+
+def _where(error: BaseException, path: Path) -> Span:
+    """The innermost line of the user's file in an exception's traceback."""
+    line, tb = 1, error.__traceback__
+    while tb is not None:
+        if tb.tb_frame.f_code.co_filename == str(path):
+            line = tb.tb_lineno
+        tb = tb.tb_next
+    return Span(str(path), line)
