@@ -81,11 +81,15 @@ def _report_internal(error: Exception, talk: Talk, args: list[str]) -> int:
     """Say that this is our defect, and leave a folder with all that is needed to see it again."""
     _show_traceback(error, talk)
     folder = _save_reproducer(error, talk, args)
-    what = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+    again = _command_line(args)
+    if module := getattr(error, "before", ""):  # a pass failed: its input and its name are all it takes
+        (folder / "before.ir.txt").write_text(module, encoding="utf-8")
+        passes = getattr(error, "pass_name", "")
+        again = _command_line(["lower", str(folder / "before.ir.txt"), "--passes", passes, "-o", "-"])
     defect = CompassError(
-        f"internal error: {what}",
+        str(error) if module else f"internal error: {type(error).__name__}: {error}".partition("\n")[0],
         notes=("this is a defect of compassc, not of your kernel", f"what is needed to see it again is in {folder}"),
-        help=f"report it with that folder; it happens again with `{_command_line(args)}`",
+        help=f"report it with that folder; it happens again with `{again}`",
     )
     text = render(defect)
     talk.say(colored(text) if talk.use_color() else text)

@@ -51,7 +51,10 @@ def _folder(path: Path) -> list[Table]:
 def _aipu_bin(path: Path) -> list[Table]:
     from compass_core import aipubin
 
-    return list(aipubin.describe(aipubin.read(path.read_bytes())))
+    try:
+        return list(aipubin.describe(aipubin.read(path.read_bytes())))
+    except aipubin.AipuBinError as error:
+        raise CompassError(f"{path}: {error.message}", code=error.code, notes=error.notes, help=error.help) from error
 
 
 def _module(path: Path) -> list[Table]:

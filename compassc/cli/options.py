@@ -135,9 +135,20 @@ def load_consts(paths: dict[str, Path]) -> dict[str, Any]:
     for name, path in paths.items():
         try:
             arrays[name] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise UsageError(f"--const {name}: cannot read '{path}' as .npy: {error}", code="bad-const") from None
     return arrays
+
+
+def _list_passes(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    """Show the passes and end the command."""
+    if value:
+        from compassc.cli.pipeline import pass_tables
+        from compassc.cli.tables import tables_text
+        from compassc.cli.talk import artifact
+
+        artifact(tables_text(pass_tables()[:1]))
+        ctx.exit()
 
 
 _PASS_NAMES: dict[str, Any] = {"multiple": True, "metavar": "PASS"}
@@ -145,10 +156,17 @@ pass_options = _chain(
     click.option("--print-before", **_PASS_NAMES, help="Print the IR before a pass (`all`: every pass) on stderr."),
     click.option("--print-after", **_PASS_NAMES, help="Print the IR after a pass (`all`: every pass) on stderr."),
     click.option("--print-changed", is_flag=True, help="Print a diff for each pass that changes something."),
+    click.option(
+        "--print-func", "functions", multiple=True, metavar="NAME", help="Print this function only. Repeatable."
+    ),
     click.option("--dump-dir", type=FOLDER, metavar="DIR", help="Write the IR after each pass to DIR/NN-PASS.txt."),
     click.option("--time-passes", is_flag=True, help="Print the wall time of each pass."),
     click.option("--disable-pass", "disabled", **_PASS_NAMES, help="Leave a pass out. Repeatable."),
+    click.option("--pass-limit", "limit", type=click.IntRange(0), metavar="N", help="Run the first N passes only."),
     click.option("--verify", is_flag=True, help="Check that the IR is well formed after each pass."),
-    click.option("--print-pipeline", is_flag=True, help="Print the pipeline as `--passes` takes it, and stop."),
     click.option("--passes", metavar="A,B,...", help="Run these passes instead of the standard pipeline."),
+    click.option("--print-pipeline", is_flag=True, help="Print the pipeline as `--passes` takes it, and stop."),
+    click.option(
+        "--list-passes", is_flag=True, expose_value=False, is_eager=True, callback=_list_passes, help="List the passes."
+    ),
 )

@@ -1,57 +1,80 @@
-"""The pass options of the command line, checked and turned into PassOptions."""
+"""The pass options of the command line, checked and turned into PassOptions.
+
+A pipeline is text: `A,B,C` for one stage; for a whole build `lower:A,B,C/codegen:D,E`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import UsageError
 from compassc.cli.arrow import run_arrow
+from compassc.cli.tables import Table
 from compassc.cli.talk import Talk, artifact
 
 if TYPE_CHECKING:
     from compassc.passes import PassOptions
 
-EVERY_PASS = "all"
+PIPELINE_STAGES = ("lower", "codegen")
 
 
 def make_pass_options(given: dict[str, Any]) -> PassOptions:
     """PassOptions from the values of `options.pass_options`; UsageError with the nearest name of an unknown pass."""
-    from compassc.passes import PassOptions
+    from compassc import passes
 
-    return PassOptions(
-        disabled=frozenset(_known(given["disabled"], "--disable-pass")),
-        print_before=_known(given["print_before"], "--print-before", EVERY_PASS),
-        print_after=_known(given["print_after"], "--print-after", EVERY_PASS),
+    for name in (*given["print_before"], *given["print_after"]):
+        if name != passes.EVERY_PASS:
+            passes.pass_name(name)
+    return passes.PassOptions(
+        disabled=frozenset(given["disabled"]),
+        print_before=given["print_before"],
+        print_after=given["print_after"],
         print_changed=given["print_changed"],
+        functions=given["functions"],
         dump_dir=given["dump_dir"],
         time_passes=given["time_passes"],
+        limit=given["limit"],
         verify=given["verify"],
     )
 
 
-def _known(names: Iterable[str], option: str, *further: str) -> tuple[str, ...]:
-    """`names`, each the name of a pass (or one of `further`)."""
-    names = tuple(names)
-    if not names:
-        return ()
-    from compass_core.suggest import help_for
+def pipeline_text(stages: tuple[str, ...]) -> str:
+    """The standard pipeline of one stage, or of several, as `--passes` takes it."""
     from compassc import passes
 
-    known = [name for name, _, _ in passes.describe()]
-    for name in names:
-        if name not in known and name not in further:
-            message = f"{option}: unknown pass '{name}'"
-            raise UsageError(message, code="unknown-pass", help=help_for(name, known, "passes"))
-    return names
+    texts = {stage: passes.pipeline_text(passes.pipeline_names(stage)) for stage in stages}
+    return texts[stages[0]] if len(stages) == 1 else "/".join(f"{stage}:{text}" for stage, text in texts.items())
 
 
-def pipeline_text(stage: str) -> str:
-    """The pipeline of a stage as `--passes` takes it."""
+def read_pipelines(text: str | None, stages: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """What `--passes` gave, by stage; stages it does not name keep their standard pipeline."""
+    if text is None:
+        return {}
     from compassc import passes
 
-    return ",".join(passes.pipeline_names(stage))
+    if len(stages) == 1:
+        return {stages[0]: passes.parse_pipeline(text)}
+    pipelines = {}
+    for part in text.split("/"):
+        stage, colon, names = part.partition(":")
+        if not colon or stage not in stages:
+            raise UsageError(
+                f"--passes: expected STAGE:A,B,... for a stage, got '{part}'",
+                code="usage",
+                help=f"stages are joined by '/', for instance {'/'.join(f'{s}:Simplify' for s in stages)}",
+            )
+        pipelines[stage] = passes.parse_pipeline(names)
+    return pipelines
+
+
+def pass_tables() -> list[Table]:
+    """The passes with a line each, and the standard pipelines."""
+    from compassc import passes
+
+    rows = [(name, stages, doc) for name, doc, stages in passes.describe()]
+    pipelines = [(stage, pipeline_text((stage,))) for stage in PIPELINE_STAGES]
+    return [("passes", ("name", "stages", "what it does"), rows), ("pipelines", ("stage", "passes"), pipelines)]
 
 
 def run_pass_stage(talk: Talk, name: str, source: Path | None, output: Path | None, given: dict[str, Any]) -> None:
@@ -59,8 +82,9 @@ def run_pass_stage(talk: Talk, name: str, source: Path | None, output: Path | No
     from compassc.driver import Request
 
     if given["print_pipeline"]:
-        artifact(pipeline_text(name) + "\n")
+        artifact(pipeline_text((name,)) + "\n")
     elif source is None:
         raise UsageError(f"{name} needs the file to read", code="usage", help=f"`compassc {name} --help` shows how")
     else:
-        run_arrow(talk, name, source, output, Request(passes=make_pass_options(given)))
+        pipelines = read_pipelines(given["passes"], (name,))
+        run_arrow(talk, name, source, output, Request(passes=make_pass_options(given), pipelines=pipelines))

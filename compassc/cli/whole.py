@@ -10,18 +10,16 @@ from typing import Any
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.arrow import STDIO
-from compassc.cli.pipeline import make_pass_options, pipeline_text
+from compassc.cli.pipeline import PIPELINE_STAGES, make_pass_options, pipeline_text, read_pipelines
 from compassc.cli.talk import Talk, artifact
 from compassc.driver import STAGES, Build, Request, run_build, stage_named
 from compassc.driver.record import write_depfile
-
-PIPELINE_STAGES = ("lower", "codegen")
 
 
 def run_whole(talk: Talk, source: Path | None, given: dict[str, Any]) -> None:
     """Build `source`, or print the pipelines when that was asked for."""
     if given["print_pipeline"]:
-        artifact("".join(f"{stage}: {pipeline_text(stage)}\n" for stage in PIPELINE_STAGES))
+        artifact(pipeline_text(PIPELINE_STAGES) + "\n")
         return
     if source is None or source == STDIO:
         help = "`compassc build --help` shows an example"
@@ -58,6 +56,7 @@ def _request(source: Path, output: Path, given: dict[str, Any]) -> Request:
         folder=given["save_temps_dir"],
         stop_after=last.name,
         passes=make_pass_options(given),
+        pipelines=read_pipelines(given["passes"], PIPELINE_STAGES),
         shapes=given["shapes"],
         values=given["values"],
         consts=options.load_consts(given["consts"]),

@@ -27,7 +27,7 @@ class Request:
 
     `final` is where the main artifact of the last stage goes when that stage is not gbuild (None: among the stage
     files). `shapes`, `values` and `consts` fix tensor shapes (in elements), scalar parameters and constant tensors by
-    parameter name. `output` is the aipu.bin; the stage files go to `folder`, by default `STEM.compass` beside it.
+    parameter name; `pipelines` replaces the passes of a stage. `output` is the aipu.bin; the stage files go to `folder`, by default `STEM.compass` beside it.
     """
 
     target: str = ""
@@ -39,6 +39,7 @@ class Request:
     final: Path | None = None
     stop_after: str = "gbuild"
     passes: PassOptions | None = None
+    pipelines: dict[str, tuple[str, ...]] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     values: dict[str, int | float] = field(default_factory=dict)
     consts: dict[str, Any] = field(default_factory=dict)
@@ -52,12 +53,13 @@ class Request:
         stem = self.kernel.stem if self.kernel is not None else "kernel"
         return self.folder or self.output.parent / (stem + STAGE_FOLDER_SUFFIX)
 
-    def pass_options(self) -> PassOptions:
-        """The options of the pass pipelines; the default ones when none were given."""
+    def pass_options(self, stage: str) -> PassOptions:
+        """The options of the pass pipeline of a stage; all stages share one object, which numbers the passes."""
         if self.passes is None:
             from compassc.passes import PassOptions
 
             self.passes = PassOptions()
+        self.passes.passes = self.pipelines.get(stage)
         return self.passes
 
 

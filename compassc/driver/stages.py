@@ -42,13 +42,13 @@ def _parse(build: Build) -> list[Path]:
     from compassc.ir import print_module
 
     request = build.request
-    function = request.function
-    if function is None:
+    if request.function is not None:
+        build.module = dsl.parse(request.function, build.target.name)
+    else:
         assert request.kernel is not None, "a request has a kernel file or a function"
         source = dsl.load_kernels(request.kernel)
-        build.dependencies = [request.kernel, *source.dependencies]
-        function = source.entry(request.entry)
-    build.module = dsl.parse(function, build.target.name)
+        build.module = dsl.parse(source.entry(request.entry), build.target.name)
+        build.dependencies = list(source.dependencies)  # complete only now: parsing may read files too
     build.name = build.module.entry
     return [write_text(build.file(".ir.txt"), print_module(build.module))]
 
@@ -77,7 +77,7 @@ def _lower(build: Build) -> list[Path]:
     from compassc.ir import print_module
 
     assert build.module is not None, "lower runs after parse or load"
-    build.lowered = passes.lower(build.module, build.request.pass_options())
+    build.lowered = passes.lower(build.module, build.request.pass_options("lower"))
     return [write_text(build.file(".lowered.txt"), print_module(build.lowered))]
 
 
@@ -90,7 +90,7 @@ def _codegen(build: Build) -> list[Path]:
     from compassc import codegen
 
     assert build.lowered is not None, "codegen runs after lower or load"
-    build.generated = codegen.generate(build.lowered, build.request.pass_options())
+    build.generated = codegen.generate(build.lowered, build.request.pass_options("codegen"))
     build.params = build.generated.params
     text = build.file(".cl")
     return [

