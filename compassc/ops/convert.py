@@ -1,1 +1,3 @@
-"""Operations; see the module name."""
+"""Conversion operations."""
+
+from __future__ import annotations

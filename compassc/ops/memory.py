@@ -1,1 +1,190 @@
-"""Operations; see the module name."""
+"""Vector loads and stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ..ir import exprs as E
+from ..ir.dtypes import VOID, DataType
+from .args import int32_arg, lanes_arg, pointer_arg, vector_arg
+from .core import LazyModule, build_mask, np, special_op
+from .typing import type_error
+
+GROUP = "Memory"
+
+values: Any = LazyModule("compassc.dsl.script.pysim.values")
+mem: Any = LazyModule("compassc.dsl.script.pysim.memory")
+masks: Any = LazyModule("compassc.dsl.script.pysim.masks")
+
+
+def loaded_dtype(pointee: DataType, lanes: Any) -> DataType:
+    """The vector type of a load through a pointer."""
+    if pointee.is_void:
+        raise type_error("S.vload: a void pointer cannot be accessed", "retype it with as_ptr")
+    if lanes is not None:
+        return pointee.with_lanes(lanes_arg(lanes, "S.vload"))
+    return pointee if pointee.is_vector else pointee.with_lanes(pointee.native_lanes)
+
+
+def _build_vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> E.Expr:
+    address = pointer_arg(ptr, "S.vload: ptr")
+    result = loaded_dtype(address.dtype.elem, lanes)
+    step = int32_arg(stride, "S.vload: stride")
+    return E.Call("vload", (address, step), result, build_mask(mask, result.lanes))
+
+
+def _build_vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> E.Expr:
+    vector = vector_arg(value, "S.vstore: value")
+    address = pointer_arg(ptr, "S.vstore: ptr")
+    step = int32_arg(stride, "S.vstore: stride")
+    return E.Call("vstore", (vector, address, step), VOID, build_mask(mask, vector.dtype.lanes))
+
+
+def stride_value(stride: Any, what: str) -> int:
+    """The stride of a PySim access."""
+    step = stride if type(stride) is int else mem.index_of(stride, f"{what}: stride")
+    if step < 1:
+        raise CompassError(f"{what}: the stride must be at least 1, got {step}", code="stride")
+    return step
+
+
+def last_active(active: Any) -> int:
+    """The highest true lane; -1 when there is none."""
+    found = np.flatnonzero(active)
+    return int(found[-1]) if found.size else -1
+
+
+@special_op(GROUP, _build_vload, split="vload", effect="read")
+def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> Any:
+    """Load a vector from contiguous or strided elements.
+
+    Lane i is element `i * stride` behind `ptr`, or 0 where the mask is inactive; inactive elements are not read.
+    `lanes` defaults to one register for a scalar pointer and to the pointer's own lanes for a vector pointer.
+    """
+    ptr = mem.pointer_of(ptr, "S.vload: ptr")
+    result = loaded_dtype(ptr.dtype, lanes)
+    count = result.lanes
+    view, base = ptr.elements()
+    step = 1 if stride == 1 else stride_value(stride, "S.vload")
+    stop = base + (count - 1) * step + 1
+    if mask is None:
+        if base < 0 or stop > view.size:
+            raise mem.bounds_error("S.vload", ptr, 0, (count - 1) * step)
+        return values.PyVar(view[base:stop:step].copy(), result)
+    active = masks.mask_array(mask, count)
+    top = last_active(active)
+    out = np.zeros(count, view.dtype)
+    if top >= 0:
+        if base < 0 or base + top * step >= view.size:
+            raise mem.bounds_error("S.vload", ptr, 0, top * step)
+        np.copyto(out[: top + 1], view[base : base + top * step + 1 : step], where=active[: top + 1])
+    return values.PyVar(out, result)
+
+
+@special_op(GROUP, _build_vstore, split="vstore", effect="write")
+def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
+    """Store the active lanes of a vector to contiguous or strided elements.
+
+    Lane i goes to element `i * stride` behind `ptr`, whose memory is taken as elements of the value's type; inactive
+    elements are not touched.
+    """
+    ptr = mem.pointer_of(ptr, "S.vstore: ptr")
+    if type(value) is not values.PyVar or value.dtype.is_scalar or value.dtype.is_mask:
+        raise type_error(f"S.vstore: value must be a vector, got {value!r}")
+    dtype = value.dtype
+    view, base = ptr.elements() if ptr.dtype.element_of is dtype.element_of else ptr.elements(dtype.element_of)
+    step = 1 if stride == 1 else stride_value(stride, "S.vstore")
+    active = None if mask is None else masks.mask_array(mask, dtype.lanes)
+    top = dtype.lanes - 1 if active is None else last_active(active)
+    if top < 0:
+        return
+    stop = base + top * step + 1
+    if base < 0 or stop > view.size:
+        raise mem.bounds_error("S.vstore", ptr.as_ptr(dtype), 0, top * step)
+    if active is None:
+        view[base:stop:step] = value.value
+    else:
+        np.copyto(view[base:stop:step], value.value[: top + 1], where=active[: top + 1])
+
+
+# -------------------------------------------------------------------------------------------------- gather, scatter
+
+
+def _indices_ok(dtype: DataType, what: str) -> None:
+    if not (dtype.is_vector and dtype.is_integer and dtype.bits == 16):
+        raise type_error(f"{what}: indices must be an int16 or uint16 vector, got {dtype}")
+
+
+def _scatter_ok(value: DataType, pointee: DataType, indices: DataType) -> None:
+    if value.lanes != indices.lanes:
+        raise type_error(f"S.vstore_scatter: the value is {value}, the indices are {indices}: the lanes differ")
+    if value.element_of is not pointee.element_of:
+        raise type_error(f"S.vstore_scatter: the value is {value}, the pointer {pointee}: the elements differ")
+
+
+def _build_gather(ptr: Any, indices: Any, mask: Any = None) -> E.Expr:
+    address = pointer_arg(ptr, "S.vload_gather: ptr")
+    offsets = vector_arg(indices, "S.vload_gather: indices")
+    _indices_ok(offsets.dtype, "S.vload_gather")
+    result = loaded_dtype(address.dtype.elem, offsets.dtype.lanes)
+    return E.Call("vload_gather", (address, offsets), result, build_mask(mask, result.lanes))
+
+
+def _build_scatter(value: Any, ptr: Any, indices: Any, mask: Any = None) -> E.Expr:
+    vector = vector_arg(value, "S.vstore_scatter: value")
+    address = pointer_arg(ptr, "S.vstore_scatter: ptr")
+    offsets = vector_arg(indices, "S.vstore_scatter: indices")
+    _indices_ok(offsets.dtype, "S.vstore_scatter")
+    _scatter_ok(vector.dtype, address.dtype.elem, offsets.dtype)
+    return E.Call("vstore_scatter", (vector, address, offsets), VOID, build_mask(mask, vector.dtype.lanes))
+
+
+def gather_positions(ptr: Any, indices: Any, mask: Any, what: str) -> tuple[Any, Any, Any]:
+    """The storage's elements, the element index per lane (byte offsets wrap at 64 KiB), and the active lanes."""
+    view, base = ptr.elements()
+    size = ptr.dtype.bytes
+    offsets = (indices.value.astype(np.int64) * size % 65536) // size
+    active = masks.mask_array(mask, indices.dtype.lanes)
+    used = offsets if active is None else offsets[active]
+    if used.size and (base + int(used.min()) < 0 or base + int(used.max()) >= view.size):
+        raise mem.bounds_error(what, ptr, int(used.min()), int(used.max()))
+    return view, base + offsets, active
+
+
+def _sim_vector(x: Any, what: str) -> DataType:
+    if type(x) is not values.PyVar or x.dtype.is_scalar:
+        raise type_error(f"{what} must be a vector, got {x!r}")
+    return x.dtype
+
+
+@special_op(GROUP, _build_gather, split="vload_gather", effect="read")
+def vload_gather(ptr: Any, indices: Any, mask: Any = None) -> Any:
+    """Load the elements at the 16-bit element offsets `indices` behind `ptr`; inactive lanes are 0.
+
+    The byte offset is unsigned and 16 bits wide, so the reachable span is 64 KiB.
+    """
+    ptr = mem.pointer_of(ptr, "S.vload_gather: ptr")
+    _indices_ok(_sim_vector(indices, "S.vload_gather: indices"), "S.vload_gather")
+    view, positions, active = gather_positions(ptr, indices, mask, "S.vload_gather")
+    result = loaded_dtype(ptr.dtype, indices.dtype.lanes)
+    if active is None:
+        return values.PyVar(view[positions], result)
+    out = np.zeros(result.lanes, view.dtype)
+    out[active] = view[positions[active]]
+    return values.PyVar(out, result)
+
+
+@special_op(GROUP, _build_scatter, split="vstore_scatter", effect="write")
+def vstore_scatter(value: Any, ptr: Any, indices: Any, mask: Any = None) -> None:
+    """Store the active lanes at the 16-bit element offsets `indices` behind `ptr`; of equal offsets the highest lane
+    wins."""
+    ptr = mem.pointer_of(ptr, "S.vstore_scatter: ptr")
+    _indices_ok(_sim_vector(indices, "S.vstore_scatter: indices"), "S.vstore_scatter")
+    _scatter_ok(_sim_vector(value, "S.vstore_scatter: value"), ptr.dtype, indices.dtype)
+    view, positions, active = gather_positions(ptr, indices, mask, "S.vstore_scatter")
+    if active is None:
+        view[positions] = value.value
+    else:
+        view[positions[active]] = value.value[active]

@@ -24,6 +24,18 @@ class _Local(threading.local):
 
 LOCAL = _Local()
 
+
+class _Current(type):
+    @property
+    def current(cls) -> Any:
+        """The PySim session this thread plays a TEC of; None outside PySim."""
+        return None if LOCAL.tec is None else LOCAL.tec.session
+
+
+class PySimInfo(metaclass=_Current):
+    """Which PySim run is active: `PySimInfo.current`."""
+
+
 IR_SIDE: Callable[[Op, tuple[Any, ...], dict[str, Any]], Any] | None = None
 """Builds the IR of an operation call; set by the kernel parser when it is imported."""
 
@@ -66,7 +78,8 @@ def register_ir_api(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load_python_sides() -> None:
-    """Import the Python sides; ValueError naming an API that lacks one of its sides."""
+    """Import the operations and the Python sides, once; ValueError naming an API that lacks one of its sides."""
+    importlib.import_module("compassc.ops").load()
     importlib.import_module(_PYTHON_SIDES)
     for name, sides in APIS.items():
         for what, side in zip(("an IR", "a Python"), sides):

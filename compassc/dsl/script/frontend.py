@@ -62,13 +62,6 @@ class MetaVar:
 
 
 @dataclass(frozen=True)
-class EventsSpec:
-    """S.alloc_events: `count` fresh events; with one, a single event, else a tuple of them."""
-
-    count: int
-
-
-@dataclass(frozen=True)
 class BlockSpec:
     """S.block: a schedulable block."""
 
@@ -187,13 +180,6 @@ def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
     except (TypeError, ValueError) as e:
         raise CompassError(f"S.alloc_const: the data does not make a {found} table of shape {items}: {e}", code="shape") from None
     return ConstSpec(array.shape, found, array)
-
-
-def event_count(count: Any) -> int:
-    """The checked argument of S.alloc_events."""
-    if type(count) is not int or count <= 0:
-        raise CompassError(f"S.alloc_events: the count must be a positive integer constant, got {count!r}", code="event")
-    return count
 
 
 def shape_items(shape: Any) -> tuple[Any, ...]:

@@ -24,7 +24,7 @@ Number = int | float | bool
 class PyVar:
     """A typed value. The constructor trusts its arguments; `pyvar` converts."""
 
-    __slots__ = ("value", "dtype")
+    __slots__ = ("value", "dtype", "pinned")  # `pinned` is only set once the address was taken
     __array_priority__ = 1000.0  # NumPy operands leave the operator to this class
     __hash__ = None  # type: ignore[assignment]
 
@@ -87,8 +87,8 @@ class PyVar:
         if is_float and elem.is_integer:
             what = "float32" if source is None else str(source)
             raise type_error(f"a {what} cannot be stored in a lane of {self.dtype}", f"convert it: S.{elem}(...)")
-        if not self.value.flags.writeable:
-            self.value = self.value.copy()
+        if not hasattr(self, "pinned"):
+            self.value = self.value.copy()  # operations may share arrays between values
         self.value[lane] = to_element(value, elem)
 
     @property
@@ -98,8 +98,10 @@ class PyVar:
 
         if self.dtype.is_bool:
             raise type_error("the address of a bool cannot be taken")
-        if not isinstance(self.value, np.ndarray):
-            self.value = np.array([self.value]).reshape(())
+        if not hasattr(self, "pinned"):
+            lanes = np.array(self.value).reshape(self.dtype.lanes)
+            self.value = lanes if self.dtype.is_vector else lanes.reshape(())
+            self.pinned = True
         data = self.value.reshape(-1).view(np.uint8)
         return PyPointer(Storage(data, "a variable"), 0, self.dtype, "private")
 

@@ -1,0 +1,7 @@
+"""PySim: a kernel run by the Python interpreter, with NumPy as the machine."""
+
+from ..dispatch import PySimInfo
+from .call import call_sub, run_entry
+from .impl import pysim_impl
+
+__all__ = ["PySimInfo", "call_sub", "pysim_impl", "run_entry"]

@@ -1,0 +1,142 @@
+"""Calls of kernels and of their sub-functions in PySim: the conversions of arguments and return values."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compass_core import targets
+from compass_core.errors import CompassError
+from compassc.ir.dtypes import PointerType
+from compassc.ops.numeric import np_dtype
+
+from ..dispatch import load_python_sides
+from .memory import PyBuffer, PyPointer, Storage
+from .session import PyEvent, Session, Tec
+from .values import PyVar, pyvar
+
+DEFAULT_TARGET = "X2_1204"
+
+Param = tuple[str, Any, Any]
+"""Name, DataType or PointerType, default value of a parameter."""
+
+
+@functools.lru_cache(maxsize=None)
+def _target(name: str) -> Any:
+    load_python_sides()
+    return targets.load(name)
+
+
+def run_entry(py_func: Callable[..., Any], params: Sequence[Param], args: Sequence[Any], target: str | None = None) -> None:
+    """Run a kernel on all TECs of `target`. Pointer arguments are NumPy arrays, modified in place."""
+    if len(args) != len(params):
+        raise CompassError(
+            f"{py_func.__name__} takes {len(params)} arguments, got {len(args)}",
+            code="arguments",
+            help="an entry function is called with all its parameters: " + ", ".join(p[0] for p in params),
+        )
+    values = [
+        entry_argument(py_func.__name__, position, name, kind, arg)
+        for position, ((name, kind, _), arg) in enumerate(zip(params, args), 1)
+    ]
+
+    def body(_tec: Tec) -> None:
+        py_func(*[PyVar(v.value, v.dtype) if type(v) is PyVar else v for v in values])
+
+    Session(py_func.__name__, _target(target or DEFAULT_TARGET)).run(body)
+
+
+def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:
+    """One argument of an entry call as a kernel value."""
+    if not isinstance(kind, PointerType):
+        if kind.is_vector:
+            raise CompassError(f"{func}: parameter {name} is a {kind}: an entry takes scalars and pointers", code="arguments")
+        if not isinstance(arg, (int, float, bool, np.generic, PyVar)):
+            raise CompassError(f"{func}: argument {position} ({name}) must be a number, got {type(arg).__name__}", code="arguments")
+        return pyvar(arg, kind)
+    if arg is None or (type(arg) is int and arg == 0):
+        return PyPointer(None, 0, kind.elem, kind.scope)
+    if not isinstance(arg, np.ndarray):
+        raise CompassError(
+            f"{func}: argument {position} ({name}) must be a NumPy array, got {type(arg).__name__}",
+            code="arguments",
+            help="a null pointer is None",
+        )
+    if not arg.flags.c_contiguous:
+        raise CompassError(
+            f"{func}: argument {position} ({name}) is not C-contiguous", code="arguments", help="use numpy.ascontiguousarray"
+        )
+    if not kind.elem.is_void and arg.dtype != np_dtype(kind.elem):
+        logging.getLogger("compassc.pysim").warning(
+            "%s: argument %d (%s) holds %s, the kernel reads its bytes as %s", func, position, name, arg.dtype, kind.elem
+        )
+    return PyPointer(Storage(arg.reshape(-1).view(np.uint8), f"parameter {name}"), 0, kind.elem, kind.scope)
+
+
+def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: Any, args: Any, kwargs: Any) -> Any:
+    """Call a sub-function from a running kernel. Values are passed and returned by value, converted to the annotated
+    types; pointers take the parameter's pointee type."""
+    name = py_func.__name__
+    bound: dict[str, Any] = {}
+    if len(args) > len(params):
+        raise CompassError(f"{name} takes at most {len(params)} arguments, got {len(args)}", code="arguments")
+    for (param, _, _), arg in zip(params, args):
+        bound[param] = arg
+    known = {p[0] for p in params}
+    for key, arg in kwargs.items():
+        if key not in known or key in bound:
+            what = "is given twice" if key in bound else "is not a parameter"
+            raise CompassError(f"{name}: {key} {what}", code="arguments")
+        bound[key] = arg
+    values = []
+    for position, (param, kind, default) in enumerate(params, 1):
+        arg = bound.get(param, default)
+        if param not in bound and default is _no_default(default):
+            raise CompassError(f"{name}: the argument {param} is missing", code="arguments")
+        values.append(sub_argument(name, position, param, kind, arg))
+    return returned(name, py_func(*values), ret_type)
+
+
+def _no_default(default: Any) -> Any:
+    """`default` itself when it stands for "none given" (inspect's marker), else a value that is nothing."""
+    import inspect
+
+    return default if default is inspect.Parameter.empty else _NOTHING
+
+
+_NOTHING = object()
+
+
+def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:
+    """One argument of a sub-function call, passed by value."""
+    if isinstance(kind, PointerType):
+        if not isinstance(arg, PyPointer):
+            raise CompassError(f"{func}: argument {position} ({name}) must be a pointer, got {arg!r}", code="arguments")
+        if isinstance(arg, PyBuffer) or arg.dtype is not kind.elem:
+            return PyPointer(arg.storage, arg.offset, kind.elem, arg.scope)
+        return arg
+    if isinstance(arg, PyEvent):
+        return arg
+    if isinstance(arg, PyPointer) or arg is None:
+        raise CompassError(f"{func}: argument {position} ({name}) must be a {kind}, got {arg!r}", code="arguments")
+    is_vector = isinstance(arg, PyVar) and arg.dtype.is_vector
+    if is_vector != kind.is_vector:
+        raise CompassError(f"{func}: argument {position} ({name}) must be a {kind}, got {arg!r}", code="arguments")
+    return pyvar(arg, kind)
+
+
+def returned(func: str, value: Any, kind: Any) -> Any:
+    """A sub-function's result, converted to its annotation."""
+    if kind is None or (not isinstance(kind, PointerType) and kind.is_void):
+        return None
+    if isinstance(kind, PointerType):
+        if not isinstance(value, PyPointer):
+            raise CompassError(f"{func} returns a pointer by its annotation, but returned {value!r}", code="return")
+        return value.as_ptr(kind.elem)
+    if value is None:
+        raise CompassError(f"{func} ends without returning a {kind}", code="return", help="add a return statement")
+    return value if isinstance(value, PyEvent) else pyvar(value, kind)

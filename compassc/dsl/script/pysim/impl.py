@@ -1,0 +1,196 @@
+"""The Python side of declared operations.
+
+A value operation becomes one flat function with the operation's own signature. What its typing rule decides (operand
+conversions, result type) is computed once per combination of operand types, literals and options, and kept as a plan.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compass_core.errors import CompassError
+from compassc.ir.dtypes import DataType
+from compassc.ops.core import Op, infer, mask_lanes_of, r_dtype_ok, require_target
+from compassc.ops.numeric import convert
+from compassc.ops.typing import is_literal, type_error
+
+from .masks import mask_array
+from .values import PyVar, scalar_result, to_element
+
+_MAX_PLANS = 4096
+
+
+class Plan:
+    """How to evaluate an operation on operands of given types."""
+
+    __slots__ = ("converters", "meaning", "result", "is_scalar", "mask_lanes", "targets", "typed")
+
+    def __init__(self, op: Op, operands: tuple[Any, ...], options: dict[str, Any]) -> None:
+        typed = infer(op, [operand_type(op.name, x) for x in operands], options)
+        self.typed = typed
+        self.targets = typed.targets
+        self.result = typed.result
+        self.is_scalar = typed.result.is_scalar
+        all_scalar = not any(t.is_vector for t in typed.operands) and self.is_scalar
+        self.mask_lanes = 0 if all_scalar else mask_lanes_of(op, typed)
+        self.converters = tuple(
+            converter(typed.literals.get(i, x), t) for i, (x, t) in enumerate(zip(operands, typed.operands))
+        )
+        fixed = {k: v for k, v in options.items() if k != "out_sign"}
+        self.meaning = functools.partial(op.meaning, dtype=typed.result, **fixed)
+
+
+def operand_type(name: str, x: Any) -> Any:
+    """The typing rules' view of an operand."""
+    if type(x) is PyVar:
+        return x.dtype
+    if is_literal(x):
+        return x
+    if isinstance(x, np.generic):
+        raise type_error(f"S.{name}: a NumPy {type(x).__name__} is no literal", "use a Python int, float or bool")
+    raise type_error(f"S.{name}: {type(x).__name__} is not a value", "pass a number, a variable or an expression")
+
+
+def key_of(x: Any) -> Any:
+    """The part of a plan's key that stands for an operand that is no PyVar."""
+    return (type(x), x)
+
+
+def converter(x: Any, target: DataType) -> Any:
+    """How an operand becomes an array of `target`: None (take its value), a function of its value, or the array itself."""
+    elem, lanes = target.element_of, target.lanes
+    if type(x) is not PyVar:
+        value = to_element(x, elem)
+        constant = np.full(lanes, value) if lanes > 1 else np.asarray(value)
+        constant.flags.writeable = False
+        return constant
+    source = x.dtype
+    if source.is_vector:
+        return None if source is target else lambda value: convert(value, source, elem)
+    if lanes == 1:
+        return lambda value: np.asarray(convert(value, source, elem, scalar=True))
+    return lambda value: np.full(lanes, convert(value, source, elem, scalar=True))
+
+
+def masked(op: Op, plan: Plan, arrays: tuple[Any, ...], mask: Any, r: Any) -> Any:
+    """The result array of a call with a mask."""
+    if not plan.mask_lanes:
+        if op.extra.get("scalar_mask"):
+            return call_all(op, plan, arrays)
+        raise type_error(f"S.{op.name}: a mask needs vector arguments")
+    active = mask_array(mask, plan.mask_lanes)
+    source = None if r is None else r_array(op, r, plan.result)
+    if active is None or (op.r == "param" and source is None):
+        return call_all(op, plan, arrays)
+    if op.extra.get("mask_aware"):
+        return plan.meaning(*arrays, mask=active, **({"r": source} if op.r == "param" else {}))
+    value = plan.meaning(*arrays)
+    return value if source is None else np.where(active, value, source)
+
+
+def call_all(op: Op, plan: Plan, arrays: tuple[Any, ...]) -> Any:
+    """The result array with every lane active."""
+    if op.extra.get("mask_aware"):
+        return plan.meaning(*arrays, mask=None, **({"r": None} if op.r == "param" else {}))
+    return plan.meaning(*arrays)
+
+
+def r_array(op: Op, r: Any, result: DataType) -> Any:
+    """The `r` argument as an array of the result type."""
+    x = operand_type(op.name, r)
+    if not r_dtype_ok(x, result):
+        raise type_error(f"r ({x!r}) cannot be converted to {result}")
+    how = converter(r, result)
+    return r.value if how is None else how(r.value) if callable(how) else how
+
+
+_TEMPLATE = """
+def {name}({signature}):
+    key = ({keys},)
+    try:
+        plan = plans[key]
+    except KeyError:
+        plan = new_plan({operands}, options={options}, key=key)
+    except TypeError:
+        plan = Plan(op, {operands}, {options})
+    {names} = plan.converters
+{converts}
+    {masked}
+    if plan.targets:
+        require_target("this form of S.{name}", plan.targets)
+    out = plan.meaning({call})
+    return scalar_result(np.asarray(out)[()], plan.result) if plan.is_scalar else PyVar(out, plan.result)
+"""
+
+_MASKED = """if mask is not None{with_r}:
+        out = masked(op, plan, ({arrays},), mask, {r})
+        return scalar_result(np.asarray(out)[()], plan.result) if plan.is_scalar else PyVar(out, plan.result)"""
+
+
+def _source(op: Op) -> str:
+    """The text of the Python side of a value operation."""
+    operands = ", ".join(op.operands)
+    keys = [f"{x}.dtype if type({x}) is PyVar else key_of({x})" for x in op.operands] + list(op.options)
+    r = "r" if op.r == "param" else "None"
+    arrays = ", ".join(f"a_{x}" for x in op.operands)
+    call = arrays
+    if op.extra.get("mask_aware"):
+        call += ", mask=None" + (", r=None" if op.r == "param" else "")
+    masked_text = _MASKED.format(with_r="", arrays=arrays, r=r) if op.has_mask else "pass"
+    return _TEMPLATE.format(
+        name=op.name,
+        signature=str(op.signature)[1:-1],
+        keys=", ".join(keys),
+        operands=f"({operands},)",
+        options="{" + ", ".join(f"{o!r}: {o}" for o in op.options) + "}",
+        names=", ".join(f"c_{x}" for x in op.operands) + ",",
+        converts="\n".join(
+            f"    a_{x} = {x}.value if c_{x} is None else c_{x}({x}.value) if callable(c_{x}) else c_{x}"
+            for x in op.operands
+        ),
+        masked=masked_text,
+        call=call,
+    )
+
+
+def _value_side(op: Op) -> Callable[..., Any]:
+    plans: dict[Any, Plan] = {}
+
+    def new_plan(operands: tuple[Any, ...], options: dict[str, Any], key: Any) -> Plan:
+        plan = Plan(op, operands, options)
+        if len(plans) >= _MAX_PLANS:
+            plans.clear()
+        plans[key] = plan
+        return plan
+
+    scope: dict[str, Any] = {
+        "np": np,
+        "op": op,
+        "plans": plans,
+        "new_plan": new_plan,
+        "Plan": Plan,
+        "PyVar": PyVar,
+        "key_of": key_of,
+        "masked": masked,
+        "require_target": require_target,
+        "scalar_result": scalar_result,
+    }
+    exec(compile(_source(op), f"<PySim S.{op.name}>", "exec"), scope)  # the text comes from the declaration
+    return scope[op.name]
+
+
+def pysim_impl(op: Op) -> Callable[..., Any]:
+    """The function that a running PySim kernel calls for an operation."""
+    return _SIDES.get(op.name) or _SIDES.setdefault(op.name, op.meaning if op.special else _value_side(op))
+
+
+_SIDES: dict[str, Callable[..., Any]] = {}
+
+
+def unsupported(name: str, why: str) -> CompassError:
+    """The error of what PySim cannot run."""
+    return CompassError(f"PySim cannot run S.{name}: {why}", code="pysim", help="build the kernel and run it on the simulator")
