@@ -14,7 +14,7 @@ from compass_core.errors import CompassError, UsageError
 from ..driver.build import Build, Request, new_build, run_stage
 from ..driver.stages import STAGES
 from ..ir.stmts import IRModule
-from .script.prim_func import PyPrimFunc
+from .script.functions import PyPrimFunc
 
 if TYPE_CHECKING:
     from .executor import Executor

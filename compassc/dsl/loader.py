@@ -14,7 +14,7 @@ from types import ModuleType
 
 from compass_core.errors import CompassError, Span
 
-from .script.prim_func import PyPrimFunc
+from .script.functions import PyPrimFunc
 
 
 @dataclass

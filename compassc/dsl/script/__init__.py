@@ -11,8 +11,8 @@ import re
 from typing import Any
 
 _FROM_MODULES = {
-    "prim_func": "prim_func",
-    "macro": "prim_func",
+    "prim_func": "functions",
+    "macro": "functions",
     "ptr": "frontend",
     **dict.fromkeys(
         "grid vectorized tec_range meta_var alloc alloc_buffer alloc_const match_buffer block".split(), "api"

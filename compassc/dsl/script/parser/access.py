@@ -83,12 +83,12 @@ def _element(elem: DataType, base: E.Expr, offset: E.Expr) -> Place:
 
 def slice_lanes(start: E.Expr, stop: E.Expr, step: E.Expr) -> int:
     """The constant lane count of a slice."""
-    from ....analysis.arith import constant_value
+    from ....analysis.arith import Arith
 
-    numerator = E.Binary("sub", E.Binary("add", E.Binary("sub", stop, start), step), ONE)
-    lanes = constant_value(E.Binary("floordiv", numerator, step))
-    if lanes is None:
+    length = Arith().linear(E.Binary("sub", stop, start))
+    if length.terms or type(step) is not E.IntImm or step.value < 1:
         raise access_error("the length of a slice must be known when the kernel is compiled", "write p[i : i + 8]")
+    lanes = -(-length.const // step.value)
     if lanes < 1:
         raise access_error(f"the slice has {lanes} elements")
     return lanes

@@ -12,7 +12,7 @@ from ....ir.dtypes import PointerType
 from ....ops.core import Op, convert
 from ....ops.typing import is_literal
 from ..dispatch import outside_kernel
-from ..prim_func import Macro, Param, PyPrimFunc
+from ..functions import Macro, Param, PyPrimFunc
 from ..source import definition, file_of
 from ..state import ACTIVE
 from .expressions import Evaluator

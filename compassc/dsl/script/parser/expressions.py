@@ -8,7 +8,7 @@ from typing import Any
 
 from compass_core.errors import CompassError
 
-from ..prim_func import Macro, PyPrimFunc, annotation_type
+from ..functions import Macro, PyPrimFunc, annotation_type
 from ..source import node_span
 from . import operators as ops
 from .scope import PoisonUsed, Scope

@@ -13,7 +13,7 @@ from ....ir.dtypes import BOOL, VOID, PointerType
 from ....ir.visit import rename_vars
 from ....ops.core import convert
 from ....ops.typing import is_literal
-from ..prim_func import PyPrimFunc, captured_names
+from ..functions import PyPrimFunc, captured_names
 from ..source import definition, file_of, node_span
 from . import assign, loops
 from .expressions import Evaluator

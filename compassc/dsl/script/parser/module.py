@@ -6,7 +6,7 @@ from compass_core.errors import CompassError, ErrorGroup
 
 from ....ir.stmts import IRModule, PrimFunc
 from .. import dispatch
-from ..prim_func import PyPrimFunc
+from ..functions import PyPrimFunc
 from ..state import ACTIVE
 from .calls import build_op
 from .function import FunctionParser
