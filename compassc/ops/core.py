@@ -26,7 +26,7 @@ from .masks import mask_bits, mask_error, mask_lanes
 from .typing import Operand, Typed, fits, is_literal, literal_dtype, type_error
 
 REGISTRY: dict[str, Op] = {}
-MODULES = ("arithmetic", "bitwise", "compare", "math", "convert", "permute", "memory", "sync", "misc")
+MODULES = ("arithmetic", "products", "bitwise", "compare", "math", "convert", "permute", "memory", "sync", "misc")
 
 TARGET: ContextVar[str] = ContextVar("target", default="")
 """Generation of the target being compiled for (`X2`, `X3P`, ...). Empty: unknown, every form is available."""
@@ -79,7 +79,7 @@ class Op:
 
 def get(name: str) -> Op:
     """The declaration of an operation; imports the operation modules on first use."""
-    if not REGISTRY:
+    if name not in REGISTRY:
         load()
     return REGISTRY[name]
 
