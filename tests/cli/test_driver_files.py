@@ -1,5 +1,6 @@
 """The files that describe a build: make dependencies and build.yaml."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def test_make_reads_any_file_name(here, name):
 
     assert "touch" in make()
     assert "up to date" in make()
-    Path(name).touch()
+    os.utime(name, (2e9, 2e9))  # surely later, whatever the resolution of file times
     assert "touch" in make()
     Path(name).unlink()
     assert "touch" in make()
