@@ -90,26 +90,36 @@ def needs_r(call: Call) -> bool:
 
 
 def _facts(call: Call) -> tuple[Any, ...]:
-    first = call.args[0].dtype if call.args else None
-    vectors = any(a.dtype.is_vector for a in call.args)
-    return call.attrs, call.mask is None, first, vectors
+    return call.attrs, call.mask is None, call.dtype, tuple([a.dtype for a in call.args])
 
 
-@lru_cache(maxsize=4096)
-def _choose(name: str, attrs: tuple[tuple[str, Any], ...], all_true: bool, first: Any, vectors: bool) -> str:
-    options = dict(attrs)
+def _words(
+    name: str, attrs: tuple[tuple[str, Any], ...], all_true: bool, result: Any, types: tuple[Any, ...]
+) -> dict[str, bool]:
+    """The words of conditions and whether each holds: options that are set, and facts about mask and types."""
+    first = types[0] if types else None
     is_data = isinstance(first, DataType)
-    known = {
-        "saturate": bool(options.get("saturate")),
-        "with_round": bool(options.get("with_round")),
+    return {
+        "saturate": False,
+        "with_round": False,
+        **dict.fromkeys(() if is_builtin(name) else core.get(name).options, False),
+        **{option: bool(value) for option, value in attrs},
         "all_true": all_true,
         "float": is_data and first.is_floating,
         "int": is_data and first.is_integer and not first.is_bool,
         "signed": is_data and first.is_int,
         "unsigned": is_data and first.is_uint,
-        "scalar": not vectors,
+        "bits16": is_data and first.bits == 16,
+        "scalar": not any(t.is_vector for t in types),
         "masks": is_data and first.is_mask,
+        "mixed": is_data and len(types) > 1 and isinstance(types[1], DataType) and first.is_int != types[1].is_int,
+        "result_signed": isinstance(result, DataType) and result.is_int,
     }
+
+
+@lru_cache(maxsize=4096)
+def _choose(name: str, attrs: tuple[tuple[str, Any], ...], all_true: bool, result: Any, types: tuple[Any, ...]) -> str:
+    known = _words(name, attrs, all_true, result, types)
     for condition, template in cases(name):
         words = [word.strip() for word in condition.split("&") if word.strip()]
         if all(not known[word[1:]] if word.startswith("!") else known[word] for word in words):
