@@ -254,7 +254,7 @@ def tree_sum(kept: Any) -> Any:
     "x, mask=None",
     Lanewise(ALL, width="whole", result=_sum_type),
     c="__vrpadd({r}, {x}, {m})",
-    split="sum",
+    split="rpadd",
     r="auto",
     mask_aware=True,
 )

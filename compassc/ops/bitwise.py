@@ -67,13 +67,13 @@ def vinv(x: Any, dtype: Any, mask: Any = None) -> Any:
 ANSWER = Lanewise(MASKS, result=bool_type)
 
 
-@value_op(GROUP, "mask", ANSWER, c="__vandr({mask})", split="all")
+@value_op(GROUP, "mask", ANSWER, c="__vandr({mask})", split="reduce_mask")
 def vall(mask: Any, dtype: Any) -> Any:
     """Whether every lane of a mask expression is true, as a scalar bool."""
     return np.all(mask)
 
 
-@value_op(GROUP, "mask", ANSWER, c="__vorr({mask})", split="any")
+@value_op(GROUP, "mask", ANSWER, c="__vorr({mask})", split="reduce_mask")
 def vany(mask: Any, dtype: Any) -> Any:
     """Whether at least one lane of a mask expression is true, as a scalar bool."""
     return np.any(mask)
