@@ -66,7 +66,7 @@ def _module(path: Path) -> list[Table]:
         (f.name, "entry" if f.name == module.entry else "", f.ret_type, sum(1 for _ in walk_stmts(f.body)))
         for f in module.functions
     ]
-    params = [(f.name, p.name, p.type) for f in module.functions for p in f.params]
+    params = [(f.name, p.name, p.dtype) for f in module.functions for p in f.params]
     return [
         (f"IR for {module.target}", ("function", "", "returns", "statements"), functions),
         ("parameters", ("function", "name", "type"), params),
