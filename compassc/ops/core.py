@@ -333,23 +333,6 @@ def build_value(op: Op, *args: Any, **kwargs: Any) -> E.Expr:
     return E.Call(name, converted, typed.result, mask_expr, r_expr if mask_expr is not None else None, attrs)
 
 
-def evaluate(op: Op, arrays: list[Any], dtype: DataType, mask: Any = None, r: Any = None, **options: Any) -> Any:
-    """A value operation on NumPy arrays that already have the operand types; `r` has the result type.
-
-    Follows the compiled code: without `r` an operation that has one computes every lane. Lanes that no rule defines
-    keep the computed value.
-    """
-    options.pop("out_sign", None)
-    if op.r == "param" and r is None:
-        mask = None
-    with np.errstate(all="ignore"):
-        if op.extra.get("mask_aware"):
-            source = {"r": r} if op.r == "param" else {}
-            return op.meaning(*arrays, dtype=dtype, mask=mask, **source, **options)
-        value = op.meaning(*arrays, dtype=dtype, **options)
-    return value if mask is None or r is None else np.where(mask, value, r)
-
-
 def py_mask(mask: Any, lanes: int) -> Any:
     """A constant mask form or mask value as a NumPy bool array of `lanes` lanes; None when all lanes are active."""
     if mask is None:
