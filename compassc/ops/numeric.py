@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from ..ir.dtypes import FLOAT32, DataType
@@ -11,7 +11,7 @@ from .core import np
 _I32_MIN, _I32_MAX, _U32_MAX = -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
 
 
-@lru_cache(maxsize=None)
+@cache
 def np_dtype(dtype: DataType) -> Any:
     """The NumPy dtype of an element."""
     elem = dtype.element_of
@@ -47,12 +47,23 @@ def convert(x: Any, source: DataType, to: DataType, saturate: bool = False, scal
         return float_to_int(x, to, exact_unsigned=scalar)
     if source.is_integer and to.is_integer:
         return np.clip(x.astype(np.int64), *to.range()).astype(target) if saturate else x.astype(target)
-    if target.itemsize == 4 or source.bits == 32 and source.is_floating:
+    if target.itemsize == 4 or source.is_float and source.bits == 32:
         return x.astype(target)
+    if source.is_integer and source.bits == 32:
+        return _sticky_float(x).astype(target)
     return x.astype(np.float32).astype(target)
 
 
-def literal(value: int | float | bool, to: DataType) -> Any:
+def _sticky_float(x: Any) -> Any:
+    """32-bit integers as float32 rounded to odd, so that a further rounding to 16 bits is a single correct one."""
+    exact = np.asarray(x).astype(np.float64)
+    near = exact.astype(np.float32)
+    toward_zero = np.where(np.abs(near.astype(np.float64)) > np.abs(exact), np.nextafter(near, np.float32(0)), near)
+    inexact = toward_zero.astype(np.float64) != exact
+    return (toward_zero.view(np.uint32) | inexact.astype(np.uint32)).view(np.float32)
+
+
+def literal(value: float | bool, to: DataType) -> Any:
     """A Python literal as a NumPy scalar of element type `to`, as the compiler writes it into C."""
     elem = to.element_of
     if elem.is_bool:

@@ -34,7 +34,9 @@ def remap(kinds: str, bindings: Any, dtype: str = "int32") -> Any:
     """One axis per character of `kinds`, bound to loop variables; the single one when there is one."""
     if set(kinds) - set("SR") or len(kinds) != len(bindings):
         raise CompassError(
-            f"S.axis.remap: {kinds!r} with {len(bindings)} bindings", code="axis", help="one letter, S or R, per binding"
+            f"S.axis.remap: {kinds!r} with {len(bindings)} bindings",
+            code="axis",
+            help="one letter, S or R, per binding",
         )
     pairs = zip(kinds, bindings)
     axes = [b if LOCAL.tec is not None else AxisSpec(k, None, b, dtype) for k, b in pairs]

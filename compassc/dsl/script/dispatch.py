@@ -48,7 +48,9 @@ _PYTHON_SIDES = "compassc.dsl.script.pysim.api"
 def outside_kernel(name: str) -> CompassError:
     """The error of using a script call where no kernel is parsed or run."""
     return CompassError(
-        f"S.{name} can only be used in a kernel", code="outside", help="call it inside a function decorated with @S.prim_func"
+        f"S.{name} can only be used in a kernel",
+        code="outside",
+        help="call it inside a function decorated with @S.prim_func",
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -123,7 +123,7 @@ def valid_dtype(value: object, what: str) -> DataType:
         raise CompassError(f"{what}: {value!r} is not a data type", code="type", help=_storage_help()) from None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _storage_help() -> str:
     return "element types are " + ", ".join(STORAGE)
 
@@ -159,9 +159,15 @@ def check_alloc(what: str, shape: Any, dtype: Any, scope: str) -> tuple[tuple[in
             raise CompassError(f"{what}: the shape {items} must be positive", code="shape")
     found = valid_dtype(dtype, what)
     if found.element_of not in STORAGE or not (found.is_scalar or found.is_native):
-        raise CompassError(f"{what}: storage of type {found} is not possible", code="type", help=_storage_help() + ", and native vectors")
+        raise CompassError(
+            f"{what}: storage of type {found} is not possible",
+            code="type",
+            help=_storage_help() + ", and native vectors",
+        )
     if scope not in ALLOC_SCOPES:
-        raise CompassError(f"{what}: {scope!r} is not a scope for storage", code="scope", help=f"use {', '.join(ALLOC_SCOPES)}")
+        raise CompassError(
+            f"{what}: {scope!r} is not a scope for storage", code="scope", help=f"use {', '.join(ALLOC_SCOPES)}"
+        )
     return items, found
 
 
@@ -178,7 +184,9 @@ def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
     try:
         array = np.ascontiguousarray(np.asarray(data).astype(np_dtype(found)).reshape(items))
     except (TypeError, ValueError) as e:
-        raise CompassError(f"S.alloc_const: the data does not make a {found} table of shape {items}: {e}", code="shape") from None
+        raise CompassError(
+            f"S.alloc_const: the data does not make a {found} table of shape {items}: {e}", code="shape"
+        ) from None
     return ConstSpec(array.shape, found, array)
 
 

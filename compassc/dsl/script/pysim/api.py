@@ -73,7 +73,9 @@ def _py_alloc_const(shape: Any, dtype: Any, data: Any) -> PyBuffer:
 def _py_match_buffer(pointer: Any, shape: Any) -> PyBuffer:
     p = pointer_of(pointer, "S.match_buffer: pointer")
     if p.dtype.is_void:
-        raise CompassError("S.match_buffer: a void pointer cannot be matched", code="type", help="retype it with as_ptr")
+        raise CompassError(
+            "S.match_buffer: a void pointer cannot be matched", code="type", help="retype it with as_ptr"
+        )
     items = tuple(index_of(item, "a shape item") for item in shape_items(shape))
     return PyBuffer(p.storage, p.offset, p.dtype, p.scope, items)
 

@@ -25,13 +25,15 @@ Param = tuple[str, Any, Any]
 """Name, DataType or PointerType, default value of a parameter."""
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _target(name: str) -> Any:
     load_python_sides()
     return targets.load(name)
 
 
-def run_entry(py_func: Callable[..., Any], params: Sequence[Param], args: Sequence[Any], target: str | None = None) -> None:
+def run_entry(
+    py_func: Callable[..., Any], params: Sequence[Param], args: Sequence[Any], target: str | None = None
+) -> None:
     """Run a kernel on all TECs of `target`. Pointer arguments are NumPy arrays, modified in place."""
     if len(args) != len(params):
         raise CompassError(
@@ -54,9 +56,13 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
     """One argument of an entry call as a kernel value."""
     if not isinstance(kind, PointerType):
         if kind.is_vector:
-            raise CompassError(f"{func}: parameter {name} is a {kind}: an entry takes scalars and pointers", code="arguments")
+            raise CompassError(
+                f"{func}: parameter {name} is a {kind}: an entry takes scalars and pointers", code="arguments"
+            )
         if not isinstance(arg, (int, float, bool, np.generic, PyVar)):
-            raise CompassError(f"{func}: argument {position} ({name}) must be a number, got {type(arg).__name__}", code="arguments")
+            raise CompassError(
+                f"{func}: argument {position} ({name}) must be a number, got {type(arg).__name__}", code="arguments"
+            )
         return pyvar(arg, kind)
     if arg is None or (type(arg) is int and arg == 0):
         return PyPointer(None, 0, kind.elem, kind.scope)
@@ -68,11 +74,18 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
         )
     if not arg.flags.c_contiguous:
         raise CompassError(
-            f"{func}: argument {position} ({name}) is not C-contiguous", code="arguments", help="use numpy.ascontiguousarray"
+            f"{func}: argument {position} ({name}) is not C-contiguous",
+            code="arguments",
+            help="use numpy.ascontiguousarray",
         )
     if not kind.elem.is_void and arg.dtype != np_dtype(kind.elem):
         logging.getLogger("compassc.pysim").warning(
-            "%s: argument %d (%s) holds %s, the kernel reads its bytes as %s", func, position, name, arg.dtype, kind.elem
+            "%s: argument %d (%s) holds %s, the kernel reads its bytes as %s",
+            func,
+            position,
+            name,
+            arg.dtype,
+            kind.elem,
         )
     return PyPointer(Storage(arg.reshape(-1).view(np.uint8), f"parameter {name}"), 0, kind.elem, kind.scope)
 

@@ -27,7 +27,7 @@ _MAX_PLANS = 4096
 class Plan:
     """How to evaluate an operation on operands of given types."""
 
-    __slots__ = ("converters", "meaning", "result", "is_scalar", "mask_lanes", "targets", "typed")
+    __slots__ = ("converters", "is_scalar", "mask_lanes", "meaning", "result", "targets", "typed")
 
     def __init__(self, op: Op, operands: tuple[Any, ...], options: dict[str, Any]) -> None:
         typed = infer(op, [operand_type(op.name, x) for x in operands], options)
@@ -179,7 +179,7 @@ def _value_side(op: Op) -> Callable[..., Any]:
         "require_target": require_target,
         "scalar_result": scalar_result,
     }
-    exec(compile(_source(op), f"<PySim S.{op.name}>", "exec"), scope)  # the text comes from the declaration
+    exec(compile(_source(op), f"<PySim S.{op.name}>", "exec"), scope)  # noqa: S102  the text comes from the declaration
     return scope[op.name]
 
 
@@ -193,4 +193,6 @@ _SIDES: dict[str, Callable[..., Any]] = {}
 
 def unsupported(name: str, why: str) -> CompassError:
     """The error of what PySim cannot run."""
-    return CompassError(f"PySim cannot run S.{name}: {why}", code="pysim", help="build the kernel and run it on the simulator")
+    return CompassError(
+        f"PySim cannot run S.{name}: {why}", code="pysim", help="build the kernel and run it on the simulator"
+    )

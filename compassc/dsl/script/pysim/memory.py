@@ -25,7 +25,7 @@ UNINITIALISED = 0xA5
 class Storage:
     """Flat bytes. `view(dtype)` is the whole of it as elements of one type."""
 
-    __slots__ = ("data", "name", "_views")
+    __slots__ = ("_views", "data", "name")
 
     def __init__(self, data: Any, name: str) -> None:
         self.data = data
@@ -69,7 +69,7 @@ def index_of(x: Any, what: str = "an index") -> int:
 class PyPointer:
     """A typed address. Null when it has no storage."""
 
-    __slots__ = ("storage", "offset", "dtype", "scope", "_view", "_base")
+    __slots__ = ("_base", "_view", "dtype", "offset", "scope", "storage")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, storage: Storage | None, offset: int, dtype: DataType, scope: str) -> None:
@@ -127,10 +127,14 @@ class PyPointer:
 
     def _position(self, other: Any) -> tuple[int, int]:
         if not isinstance(other, PyPointer):
-            raise type_error(f"a pointer can only be compared with a pointer, got {other!r}", "test null with p.is_nullptr")
+            raise type_error(
+                f"a pointer can only be compared with a pointer, got {other!r}", "test null with p.is_nullptr"
+            )
         mine, theirs = self.storage, other.storage
         if mine is not theirs and (mine is None or theirs is None or mine.data is not theirs.data):
-            raise CompassError("pointers to unrelated memory are compared", code="pointer", notes=(repr(self), repr(other)))
+            raise CompassError(
+                "pointers to unrelated memory are compared", code="pointer", notes=(repr(self), repr(other))
+            )
         return self.offset, other.offset
 
     def __lt__(self, other: Any) -> bool:
@@ -149,11 +153,11 @@ class PyPointer:
         a, b = self._position(other)
         return a >= b
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         a, b = self._position(other)
         return a == b
 
-    def __ne__(self, other: Any) -> bool:
+    def __ne__(self, other: object) -> bool:
         a, b = self._position(other)
         return a != b
 
@@ -233,16 +237,20 @@ def slice_range(s: slice, size: int | None = None) -> tuple[int, int, int]:
         raise CompassError(f"the step of a slice must be positive, got {step}", code="slice")
     count = (stop - first + step - 1) // step
     if first < 0 or count < 1:
-        raise CompassError(f"the slice {first}:{stop} selects nothing", code="slice", help="0 <= start < stop is needed")
+        raise CompassError(
+            f"the slice {first}:{stop} selects nothing", code="slice", help="0 <= start < stop is needed"
+        )
     return first, count, step
 
 
 class PyBuffer(PyPointer):
     """An N-dimensional row-major view of storage; the unit of shape and indices is `dtype`."""
 
-    __slots__ = ("shape", "_steps")
+    __slots__ = ("_steps", "shape")
 
-    def __init__(self, storage: Storage | None, offset: int, dtype: DataType, scope: str, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, storage: Storage | None, offset: int, dtype: DataType, scope: str, shape: tuple[int, ...]
+    ) -> None:
         super().__init__(storage, offset, dtype, scope)
         for item in shape:
             if item <= 0:
@@ -257,7 +265,9 @@ class PyBuffer(PyPointer):
         missing = size * dtype.total_bytes - have
         if missing > 0:
             name = "a null pointer" if storage is None else storage.name
-            raise CompassError(f"{name} is {missing} bytes too small for a {dtype} buffer of shape {shape}", code="shape")
+            raise CompassError(
+                f"{name} is {missing} bytes too small for a {dtype} buffer of shape {shape}", code="shape"
+            )
 
     def _flat(self, index: Any) -> tuple[int, int, int]:
         """First flat item, number of items and step of a subscript."""

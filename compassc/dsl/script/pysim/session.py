@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -69,7 +68,7 @@ class PyEvent:
     """An event of one TEC. Asynchronous work is queued on it and done when somebody waits, so that a kernel that
     forgets to wait sees the old data every time."""
 
-    __slots__ = ("index", "allocated", "pending")
+    __slots__ = ("allocated", "index", "pending")
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -88,7 +87,7 @@ class PyEvent:
 class Tec:
     """What one TEC owns while it runs."""
 
-    __slots__ = ("id", "session", "events", "shared_count")
+    __slots__ = ("events", "id", "session", "shared_count")
 
     def __init__(self, id: int, session: Session) -> None:
         self.id = id
@@ -179,7 +178,7 @@ class Session(PySimInfo):
             self.barrier.leave()
         except Aborted:
             pass  # the TEC that caused it has the error
-        except BaseException as e:  # handed to the caller's thread, whatever it is
+        except BaseException as e:  # noqa: BLE001  handed to the caller's thread, whatever it is
             self._errors[tec.id] = e
             self.barrier.abort()
         finally:

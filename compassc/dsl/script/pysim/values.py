@@ -24,7 +24,7 @@ Number = int | float | bool
 class PyVar:
     """A typed value. The constructor trusts its arguments; `pyvar` converts."""
 
-    __slots__ = ("value", "dtype", "pinned")  # `pinned` is only set once the address was taken
+    __slots__ = ("dtype", "pinned", "value")  # `pinned` is only set once the address was taken
     __array_priority__ = 1000.0  # NumPy operands leave the operator to this class
     __hash__ = None  # type: ignore[assignment]
 
@@ -69,7 +69,9 @@ class PyVar:
         except TypeError:
             raise type_error(f"a lane index must be an integer, got {index!r}") from None
         if not 0 <= lane < self.dtype.lanes:
-            raise CompassError(f"lane {lane} of a {self.dtype}: it has lanes 0 to {self.dtype.lanes - 1}", code="bounds")
+            raise CompassError(
+                f"lane {lane} of a {self.dtype}: it has lanes 0 to {self.dtype.lanes - 1}", code="bounds"
+            )
         return lane
 
     def __getitem__(self, index: Any) -> Any:
@@ -199,10 +201,10 @@ class PyVar:
     def __ge__(self, other: Any) -> Any:
         return _binary("ge", self, other)
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: object) -> Any:
         return _binary("eq", self, other)
 
-    def __ne__(self, other: Any) -> Any:
+    def __ne__(self, other: object) -> Any:
         return _binary("ne", self, other)
 
     def __neg__(self) -> Any:
@@ -252,7 +254,9 @@ def pyvar(x: Any, dt: DataType | None = None) -> Any:
     if isinstance(x, PyVar):
         source = x
     elif type(x) in (int, float, bool):
-        own = dt.element_of if dt is not None else bool_of(1) if type(x) is bool else INT32 if type(x) is int else FLOAT32
+        own = (
+            dt.element_of if dt is not None else bool_of(1) if type(x) is bool else INT32 if type(x) is int else FLOAT32
+        )
         source = PyVar(literal(x, own), own)
     else:
         source = of_numpy(x)
