@@ -71,7 +71,8 @@ typedef __COMPASS_VECTOR(char, 4) __bool4;
 #define _CLC_OVERLOAD __attribute__((overloadable))
 #define _CLC_INLINE static inline __attribute__((always_inline))
 #define _CLC_NOINLINE __attribute__((noinline))
-#define __COMPASS_FN static inline __attribute__((overloadable, always_inline))
+/* Builtins have no debug information: their instructions belong to the kernel line that calls them. */
+#define __COMPASS_FN static inline __attribute__((overloadable, always_inline, nodebug))
 
 #define as_char(x) __builtin_astype((x), char)
 #define as_uchar(x) __builtin_astype((x), uchar)

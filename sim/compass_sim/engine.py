@@ -1,0 +1,144 @@
+"""The engine executable: finds the one that set-up built, or builds it into the cache folder.
+
+It is C, compiled by the clang that compiles kernels and linked against the C library that runs this Python. Neither
+headers nor start-up files of the C library are needed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+from compass_core.cache import Cache, key_of
+from compass_core.errors import ToolchainError
+
+PREBUILT = Path(__file__).parent / "_bin" / "compass-worker"
+STAMP = PREBUILT.with_suffix(".stamp")
+_COMPILE = (
+    "-std=c11",
+    "-O2",
+    "-g1",
+    "-ffreestanding",
+    "-nostdlibinc",
+    "-fPIE",
+    "-fno-stack-protector",
+    "-Wall",
+    "-Wextra",
+)
+_LINK = ("-pie", "-z", "now", "-z", "relro", "-z", "noexecstack")
+_TIMEOUT = 120
+
+
+@lru_cache(maxsize=1)
+def engine_path() -> Path:
+    """The engine executable for the present sources. ToolchainError when there is none and it cannot be built."""
+    key = source_key()
+    if PREBUILT.is_file() and STAMP.is_file() and STAMP.read_text(encoding="ascii").strip() == key:
+        return PREBUILT
+    cache = Cache()
+    return cache.get("engine", key) or cache.put("engine", key, build)
+
+
+@lru_cache(maxsize=1)
+def source_folder() -> Path:
+    """The folder of the engine's C files: `engine` in the installed package, beside it in a checkout."""
+    package = Path(__file__).parent
+    for folder in (package / "engine", package.parent / "engine"):
+        if (folder / "main.c").is_file():
+            return folder
+    raise ToolchainError(
+        "the sources of the simulator engine are not installed", help="reinstall the package `compassc`"
+    )
+
+
+def source_key() -> str:
+    """A hash of everything the executable depends on but the compiler: an engine need not be rebuilt for a new one."""
+    files = sorted(source_folder().glob("*.[ch]"))
+    libc, libm, interpreter = host_libraries()
+    return key_of(*(part for f in files for part in (f.name, f.read_bytes())), str(libc), str(libm), interpreter,
+                  *_COMPILE, *_LINK)  # fmt: skip
+
+
+def host_libraries() -> tuple[Path, Path, str]:
+    """(libc, libm, dynamic linker) of the running Python. ToolchainError where Python is not a glibc program."""
+    loaded = []
+    if sys.platform == "linux":
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+        loaded = [Path(line.split(maxsplit=5)[5]) for line in lines if line.count("/")]
+    libc = next((p for p in loaded if p.name == "libc.so.6" or p.name.startswith("libc-2.")), None)
+    linker = next((p for p in loaded if p.name.startswith(("ld-linux-x86-64.so", "ld-2."))), None)
+    if libc is None or linker is None:
+        raise ToolchainError(
+            "the simulator runs on x86-64 Linux with the GNU C library only",
+            code="no-engine",
+            notes=(f"this Python runs on {sys.platform} without it",),
+        )
+    libm = next(p for name in ("libm.so.6", libc.name.replace("libc", "libm")) if (p := libc.with_name(name)).exists())
+    return libc, libm, str(linker)
+
+
+def build(output: Path) -> None:
+    """Compile and link the engine to `output`. ToolchainError with the compiler's words when that fails."""
+    import tempfile
+    from shutil import which
+
+    from compass_core.clang import HOW_TO_GET, find_clang
+
+    clang = find_clang().path
+    beside = [clang.with_name("ld.lld"), clang.resolve().with_name("ld.lld"), Path(sys.prefix, "bin", "ld.lld")]
+    linker = next((str(p) for p in beside if p.exists()), None) or which("ld.lld") or which("ld")
+    if linker is None:
+        raise ToolchainError("no linker was found to build the simulator engine", code="no-linker", help=HOW_TO_GET)
+    libc, libm, interpreter = host_libraries()
+    threads = [p for p in (libc.with_name("libpthread.so.0"),) if p.exists()]
+    with tempfile.TemporaryDirectory(prefix="compass-engine-") as folder:
+        objects = []
+        for source in sorted(source_folder().glob("*.c")):
+            objects.append(str(Path(folder, source.stem + ".o")))
+            _run(
+                [
+                    str(clang),
+                    *_COMPILE,
+                    f"-ffile-prefix-map={source.parent}=engine",
+                    "-c",
+                    str(source),
+                    "-o",
+                    objects[-1],
+                ]
+            )
+        libraries = [str(p) for p in (libc, libm, *threads)]
+        executable = Path(folder, "compass-worker")
+        _run([linker, *_LINK, "--dynamic-linker", interpreter, "-o", str(executable), *objects, *libraries])
+        output.write_bytes(executable.read_bytes())
+    output.chmod(0o755)
+
+
+def _run(command: list[str]) -> None:
+    import shlex
+    import subprocess
+
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolchainError(f"cannot run '{command[0]}': {error}", code="no-engine") from error
+    if done.returncode != 0:
+        raise ToolchainError(
+            "the simulator engine cannot be built",
+            code="no-engine",
+            notes=(shlex.join(command), *done.stderr.strip().splitlines()[:20]),
+            help="set COMPASS_CLANG to another clang, or run `compassc doctor`",
+        )
+
+
+def install() -> Path:
+    """Build the engine into the package, for set-up; nothing happens when it is there already."""
+    key = source_key()
+    if not (PREBUILT.is_file() and STAMP.is_file() and STAMP.read_text(encoding="ascii").strip() == key):
+        PREBUILT.parent.mkdir(exist_ok=True)
+        partial = PREBUILT.with_name(f".{PREBUILT.name}.{os.getpid()}")
+        build(partial)
+        os.replace(partial, PREBUILT)
+        STAMP.write_text(key + "\n", encoding="ascii")
+    return PREBUILT

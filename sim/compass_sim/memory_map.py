@@ -1,0 +1,35 @@
+"""Addresses of the simulated device (sim/engine/memory_map.h has the same numbers).
+
+Device memory is two ranges, WINDOW_LOW..ENGINE_LOW and ENGINE_HIGH..WINDOW_HIGH. The range between them holds the
+loaded kernel code and the stacks of the TECs, which the parent process cannot see.
+"""
+
+from __future__ import annotations
+
+PAGE = 4096
+WINDOW_LOW = 0x0001_0000
+WINDOW_HIGH = 0xFFFF_F000
+ENGINE_LOW = 0x6000_0000
+CODE_HIGH = 0x7000_0000
+STACKS_LOW = 0x7000_0000
+STACK_SIZE = 0x0010_0000
+ENGINE_HIGH = 0x8000_0000
+MAX_TECS = 16
+
+
+def describe(address: int) -> str:
+    """What an address that a kernel may not touch is, in the words of a kernel author."""
+    if address < WINDOW_LOW:
+        return f"address {address:#x}: a null pointer, or an index from one"
+    if address >= 1 << 32:
+        return f"address {address:#x}: not a device address; an index or pointer sum went far out of range"
+    if STACKS_LOW <= address < STACKS_LOW + MAX_TECS * STACK_SIZE:
+        tec, offset = divmod(address - STACKS_LOW, STACK_SIZE)
+        if offset < PAGE:
+            return (
+                f"address {address:#x}: the stack of TEC {tec} is full; lsram and private arrays need more than 1 MiB"
+            )
+        return f"address {address:#x}: inside the stack of TEC {tec}"
+    if ENGINE_LOW <= address < ENGINE_HIGH:
+        return f"address {address:#x}: the kernel's code and constants, which are read-only, or nothing at all"
+    return f"address {address:#x}: not part of device memory"

@@ -1,0 +1,208 @@
+"""The worker process: the engine running apart from the caller, with device memory shared between the two."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import socket
+import struct
+import subprocess
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, final
+
+from compass_sim import memory_map
+from compass_sim.faults import (
+    STATES,
+    KernelFault,
+    SimulatorError,
+    TecLocation,
+    deadlock_fault,
+    signal_fault,
+    timeout_fault,
+)
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from compass_core.targets import Target
+
+_REQUEST = struct.Struct("<IIIIQ")
+_REPLY = struct.Struct("<IIIIiIIIQQ")
+_LOCATION = struct.Struct("<IIQ")
+_CHAINS = {"x2": 2, "x3": 3}
+_DONE, _FAULT, _REFUSED = 0, 1, 2
+_SIGNAL, _TIMEOUT, _DEADLOCK = 1, 2, 3
+_NO_TEC, _NO_PC = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
+_START_LIMIT = 30.0
+_GRACE = 5.0
+"""Seconds that the engine may take beyond a job's time limit before it counts as dead."""
+_LONGEST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished job: its wall time in seconds as the engine saw it, and what the kernel printed, TEC by TEC."""
+
+    seconds: float
+    printf: str
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """One message from the engine; `tec` and `locations` as the fault classes want them."""
+
+    status: int
+    fault: int
+    tec: int | None
+    signal: int
+    signal_code: int
+    address: int
+    nanoseconds: int
+    locations: tuple[TecLocation, ...]
+    message: str
+    printf: str
+
+
+@final
+class Worker:
+    """A simulated device. Jobs run one at a time; after a fault the process is gone and a new Worker is needed.
+
+    `memory` is device memory, indexed by device address: memory[a:b] is what the kernel sees at addresses a..b. Bytes
+    in the engine's own range (`memory_map`) exist but are not the device's.
+    """
+
+    def __init__(self, target: Target | None = None) -> None:
+        from compass_sim.engine import engine_path
+
+        self.target = target
+        engine = engine_path()
+        shared = os.memfd_create("compass-device")
+        os.ftruncate(shared, memory_map.WINDOW_HIGH)
+        self._socket, theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(
+                [str(engine), str(theirs.fileno()), str(shared)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(), shared),
+                env={},
+            )
+        except OSError as error:
+            self._socket.close()
+            raise SimulatorError(
+                f"the simulator engine '{engine}' does not start: {error}", code="no-engine"
+            ) from error
+        else:
+            self.memory = mmap.mmap(shared, memory_map.WINDOW_HIGH)
+        finally:
+            theirs.close()
+            os.close(shared)
+        self._end = weakref.finalize(self, _end, self._process, self._socket)
+        hello = self._receive(_START_LIMIT)
+        if hello.status != _DONE:
+            self._end()
+            raise SimulatorError(f"the simulator engine cannot start: {hello.message}", code="no-engine")
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether jobs can still be dispatched."""
+        return self._end.alive
+
+    def close(self) -> None:
+        """Ends the process and frees device memory, as far as no view of `memory` keeps it."""
+        self._end()
+        try:
+            self.memory.close()
+        except BufferError:  # somebody still looks at the memory: it goes when the last view goes
+            return
+
+    def dispatch(self, head: int, count: int, kind: Literal["x2", "x3"] = "x2", timeout: float = 60.0) -> RunResult:
+        """Run the chain of `count` task control blocks at device address `head`, for at most `timeout` seconds.
+
+        KernelFault when the kernel fails, SimulatorError when the chain or its code is damaged or the process died.
+        """
+        if not self.alive:
+            raise SimulatorError("this simulator has ended; make a new Worker", code="worker-ended")
+        limit = min(max(int(timeout * 1e9), 1), _LONGEST)
+        try:
+            self._socket.sendall(_REQUEST.pack(head, count, _CHAINS[kind], 0, limit))
+            reply = self._receive(timeout + _GRACE)
+        except OSError as error:
+            raise self._died(str(error)) from None
+        except BaseException:  # interrupted: the job must not run on unseen
+            self._end()
+            raise
+        if reply.status == _DONE:
+            return RunResult(reply.nanoseconds / 1e9, reply.printf)
+        if reply.status == _REFUSED:
+            raise SimulatorError(f"the simulator refuses the job: {reply.message}", code="job-refused")
+        self._end()
+        raise _fault(reply, timeout)
+
+    def _receive(self, limit: float) -> _Reply:
+        """The next message; SimulatorError when the process dies or stays silent for `limit` seconds."""
+        self._socket.settimeout(limit)
+        status, fault, tec, number, code, places, message_size, printf_size, address, nanoseconds = _REPLY.unpack(
+            self._exactly(_REPLY.size)
+        )
+        tail = self._exactly(places * _LOCATION.size + message_size + printf_size)
+        records = tail[: places * _LOCATION.size]
+        locations = tuple(
+            TecLocation(who, STATES[state], None if pc == _NO_PC else pc)
+            for who, state, pc in _LOCATION.iter_unpack(records)
+        )
+        message = tail[len(records) : len(records) + message_size].decode(errors="replace")
+        printf = tail[len(records) + message_size :].decode(errors="replace")
+        return _Reply(
+            status, fault, None if tec == _NO_TEC else tec, number, code, address, nanoseconds, locations, message, printf
+        )  # fmt: skip
+
+    def _exactly(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            try:
+                part = self._socket.recv(size - len(parts))
+            except TimeoutError:
+                raise self._died("it does not answer") from None
+            if not part:
+                raise self._died("it ended without a report")
+            parts += part
+        return bytes(parts)
+
+    def _died(self, how: str) -> SimulatorError:
+        self._process.poll()
+        self._end()
+        status = self._process.returncode
+        return SimulatorError(f"the simulator process is gone: {how} (status {status})", code="worker-died")
+
+
+def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
+    """End the process at once: it has nothing to save."""
+    ours.close()
+    process.kill()
+    process.wait()
+
+
+def _fault(reply: _Reply, limit: float) -> KernelFault | SimulatorError:
+    """The exception for a reply that reports a fault."""
+    if reply.fault == _SIGNAL and reply.tec is not None:
+        return signal_fault(
+            reply.signal, reply.signal_code, reply.address, reply.tec, reply.locations, reply.printf
+        )  # fmt: skip
+    if reply.fault == _SIGNAL:
+        return SimulatorError(f"{reply.message} (signal {reply.signal})", code="worker-died")
+    if reply.fault == _TIMEOUT:
+        return timeout_fault(limit, reply.tec, reply.locations, reply.printf)
+    if reply.fault == _DEADLOCK:
+        return deadlock_fault(reply.locations, reply.printf)
+    return KernelFault(reply.message, "unsupported", reply.tec, None, reply.locations, reply.printf)

@@ -1,0 +1,22 @@
+/* Faults of kernel code: signals, time limit, deadlock. A fault is told to the parent, then the process ends. */
+#ifndef ENGINE_FAULT_H
+#define ENGINE_FAULT_H
+
+#include "protocol.h"
+
+/* Before anything runs: the socket that reports go to, and the handlers. */
+void install_fault_handlers(int socket);
+
+/* In every thread: faults are handled on a stack of their own, for the thread's own may be what is broken. */
+void install_signal_stack(void);
+
+/* Asks every unfinished TEC where it stands, reports that, and ends the process. */
+_Noreturn void report_standstill(enum fault fault, uint64_t nanoseconds);
+
+/* Called in a TEC: the kernel wants what the simulator does not do. */
+_Noreturn void unsupported(const char *message);
+
+/* Sends a reply with its tails: locations, message, and all that the TECs printed. */
+bool send_reply(int socket, struct reply *reply, const struct location *locations, const char *message);
+
+#endif

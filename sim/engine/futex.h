@@ -1,0 +1,24 @@
+/* Waiting for a word to change. */
+#ifndef ENGINE_FUTEX_H
+#define ENGINE_FUTEX_H
+
+#include <stdatomic.h>
+
+#include "libc.h"
+
+/* Returns when the word is no longer `value`, or a while after `timeout` (NULL: none), or for no reason. */
+static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, const struct timespec *timeout) {
+  syscall(SYS_FUTEX, word, FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
+}
+
+static inline void futex_wake_all(_Atomic uint32_t *word) {
+  syscall(SYS_FUTEX, word, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+}
+
+static inline uint64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.seconds * 1000000000u + (uint64_t)t.nanoseconds;
+}
+
+#endif
