@@ -14,6 +14,7 @@ from types import ModuleType
 
 from compass_core.errors import CompassError, Span
 
+from ..compat import install as install_vendor_names
 from .script.functions import PyPrimFunc
 
 
@@ -107,6 +108,7 @@ def load_kernels(path: Path | str) -> KernelFile:
     path = Path(path)
     if not path.is_file():
         raise CompassError(f"no such kernel file: {path}", code="input")
+    install_vendor_names()
     found = recorder()
     found.files = set()
     full = path.resolve()

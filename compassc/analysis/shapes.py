@@ -1,0 +1,28 @@
+"""Tensor shapes that are known when a kernel is built: from `S.match_buffer` and the index arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compass_core.extents import evaluate
+
+
+def known_shapes(params: Mapping[str, Any], values: Mapping[str, int | float], tecs: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of the tensors of a `NAME.params.json` whose sizes do not depend on run-time scalars or on data.
+
+    `values` are the scalars fixed at build. A tensor that stays out is sized when the kernel runs.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    extents = evaluate(params["extents"], dict(values), tecs) if params.get("extents") else {}
+    for p in params["params"]:
+        if p["kind"] != "pointer":
+            continue
+        dims = [values.get(d) if isinstance(d, str) else d for d in p.get("dims") or p.get("shape") or ()]
+        if dims and None not in dims:
+            shapes[p["name"]] = tuple(int(d) for d in dims)  # type: ignore[arg-type]
+            continue
+        extent = extents.get(p["name"])
+        if extent is not None and extent.elements:
+            shapes[p["name"]] = (extent.elements,)
+    return shapes
