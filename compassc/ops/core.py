@@ -11,6 +11,7 @@ decorated function is its PySim implementation.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from compass_core.errors import CompassError
 
 from ..ir import exprs as E
 from ..ir.dtypes import FLOAT32, INT32, DataType, bool_of
-from .masks import mask_bits, mask_error, mask_lanes
+from .masks import mask_bits, mask_error
 from .typing import Operand, Typed, fits, is_literal, literal_dtype, type_error
 
 REGISTRY: dict[str, Op] = {}
@@ -103,6 +104,21 @@ def _cases(c: Any) -> tuple[tuple[str, str], ...]:
     return tuple(("", item) if isinstance(item, str) else item for item in ((c,) if isinstance(c, str) else c))
 
 
+def _signature(params: str) -> inspect.Signature:
+    """The signature a parameter list stands for; defaults are literals."""
+    items = (item.partition("=") for item in params.split(", "))
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=ast.literal_eval(value) if equals else inspect.Parameter.empty,
+            )
+            for name, equals, value in items
+        ]
+    )
+
+
 def value_op(
     group: str,
     params: str,
@@ -126,9 +142,7 @@ def value_op(
     """
 
     def decorate(meaning: Callable[..., Any]) -> Op:
-        scope: dict[str, Any] = {}
-        exec(f"def {meaning.__name__}({params}): pass", scope)  # the declared text is ours
-        signature = inspect.signature(scope[meaning.__name__])
+        signature = _signature(params)
         names = list(signature.parameters.values())
         operands = tuple(p.name for p in names if p.default is p.empty)
         options = tuple(p.name for p in names if p.default is not p.empty and p.name not in ("mask", "r"))
@@ -199,7 +213,7 @@ def operand_of(x: Any) -> Operand:
     raise type_error(f"{type(x).__name__} is not a value", "pass a number, a variable or an expression")
 
 
-def imm(value: int | float | bool, dtype: DataType) -> E.Expr:
+def imm(value: float | bool, dtype: DataType) -> E.Expr:
     """A literal of a scalar type; values that do not fit keep a conversion, as C would."""
     dtype = dtype.element_of
     if dtype.is_floating:
@@ -331,18 +345,3 @@ def build_value(op: Op, *args: Any, **kwargs: Any) -> E.Expr:
     if op.r == "param" and r_expr is None:
         mask_expr = None
     return E.Call(name, converted, typed.result, mask_expr, r_expr if mask_expr is not None else None, attrs)
-
-
-def py_mask(mask: Any, lanes: int) -> Any:
-    """A constant mask form or mask value as a NumPy bool array of `lanes` lanes; None when all lanes are active."""
-    if mask is None:
-        return None
-    value = getattr(mask, "value", None)
-    if value is not None:
-        return value
-    found = mask_lanes(mask)
-    if found is None:
-        raise mask_error(f"{type(mask).__name__} is not a mask")
-    if len(found) > lanes:
-        raise mask_error(f"the mask has {len(found)} lanes, its vector {lanes}")
-    return np.array(found + [False] * (lanes - len(found)), dtype=bool)
