@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.kernelinfo import KernelInfo, Param
 from compass_core.errors import CompassError
 
@@ -119,25 +118,10 @@ def scalar_word(param: Param) -> int:
     """The signed integer whose bits are the scalar's; 0 for a run-time scalar. CompassError when it does not fit."""
     if param.value is None:
         return 0
-    dtype = param.element
     try:
-        if dtype.name == "bfloat16":
-            packed = _bfloat16_bits(float(param.value)).to_bytes(2, "little")
-            return int.from_bytes(packed, "little", signed=True)
-        value = float(param.value) if dtype.fmt in "efd" else param.value
-        packed = struct.pack("<" + dtype.fmt, bool(value) if dtype.fmt == "?" else value)
-        return int.from_bytes(packed, "little", signed=True)
-    except (struct.error, OverflowError) as error:
-        raise CompassError(f"the value {param.value!r} of '{param.name}' is no {param.dtype}",
-                           code="scalar-value") from error  # fmt: skip
-
-
-def _bfloat16_bits(value: float) -> int:
-    """A float as bfloat16 bits, rounded to nearest even."""
-    bits = int.from_bytes(struct.pack("<f", value), "little")
-    if math.isnan(value):
-        return bits >> 16 | 0x40
-    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+        return scalar_bits(param.element, param.value)
+    except CompassError as error:
+        raise CompassError(f"parameter '{param.name}': {error.message}", code=error.code) from None
 
 
 def _param_line(param: Param) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 from dataclasses import dataclass
 
 from compass_core.errors import CompassError
@@ -58,3 +60,25 @@ def element_dtype(name: str) -> DType:
     if found is None:
         raise CompassError(f"unknown data type '{name}'", help="known: " + ", ".join(BY_NAME))
     return found
+
+
+def scalar_bits(dtype: DType, value: float) -> int:
+    """The signed integer whose bits are those of the scalar `value`. CompassError when the type cannot hold it."""
+    try:
+        if dtype.name == "bfloat16":
+            packed = _bfloat16(float(value)).to_bytes(2, "little")
+        elif dtype.fmt in "efd":
+            packed = struct.pack("<" + dtype.fmt, float(value))
+        else:
+            packed = struct.pack("<" + dtype.fmt, bool(value) if dtype.fmt == "?" else value)
+    except (struct.error, OverflowError) as error:
+        raise CompassError(f"{value!r} is not a value of type {dtype.name}", code="scalar-value") from error
+    return int.from_bytes(packed, "little", signed=True)
+
+
+def _bfloat16(value: float) -> int:
+    """The bits of a float as bfloat16, rounded to nearest even."""
+    bits = int.from_bytes(struct.pack("<f", value), "little")
+    if math.isnan(value):
+        return bits >> 16 | 0x40
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16

@@ -1,0 +1,265 @@
+"""`compass-run`: runs an aipu.bin on the simulator, tensors from and to files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compass_core import VERSION
+from compass_core.errors import CompassError, UsageError, render
+from compass_runtime.files import read_array, split_items, split_named, write_arrays
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from compass_runtime.compare import Mismatch
+    from compass_runtime.job import Job
+    from compass_runtime.program import Program, TensorInfo
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+INTERNAL_ERROR = 70
+EPILOG = """\b
+Example:
+  compass-run aipu.bin --inputs a.npy,b.npy -o c.npy --expect gt.npy
+  compass-run aipu.bin --inputs a=a.npy --set n=1000 --shape c=4x250
+\b
+Files called .npy are NumPy files; all others are raw bytes, whose dtype and
+shape the aipu.bin knows. Exit status: 0 done (and as expected), 1 an error or
+not as expected, 2 usage, 3 simulator missing, 70 internal error.
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line."""
+
+    program: Path
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    outputs_dir: Path | None
+    expect: tuple[str, ...]
+    rtol: float
+    atol: float
+    values: tuple[str, ...]
+    shapes: tuple[str, ...]
+    repeat: int
+    timeout: float | None
+    json: bool
+    verbose: bool
+
+
+@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.argument("program", metavar="AIPU_BIN", type=click.Path(path_type=Path))
+@click.option("--inputs", multiple=True, metavar="FILES", help="input files: in parameter order, or NAME=FILE")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FILES",
+    help="output files: in parameter order, or NAME=FILE; default output0.npy, output1.npy, ...",
+)
+@click.option("--outputs-dir", type=click.Path(path_type=Path, file_okay=False), help="folder for default output names")
+@click.option("--expect", multiple=True, metavar="FILES", help="files the outputs must equal: in order, or NAME=FILE")
+@click.option(
+    "--rtol", type=click.FloatRange(min=0), default=0.0, show_default=True, help="relative tolerance of --expect"
+)
+@click.option(
+    "--atol", type=click.FloatRange(min=0), default=0.0, show_default=True, help="absolute tolerance of --expect"
+)
+@click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="value of a run-time scalar")
+@click.option("--shape", "shapes", multiple=True, metavar="NAME=SIZExSIZE", help="shape of a tensor of unknown size")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="run N times, show engine times")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="time limit of a run")
+@click.option("--json", is_flag=True, help="print JSON instead of the table")
+@click.option("-v", "--verbose", is_flag=True, help="say on stderr what happens")
+@click.version_option(VERSION, prog_name="compass-run")
+def command(**options: Any) -> int:
+    """Run AIPU_BIN on the simulator and write its outputs to files."""
+    return run(Options(**options))
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """The program `compass-run`; exits with the status documented in its help."""
+    try:
+        status = command.main(args=None if args is None else list(args), prog_name="compass-run", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        status = UsageError.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        status = 130
+    except CompassError as error:
+        sys.stdout.write(getattr(error, "printed", ""))  # what a kernel printed before its fault
+        sys.stdout.flush()
+        print(render(error), file=sys.stderr)
+        status = error.exit_code
+    except Exception as error:  # noqa: BLE001 (the outermost boundary: what arrives here is our mistake)
+        status = _internal(error)
+    sys.exit(status)
+
+
+def _internal(error: Exception) -> int:
+    import traceback
+
+    from compass_core.switches import TRACEBACK
+
+    if TRACEBACK.get():
+        traceback.print_exception(error)
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    print(f"internal error: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})\n"
+          f"  compass-run {VERSION}; this is a bug: please report it with the command line and the files.\n"
+          "  COMPASS_TRACEBACK=1 shows the traceback.", file=sys.stderr)  # fmt: skip
+    return INTERNAL_ERROR
+
+
+def run(options: Options) -> int:
+    """Runs the command; gives the exit status."""
+    from compass_runtime.program import Program
+    from compass_runtime.report import Outcome, as_json, text
+
+    program = Program.load(options.program)
+    say = _talker(options.verbose)
+    say(f"{options.program}: target {program.target}, {len(program.inputs)} inputs, {len(program.outputs)} outputs")
+    sources = input_files(program, options.inputs)
+    tensors = {info.name: info for info in (*program.inputs, *program.outputs)}
+    arrays = {name: read_array(path, tensors[name]) for name, path in sources.items()}
+    targets = output_files(program, options)
+    expected = expected_arrays(program, options.expect)
+    job = program.create_job(
+        shapes=parse_shapes(options.shapes),
+        values=parse_values(options.values),
+        arrays={name: array.shape for name, array in arrays.items()},
+    )
+    for slot in job.outputs:
+        if slot.info.in_out and slot.info.name not in sources:
+            print(f"note: '{slot.info.name}' is also read by the kernel; it starts as zeros "
+                  f"(--inputs {slot.info.name}=FILE gives its content)", file=sys.stderr)  # fmt: skip
+    results, seconds, printed = _run(job, arrays, options, say)
+    mismatches = _compare(results, expected, options)
+    write_arrays({targets[name]: array for name, array in results.items()})
+    outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches)
+    if options.json:
+        print(as_json(outcome))
+    else:
+        sys.stdout.write(printed if not printed or printed.endswith("\n") else printed + "\n")
+        print(text(outcome, options.repeat > 1))
+    for mismatch in mismatches:
+        print("error: " + "\n  ".join(mismatch.lines()), file=sys.stderr)
+    if mismatches:
+        print(f"  help: the tolerance is --rtol {options.rtol:g} --atol {options.atol:g}", file=sys.stderr)
+    return 1 if mismatches else 0
+
+
+def _talker(verbose: bool) -> Any:
+    return (lambda message: print(message, file=sys.stderr)) if verbose else (lambda message: None)
+
+
+def _run(
+    job: Job, arrays: Mapping[str, Array], options: Options, say: Any
+) -> tuple[dict[str, Array], list[float], str]:
+    """Runs as often as asked, each time from the same content; gives the outputs, engine times and printed text."""
+    inputs = {slot.info.name: arrays[slot.info.name] for slot in job.inputs}
+    initial = {slot.info.name: arrays[slot.info.name] for slot in job.outputs if slot.info.name in arrays}
+    seconds, results, printed = [], {}, ""
+    for number in range(options.repeat):
+        results = job.run(inputs, options.timeout, initial)
+        seconds.append(job.result.seconds)
+        printed = printed or job.result.printf
+        say(f"run {number + 1}: {job.result.seconds * 1e6:.1f} us")
+    return results, seconds, printed
+
+
+def input_files(program: Program, texts: Sequence[str]) -> dict[str, Path]:
+    """Which file each tensor comes from. Outputs that the kernel also reads may be given by name, or all in order."""
+    order = {name: i for i, name in enumerate(p.name for p in program.params)}
+    infos = sorted((*program.inputs, *program.outputs), key=lambda info: order.get(info.name, len(order)))
+    positional, named = split_named(split_items(texts), [info.name for info in infos], "--inputs")
+    inputs = [info.name for info in program.inputs]
+    readable = [info.name for info in infos if info.role == "input" or info.in_out]
+    if positional and named:
+        raise UsageError("--inputs: give all files in order, or all as NAME=FILE", code="inputs-mixed")
+    if positional and len(positional) not in (len(inputs), len(readable)):
+        wanted = f"{len(inputs)} ({', '.join(inputs) or 'none'})"
+        more = f", or {len(readable)} ({', '.join(readable)})" if len(readable) != len(inputs) else ""
+        raise CompassError(f"{len(positional)} input files, but the kernel takes {wanted}{more}", code="input-count")
+    if positional:
+        names = inputs if len(positional) == len(inputs) else readable
+        named = dict(zip(names, positional, strict=True))
+    missing = [name for name in inputs if name not in named]
+    if missing:
+        raise CompassError(f"no file for the input{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
+                           code="input-count", help="--inputs " + ",".join(f"{n}.npy" for n in inputs))  # fmt: skip
+    return {name: Path(file) for name, file in named.items()}
+
+
+def _by_output(program: Program, texts: Sequence[str], option: str) -> dict[str, str]:
+    names = [info.name for info in program.outputs]
+    positional, named = split_named(split_items(texts), names, option)
+    if len(positional) > len(names):
+        raise CompassError(f"{option}: {len(positional)} files, but the kernel has {len(names)} outputs "
+                           f"({', '.join(names)})", code="output-count")  # fmt: skip
+    return dict(zip(names, positional, strict=False)) | named
+
+
+def output_files(program: Program, options: Options) -> dict[str, Path]:
+    """Where each output goes."""
+    given = _by_output(program, options.outputs, "--output")
+    folder = options.outputs_dir or Path()
+    files = {
+        info.name: Path(given[info.name]) if info.name in given else folder / f"output{info.index}.npy"
+        for info in program.outputs
+    }
+    if len(set(files.values())) < len(files):
+        raise CompassError("two outputs would go to the same file", code="output-files")
+    return files
+
+
+def expected_arrays(program: Program, texts: Sequence[str]) -> dict[str, tuple[Path, Array]]:
+    """What outputs are to be compared with."""
+    infos: dict[str, TensorInfo] = {info.name: info for info in program.outputs}
+    given = _by_output(program, texts, "--expect")
+    return {name: (Path(file), read_array(Path(file), infos[name], any_dtype=True)) for name, file in given.items()}
+
+
+def _compare(
+    results: Mapping[str, Array], expected: Mapping[str, tuple[Path, Array]], options: Options
+) -> list[Mismatch]:
+    from compass_runtime.compare import compare
+
+    found = [compare(name, results[name], array, options.rtol, options.atol) for name, (_, array) in expected.items()]
+    return [mismatch for mismatch in found if mismatch is not None]
+
+
+def parse_values(texts: Sequence[str]) -> dict[str, float]:
+    """Scalars of --set; integers in any Python notation, floats, true and false."""
+    values: dict[str, float] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        words: dict[str, float] = {"true": 1, "false": 0}
+        try:
+            values[name] = words[value.lower()] if value.lower() in words else int(value, 0)
+        except ValueError:
+            try:
+                values[name] = float(value)
+            except ValueError:
+                raise UsageError(f"--set: '{text}' is not NAME=NUMBER", code="bad-set") from None
+    return values
+
+
+def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Shapes of --shape: `c=4x1024`."""
+    shapes = {}
+    for text in texts:
+        name, _, dims = text.partition("=")
+        parts = dims.split("x")
+        if not name or not all(part.isdecimal() and len(part) < 12 for part in parts):
+            raise UsageError(f"--shape: '{text}' is not NAME=SIZExSIZE", code="bad-shape", help="--shape c=4x1024")
+        shapes[name] = tuple(int(part) for part in parts)
+    return shapes

@@ -1,0 +1,70 @@
+"""Comparing an output with what it should be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from compass_core.errors import CompassError
+from compass_runtime.sizes import spell
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+SHOWN = 5
+"""Mismatches that are listed."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """How an output differs: how many of how many elements, the largest distance, the first ones with their index."""
+
+    name: str
+    count: int
+    total: int
+    worst: float
+    worst_index: tuple[int, ...]
+    first: tuple[tuple[tuple[int, ...], float, float], ...]
+
+    def lines(self) -> list[str]:
+        """A summary for a reader."""
+        share = 100 * self.count / self.total
+        out = [
+            f"'{self.name}' differs in {self.count} of {self.total} elements ({share:.3g}%)",
+            f"largest difference {self.worst:g} at {_index(self.worst_index)}",
+        ]
+        return out + [f"at {_index(i)}: got {got:g}, expected {expected:g}" for i, got, expected in self.first]
+
+
+def _index(index: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, index))}]"
+
+
+def compare(name: str, got: Array, expected: Array, rtol: float, atol: float) -> Mismatch | None:
+    """None when every element is within `atol + rtol * |expected|`. NaN equals NaN. CompassError for unequal sizes."""
+    import numpy as np
+
+    if got.size != expected.size:
+        raise CompassError(f"'{name}' has {got.size} elements ({spell(got.shape)}), but {expected.size} "
+                           f"({spell(expected.shape)}) are expected", code="expect-size")  # fmt: skip
+    mine, wanted = got.reshape(-1), expected.reshape(-1)
+    wide_mine, wide = mine.astype(np.float64), wanted.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        distance = np.abs(wide_mine - wide)
+        if mine.dtype.kind in "iub" and wanted.dtype.kind in "iub":
+            equal = mine == wanted
+            distance = np.where(equal, 0, np.maximum(distance, 1))  # neighbours beyond 2**53 look equal as floats
+        else:
+            equal = (wide_mine == wide) | (np.isnan(wide_mine) & np.isnan(wide))
+        far = np.flatnonzero(~equal & ~(distance <= atol + rtol * np.abs(wide)))
+    if not far.size:
+        return None
+    worst = far[np.argmax(np.nan_to_num(distance[far], nan=np.inf))]
+
+    def index(flat: Any) -> tuple[int, ...]:
+        return tuple(int(i) for i in np.unravel_index(flat, expected.shape)) if expected.shape else ()
+
+    first = tuple((index(i), float(wide_mine[i]), float(wide[i])) for i in far[:SHOWN])
+    return Mismatch(name, int(far.size), got.size, float(distance[worst]), index(worst), first)

@@ -1,0 +1,236 @@
+"""A job: device memory laid out, filled and patched for one program with certain sizes, to be run many times."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from compass_core.aipubin import AipuBin
+from compass_core.aipubin.device import is_x3
+from compass_core.aipubin.dtypes import scalar_bits
+from compass_core.aipubin.layout import Area, Kind, SubSection
+from compass_core.errors import CompassError
+from compass_runtime.chain import Places, x2_chain, x3_chain
+from compass_runtime.faults import located
+from compass_runtime.patch import patch_references, remap_words
+from compass_runtime.plan import job_plan
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from compass_runtime.device import Device
+    from compass_runtime.program import Program, TensorInfo
+    from compass_sim import RunResult
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A tensor of a job: what it is, its shape and its bytes in device memory."""
+
+    info: TensorInfo
+    shape: tuple[int, ...]
+    memory: np.ndarray[Any, np.dtype[np.uint8]]
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.memory)
+
+    def load(self, array: np.ndarray[Any, np.dtype[Any]]) -> None:
+        """Copies an array of the right dtype and size into device memory."""
+        import numpy as np
+
+        self.memory[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+    def fetch(self) -> np.ndarray[Any, np.dtype[Any]]:
+        """A new array with the tensor's content."""
+        return self.memory.copy().view(self.info.numpy_dtype).reshape(self.shape)
+
+
+class Job:
+    """One program with all sizes and scalars known, ready to run. Close it, or let it go, to free its memory.
+
+    After a fault the device is gone; the job then places itself on a new one when it is used again.
+    """
+
+    def __init__(self, program: Program, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, float]) -> None:
+        self.program = program
+        self.lock = threading.Lock()
+        self._shapes = dict(shapes)
+        self._values = dict(values)
+        self._place()
+
+    def _place(self) -> None:
+        """Allocates the job's memory on the program's device, and fills it."""
+        program, content = self.program, self.program.content
+        self._graph = program.graph()
+        self.device: Device = self._graph.device
+        infos = [*program.inputs, *program.outputs]
+        nbytes = {info.name: _count(self._shapes[info.name]) * info.dtype.size for info in infos}
+        self._plan = job_plan(content, section_sizes(content, infos, nbytes), self.device.target.tecs)
+        self._base = self.device.allocator.allocate(self._plan.size)
+        self._release = weakref.finalize(self, self.device.allocator.release, self._base)
+        self._chain_at, self._chain = self._fill(content)
+        self._fresh = True
+        self.slots = {info.name: self._slot(info, nbytes[info.name]) for info in infos}
+        self.inputs = [self.slots[info.name] for info in program.inputs]
+        self.outputs = [self.slots[info.name] for info in program.outputs]
+        for name, value in self._values.items():
+            self._write_scalar(name, value)
+
+    def close(self) -> None:
+        """Frees the job's device memory; the job must not run again."""
+        self._release()
+
+    def revive(self) -> None:
+        """Makes the job runnable again when a fault has ended its device."""
+        if not self.device.alive:
+            self._release()
+            self._place()
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """The scalars as they are set now."""
+        return self._values
+
+    def set_values(self, values: Mapping[str, float]) -> None:
+        """Sets run-time scalars, by name."""
+        for name, value in values.items():
+            if self._values.get(name) != value:
+                self._write_scalar(name, value)
+                self._values[name] = value
+
+    def _write_scalar(self, name: str, value: float) -> None:
+        position, dtype = self.program.scalars[name]
+        word = scalar_bits(dtype, value) & 0xFFFFFFFF
+        block = self._base + self._plan.offsets["params"] + self.program.content.subgraphs[0].params_offset
+        self.device.write(block + 4 * position, word.to_bytes(4, "little"))
+
+    def run(
+        self,
+        inputs: Mapping[str, np.ndarray[Any, Any]] | Sequence[np.ndarray[Any, Any]] = (),
+        timeout: float | None = None,
+        initial: Mapping[str, np.ndarray[Any, Any]] | None = None,
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """Runs once and gives the outputs by name.
+
+        `inputs` by name or in parameter order; `initial` is the content that outputs have before the run, zeros where
+        nothing is given. CompassError for wrong arrays and for everything that goes wrong in the kernel.
+        """
+        named = inputs if isinstance(inputs, Mapping) else self._by_position(inputs)
+        with self.lock:
+            self.revive()
+            self._load(named, initial or {})
+            self.result = self.execute(timeout)
+            return {slot.info.name: slot.fetch() for slot in self.outputs}
+
+    def _load(self, named: Mapping[str, np.ndarray[Any, Any]], initial: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        for slot in self.inputs:
+            if slot.info.name not in named:
+                raise CompassError(f"the input '{slot.info.name}' is missing", code="no-input")
+            slot.load(slot.info.checked(named[slot.info.name], slot.nbytes))
+        for slot in self.outputs:
+            array = initial.get(slot.info.name)
+            if array is None:
+                slot.memory[:] = 0
+            else:
+                slot.load(slot.info.checked(array, slot.nbytes))
+
+    def execute(self, timeout: float | None = None) -> RunResult:
+        """Runs on what device memory holds now; no copies."""
+        if not self._fresh:
+            self.device.write(self._chain_at, self._chain)
+        self._fresh = False
+        with located(self.program.code.elf):
+            return self.device.dispatch(self._chain_at, self._plan.tcbs, self.program.time_limit(timeout))
+
+    def _by_position(self, arrays: Sequence[np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+        if len(arrays) != len(self.inputs):
+            names = ", ".join(slot.info.name for slot in self.inputs)
+            raise CompassError(f"{len(arrays)} inputs for a kernel with {len(self.inputs)} ({names})",
+                               code="input-count")  # fmt: skip
+        return {slot.info.name: array for slot, array in zip(self.inputs, arrays, strict=True)}
+
+    def _slot(self, info: TensorInfo, nbytes: int) -> Slot:
+        section, sub = info.place
+        address = self._base + self._plan.reuses[section] + sub.offset
+        return Slot(info, self._shapes[info.name], self.device.memory[address : address + nbytes])
+
+    def _fill(self, content: AipuBin) -> tuple[int, bytes]:
+        """Fills the job's memory; gives address and bytes of the control block chain."""
+        base, plan, graph, device = self._base, self._plan, self._graph, self.device
+        device.clear(base, plan.size)
+        starts = {name: base + offset for name, offset in plan.offsets.items()}
+        params, desc = bytearray(content.params), bytearray(content.desc)
+        reuses = [section for bss in content.features.bss for section in bss.reuses]
+        patch_references(params, desc, zip(reuses, (base + at for at in plan.reuses), strict=True))
+        patch_references(params, desc, graph.statics)
+        for subgraph, offsets in zip(content.subgraphs, plan.private_buffers, strict=True):
+            placed = zip(subgraph.private_buffers, (base + at for at in offsets), strict=True)
+            patch_references(params, desc, placed)
+        device.write(starts["params"], params)
+        device.write(starts["desc"], desc)
+        if content.global_params:
+            device.write(starts["model_param"], _first_words(content))
+        areas = {Area.PARAMS: starts["params"], Area.DESC: starts["desc"], Area.TEXT: graph.text}
+        for address, word in remap_words(content.remap, areas):
+            device.write(address, word)
+        chain = self._make_chain(content, starts)
+        device.write(starts["tcbs"], chain)
+        return starts["tcbs"], chain
+
+    def _make_chain(self, content: AipuBin, starts: Mapping[str, int]) -> bytes:
+        base, plan, graph = self._base, self._plan, self._graph
+        places = Places(
+            tcbs=starts["tcbs"],
+            text=graph.text,
+            params=starts["params"],
+            const_data=graph.const_data,
+            global_param=starts["model_param"] if content.global_params else 0,
+            profiler=next(
+                (base + plan.reuses[i] + sub.offset for i, sub in placed_subs(content) if sub.type == Kind.PROFILER), 0
+            ),
+            weights=graph.weights,
+            printf=tuple(base + at for at in plan.printf),
+            stacks=tuple(base + at for at in plan.stacks),
+            private_data=tuple(base + at for at in plan.private_data),
+            stack_bytes=plan.stack_bytes,
+            private_bytes=plan.private_bytes,
+        )
+        if is_x3(content.target):
+            return x3_chain(content.subgraphs, places, self.device.target.tecs, self.program.next_grid_id())
+        return x2_chain(content.subgraphs, places, self.device.target.tecs, content.cores)
+
+
+def placed_subs(content: AipuBin) -> list[tuple[int, SubSection]]:
+    """Every sub-section of the reuse sections, with the section's number counted through all BSS."""
+    reuses = [section for bss in content.features.bss for section in bss.reuses]
+    return [(i, sub) for i, section in enumerate(reuses) for sub in section.subs]
+
+
+def section_sizes(content: AipuBin, infos: Sequence[TensorInfo], nbytes: Mapping[str, int]) -> list[int]:
+    """The sizes of the reuse sections when the tensors have `nbytes`: dynamic tensors need more than the file says."""
+    sizes = [section.size for bss in content.features.bss for section in bss.reuses]
+    for info in infos:
+        section, sub = info.place
+        sizes[section] = max(sizes[section], sub.offset + nbytes[info.name])
+    return sizes
+
+
+def _first_words(content: AipuBin) -> bytes:
+    """The part of note `globalparam` that the device sees from the start."""
+    shared = content.global_params
+    return (
+        b""
+        if shared is None
+        else shared.input_shape_offset.to_bytes(4, "little") + shared.num_params.to_bytes(4, "little")
+    )
+
+
+def _count(shape: Sequence[int]) -> int:
+    total = 1
+    for dim in shape:
+        total *= dim
+    return total

@@ -1,0 +1,112 @@
+"""Where a job's buffers lie: one piece of device memory, cut into named buffers in the driver's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compass_core.aipubin import AipuBin
+from compass_core.aipubin.device import is_x3
+from compass_core.aipubin.layout import PAGE, Subgraph
+from compass_runtime.chain import tcb_count
+from compass_runtime.memory import pages
+from compass_runtime.tcb import TCB_SIZE
+
+OVERREAD = 0x800
+"""Bytes behind a buffer that the hardware may read."""
+TEXT_OVERREAD = 16
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """Offsets from the start of the job's memory. `size` is all of it, in whole pages.
+
+    Lists over sections count through all BSS, lists over sub-graphs have one item each.
+    """
+
+    offsets: dict[str, int]
+    size: int
+    tcbs: int
+    reuses: tuple[int, ...]
+    private_buffers: tuple[tuple[int, ...], ...]
+    stacks: tuple[int, ...]
+    private_data: tuple[int, ...]
+    printf: tuple[int, ...]
+    stack_bytes: int
+    private_bytes: tuple[int, ...]
+
+
+def private_sets(subgraphs: Sequence[Subgraph]) -> tuple[int, ...]:
+    """Which set of stacks and private data each sub-graph uses.
+
+    One that waits for all before it starts again with the first set: those before it are done.
+    """
+    sets, following = [], 0
+    for graph in subgraphs:
+        following = 0 if graph.precursors is None else following
+        sets.append(following)
+        following += 1
+    return tuple(sets)
+
+
+def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int) -> JobPlan:
+    """The plan of a job whose reuse sections have `sizes` bytes, with `tasks` tasks per sub-graph."""
+    graphs = content.subgraphs
+    bss = content.features.bss[0]
+    stack = pages(-(-bss.stack_size // bss.stack_align) * bss.stack_align)
+    sets = private_sets(graphs)
+    set_count = max(sets, default=-1) + 1
+    data_bytes = [max((pages(g.private_data_size) for g, s in zip(graphs, sets, strict=True) if s == k), default=0)
+                  for k in range(set_count)]  # fmt: skip
+    workspace = _workspace(graphs)
+    tcbs = tcb_count(graphs, tasks, content.cores, is_x3(content.target))
+    reuses = _offsets(sizes)
+    buffers = {
+        "model_param": _model_param_bytes(content),
+        "params": len(content.params),
+        "desc": len(content.desc),
+        "tcbs": tcbs * TCB_SIZE,
+        "private": max((at + pages(b.size) for graph, offsets in zip(graphs, workspace, strict=True)
+                        for at, b in zip(offsets, graph.private_buffers, strict=True)), default=0),
+        "reuse": reuses[-1] + OVERREAD,
+        "printf": len(graphs) * PAGE,
+        "stack": set_count * tasks * stack,
+        "private_data": sum(data_bytes) * tasks,
+    }  # fmt: skip
+    starts = dict(zip(buffers, _offsets(list(buffers.values())), strict=False))
+    data_starts = [sum(data_bytes[:k]) * tasks for k in range(set_count)]
+    return JobPlan(
+        offsets=starts,
+        size=sum(pages(size) for size in buffers.values()),
+        tcbs=tcbs,
+        reuses=tuple(starts["reuse"] + at for at in reuses[:-1]),
+        private_buffers=tuple(tuple(starts["private"] + at for at in offsets) for offsets in workspace),
+        stacks=tuple(starts["stack"] + s * tasks * stack for s in sets),
+        private_data=tuple(starts["private_data"] + data_starts[s] for s in sets),
+        printf=tuple(starts["printf"] + i * PAGE for i in range(len(graphs))),
+        stack_bytes=stack,
+        private_bytes=tuple(data_bytes[s] for s in sets),
+    )
+
+
+def _offsets(sizes: Sequence[int]) -> list[int]:
+    """Where each of the sizes starts when every one takes whole pages; the last item is the end of all."""
+    starts = [0]
+    for size in sizes:
+        starts.append(starts[-1] + pages(size))
+    return starts
+
+
+def _workspace(graphs: Sequence[Subgraph]) -> list[list[int]]:
+    """Offsets of the private buffers in the workspace, which is free again where a sub-graph waits for all."""
+    placed, at = [], 0
+    for graph in graphs:
+        at = 0 if graph.precursors is None else at
+        starts = [at + start for start in _offsets([b.size for b in graph.private_buffers])]
+        placed.append(starts[:-1])
+        at = starts[-1]
+    return placed
+
+
+def _model_param_bytes(content: AipuBin) -> int:
+    return 8 + len(content.global_params.content) if content.global_params else 0

@@ -1,0 +1,334 @@
+"""A loaded aipu.bin: what its tensors and scalars are, and how to run it."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compass_core.aipubin import AipuBin, KernelInfo, Param, read
+from compass_core.aipubin.dtypes import BY_CODE, DType
+from compass_core.aipubin.layout import Kind, StaticSection, SubSection
+from compass_core.errors import CompassError
+from compass_core.hostcode import TextBlob, parse_text_blob
+from compass_runtime.job import Job, placed_subs
+from compass_runtime.plan import OVERREAD, TEXT_OVERREAD
+from compass_runtime.sizes import resolve_shapes, resolve_values, spell
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from compass_runtime.device import Device
+
+MAX_CACHED_JOBS = 8
+MAX_CHECKED = 256
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output. `shape` is None while its size is not known; `in_out`: an output that the kernel also reads.
+
+    `place` is the number of its section and the sub-section in it.
+    """
+
+    name: str
+    role: str
+    index: int
+    dtype: DType
+    shape: tuple[int, ...] | None
+    in_out: bool
+    place: tuple[int, SubSection]
+
+    @cached_property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        return numpy_dtype(self.dtype.name)
+
+    def checked(self, array: np.ndarray[Any, Any], nbytes: int) -> np.ndarray[Any, Any]:
+        """`array` when it has this tensor's dtype and `nbytes` bytes; CompassError otherwise."""
+        if array.dtype != self.numpy_dtype:
+            raise CompassError(f"{self.role} '{self.name}' is {self.dtype.name}, but the array is {array.dtype.name}",
+                               code="tensor-dtype", help=f"convert it: array.astype('{self.dtype.name}')")  # fmt: skip
+        if array.nbytes != nbytes:
+            raise CompassError(f"{self.role} '{self.name}' takes {nbytes} bytes ({nbytes // self.dtype.size} elements), "
+                               f"but the array has {array.nbytes} ({spell(array.shape)})",
+                               code="tensor-size")  # fmt: skip
+        return array
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The NumPy dtype of a data type; bfloat16 comes from ml_dtypes."""
+    import numpy as np
+
+    if name == "bfloat16":
+        from ml_dtypes import bfloat16
+
+        return np.dtype(bfloat16)
+    names = {"aligned_uint4": "uint8", "aligned_int4": "int8", "aligned_uint12": "uint16", "aligned_int12": "int16"}
+    return np.dtype(names.get(name, name))
+
+
+@dataclass(frozen=True)
+class LoadedGraph:
+    """The part of a program that its jobs share in device memory: code and constants.
+
+    `statics` are the constants' sections with their addresses, `weights` the base of each BSS's constants.
+    """
+
+    device: Device
+    text: int
+    const_data: int
+    weights: tuple[int, ...]
+    statics: tuple[tuple[StaticSection, int], ...]
+    owned: tuple[int, ...]
+
+    def release(self) -> None:
+        """Frees the memory."""
+        for address in self.owned:
+            self.device.allocator.release(address)
+
+
+class Program:
+    """An aipu.bin ready to run. `inputs`, `outputs` and `params` are its metadata, in order."""
+
+    def __init__(self, content: AipuBin, where: str) -> None:
+        self.content = content
+        self.where = where
+        self.code: TextBlob = parse_text_blob(content.text)
+        self.kernel: KernelInfo | None = content.kernel
+        self.inputs = _tensors(content, Kind.INPUT)
+        self.outputs = _tensors(content, Kind.OUTPUT)
+        self.params: tuple[Param, ...] = self.kernel.params if self.kernel else ()
+        self.scalars = {p.name: (i, p.element) for i, p in enumerate(self.params) if p.role == "attr"}
+        self._jobs: dict[tuple[tuple[int, ...], ...], Job] = {}
+        self._checked: dict[Any, Job] = {}
+        self._loaded: LoadedGraph | None = None
+        self._grid_ids = itertools.count(1)
+        self._check_words()
+
+    @property
+    def target(self) -> str:
+        return self.content.target
+
+    @classmethod
+    def load(cls, source: str | Path | bytes) -> Program:
+        """Reads an aipu.bin from a path or from its bytes. CompassError when it is not a program for this simulator."""
+        if isinstance(source, bytes):
+            return cls(read(source), "aipu.bin")
+        try:
+            data = Path(source).read_bytes()
+        except OSError as error:
+            raise CompassError(f"cannot read '{source}': {error.strerror}", code="open-file-fail") from None
+        try:
+            return cls(read(data), str(source))
+        except CompassError as error:
+            raise CompassError(f"{source}: {error.message}", error.span, code=error.code, notes=error.notes,
+                               help=error.help) from error  # fmt: skip
+
+    def create_job(
+        self,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        values: Mapping[str, float] | None = None,
+        arrays: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> Job:
+        """A job for certain sizes and scalars.
+
+        `shapes` are the caller's wishes, `arrays` the shapes of the arrays it will pass; what neither says comes from
+        the build or from the kernel's extents. CompassError naming the tensor or scalar that stays unknown.
+        """
+        resolved, scalars = self.resolve(shapes or {}, values or {}, arrays or {})
+        return Job(self, resolved, scalars)
+
+    def resolve(
+        self,
+        shapes: Mapping[str, Sequence[int]],
+        values: Mapping[str, float],
+        arrays: Mapping[str, tuple[int, ...]],
+    ) -> tuple[dict[str, tuple[int, ...]], dict[str, float]]:
+        """The shape of every tensor and the value of every scalar; see `create_job`."""
+        if self.kernel is None:
+            return {info.name: info.shape or () for info in (*self.inputs, *self.outputs)}, {}
+        scalars = resolve_values(self.kernel, values)
+        from compass_runtime.device import target_of
+
+        return resolve_shapes(self.kernel, arrays, shapes, scalars, target_of(self.target).tecs), scalars
+
+    def call(self, args: Sequence[Any], timeout: float | None = None) -> None:
+        """Runs with one argument per kernel parameter, constants left out; outputs are read and written in place.
+
+        Arrays must be C-contiguous and of the parameters' dtypes. Jobs are kept, so that calls with the same sizes
+        only copy and run.
+        """
+        if len(args) != len(self._call_order):
+            raise CompassError(f"'{self.where}' takes {len(self._call_order)} arguments "
+                               f"({', '.join(self._call_order)}), not {len(args)}", code="argument-count")  # fmt: skip
+        job = self._job_for(args)
+        arrays = [a for a, is_scalar in zip(args, self._is_scalar, strict=True) if not is_scalar]
+        with job.lock:
+            job.revive()
+            slots = [job.slots[name] for name in self._call_tensors]
+            for slot, array in zip(slots, arrays, strict=True):
+                slot.load(slot.info.checked(array, slot.nbytes))
+            self.result = job.execute(timeout)
+            for slot, array in zip(slots, arrays, strict=True):
+                if slot.info.role == "output":
+                    array.reshape(-1).view("uint8")[:] = slot.memory
+
+    def _job_for(self, args: Sequence[Any]) -> Job:
+        """A job with these arguments' sizes and scalars: a kept one when there is one."""
+        scalars = {n: a for n, a, s in zip(self._call_order, args, self._is_scalar, strict=True) if s}
+        shapes = tuple(a.shape for a, s in zip(args, self._is_scalar, strict=True) if not s)
+        key = (shapes, tuple(scalars.values())) if self._scalars_size else (shapes, ())
+        job = self._checked.get(key)
+        if job is None:
+            arrays = dict(zip(self._call_tensors, shapes, strict=True))
+            resolved, values = self.resolve({}, scalars, arrays)
+            job = self._jobs.get(shapes)
+            if job is None:
+                job = self._jobs[shapes] = Job(self, resolved, values)
+            self._checked[key] = job
+            self._forget_old_jobs()
+        job.set_values(scalars)
+        return job
+
+    def _forget_old_jobs(self) -> None:
+        if len(self._checked) > MAX_CHECKED:
+            self._checked.clear()
+        while len(self._jobs) > MAX_CACHED_JOBS:
+            old = self._jobs.pop(next(iter(self._jobs)))
+            self._checked = {key: job for key, job in self._checked.items() if job is not old}
+            old.close()
+
+    @cached_property
+    def _call_order(self) -> tuple[str, ...]:
+        if self.kernel is None:
+            return tuple(info.name for info in (*self.inputs, *self.outputs))
+        return tuple(
+            p.name for p in self.params if p.role != "const" and not (p.role == "attr" and p.value is not None)
+        )
+
+    @cached_property
+    def _is_scalar(self) -> tuple[bool, ...]:
+        return tuple(name in self.scalars for name in self._call_order)
+
+    @cached_property
+    def _call_tensors(self) -> tuple[str, ...]:
+        return tuple(name for name in self._call_order if name not in self.scalars)
+
+    @cached_property
+    def _scalars_size(self) -> bool:
+        """Whether scalars decide how large arrays must be, so that a new value needs a new look at them."""
+        return self.kernel is not None and self.kernel.extents is not None
+
+    def time_limit(self, timeout: float | None) -> float:
+        """`timeout`, or the limit that the switches give."""
+        if timeout is not None:
+            return timeout
+        from compass_core.switches import TIMEOUT
+
+        return TIMEOUT.get()
+
+    def next_grid_id(self) -> int:
+        """A number for a job's grid, in 16 bits, not 0."""
+        return (next(self._grid_ids) - 1) % 0xFFFF + 1
+
+    def graph(self) -> LoadedGraph:
+        """Code and constants in device memory; loaded when first needed, and again after a fault ended the device."""
+        from compass_runtime.device import device_for
+
+        if self._loaded is None or not self._loaded.device.alive:
+            self._check_host()
+            self._loaded = load_graph(self.content, device_for(self.target))
+            weakref.finalize(self, self._loaded.release)
+        return self._loaded
+
+    def _check_host(self) -> None:
+        """CompassError when the host code in `.text` is for another machine."""
+        from compass_core import host
+
+        missing = host.missing_features(self.code.features)
+        if self.code.triple != host.triple() or missing:
+            lacks = f", which lacks {', '.join(missing)}" if missing else ""
+            raise CompassError(f"'{self.where}' was compiled for {self.code.triple}; this machine is {host.triple()}{lacks}",
+                               code="other-host", help="build the kernel on this machine")  # fmt: skip
+
+    def _check_words(self) -> None:
+        """The note `compassc` must describe the parameter block that is there."""
+        if self.kernel is None:
+            return
+        size = self.content.subgraphs[0].params_size if self.content.subgraphs else 0
+        if size != 4 * len(self.params):
+            raise CompassError(f"note 'compassc' lists {len(self.params)} parameters, but the block has {size // 4} words",
+                               code="invalid-gbin")  # fmt: skip
+
+
+def load_graph(content: AipuBin, device: Device) -> LoadedGraph:
+    """Copies code and constants to the device."""
+    if content.extra_weights is not None:
+        raise CompassError("constants in extra weight files are not supported by this runtime", code="invalid-gbin")
+    owned: list[int] = []
+
+    def place(data: bytes, extra: int) -> int:
+        address = device.allocator.allocate(len(data) + extra)
+        owned.append(address)
+        device.clear(address, len(data) + extra)
+        device.write(address, data)
+        return address
+
+    text = place(content.text, TEXT_OVERREAD)
+    const_data = place(content.const_data, 0) if content.const_data else 0
+    weights, statics = [], []
+    for bss in content.features.bss:
+        bases: dict[bool, int] = {}
+        for zero_copy in (False, True):
+            image, offsets = _constants(content.weights, bss.statics, zero_copy)
+            if offsets:
+                bases[zero_copy] = place(image, OVERREAD)
+                statics += [(bss.statics[i], bases[zero_copy] + at) for i, at in offsets.items()]
+        weights.append(bases.get(False, 0))
+    return LoadedGraph(device, text, const_data, tuple(weights), tuple(statics), tuple(owned))
+
+
+def _constants(blob: bytes, sections: Sequence[StaticSection], zero_copy: bool) -> tuple[bytes, dict[int, int]]:
+    """The image of the constants of one kind, and where each section starts in it."""
+    image, offsets = bytearray(), {}
+    for i, section in enumerate(sections):
+        if section.zero_copy == zero_copy:
+            image += bytes(-len(image) % section.align)
+            offsets[i] = len(image)
+            image += blob[section.src_offset : section.src_offset + section.size]
+    return bytes(image), offsets
+
+
+def _tensors(content: AipuBin, kind: Kind) -> tuple[TensorInfo, ...]:
+    """The inputs or outputs in order, with names and shapes where the file knows them."""
+    role = kind.name.lower()
+    places = sorted(((i, sub) for i, sub in placed_subs(content) if sub.type == kind), key=lambda p: p[1].id)
+    if content.kernel is None:
+        return tuple(
+            TensorInfo(f"{role}{sub.id}", role, sub.id, dtype, (sub.size // dtype.size,), False, (i, sub))
+            for i, sub in places
+            for dtype in [_dtype(sub)]
+        )
+    params = content.kernel.by_role(role)
+    if len(params) != len(places):
+        raise CompassError(f"note 'compassc' names {len(params)} {role}s, but the file has {len(places)}",
+                           code="invalid-gbin")  # fmt: skip
+    infos = []
+    for param, (i, sub) in zip(params, places, strict=True):
+        if param.nbytes is not None and param.nbytes != sub.size:
+            raise CompassError(f"note 'compassc' gives '{param.name}' {param.nbytes} bytes, note 'fmlist' {sub.size}",
+                               code="invalid-gbin")  # fmt: skip
+        infos.append(TensorInfo(param.name, role, param.index, param.element, param.shape, param.read, (i, sub)))
+    return tuple(infos)
+
+
+def _dtype(sub: SubSection) -> DType:
+    found = BY_CODE.get(sub.data_type)
+    if found is None:
+        raise CompassError(f"tensor {sub.id} has the data type {sub.data_type:#x}, which NumPy cannot hold",
+                           code="invalid-gbin")  # fmt: skip
+    return found

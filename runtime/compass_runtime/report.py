@@ -1,0 +1,105 @@
+"""What `compass-run` prints: a table of the tensors, or everything as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compass_runtime.compare import Mismatch
+from compass_runtime.job import Job
+from compass_runtime.sizes import spell
+
+COLUMNS = ("name", "role", "dtype", "shape", "bytes", "file")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One use of compass-run: the job, where tensors came from and went to, engine times in seconds, mismatches."""
+
+    job: Job
+    files: Mapping[str, Path]
+    seconds: Sequence[float]
+    printed: str
+    compared: Sequence[str]
+    mismatches: Sequence[Mismatch]
+
+    @property
+    def median(self) -> float:
+        ordered = sorted(self.seconds)
+        middle = len(ordered) // 2
+        return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def rows(outcome: Outcome) -> list[tuple[str, ...]]:
+    """The rows of the table: tensors in the kernel's order, then scalars."""
+    out: list[tuple[str, ...]] = []
+    for slot in (*outcome.job.inputs, *outcome.job.outputs):
+        info = slot.info
+        role = "in/output" if info.in_out else info.role
+        file = outcome.files.get(info.name)
+        out.append((info.name, role, info.dtype.name, spell(slot.shape), str(slot.nbytes), str(file or "(zeros)")))
+    for name, value in outcome.job.values.items():
+        dtype = outcome.job.program.scalars[name][1]
+        out.append((name, "scalar", dtype.name, "", "", f"= {value}"))
+    return out
+
+
+def table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Left-aligned plain text columns."""
+    widths = [max(len(line[i]) for line in (columns, *lines)) for i in range(len(columns))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in (columns, *lines)
+    )
+
+
+def text(outcome: Outcome, repeated: bool) -> str:
+    """The table, and the engine's times when the run was repeated."""
+    lines = [table(COLUMNS, rows(outcome))]
+    if repeated:
+        lines.append(f"engine time of {len(outcome.seconds)} runs: min {_time(min(outcome.seconds))}, "
+                     f"median {_time(outcome.median)}")  # fmt: skip
+    if outcome.compared and not outcome.mismatches:
+        lines.append(f"as expected: {', '.join(outcome.compared)}")
+    return "\n".join(lines)
+
+
+def _time(seconds: float) -> str:
+    return (
+        f"{seconds * 1e6:.1f} us"
+        if seconds < 1e-3
+        else f"{seconds * 1e3:.3f} ms"
+        if seconds < 1
+        else f"{seconds:.3f} s"
+    )
+
+
+def as_json(outcome: Outcome) -> str:
+    """Everything as one JSON object."""
+    job = outcome.job
+    tensors: list[dict[str, Any]] = []
+    for slot in (*job.inputs, *job.outputs):
+        info, file = slot.info, outcome.files.get(slot.info.name)
+        tensors.append(
+            {"name": info.name, "role": info.role, "in_out": info.in_out, "dtype": info.dtype.name}
+            | {"shape": list(slot.shape), "bytes": slot.nbytes, "file": None if file is None else str(file)}
+        )
+    kernel = job.program.kernel
+    content = {
+        "program": job.program.where,
+        "kernel": kernel.kernel if kernel else None,
+        "target": job.program.target,
+        "tensors": tensors,
+        "scalars": dict(job.values),
+        "seconds": {"min": min(outcome.seconds), "median": outcome.median, "runs": list(outcome.seconds)},
+        "printed": outcome.printed,
+        "expected": {name: not any(m.name == name for m in outcome.mismatches) for name in outcome.compared},
+        "mismatches": [
+            {"name": m.name, "count": m.count, "total": m.total, "worst": m.worst, "worst_index": list(m.worst_index)}
+            for m in outcome.mismatches
+        ],
+    }
+    return json.dumps(content, indent=2)

@@ -1,0 +1,134 @@
+"""What a run works on: the scalars' values and the tensors' shapes, from the build, the caller and the kernel's extents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from compass_core.aipubin import KernelInfo, Param
+from compass_core.aipubin.dtypes import scalar_bits
+from compass_core.errors import CompassError
+from compass_core.suggest import help_for
+
+if TYPE_CHECKING:
+    from compass_core.extents import Extent
+
+Shape = tuple[int, ...]
+
+
+def resolve_values(info: KernelInfo, given: Mapping[str, float]) -> dict[str, float]:
+    """The value of every scalar. CompassError for an unknown name, a missing value, or one that the type cannot hold."""
+    scalars = {p.name: p for p in info.by_role("attr")}
+    _known(info, given, scalars, "scalars")
+    values = {}
+    for name, param in scalars.items():
+        fixed = param.value
+        value = given.get(name, fixed)
+        if value is None:
+            raise CompassError(f"the scalar '{name}' ({param.dtype}) has no value", code="no-value",
+                               help=f"give it with --set {name}=VALUE (Python: values={{'{name}': ...}})")  # fmt: skip
+        if fixed is not None and value != fixed:
+            raise CompassError(f"the scalar '{name}' was fixed to {fixed} when the kernel was built",
+                               code="fixed-value", help=f"build it again with --set {name}={value}")  # fmt: skip
+        try:
+            scalar_bits(param.element, value)
+        except CompassError as error:
+            raise CompassError(f"scalar '{name}': {error.message}", code=error.code) from None
+        values[name] = value
+    return values
+
+
+def _known(info: KernelInfo, given: Mapping[str, object], known: Mapping[str, object], what: str) -> None:
+    for name in given:
+        if name not in known:
+            raise CompassError(f"the kernel '{info.kernel}' has no parameter '{name}' among its {what}",
+                               code="no-parameter", help=help_for(name, known, what))  # fmt: skip
+
+
+def resolve_shapes(
+    info: KernelInfo,
+    arrays: Mapping[str, Shape],
+    given: Mapping[str, Sequence[int]],
+    values: Mapping[str, float],
+    tecs: int,
+) -> dict[str, Shape]:
+    """The shape of every input and output.
+
+    In this order: as built; as `given`; of the array the caller passes (`arrays`); from the kernel's extents with the
+    scalars' `values`. CompassError when none of them says, or when they contradict each other.
+    """
+    tensors = {p.name: p for p in (*info.by_role("input"), *info.by_role("output"))}
+    _known(info, given, tensors, "inputs and outputs")
+    extents = _extents(info, values, tecs) if info.extents is not None else {}
+    shapes = {}
+    for name, param in tensors.items():
+        extent = extents.get(name)
+        shape = _shape(param, arrays.get(name), given.get(name), extent)
+        _check_array(param, shape, arrays.get(name))
+        if param.shape is None and extent is not None and extent.elements is not None:
+            _check_extent(param, shape, extent.elements)
+        shapes[name] = shape
+    return shapes
+
+
+def _extents(info: KernelInfo, values: Mapping[str, float], tecs: int) -> Mapping[str, Extent]:
+    from compass_core.extents import evaluate
+
+    try:
+        return evaluate(info.extents, dict(values), tecs)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        raise CompassError(f"the extents of the kernel '{info.kernel}' are damaged: {error!r}",
+                           code="invalid-gbin", help="build the kernel again") from error  # fmt: skip
+
+
+def _shape(param: Param, array: Shape | None, given: Sequence[int] | None, extent: Extent | None) -> Shape:
+    if given is not None:
+        if param.shape is not None and _count(given) != _count(param.shape):
+            raise CompassError(f"'{param.name}' was built for the shape {spell(param.shape)}, not {spell(given)}",
+                               code="tensor-shape", help="build the kernel again with --shape")  # fmt: skip
+        return tuple(given)
+    if param.shape is not None:
+        return param.shape
+    if array is not None:
+        return array
+    if extent is not None and extent.elements is not None:
+        return (extent.elements,)
+    why = (extent.reason,) if extent is not None and extent.reason else ()
+    raise CompassError(
+        f"the size of {param.role} '{param.name}' is not known",
+        code="no-shape",
+        notes=why,
+        help=f"give it with --shape {param.name}=SIZE, for instance --shape {param.name}=4x1024 "
+        f"(Python: shapes={{'{param.name}': (4, 1024)}})",
+    )
+
+
+def _check_array(param: Param, shape: Shape, array: Shape | None) -> None:
+    if array is not None and _count(array) != _count(shape):
+        raise CompassError(
+            f"{param.role} '{param.name}' is to have {_count(shape)} elements ({spell(shape)}), "
+            f"but the array has {_count(array)} ({spell(array)})",
+            code="tensor-size",
+        )
+
+
+def _check_extent(param: Param, shape: Shape, needed: int) -> None:
+    if _count(shape) < needed:
+        raise CompassError(
+            f"{param.role} '{param.name}' has {_count(shape)} elements ({spell(shape)}), but with these scalars the "
+            f"kernel accesses {needed}",
+            code="tensor-size",
+            help=f"give a larger '{param.name}' or other scalars (--set)",
+        )
+
+
+def _count(shape: Sequence[int]) -> int:
+    total = 1
+    for dim in shape:
+        total *= dim
+    return total
+
+
+def spell(shape: Sequence[int]) -> str:
+    """A shape as the options spell it: `4x1024`."""
+    return "x".join(map(str, shape)) or "scalar"
