@@ -14,7 +14,6 @@ from compassc.driver.stages import STAGES, Stage, stage_named
 
 if TYPE_CHECKING:
     from compassc.codegen import CodegenResult
-    from compassc.dsl import PyPrimFunc
     from compassc.ir import IRModule
     from compassc.passes import PassOptions
 
@@ -23,16 +22,16 @@ STAGE_FOLDER_SUFFIX = ".compass"
 
 @dataclass
 class Request:
-    """What to build and how. Either `kernel` (a source file) or `function` (a decorated function) is given.
+    """What to build and how. `kernel` is the source file; the Python API, which has a function instead, parses itself.
 
     `final` is where the main artifact of the last stage goes when that stage is not gbuild (None: among the stage
     files). `shapes`, `values` and `consts` fix tensor shapes (in elements), scalar parameters and constant tensors by
-    parameter name; `pipelines` replaces the passes of a stage. `output` is the aipu.bin; the stage files go to `folder`, by default `STEM.compass` beside it.
+    parameter name; `pipelines` replaces the passes of a stage. `output` is the aipu.bin; the stage files go to
+    `folder`, by default `STEM.compass` beside it.
     """
 
     target: str = ""
     kernel: Path | None = None
-    function: PyPrimFunc | None = None
     entry: str | None = None
     output: Path = Path("aipu.bin")
     folder: Path | None = None
@@ -77,7 +76,7 @@ class StageRecord:
 class Build:
     """The state of a build: each stage reads what the one before left here and adds its own.
 
-    `name` is the entry function's and begins the name of every stage file; `files` maps the suffix of an artifact to
+    `shapes` are the tensor shapes known so far, given ones included. `name` is the entry function's and begins the name of every stage file; `files` maps the suffix of an artifact to
     a path other than the default one.
     """
 
@@ -91,6 +90,7 @@ class Build:
     lowered: IRModule | None = None
     generated: CodegenResult | None = None
     params: dict[str, Any] | None = None
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     warnings: str = ""
     commands: list[str] = field(default_factory=list)
     records: list[StageRecord] = field(default_factory=list)

@@ -27,10 +27,7 @@ def write_build_record(build: Build) -> Path:
         "entry": build.name,
         "set": dict(request.values),
         "shapes": {name: list(shape) for name, shape in request.shapes.items()},
-        "parameters": [
-            {key: param[key] for key in _PARAMETER_KEYS if key in param}
-            for param in (build.params or {}).get("params", [])
-        ],
+        "parameters": [_parameter(build, param) for param in (build.params or {}).get("params", [])],
         "stages": [
             {
                 "name": record.name,
@@ -42,6 +39,16 @@ def write_build_record(build: Build) -> Path:
         ],
     }
     return write_text(build.folder / "build.yaml", "".join(f"{line}\n" for line in _yaml(content, "")))
+
+
+def _parameter(build: Build, param: dict[str, Any]) -> dict[str, Any]:
+    """A parameter with the shape or value that the build found or was given."""
+    shown = {key: param[key] for key in _PARAMETER_KEYS if key in param}
+    if param["name"] in build.shapes:
+        shown["shape"] = list(build.shapes[param["name"]])
+    if param["name"] in build.request.values:
+        shown["value"] = build.request.values[param["name"]]
+    return shown
 
 
 def _clang_version(build: Build) -> dict[str, str]:

@@ -42,13 +42,10 @@ def _parse(build: Build) -> list[Path]:
     from compassc.ir import print_module
 
     request = build.request
-    if request.function is not None:
-        build.module = dsl.parse(request.function, build.target.name)
-    else:
-        assert request.kernel is not None, "a request has a kernel file or a function"
-        source = dsl.load_kernels(request.kernel)
-        build.module = dsl.parse(source.entry(request.entry), build.target.name)
-        build.dependencies = list(source.dependencies)  # complete only now: parsing may read files too
+    assert request.kernel is not None, "parse has a file to read"
+    source = dsl.load_kernels(request.kernel)
+    build.module = dsl.parse(source.entry(request.entry), build.target.name)
+    build.dependencies = list(source.dependencies)  # complete only now: parsing may read files too
     build.name = build.module.entry
     return [write_text(build.file(".ir.txt"), print_module(build.module))]
 
@@ -150,15 +147,17 @@ def read_params(path: Path) -> dict[str, Any]:
 
 def _gbuild(build: Build) -> list[Path]:
     from compassc import gbuilder
+    from compassc.analysis.shapes import known_shapes
 
     assert build.params is not None, "gbuild runs after cc or load"
     request = build.request
+    build.shapes = known_shapes(build.params, request.values, build.target.tecs) | request.shapes
     built = gbuilder.build_from_params(
         build.params,
         build.file(".o"),
         build.folder,
         request.output,
-        shapes=request.shapes,
+        shapes=build.shapes,
         values=request.values,
         consts=request.consts,
     )

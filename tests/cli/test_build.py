@@ -1,0 +1,216 @@
+"""The whole chain on the seed kernel: one command, or one command per stage with the same result."""
+
+import hashlib
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+KERNEL = """\
+import numpy as np
+
+import helper
+from compassc.dsl import script as S
+
+TABLE = np.load("table.npy")
+
+
+@S.prim_func
+def vadd(a: S.ptr("int32", "global"), b: S.ptr("int32", "global")):
+    va = S.vload(a)
+    vb = S.vadd(va, helper.ONE)
+    S.vstore(vb, b)
+"""
+STAGE_FILES = [".ir.txt", ".lowered.txt", ".cl", ".cl.map", ".params.json", ".o"]
+
+
+@pytest.fixture(autouse=True)
+def kernel(tmp_path, monkeypatch, tmp_path_factory):
+    """kernel.py with a module and a data file, in the current folder; a cache shared by all tests of the session."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMPASS_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
+    Path("helper.py").write_text("ONE = 1\n")
+    np.save("table.npy", np.arange(3))
+    path = Path("kernel.py")
+    path.write_text(KERNEL)
+    yield path
+    sys.modules.pop("helper", None)
+
+
+def test_build_makes_the_container_and_every_stage_file(compassc):
+    done = compassc("build", "kernel.py", "-t", "X2_1204")
+    assert (done.status, done.out, done.err) == (0, "", "aipu.bin\n")
+    for suffix in STAGE_FILES:
+        assert Path(f"kernel.compass/vadd{suffix}").is_file()
+    record = yaml.safe_load(Path("kernel.compass/build.yaml").read_text())
+    assert (record["entry"], record["target"], record["kernel"]) == ("vadd", "X2_1204", "kernel.py")
+    assert [stage["name"] for stage in record["stages"]] == ["parse", "lower", "codegen", "cc", "gbuild"]
+    for stage in record["stages"]:
+        assert hashlib.sha256(Path(stage["output"]).read_bytes()).hexdigest() == stage["sha256"]
+        assert stage["seconds"] > 0
+    assert [(p["name"], p["role"], p["shape"]) for p in record["parameters"]] == [
+        ("a", "input", [8]),
+        ("b", "output", [8]),
+    ]
+
+
+def test_stages_by_hand_make_the_same_files(compassc):
+    assert compassc("build", "kernel.py").status == 0
+    built = {path.name: path.read_bytes() for path in Path("kernel.compass").iterdir()}
+    container = Path("aipu.bin").read_bytes()
+    Path("kernel.compass").rename("by build")
+    Path("aipu.bin").unlink()
+    for command in (
+        ["parse", "kernel.py"],
+        ["lower", "kernel.compass/vadd.ir.txt"],
+        ["codegen", "kernel.compass/vadd.lowered.txt"],
+        ["cc", "kernel.compass/vadd.cl"],
+        ["gbuild", "kernel.compass/vadd.o"],
+    ):
+        done = compassc(*command)
+        assert (done.status, done.out) == (0, ""), done.err
+        assert Path(done.err.strip()).is_file()
+    for suffix in STAGE_FILES:
+        assert Path(f"kernel.compass/vadd{suffix}").read_bytes() == built[f"vadd{suffix}"], suffix
+    assert Path("aipu.bin").read_bytes() == container
+
+
+def test_stages_in_a_pipe_print_what_build_prints(compassc):
+    wanted = compassc("build", "kernel.py", "--stop-after", "codegen", "-o", "-")
+    parsed = compassc("parse", "kernel.py", "-o", "-")
+    lowered = compassc("lower", "-", stdin=parsed.out)
+    printed = compassc("codegen", "-", stdin=lowered.out)
+    assert printed.out == wanted.out
+    assert wanted.out.startswith("#include <compass/dsl.h>\n")
+    assert wanted.err == parsed.err == lowered.err == printed.err == ""
+    assert {path.name for path in Path().iterdir()} <= {"kernel.py", "helper.py", "table.npy", "__pycache__"}
+
+
+@pytest.mark.parametrize(("stage", "suffix"), [("parse", ".ir.txt"), ("lower", ".lowered.txt"), ("codegen", ".cl")])
+def test_stop_after_ends_there(compassc, stage, suffix):
+    done = compassc("build", "kernel.py", "--stop-after", stage)
+    assert (done.status, done.err) == (0, f"kernel.compass/vadd{suffix}\n")
+    assert not Path("aipu.bin").exists()
+    assert compassc("build", "kernel.py", "--stop-after", stage, "-o", "here.txt").err == "here.txt\n"
+    assert Path("here.txt").read_bytes() == Path(f"kernel.compass/vadd{suffix}").read_bytes()
+
+
+def test_output_decides_where_the_stage_files_go(compassc):
+    assert compassc("build", "kernel.py", "-o", "out/x.bin").err == "out/x.bin\n"
+    assert Path("out/kernel.compass/build.yaml").is_file()
+    assert compassc("build", "kernel.py", "-o", "out/y.bin", "--save-temps-dir", "stages").status == 0
+    assert Path("stages/vadd.cl").is_file()
+    assert Path("out/x.bin").read_bytes() == Path("out/y.bin").read_bytes()
+
+
+def test_depfile_names_the_kernel_its_modules_and_its_data(compassc):
+    assert compassc("build", "kernel.py", "-o", "x.bin", "--depfile", "x.d").status == 0
+    rule = Path("x.d").read_text().partition("\n\n")[0].replace("\\\n", " ").split()
+    assert rule[:2] == ["x.bin:", "kernel.py"]
+    assert set(rule[2:]) == {"helper.py", "table.npy"}
+
+
+def test_dumps_go_to_stderr_and_files_and_survive_a_cache_hit(compassc):
+    args = ["build", "kernel.py", "--print-after", "Simplify", "--dump-dir", "dumps", "--time-passes"]
+    first, second = compassc(*args), compassc(*args)
+    for done in (first, second):
+        assert (done.status, done.out) == (0, "")
+        assert "IR after Simplify" in done.err
+        assert "total" in done.err
+    names = sorted(path.name for path in Path("dumps").iterdir())
+    assert names[0] == "00-input.txt"
+    assert [int(name[:2]) for name in names] == list(range(len(names)))
+    assert (Path("dumps") / names[-1]).read_text().startswith("# compassc IR")
+
+
+def test_the_printed_pipeline_is_what_passes_takes(compassc):
+    text = compassc("build", "--print-pipeline").out.strip()
+    wanted = compassc("build", "kernel.py", "--stop-after", "codegen", "-o", "-").out
+    assert compassc("build", "kernel.py", "--passes", text, "--stop-after", "codegen", "-o", "-").out == wanted
+    lower = compassc("lower", "--print-pipeline").out.strip()
+    parsed = compassc("parse", "kernel.py", "-o", "-").out
+    assert compassc("lower", "-", "--passes", lower, stdin=parsed).out == compassc("lower", "-", stdin=parsed).out
+
+
+def test_a_dry_run_ends_with_the_clang_command(compassc):
+    done = compassc("build", "kernel.py", "--dry-run")
+    assert (done.status, done.err) == (0, "")
+    subprocess.run(done.out, shell=True, check=True)
+    assert Path("kernel.compass/vadd.o").is_file()
+    assert not Path("aipu.bin").exists()
+
+
+def test_an_unknown_pass_to_disable_is_a_usage_error(compassc):
+    done = compassc("build", "kernel.py", "--disable-pass", "Simplfy")
+    assert (done.status, done.out) == (2, "")
+    assert "did you mean 'Simplify'?" in done.err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("va, helper.ONE", "va, other"), "other"),
+        (("S.vadd(", "S.vad("), "vad"),
+        (("TABLE = ", "TABLE == "), "TABLE"),
+        (("ONE)", "ONE"), ""),
+    ],
+)
+def test_a_mistake_in_the_kernel_is_shown_at_its_line(compassc, kernel, change, message):
+    kernel.write_text(KERNEL.replace(*change))
+    done = compassc("build", "kernel.py")
+    assert (done.status, done.out) == (1, "")
+    assert "kernel.py:" in done.err.splitlines()[0]
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert not Path("aipu.bin").exists()
+
+
+def test_several_kernels_need_a_choice(compassc, kernel):
+    kernel.write_text(KERNEL + KERNEL[KERNEL.index("\n@S") :].replace("def vadd", "def other"))
+    done = compassc("build", "kernel.py")
+    assert done.status == 1
+    assert "vadd" in done.err and "other" in done.err
+    assert compassc("build", "kernel.py", "-k", "other", "--stop-after", "parse").err == "kernel.compass/other.ir.txt\n"
+
+
+def test_a_pass_that_breaks_leaves_what_reruns_it(compassc, monkeypatch, tmp_path):
+    from compassc import passes
+
+    def fail(module):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(passes.load_pass("Simplify"), "run", fail)
+    done = compassc("build", "kernel.py")
+    assert (done.status, done.out) == (70, "")
+    assert "pass Simplify" in done.err
+    rerun = shlex.split(done.err.split("`")[1])
+    again = compassc(*rerun[1:])
+    assert again.status == 70
+    assert "ZeroDivisionError: oops" in again.err
+    (report, *_) = sorted(tmp_path.glob("compassc-report-*/kernel.py"))
+    assert report.read_text() == KERNEL
+
+
+def test_inspect_shows_every_file_of_a_build(compassc):
+    assert compassc("build", "kernel.py").status == 0
+    for path in ["aipu.bin", "kernel.compass", *sorted(Path("kernel.compass").iterdir())]:
+        if Path(path).suffix == ".py" or str(path).endswith((".cc.cl", "compass_ir.bin")):
+            continue
+        done = compassc("inspect", path)
+        assert (done.status, done.err) == (0, ""), path
+        assert "---" in done.out
+
+
+def test_builds_in_parallel_do_not_disturb_each_other():
+    def start(number: int) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-m", "compassc.cli.main", "build", "kernel.py", "-o", f"{number}/a.bin"]
+        )
+
+    assert [process.wait() for process in [start(0), start(1), start(2)]] == [0, 0, 0]
+    assert Path("0/a.bin").read_bytes() == Path("1/a.bin").read_bytes() == Path("2/a.bin").read_bytes()
