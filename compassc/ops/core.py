@@ -17,6 +17,7 @@ import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -27,7 +28,7 @@ from .masks import mask_bits, mask_error
 from .typing import Operand, Typed, fits, is_literal, literal_dtype, type_error
 
 REGISTRY: dict[str, Op] = {}
-MODULES = ("arithmetic", "products", "bitwise", "compare", "math", "convert", "permute", "memory", "sync", "misc")
+MODULES = ("arithmetic", "products", "bitwise", "compare", "math", "convert", "permute", "memory", "dma", "sync", "misc")
 
 TARGET: ContextVar[str] = ContextVar("target", default="")
 """Generation of the target being compiled for (`X2`, `X3P`, ...). Empty: unknown, every form is available."""
@@ -104,6 +105,7 @@ def _cases(c: Any) -> tuple[tuple[str, str], ...]:
     return tuple(("", item) if isinstance(item, str) else item for item in ((c,) if isinstance(c, str) else c))
 
 
+@lru_cache(maxsize=None)
 def _signature(params: str) -> inspect.Signature:
     """The signature a parameter list stands for; defaults are literals."""
     items = (item.partition("=") for item in params.split(", "))
@@ -172,11 +174,14 @@ def special_op(
     group: str, build: Callable[..., E.Expr], *, c: Any = (), split: str = "none", effect: str = "pure", **extra: Any
 ) -> Callable[[Callable[..., Any]], Op]:
     """Declare a special operation: `build(...)` makes the IR from expressions and literals, the decorated function with
-    the same signature is its PySim implementation. `effect`: pure, read, write, sync or io."""
+    the same signature is its PySim implementation. `effect`: pure, read, write, sync or io. In `extra`: `ir_operands`
+    names the arguments of the IR node where they are not the parameters without default."""
 
     def decorate(meaning: Callable[..., Any]) -> Op:
         signature = inspect.signature(build)
-        operands = tuple(p.name for p in signature.parameters.values() if p.default is p.empty)
+        operands = extra.pop("ir_operands", None)
+        if operands is None:
+            operands = tuple(p.name for p in signature.parameters.values() if p.default is p.empty)
         doc = inspect.getdoc(meaning) or inspect.getdoc(build) or ""
         name = meaning.__name__
         return _register(
