@@ -76,8 +76,8 @@ class StageRecord:
 class Build:
     """The state of a build: each stage reads what the one before left here and adds its own.
 
-    `shapes` are the tensor shapes known so far, given ones included. `name` is the entry function's and begins the name of every stage file; `files` maps the suffix of an artifact to
-    a path other than the default one.
+    `name` is the entry function's and begins the name of every stage file; `files` maps the suffix of an artifact to a
+    path other than the default one; `shapes` are the tensor shapes known so far, given ones included.
     """
 
     request: Request

@@ -23,7 +23,8 @@ SCALAR_TYPES = ("char", "uchar", "short", "ushort", "int", "uint", "half", "bf16
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _KERNEL = re.compile(
-    r"\b(?:__)?kernel\s+(?:(?:_CLC_\w+|__attribute__\s*\(\(.*?\)\))\s+)*void\s+(?P<name>\w+)\s*\((?P<params>[^()]*)\)\s*\{",
+    r"\b(?:__)?kernel\s+(?:(?:_CLC_\w+|__attribute__\s*\(\(.*?\)\))\s+)*void"
+    r"\s+(?P<name>\w+)\s*\((?P<params>[^()]*)\)\s*\{",
     re.DOTALL,
 )
 _POINTER = re.compile(r"(?P<pointee>[\w\s]+?)\s*\*\s*(?:(?:restrict|const)\s+)*(?P<name>\w+)")
@@ -85,7 +86,7 @@ def find_kernels(text: str) -> list[Kernel]:
 
 
 def translation_unit(text: str, line_map: LineMap, name: str) -> str:
-    """What clang compiles for a kernel text called `name`. CompassError when it has no kernel, or one unfit to enter."""
+    """What clang compiles for a kernel text called `name`. CompassError when no kernel in it can be entered."""
     kernels = find_kernels(text)
     if not kernels:
         raise CompassError(

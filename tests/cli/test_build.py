@@ -208,9 +208,7 @@ def test_inspect_shows_every_file_of_a_build(compassc):
 
 def test_builds_in_parallel_do_not_disturb_each_other():
     def start(number: int) -> subprocess.Popen:
-        return subprocess.Popen(
-            [sys.executable, "-m", "compassc.cli.main", "build", "kernel.py", "-o", f"{number}/a.bin"]
-        )
+        return subprocess.Popen([sys.executable, "-m", "compassc", "build", "kernel.py", "-o", f"{number}/a.bin"])
 
     assert [process.wait() for process in [start(0), start(1), start(2)]] == [0, 0, 0]
     assert Path("0/a.bin").read_bytes() == Path("1/a.bin").read_bytes() == Path("2/a.bin").read_bytes()

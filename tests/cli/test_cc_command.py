@@ -31,7 +31,7 @@ def test_output_names_the_object(compassc, source, tmp_path):
 
 
 def test_dash_reads_stdin_and_writes_stdout(source):
-    command = [sys.executable, "-m", "compassc.cli.main", "cc", "-"]
+    command = [sys.executable, "-m", "compassc", "cc", "-"]
     done = subprocess.run(command, input=TEXT.encode(), capture_output=True, check=True)
     assert done.stdout.startswith(b"\x7fELF")
     assert done.stderr == b""

@@ -245,7 +245,7 @@ def test_help_imports_no_command():
 
 
 def test_a_reader_that_goes_away_is_no_error_message():
-    command = f"{sys.executable} -m compassc.cli.main targets | true"
+    command = f"{sys.executable} -m compassc targets | true"
     assert subprocess.run(command, shell=True, capture_output=True, check=True).stderr == b""
 
 

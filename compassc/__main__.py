@@ -1,0 +1,5 @@
+"""`python -m compassc` is `compassc`."""
+
+from compassc.cli.main import main
+
+main()
