@@ -13,7 +13,8 @@ from typing import Any
 
 from compass_core.errors import CompassError
 
-from ...ir.dtypes import SCOPES, STORAGE, DataType, PointerType, dtype, pointer_type
+from ...ir.dtypes import SCOPES, STORAGE, DataType, PointerType, pointer_type
+from ...ops.args import dtype_arg
 
 ALLOC_SCOPES = ("private", "lsram", "shared")
 LOOPS = ("range", "S.grid", "S.vectorized", "S.tec_range")
@@ -109,20 +110,6 @@ class DTypeName:
         return f"S.{'size_' if self.size else ''}{self.dtype}"
 
 
-def valid_dtype(value: object, what: str) -> DataType:
-    """A dtype argument (string, DataType or dtype name) as a DataType."""
-    if isinstance(value, DataType):
-        return value
-    if isinstance(value, DTypeName):
-        return value.dtype
-    if not isinstance(value, str):
-        raise CompassError(f"{what}: a data type is a string, got {type(value).__name__}", code="type")
-    try:
-        return dtype(value)
-    except ValueError:
-        raise CompassError(f"{what}: {value!r} is not a data type", code="type", help=_storage_help()) from None
-
-
 @cache
 def _storage_help() -> str:
     return "element types are " + ", ".join(STORAGE)
@@ -132,7 +119,7 @@ def pointee_dtype(value: object, what: str) -> DataType:
     """The pointee type of `S.ptr` and `as_ptr`: a storage type, a vector of one, or void."""
     if value is None or value == "":
         raise CompassError(f"{what} needs a data type", code="type", help='write "void" for an untyped pointer')
-    found = valid_dtype(value, what)
+    found = dtype_arg(value, what)
     if found.is_void or found.element_of in STORAGE:
         return found
     raise CompassError(f"{what}: there is no pointer to {found}", code="type", help=f"{_storage_help()}, void")
@@ -157,7 +144,7 @@ def check_alloc(what: str, shape: Any, dtype: Any, scope: str) -> tuple[tuple[in
             )
         if item <= 0:
             raise CompassError(f"{what}: the shape {items} must be positive", code="shape")
-    found = valid_dtype(dtype, what)
+    found = dtype_arg(dtype, what)
     if found.element_of not in STORAGE or not (found.is_scalar or found.is_native):
         raise CompassError(
             f"{what}: storage of type {found} is not possible",
@@ -178,7 +165,7 @@ def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
     from ...ops.numeric import np_dtype
 
     items = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
-    found = valid_dtype(dtype, "S.alloc_const")
+    found = dtype_arg(dtype, "S.alloc_const")
     if found.element_of not in STORAGE or not found.is_scalar:
         raise CompassError(f"S.alloc_const: a table of {found} is not possible", code="type", help=_storage_help())
     try:

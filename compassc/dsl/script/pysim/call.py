@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -108,20 +109,10 @@ def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: Any
     values = []
     for position, (param, kind, default) in enumerate(params, 1):
         arg = bound.get(param, default)
-        if param not in bound and default is _no_default(default):
+        if param not in bound and default is inspect.Parameter.empty:
             raise CompassError(f"{name}: the argument {param} is missing", code="arguments")
         values.append(sub_argument(name, position, param, kind, arg))
     return returned(name, py_func(*values), ret_type)
-
-
-def _no_default(default: Any) -> Any:
-    """`default` itself when it stands for "none given" (inspect's marker), else a value that is nothing."""
-    import inspect
-
-    return default if default is inspect.Parameter.empty else _NOTHING
-
-
-_NOTHING = object()
 
 
 def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:

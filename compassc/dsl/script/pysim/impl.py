@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.errors import CompassError
 from compassc.ir.dtypes import DataType
 from compassc.ops.core import Op, infer, mask_lanes_of, r_dtype_ok, require_target
 from compassc.ops.numeric import convert
@@ -189,10 +188,3 @@ def pysim_impl(op: Op) -> Callable[..., Any]:
 
 
 _SIDES: dict[str, Callable[..., Any]] = {}
-
-
-def unsupported(name: str, why: str) -> CompassError:
-    """The error of what PySim cannot run."""
-    return CompassError(
-        f"PySim cannot run S.{name}: {why}", code="pysim", help="build the kernel and run it on the simulator"
-    )
