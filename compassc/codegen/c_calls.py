@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir import exprs as E
-from ..ir.dtypes import DataType
 from .c_expr import ExprPrinter
 from .c_types import c_type, codegen_error
 
@@ -35,28 +34,6 @@ def form(*names: str) -> Callable[[Form], Form]:
         return fn
 
     return register
-
-
-def _plain(template: str) -> Form:
-    return lambda p, e: template.format(*[p.expr(a) for a in e.args])
-
-
-FORMS.update(
-    {
-        "barrier": _plain("barrier(CLK_LOCAL_MEM_FENCE)"),
-        "get_local_id": _plain("get_local_id(0)"),
-        "get_local_size": _plain("get_local_size(0)"),
-        "alloc_event": _plain("alloc_event()"),
-        "wait_events": _plain("wait_events({0})"),
-        "free_events": _plain("free_events({0})"),
-        "perf_tick_begin": _plain("__perf_record_tick_begin({0})"),
-        "perf_tick_end": _plain("__perf_record_tick_end({0})"),
-        "aiff": _plain("AIFF({0}, {1}, {2}, 0)"),
-        "async_aiff": _plain("ASYNC_AIFF({0}, {1}, {2}, {3}, 0)"),
-        "__init_event_state": _plain("*addr_of_event_state() = 0"),
-        "ceildiv": _plain("ceildiv({0}, {1})"),
-    }
-)
 
 
 # ------------------------------------------------------------------------------------------------------------- memory
@@ -185,20 +162,6 @@ def _vtbl(p: ExprPrinter, e: E.Call) -> str:
     return f"{'__vperm' if len(e.args) == 3 else '__vtbl'}({p.list(e.args)})"
 
 
-def narrowing_shift_name(source: DataType, result: DataType, saturate: bool, rounded: bool) -> str:
-    """The builtin of a narrowing right shift."""
-    name = "__vnsr" + ("a" if source.is_int else "l") + ("s" if saturate else "") + ("r" if rounded else "")
-    name += "_h" if result.bits == 16 else ""
-    return name + (("_s" if result.is_int else "_u") if saturate else "")
-
-
-@form("vnsr")
-def _vnsr(p: ExprPrinter, e: E.Call) -> str:
-    x, shift = e.args
-    name = narrowing_shift_name(x.dtype, e.dtype, bool(e.attr("saturate")), bool(e.attr("with_round")))
-    return f"{name}({p.expr(x)}, {p.expr(shift)}, {_mask_of(p, e, x.dtype.lanes)})"
-
-
 @form("printf")
 def _printf(p: ExprPrinter, e: E.Call) -> str:
     p.used.add("printf")
@@ -208,3 +171,8 @@ def _printf(p: ExprPrinter, e: E.Call) -> str:
 @form("flush_cache")
 def _flush_cache(p: ExprPrinter, e: E.Call) -> str:
     return f"__flush_cache((bool){1 if e.attr('invalidate', True) else 0})"
+
+
+@form("init_event_state")
+def _init_event_state(p: ExprPrinter, e: E.Call) -> str:
+    return "*addr_of_event_state() = 0"

@@ -21,10 +21,28 @@ LOWER: tuple[str, ...] = (
 
 CODEGEN: tuple[str, ...] = (
     "RenameUtilsFnames",
+    "RenameConstBufferVar",
     "InitializeEventState",
     "EliminateGetLocalID",
     "CanonicalizeDivMod",
     "CommonSubexprElim",
+    "LowerStandard",
+    "FoldConstant",
+    "ExchangeConstantToRight",
+    "SimplifyVirtualIsa",
+    "LowerVirtualVectorPointer",
+    "LowerTag",
+    "HandleSubFuncReturnFWV",
+    "AlignVectorWidth",
+    "CombineInstructions",
+    "ReviseParamR",
+    "LowerVirtualIsa",
+    "IsaAwareRewrite",
+    "LowerVectorCast",
+    "CombineInstructions",
+    "ReviseParamR",
+    "LowerPred",
+    "Revert2Standard",
     "UniquifyVarName",
 )
 

@@ -1,0 +1,118 @@
+"""Small builders and tests that the vector passes of codegen share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.dtypes import INT32, VOID, DataType, native
+
+FULL_WIDTHS = (8, 16, 32)
+
+
+def int32(value: int) -> E.IntImm:
+    return E.IntImm(INT32, value)
+
+
+def register_lanes(lanes: int) -> int:
+    """The smallest register width (8, 16 or 32 lanes) that holds `lanes`."""
+    for width in FULL_WIDTHS:
+        if lanes <= width:
+            return width
+    return FULL_WIDTHS[-1]
+
+
+def is_int(e: E.Expr, value: int) -> bool:
+    return type(e) is E.IntImm and e.value == value
+
+
+def is_call(e: E.Expr, *ops: str) -> bool:
+    return type(e) is E.Call and e.op in ops
+
+
+def is_constant(e: E.Expr) -> bool:
+    """A constant mask, or one constant in every lane."""
+    return type(e) is E.ConstMask or (type(e) is E.Broadcast and type(e.value) in (E.IntImm, E.FloatImm))
+
+
+def is_all_true(mask: E.Expr | None) -> bool:
+    return mask is None or (type(mask) is E.ConstMask and mask.all_true)
+
+
+def zero(dtype: DataType) -> E.Expr:
+    """A value of 0 in every lane; for masks, no lane."""
+    if dtype.is_mask:
+        return E.ConstMask(0, dtype.lanes)
+    element = dtype.element_of
+    imm = E.FloatImm(element, 0.0) if element.is_floating else E.IntImm(element, 0)
+    return imm if dtype.is_scalar else E.Broadcast(imm, dtype.lanes)
+
+
+def first_lanes(count: int, lanes: int) -> E.ConstMask:
+    """The constant mask whose first `count` of `lanes` lanes are active."""
+    return E.ConstMask((1 << count) - 1, lanes)
+
+
+def add_offset(offset: E.Expr, amount: E.Expr) -> E.Expr:
+    """`offset + amount` with constants folded."""
+    if is_int(amount, 0):
+        return offset
+    if is_int(offset, 0):
+        return amount
+    if type(offset) is E.IntImm and type(amount) is E.IntImm:
+        return E.IntImm(offset.dtype, offset.value + amount.value)
+    return E.Binary("add", offset, amount)
+
+
+def times(factor: int, e: E.Expr) -> E.Expr:
+    if type(e) is E.IntImm:
+        return E.IntImm(e.dtype, e.value * factor)
+    return e if factor == 1 else E.Binary("mul", e, E.IntImm(e.dtype, factor))
+
+
+def builtin(name: str, *args: E.Expr, dtype: Any, mask: E.Expr | None = None) -> E.Call:
+    return E.Call(name, args, dtype, mask)
+
+
+def cast(args: tuple[E.Expr, ...], dtype: DataType, part: str = "all", saturate: bool | None = False) -> E.Call:
+    """A vector conversion of one or more registers."""
+    return E.Call("cast", args, dtype, attrs=(("part", part), ("saturate", saturate)))
+
+
+def reinterpret(e: E.Expr, dtype: DataType) -> E.Expr:
+    """The bits of `e` as another type."""
+    if e.dtype is dtype:
+        return e
+    return E.Reinterpret(dtype, e.value if type(e) is E.Reinterpret else e)
+
+
+def vstore(value: E.Expr, pointer: E.Expr, mask: E.Expr | None = None) -> S.Stmt:
+    return S.Eval(E.Call("vstore", (value, pointer, int32(1)), VOID, mask))
+
+
+def wide_function(f: S.PrimFunc) -> bool:
+    """Whether a function has a vector that is not exactly one register."""
+    if any(p.flags & E.F_WIDE for p in f.params) or _is_wide_type(f.ret_type):
+        return True
+    stack = [f.body]
+    while stack:
+        for s in stack.pop():
+            for e in s.exprs():
+                if e.flags & E.F_WIDE:
+                    return True
+            stack.extend(b for b in s.bodies() if b)
+    return False
+
+
+def _is_wide_type(t: Any) -> bool:
+    return t.is_vector and not t.is_native
+
+
+def half_width(t: DataType) -> DataType:
+    """The native vector of half the element bits."""
+    return native(t.element_of.with_bits(t.bits // 2))
+
+
+def with_sign_of(t: DataType, signed: bool) -> DataType:
+    return t.with_int if signed else t.with_uint

@@ -1,0 +1,23 @@
+"""Put a constant operand of a commutative vector operation second, where later patterns look for it."""
+
+from __future__ import annotations
+
+from ..ir import exprs as E
+from ..ir.visit import Rewriter, for_each_function
+from ._vectors import is_constant
+
+NAME = "ExchangeConstantToRight"
+_COMMUTATIVE = frozenset(("vadd", "vmul", "vand", "vor", "vxor"))
+
+
+class _Exchange(Rewriter):
+    interest = E.F_CALL
+
+    def Call(self, e: E.Call) -> E.Expr:
+        e = e.map(self.expr)
+        if e.op in _COMMUTATIVE and is_constant(e.args[0]) and not is_constant(e.args[1]):
+            return e.replace(args=(e.args[1], e.args[0]))
+        return e
+
+
+run = for_each_function(lambda f: _Exchange().function(f))

@@ -1,0 +1,108 @@
+"""Bring operands and results to the signedness that each instruction has.
+
+Before: a call's types are those the language gives it. After: they are those of the instruction, with `Reinterpret`
+around operands and results where the two differ. Bits never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir import exprs as E
+from ..ir.visit import Rewriter, for_each_function
+from ._vectors import reinterpret
+
+NAME = "IsaAwareRewrite"
+
+
+class _Rewrite(Rewriter):
+    interest = E.F_CALL
+
+    def Call(self, e: E.Call) -> E.Expr:
+        e = e.map(self.expr)
+        form = FORMS.get(e.op)
+        if form is None or not e.args or not any(a.dtype.is_vector for a in e.args):
+            return e
+        return form(e)
+
+
+def computed_as(e: E.Call, unsigned: bool) -> E.Expr:
+    """The call with a result of the given sign, read back with the type it had."""
+    kind = e.dtype.with_uint if unsigned else e.dtype.with_int
+    if kind is e.dtype:
+        return e
+    r = None if e.r is None else reinterpret(e.r, kind)
+    return reinterpret(e.replace(dtype=kind, r=r), e.dtype)
+
+
+def _argument(e: E.Call, index: int, unsigned: bool) -> E.Call:
+    """The call with one operand read with the given sign."""
+    old = e.args[index]
+    new = reinterpret(old, old.dtype.with_uint if unsigned else old.dtype.with_int)
+    return e if new is old else e.replace(args=(*e.args[:index], new, *e.args[index + 1 :]))
+
+
+def _abs(e: E.Call) -> E.Expr:
+    if not e.args[0].dtype.is_int or e.attr("saturate"):
+        return e
+    return computed_as(e, unsigned=True)
+
+
+def _add(e: E.Call) -> E.Expr:
+    x, y = e.args
+    if e.attr("saturate") or (x.dtype is e.dtype and y.dtype is e.dtype):
+        return e
+    return e.replace(args=(reinterpret(x, e.dtype), reinterpret(y, e.dtype)))
+
+
+def _multiply(e: E.Call) -> E.Expr:
+    return _add(e) if e.dtype.is_integer else e
+
+
+def _table(e: E.Call) -> E.Expr:
+    return _argument(e, len(e.args) - 1, unsigned=True)
+
+
+def _widening_multiply(e: E.Call) -> E.Expr:
+    return computed_as(e, unsigned=all(a.dtype.is_uint for a in e.args))
+
+
+def _shift_left(e: E.Call) -> E.Expr:
+    return _argument(e, 1, unsigned=e.args[0].dtype.is_uint and not e.attr("saturate"))
+
+
+def _narrowing_shift(e: E.Call) -> E.Expr:
+    e = _argument(e, 1, unsigned=True)
+    return e if e.attr("saturate") else computed_as(e, unsigned=e.args[0].dtype.is_uint)
+
+
+def _count(e: E.Call) -> E.Expr:
+    return computed_as(_argument(e, 0, unsigned=False), unsigned=True)
+
+
+def _offsets(first: int) -> Callable[[E.Call], E.Expr]:
+    def form(e: E.Call) -> E.Expr:
+        for index in range(first, len(e.args)):
+            e = _argument(e, index, unsigned=True)
+        return e
+
+    return form
+
+
+FORMS: dict[str, Callable[[E.Call], E.Expr]] = {
+    "abs": _abs,
+    "vadd": _add,
+    "vsub": _add,
+    "vmul": _multiply,
+    "vtbl": _table,
+    "vmull": _widening_multiply,
+    "vmulh": _widening_multiply,
+    "vsl": _shift_left,
+    "vnsr": _narrowing_shift,
+    "vpcnt": _count,
+    "vcls": _count,
+    "__vload_gather": _offsets(1),
+    "__vstore_scatter": _offsets(2),
+}
+
+run = for_each_function(lambda f: _Rewrite().function(f))

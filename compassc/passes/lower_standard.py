@@ -1,0 +1,129 @@
+"""Turn vector-typed language nodes into calls of vector operations.
+
+Before: vectors may be loaded and stored by Ramp subscripts, combined by operators, chosen by Select.
+After: every vector load, store and operation is a Call; Load and Store are scalar only. Exceptions that C itself has on
+registers stay as they are: `%`, `~`, splats, and a choice by a scalar condition. Gather and scatter take byte offsets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.dtypes import VOID, dtype
+from ..ir.visit import Rewriter, for_each_function
+from ._vectors import cast, int32
+
+NAME = "LowerStandard"
+
+_BINARY = {
+    "add": "vadd", "sub": "vsub", "mul": "vmul", "div": "vdiv", "floordiv": "vdiv", "min": "min", "max": "max",
+    "bitand": "vand", "bitor": "vor", "bitxor": "vxor", "shl": "vsl", "shr": "vsr",
+    "eq": "vceq", "ne": "vcneq", "lt": "vclt", "le": "vcle", "gt": "vcgt", "ge": "vcge",
+}  # fmt: skip
+_ATTRS: dict[str, tuple[tuple[str, Any], ...]] = {
+    "vadd": (("saturate", False),),
+    "vsub": (("saturate", False),),
+    "vsl": (("saturate", False),),
+    "vsr": (("with_round", False),),
+}
+_SWAPPED = {"gt": "lt", "ge": "le"}
+_OFFSET = dtype("uint16")
+
+
+class _Lower(Rewriter):
+    interest = E.F_VECTOR
+
+    def Load(self, e: E.Load) -> E.Expr:
+        if not e.dtype.is_vector:
+            return e.map(self.expr)
+        mask = None if e.mask is None else self.expr(e.mask)
+        name, address = self.address(e.buffer, e.indices[-1])
+        return E.Call("__vload_gather" if name == "gather" else "vload", address, e.dtype, mask)
+
+    def Store(self, s: Any) -> Any:
+        if not s.value.dtype.is_vector or len(s.indices) > 1:
+            return s.map(self.expr, self.body)
+        value = self.expr(s.value)
+        mask = None if s.mask is None else self.expr(s.mask)
+        name, address = self.address(s.buffer, s.indices[-1])
+        name = "__vstore_scatter" if name == "gather" else "vstore"
+        return S.Eval(E.Call(name, (value, *address), VOID, mask), span=s.span)
+
+    def address(self, buffer: E.Buffer, index: E.Expr) -> tuple[str, tuple[E.Expr, ...]]:
+        """Pointer and stride of a scalar or ramp subscript; pointer and byte offsets ("gather") of any other vector."""
+        if type(index) is E.Ramp:
+            return "ramp", (E.Pointer(buffer.dtype, buffer.data, self.expr(index.base)), self.expr(index.stride))
+        index = self.expr(index)
+        if index.dtype.is_vector:
+            start = E.Pointer(buffer.dtype, buffer.data, int32(0))
+            return "gather", (start, byte_offsets(index, buffer.dtype.bytes))
+        return "ramp", (E.Pointer(buffer.dtype, buffer.data, index), int32(1))
+
+    def Binary(self, e: E.Binary) -> E.Expr:
+        if e.op in _SWAPPED and e.a.dtype.is_vector:
+            e = E.Binary(_SWAPPED[e.op], e.b, e.a)
+        e = e.map(self.expr)
+        if not e.dtype.is_vector:
+            return e
+        if e.op in ("mod", "floormod"):
+            return e if e.op == "mod" else E.Binary("mod", e.a, e.b)
+        name = _BINARY.get(e.op)
+        if name is None:
+            raise CompassError(f"operator {e.op!r} has no vector form", code="vector-operator")
+        return E.Call(name, (e.a, e.b), e.dtype, attrs=_ATTRS.get(name, ()))
+
+    def Cast(self, e: E.Cast) -> E.Expr:
+        e = e.map(self.expr)
+        return cast((e.value,), e.dtype, saturate=None) if e.dtype.is_vector else e
+
+    def Broadcast(self, e: E.Broadcast) -> E.Expr:
+        value = self.expr(e.value)
+        if e.dtype.is_bool and type(value) is E.IntImm:
+            return E.ConstMask((1 << e.lanes) - 1 if value.value else 0, e.lanes)
+        return e if value is e.value else E.Broadcast(value, e.lanes)
+
+    def Select(self, e: E.Select) -> E.Expr:
+        e = e.map(self.expr)
+        if not e.cond.dtype.is_vector:
+            return e
+        return E.Call("vsel", (e.a, e.b), e.dtype, e.cond)
+
+    def Ramp(self, e: E.Ramp) -> E.Expr:
+        """A ramp as a value; as an index, `address` consumes it."""
+        e = e.map(self.expr)
+        kind = e.dtype.element_of
+        constant = type(e.stride) is E.IntImm
+        step = e.stride.value if constant else 1
+        steps: E.Expr = E.VectorLiteral(e.dtype, tuple([E.IntImm(kind, i * step) for i in range(e.lanes)]))
+        if not constant:
+            steps = E.Call("vmul", (steps, E.Broadcast(e.stride, e.lanes)), e.dtype)
+        return E.Call("vadd", (E.Broadcast(e.base, e.lanes), steps), e.dtype, attrs=_ATTRS["vadd"])
+
+    def Call(self, e: E.Call) -> E.Expr:
+        e = e.map(self.expr)
+        if e.op == "vload_gather":
+            pointer, indices = e.args
+            args = (pointer, byte_offsets(indices, e.dtype.bytes))
+            return E.Call("__vload_gather", args, e.dtype, e.mask)
+        if e.op == "vstore_scatter":
+            value, pointer, indices = e.args
+            args = (value, pointer, byte_offsets(indices, value.dtype.bytes))
+            return E.Call("__vstore_scatter", args, VOID, e.mask)
+        return e
+
+
+def byte_offsets(indices: E.Expr, itemsize: int) -> E.Expr:
+    """Element indices as 16-bit byte offsets, which is what the gather unit takes."""
+    kind = indices.dtype
+    if kind.bits != 16:
+        kind = _OFFSET.with_lanes(kind.lanes)
+        indices = cast((indices,), kind)
+    shift = E.Broadcast(E.IntImm(_OFFSET, itemsize.bit_length() - 1), kind.lanes)
+    return E.Call("vsl", (indices, shift), kind, attrs=_ATTRS["vsl"])
+
+
+run = for_each_function(lambda f: _Lower().function(f))

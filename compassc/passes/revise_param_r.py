@@ -1,0 +1,57 @@
+"""Give every operation that needs one a source for its inactive lanes.
+
+Unspecified lanes may hold anything, so the cheapest register is chosen: in the definition of a variable the variable
+itself, in a store the old destination, elsewhere zero. After: no call that takes a source is without one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.visit import Rewriter, for_each_function
+from ..ops import spelling
+from ._vectors import zero
+
+NAME = "ReviseParamR"
+
+
+def lacks_r(e: E.Expr) -> bool:
+    return type(e) is E.Call and e.r is None and e.dtype.is_vector and spelling.needs_r(e)
+
+
+class _Revise(Rewriter):
+    interest = E.F_RAW_R
+
+    def Call(self, e: E.Call) -> E.Expr:
+        e = e.map(self.expr)
+        return e.replace(r=zero(e.dtype)) if lacks_r(e) else e
+
+    def with_source(self, e: E.Call, r: E.Expr) -> E.Expr:
+        return e.map(self.expr).replace(r=r)
+
+    def Let(self, s: Any) -> Any:
+        if lacks_r(s.value):
+            return S.Let(s.var, self.with_source(s.value, s.var), span=s.span)
+        return self.default_stmt(s)
+
+    def Store(self, s: Any) -> Any:
+        if len(s.indices) == 1 and lacks_r(s.value):
+            old = E.Load(s.buffer, s.indices)
+            return S.Store(s.buffer, s.indices, self.with_source(s.value, old), s.mask, span=s.span)
+        return self.default_stmt(s)
+
+    def Eval(self, s: Any) -> Any:
+        call = s.value
+        if type(call) is not E.Call or call.op != "vstore" or not lacks_r(call.args[0]):
+            return self.default_stmt(s)
+        value, pointer, stride = call.args
+        pointer, stride = self.expr(pointer), self.expr(stride)
+        mask = None if call.mask is None else self.expr(call.mask)
+        old = E.Call("vload", (pointer, stride), value.dtype, mask)
+        value = self.with_source(value, old)
+        return S.Eval(E.Call("vstore", (value, pointer, stride), call.dtype, mask), span=s.span)
+
+
+run = for_each_function(lambda f: _Revise().function(f))
