@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from compass_core.errors import Span
+from compass_core.errors import CompassError, Span
 
 
-@contextmanager
-def located(elf: bytes) -> Iterator[None]:
-    """Gives a KernelFault raised inside the source line that the faulting TEC was at, as `elf`'s debug information says."""
+def locate_fault(error: CompassError, elf: bytes) -> None:
+    """Gives a kernel fault the source line that the faulting TEC was at, as the debug information of `elf` says."""
     from compass_sim import KernelFault
 
-    try:
-        yield
-    except KernelFault as fault:
-        if fault.pc is not None and fault.span is None:
-            from compass_sim.lines import locate
+    if isinstance(error, KernelFault) and error.pc is not None and error.span is None:
+        from compass_sim.lines import locate
 
-            place = locate(elf, fault.pc)
-            fault.span = Span(*place) if place else None
-        raise
+        place = locate(elf, error.pc)
+        error.span = Span(*place) if place else None

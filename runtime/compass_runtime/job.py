@@ -14,7 +14,7 @@ from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.layout import Area, Kind, SubSection
 from compass_core.errors import CompassError
 from compass_runtime.chain import Places, x2_chain, x3_chain
-from compass_runtime.faults import located
+from compass_runtime.faults import locate_fault
 from compass_runtime.patch import patch_references, remap_words
 from compass_runtime.plan import job_plan
 
@@ -143,8 +143,12 @@ class Job:
         if not self._fresh:
             self.device.write(self._chain_at, self._chain)
         self._fresh = False
-        with located(self.program.code.elf):
-            return self.device.dispatch(self._chain_at, self._plan.tcbs, self.program.time_limit(timeout))
+        limit = self.program.time_limit if timeout is None else timeout
+        try:
+            return self.device.dispatch(self._chain_at, self._plan.tcbs, limit)
+        except CompassError as error:
+            locate_fault(error, self.program.code.elf)
+            raise
 
     def _by_position(self, arrays: Sequence[np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
         if len(arrays) != len(self.inputs):

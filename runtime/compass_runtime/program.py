@@ -223,10 +223,9 @@ class Program:
         """Whether scalars decide how large arrays must be, so that a new value needs a new look at them."""
         return self.kernel is not None and self.kernel.extents is not None
 
-    def time_limit(self, timeout: float | None) -> float:
-        """`timeout`, or the limit that the switches give."""
-        if timeout is not None:
-            return timeout
+    @cached_property
+    def time_limit(self) -> float:
+        """The time limit of a run, in seconds, when the caller gives none: what the switches said at the first run."""
         from compass_core.switches import TIMEOUT
 
         return TIMEOUT.get()

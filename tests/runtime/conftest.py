@@ -1,0 +1,103 @@
+"""Kernels written by hand in the C dialect, compiled and built as the toolchain does it."""
+
+from __future__ import annotations
+
+import pytest
+
+from compass_core import targets
+from compass_core.errors import ToolchainError
+from compassc.gbuilder import build_from_params
+from compassc.toolchain import cc
+
+HEAD = "#include <compass/dsl.h>\n\n"
+
+
+def pointer(name, role, index=0, dtype="int32", shape=None, read=False):
+    shape = None if shape is None else list(shape)
+    base = {"name": name, "kind": "pointer", "dtype": dtype, "role": role, "index": index}
+    return base | {"shape": shape, "read": read}
+
+
+def scalar(name, dtype="int32", value=None):
+    return {"name": name, "kind": "scalar", "dtype": dtype, "role": "attr", "value": value}
+
+
+def extents(*pointers):
+    """A program for `p` that says: every pointer is accessed from 0 up to n elements of 4 bytes."""
+    body = [["access", p, 0, ["mul", "n", 4]] for p in pointers]
+    return {
+        "entry": "p",
+        "params": dict.fromkeys(pointers, 4),
+        "functions": {"p": {"params": [*pointers, "n"], "body": body}},
+    }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory):
+    """One compile cache for all tests, so that the headers are precompiled once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COMPASS_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+class Builder:
+    """Compiles kernels; each text is compiled once per session."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.made = {}
+
+    def __call__(self, text, *params, target="X2_1204", consts=None, **more):
+        key = repr((text, params, target, sorted(more.items()), consts))
+        if key not in self.made:
+            folder = self.folder / str(len(self.made))
+            folder.mkdir()
+            source, out = folder / "k.cl", folder / "aipu.bin"
+            source.write_text(HEAD + text)
+            try:
+                built = cc.compile_file(source, folder / "k.o", cc.CcOptions(targets.load(target)))
+            except ToolchainError as error:
+                pytest.skip(f"no clang: {error}")
+            info = {"format": "compassc-params/1", "kernel": "k", "target": target, "params": list(params), **more}
+            build_from_params(info, built.object, folder, out, consts=consts)
+            self.made[key] = out
+        return self.made[key]
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    return Builder(tmp_path_factory.mktemp("kernels"))
+
+
+ADD = """
+__kernel void k(__global int* a, __global int* b, int n) {
+  for (int i = get_local_id(0); i < n; i += get_local_size(0)) b[i] = a[i] + 1;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def add(build):
+    """b = a + 1 over n elements, sizes open."""
+    return build(ADD, pointer("a", "input"), pointer("b", "output"), scalar("n"))
+
+
+@pytest.fixture(scope="session")
+def add_fixed(build):
+    """b = a + 1 over 8 elements."""
+    return build(ADD, pointer("a", "input", shape=(2, 4)), pointer("b", "output", shape=(2, 4)), scalar("n", value=8))
+
+
+ACCUMULATE = """
+__kernel void k(__global int* a, __global int* sum, __global int* old) {
+  if (get_local_id(0) == 0)
+    for (int i = 0; i < 4; i++) { old[i] = sum[i]; sum[i] += a[i]; }
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def accumulate(build):
+    """sum += a, old = the sum before."""
+    return build(ACCUMULATE, pointer("a", "input", shape=(4,)), pointer("sum", "output", shape=(4,), read=True),
+                 pointer("old", "output", 1, shape=(4,)))  # fmt: skip

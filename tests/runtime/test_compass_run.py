@@ -1,0 +1,198 @@
+"""compass-run: files in, files out, and one-screen errors."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from conftest import pointer
+
+from compass_runtime import cli
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", np.arange(8, dtype=np.int32).reshape(2, 4))
+    np.save("gt.npy", np.arange(8, dtype=np.int32) + 1)
+    return tmp_path
+
+
+@pytest.fixture
+def run(here, capsys):
+    """Runs compass-run; gives (status, stdout, stderr)."""
+
+    def call(*args):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([str(a) for a in args])
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return call
+
+
+def leftovers(folder):
+    return sorted(p.name for p in folder.iterdir() if p.name not in ("a.npy", "gt.npy"))
+
+
+def test_the_plain_line(run, here, add_fixed):
+    status, out, err = run(add_fixed, "--inputs", "a.npy")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0].split() == ["name", "role", "dtype", "shape", "bytes", "file"]
+    assert out.splitlines()[2].split() == ["b", "output", "int32", "2x4", "32", "output0.npy"]
+    np.testing.assert_array_equal(np.load("output0.npy"), np.arange(8, dtype=np.int32).reshape(2, 4) + 1)
+    assert leftovers(here) == ["output0.npy"]
+
+
+@pytest.mark.parametrize("inputs", ["a.npy", "a=a.npy", "a.bin", "a=a.bin"])
+def test_inputs_in_order_by_name_and_raw(run, add_fixed, inputs):
+    np.load("a.npy").tofile("a.bin")
+    assert run(add_fixed, "--inputs", inputs, "--expect", "gt.npy")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "file"),
+    [(["-o", "c.npy"], "c.npy"), (["--output", "b=c.bin"], "c.bin"), (["--outputs-dir", "d/e"], "d/e/output0.npy")],
+)
+def test_where_outputs_go(run, here, add_fixed, options, file):
+    assert run(add_fixed, "--inputs", "a.npy", *options)[0] == 0
+    path = here / file
+    got = np.load(path) if path.suffix == ".npy" else np.fromfile(path, np.int32)
+    assert got.reshape(-1).tolist() == list(range(1, 9))
+
+
+def test_open_sizes_and_scalars(run, add):
+    status, out, _ = run(add, "--inputs", "a.npy", "--set", "n=0x4", "--shape", "b=2x3", "--json")
+    assert status == 0
+    data = json.loads(out)
+    assert data["scalars"] == {"n": 4}
+    assert [t["shape"] for t in data["tensors"]] == [[2, 4], [2, 3]]
+    assert np.load("output0.npy").tolist() == [[1, 2, 3], [4, 0, 0]]
+
+
+def test_expect_reports_a_mismatch(run, here, add_fixed):
+    np.save("gt.npy", np.array([1, 2, 3, 4, 50, 6, 7, 9], np.int32).reshape(2, 4))
+    status, _, err = run(add_fixed, "--inputs", "a.npy", "--expect", "gt.npy")
+    assert status == 1
+    assert "'b' differs in 2 of 8 elements" in err
+    assert "largest difference 45 at [1, 0]" in err
+    assert "at [1, 3]: got 8, expected 9" in err
+    assert run(add_fixed, "--inputs", "a.npy", "--expect", "gt.npy", "--atol", "45")[0] == 0
+    assert run(add_fixed, "--inputs", "a.npy", "--expect", "b=gt.npy", "--rtol", "0.9")[0] == 0
+
+
+def test_repeat_shows_engine_times(run, accumulate):
+    np.save("v.npy", np.array([1, 2, 3, 4], np.int32))
+    status, out, err = run(accumulate, "--inputs", "a=v.npy,sum=v.npy", "--repeat", "3", "--expect", "old=v.npy")
+    assert (status, err) == (0, "")  # every run starts from the same content
+    assert "engine time of 3 runs: min" in out
+
+
+def test_in_outputs_by_position_and_a_note_when_left_out(run, accumulate):
+    np.save("v.npy", np.array([1, 2, 3, 4], np.int32))
+    assert run(accumulate, "--inputs", "v.npy,v.npy", "--expect", "old=v.npy")[0] == 0
+    status, _, err = run(accumulate, "--inputs", "v.npy")
+    assert status == 0
+    assert "note: 'sum' is also read" in err
+
+
+def test_bfloat16_files(run, build):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    text = "__kernel void k(__global ushort* a, __global ushort* b) { b[0] = a[0]; b[1] = a[1]; }"
+    path = build(
+        text, pointer("a", "input", dtype="bfloat16", shape=(2,)), pointer("b", "output", dtype="bfloat16", shape=(2,))
+    )
+    np.save("x.npy", np.array([1.5, -2], ml_dtypes.bfloat16))
+    assert run(path, "--inputs", "x.npy", "--expect", "x.npy")[0] == 0
+    assert np.load("output0.npy").view(ml_dtypes.bfloat16).tolist() == [1.5, -2]
+
+
+def test_what_a_kernel_printed_before_its_fault_is_shown(run, build):
+    text = """
+    __kernel void k(__global int* b) {
+      if (get_local_id(0) == 0) { printf("before\\n"); b[-(1 << 29)] = 1; }
+    }
+    """
+    path = build(text, pointer("b", "output", shape=(1,)), uses_printf=True)
+    status, out, err = run(path)
+    assert status == 1
+    assert "before" in out
+    assert "TEC 0" in err
+    assert "k.cl:5" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "message"),
+    [
+        (["--inputs", "a.npy,a.npy"], 1, "2 input files, but the kernel takes 1 (a)"),
+        ([], 1, "no file for the input a"),
+        (["--inputs", "none.npy"], 1, "cannot read 'none.npy'"),
+        (["--inputs", "q=a.npy"], 1, "there is no tensor 'q'"),
+        (["--inputs", "f.npy"], 1, "elements of type float32, but 'a' is int32"),
+        (["--inputs", "small.npy"], 1, "is to have 8 elements"),
+        (["--inputs", "odd.bin"], 1, "3 bytes"),
+        (["--inputs", "cut.npy"], 1, "damaged"),
+        (["--inputs", "text.npy"], 1, "not a .npy file"),
+        (["--inputs", "objects.npy"], 1, "Python objects"),
+        (["--inputs", "a.npy", "--expect", "small.npy"], 1, "'b' has 8 elements"),
+        (["--inputs", "a.npy", "-o", "x.npy,y.npy"], 1, "2 files, but the kernel has 1 outputs"),
+        (["--inputs", "a.npy", "-o", "folder"], 1, "cannot write 'folder'"),
+        (["--inputs", "a.npy", "--set", "n"], 2, "not NAME=NUMBER"),
+        (["--inputs", "a.npy", "--set", "n=4"], 1, "was fixed to 8"),
+        (["--inputs", "a.npy", "--shape", "b=4y4"], 2, "not NAME=SIZExSIZE"),
+        (["--inputs", "a.npy", "--nothing"], 2, "--nothing"),
+        (["--inputs", "a.npy", "--repeat", "0"], 2, "--repeat"),
+    ],
+)
+def test_errors_name_what_is_wrong_and_write_nothing(run, here, add_fixed, args, status, message):
+    np.save("f.npy", np.zeros(8, np.float32))
+    np.save("small.npy", np.zeros(2, np.int32))
+    np.save("objects.npy", np.array([None]), allow_pickle=True)
+    (here / "odd.bin").write_bytes(b"123")
+    (here / "cut.npy").write_bytes((here / "a.npy").read_bytes()[:-4])
+    (here / "text.npy").write_text("text")
+    (here / "folder").mkdir()
+    before = leftovers(here)
+    got, out, err = run(add_fixed, *args)
+    assert (got, out) == (status, "")
+    assert message in err
+    assert len(err.splitlines()) < 12
+    assert leftovers(here) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "too few"),
+        (b"\x7fELF" + b"\2" * 60, "EI_CLASS"),
+        (b"PK" + bytes(60), "not an aipu.bin"),
+        (None, "cannot read"),
+    ],
+)
+def test_foreign_programs(run, here, content, message):
+    if content is not None:
+        (here / "x.bin").write_bytes(content)
+    status, out, err = run("x.bin")
+    assert (status, out) == (1, "")
+    assert message in err
+
+
+def test_a_truncated_program(run, here, add_fixed):
+    (here / "x.bin").write_bytes(add_fixed.read_bytes()[:-10])
+    status, _, err = run("x.bin")
+    assert status == 1
+    assert "truncated" in err
+
+
+def test_help_shows_an_example(run):
+    status, out, _ = run("--help")
+    assert status == 0
+    assert "compass-run aipu.bin --inputs" in out
+
+
+def test_an_internal_error_asks_for_a_report(run, add_fixed, monkeypatch):
+    monkeypatch.setattr(cli, "run", lambda options: 1 / 0)
+    status, _, err = run(add_fixed)
+    assert status == 70
+    assert "please report" in err
