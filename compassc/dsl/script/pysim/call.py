@@ -40,7 +40,7 @@ def run_entry(
         raise CompassError(
             f"{py_func.__name__} takes {len(params)} arguments, got {len(args)}",
             code="arguments",
-            help="an entry function is called with all its parameters: " + ", ".join(p[0] for p in params),
+            help="an entry function is called with all its parameters: " + ", ".join(name for name, _, _ in params),
         )
     values = [
         entry_argument(py_func.__name__, position, name, kind, arg)
@@ -94,25 +94,25 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
 def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: Any, args: Any, kwargs: Any) -> Any:
     """Call a sub-function from a running kernel. Values are passed and returned by value, converted to the annotated
     types; pointers take the parameter's pointee type."""
-    name = py_func.__name__
+    func = py_func.__name__
     bound: dict[str, Any] = {}
     if len(args) > len(params):
-        raise CompassError(f"{name} takes at most {len(params)} arguments, got {len(args)}", code="arguments")
+        raise CompassError(f"{func} takes at most {len(params)} arguments, got {len(args)}", code="arguments")
     for (param, _, _), arg in zip(params, args):
         bound[param] = arg
-    known = {p[0] for p in params}
+    known = {name for name, _, _ in params}
     for key, arg in kwargs.items():
         if key not in known or key in bound:
             what = "is given twice" if key in bound else "is not a parameter"
-            raise CompassError(f"{name}: {key} {what}", code="arguments")
+            raise CompassError(f"{func}: {key} {what}", code="arguments")
         bound[key] = arg
     values = []
     for position, (param, kind, default) in enumerate(params, 1):
         arg = bound.get(param, default)
         if param not in bound and default is inspect.Parameter.empty:
-            raise CompassError(f"{name}: the argument {param} is missing", code="arguments")
-        values.append(sub_argument(name, position, param, kind, arg))
-    return returned(name, py_func(*values), ret_type)
+            raise CompassError(f"{func}: the argument {param} is missing", code="arguments")
+        values.append(sub_argument(func, position, param, kind, arg))
+    return returned(func, py_func(*values), ret_type)
 
 
 def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:
