@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ..ir import exprs as E
 from .c_expr import ExprPrinter
-from .c_types import c_type, codegen_error
+from .c_types import c_type, codegen_error, string_text
 
 Form = Callable[[ExprPrinter, E.Call], str]
 FORMS: dict[str, Form] = {}
@@ -176,3 +176,28 @@ def _flush_cache(p: ExprPrinter, e: E.Call) -> str:
 @form("init_event_state")
 def _init_event_state(p: ExprPrinter, e: E.Call) -> str:
     return "*addr_of_event_state() = 0"
+
+
+# ------------------------------------------------------------------------------------------- assembly, fixed-function unit
+
+
+@form("aiff")
+def _aiff(p: ExprPrinter, e: E.Call) -> str:
+    return f"AIFF({p.list(e.args)}, 0)"
+
+
+@form("async_aiff")
+def _async_aiff(p: ExprPrinter, e: E.Call) -> str:
+    return f"ASYNC_AIFF({p.list(e.args)}, 0)"
+
+
+@form("asm")
+def _asm(p: ExprPrinter, e: E.Call) -> str:
+    """One statement of several lines; every section is there, also when empty."""
+    outputs, inputs = e.attr("outputs", ()), e.attr("inputs", ())
+    texts = [p.expr(a) for a in e.args]
+    operands = [f'[{name}] "{how}"({text})' for (name, how), text in zip((*outputs, *inputs), texts, strict=True)]
+    qualifier = f" {e.attr('qualifiers')} " if e.attr("qualifiers") else ""
+    sections = (operands[: len(outputs)], operands[len(outputs) :], [f'"{c}"' for c in e.attr("clobbers", ())])
+    lines = [f"__asm__{qualifier}(", "  " + string_text(e.attr("template"))]
+    return "\n".join([*lines, *[f"  : {', '.join(section)}" for section in sections], ")"])

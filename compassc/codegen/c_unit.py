@@ -69,7 +69,8 @@ class FunctionPrinter(ExprPrinter):
         return name
 
     def line(self, text: str, span: Span | None) -> None:
-        self.lines.append(Line("  " * self.depth + text, span))
+        indent = "  " * self.depth
+        self.lines += [Line(indent + part, span) for part in text.split("\n")]
 
     # -- functions
 

@@ -1,0 +1,28 @@
+"""The C of lowered kernels, compared with stored texts; white space does not count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from compassc import passes
+from compassc.codegen.c_unit import print_unit
+from compassc.ir import parse_module
+
+HERE = Path(__file__).parent
+
+
+def c_text(ir_text: str) -> str:
+    """The C of a module given as IR text, by the whole codegen pipeline."""
+    module = passes.run_pipeline(passes.pipeline_names("codegen"), parse_module(ir_text))
+    return "\n".join(line.text for line in print_unit(module).lines) + "\n"
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+@pytest.mark.parametrize("name", sorted(p.stem for p in (HERE / "golden").glob("*.cl")))
+def test_generated_c_is_the_stored_text(name):
+    text = c_text((HERE / "lowered" / f"{name}.txt").read_text())
+    assert words(text) == words((HERE / "golden" / f"{name}.cl").read_text())
