@@ -1,0 +1,388 @@
+"""Integer arithmetic on expressions: folding with C wrap-around, value ranges, linear forms, known facts.
+
+Everything here is exact for fixed-width integers that wrap. An inequality is only taken apart (`a + 1 < b + 1`) when
+the ranges show that nothing wraps. `floordiv` and `floormod` are the language's: floor by a positive power of two or
+between constants, else they become C truncation, so other divisors are reasoned about only where both agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..ir import exprs as E
+from ..ir.dtypes import DataType
+from ..ir.exprs import Binary, Call, Expr, IntImm, Var
+from .structure import Interner, is_stable
+
+Range = tuple[int, int]
+BOOL_RANGE = (0, 1)
+SWAPPED = {"gt": "lt", "ge": "le"}
+NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+
+_FOLD = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "floormod": lambda a, b: a % b,
+    "div": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+    "mod": lambda a, b: a - _FOLD["div"](a, b) * b,
+    "min": min,
+    "max": max,
+    "bitand": lambda a, b: a & b,
+    "bitor": lambda a, b: a | b,
+    "bitxor": lambda a, b: a ^ b,
+    "shl": lambda a, b: a << b,
+    "shr": lambda a, b: a >> b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "and": lambda a, b: a and b,
+    "or": lambda a, b: a or b,
+}
+_DIVISIONS = frozenset(("floordiv", "floormod", "div", "mod"))
+
+
+def wrap(value: int, dtype: DataType) -> int:
+    """The value a fixed-width integer holds after wrap-around (a bool: whether it is not zero)."""
+    if dtype.is_bool:
+        return int(value != 0)
+    value &= (1 << dtype.bits) - 1
+    return value - (1 << dtype.bits) if dtype.is_int and value >> (dtype.bits - 1) else value
+
+
+def fold(op: str, a: int, b: int, dtype: DataType) -> int | None:
+    """The value of an operator on two integers of type `dtype`; None where C leaves it undefined."""
+    if op in _DIVISIONS and (b == 0 or (b == -1 and a == dtype.range()[0])):
+        return None
+    if op in ("shl", "shr") and not 0 <= b < dtype.bits:
+        return None
+    value = int(_FOLD[op](a, b))
+    return wrap(value, dtype) if op in E.ARITHMETIC else value
+
+
+def is_power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
+@dataclass
+class Linear:
+    """`sum(terms[k] * atom k) + const` over the integers; atoms are numbered by an `Interner`."""
+
+    terms: dict[int, int] = field(default_factory=dict)
+    const: int = 0
+
+    def add(self, other: Linear, scale: int = 1) -> Linear:
+        terms = dict(self.terms)
+        for key, factor in other.terms.items():
+            total = terms.get(key, 0) + factor * scale
+            if total:
+                terms[key] = total
+            else:
+                terms.pop(key, None)
+        return Linear(terms, self.const + other.const * scale)
+
+    def signature(self, scale: int = 1) -> frozenset[tuple[int, int]]:
+        """The terms without the constant, as a dictionary key."""
+        return frozenset((key, factor * scale) for key, factor in self.terms.items())
+
+
+class Arith:
+    """Ranges and inequalities that hold at one place of a function. Facts are scoped with `mark` and `release`.
+
+    `mutable` are the variables that change after their definition: nothing is ever assumed about them.
+    """
+
+    def __init__(self, mutable: Iterable[Var] = ()) -> None:
+        self.mutable = set(mutable)
+        self.interner = Interner()
+        self.atoms: dict[int, Expr] = {}
+        self._ranges: dict[Var, Range] = {}
+        self._bounds: dict[frozenset[tuple[int, int]], int] = {}
+        self._undo: list[tuple[dict, object, object]] = []
+        self._memo: dict[Expr, Range] = {}
+        self.epoch = 0
+
+    # -- facts
+
+    def mark(self) -> int:
+        """A place to come back to with `release`."""
+        return len(self._undo)
+
+    def release(self, mark: int) -> None:
+        """Forget the facts learned since `mark`."""
+        while len(self._undo) > mark:
+            table, key, old = self._undo.pop()
+            if old is None:
+                del table[key]
+            else:
+                table[key] = old
+            self._changed()
+
+    def _learn(self, table: dict, key: object, value: object) -> None:
+        self._undo.append((table, key, table.get(key)))
+        table[key] = value
+        self._changed()
+
+    def _changed(self) -> None:
+        self.epoch += 1
+        self._memo.clear()
+
+    def bind(self, var: Var, low: int, high: int) -> None:
+        """Learn that `low <= var <= high`."""
+        if var in self.mutable:
+            return
+        old_low, old_high = self.range_of(var)
+        if low > old_low or high < old_high:
+            self._learn(self._ranges, var, (max(low, old_low), min(high, old_high)))
+
+    def bind_value(self, var: Var, value: Expr) -> None:
+        """Learn the range of a variable defined as `value`."""
+        if getattr(var.dtype, "is_integer", False) and var.dtype.is_scalar:
+            self.bind(var, *self.range_of(value))
+
+    def bind_loop(self, var: Var, start: Expr, stop: Expr, step: Expr) -> None:
+        """Learn what holds for a loop variable inside its loop."""
+        if self.range_of(step)[0] <= 0:
+            return
+        self.bind(var, self.range_of(start)[0], self.range_of(stop)[1] - 1)
+        self.assume(Binary("lt", var, stop))
+        self.assume(Binary("le", start, var))
+
+    def assume(self, cond: Expr, truth: bool = True) -> None:
+        """Learn that a scalar condition holds (or does not); conditions on changing values teach nothing."""
+        if type(cond) is E.Unary and cond.op == "not":
+            self.assume(cond.a, not truth)
+        elif type(cond) is Binary and cond.op == ("and" if truth else "or"):
+            self.assume(cond.a, truth)
+            self.assume(cond.b, truth)
+        elif type(cond) is Binary and cond.op in E.COMPARISON and _is_int(cond.a) and is_stable(cond, self.mutable):
+            self._assume_comparison(cond.op if truth else NEGATED[cond.op], cond.a, cond.b)
+
+    def _assume_comparison(self, op: str, a: Expr, b: Expr) -> None:
+        if op in SWAPPED:
+            op, a, b = SWAPPED[op], b, a
+        if op == "ne":
+            return
+        difference = self.exact(a).add(self.exact(b), -1)
+        self._at_most(difference, -1 if op == "lt" else 0)
+        if op == "eq":
+            self._at_most(Linear().add(difference, -1), 0)
+
+    def _at_most(self, form: Linear, limit: int) -> None:
+        """Learn `form <= limit`."""
+        limit -= form.const
+        if not form.terms:
+            return
+        key = form.signature()
+        old = self._bounds.get(key)
+        if old is None or limit < old:
+            self._learn(self._bounds, key, limit)
+        for atom, factor in form.terms.items():
+            var = self.atoms[atom]
+            if type(var) is Var and factor in (1, -1):
+                rest = Linear({k: f for k, f in form.terms.items() if k != atom})
+                least = self._interval(rest)[0]
+                low, high = self.range_of(var)
+                self.bind(var, *((low, limit - least) if factor == 1 else (least - limit, high)))
+
+    # -- ranges
+
+    def range_of(self, e: Expr) -> Range:
+        """Smallest and largest value an integer or bool scalar can have here."""
+        kind = type(e)
+        if kind is IntImm:
+            return e.value, e.value
+        found = self._memo.get(e)
+        if found is None:
+            rule = _RANGES.get(kind)
+            full = _full(e.dtype)
+            found = full
+            if rule is not None:
+                low, high = rule(self, e)
+                if full[0] <= low <= high <= full[1]:
+                    found = low, high
+            self._memo[e] = found
+        return found
+
+    def _var_range(self, e: Var) -> Range:
+        known = self._ranges.get(e)
+        if known is not None:
+            return known
+        low, high = _full(e.dtype)
+        return (max(low, 0), high) if e.nonneg and e not in self.mutable else (low, high)
+
+    def _binary_range(self, e: Binary) -> Range:
+        rule = _BINARY_RANGES.get(e.op)
+        if rule is None or not _is_int(e.a):
+            return _full(e.dtype)
+        return rule(self.range_of(e.a), self.range_of(e.b)) or _full(e.dtype)
+
+    def _cast_range(self, e: E.Cast) -> Range:
+        return self.range_of(e.value) if _is_int(e.value) and not e.dtype.is_bool else _full(e.dtype)
+
+    def _select_range(self, e: E.Select) -> Range:
+        (a, b), (c, d) = self.range_of(e.a), self.range_of(e.b)
+        return min(a, c), max(b, d)
+
+    def _call_range(self, e: Call) -> Range:
+        low, high = _full(e.dtype)
+        return (0, high) if e.op in ("get_local_id", "get_local_size") else (low, high)
+
+    # -- linear forms
+
+    def atom(self, e: Expr) -> Linear:
+        """The linear form that is `e` itself."""
+        key = self.interner.key(e)
+        self.atoms.setdefault(key, e)
+        return Linear({key: 1})
+
+    def linear(self, e: Expr) -> Linear:
+        """`e` as a sum, equal to it modulo 2**bits; what is neither sum nor product with a constant is an atom."""
+        form = Linear()
+        self._accumulate(e, 1, form, e.dtype)
+        for key in [k for k, factor in form.terms.items() if not factor]:
+            del form.terms[key]
+        return form
+
+    def _accumulate(self, e: Expr, scale: int, form: Linear, dtype: DataType) -> None:
+        if type(e) is IntImm:
+            form.const = wrap(form.const + scale * e.value, dtype)
+        elif type(e) is Binary and e.op in ("add", "sub"):
+            self._accumulate(e.a, scale, form, dtype)
+            self._accumulate(e.b, scale if e.op == "add" else -scale, form, dtype)
+        elif type(e) is Binary and e.op == "mul" and type(e.b) is IntImm:
+            self._accumulate(e.a, wrap(scale * e.b.value, dtype), form, dtype)
+        elif type(e) is Binary and e.op == "mul" and type(e.a) is IntImm:
+            self._accumulate(e.b, wrap(scale * e.a.value, dtype), form, dtype)
+        else:
+            key = self.interner.key(e)
+            self.atoms.setdefault(key, e)
+            form.terms[key] = wrap(form.terms.get(key, 0) + scale, dtype)
+
+    def _interval(self, form: Linear) -> Range:
+        low = high = form.const
+        for key, factor in form.terms.items():
+            a, b = self.range_of(self.atoms[key])
+            low += factor * (a if factor > 0 else b)
+            high += factor * (b if factor > 0 else a)
+        return low, high
+
+    def exact(self, e: Expr) -> Linear:
+        """A linear form equal to `e` over the integers: its sum if that cannot wrap, else `e` as an atom."""
+        if type(e) is Binary and e.op in ("add", "sub", "mul"):
+            form = self.linear(e)
+            low, high = self._interval(form)
+            least, most = _full(e.dtype)
+            return form if least <= low and high <= most else self.atom(e)
+        return Linear(const=e.value) if type(e) is IntImm else self.atom(e)
+
+    def bounds(self, form: Linear) -> Range:
+        """Smallest and largest value of a linear form, by ranges and known inequalities."""
+        low, high = self._interval(form)
+        if self._bounds and form.terms:
+            above = self._bounds.get(form.signature())
+            below = self._bounds.get(form.signature(-1))
+            high = high if above is None else min(high, above + form.const)
+            low = low if below is None else max(low, form.const - below)
+        return low, high
+
+    def difference(self, a: Expr, b: Expr) -> Range:
+        """Smallest and largest value of `a - b`, without wrap-around."""
+        return self.bounds(self.exact(a).add(self.exact(b), -1))
+
+    def compare(self, op: str, a: Expr, b: Expr) -> bool | None:
+        """The truth of an integer comparison, if it is the same for all values that can occur."""
+        low, high = self.difference(a, b)
+        if op in ("eq", "ne"):
+            if low == high == 0:
+                return op == "eq"
+            return (op == "ne") if low > 0 or high < 0 else None
+        if op in SWAPPED:
+            op, low, high = SWAPPED[op], -high, -low
+        if op == "lt":
+            return True if high < 0 else False if low >= 0 else None
+        return True if high <= 0 else False if low > 0 else None
+
+
+def _is_int(e: Expr) -> bool:
+    return getattr(e.dtype, "is_integer", False) and e.dtype.is_scalar
+
+
+def _full(dtype: DataType) -> Range:
+    return BOOL_RANGE if dtype.is_bool else dtype.range()  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------------------ ranges of operators on two ranges
+
+
+def _corners(values: list[int]) -> Range:
+    return min(values), max(values)
+
+
+def _mul_range(a: Range, b: Range) -> Range:
+    return _corners([x * y for x in a for y in b])
+
+
+def _floordiv_range(a: Range, b: Range) -> Range | None:
+    if b[0] != b[1] or b[0] <= 0:
+        return None
+    low, high = a[0] // b[0], a[1] // b[0]
+    return low, high if is_power_of_two(b[0]) or high >= 0 else high + 1
+
+
+def _floormod_range(a: Range, b: Range) -> Range | None:
+    if b[0] != b[1] or b[0] <= 0:
+        return None
+    if a[0] >= 0:
+        return (0, min(a[1], b[0] - 1)) if a[1] >= b[0] else a
+    return (0, b[0] - 1) if is_power_of_two(b[0]) else (1 - b[0], b[0] - 1)
+
+
+def _mod_range(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0:
+        return None
+    return (0 if a[0] >= 0 else 1 - b[1]), (min(a[1], b[1] - 1) if a[1] >= 0 else 0)
+
+
+def _div_range(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0:
+        return None
+    return _corners([_FOLD["div"](x, y) for x in a for y in b])
+
+
+def _bitand_range(a: Range, b: Range) -> Range | None:
+    tops = [r[1] for r in (a, b) if r[0] >= 0]
+    return (0, min(tops)) if tops else None
+
+
+def _shr_range(a: Range, b: Range) -> Range | None:
+    if not 0 <= b[0] <= b[1] < 64:
+        return None
+    return _corners([x >> y for x in a for y in b])
+
+
+_BINARY_RANGES = {
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "mul": _mul_range,
+    "floordiv": _floordiv_range,
+    "floormod": _floormod_range,
+    "div": _div_range,
+    "mod": _mod_range,
+    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "bitand": _bitand_range,
+    "shr": _shr_range,
+}
+_RANGES = {
+    Var: Arith._var_range,
+    Binary: Arith._binary_range,
+    E.Cast: Arith._cast_range,
+    E.Select: Arith._select_range,
+    Call: Arith._call_range,
+}

@@ -1,0 +1,312 @@
+"""Simplification of expressions under the facts of an `Arith`.
+
+Results are equal to the input for all values, wrap-around included. Scalars of the index types become a normal form
+(a sum with its constant last, products with constants multiplied out); other integers only lose constants. Floating
+point is left as it is, but for the direction of comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir import exprs as E
+from ..ir.dtypes import BOOL
+from ..ir.exprs import Binary, Call, Expr, IntImm
+from .arith import NEGATED, SWAPPED, Arith, Linear, fold, is_power_of_two, wrap
+from .structure import is_pure, scalar_min_max
+
+_SUMS = frozenset(("add", "sub", "mul"))
+_INDEX_TYPES = ("int32", "int64")
+_EXACT_FLOAT = {"float32": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8}
+_LEAVES = (E.Var, IntImm, E.FloatImm, E.StrImm, E.ConstMask, E.AddressOf)
+
+
+class Simplifier:
+    """Rewrites expressions; the facts it may use are those `arith` holds at the time of the call."""
+
+    def __init__(self, arith: Arith) -> None:
+        self.arith = arith
+        self._memo: dict[Expr, Expr] = {}
+        self._epoch = -1
+
+    def expr(self, e: Expr) -> Expr:
+        """The simplified expression; `e` itself when there is nothing to do."""
+        if type(e) in _LEAVES:
+            return e
+        if self._epoch != self.arith.epoch:
+            self._memo.clear()
+            self._epoch = self.arith.epoch
+        found = self._memo.get(e)
+        if found is None:
+            rule = _RULES.get(type(e))
+            found = e.map(self.expr) if rule is None else rule(self, e)
+            self._memo[e] = found
+        return found
+
+    # -- operators
+
+    def _binary(self, e: Binary) -> Expr:
+        if not e.a.dtype.is_scalar:
+            return self._vector_binary(e)
+        integer = getattr(e.a.dtype, "is_integer", False)
+        if integer and e.op in _SUMS and e.dtype in _INDEX_TYPES and is_pure(e):
+            return self._sum(e)
+        e = e.map(self.expr)  # type: ignore[assignment]
+        if not integer:
+            return Binary(SWAPPED[e.op], e.b, e.a) if e.op in SWAPPED else e
+        if type(e.a) is IntImm and type(e.b) is IntImm:
+            value = fold(e.op, e.a.value, e.b.value, e.a.dtype)
+            return e if value is None else IntImm(e.dtype, value)
+        if type(e.a) is IntImm and e.op in E.COMMUTATIVE and e.op not in E.LOGICAL:
+            e = Binary(e.op, e.b, e.a)
+        rule = _BINARY_RULES.get(e.op)
+        return e if rule is None else rule(self, e)
+
+    def _vector_binary(self, e: Binary) -> Expr:
+        e = e.map(self.expr)  # type: ignore[assignment]
+        return Binary(SWAPPED[e.op], e.b, e.a) if e.op in SWAPPED else e
+
+    def _sum(self, e: Binary) -> Expr:
+        """A sum in normal form: positive terms in the order they occur, then the constant, negative terms subtracted."""
+        form = Linear()
+        atoms: dict[int, Expr] = {}
+        self._collect(e, 1, form, atoms)
+        new = self._rebuild(e, form, atoms)
+        return e if self.arith.interner.same(e, new) else new
+
+    def _collect(self, e: Expr, scale: int, form: Linear, atoms: dict[int, Expr]) -> None:
+        dtype = e.dtype
+        if type(e) is Binary and e.op in ("add", "sub"):
+            self._collect(e.a, scale, form, atoms)
+            self._collect(e.b, scale if e.op == "add" else -scale, form, atoms)
+            return
+        if type(e) is Binary and e.op == "mul":
+            a, b = self.expr(e.a), self.expr(e.b)
+            if type(a) is IntImm:
+                a, b = b, a
+            if type(b) is IntImm:
+                self._collect(a, wrap(scale * b.value, dtype), form, atoms)
+                return
+            e = e if a is e.a and b is e.b else Binary("mul", a, b)
+        else:
+            e = self.expr(e)
+        if type(e) is IntImm:
+            form.const = wrap(form.const + scale * e.value, dtype)
+        elif type(e) is Binary and e.op in ("add", "sub"):
+            self._collect(e, scale, form, atoms)
+        else:
+            key = self.arith.interner.key(e)
+            atoms.setdefault(key, e)
+            form.terms[key] = wrap(form.terms.get(key, 0) + scale, dtype)
+
+    def _rebuild(self, e: Binary, form: Linear, atoms: dict[int, Expr]) -> Expr:
+        dtype, const = e.dtype, form.const
+        least = dtype.range()[0]
+        live = [(atoms[k], f) for k, f in form.terms.items() if f]
+        negative = [(a, f) for a, f in live if least < f < 0]
+        positive = [(a, f) for a, f in live if not least < f < 0]
+        out: Expr | None = None
+        for atom, factor in positive:
+            term = atom if factor == 1 else Binary("mul", atom, IntImm(dtype, factor))
+            out = term if out is None else Binary("add", out, term)
+        if out is None and (const > 0 or not negative):
+            out, const = IntImm(dtype, const), 0
+        if out is None:
+            atom, factor = negative.pop(0)
+            out = Binary("mul", atom, IntImm(dtype, factor))
+        if const > 0 or const == least:
+            out, const = Binary("add", out, IntImm(dtype, const)), 0
+        for atom, factor in negative:
+            out = Binary("sub", out, atom if factor == -1 else Binary("mul", atom, IntImm(dtype, -factor)))
+        return out if const == 0 else Binary("sub", out, IntImm(dtype, -const))
+
+    def _neutral(self, e: Binary) -> Expr:
+        """`x + 0`, `x * 1`, `x << 0`, ... on any integer type."""
+        if type(e.b) is IntImm and e.b.value == (1 if e.op == "mul" else 0):
+            return e.a
+        zero_wins = e.op in ("mul", "bitand") and type(e.b) is IntImm and e.b.value == 0
+        return e.b if zero_wins and is_pure(e.a) else e
+
+    def _min_max(self, e: Binary) -> Expr:
+        low, high = self.arith.difference(e.a, e.b)
+        if e.op == "max":
+            low, high = -high, -low
+        if high <= 0 and is_pure(e.b):
+            return e.a
+        if low >= 0 and is_pure(e.a):
+            return e.b
+        inner = e.a
+        if type(e.b) is IntImm and type(inner) is Binary and inner.op == e.op and type(inner.b) is IntImm:
+            value = fold(e.op, inner.b.value, e.b.value, e.dtype)
+            assert value is not None
+            return Binary(e.op, inner.a, IntImm(e.dtype, value))
+        return e
+
+    def _floor(self, e: Binary) -> Expr:
+        """floordiv and floormod by a positive constant."""
+        if type(e.b) is not IntImm or e.b.value <= 0 or not is_pure(e.a):
+            return e
+        by, div = e.b.value, e.op == "floordiv"
+        if by == 1:
+            return e.a if div else IntImm(e.dtype, 0)
+        low, high = self.arith.range_of(e.a)
+        if 0 <= low and high < by:
+            return IntImm(e.dtype, 0) if div else e.a
+        return self._split_by(e, by, div) or e
+
+    def _split_by(self, e: Binary, by: int, div: bool) -> Expr | None:
+        """`(by * x + r) // by` is x and the remainder r, where `0 <= r < by`."""
+        form = self.arith.exact(e.a)
+        whole = Linear({k: f for k, f in form.terms.items() if f % by == 0})
+        if not whole.terms:
+            return None
+        rest = Linear({k: f for k, f in form.terms.items() if f % by}, form.const % by)
+        whole.const = form.const - rest.const
+        low, high = self.arith.bounds(rest)
+        agrees = is_power_of_two(by) or low == high == 0 or self.arith.range_of(e.a)[0] >= 0
+        if low < 0 or high >= by or not agrees:
+            return None
+        if div:
+            rest = Linear({k: f // by for k, f in whole.terms.items()}, whole.const // by)
+        return self._rebuild(e, rest, self.arith.atoms)
+
+    def _shift(self, e: Binary) -> Expr:
+        return e.a if type(e.b) is IntImm and e.b.value == 0 else e
+
+    def _comparison(self, e: Binary) -> Expr:
+        if e.op in SWAPPED:
+            e = Binary(SWAPPED[e.op], e.b, e.a)
+        if not is_pure(e):
+            return e
+        low, high = self.arith.difference(e.a, e.b)
+        known = self.arith.compare(e.op, e.a, e.b)
+        if known is not None:
+            return IntImm(BOOL, int(known))
+        if e.op == "ne" and not e.a.dtype.is_bool and (low >= 0 or high <= 0):
+            e = Binary("lt", e.b, e.a) if low >= 0 else Binary("lt", e.a, e.b)
+        return self._cancel(e)
+
+    def _cancel(self, e: Binary) -> Expr:
+        """Drop what both sides of a comparison share, and collect the constants, where neither side can wrap."""
+        if e.a.dtype not in _INDEX_TYPES or not any(type(x) is Binary and x.op in _SUMS for x in (e.a, e.b)):
+            return e
+        a, b = self.arith.exact(e.a), self.arith.exact(e.b)
+        moves = (a.const and (b.const or not b.terms)) or (b.const and (a.const or not a.terms))
+        if not moves and not any(k in b.terms for k in a.terms):
+            return e
+        form = a.add(b, -1)
+        left = Linear({k: f for k, f in form.terms.items() if k in a.terms and (f > 0) == (a.terms[k] > 0)})
+        right = Linear({k: -f for k, f in form.terms.items() if k not in left.terms})
+        if not left.terms or (right.terms and form.const > 0):
+            left.const = form.const
+        else:
+            right.const = -form.const
+        least, most = e.a.dtype.range()
+        if any(not least <= x <= most for side in (left, right) for x in self.arith.bounds(side)):
+            return e
+        base = Binary("sub", e.a, e.b)
+        sides = [self._rebuild(base, side, self.arith.atoms) for side in (left, right)]
+        same = self.arith.interner.same
+        return e if same(sides[0], e.a) and same(sides[1], e.b) else Binary(e.op, *sides)
+
+    def _logical(self, e: Binary) -> Expr:
+        decides = 0 if e.op == "and" else 1
+        for this, other in ((e.a, e.b), (e.b, e.a)):
+            if type(this) is IntImm:
+                if this.value != decides:
+                    return other
+                if this is e.a or is_pure(e.a):
+                    return this
+        return e.a if self.arith.interner.same(e.a, e.b) and is_pure(e.a) else e
+
+    # -- other nodes
+
+    def _unary(self, e: E.Unary) -> Expr:
+        e = e.map(self.expr)  # type: ignore[assignment]
+        a = e.a
+        if e.op == "not":
+            return negate(a)
+        if e.op == "bitnot" and type(a) is IntImm:
+            return IntImm(a.dtype, wrap(~a.value, a.dtype) if not a.dtype.is_bool else 1 - a.value)
+        if e.op == "bitnot" and type(a) is E.ConstMask:
+            return E.ConstMask(~a.bits, a.lanes)
+        return e
+
+    def _select(self, e: E.Select) -> Expr:
+        e = e.map(self.expr)  # type: ignore[assignment]
+        if type(e.cond) is IntImm:
+            return e.a if e.cond.value else e.b
+        return e.a if self.arith.interner.same(e.a, e.b) and is_pure(e.cond) else e
+
+    def _cast(self, e: E.Cast) -> Expr:
+        e = e.map(self.expr)  # type: ignore[assignment]
+        value, dtype = e.value, e.dtype
+        if value.dtype is dtype:
+            return value
+        if type(value) is IntImm and dtype.is_integer:
+            return IntImm(dtype, wrap(value.value, dtype))
+        if type(value) is IntImm and dtype.is_floating and abs(value.value) <= _EXACT_FLOAT.get(dtype, 0):
+            return E.FloatImm(dtype, value.value)
+        return e
+
+    def _tail(self, e: E.TailMask) -> Expr:
+        e = e.map(self.expr)  # type: ignore[assignment]
+        if type(e.count) is IntImm and 0 <= e.count.value <= e.lanes:
+            return E.ConstMask((1 << e.count.value) - 1, e.lanes)
+        return e
+
+    def _call(self, e: Call) -> Expr:
+        e = e.map(self.expr)  # type: ignore[assignment]
+        operator = scalar_min_max(e)
+        if operator is not None:
+            return self.expr(Binary(operator, *e.args))
+        if type(e.mask) is E.ConstMask and e.mask.all_true:
+            return e.replace(mask=None, r=None)
+        return e
+
+    def _load(self, e: E.Load) -> Expr:
+        e = e.map(self.expr)  # type: ignore[assignment]
+        full = type(e.mask) is E.ConstMask and e.mask.all_true
+        return E.Load(e.buffer, e.indices) if full else e
+
+    def _pointer(self, e: E.Pointer) -> Expr:
+        e = e.map(self.expr)  # type: ignore[assignment]
+        base = e.base
+        if type(base) is E.Pointer and base.elem is e.elem and base.offset.dtype is e.offset.dtype:
+            return E.Pointer(e.elem, base.base, self.expr(Binary("add", base.offset, e.offset)))
+        return e
+
+
+def negate(cond: Expr) -> Expr:
+    """`not cond`, with comparisons inverted where that is the same for NaN."""
+    kind = type(cond)
+    if kind is IntImm:
+        return IntImm(BOOL, 1 - cond.value)  # type: ignore[attr-defined]
+    if kind is E.Unary and cond.op == "not":  # type: ignore[attr-defined]
+        return cond.a  # type: ignore[attr-defined]
+    if kind is Binary and cond.op in NEGATED:  # type: ignore[attr-defined]
+        op, a, b = cond.op, cond.a, cond.b  # type: ignore[attr-defined]
+        if op in ("eq", "ne") or getattr(a.dtype, "is_integer", False):
+            op = NEGATED[op]
+            return Binary(SWAPPED[op], b, a) if op in SWAPPED else Binary(op, a, b)
+    return E.Unary("not", cond)
+
+
+_BINARY_RULES: dict[str, Callable[[Simplifier, Binary], Expr]] = {
+    **dict.fromkeys(("add", "sub", "mul", "bitand", "bitor", "bitxor"), Simplifier._neutral),
+    **dict.fromkeys(("shl", "shr"), Simplifier._shift),
+    **dict.fromkeys(("min", "max"), Simplifier._min_max),
+    **dict.fromkeys(("floordiv", "floormod"), Simplifier._floor),
+    **dict.fromkeys(E.COMPARISON, Simplifier._comparison),
+    **dict.fromkeys(E.LOGICAL, Simplifier._logical),
+}
+_RULES: dict[type, Callable] = {
+    Binary: Simplifier._binary,
+    E.Unary: Simplifier._unary,
+    E.Select: Simplifier._select,
+    E.Cast: Simplifier._cast,
+    E.TailMask: Simplifier._tail,
+    Call: Simplifier._call,
+    E.Load: Simplifier._load,
+    E.Pointer: Simplifier._pointer,
+}

@@ -1,0 +1,97 @@
+"""Structural identity of expressions, and what evaluating one may do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir import exprs as E
+from ..ir.exprs import Call, Expr, Var
+
+_SCALAR_MINMAX = {"min": "min", "max": "max"}
+
+
+class Interner:
+    """Numbers expressions so that two have the same number exactly when they have the same structure.
+
+    Variables are equal only to themselves. Each node is visited once, however often it is asked for.
+    """
+
+    def __init__(self) -> None:
+        self._number: dict[Expr, int] = {}
+        self._shapes: dict[object, int] = {}
+
+    def key(self, e: Expr) -> int:
+        """The number of an expression."""
+        number = self._number.get(e)
+        if number is None:
+            kind = type(e)
+            if kind is Var:
+                shape: object = e
+            elif kind is E.FloatImm:
+                shape = (kind, e.dtype, repr(e.value))
+            else:
+                shape = (kind, *[self._part(getattr(e, f)) for f in e.fields])
+            number = self._shapes.setdefault(shape, len(self._shapes))
+            self._number[e] = number
+        return number
+
+    def same(self, a: Expr, b: Expr) -> bool:
+        """Whether two expressions have the same structure."""
+        return a is b or (a.dtype is b.dtype and self.key(a) == self.key(b))
+
+    def _part(self, value: Any) -> Any:
+        if isinstance(value, Expr):
+            return self.key(value)
+        if type(value) is tuple:
+            return tuple([self._part(v) for v in value])
+        if type(value) is E.Buffer:
+            return (self.key(value.data), value.dtype, self._part(value.shape))
+        return value
+
+
+def effect_of(call: Call) -> str:
+    """The declared effect of an operation: pure, read, write, sync or io. Names that are not declared may do anything."""
+    from ..ops import core
+
+    op = (core.REGISTRY or core.load()).get(call.op)
+    return op.effect if op is not None else "io"
+
+
+def is_pure(e: Expr) -> bool:
+    """Whether evaluating `e` changes nothing, so that it may be left out (it may read memory)."""
+    if not e.flags & (E.F_CALL | E.F_FUNC):
+        return True
+    if e.flags & E.F_FUNC:
+        return False
+    return all(type(x) is not Call or effect_of(x) in ("pure", "read") for x in _walk(e))
+
+
+def is_stable(e: Expr, mutable: set[Var]) -> bool:
+    """Whether `e` has the same value wherever its variables are defined: no loads, no calls, no mutable variables."""
+    if e.flags & (E.F_CALL | E.F_FUNC | E.F_LOAD):
+        return False
+    return not mutable or not any(type(x) is Var and x in mutable for x in _walk(e))
+
+
+def variables(e: Expr) -> set[Var]:
+    """The variables an expression mentions, storage variables of its loads included."""
+    return {x for x in _walk(e) if type(x) is Var}
+
+
+def _walk(e: Expr) -> list[Expr]:
+    """The distinct nodes of an expression."""
+    seen = {e: None}
+    stack = [e]
+    while stack:
+        for child in stack.pop().children():
+            if child not in seen:
+                seen[child] = None
+                stack.append(child)
+    return list(seen)
+
+
+def scalar_min_max(call: Call) -> str | None:
+    """`min` or `max` when the call is that operation on two scalars, which is the operator of the same name."""
+    if call.mask is None and len(call.args) == 2 and call.dtype.is_scalar:
+        return _SCALAR_MINMAX.get(call.op)
+    return None

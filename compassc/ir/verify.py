@@ -1,0 +1,303 @@
+"""Well-formedness of modules: what every pass may rely on and must keep.
+
+Variables are defined once, before they are used and in scope; operand types agree; conditions are scalar bools; masks
+have the lanes of what they mask; `break` stands in a loop; calls match the functions they name; returns match the
+function. A violation is a defect of whoever made the module, so it raises `VerifyError`, not a user's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import exprs as E
+from . import stmts as S
+from .dtypes import DataType, PointerType, bool_of
+from .exprs import Buffer, Expr, Var
+from .printer import print_expr, type_text
+from .stmts import Body, IRModule, PrimFunc, Stmt
+
+_BITWISE = frozenset("bitand bitor bitxor shl shr".split())
+_INTEGER_ONLY = _BITWISE | {"floordiv", "floormod", "mod"}
+_LOOP_KINDS = frozenset(("serial", "vectorized", "unrolled", "tec"))
+
+
+class VerifyError(Exception):
+    """A module is not well formed. The text names the function and shows the statement."""
+
+
+def verify(module: IRModule) -> None:
+    """Raise VerifyError when the module is not well formed."""
+    names = [f.name for f in module.functions]
+    if len(set(names)) != len(names):
+        raise VerifyError(f"two functions of the module have one name: {', '.join(names)}")
+    if module.entry not in names:
+        raise VerifyError(f"the entry {module.entry!r} is not a function of the module")
+    functions = {f.name: f for f in module.functions}
+    for f in module.functions:
+        _Verifier(f, functions).function()
+
+
+class _Wrong(Exception):
+    """What is wrong, without the place."""
+
+
+def _check(condition: object, message: str, *parts: Any) -> None:
+    if not condition:
+        raise _Wrong(message.format(*[print_expr(p) if isinstance(p, Expr) else p for p in parts]))
+
+
+class _Verifier:
+    def __init__(self, f: PrimFunc, functions: dict[str, PrimFunc]) -> None:
+        self.f, self.functions = f, functions
+        self.scope: set[Var] = set()
+        self.defined: set[Var] = set()
+        self.loops = 0
+        self.seen: set[Expr] = set()
+
+    def function(self) -> None:
+        try:
+            for p in self.f.params:
+                self._define(p)
+        except _Wrong as error:
+            raise VerifyError(f"function {self.f.name}: {error}") from None
+        self._body(self.f.body)
+
+    # -- statements
+
+    def _body(self, body: Body, *variables: Var) -> None:
+        outer = set(self.scope) if body else self.scope
+        self.scope.update(variables)
+        for s in body:
+            try:
+                self._stmt(s)
+            except _Wrong as error:
+                raise VerifyError(f"function {self.f.name}: {error}\n  in: {_statement_text(s)}") from None
+            self._nested(s)
+        if self.scope != outer:
+            self.scope = outer
+            self.seen.clear()
+
+    def _nested(self, s: Stmt) -> None:
+        loop = type(s) in (S.For, S.While)
+        self.loops += loop
+        inner = (s.var,) if type(s) is S.For else ()  # type: ignore[attr-defined]
+        for body in s.bodies():
+            self._body(body, *inner)
+        self.loops -= loop
+
+    def _define(self, var: Var) -> None:
+        _check(var not in self.defined, "{} is defined twice", var.name)
+        self.defined.add(var)
+        self.scope.add(var)
+
+    def _stmt(self, s: Stmt) -> None:
+        for e in s.exprs():
+            self._expr(e)
+        rule = _STMT_RULES.get(type(s))
+        if rule is not None:
+            rule(self, s)
+
+    def _let(self, s) -> None:
+        _check(s.value.dtype is s.var.dtype, "{} has type {}, its value {}", s.var.name, *_types(s.var, s.value))
+        self._define(s.var)
+
+    def _assign(self, s) -> None:
+        _check(s.var in self.scope, "{} is assigned but not defined here", s.var.name)
+        _check(s.value.dtype is s.var.dtype, "{} has type {}, its new value {}", s.var.name, *_types(s.var, s.value))
+
+    def _set_element(self, s) -> None:
+        _check(s.var in self.scope, "{} is changed but not defined here", s.var.name)
+        _check(s.var.dtype.is_vector, "{} is not a vector", s.var.name)
+        _check(s.index.dtype.is_integer, "the index is no integer")
+        element = s.var.dtype.element_of
+        _check(s.value.dtype is element, "an element of {} is {}, got {}", s.var.name, element, _type(s.value))
+
+    def _store(self, s) -> None:
+        self._buffer(s.buffer)
+        like = self._access(s.buffer, s.indices, s.mask)
+        _check(s.value.dtype is like, "the buffer holds {}, the value is {}", like, _type(s.value))
+
+    def _alloc(self, s) -> None:
+        _check(s.buffer.shape, "{} has no shape", s.buffer.data.name)
+        _check(all(type(e) is E.IntImm for e in s.buffer.shape), "{} has no constant shape", s.buffer.data.name)
+        self._define(s.buffer.data)
+        self._buffer(s.buffer)
+
+    def _if(self, s) -> None:
+        _check(s.cond.dtype is bool_of(1), "the condition has type {}", _type(s.cond))
+
+    def _while(self, s) -> None:
+        _check(s.cond.dtype.is_scalar, "the condition has type {}", _type(s.cond))
+
+    def _for(self, s) -> None:
+        _check(s.kind in _LOOP_KINDS, "unknown loop kind {}", s.kind)
+        _check(s.var.dtype.is_integer and s.var.dtype.is_scalar, "the loop variable has type {}", _type(s.var))
+        for e in (s.start, s.stop, s.step):
+            _check(e.dtype is s.var.dtype, "the loop variable has type {}, a bound {}", _type(s.var), _type(e))
+        self._define(s.var)
+        self.scope.discard(s.var)
+
+    def _break(self, s: Stmt) -> None:
+        _check(self.loops, "break outside of a loop")
+
+    def _return(self, s) -> None:
+        value = "void" if s.value is None else _type(s.value)
+        _check(value == type_text(self.f.ret_type).removeprefix("T."), "the function returns {}", self.f.ret_type)
+
+    # -- expressions
+
+    def _expr(self, root: Expr) -> None:
+        stack = [root]
+        while stack:
+            e = stack.pop()
+            if e in self.seen:
+                continue
+            if type(e) is Var:
+                _check(e in self.scope, "{} is used but not defined here", e.name)
+                continue
+            rule = _EXPR_RULES.get(type(e))
+            if rule is not None:
+                rule(self, e)
+            self.seen.add(e)
+            stack += e.children()
+
+    def _binary(self, e: E.Binary) -> None:
+        _check(e.op in E.ARITHMETIC or e.op in E.COMPARISON or e.op in E.LOGICAL, "unknown operator {}", e.op)
+        _check(e.a.dtype is e.b.dtype, "operands of {} have types {} and {}", e, _type(e.a), _type(e.b))
+        if e.op in E.LOGICAL:
+            _check(e.a.dtype is bool_of(1), "operands of {} are not bool", e)
+        if e.op in _INTEGER_ONLY:
+            _check(getattr(e.a.dtype, "is_integer", False), "operands of {} are not integers", e)
+
+    def _unary(self, e: E.Unary) -> None:
+        if e.op == "isnull":
+            _check(isinstance(e.a.dtype, PointerType), "{} needs a pointer", e)
+        else:
+            ok = e.a.dtype is bool_of(1) if e.op == "not" else e.op == "bitnot" and e.a.dtype.is_integer
+            _check(ok, "{} has an operand of type {}", e, _type(e.a))
+
+    def _cast(self, e: E.Cast) -> None:
+        scalar = isinstance(e.value.dtype, DataType) and e.value.dtype.is_scalar and e.dtype.is_scalar
+        _check(scalar, "{} is not a conversion of scalars", e)
+
+    def _select(self, e: E.Select) -> None:
+        _check(e.cond.dtype in (bool_of(1), bool_of(e.a.dtype.lanes)), "condition of {} is {}", e, _type(e.cond))
+        _check(e.a.dtype is e.b.dtype, "the sides of {} have types {} and {}", e, _type(e.a), _type(e.b))
+
+    def _broadcast(self, e: E.Broadcast) -> None:
+        _check(e.value.dtype.is_scalar and e.lanes > 1, "{} is not a scalar in several lanes", e)
+
+    def _ramp(self, e: E.Ramp) -> None:
+        _check(e.base.dtype.is_integer and e.base.dtype.is_scalar, "{} has no integer base", e)
+        _check(e.base.dtype is e.stride.dtype, "base and stride of {} have different types", e)
+
+    def _literal(self, e: E.VectorLiteral) -> None:
+        _check(len(e.elems) == e.dtype.lanes, "{} has {} elements", e, len(e.elems))
+
+    def _tail(self, e: E.TailMask) -> None:
+        _check(e.count.dtype.is_integer and e.count.dtype.is_scalar, "the count of {} is no integer", e)
+
+    def _pointer(self, e: E.Pointer) -> None:
+        _check(isinstance(e.base.dtype, PointerType), "the base of {} is no pointer", e)
+        _check(e.offset.dtype.is_integer and e.offset.dtype.is_scalar, "the offset of {} is no integer", e)
+
+    def _load(self, e: E.Load) -> None:
+        self._buffer(e.buffer)
+        self._access(e.buffer, e.indices, e.mask)
+
+    def _element(self, e: E.GetElement) -> None:
+        _check(e.vector.dtype.is_vector, "{} is not of a vector", e)
+        _check(e.index.dtype.is_integer, "the index of {} is no integer", e)
+
+    def _call(self, e: E.Call) -> None:
+        if e.mask is not None:
+            _check(e.mask.dtype.is_bool, "the mask of {} is {}", e, _type(e.mask))
+            _check(type(e.mask) is not E.ConstMask or not e.mask.all_true, "{} has a mask of all lanes", e)
+        if e.r is not None:
+            _check(e.r.dtype is e.dtype, "{} is {}, its inactive lanes {}", e, _type(e), _type(e.r))
+
+    def _func_call(self, e: E.FuncCall) -> None:
+        f = self.functions.get(e.func)
+        _check(f is not None, "{} calls a function that the module does not have", e)
+        assert f is not None
+        _check(e.dtype is f.ret_type, "{} is {}, the function returns {}", e, e.dtype, f.ret_type)
+        _check(len(e.args) == len(f.params), "{} passes {} arguments to {} parameters", e, len(e.args), len(f.params))
+        for arg, p in zip(e.args, f.params):
+            _check(arg.dtype is p.dtype, "in {}, {} is {}, got {}", e, p.name, *_types(p, arg))
+
+    # -- memory
+
+    def _buffer(self, b: Buffer) -> None:
+        _check(isinstance(b.data.dtype, PointerType), "storage {} is no pointer", b.data.name)
+        _check(b.data in self.scope, "{} is used but not defined here", b.data.name)
+        for extent in b.shape:
+            self._expr(extent)
+
+    def _access(self, b: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> DataType:
+        """The type of what is accessed."""
+        wanted = len(b.shape) or 1
+        _check(len(indices) == wanted, "{} has {} dimensions, got {} indices", b.data.name, wanted, len(indices))
+        for i in indices:
+            _check(getattr(i.dtype, "is_integer", False), "index {} is no integer", i)
+        _check(all(i.dtype.is_scalar for i in indices[:-1]), "only the last index may be a vector")
+        lanes = indices[-1].dtype.lanes
+        if mask is not None:
+            _check(mask.dtype is bool_of(lanes), "{} lanes are accessed under a mask of type {}", lanes, _type(mask))
+        return b.dtype if lanes == 1 else b.dtype.with_lanes(b.dtype.lanes * lanes)
+
+
+def _type(e: Expr) -> str:
+    return type_text(e.dtype).removeprefix("T.")
+
+
+def _types(*exprs: Expr) -> list[str]:
+    return [_type(e) for e in exprs]
+
+
+def _statement_text(s: Stmt) -> str:
+    """One line about a statement; nested blocks are left out."""
+    parts = []
+    for name in s.fields:
+        value = getattr(s, name)
+        if isinstance(value, Expr):
+            parts.append(f"{name}={print_expr(value)}")
+        elif type(value) is Buffer:
+            parts.append(f"{name}={value.data.name}")
+        elif name == "indices":
+            parts.append(f"{name}=[{', '.join(map(print_expr, value))}]")
+        elif isinstance(value, str):
+            parts.append(f"{name}={value}")
+    where = f"  ({s.span})" if s.span else ""
+    return f"{type(s).__name__} {', '.join(parts)}{where}"
+
+
+_STMT_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
+    S.Let: _Verifier._let,
+    S.Assign: _Verifier._assign,
+    S.SetElement: _Verifier._set_element,
+    S.Store: _Verifier._store,
+    S.Alloc: _Verifier._alloc,
+    S.AllocConst: _Verifier._alloc,
+    S.DeclBuffer: lambda v, s: v._buffer(s.buffer),
+    S.If: _Verifier._if,
+    S.While: _Verifier._while,
+    S.For: _Verifier._for,
+    S.Break: _Verifier._break,
+    S.Return: _Verifier._return,
+}
+_EXPR_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
+    E.Binary: _Verifier._binary,
+    E.Unary: _Verifier._unary,
+    E.Cast: _Verifier._cast,
+    E.Select: _Verifier._select,
+    E.Broadcast: _Verifier._broadcast,
+    E.Ramp: _Verifier._ramp,
+    E.VectorLiteral: _Verifier._literal,
+    E.TailMask: _Verifier._tail,
+    E.Pointer: _Verifier._pointer,
+    E.Load: _Verifier._load,
+    E.GetElement: _Verifier._element,
+    E.Call: _Verifier._call,
+    E.FuncCall: _Verifier._func_call,
+}

@@ -1,0 +1,74 @@
+"""What several passes ask of statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.exprs import Expr, Var
+from ..ir.stmts import Body, PrimFunc, Stmt
+from ..ir.visit import assigned_vars, rename_vars, walk_exprs, walk_stmts
+
+LOOPS = (S.For, S.While)
+
+
+def mutable_vars(f: PrimFunc) -> set[Var]:
+    """Variables that may change after their definition: assigned, set by element, address taken, or given to inline
+    assembly."""
+    changed = assigned_vars(f)
+    for s in walk_stmts(f.body):
+        for root in s.exprs():
+            if root.flags & E.F_CALL:
+                for e in walk_exprs(root):
+                    if type(e) is E.Call and "asm" in e.op:
+                        changed.update(x for x in walk_exprs(e) if type(x) is Var)
+    return changed
+
+
+def own_breaks(body: Body) -> bool:
+    """Whether a `break` in this loop body leaves this loop (not one inside it)."""
+    stack = list(body)
+    while stack:
+        s = stack.pop()
+        if type(s) is S.Break:
+            return True
+        if type(s) not in LOOPS:
+            for nested in s.bodies():
+                stack.extend(nested)
+    return False
+
+
+def leaves(s: Stmt) -> bool:
+    """Whether control may leave the block of `s` from inside it: a return, or a break of an outer loop."""
+    if type(s) in (S.Return, S.Break):
+        return True
+    inner = [x for body in s.bodies() for x in walk_stmts(body)]
+    if any(type(x) is S.Return for x in inner):
+        return True
+    return type(s) not in LOOPS and any(own_breaks(body) for body in s.bodies())
+
+
+def defined_vars(body: Body) -> Iterator[Var]:
+    """The variables that the statements below `body` define, storage included."""
+    for s in walk_stmts(body):
+        if type(s) in (S.Let, S.For):
+            yield s.var
+        elif type(s) in (S.Alloc, S.AllocConst):
+            yield s.buffer.data
+
+
+def fresh_copy(body: Body) -> Body:
+    """The same statements with variables of their own, so that both copies can stand in one function."""
+    return rename_vars(body, {v: Var(v.name, v.dtype, v.nonneg) for v in defined_vars(body)})
+
+
+def is_const(e: Expr, value: int) -> bool:
+    return type(e) is E.IntImm and e.value == value
+
+
+def used_vars(body: Body) -> Iterator[Var]:
+    """Every mention of a variable in the expressions below `body`."""
+    for s in walk_stmts(body):
+        for root in s.exprs():
+            yield from (e for e in walk_exprs(root) if type(e) is Var)

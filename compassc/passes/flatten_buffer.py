@@ -1,0 +1,84 @@
+"""Turn accesses of N-dimensional buffers into accesses of one dimension.
+
+Before: buffers may have any number of constant or run-time extents.
+After: every access has one index, row-major over the shape, and its buffer has no shape; there is no DeclBuffer; an
+allocation has one extent.
+"""
+
+from __future__ import annotations
+
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.dtypes import INT32
+from ..ir.exprs import Binary, Buffer, Expr, IntImm
+from ..ir.stmts import IRModule
+from ..ir.visit import Rewriter
+
+NAME = "FlattenBuffer"
+
+
+def run(module: IRModule) -> IRModule:
+    return module.map_functions(lambda f: _Flatten().function(f))
+
+
+def _offset(shape: tuple[Expr, ...], indices: tuple[Expr, ...]) -> Expr:
+    """Row-major position of an element; a Ramp in the last index stays the outermost node."""
+    *outer, last = indices
+    if not outer:
+        return last
+    position = outer[0]
+    for extent, index in zip(shape[1:-1], outer[1:]):
+        position = Binary("add", Binary("mul", position, _as(extent, position)), index)
+    row = Binary("mul", position, _as(shape[-1], position))
+    if type(last) is E.Ramp:
+        return E.Ramp(Binary("add", row, _as(last.base, row)), last.stride, last.lanes)
+    return Binary("add", row, _as(last, row))
+
+
+def _as(e: Expr, like: Expr) -> Expr:
+    """`e` in the type of `like`, for index arithmetic."""
+    if e.dtype is like.dtype:
+        return e
+    return IntImm(like.dtype, e.value) if type(e) is IntImm else E.Cast(like.dtype, e)
+
+
+class _Flatten(Rewriter):
+    interest = E.F_LOAD
+
+    def Load(self, e: E.Load) -> Expr:
+        e = self.default(e)  # type: ignore[assignment]
+        if not e.buffer.shape:
+            return e
+        return E.Load(_flat(e.buffer), (_offset(e.buffer.shape, e.indices),), e.mask)
+
+    def Store(self, s):
+        s = self.default_stmt(s)
+        if not s.buffer.shape:
+            return s
+        index = _offset(s.buffer.shape, s.indices)
+        return S.Store(_flat(s.buffer), (index,), s.value, s.mask, span=s.span)
+
+    def DeclBuffer(self, s):
+        return None
+
+    def Alloc(self, s):
+        if len(s.buffer.shape) == 1:
+            return s
+        return S.Alloc(_one_extent(s.buffer), span=s.span)
+
+    def AllocConst(self, s):
+        if len(s.buffer.shape) == 1:
+            return s
+        return S.AllocConst(_one_extent(s.buffer), s.data, span=s.span)
+
+
+def _flat(buffer: Buffer) -> Buffer:
+    return Buffer(buffer.data, buffer.dtype)
+
+
+def _one_extent(buffer: Buffer) -> Buffer:
+    count = 1
+    for extent in buffer.shape:
+        assert type(extent) is IntImm, "an allocation has constant extents"
+        count *= extent.value
+    return Buffer(buffer.data, buffer.dtype, (IntImm(INT32, count),))

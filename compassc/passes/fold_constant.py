@@ -1,0 +1,64 @@
+"""Replace variables that are defined once, as a constant, by the constant.
+
+Before: any module.
+After: no unchanging variable is defined as a literal, a splat of a literal, or a constant mask. Variables that are
+assigned, set by element, address-taken or given to inline assembly stay.
+"""
+
+from __future__ import annotations
+
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.exprs import Expr
+from ..ir.stmts import IRModule, PrimFunc
+from ..ir.visit import Rewriter, walk_stmts
+from ._blocks import mutable_vars
+
+NAME = "FoldConstant"
+
+
+def run(module: IRModule) -> IRModule:
+    return module.map_functions(_function)
+
+
+def _is_constant(e: Expr) -> bool:
+    kind = type(e)
+    return kind in (E.IntImm, E.FloatImm, E.ConstMask) or (kind is E.Broadcast and _is_constant(e.value))  # type: ignore
+
+
+def _function(f: PrimFunc) -> PrimFunc:
+    if not any(type(s) is S.Let and type(s.value) in _CANDIDATES for s in walk_stmts(f.body)):
+        return f
+    return _Fold(mutable_vars(f)).function(f)
+
+
+_CANDIDATES = (E.IntImm, E.FloatImm, E.ConstMask, E.Broadcast, E.Var)
+
+
+class _Fold(Rewriter):
+    def __init__(self, mutable: set[E.Var]) -> None:
+        super().__init__()
+        self.mutable = mutable
+        self.values: dict[E.Var, Expr] = {}
+
+    def Var(self, e: E.Var) -> Expr:
+        return self.values.get(e, e)
+
+    def Broadcast(self, e: E.Broadcast) -> Expr:
+        """A splat of a bool literal is a constant mask."""
+        value = self.expr(e.value)
+        if type(value) is E.IntImm and value.dtype.is_bool:
+            return E.ConstMask(-value.value, e.lanes)
+        return e if value is e.value else E.Broadcast(value, e.lanes)
+
+    def Call(self, e: E.Call) -> Expr:
+        e = self.default(e)  # type: ignore[assignment]
+        all_lanes = type(e.mask) is E.ConstMask and e.mask.all_true
+        return e.replace(mask=None, r=None) if all_lanes else e
+
+    def Let(self, s):
+        s = self.default_stmt(s)
+        if s.var in self.mutable or not _is_constant(s.value):
+            return s
+        self.values[s.var] = s.value
+        return None

@@ -1,0 +1,57 @@
+"""Move an If that is all a loop does, and does not depend on the loop, outside the loop.
+
+Before: any module.
+After: no loop body is a single If whose condition is free of the loop variable, loads, calls and changing variables,
+unless the loop's bounds have effects.
+"""
+
+from __future__ import annotations
+
+from ..analysis.structure import is_pure, is_stable, variables
+from ..ir import stmts as S
+from ..ir.exprs import Var
+from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
+from ..ir.visit import walk_stmts
+from ._blocks import fresh_copy, mutable_vars
+
+NAME = "HoistIfThenElse"
+
+
+def run(module: IRModule) -> IRModule:
+    return module.map_functions(_function)
+
+
+def _function(f: PrimFunc) -> PrimFunc:
+    if not any(type(s) is S.For and _sole_if(s.body) for s in walk_stmts(f.body)):
+        return f
+    mutable = mutable_vars(f)
+    body = _hoist(f.body, mutable)
+    return f if body is f.body else f.replace(body=body)
+
+
+def _sole_if(body: Body) -> bool:
+    return len(body) == 1 and type(body[0]) is S.If
+
+
+def _hoist(body: Body, mutable: set[Var]) -> Body:
+    new = tuple([_stmt(s, mutable) for s in body])
+    return body if all(a is b for a, b in zip(new, body)) else new
+
+
+def _stmt(s: Stmt, mutable: set[Var]) -> Stmt:
+    s = s.map(lambda e: e, lambda b: _hoist(b, mutable))
+    if type(s) is not S.For or not _sole_if(s.body):
+        return s
+    inner = s.body[0]
+    bounds = is_pure(s.start) and is_pure(s.stop) and is_pure(s.step)
+    if not bounds or s.var in variables(inner.cond) or not is_stable(inner.cond, mutable):
+        return s
+    then = (_stmt(_around(s, inner.then), mutable),) if inner.then else ()
+    orelse = (_stmt(_around(s, inner.orelse), mutable),) if inner.orelse else ()
+    if then and orelse:
+        orelse = fresh_copy(orelse)
+    return S.If(inner.cond, then, orelse, span=inner.span)
+
+
+def _around(s, body: Body) -> Stmt:
+    return S.For(s.var, s.kind, s.start, s.stop, s.step, body, span=s.span)

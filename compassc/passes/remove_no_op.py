@@ -1,0 +1,129 @@
+"""Drop statements without effect: unused definitions, empty loops and branches, values nobody uses.
+
+Before: any module.
+After: every variable that stays defined is used, assigned or set by element; a definition that is not used but computes
+an address or calls something is evaluated for its effect; no loop or If is empty, and no If has only an else branch; no
+store writes back the element it loads.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..analysis.simplify import negate
+from ..analysis.structure import Interner, is_pure
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.exprs import Expr, Var
+from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
+from ..ir.visit import walk_exprs, walk_stmts
+from ._blocks import is_const, used_vars
+
+NAME = "RemoveNoOp"
+_KEPT = E.F_CALL | E.F_FUNC | E.F_POINTER
+"""What makes an unused value worth evaluating: calls, and addresses (which the language keeps as statements)."""
+
+
+def run(module: IRModule) -> IRModule:
+    return module.map_functions(_function)
+
+
+def _function(f: PrimFunc) -> PrimFunc:
+    body = _Remove(f).body(f.body)
+    return f if body is f.body else f.replace(body=body)
+
+
+class _Remove:
+    """Walks backwards, so that dropping a use is seen where the used variable is defined."""
+
+    def __init__(self, f: PrimFunc) -> None:
+        self.uses = Counter(used_vars(f.body))
+        self.uses.update(s.var for s in walk_stmts(f.body) if type(s) in (S.Assign, S.SetElement))
+        self.interner = Interner()
+
+    def body(self, body: Body) -> Body:
+        out: list[Stmt] = []
+        changed = False
+        for s in reversed(body):
+            new = self.stmt(s)
+            changed |= new is not s
+            if new is not None:
+                out.append(new)
+        return tuple(reversed(out)) if changed else body
+
+    def stmt(self, s: Stmt) -> Stmt | None:
+        rule = _RULES.get(type(s))
+        return s if rule is None else rule(self, s)
+
+    def _forget(self, e: Expr) -> None:
+        self.uses.subtract(x for x in walk_exprs(e) if type(x) is Var)
+
+    def _value(self, value: Expr, s: Stmt) -> Stmt | None:
+        """What stays of a value that nobody uses."""
+        if value.flags & _KEPT:
+            return s if type(s) is S.Eval else S.Eval(value, span=s.span)
+        self._forget(value)
+        return None
+
+    def _let(self, s) -> Stmt | None:
+        return s if self.uses[s.var] > 0 else self._value(s.value, s)
+
+    def _eval(self, s) -> Stmt | None:
+        return self._value(s.value, s)
+
+    def _alloc(self, s) -> Stmt | None:
+        return s if self.uses[s.buffer.data] > 0 else None
+
+    def _store(self, s) -> Stmt | None:
+        if type(s.value) is not E.Load or s.mask is not None or s.value.mask is not None or not is_pure(s.value):
+            return s
+        if not self.interner.same(s.value, E.Load(s.buffer, s.indices)):
+            return s
+        for e in (*s.exprs(), *s.value.children()):
+            self._forget(e)
+        return None
+
+    def _if(self, s) -> Stmt | None:
+        then, orelse = self.body(s.then), self.body(s.orelse)
+        if is_const(s.cond, 0):
+            then = ()
+        if not then and not orelse:
+            if not is_pure(s.cond):
+                return S.Eval(s.cond, span=s.span)
+            self._forget(s.cond)
+            return None
+        if not then:
+            return S.If(negate(s.cond), orelse, (), span=s.span)
+        return s if then is s.then and orelse is s.orelse else S.If(s.cond, then, orelse, span=s.span)
+
+    def _for(self, s) -> Stmt | None:
+        body = self.body(s.body)
+        bounds = (s.start, s.stop, s.step)
+        if (not body or _is_empty_range(s)) and all(map(is_pure, bounds)):
+            for e in bounds:
+                self._forget(e)
+            return None
+        return s if body is s.body else S.For(s.var, s.kind, *bounds, body, span=s.span)
+
+    def _while(self, s) -> Stmt | None:
+        body = self.body(s.body)
+        if is_const(s.cond, 0):
+            return None
+        return s if body is s.body else S.While(s.cond, body, span=s.span)
+
+
+def _is_empty_range(s) -> bool:
+    constant = type(s.start) is E.IntImm and type(s.stop) is E.IntImm
+    return constant and s.stop.value <= s.start.value and type(s.step) is E.IntImm and s.step.value > 0
+
+
+_RULES = {
+    S.Let: _Remove._let,
+    S.Eval: _Remove._eval,
+    S.Alloc: _Remove._alloc,
+    S.AllocConst: _Remove._alloc,
+    S.Store: _Remove._store,
+    S.If: _Remove._if,
+    S.For: _Remove._for,
+    S.While: _Remove._while,
+}

@@ -1,0 +1,59 @@
+"""Replace loops of kind unrolled by one copy of their body per iteration.
+
+Before: loops of kind unrolled have constant bounds (CompassError otherwise).
+After: there is no loop of kind unrolled; one that a `break` leaves is a serial loop. Each copy has variables of its own.
+"""
+
+from __future__ import annotations
+
+from compass_core.errors import CompassError
+
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.exprs import IntImm
+from ..ir.printer import print_expr
+from ..ir.stmts import IRModule, PrimFunc
+from ..ir.visit import Rewriter, substitute_body, walk_stmts
+from ._blocks import fresh_copy, mutable_vars, own_breaks
+
+NAME = "UnrollLoop"
+
+
+def run(module: IRModule) -> IRModule:
+    return module.map_functions(_function)
+
+
+def _function(f: PrimFunc) -> PrimFunc:
+    if not any(type(s) is S.For and s.kind == "unrolled" for s in walk_stmts(f.body)):
+        return f
+    return _Unroll(mutable_vars(f)).function(f)
+
+
+class _Unroll(Rewriter):
+    def __init__(self, mutable: set[E.Var]) -> None:
+        super().__init__()
+        self.mutable = mutable
+
+    def expr(self, e):
+        return e
+
+    def For(self, s):
+        s = self.default_stmt(s)
+        if s.kind != "unrolled":
+            return s
+        if own_breaks(s.body) or s.var in self.mutable:
+            return S.For(s.var, "serial", s.start, s.stop, s.step, s.body, span=s.span)
+        values = _values(s)
+        copies = [substitute_body(s.body, {s.var: IntImm(s.var.dtype, value)}) for value in values]
+        return [x for i, copy in enumerate(copies) for x in (fresh_copy(copy) if i else copy)]
+
+
+def _values(s) -> range:
+    """The values of the loop variable."""
+    for e in (s.start, s.stop, s.step):
+        if type(e) is not IntImm:
+            message = f"an unrolled loop needs constant bounds, got {print_expr(e)}"
+            raise CompassError(
+                message, s.span, code="unroll", help="use range() where the bounds are known at run time"
+            )
+    return range(s.start.value, s.stop.value, s.step.value)

@@ -1,0 +1,296 @@
+"""Turn loops of kind vectorized into vector operations.
+
+Before: buffers are flat. The number of iterations of a vectorized loop is constant, or bounded by a constant through
+`% c`, `min(..., c)` (CompassError otherwise).
+After: there is no loop of kind vectorized. The loop variable has become a Ramp, loads and stores that depend on it are
+vectors, masked by a TailMask where fewer lanes than the bound are active. A loop whose body has no vector form (calls,
+assignments, gathers, conversions that round differently, ...) is a serial loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ..analysis.arith import Arith, is_power_of_two
+from ..analysis.simplify import Simplifier
+from ..analysis.structure import is_pure
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.dtypes import INT32
+from ..ir.exprs import Binary, Expr, IntImm, Ramp, Var
+from ..ir.printer import print_expr
+from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
+from ..ir.visit import Rewriter, walk_stmts
+from ._blocks import is_const, mutable_vars
+
+NAME = "VectorizeLoop"
+_AS_MASK_OP = {"and": "bitand", "or": "bitor"}
+_SHIFTED = {"floordiv": "shr", "floormod": "bitand"}
+
+
+def run(module: IRModule) -> IRModule:
+    return module.map_functions(_function)
+
+
+def _function(f: PrimFunc) -> PrimFunc:
+    if not any(type(s) is S.For and s.kind == "vectorized" for s in walk_stmts(f.body)):
+        return f
+    return _Loops(mutable_vars(f)).function(f)
+
+
+class _NoVectorForm(Exception):
+    """The loop's body cannot be expressed on vectors."""
+
+
+class _Loops(Rewriter):
+    def __init__(self, mutable: set[Var]) -> None:
+        super().__init__()
+        self.mutable = mutable
+        self.arith = Arith(mutable)
+        self.simplify = Simplifier(self.arith).expr
+
+    def expr(self, e: Expr) -> Expr:
+        return e
+
+    def For(self, s):
+        s = self.default_stmt(s)
+        if s.kind != "vectorized":
+            return s
+        extent = self._extent(s)
+        lanes = _bound(extent)
+        if lanes is None:
+            message = f"a vectorized loop needs a constant number of iterations, got {print_expr(extent)}"
+            help = "use a constant, `x % constant`, or an if that bounds the loop variable as the whole body"
+            raise CompassError(message, s.span, code="vectorize", help=help)
+        serial = S.For(s.var, "serial", s.start, s.stop, s.step, s.body, span=s.span)
+        if lanes < 2 or not is_const(s.step, 1) or s.var in self.mutable or not is_pure(s.start):
+            return serial
+        mask = None if type(extent) is IntImm else self._tail(extent, lanes)
+        try:
+            return _Vectorizer(self, s, lanes, mask).body(s.body)
+        except _NoVectorForm:
+            return serial
+
+    def _extent(self, s) -> Expr:
+        if is_const(s.start, 0):
+            return s.stop
+        if type(s.stop) is Binary and s.stop.op == "add" and s.stop.a is s.start:
+            return s.stop.b
+        return self.simplify(Binary("sub", s.stop, s.start))
+
+    def _tail(self, extent: Expr, lanes: int) -> Expr:
+        """The mask of the lanes below `extent`."""
+        if self.arith.range_of(extent)[0] < 0:
+            extent = Binary("max", extent, IntImm(extent.dtype, 0))
+        return E.TailMask(extent if extent.dtype is INT32 else E.Cast(INT32, extent), lanes)
+
+
+def _bound(extent: Expr) -> int | None:
+    """The number of lanes for a number of iterations: its value, or the constant it cannot exceed."""
+    if type(extent) is IntImm:
+        return extent.value
+    if type(extent) is not Binary:
+        return None
+    if extent.op in ("floormod", "mod"):
+        return extent.b.value if type(extent.b) is IntImm and extent.b.value > 0 else None
+    if extent.op == "min":
+        bounds = [b for b in (_bound(extent.a), _bound(extent.b)) if b is not None]
+        return min(bounds) if bounds else None
+    if extent.op == "max":
+        pairs = ((extent.a, extent.b), (extent.b, extent.a))
+        return next((_bound(x) for x, zero in pairs if is_const(zero, 0)), None)
+    return None
+
+
+class _Vectorizer:
+    """Rewrites the body of one loop; `of` maps scalars that differ between iterations to their vectors or Ramps."""
+
+    def __init__(self, loops: _Loops, s, lanes: int, mask: Expr | None) -> None:
+        self.lanes, self.mask, self.mutable = lanes, mask, loops.mutable
+        self.simplify = loops.simplify
+        self.of: dict[Var, Expr] = {s.var: Ramp(s.start, IntImm(s.var.dtype, 1), lanes)}
+        self._memo: dict[Expr, Expr] = {}
+
+    # -- statements
+
+    def body(self, body: Body) -> Body:
+        return tuple([self._stmt(s) for s in body])
+
+    def _stmt(self, s: Stmt) -> Stmt:
+        rule = _STMT_RULES.get(type(s))
+        if rule is None:
+            raise _NoVectorForm
+        return rule(self, s)
+
+    def _let(self, s) -> Stmt:
+        value = self.expr(s.value)
+        if not _is_vector(value):
+            return s
+        if s.var in self.mutable:
+            raise _NoVectorForm
+        if type(value) is Ramp:
+            base = Var(s.var.name, value.base.dtype)
+            self.of[s.var] = Ramp(base, value.stride, self.lanes)
+            return S.Let(base, value.base, span=s.span)
+        var = Var(s.var.name, value.dtype)
+        self.of[s.var] = var
+        return S.Let(var, value, span=s.span)
+
+    def _store(self, s) -> Stmt:
+        index, value = self.expr(s.indices[0]), self.vector(s.value)
+        if s.mask is not None or not _is_unit(index) or s.buffer.dtype.is_vector:
+            raise _NoVectorForm
+        return S.Store(s.buffer, (index,), value, self.mask, span=s.span)
+
+    def _if(self, s) -> Stmt:
+        cond = self._uniform(s.cond)
+        return S.If(cond, self.body(s.then), self.body(s.orelse), span=s.span)
+
+    def _for(self, s) -> Stmt:
+        bounds = [self._uniform(e) for e in (s.start, s.stop, s.step)]
+        return S.For(s.var, s.kind, *bounds, self.body(s.body), span=s.span)
+
+    def _uniform(self, e: Expr) -> Expr:
+        """An expression that must be the same in all iterations."""
+        if self.expr(e) is not e or e.flags & E.F_LOAD:
+            raise _NoVectorForm
+        return e
+
+    # -- expressions
+
+    def expr(self, e: Expr) -> Expr:
+        """The value in all iterations: `e` itself when it is the same in all, else a vector or Ramp."""
+        found = self._memo.get(e)
+        if found is None:
+            rule = _EXPR_RULES.get(type(e))
+            found = self._other(e) if rule is None else rule(self, e)
+            self._memo[e] = found
+        return found
+
+    def vector(self, e: Expr) -> Expr:
+        """The value in all iterations as a vector."""
+        value = self.expr(e)
+        if type(value) is Ramp:
+            return self._materialise(value)
+        return value if _is_vector(value) else E.Broadcast(value, self.lanes)
+
+    def _materialise(self, ramp: Ramp) -> Expr:
+        """The vector base, base + stride, ..."""
+        dtype = ramp.base.dtype
+        if type(ramp.stride) is not IntImm:
+            raise _NoVectorForm
+        steps = [IntImm(dtype, i * ramp.stride.value) for i in range(self.lanes)]
+        low, high = dtype.range()
+        if not dtype.native_lanes or not low <= min(steps[0].value, steps[-1].value) <= steps[-1].value <= high:
+            raise _NoVectorForm
+        lanes = E.VectorLiteral(dtype.with_lanes(self.lanes), tuple(steps))
+        if is_const(ramp.base, 0):
+            return lanes
+        return Binary("add", lanes, E.Broadcast(ramp.base, self.lanes))
+
+    def _var(self, e: Var) -> Expr:
+        return self.of.get(e, e)
+
+    def _binary(self, e: Binary) -> Expr:
+        a, b = self.expr(e.a), self.expr(e.b)
+        if not _is_vector(a) and not _is_vector(b):
+            return e
+        if type(a) is Ramp and not _is_vector(b) and e.op in ("add", "sub", "mul"):
+            stride = a.stride if e.op != "mul" else self.simplify(Binary("mul", a.stride, b))
+            return Ramp(self.simplify(Binary(e.op, a.base, b)), stride, self.lanes)
+        if type(b) is Ramp and not _is_vector(a) and e.op in ("add", "mul"):
+            stride = b.stride if e.op == "add" else self.simplify(Binary("mul", b.stride, a))
+            return Ramp(self.simplify(Binary(e.op, a, b.base)), stride, self.lanes)
+        if not _has_vector_form(e):
+            raise _NoVectorForm
+        if e.op in _SHIFTED:
+            return self._by_power_of_two(e)
+        return Binary(_AS_MASK_OP.get(e.op, e.op), self.vector(e.a), self.vector(e.b))
+
+    def _by_power_of_two(self, e: Binary) -> Expr:
+        """Floor division keeps its meaning as a shift; the vector operator truncates."""
+        if type(e.b) is not IntImm or not is_power_of_two(e.b.value):
+            raise _NoVectorForm
+        by = e.b.value.bit_length() - 1 if e.op == "floordiv" else e.b.value - 1
+        return Binary(_SHIFTED[e.op], self.vector(e.a), E.Broadcast(IntImm(e.b.dtype, by), self.lanes))
+
+    def _unary(self, e: E.Unary) -> Expr:
+        a = self.expr(e.a)
+        if not _is_vector(a):
+            return e
+        return E.Unary("bitnot", self.vector(e.a))
+
+    def _cast(self, e: E.Cast) -> Expr:
+        value = self.expr(e.value)
+        if not _is_vector(value):
+            return e
+        source, target = e.value.dtype, e.dtype
+        integers = source.is_integer and target.is_integer and not source.is_bool and not target.is_bool
+        floats = source.is_float and target.is_float
+        if not integers and not floats and (source, target) != ("int32", "float32"):
+            raise _NoVectorForm
+        attrs: Any = (("part", "all"), ("saturate", None))
+        return E.Call("cast", (self.vector(e.value),), target.with_lanes(self.lanes), attrs=attrs)
+
+    def _select(self, e: E.Select) -> Expr:
+        cond, a, b = self.expr(e.cond), self.expr(e.a), self.expr(e.b)
+        if not any(map(_is_vector, (cond, a, b))):
+            return e
+        if not _is_vector(cond) or (e.a.flags | e.b.flags) & E.F_LOAD:
+            raise _NoVectorForm
+        return E.Select(self.vector(e.cond), self.vector(e.a), self.vector(e.b))
+
+    def _load(self, e: E.Load) -> Expr:
+        index = self.expr(e.indices[0])
+        if not _is_vector(index):
+            return e
+        if e.mask is not None or not _is_unit(index) or e.buffer.dtype.is_vector or not e.dtype.native_lanes:
+            raise _NoVectorForm
+        return E.Load(e.buffer, (index,), self.mask)
+
+    def _other(self, e: Expr) -> Expr:
+        """Any other expression must be the same in all iterations, and without effects."""
+        if not is_pure(e) or any(self.expr(child) is not child for child in e.children()):
+            raise _NoVectorForm
+        return e
+
+
+def _is_vector(e: Expr) -> bool:
+    return e.dtype.is_vector
+
+
+def _is_unit(index: Expr) -> bool:
+    """Whether an index can be a vector access: a Ramp with a constant positive stride."""
+    return type(index) is Ramp and type(index.stride) is IntImm and index.stride.value > 0
+
+
+def _has_vector_form(e: Binary) -> bool:
+    """Whether the operator means the same on vectors of its operands' type."""
+    dtype = e.a.dtype
+    if dtype.is_bool:
+        return e.op in ("and", "or", "bitand", "bitor", "bitxor")
+    if not dtype.native_lanes or (dtype.is_bfloat and e.op in E.ARITHMETIC):
+        return False
+    if e.op == "mul":
+        return dtype.bits > 8
+    if e.op == "div":
+        return dtype.is_integer or dtype.bits == 32
+    return e.op != "mod"
+
+
+_STMT_RULES = {
+    S.Let: _Vectorizer._let,
+    S.Store: _Vectorizer._store,
+    S.If: _Vectorizer._if,
+    S.For: _Vectorizer._for,
+}
+_EXPR_RULES = {
+    Var: _Vectorizer._var,
+    Binary: _Vectorizer._binary,
+    E.Unary: _Vectorizer._unary,
+    E.Cast: _Vectorizer._cast,
+    E.Select: _Vectorizer._select,
+    E.Load: _Vectorizer._load,
+}
