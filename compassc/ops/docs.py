@@ -56,17 +56,24 @@ def _ask(op: Op, operands: list[DataType]) -> DataType | None:
         return None
 
 
-def result_of(op: Op, t: DataType, form: str) -> DataType | None:
-    """The result of an operation on operands of element type `t` in a form; None where it has no such form. An
+def operands_of(op: Op, t: DataType, form: str) -> list[DataType]:
+    """Operand types of element type `t` in a form that the operation accepts; empty where it has no such form. An
     accumulator is of the type itself or of a wider one of the same kind."""
     x = vector_of(t, form)
-    rest = len(op.operands) - 1
-    found = _ask(op, [x] * (rest + 1))
-    if found is not None or op.operands[0] != "acc" or x.is_scalar:
-        return found
-    code = "float" if t.is_floating else t.type_code
+    plain = [x] * len(op.operands)
+    if _ask(op, plain) is not None:
+        return plain
+    if op.operands[0] != "acc" or form == "scalar":
+        return []
+    code = "float" if t in FLOATS else t.type_code
     wider = (make_dtype(code, t.bits * by, x.lanes // by) for by in (2, 4) if t.bits * by <= 32)
-    return next((r for acc in wider if (r := _ask(op, [acc] + [x] * rest)) is not None), None)
+    return next((found for acc in wider if _ask(op, found := [acc, *plain[1:]]) is not None), [])
+
+
+def result_of(op: Op, t: DataType, form: str) -> DataType | None:
+    """The result of an operation on operands of element type `t` in a form; None where it has no such form."""
+    operands = operands_of(op, t, form)
+    return _ask(op, operands) if operands else None
 
 
 def forms(op: Op) -> dict[DataType, dict[str, DataType]]:
