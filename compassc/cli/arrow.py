@@ -25,6 +25,7 @@ def run_arrow(
     is stdin. On stdout only the main artifact appears.
     """
     stage = stage_named(name)
+    request = replace(request, stop_after=name)
     if output is None and source == STDIO and not request.dry_run:
         output = STDIO
     with _scratch(needed=STDIO in (source, output)) as scratch:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,9 +114,14 @@ def _cc(build: Build) -> list[Path]:
     if request.dry_run:
         build.commands = cc.dry_run(build.file(".cl"), build.file(".o"), options)
         return []
-    done = cc.compile_file(build.file(".cl"), build.file(".o"), options)
+    done = cc.compile_file(build.file(".cl"), build.file(".o"), options, _ahead(request.stop_after))
     build.warnings = done.warnings
     return [done.object, done.log]
+
+
+def _ahead(stop_after: str) -> Callable[[], object] | None:
+    """Work for the time that clang takes: importing the modules of the stage after it, when there will be one."""
+    return (lambda: import_module("compassc.gbuilder")) if stop_after == "gbuild" else None
 
 
 def _load_object(build: Build, path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,8 +75,12 @@ class _Job:
         )
 
 
-def compile_file(source: Path, output: Path, options: CcOptions) -> CcResult:
+def compile_file(
+    source: Path, output: Path, options: CcOptions, meanwhile: Callable[[], object] | None = None
+) -> CcResult:
     """Compile the dialect text in `source`, with the map `SOURCE.map` beside it, to the object `output`.
+
+    `meanwhile` is called while clang runs.
 
     A CompassError at the kernel's line when the text is wrong, ToolchainError when clang is missing or breaks.
     """
@@ -92,7 +97,7 @@ def compile_file(source: Path, output: Path, options: CcOptions) -> CcResult:
         _write_log(log, job.folder, line, warnings, "not run: the object came from the compile cache")
         return CcResult(output, log, tuple(line), True, warnings)
     pch.precompiled_header(job.clang, job.flags, cache)
-    done = command.run(line, job.folder)
+    done = command.run(line, job.folder, meanwhile)
     _write_log(log, job.folder, line, done.output, f"exit status {done.status}")
     if done.status != 0:
         raise diagnostics.compile_error(done.output, job.folder, command.include_folder())

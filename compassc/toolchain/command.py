@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -75,20 +76,26 @@ class Run:
     output: str
 
 
-def run(command: list[str], folder: Path) -> Run:
-    """Run a compiler command in `folder`; ToolchainError when the program cannot be started."""
+def run(command: list[str], folder: Path, meanwhile: Callable[[], object] | None = None) -> Run:
+    """Run a compiler command in `folder`; `meanwhile` is called while it runs.
+
+    ToolchainError when the program cannot be started.
+    """
     import subprocess
 
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             close_fds=False,  # nothing to leak, and much quicker to start
-            check=False,
         )
     except OSError as error:
         raise ToolchainError(f"cannot run '{command[0]}': {error.strerror}", code="no-clang") from None
-    return Run(done.returncode, done.stdout.decode(errors="replace"))
+    with process:
+        if meanwhile is not None:
+            meanwhile()
+        output, _ = process.communicate()
+    return Run(process.returncode, output.decode(errors="replace"))
