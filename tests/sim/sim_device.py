@@ -92,10 +92,14 @@ class Bench:
             self.write(TCBS + 128 * i, tcb[:4] + struct.pack("<I", following) + tcb[8:])
         return TCBS, len(blocks)
 
+    def parameters(self, *words: int) -> None:
+        """Write the parameter block."""
+        self.write(PARAMS, struct.pack(f"<{len(words) + 1}I", *(w & 0xFFFFFFFF for w in words), 0))
+
     def run(self, text: str, *words: int, entry: str = "entry", timeout: float = 20.0, **chain: Any) -> RunResult:
         """Compile, load, and run with the given parameter words."""
         spc = self.load(compile_kernel(text), [entry])[entry]
-        self.write(PARAMS, struct.pack(f"<{len(words) + 1}I", *(w & 0xFFFFFFFF for w in words), 0))
+        self.parameters(*words)
         head, count = self.chain(spc, **chain)
         return self.worker.dispatch(head, count, chain.get("kind", "x2"), timeout)
 
