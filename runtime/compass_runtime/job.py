@@ -139,7 +139,11 @@ class Job:
                 slot.load(slot.info.checked(array, slot.nbytes))
 
     def execute(self, timeout: float | None = None) -> RunResult:
-        """Runs on what device memory holds now; no copies."""
+        """Runs on what device memory holds now; no copies. A program without sub-graphs does nothing."""
+        if not self.program.content.subgraphs:
+            from compass_sim import RunResult
+
+            return RunResult(0.0, "")
         if not self._fresh:
             self.device.write(self._chain_at, self._chain)
         self._fresh = False

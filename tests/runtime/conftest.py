@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from runtime_kernels import ADD, pointer, scalar
 
 from compass_core import targets
 from compass_core.errors import ToolchainError
@@ -10,26 +11,6 @@ from compassc.gbuilder import build_from_params
 from compassc.toolchain import cc
 
 HEAD = "#include <compass/dsl.h>\n\n"
-
-
-def pointer(name, role, index=0, dtype="int32", shape=None, read=False):
-    shape = None if shape is None else list(shape)
-    base = {"name": name, "kind": "pointer", "dtype": dtype, "role": role, "index": index}
-    return base | {"shape": shape, "read": read}
-
-
-def scalar(name, dtype="int32", value=None):
-    return {"name": name, "kind": "scalar", "dtype": dtype, "role": "attr", "value": value}
-
-
-def extents(*pointers):
-    """A program for `p` that says: every pointer is accessed from 0 up to n elements of 4 bytes."""
-    body = [["access", p, 0, ["mul", "n", 4]] for p in pointers]
-    return {
-        "entry": "p",
-        "params": dict.fromkeys(pointers, 4),
-        "functions": {"p": {"params": [*pointers, "n"], "body": body}},
-    }
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -67,13 +48,6 @@ class Builder:
 @pytest.fixture(scope="session")
 def build(tmp_path_factory):
     return Builder(tmp_path_factory.mktemp("kernels"))
-
-
-ADD = """
-__kernel void k(__global int* a, __global int* b, int n) {
-  for (int i = get_local_id(0); i < n; i += get_local_size(0)) b[i] = a[i] + 1;
-}
-"""
 
 
 @pytest.fixture(scope="session")

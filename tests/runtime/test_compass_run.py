@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import pointer
+from runtime_kernels import pointer
 
 from compass_runtime import cli
 

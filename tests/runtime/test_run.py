@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from conftest import ADD, extents, pointer, scalar
+from runtime_kernels import ADD, extents, pointer, scalar
 
 from compass_core.errors import CompassError, render
 from compass_runtime import Program
