@@ -26,7 +26,8 @@ class Request:
 
     `final` is where the main artifact of the last stage goes when that stage is not gbuild (None: among the stage
     files). `shapes`, `values` and `consts` fix tensor shapes (in elements), scalar parameters and constant tensors by
-    parameter name; `pipelines` replaces the passes of a stage. `output` is the aipu.bin; the stage files go to
+    parameter name; `pipelines` replaces the passes of a stage. `fix_shapes`: write the shapes the
+    analysis finds into aipu.bin. `output` is the aipu.bin; the stage files go to
     `folder`, by default `STEM.compass` beside it.
     """
 
@@ -42,6 +43,7 @@ class Request:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     values: dict[str, int | float] = field(default_factory=dict)
     consts: dict[str, Any] = field(default_factory=dict)
+    fix_shapes: bool = True
     clang: str | None = None
     cc_flags: tuple[str, ...] = ()
     use_cache: bool | None = None

@@ -157,7 +157,9 @@ def _gbuild(build: Build) -> list[Path]:
 
     assert build.params is not None, "gbuild runs after cc or load"
     request = build.request
-    build.shapes = known_shapes(build.params, request.values, build.target.tecs) | request.shapes
+    if request.fix_shapes:
+        build.shapes = known_shapes(build.params, request.values, build.target.tecs)
+    build.shapes = build.shapes | request.shapes
     built = gbuilder.build_from_params(
         build.params,
         build.file(".o"),

@@ -95,7 +95,12 @@ class BuildManager:
         options = PassOptions(disabled=frozenset(self.disabled_pass))
         flags = tuple(self.cc_options.split()) if self.cc_options else ()
         request = Request(
-            target=self.target.name, output=folder / "aipu.bin", folder=folder, passes=options, cc_flags=flags
+            target=self.target.name,
+            output=folder / "aipu.bin",
+            folder=folder,
+            passes=options,
+            cc_flags=flags,
+            fix_shapes=False,  # an executor takes the shapes of the arrays it is called with
         )
         build = new_build(request)
         if isinstance(inp, PyPrimFunc):
