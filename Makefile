@@ -20,14 +20,22 @@ ENGINE := $(VENV)/.engine
 COMMA := ,
 EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
 PIP := -m pip --disable-pip-version-check --quiet
-PACKAGES := compass_core compass_runtime compass_sim compassc
-EXAMPLES := vadd dynamic_add softmax
+TYPED := compass_core compass_runtime compass_sim $(addprefix compassc.,cli codegen compat driver dsl gbuilder toolchain)
+DEMO := build/demo
 
 .PHONY: demo test bench lint format setup clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)
-	@for name in $(EXAMPLES); do echo "== examples/$$name"; $(BIN)/python examples/$$name/check.py || exit 1; done
+	@mkdir -p $(DEMO)
+	@cat examples/vadd/kernel.py
+	@echo; echo "== its two commands: compassc build, compass-run"
+	@$(BIN)/python -c 'import numpy; numpy.save("$(DEMO)/a.npy", numpy.arange(8, dtype="int32"))'
+	$(BIN)/compassc build examples/vadd/kernel.py -t X2_1204 -o $(DEMO)/aipu.bin
+	$(BIN)/compass-run $(DEMO)/aipu.bin --inputs $(DEMO)/a.npy --outputs-dir $(DEMO)
+	@$(BIN)/python -c 'import numpy; [print(n, numpy.load(f"$(DEMO)/{n}.npy")) for n in ("a", "output0")]'
+	@echo; echo "== three examples by command line, Python API and PySim, compared with NumPy"
+	@$(BIN)/python examples/run.py vadd dynamic_add softmax
 
 test: $(ENGINE)
 	$(BIN)/python -m pytest -n $(JOBS)
@@ -40,7 +48,7 @@ bench: $(ENGINE)
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy $(addprefix -p ,$(PACKAGES))
+	$(BIN)/mypy $(addprefix -p ,$(TYPED))
 
 format: $(INSTALLED)
 	$(BIN)/ruff format .
