@@ -277,13 +277,27 @@ def pyvar(x: Any, dt: DataType | None = None) -> Any:
 # ------------------------------------------------------------------------------------------------ operators
 
 
-def int_divide(a: Any, b: Any) -> Any:
-    """Truncating integer division, saturating at the type's maximum; x / 0 is 0."""
-    kind = np.asarray(a).dtype
+def vector_divide(a: Any, b: Any) -> Any:
+    """Truncating division of integer vectors, saturating at the type's maximum; x / 0 is 0."""
+    kind = a.dtype
     zero = b == 0
     quotient = np.trunc(np.divide(a, np.where(zero, 1, b), dtype=np.float64))
-    out = np.minimum(np.where(zero, 0.0, quotient), float(np.iinfo(kind).max)).astype(kind)
-    return out if out.ndim else out[()]
+    return np.minimum(np.where(zero, 0.0, quotient), float(np.iinfo(kind).max)).astype(kind)
+
+
+def _scalar_divide(fn: Callable[[int, int], int], kind: Any) -> Callable[[Any, Any], Any]:
+    """C division or remainder of integer scalars: computed exactly, then cut to the type."""
+
+    def run(a: Any, b: Any) -> Any:
+        if b == 0:
+            raise CompassError("an integer scalar is divided by zero", code="division")
+        return np.int64(fn(int(a), int(b))).astype(kind)
+
+    return run
+
+
+def _truncated(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def _scalar_shift(fn: Callable[[Any, Any], Any], kind: Any) -> Callable[[Any, Any], Any]:
@@ -301,7 +315,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "sub": operator.sub,
     "mul": operator.mul,
     "div": operator.truediv,
-    "floordiv": int_divide,
+    "floordiv": vector_divide,
     "floormod": np.fmod,
     "pow": np.power,
     "bitand": operator.and_,
@@ -319,6 +333,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 _COMPARE = frozenset("lt le gt ge eq ne".split())
 _INT_ONLY = frozenset("floordiv floormod shl shr bitand bitor bitxor".split())
 _SHIFTS = frozenset(("shl", "shr"))
+_DIVISIONS = frozenset("div floordiv floormod".split())
 _PLANS: dict[Any, tuple[Any, Any, Any, Any]] = {}
 _MAX_PLANS = 8192
 
@@ -383,11 +398,11 @@ def _plan(op: str, a: Any, b: Any) -> Any:
     fn, right = _FUNCTIONS[op], _converter(b, elem)
     if op == "pow" and elem.is_integer:
         raise type_error(f"** needs floating-point operands, got {matched}")
-    if op in ("div", "floordiv", "floormod") and type(b) in (int, float, bool) and b == 0 and elem.is_integer:
+    if op in _DIVISIONS and type(b) in (int, float, bool) and b == 0 and elem.is_integer:
         raise CompassError("division by the constant zero", code="division")
-    if op == "div" and elem.is_integer:
-        fn = int_divide
     kind = np_dtype(elem)
+    if op in _DIVISIONS and elem.is_integer:
+        fn = _division(op, matched, kind)
     if op in _SHIFTS and matched.is_scalar:
         fn = _scalar_shift(fn, kind)
     if op in ("floordiv", "floormod") and matched.is_scalar and type(b) is int and b > 0 and b & (b - 1) == 0:
@@ -396,6 +411,13 @@ def _plan(op: str, a: Any, b: Any) -> Any:
     result = bool_of(matched.lanes) if op in _COMPARE else matched
     scalar_bool = result.is_scalar and result.is_bool
     return _converter(a, elem), right, fn, None if scalar_bool else result
+
+
+def _division(op: str, matched: DataType, kind: Any) -> Callable[[Any, Any], Any]:
+    """Integer division or remainder of the matched type."""
+    if matched.is_vector:
+        return np.fmod if op == "floormod" else vector_divide
+    return _scalar_divide((lambda a, b: a - b * _truncated(a, b)) if op == "floormod" else _truncated, kind)
 
 
 def _shift_type(xa: Any, xb: Any) -> DataType:
