@@ -102,7 +102,7 @@ WAYS: dict[str, Callable[[Example, Case], Outputs]] = {
 
 def call(command: list[Any]) -> None:
     """Run a program; Mismatch with what it said when it fails."""
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    done = subprocess.run([str(c) for c in command], check=False, capture_output=True, text=True)
     if done.returncode != 0:
         raise Mismatch(f"exit status {done.returncode} of {' '.join(map(str, command))}\n{done.stderr}{done.stdout}")
 
