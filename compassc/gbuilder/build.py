@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from compass_core.aipubin import KernelInfo, write
 from compass_core.aipubin.device import device_word
 from compass_core.errors import CompassError
-
 from compassc.gbuilder.dsl_files import constant_bytes, write_files
 from compassc.gbuilder.emit import assemble, launches
 from compassc.gbuilder.graph import graph_of

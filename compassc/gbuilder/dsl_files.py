@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.kernelinfo import KernelInfo, Param
 from compass_core.errors import CompassError
-
 from compassc.gbuilder.ir_text import CompassIR, IRDType, Section, format_ir
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from compass_core import VERSION, host
 from compass_core.aipubin import AipuBin, KernelInfo
@@ -14,7 +15,6 @@ from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.fields import replace
 from compass_core.errors import CompassError, Span
 from compass_core.hostcode import make_text_blob, parse_text_blob
-
 from compassc.gbuilder.graph import Graph
 from compassc.gbuilder.memory import PlannedSection, nbytes, plan
 from compassc.gbuilder.plugin_api import BuilderParams, Tensor
@@ -28,8 +28,7 @@ PRINTF_BYTES = 1024
 """Size of one task's printf area."""
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """One kernel launch: its object and kernel, and its parameter and descriptor words."""
 
     match: Match
@@ -204,7 +203,7 @@ def _reuse(section: PlannedSection, references: _References) -> lay.ReuseSection
     for placed in section.placements:
         size, code = nbytes(placed.tensor), _code(placed.tensor)
         own = [
-            lay.SubSection(offset=placed.offset, size=size, type=role.kind, id=role.index, data_type=code)
+            lay.SubSection(offset=placed.offset, size=size, type=role.kind, id=role.number, data_type=code)
             for role in placed.roles
         ]
         subs += references.sub_sections(placed.tensor, own, lay.Kind.INTERMEDIATE)

@@ -9,7 +9,6 @@ from typing import Any
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.errors import CompassError
 from compass_core.suggest import help_for
-
 from compassc.gbuilder.ir_text import CompassIR, IRDType, Section, Value
 from compassc.gbuilder.plugin_api import OpType, Tensor, register_optype
 

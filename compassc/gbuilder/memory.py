@@ -5,25 +5,22 @@ A section is memory that a job allocates as one piece. `plan` gives every tensor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.layout import PAGE, Kind
-
 from compassc.gbuilder.graph import Graph
 from compassc.gbuilder.plugin_api import Tensor
 
 
-@dataclass(frozen=True)
-class Role:
-    """What a tensor is to the outside: its kind, and its index among the tensors of that kind."""
+class Role(NamedTuple):
+    """What a tensor is to the outside: its kind, and its number among the tensors of that kind."""
 
     kind: Kind
-    index: int = 0
+    number: int = 0
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(NamedTuple):
     """A tensor in a section. A tensor may have two roles: a graph's input can be its output, too."""
 
     tensor: Tensor
@@ -31,8 +28,7 @@ class Placement:
     offset: int = 0
 
 
-@dataclass(frozen=True)
-class PlannedSection:
+class PlannedSection(NamedTuple):
     """`size` bytes of device memory and what lies in them."""
 
     size: int

@@ -5,14 +5,13 @@ The modules exist only while `plugin_modules()` is active, so that an installed 
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import partial
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T", bound=type)
 
@@ -39,8 +38,7 @@ DataLayout = Enum(
 )
 
 
-@dataclass(frozen=True)
-class OpType:
+class OpType(NamedTuple):
     """The type of an operator; one object per name."""
 
     name: str
@@ -184,13 +182,19 @@ class BuilderOpPlugin:
         return BuilderParams()
 
 
-@dataclass(frozen=True)
-class Registration:
+class Registration(NamedTuple):
     """A class that a plugin file registered."""
 
     cls: type
     kind: PluginType
     version: str
+
+
+def _log(level: str, message: object, *args: object) -> None:
+    """A message of a plugin, to the standard logging of the name AIPUBuilder."""
+    import logging
+
+    getattr(logging.getLogger("AIPUBuilder"), level)(message, *args)
 
 
 def _modules(registered: list[Registration]) -> dict[str, ModuleType]:
@@ -208,7 +212,6 @@ def _modules(registered: list[Registration]) -> dict[str, ModuleType]:
 
         return attach
 
-    log = logging.getLogger("AIPUBuilder")
     content: dict[str, dict[str, Any]] = {
         "AIPUBuilder": {"__path__": []},
         "AIPUBuilder.core": {
@@ -224,12 +227,15 @@ def _modules(registered: list[Registration]) -> dict[str, ModuleType]:
             "register_plugin": register_plugin,
         },
         "AIPUBuilder.logger": {
-            "DEBUG": log.debug,
-            "INFO": log.info,
-            "WARN": log.warning,
-            "WARNING": log.warning,
-            "ERROR": log.error,
-            "FATAL": log.critical,
+            level: partial(_log, name)
+            for level, name in (
+                ("DEBUG", "debug"),
+                ("INFO", "info"),
+                ("WARN", "warning"),
+                ("WARNING", "warning"),
+                ("ERROR", "error"),
+                ("FATAL", "critical"),
+            )
         },
     }
     modules = {}

@@ -10,12 +10,10 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from compass_core.errors import CompassError, Span
-
 from compassc.gbuilder.graph import Graph, Node
 from compassc.gbuilder.plugin_api import (
     BuilderOpPlugin,
@@ -31,8 +29,7 @@ PREFIX = "aipubt_"
 PATH_VARIABLE = "AIPUPLUGIN_PATH"
 
 
-@dataclass(frozen=True)
-class Plugin:
+class Plugin(NamedTuple):
     """A builder plugin and the file it comes from."""
 
     instance: BuilderOpPlugin
@@ -43,8 +40,7 @@ class Plugin:
         return type(self.instance).__name__
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """Layers that one plugin takes, and the merged node that stands for them."""
 
     plugin: Plugin

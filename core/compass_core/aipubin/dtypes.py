@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from compass_core.errors import CompassError
 
 
-@dataclass(frozen=True)
-class DType:
+class DType(NamedTuple):
     """`name` as the toolchain and NumPy (with ml_dtypes) spell it, `code` in aipu.bin, `size` in bytes.
 
     `fmt` is the struct code of one element; "" where struct has none.

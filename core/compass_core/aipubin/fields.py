@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from compass_core.errors import CompassError
 
@@ -98,8 +97,7 @@ class Cursor:
         return value
 
 
-@dataclass(frozen=True)
-class Scalar:
+class Scalar(NamedTuple):
     """A number (struct code `fmt`), or `repeat` of them as a tuple; `counts` names the list whose length it stores."""
 
     name: str
@@ -116,13 +114,11 @@ class Scalar:
         return struct.calcsize("<" + self.codes)
 
 
-@dataclass(frozen=True)
-class Numbers:
+class Numbers(NamedTuple):
     """A list of numbers; its count is stored right before it, or earlier when a `count_of` names it."""
 
     name: str
     fmt: str = "I"
-    min_size = 0
 
     def decode(self, cursor: Cursor, length: int | None) -> tuple[int, ...]:
         if length is None:
@@ -136,13 +132,11 @@ class Numbers:
         return head + struct.pack(f"<{len(value)}{self.fmt}", *value)
 
 
-@dataclass(frozen=True)
-class Records:
+class Records(NamedTuple):
     """A list of records of class `item`, counted like `Numbers`."""
 
     name: str
     item: type
-    min_size = 0
 
     def decode(self, cursor: Cursor, length: int | None) -> tuple[Any, ...]:
         layout = layout_of(self.item)
@@ -161,8 +155,7 @@ class Records:
         return head + b"".join(encode(item) for item in value)
 
 
-@dataclass(frozen=True)
-class Custom:
+class Custom(NamedTuple):
     """A field with its own coding: `read(cursor, field name)` and `write(value)`."""
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import core_count, detailed_target
@@ -14,8 +14,7 @@ from compass_core.aipubin.kernelinfo import KernelInfo
 from compass_core.errors import CompassError
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(NamedTuple):
     """A note this toolchain has no name for, kept as it is."""
 
     name: str
@@ -68,8 +67,7 @@ class AipuBin:
         return tuple(sorted(found, key=lambda s: s.id) if kind in lay.INDEXED_KINDS else found)
 
 
-@dataclass(frozen=True)
-class NoteSpec:
+class NoteSpec(NamedTuple):
     """How one attribute of `AipuBin` travels in the note `name`. `exact`: not even padding may follow the content."""
 
     name: str

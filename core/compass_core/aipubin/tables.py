@@ -15,9 +15,9 @@ Table = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]
 """A title, the column names, and the rows."""
 
 
-def describe(content: AipuBin) -> list[Table]:
+def tables(content: AipuBin) -> list[Table]:
     """Tables that show all of `content`; those without rows are left out."""
-    tables = [
+    found = [
         _general(content),
         _kernel(content),
         _subgraphs(content),
@@ -27,7 +27,7 @@ def describe(content: AipuBin) -> list[Table]:
         _words(content),
         _others(content),
     ]
-    return [table for table in tables if table[2]]
+    return [table for table in found if table[2]]
 
 
 def _general(content: AipuBin) -> Table:
