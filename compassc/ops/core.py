@@ -17,7 +17,7 @@ import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -28,7 +28,19 @@ from .masks import mask_bits, mask_error
 from .typing import Operand, Typed, fits, is_literal, literal_dtype, type_error
 
 REGISTRY: dict[str, Op] = {}
-MODULES = ("arithmetic", "products", "bitwise", "compare", "math", "convert", "permute", "memory", "dma", "sync", "misc")
+MODULES = (
+    "arithmetic",
+    "products",
+    "bitwise",
+    "compare",
+    "math",
+    "convert",
+    "permute",
+    "memory",
+    "dma",
+    "sync",
+    "misc",
+)
 
 TARGET: ContextVar[str] = ContextVar("target", default="")
 """Generation of the target being compiled for (`X2`, `X3P`, ...). Empty: unknown, every form is available."""
@@ -105,7 +117,7 @@ def _cases(c: Any) -> tuple[tuple[str, str], ...]:
     return tuple(("", item) if isinstance(item, str) else item for item in ((c,) if isinstance(c, str) else c))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _signature(params: str) -> inspect.Signature:
     """The signature a parameter list stands for; defaults are literals."""
     items = (item.partition("=") for item in params.split(", "))

@@ -153,8 +153,9 @@ def vqdot(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
 def vdpa(acc: Any, x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
     """acc plus the products of each two neighbouring lanes.
 
-    acc has twice the element width and half the lanes of x; signed and unsigned x and y may mix. The exact sum is
-    clipped once to the range of acc's type. The mask has the lanes of x; inactive ones contribute nothing.
+    acc has twice the element width and half the lanes of x, and is unsigned only if both x and y are; these may mix.
+    The exact sum is clipped once to the range of acc's type. The mask has the lanes of x; inactive ones contribute
+    nothing.
     """
     return saturated(exact(acc) + group_sums(x, y, mask, 2), dtype)
 
@@ -170,8 +171,8 @@ def vdpa(acc: Any, x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
 def vqdpa(acc: Any, x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
     """acc plus the products of each four neighbouring lanes.
 
-    8-bit integers: acc is a 32-bit vector of a quarter of the lanes, and the exact sum is clipped to its range. 16-bit
-    floating point (X2 only): acc is float32 of half the lanes; each sum goes to an even lane, rounded once, odd lanes
+    8-bit integers: acc is a 32-bit vector of a quarter of the lanes, unsigned only if both x and y are, and the exact
+    sum is clipped to its range. 16-bit floating point (X2 only): acc is float32 of half the lanes; each sum goes to an even lane, rounded once, odd lanes
     keep acc. The mask has the lanes of x; inactive ones contribute nothing.
     """
     if not dtype.is_floating:

@@ -181,7 +181,7 @@ class Lanewise:
 @dataclass(frozen=True)
 class Accumulate:
     """The first operand, a vector, is an accumulator `factor` times as wide as the broadcast group of the others, with
-    as many lanes less; the result has its type. `width` is checked on the group. `mask_on`: operand whose lanes the
+    as many lanes less, signed if one of them is; the result has its type. `width` is checked on the group. `mask_on`: operand whose lanes the
     mask has. `float_targets`: generations that have the floating form."""
 
     of: Kinds
@@ -196,8 +196,9 @@ class Accumulate:
         x = types[0]
         check_kind(x, self.of)
         wanted = scaled(self.factor)(types)
-        if (acc.is_floating, acc.bits, acc.lanes) != (wanted.is_floating, wanted.bits, wanted.lanes) or acc.is_bfloat:
-            raise type_error(f"acc is {acc}, but products of {x} need {wanted}", "convert acc, x or y")
+        if acc is not wanted:
+            products = " and ".join(map(str, types))
+            raise type_error(f"acc is {acc}, but products of {products} need {wanted}", "convert acc, x or y")
         check_width(x, self.width)
         lanes = (acc, *types)[self.mask_on].lanes
         return Typed((acc, *types), acc, lanes, targets=self.float_targets if x.is_floating else ())

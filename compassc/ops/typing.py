@@ -42,7 +42,7 @@ def is_literal(x: object) -> bool:
     return type(x) in (int, float, bool)
 
 
-def literal_dtype(x: int | float | bool) -> DataType:
+def literal_dtype(x: float | bool) -> DataType:
     """The type a lone literal takes."""
     return BOOL if type(x) is bool else INT32 if type(x) is int else FLOAT32
 

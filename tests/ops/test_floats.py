@@ -9,6 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from compassc.dsl.script.pysim.memory import PyPointer, Storage
+from compassc.dsl.script.pysim.values import of_numpy
+from compassc.ir.dtypes import dtype as kernel_type
 from compassc.ops import core, fp
 
 BF16 = ml_dtypes.bfloat16
@@ -200,3 +203,16 @@ def test_scalar_forms_follow_the_common_type(run):
     assert run("max", np.uint8(1), 300).dtype == np.int32
     assert run("exp", 0.0) == 1
     assert run("fma", np.float32(1), 2, 3.0) == 7
+
+
+@pytest.mark.parametrize("dtype", (np.float16, BF16))
+@pytest.mark.parametrize("name", ("vmml", "vmma"))
+def test_matrix_product_in_memory(rng, dtype, name):
+    x, y = ((rng.integers(-8, 8, (4, 4)) / 4).astype(dtype) for _ in range(2))
+    memory = np.arange(20, dtype=np.float32)
+    ptr = PyPointer(Storage(memory.view(np.uint8), "memory"), 8, kernel_type("float32"), "global")
+    core.get(name).meaning(ptr, of_numpy(x.reshape(16)), of_numpy(y.T.reshape(16)))
+    product = (x.astype(np.float32) @ y.astype(np.float32)).reshape(16)
+    expected = np.arange(20, dtype=np.float32)
+    expected[2:18] = product + (expected[2:18] if name == "vmma" else 0)
+    same(memory, expected)
