@@ -30,26 +30,35 @@ __COMPASS_DOTS(char32, uchar32, short16, ushort16, __int16, bool32, -32768, 3276
 __COMPASS_DOTS(short16, ushort16, int8, uint8, __long8, bool16, -2147483647l - 1, 2147483647l, 4294967295l)
 
 /* Dot product of four neighbouring 8-bit lanes; no sum of four products leaves the result's range. */
-#define __COMPASS_QUAD_SUM(R, a, y, D)                                                                             \
-  D even = __builtin_astype(__compass_even(a), D) * __builtin_astype(__compass_even(y), D);                        \
-  D odd = __builtin_astype(__compass_odd(a), D) * __builtin_astype(__compass_odd(y), D);                           \
-  R sum = __compass_even(even) + __compass_odd(even) + __compass_even(odd) + __compass_odd(odd);
-#define __COMPASS_QDOT(R, D, X1, Y1)                                                                               \
+#ifdef __AVX2__
+typedef short __compass_s16 __attribute__((vector_size(32)));
+__COMPASS_FN int8 __compass_pair_sums(short16 x, short16 y) {
+  return as_int8(__builtin_ia32_pmaddwd256(__builtin_astype(x, __compass_s16), __builtin_astype(y, __compass_s16)));
+}
+#else
+__COMPASS_FN int8 __compass_pair_sums(short16 x, short16 y) {
+  return __compass_even(x) * __compass_even(y) + __compass_odd(x) * __compass_odd(y);
+}
+#endif
+#define __COMPASS_QUAD_SUM(R, a, y)                                                                                \
+  R sum = __builtin_astype(__compass_pair_sums(as_short16(__compass_even(a)), as_short16(__compass_even(y))) +     \
+                           __compass_pair_sums(as_short16(__compass_odd(a)), as_short16(__compass_odd(y))), R);
+#define __COMPASS_QDOT(R, X1, Y1)                                                                                  \
   __COMPASS_FN R __vqdot(R r, X1 x, Y1 y, bool32 m) {                                                              \
     X1 a = __COMPASS_ACTIVE(X1, char32, x, m);                                                                     \
-    __COMPASS_QUAD_SUM(R, a, y, D)                                                                                 \
+    __COMPASS_QUAD_SUM(R, a, y)                                                                                    \
     int8 any = (__builtin_astype(m, int8) & 0x01010101) != 0;                                                      \
     return __COMPASS_PICK(R, int8, any, sum, r);                                                                   \
   }                                                                                                                \
   __COMPASS_FN R __vqdpa(R acc, X1 x, Y1 y, bool32 m) {                                                            \
     X1 a = __COMPASS_ACTIVE(X1, char32, x, m);                                                                     \
-    __COMPASS_QUAD_SUM(R, a, y, D)                                                                                 \
+    __COMPASS_QUAD_SUM(R, a, y)                                                                                    \
     return __builtin_elementwise_add_sat(acc, sum);                                                                \
   }
-__COMPASS_QDOT(int8, short16, char32, char32)
-__COMPASS_QDOT(int8, short16, char32, uchar32)
-__COMPASS_QDOT(int8, short16, uchar32, char32)
-__COMPASS_QDOT(uint8, ushort16, uchar32, uchar32)
+__COMPASS_QDOT(int8, char32, char32)
+__COMPASS_QDOT(int8, char32, uchar32)
+__COMPASS_QDOT(int8, uchar32, char32)
+__COMPASS_QDOT(uint8, uchar32, uchar32)
 
 /* The same for 16-bit floats: exact products, summed in double in lane order, rounded once to float. The result lies
  * in the even lanes; odd lanes are those of the first operand. */
@@ -133,18 +142,24 @@ __COMPASS_FN float8 __vrpadd(float8 r, float8 x, bool8 m) {
 __COMPASS_SUM_16(half16)
 __COMPASS_SUM_16(bf1616)
 
-/* Float minimum and maximum by halving: NaN is the value that never wins against a number. */
-#define X(V, E, L, S, U, B)                                                                          \
-  __COMPASS_FN E __compass_reduce_max(V x) {                                                         \
-    for (int by = L / 2; by; by /= 2) x = __compass_max(x, __vsldl(x, x, by));                       \
-    return x[0];                                                                                     \
-  }                                                                                                  \
-  __COMPASS_FN E __compass_reduce_min(V x) {                                                         \
-    for (int by = L / 2; by; by /= 2) x = __compass_min(x, __vsldl(x, x, by));                       \
-    return x[0];                                                                                     \
+/* Float minimum and maximum by halving; 16-bit floats as the float values they are. */
+#define __COMPASS_HALVE(x, a, b, c, d) __builtin_shufflevector(x, x, a, b, c, d, a, b, c, d)
+#define __COMPASS_REDUCE_FLOAT(which)                                                            \
+  __COMPASS_FN float __compass_reduce_##which(float8 x) {                                        \
+    x = __compass_##which(x, __COMPASS_HALVE(x, 4, 5, 6, 7));                                    \
+    x = __compass_##which(x, __COMPASS_HALVE(x, 2, 3, 2, 3));                                    \
+    return __compass_##which(x, __COMPASS_HALVE(x, 1, 1, 1, 1))[0];                              \
+  }                                                                                              \
+  __COMPASS_FN half __compass_reduce_##which(half16 x) {                                         \
+    __float16 wide = __compass_float(x);                                                         \
+    return (half)__compass_reduce_##which(__compass_##which(wide.lo, wide.hi));                  \
+  }                                                                                              \
+  __COMPASS_FN bf16 __compass_reduce_##which(bf1616 x) {                                         \
+    __float16 wide = __compass_float(x);                                                         \
+    return as_bf16((ushort)(as_uint(__compass_reduce_##which(__compass_##which(wide.lo, wide.hi))) >> 16)); \
   }
-__COMPASS_FLOATS(X)
-#undef X
+__COMPASS_REDUCE_FLOAT(max)
+__COMPASS_REDUCE_FLOAT(min)
 
 /* Inactive lanes take the value that cannot win: the type's end, or NaN. vrpmaxe also says which lane won first. */
 #define __COMPASS_EXTREME(name, V, E, L, S, U, B, reduce, never)              \

@@ -68,6 +68,25 @@ __COMPASS_FN bool __vorr(bool8 m) { return (__builtin_astype(m, ulong) & __COMPA
 __COMPASS_FN bool __vorr(bool16 m) { return __vorr((bool8)(m.lo | m.hi)); }
 __COMPASS_FN bool __vorr(bool32 m) { return __vorr((bool16)(m.lo | m.hi)); }
 
+/* A mask as one bit per lane, and the number of active lanes. */
+#ifdef __AVX2__
+typedef char __compass_m32 __attribute__((vector_size(32)));
+typedef char __compass_m16 __attribute__((vector_size(16)));
+typedef float __compass_m8 __attribute__((vector_size(32)));
+__COMPASS_FN uint __compass_predicate(bool32 m) {
+  return (uint)__builtin_ia32_pmovmskb256(__builtin_astype(m << (char)7, __compass_m32));
+}
+__COMPASS_FN ushort __compass_predicate(bool16 m) {
+  return (ushort)__builtin_ia32_pmovmskb128(__builtin_astype(m << (char)7, __compass_m16));
+}
+__COMPASS_FN uchar __compass_predicate(bool8 m) {
+  return (uchar)__builtin_ia32_movmskps256(__builtin_astype(__COMPASS_COND(int8, m), __compass_m8));
+}
+#endif
+__COMPASS_FN int __compass_active(bool8 m) { return __builtin_popcountl(__builtin_astype(m, ulong) & __COMPASS_BIT0); }
+__COMPASS_FN int __compass_active(bool16 m) { return __compass_active(m.lo) + __compass_active(m.hi); }
+__COMPASS_FN int __compass_active(bool32 m) { return __compass_active(m.lo) + __compass_active(m.hi); }
+
 /* Masks from a 32-bit predicate: lane i of L is bit i * (32 / L). */
 #define __COMPASS_PREDICATE_BIT(i, L) (1u << ((i) * (32 / (L))))
 typedef __COMPASS_VECTOR(uint, 32) __uint32;

@@ -16,20 +16,6 @@ __COMPASS_ALL(X)
 /* Masked access by the host's instructions where it has them for all widths; else one plain access when every lane is
  * active, and lane by lane when not. */
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
-typedef char __compass_v32 __attribute__((vector_size(32)));
-typedef short __compass_v16 __attribute__((vector_size(32)));
-typedef int __compass_v8 __attribute__((vector_size(32)));
-typedef char __compass_m16 __attribute__((vector_size(16)));
-typedef float __compass_f8 __attribute__((vector_size(32)));
-__COMPASS_FN uint __compass_predicate(bool32 m) {
-  return (uint)__builtin_ia32_pmovmskb256(__builtin_astype(m << (char)7, __compass_v32));
-}
-__COMPASS_FN ushort __compass_predicate(bool16 m) {
-  return (ushort)__builtin_ia32_pmovmskb128(__builtin_astype(m << (char)7, __compass_m16));
-}
-__COMPASS_FN uchar __compass_predicate(bool8 m) {
-  return (uchar)__builtin_ia32_movmskps256(__builtin_astype(__COMPASS_COND(int8, m), __compass_f8));
-}
 #define __COMPASS_LOAD_32 __builtin_ia32_loaddquqi256_mask
 #define __COMPASS_LOAD_16 __builtin_ia32_loaddquhi256_mask
 #define __COMPASS_LOAD_8 __builtin_ia32_loaddqusi256_mask

@@ -38,62 +38,101 @@ __COMPASS_FN bool16 __vbxuh(bool32 m) { return m.hi; }
 __COMPASS_FN bool8 __vbxul(bool16 m) { return m.lo; }
 __COMPASS_FN bool8 __vbxuh(bool16 m) { return m.hi; }
 
-/* Lanes s .. s+L-1 of the 2 * L lanes of (x, y), 0 <= s <= L; other s are reduced modulo L. */
-#define X(V, E, L, S, U, B)                                                                                   \
-  __COMPASS_FN V __vsldl(V x, V y, int s) {                                                                   \
-    E lanes[2 * L];                                                                                           \
-    __builtin_memcpy(lanes, &x, sizeof(V));                                                                   \
-    __builtin_memcpy(lanes + L, &y, sizeof(V));                                                               \
-    V out;                                                                                                    \
-    __builtin_memcpy(&out, lanes + (s & (L - 1)), sizeof(V));                                                 \
-    return out;                                                                                               \
-  }                                                                                                           \
-  __COMPASS_FN V __vshfl(V x, int s) { return __vsldl(x, x, s); }                                             \
-  __COMPASS_FN V __vrevs(V x) { return __builtin_shufflevector(x, x, __COMPASS_SEQ_##L(__COMPASS_REVERSE, L)); } \
-  __COMPASS_FN V __vreplic(V x, int i) { return (V)x[i & (L - 1)]; }
+/* __compass_permute(x, y, i): lane k is lane i[k] of the 2 * L lanes of (x, y), i[k] modulo 2 * L.
+ * __compass_slide(x, y, s): lanes s .. s+L-1 of them, s modulo L. __compass_compress(x, m): active lanes first, then 0. */
+#if defined(__AVX512VBMI__) && defined(__AVX512VBMI2__) && defined(__AVX512VL__)
+typedef char __compass_v32 __attribute__((vector_size(32)));
+typedef short __compass_v16 __attribute__((vector_size(32)));
+typedef int __compass_v8 __attribute__((vector_size(32)));
+#define __COMPASS_PERMUTE_32 __builtin_ia32_vpermi2varqi256
+#define __COMPASS_PERMUTE_16 __builtin_ia32_vpermi2varhi256
+#define __COMPASS_PERMUTE_8 __builtin_ia32_vpermi2vard256
+#define __COMPASS_COMPRESS_32 __builtin_ia32_compressqi256_mask
+#define __COMPASS_COMPRESS_16 __builtin_ia32_compresshi256_mask
+#define __COMPASS_COMPRESS_8 __builtin_ia32_compresssi256_mask
+#define __COMPASS_RAW(L, x) __builtin_astype((x), __compass_v##L)
+#define __COMPASS_SELF(i, L) (i)
+#define X(V, E, L, S, U, B)                                                                                      \
+  __COMPASS_FN V __compass_permute(V x, V y, U i) {                                                              \
+    return __builtin_astype(                                                                                     \
+        __COMPASS_PERMUTE_##L(__COMPASS_RAW(L, x), __COMPASS_RAW(L, i), __COMPASS_RAW(L, y)), V);                \
+  }                                                                                                              \
+  __COMPASS_FN V __compass_slide(V x, V y, int s) {                                                              \
+    S lanes = (S)(__COMPASS_SEQ_##L(__COMPASS_SELF, L));                                                         \
+    return __compass_permute(x, y, __builtin_astype(lanes + __builtin_convertvector((int)(s & (L - 1)) + (__compass_ints##L)0, S), U)); \
+  }                                                                                                              \
+  __COMPASS_FN V __compass_compress(V x, B m) {                                                                  \
+    __compass_v##L zero = __COMPASS_RAW(L, (V)(E)0);                                                             \
+    return __builtin_astype(__COMPASS_COMPRESS_##L(__COMPASS_RAW(L, x), zero, __compass_predicate(m)), V);       \
+  }
+typedef __COMPASS_VECTOR(int, 32) __compass_ints32;
+typedef __COMPASS_VECTOR(int, 16) __compass_ints16;
+typedef __COMPASS_VECTOR(int, 8) __compass_ints8;
+#else
+#define X(V, E, L, S, U, B)                                       \
+  __COMPASS_FN V __compass_permute(V x, V y, U i) {               \
+    E lanes[2 * L];                                               \
+    V out;                                                        \
+    __builtin_memcpy(lanes, &x, sizeof(V));                       \
+    __builtin_memcpy(lanes + L, &y, sizeof(V));                   \
+    __COMPASS_LANES(k, L) out[k] = lanes[i[k] & (2 * L - 1)];     \
+    return out;                                                   \
+  }                                                               \
+  __COMPASS_FN V __compass_slide(V x, V y, int s) {               \
+    E lanes[2 * L];                                               \
+    V out;                                                        \
+    __builtin_memcpy(lanes, &x, sizeof(V));                       \
+    __builtin_memcpy(lanes + L, &y, sizeof(V));                   \
+    __builtin_memcpy(&out, lanes + (s & (L - 1)), sizeof(V));     \
+    return out;                                                   \
+  }                                                               \
+  __COMPASS_FN V __compass_compress(V x, B m) {                   \
+    E lanes[2 * L];                                               \
+    int n = 0;                                                    \
+    V out, zero = (V)(E)0;                                        \
+    __COMPASS_LANES(i, L) {                                       \
+      lanes[n] = x[i];                                            \
+      n += m[i] & 1;                                              \
+    }                                                             \
+    __builtin_memcpy(lanes + n, &zero, sizeof(V));                \
+    __builtin_memcpy(&out, lanes, sizeof(V));                     \
+    return out;                                                   \
+  }
+#endif
 __COMPASS_ALL(X)
 #undef X
 
-/* Table look-up: an index past the table gives 0. */
-#define __COMPASS_LOOKUP(V, E, L, U, COUNT, COPY)                                \
-  E table[(COUNT) * L];                                                          \
-  COPY V out;                                                                    \
-  __COMPASS_LANES(k, L) {                                                        \
-    uint at = i[k];                                                              \
-    out[k] = at < (COUNT) * L ? table[at & (((COUNT) > 2 ? 4 : 2) * L - 1)] : (E)0; \
-  }                                                                              \
-  return out;
-#define __COMPASS_COPY(n, t, L) __builtin_memcpy(table + (n) * L, &t, sizeof(t));
+/* Rotation, and table look-up, where an index past the table gives 0. */
 #define X(V, E, L, S, U, B)                                                                                     \
+  __COMPASS_FN V __vsldl(V x, V y, int s) { return __compass_slide(x, y, s); }                                  \
+  __COMPASS_FN V __vshfl(V x, int s) { return __compass_slide(x, x, s); }                                       \
+  __COMPASS_FN V __vrevs(V x) { return __builtin_shufflevector(x, x, __COMPASS_SEQ_##L(__COMPASS_REVERSE, L)); } \
+  __COMPASS_FN V __vreplic(V x, int i) { return (V)x[i & (L - 1)]; }                                            \
   __COMPASS_FN V __vtbl(V a, V b, U i) {                                                                        \
-    __COMPASS_LOOKUP(V, E, L, U, 2, __COMPASS_COPY(0, a, L) __COMPASS_COPY(1, b, L))                            \
-  }                                                                                                             \
-  __COMPASS_FN V __vtbl(V a, V b, V c, U i) {                                                                   \
-    __COMPASS_LOOKUP(V, E, L, U, 3, __COMPASS_COPY(0, a, L) __COMPASS_COPY(1, b, L) __COMPASS_COPY(2, c, L))    \
+    S inside = __builtin_astype(i < (U)(2 * L), S);                                                             \
+    return __COMPASS_PICK(V, S, inside, __compass_permute(a, b, i), (V)(E)0);                                   \
   }                                                                                                             \
   __COMPASS_FN V __vtbl(V a, V b, V c, V d, U i) {                                                              \
-    __COMPASS_LOOKUP(V, E, L, U, 4, __COMPASS_COPY(0, a, L) __COMPASS_COPY(1, b, L) __COMPASS_COPY(2, c, L)     \
-                     __COMPASS_COPY(3, d, L))                                                                   \
+    S low = __builtin_astype(i < (U)(2 * L), S), inside = __builtin_astype(i < (U)(4 * L), S);                  \
+    V found = __COMPASS_PICK(V, S, low, __compass_permute(a, b, i), __compass_permute(c, d, i));                \
+    return __COMPASS_PICK(V, S, inside, found, (V)(E)0);                                                        \
   }                                                                                                             \
+  __COMPASS_FN V __vtbl(V a, V b, V c, U i) { return __vtbl(a, b, c, (V)(E)0, i); }                             \
   __COMPASS_FN V __vperm(V a, V b, U i) { return __vtbl(a, b, i); }
 __COMPASS_ALL(X)
 #undef X
 
 /* Active lanes of x packed to the front, then lanes of y in order. */
-#define X(V, E, L, S, U, B)                                       \
-  __COMPASS_FN V __vcompc(V x, V y, B m) {                        \
-    E lanes[2 * L];                                               \
-    int n = 0;                                                    \
-    __COMPASS_LANES(i, L) {                                       \
-      lanes[n] = x[i];                                            \
-      n += m[i] & 1;                                              \
-    }                                                             \
-    __builtin_memcpy(lanes + n, &y, sizeof(V));                   \
-    V out;                                                        \
-    __builtin_memcpy(&out, lanes, sizeof(V));                     \
-    return out;                                                   \
-  }                                                               \
-  __COMPASS_FN V __vcompt(V x, B m) { return __vcompc(x, (V)(E)0, m); }
+#define X(V, E, L, S, U, B)                                                       \
+  __COMPASS_FN V __vcompt(V x, B m) { return __compass_compress(x, m); }          \
+  __COMPASS_FN V __vcompc(V x, V y, B m) {                                        \
+    E lanes[2 * L];                                                               \
+    V out = __compass_compress(x, m);                                             \
+    __builtin_memcpy(lanes, &out, sizeof(V));                                     \
+    __builtin_memcpy(lanes + __compass_active(m), &y, sizeof(V));                 \
+    __builtin_memcpy(&out, lanes, sizeof(V));                                     \
+    return out;                                                                   \
+  }
 __COMPASS_ALL(X)
 #undef X
 
