@@ -18,6 +18,9 @@ from .structure import is_pure, scalar_min_max
 _SUMS = frozenset(("add", "sub", "mul"))
 _INDEX_TYPES = ("int32", "int64")
 _EXACT_FLOAT = {"float32": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8}
+_ROUNDS = 8
+"""How often a node is looked at again after a rule has changed it; one or two rounds reach the normal form."""
+_NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "bitor": 0, "bitxor": 0}
 _LEAVES = (E.Var, IntImm, E.FloatImm, E.StrImm, E.ConstMask, E.AddressOf)
 
 
@@ -38,10 +41,17 @@ class Simplifier:
             self._epoch = self.arith.epoch
         found = self._memo.get(e)
         if found is None:
-            rule = _RULES.get(type(e))
-            found = e.map(self.expr) if rule is None else rule(self, e)
-            self._memo[e] = found
+            found, before = self._once(e), e
+            for _ in range(_ROUNDS):
+                if found is before or type(found) in _LEAVES:
+                    break
+                found, before = self._once(found), found
+            self._memo[e] = self._memo[found] = found
         return found
+
+    def _once(self, e: Expr) -> Expr:
+        rule = _RULES.get(type(e))
+        return e.map(self.expr) if rule is None else rule(self, e)
 
     # -- operators
 
@@ -121,11 +131,12 @@ class Simplifier:
         return out if const == 0 else Binary("sub", out, IntImm(dtype, -const))
 
     def _neutral(self, e: Binary) -> Expr:
-        """`x + 0`, `x * 1`, `x << 0`, ... on any integer type."""
-        if type(e.b) is IntImm and e.b.value == (1 if e.op == "mul" else 0):
+        """`x + 0`, `x * 1`, `x & 0`, ... on any integer type."""
+        if type(e.b) is not IntImm:
+            return e
+        if e.b.value == _NEUTRAL.get(e.op):
             return e.a
-        zero_wins = e.op in ("mul", "bitand") and type(e.b) is IntImm and e.b.value == 0
-        return e.b if zero_wins and is_pure(e.a) else e
+        return e.b if e.op in ("mul", "bitand") and e.b.value == 0 and is_pure(e.a) else e
 
     def _min_max(self, e: Binary) -> Expr:
         low, high = self.arith.difference(e.a, e.b)

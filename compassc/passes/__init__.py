@@ -24,14 +24,18 @@ if TYPE_CHECKING:
 
 EVERY_PASS = "all"
 _NOT_PASSES = ("__init__.py", "pipelines.py")
-_ALIASES = {"commonsubexprelimtir": "commonsubexprelim"}
+_ALIASES = {
+    "commonsubexprelimtir": "commonsubexprelim",
+    "alignvectorwidthbysplit": "alignvectorwidth",
+    "alignvectorwidthbypad": "alignvectorwidth",
+}
 _ABSENT = frozenset(
     "alignparamvarwithbuffer reassignvarby0dimbuffer simplifybufferindex bufrealizesimplifier genbufferstride "
     "lowercrossthreadreduction lowerinitblock planandupdatebufferallocationlocation convertblockstoopaque "
     "unifythreadbinding manifestsharedmemorylocalstage compactbufferallocation mergeforwhere lowermatchbuffer "
     "injectsoftwarepipeline loweropaqueblock narrowdatatype addlikelyforlooppartition looppartition adddmapragma "
     "injectvirtualthread injectdoublebuffer renormalizesplitpattern rewriteunsafeselect bindtarget injectdma "
-    "reassignvarbylet".split()
+    "reassignvarbylet canonicalizeramp precodegen".split()
 )
 """Passes that other implementations of the language have and this one does not need; disabling them does nothing."""
 

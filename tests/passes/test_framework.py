@@ -1,0 +1,136 @@
+"""The pass framework: names, pipelines as text, what can be seen of a pass, errors."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from conftest import module_text
+
+from compass_core.errors import CompassError, UsageError
+from compassc import passes
+from compassc.ir import parse_module, print_module
+
+FOLDER = Path(passes.__file__).parent
+BODY = "a: T.int32 = (n + 0)\np[a] = (a // 4)"
+PARAMS = 'p: T.ptr("int32", "global"), n: T.int32'
+
+
+@pytest.fixture
+def module():
+    return parse_module(module_text(BODY, PARAMS))
+
+
+def run(module, names="Simplify,CanonicalizeDivMod", **options):
+    stream = io.StringIO()
+    options = passes.PassOptions(verify=True, stream=stream, **options)
+    return passes.run_pipeline(passes.parse_pipeline(names), module, options), stream.getvalue(), options
+
+
+def stems():
+    return [p.stem for p in FOLDER.glob("*.py") if p.stem[0] != "_" and p.stem != "pipelines"]
+
+
+@pytest.mark.parametrize("stem", sorted(stems()))
+def test_name_of_file_and_pass_are_one(stem):
+    loaded = passes.load_pass(stem)
+    assert loaded.NAME.lower() == stem.replace("_", "") and callable(loaded.run)
+    assert loaded.__doc__.splitlines()[0].endswith(".")
+
+
+def test_pipelines_name_passes_in_their_own_spelling():
+    for stage in ("lower", "codegen"):
+        names = passes.pipeline_names(stage)
+        assert passes.parse_pipeline(passes.pipeline_text(names)) == names
+
+
+@pytest.mark.parametrize("name", ["tir.Simplify", "simplify", "Simplify"])
+def test_spellings_of_a_name(name):
+    assert passes.pass_name(name) == "Simplify"
+
+
+def test_unknown_name_gets_the_nearest_one():
+    with pytest.raises(UsageError, match="Simplifi") as e:
+        passes.parse_pipeline("Simplifi")
+    assert "'Simplify'" in e.value.help
+
+
+def test_disabled_pass_does_not_run(module):
+    after, _, options = run(module, disabled=("tir.Simplify", "tir.LoopPartition"))
+    assert [r.name for r in options.runs] == ["CanonicalizeDivMod"] and "(n + 0)" in print_module(after)
+
+
+def test_unknown_disabled_pass_is_an_error(module):
+    with pytest.raises(UsageError):
+        run(module, disabled=("Simplifi",))
+
+
+@pytest.mark.parametrize(("limit", "ran"), [(0, 0), (1, 1), (9, 2)])
+def test_limit_counts_passes(module, limit, ran):
+    _, _, options = run(module, limit=limit)
+    assert len(options.runs) == ran
+
+
+def test_print_before_after_and_changed(module):
+    _, text, _ = run(module, print_before=("Simplify",), print_after=("all",), print_changed=True)
+    assert text.count("*** IR before") == 1 and text.count("*** IR after") == 2
+    assert "-        a: T.int32 = (n + 0)" in text and "+        a: T.int32 = n" in text
+
+
+def test_print_of_a_function_that_is_not_there_is_empty(module):
+    _, text, _ = run(module, print_after=("all",), functions=("other",))
+    assert "p[a]" not in text
+
+
+def test_dump_files_are_numbered_over_both_pipelines(module, tmp_path):
+    _, _, options = run(module, dump_dir=tmp_path)
+    passes.run_pipeline(("UniquifyVarName",), module, options)
+    names = ["00-input.txt", "01-Simplify.txt", "02-CanonicalizeDivMod.txt", "03-UniquifyVarName.txt"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == names
+    assert parse_module((tmp_path / names[0]).read_text()) is not None
+
+
+def test_times(module):
+    _, text, _ = run(module, time_passes=True)
+    assert "CanonicalizeDivMod" in text and text.splitlines()[-1].endswith("total")
+
+
+def test_unchanged_module_is_the_same_object(module):
+    after, _, _ = run(module, "Simplify")
+    assert run(after, "Simplify")[0] is after
+
+
+class _Broken:
+    NAME = "Broken"
+
+
+def broken(error):
+    pass_ = _Broken()
+
+    def fail(module):
+        raise error
+
+    pass_.run = fail
+    return pass_
+
+
+def test_a_defect_of_a_pass_names_it_and_keeps_the_module(module, monkeypatch):
+    monkeypatch.setattr(passes, "load_pass", lambda name: broken(KeyError("x")))
+    with pytest.raises(passes.InternalPassError, match="Broken") as e:
+        passes.run_pipeline(("Broken",), module)
+    assert e.value.before == print_module(module)
+
+
+def test_an_error_of_the_kernel_passes_through(module, monkeypatch):
+    monkeypatch.setattr(passes, "load_pass", lambda name: broken(CompassError("no")))
+    with pytest.raises(CompassError, match="no"):
+        passes.run_pipeline(("Broken",), module)
+
+
+def test_verify_blames_the_pass_that_broke_the_module(module, monkeypatch):
+    pass_ = _Broken()
+    pass_.run = lambda m: m.map_functions(lambda f: f.replace(body=f.body[1:]))
+    monkeypatch.setattr(passes, "load_pass", lambda name: pass_)
+    with pytest.raises(passes.InternalPassError, match="Broken.*a is used but not defined"):
+        passes.run_pipeline(("Broken",), module, passes.PassOptions(verify=True))

@@ -1,0 +1,84 @@
+import pytest
+
+from compass_core.errors import CompassError
+
+P = 'a: T.ptr("float32", "global"), b: T.ptr("float32", "global"), c: T.ptr("int32", "global"), n: T.int32'
+
+
+def test_constant_extent(check):
+    check(
+        "VectorizeLoop",
+        P,
+        """
+        for j in T.vectorized(0, 8, 1):
+            t: T.float32 = (a[(n + j)] * T.float32(2.0))
+            b[(j * 2)] = T.max(t, b[0])
+        """,
+        """
+        t: T.float32x8 = (a[T.ramp((n + 0), 1, 8)] * T.splat(T.float32(2.0), 8))
+        b[T.ramp(0, 2, 8)] = T.max(t, T.splat(b[0], 8))
+        """.replace("(n + 0)", "n"),
+    )
+
+
+def test_tail(check):
+    for extent in ("(n % 8)", "T.max(T.min(n, 8), 0)"):
+        check(
+            "VectorizeLoop",
+            P,
+            f"for j in T.vectorized(0, {extent}, 1):\n    b[j] = a[j]",
+            f"T.store(b, T.ramp(0, 1, 8), value=T.load(a, T.ramp(0, 1, 8), mask=T.tail({extent}, 8)), "
+            f"mask=T.tail({extent}, 8))",
+        )
+
+
+def test_a_count_that_may_be_negative_is_clamped(transform):
+    text = transform("VectorizeLoop", "for j in T.vectorized(0, T.min(n, 8), 1):\n    b[j] = a[j]", P)
+    assert "mask=T.tail(T.max(T.min(n, 8), 0), 8)" in text
+
+
+def test_loop_variable_as_value(check):
+    check(
+        "VectorizeLoop",
+        P,
+        "for j in T.vectorized(0, 8, 1):\n    c[j] = (j + n)",
+        'c[T.ramp(0, 1, 8)] = (T.vector("int32x8", 0, 1, 2, 3, 4, 5, 6, 7) + T.splat(n, 8))',
+    )
+
+
+def test_floor_division_stays_floor(check):
+    check(
+        "VectorizeLoop",
+        P,
+        "for j in T.vectorized(0, 8, 1):\n    c[j] = ((c[j] // 4) + (c[j] % 4))",
+        "c[T.ramp(0, 1, 8)] = ((c[T.ramp(0, 1, 8)] >> T.splat(2, 8)) + (c[T.ramp(0, 1, 8)] & T.splat(3, 8)))",
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "b[c[j]] = a[j]",
+        "b[j] = a[c[j]]",
+        "b[0] = a[j]",
+        'c[j] = S.f(j, dtype="int32")',
+        'c[j] = T.cast(a[j], "int32")',
+        "c[j] = (c[j] % 3)",
+        "n = (n + j)",
+        "b[j] = T.select((0 < j), a[(j - 1)], T.float32(0.0))",
+        "break",
+    ],
+)
+def test_bodies_without_vector_form_are_serial(check, statement):
+    loop = "for j in T.{}(0, 8, 1):\n    " + statement
+    check("VectorizeLoop", P, loop.format("vectorized"), loop.format("serial"))
+
+
+def test_condition_that_differs_between_lanes_is_serial(check):
+    loop = "for j in T.{}(0, 8, 1):\n    if (j < n):\n        b[j] = a[j]\n    b[n] = a[0]"
+    check("VectorizeLoop", P, loop.format("vectorized"), loop.format("serial"))
+
+
+def test_run_time_extent_is_an_error(transform):
+    with pytest.raises(CompassError, match="constant number of iterations, got n"):
+        transform("VectorizeLoop", "for j in T.vectorized(0, n, 1):\n    b[j] = a[j]", P)
