@@ -27,7 +27,7 @@ static void check_deadlock(uint32_t m) {
 void barrier_leave(void) { check_deadlock(atomic_fetch_add(&meeting, ONE_ENDED) + ONE_ENDED); }
 
 void __compass_barrier(void) {
-  struct tec *tec = current_tec();
+  struct tec* tec = current_tec();
   finish_events(tec);
   uint32_t seen = atomic_load(&phase);
   atomic_store_explicit(&tec->state, TEC_AT_BARRIER, memory_order_relaxed);
@@ -38,7 +38,8 @@ void __compass_barrier(void) {
     futex_wake_all(&phase);
   } else {
     check_deadlock(m);
-    for (int i = 0; i < SPINS && atomic_load_explicit(&phase, memory_order_acquire) == seen; i++) __builtin_ia32_pause();
+    for (int i = 0; i < SPINS && atomic_load_explicit(&phase, memory_order_acquire) == seen; i++)
+      __builtin_ia32_pause();
     while (atomic_load(&phase) == seen) futex_wait(&phase, seen, NULL);
   }
   atomic_store_explicit(&tec->state, TEC_RUNNING, memory_order_relaxed);

@@ -23,22 +23,45 @@ static void tick(uint32_t id, int begin) {
 #define PLAIN(name) {#name, (uint64_t)(name)}
 
 static struct {
-  const char *name;
+  const char* name;
   uint64_t address;
 } exports[] = {
-    COMPASS(local_id, local_id), COMPASS(local_size, local_size), COMPASS(group_id, group_id),
-    COMPASS(barrier, __compass_barrier), COMPASS(dma, __compass_dma), COMPASS(printf, __compass_printf),
-    COMPASS(event_state, __compass_event_state), COMPASS(alloc_event, __compass_alloc_event),
-    COMPASS(wait_events, __compass_wait_events), COMPASS(free_events, __compass_free_events),
-    COMPASS(aiff, aiff), COMPASS(tick, tick),
-    COMPASS(log, log), COMPASS(tanh, tanh), COMPASS(sin, sin), COMPASS(cos, cos), COMPASS(exp2, exp2),
-    COMPASS(erf, erf), COMPASS(pow, pow),
+    COMPASS(local_id, local_id),
+    COMPASS(local_size, local_size),
+    COMPASS(group_id, group_id),
+    COMPASS(barrier, __compass_barrier),
+    COMPASS(dma, __compass_dma),
+    COMPASS(printf, __compass_printf),
+    COMPASS(event_state, __compass_event_state),
+    COMPASS(alloc_event, __compass_alloc_event),
+    COMPASS(wait_events, __compass_wait_events),
+    COMPASS(free_events, __compass_free_events),
+    COMPASS(aiff, aiff),
+    COMPASS(tick, tick),
+    COMPASS(log, log),
+    COMPASS(tanh, tanh),
+    COMPASS(sin, sin),
+    COMPASS(cos, cos),
+    COMPASS(exp2, exp2),
+    COMPASS(erf, erf),
+    COMPASS(pow, pow),
     /* what compilers call on their own account */
-    PLAIN(memcpy), PLAIN(memmove), PLAIN(memset), PLAIN(memcmp), PLAIN(roundevenf), PLAIN(truncf), PLAIN(floorf),
-    PLAIN(ceilf), PLAIN(fmaf), PLAIN(sqrtf), PLAIN(__truncsfbf2), PLAIN(__truncdfbf2), PLAIN(__truncdfhf2),
+    PLAIN(memcpy),
+    PLAIN(memmove),
+    PLAIN(memset),
+    PLAIN(memcmp),
+    PLAIN(roundevenf),
+    PLAIN(truncf),
+    PLAIN(floorf),
+    PLAIN(ceilf),
+    PLAIN(fmaf),
+    PLAIN(sqrtf),
+    PLAIN(__truncsfbf2),
+    PLAIN(__truncdfbf2),
+    PLAIN(__truncdfhf2),
 };
 
-uint64_t find_export(const char *name) {
+uint64_t find_export(const char* name) {
   for (size_t i = 0; i < sizeof exports / sizeof *exports; i++)
     if (strcmp(exports[i].name, name) == 0) return exports[i].address;
   return 0;

@@ -28,7 +28,8 @@ static uint32_t narrow(double x, int exponent_bits, int fraction_bits) {
   uint32_t sign = (uint32_t)(bits >> 63) << (exponent_bits + fraction_bits);
   uint32_t infinity = ((1u << exponent_bits) - 1) << fraction_bits;
   uint32_t shift = (uint32_t)(52 - fraction_bits);
-  if (exponent == 2047) return sign | infinity | (fraction ? (uint32_t)(fraction >> shift) | 1u << (fraction_bits - 1) : 0);
+  if (exponent == 2047)
+    return sign | infinity | (fraction ? (uint32_t)(fraction >> shift) | 1u << (fraction_bits - 1) : 0);
   int wanted = exponent - 1023 + bias;
   if (wanted >= (1 << exponent_bits) - 1) return sign | infinity;
   if (wanted > 0) return sign | (uint32_t)round_shift((uint64_t)wanted << 52 | fraction, shift);

@@ -11,9 +11,9 @@
 
 enum task_chain { CHAIN_X2 = 2, CHAIN_X3 = 3 };
 struct request {
-  uint32_t head;       /* device address of the first task control block */
-  uint32_t count;      /* number of blocks: bound of an X2 chain, length of an X3 one */
-  uint32_t chain;      /* enum task_chain */
+  uint32_t head;  /* device address of the first task control block */
+  uint32_t count; /* number of blocks: bound of an X2 chain, length of an X3 one */
+  uint32_t chain; /* enum task_chain */
   uint32_t reserved;
   uint64_t time_limit; /* nanoseconds */
 };
@@ -36,7 +36,7 @@ struct location {
 };
 #define NO_PC UINT64_MAX
 
-bool send_bytes(int socket, const void *data, size_t size);
-bool receive_bytes(int socket, void *data, size_t size);
+bool send_bytes(int socket, const void* data, size_t size);
+bool receive_bytes(int socket, void* data, size_t size);
 
 #endif

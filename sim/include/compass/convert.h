@@ -92,7 +92,8 @@ __COMPASS_WIDENS(bf1616)
   __COMPASS_FN R name(X1 x, U s, B m) {                                                                      \
     X1 value = SHIFT(x, s);                                                                                  \
     value = CLAMP;                                                                                           \
-    return __builtin_astype(__builtin_astype(value, U) & (U)cut & __builtin_astype(__COMPASS_COND(__compass_signed_##U, m), U), R); \
+    U active = __builtin_astype(__COMPASS_COND(__compass_signed_##U, m), U);                                 \
+    return __builtin_astype(__builtin_astype(value, U) & (U)cut & active, R);                                \
   }
 typedef short16 __compass_signed_ushort16;
 typedef int8 __compass_signed_uint8;

@@ -69,7 +69,8 @@ enum DmaAddrBase { kGlobal = 0, kGlobal1 = 1, kGlobal2 = 2, kGlobal3 = 3, kLsram
  *   kMemset     `size` bytes filled with the `item` low bytes of `src`
  */
 struct __compass_dma_request {
-  uint mode, dst, src, dst_base, src_base, width, size, count, src_stride, dst_stride, row_stride, h_scale, w_scale, item;
+  uint mode, dst, src, dst_base, src_base, width, size, count, src_stride, dst_stride, row_stride;
+  uint h_scale, w_scale, item;
   int event; /* event to trigger, or -1: return after completion */
 };
 void __compass_dma(const struct __compass_dma_request *request);
@@ -81,7 +82,8 @@ __COMPASS_FN void __compass_start_dma(struct __compass_dma_request request) {
 
 /* The text instantiates one function per pair of memories; the last words absorb the `;` after the macro. */
 #define __COMPASS_DMA_COPY(prefix, S, D, more, EVENT)                                                                 \
-  __COMPASS_FN void prefix##_##S##_to_##D(int dst, int src, uint width, uint src_stride, uint size, uint dst_stride more) { \
+  __COMPASS_FN void prefix##_##S##_to_##D(int dst, int src, uint width, uint src_stride, uint size,                   \
+                                          uint dst_stride more) {                                                     \
     __compass_start_dma((struct __compass_dma_request){.mode = kDirect, .dst = (uint)dst, .src = (uint)src,           \
         .dst_base = D, .src_base = S, .width = width, .size = size, .src_stride = src_stride,                         \
         .dst_stride = dst_stride, .event = EVENT});                                                                   \
@@ -104,7 +106,8 @@ __COMPASS_FN void __compass_start_dma(struct __compass_dma_request request) {
 #define GEN_DMA_UPSAMPLE_EXT2INT(S, D) __COMPASS_DMA_UPSAMPLE(S, D)
 #define GEN_DMA_UPSAMPLE_INT2EXT(S, D) __COMPASS_DMA_UPSAMPLE(S, D)
 
-__COMPASS_FN void __compass_transpose(uint src, uint dst, uint col, uint row, uint src_stride, uint dst_stride, uint item) {
+__COMPASS_FN void __compass_transpose(uint src, uint dst, uint col, uint row, uint src_stride, uint dst_stride,
+                                      uint item) {
   __compass_start_dma((struct __compass_dma_request){.mode = kTranspose, .dst = dst, .src = src, .width = col,
       .count = row, .src_stride = src_stride, .dst_stride = dst_stride, .item = item, .event = -1});
 }

@@ -91,13 +91,16 @@ __COMPASS_FN int __compass_active(bool32 m) { return __compass_active(m.lo) + __
 #define __COMPASS_PREDICATE_BIT(i, L) (1u << ((i) * (32 / (L))))
 typedef __COMPASS_VECTOR(uint, 32) __uint32;
 __COMPASS_FN bool8 __vmov_w(uint u) {
-  return __builtin_convertvector(((uint8)u & (uint8)(__COMPASS_SEQ_8(__COMPASS_PREDICATE_BIT, 8))) != 0u, bool8);
+  uint8 bits = (uint8)(__COMPASS_SEQ_8(__COMPASS_PREDICATE_BIT, 8));
+  return __builtin_convertvector(((uint8)u & bits) != 0u, bool8);
 }
 __COMPASS_FN bool16 __vmov_h(uint u) {
-  return __builtin_convertvector(((__uint16)u & (__uint16)(__COMPASS_SEQ_16(__COMPASS_PREDICATE_BIT, 16))) != 0u, bool16);
+  __uint16 bits = (__uint16)(__COMPASS_SEQ_16(__COMPASS_PREDICATE_BIT, 16));
+  return __builtin_convertvector(((__uint16)u & bits) != 0u, bool16);
 }
 __COMPASS_FN bool32 __vmov_b(uint u) {
-  return __builtin_convertvector(((__uint32)u & (__uint32)(__COMPASS_SEQ_32(__COMPASS_PREDICATE_BIT, 32))) != 0u, bool32);
+  __uint32 bits = (__uint32)(__COMPASS_SEQ_32(__COMPASS_PREDICATE_BIT, 32));
+  return __builtin_convertvector(((__uint32)u & bits) != 0u, bool32);
 }
 
 #endif

@@ -39,7 +39,8 @@ __COMPASS_FN bool8 __vbxul(bool16 m) { return m.lo; }
 __COMPASS_FN bool8 __vbxuh(bool16 m) { return m.hi; }
 
 /* __compass_permute(x, y, i): lane k is lane i[k] of the 2 * L lanes of (x, y), i[k] modulo 2 * L.
- * __compass_slide(x, y, s): lanes s .. s+L-1 of them, s modulo L. __compass_compress(x, m): active lanes first, then 0. */
+ * __compass_slide(x, y, s): lanes s .. s+L-1 of them, s modulo L.
+ * __compass_compress(x, m): the active lanes, then 0. */
 #if defined(__AVX512VBMI__) && defined(__AVX512VBMI2__) && defined(__AVX512VL__)
 typedef char __compass_v32 __attribute__((vector_size(32)));
 typedef short __compass_v16 __attribute__((vector_size(32)));
@@ -52,6 +53,9 @@ typedef int __compass_v8 __attribute__((vector_size(32)));
 #define __COMPASS_COMPRESS_8 __builtin_ia32_compresssi256_mask
 #define __COMPASS_RAW(L, x) __builtin_astype((x), __compass_v##L)
 #define __COMPASS_SELF(i, L) (i)
+#define __COMPASS_ELEMENT_32 char
+#define __COMPASS_ELEMENT_16 short
+#define __COMPASS_ELEMENT_8 int
 #define X(V, E, L, S, U, B)                                                                                      \
   __COMPASS_FN V __compass_permute(V x, V y, U i) {                                                              \
     return __builtin_astype(                                                                                     \
@@ -59,15 +63,12 @@ typedef int __compass_v8 __attribute__((vector_size(32)));
   }                                                                                                              \
   __COMPASS_FN V __compass_slide(V x, V y, int s) {                                                              \
     S lanes = (S)(__COMPASS_SEQ_##L(__COMPASS_SELF, L));                                                         \
-    return __compass_permute(x, y, __builtin_astype(lanes + __builtin_convertvector((int)(s & (L - 1)) + (__compass_ints##L)0, S), U)); \
+    return __compass_permute(x, y, __builtin_astype(lanes + (S)(__COMPASS_ELEMENT_##L)(s & (L - 1)), U));        \
   }                                                                                                              \
   __COMPASS_FN V __compass_compress(V x, B m) {                                                                  \
     __compass_v##L zero = __COMPASS_RAW(L, (V)(E)0);                                                             \
     return __builtin_astype(__COMPASS_COMPRESS_##L(__COMPASS_RAW(L, x), zero, __compass_predicate(m)), V);       \
   }
-typedef __COMPASS_VECTOR(int, 32) __compass_ints32;
-typedef __COMPASS_VECTOR(int, 16) __compass_ints16;
-typedef __COMPASS_VECTOR(int, 8) __compass_ints8;
 #else
 #define X(V, E, L, S, U, B)                                       \
   __COMPASS_FN V __compass_permute(V x, V y, U i) {               \
