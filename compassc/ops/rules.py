@@ -117,7 +117,7 @@ def to_32_bits(t: DataType) -> int:
     return 32 // t.bits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scalars:
     """All-scalar form: the operands are matched to one type of `of`; the result has it too, or is a bool.
 
@@ -142,7 +142,7 @@ class Scalars:
         return Typed((t,) * len(operands), self.result([t]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Lanewise:
     """Operands form one broadcast group: scalars adapt to the first vector, vectors must agree.
 
@@ -178,7 +178,7 @@ class Lanewise:
         return Typed(tuple(types), out_sign_dtype(self.result(types), out_sign))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Accumulate:
     """The first operand, a vector, is an accumulator `factor` times as wide as the broadcast group of the others, with
     as many lanes less, signed if one of them is; the result has its type. `width` is checked on the group. `mask_on`: operand whose lanes the
