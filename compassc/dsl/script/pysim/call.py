@@ -16,6 +16,7 @@ from compassc.ir.dtypes import PointerType
 from compassc.ops.numeric import np_dtype
 
 from ..dispatch import load_python_sides
+from .assign import with_kernel_assignments
 from .memory import PyBuffer, PyPointer, Storage
 from .session import PyEvent, Session, Tec
 from .values import PyVar, pyvar
@@ -47,8 +48,10 @@ def run_entry(
         for position, ((name, kind, _), arg) in enumerate(zip(params, args), 1)
     ]
 
+    run = with_kernel_assignments(py_func)
+
     def body(_tec: Tec) -> None:
-        py_func(*[PyVar(v.value, v.dtype) if type(v) is PyVar else v for v in values])
+        run(*[PyVar(v.value, v.dtype) if type(v) is PyVar else v for v in values])
 
     Session(py_func.__name__, _target(target or DEFAULT_TARGET)).run(body)
 
@@ -112,7 +115,7 @@ def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: Any
         if param not in bound and default is inspect.Parameter.empty:
             raise CompassError(f"{func}: the argument {param} is missing", code="arguments")
         values.append(sub_argument(func, position, param, kind, arg))
-    return returned(func, py_func(*values), ret_type)
+    return returned(func, with_kernel_assignments(py_func)(*values), ret_type)
 
 
 def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:
