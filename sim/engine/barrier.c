@@ -11,10 +11,24 @@ static uint32_t party;
 #define WAITING(m) ((m) & 0xffffu)
 #define ENDED(m) ((m) >> 16)
 #define ONE_ENDED 0x10000u
-/* The others usually arrive within a microsecond; with more TECs than processors, sleeping soon lets them. */
-#define SPINS 200
+/* How often to look before sleeping. With a processor for every TEC the others arrive within a microsecond or so; with
+ * fewer, whoever spins keeps the others from arriving. */
+#define SPINS_ALL_RUN 1000
+#define SPINS_TURNS 30
+static int spins;
+
+static int processors(void) {
+  uint64_t allowed[16] = {0};
+  int count = 0;
+  if (sched_getaffinity(0, sizeof allowed, allowed) != 0) return 1;
+  for (int i = 0; i < 16; i++) count += __builtin_popcountll(allowed[i]);
+  return count;
+}
 
 void barrier_reset(uint32_t tecs) {
+  static int available;
+  if (!available) available = processors();
+  spins = available >= (int)tecs ? SPINS_ALL_RUN : SPINS_TURNS;
   party = tecs;
   atomic_store(&meeting, 0);
 }
@@ -38,7 +52,7 @@ void __compass_barrier(void) {
     futex_wake_all(&phase);
   } else {
     check_deadlock(m);
-    for (int i = 0; i < SPINS && atomic_load_explicit(&phase, memory_order_acquire) == seen; i++)
+    for (int i = 0; i < spins && atomic_load_explicit(&phase, memory_order_acquire) == seen; i++)
       __builtin_ia32_pause();
     while (atomic_load(&phase) == seen) futex_wait(&phase, seen, NULL);
   }

@@ -56,6 +56,7 @@ char* strerror(int);
 int pthread_create(pthread_t*, const void* attributes, void* (*)(void*), void*);
 int pthread_kill(pthread_t, int);
 int pause(void);
+int sched_getaffinity(int, size_t, void*);
 int nanosleep(const struct timespec*, struct timespec*);
 int clock_gettime(int, struct timespec*);
 #define CLOCK_MONOTONIC 1
