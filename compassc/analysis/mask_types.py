@@ -48,6 +48,8 @@ class MaskTypes:
         for s in statements:
             if type(s) in (S.Let, S.Assign) and s.var.dtype.is_mask:
                 self._values.setdefault(s.var, []).append(s.value)
+        if not self._values and not any(p.dtype.is_mask for p in f.params):
+            return
         for s in statements:
             if type(s) in (S.Let, S.Assign) and s.var.dtype.is_mask:
                 self._record(s.var, self._natural(s.value))

@@ -173,6 +173,19 @@ def _flush_cache(p: ExprPrinter, e: E.Call) -> str:
     return f"__flush_cache((bool){1 if e.attr('invalidate', True) else 0})"
 
 
+@form("__set_lane")
+def _set_lane(p: ExprPrinter, e: E.Call) -> str:
+    """A new value for one lane of a register in an array."""
+    register, lane, value = e.args
+    return f"{p.expr(register)}[{p.expr(lane)}] = {p.expr(value)}"
+
+
+@form("__self")
+def _self(p: ExprPrinter, e: E.Call) -> str:
+    """The variable being defined, as a register whose content does not matter."""
+    return p.defining
+
+
 @form("init_event_state")
 def _init_event_state(p: ExprPrinter, e: E.Call) -> str:
     return "*addr_of_event_state() = 0"

@@ -30,6 +30,8 @@ class ExprPrinter:
         self.forms = forms
         self.dma: dict[str, None] = {}
         self.used: set[str] = set()
+        self.defining = ""
+        """The variable whose definition is being printed."""
         self.decimal_masks = False
         """Constant masks inside a concatenation are plain numbers."""
         self._table: dict[type, Callable[[Any], str]] = {

@@ -109,8 +109,8 @@ class FunctionPrinter(ExprPrinter):
     # -- simple statements
 
     def _let(self, s: Any) -> str:
-        # The name is declared before the value is printed: unspecified inactive lanes take the variable itself.
-        name = self.define(s.var)
+        # C declares the name before the value: unspecified inactive lanes take the variable itself.
+        name = self.defining = self.define(s.var)
         return f"{c_type(s.var.dtype)} {name} = {self.expr(s.value)};"
 
     def _store(self, s: Any) -> str:
@@ -218,7 +218,7 @@ def is_parenthesised(text: str) -> bool:
 
 def print_unit(module: S.IRModule) -> Unit:
     """The C text of a module that went through the codegen pipeline."""
-    taken = RESERVED | {f.name for f in module.functions}
+    taken = RESERVED | {f.name for f in module.functions if f.name != module.entry}
     unit = Unit([Line("#include <compass/dsl.h>"), Line("")])
     printers = [FunctionPrinter(f, f.name == module.entry, taken) for f in module.functions]
     dma: dict[str, None] = {}

@@ -15,7 +15,7 @@ from compass_core.errors import CompassError
 from ..ir import exprs as E
 from ..ir.dtypes import DataType, bool_of, dtype, native
 from ..ops import spelling
-from ._vectors import add_offset, builtin, cast, first_lanes, int32, is_int, times, zero
+from ._vectors import active, add_offset, builtin, cast, first_lanes, int32, is_int, times, zero
 
 if TYPE_CHECKING:
     from .align_vector_width import Aligner
@@ -45,7 +45,7 @@ def chunks(items: list[E.Expr], size: int) -> list[list[E.Expr]]:
 def padded_mask(a: Aligner, mask: E.Expr | None, lanes: int, width: int) -> list[E.Expr | None]:
     """The parts of a call's mask; a part with padding gets a mask even when all lanes of the vector are active."""
     if mask is not None:
-        return list(a.parts(mask, width))
+        return [active(m) for m in a.parts(mask, width)]
     full, rest = divmod(lanes, width)
     parts: list[E.Expr | None] = [None] * full
     return [*parts, first_lanes(rest, width)] if rest else parts

@@ -40,6 +40,11 @@ def is_all_true(mask: E.Expr | None) -> bool:
     return mask is None or (type(mask) is E.ConstMask and mask.all_true)
 
 
+def active(mask: E.Expr | None) -> E.Expr | None:
+    """A mask as a call holds it: None when every lane is known to be active."""
+    return None if is_all_true(mask) else mask
+
+
 def zero(dtype: DataType) -> E.Expr:
     """A value of 0 in every lane; for masks, no lane."""
     if dtype.is_mask:

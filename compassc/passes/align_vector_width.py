@@ -22,7 +22,7 @@ from ..ir.dtypes import VOID, DataType, bool_of, native, pointer_type
 from ..ir.visit import walk_exprs, walk_stmts
 from ..ops import core, spelling
 from ._split_rules import MASK_RULES, RULES, by_lanes, chunks, part_count
-from ._vectors import builtin, first_lanes, int32, is_int, reinterpret, wide_function
+from ._vectors import active, builtin, first_lanes, int32, is_int, reinterpret, wide_function
 
 NAME = "AlignVectorWidth"
 
@@ -192,7 +192,7 @@ class Aligner:
         mask = e.mask
         if mask is not None:
             like = spelling.mask_dtype(e)
-            mask = self.parts(mask, like.native_lanes if like.is_vector and not like.is_mask else 0)[0]
+            mask = active(self.parts(mask, like.native_lanes if like.is_vector and not like.is_mask else 0)[0])
         return E.Call(e.op, tuple(args), e.dtype, mask, None if e.r is None else self.parts(e.r)[0], e.attrs)
 
     # -- everything that is not a vector
@@ -364,7 +364,8 @@ class Aligner:
             if type(index) is not E.IntImm:
                 return [S.Store(E.Buffer(array, s.var.dtype.element_of), (index,), value, None, span=s.span)]
             k, lane = divmod(index.value, array.dtype.elem.lanes)
-            return [S.Store(E.Buffer(array, array.dtype.elem), (int32(k), int32(lane)), value, None, span=s.span)]
+            register = E.Load(E.Buffer(array, array.dtype.elem), (int32(k),))
+            return [S.Eval(builtin("__set_lane", register, int32(lane), value, dtype=VOID), span=s.span)]
         parts = self.vars.get(s.var, (s.var,))
         if len(parts) == 1:
             return [S.SetElement(parts[0], index, value, span=s.span)]

@@ -45,7 +45,7 @@ class _Lower(Rewriter):
         return E.Call("__vload_gather" if name == "gather" else "vload", address, e.dtype, mask)
 
     def Store(self, s: Any) -> Any:
-        if not s.value.dtype.is_vector or len(s.indices) > 1:
+        if not s.value.dtype.is_vector:
             return s.map(self.expr, self.body)
         value = self.expr(s.value)
         mask = None if s.mask is None else self.expr(s.mask)

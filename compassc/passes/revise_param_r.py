@@ -1,7 +1,8 @@
 """Give every operation that needs one a source for its inactive lanes.
 
 Unspecified lanes may hold anything, so the cheapest register is chosen: in the definition of a variable the variable
-itself, in a store the old destination, elsewhere zero. After: no call that takes a source is without one.
+itself (the builtin `__self`), in a store the old destination, elsewhere zero. After: no call that takes a source is
+without one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.visit import Rewriter, for_each_function
 from ..ops import spelling
-from ._vectors import zero
+from ._vectors import builtin, zero
 
 NAME = "ReviseParamR"
 
@@ -33,11 +34,12 @@ class _Revise(Rewriter):
 
     def Let(self, s: Any) -> Any:
         if lacks_r(s.value):
-            return S.Let(s.var, self.with_source(s.value, s.var), span=s.span)
+            itself = builtin("__self", dtype=s.var.dtype)
+            return S.Let(s.var, self.with_source(s.value, itself), span=s.span)
         return self.default_stmt(s)
 
     def Store(self, s: Any) -> Any:
-        if len(s.indices) == 1 and lacks_r(s.value):
+        if lacks_r(s.value):
             old = E.Load(s.buffer, s.indices)
             return S.Store(s.buffer, s.indices, self.with_source(s.value, old), s.mask, span=s.span)
         return self.default_stmt(s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from compassc import passes
 from compassc.codegen.c_unit import print_unit
 from compassc.ir import parse_module
