@@ -135,7 +135,7 @@ def run(options: Options) -> int:
     job = program.create_job(
         shapes=parse_shapes(options.shapes),
         values=parse_values(options.values),
-        arrays={name: array.shape for name, array in arrays.items()},
+        arrays={name: tensors[name].elements_of(array) for name, array in arrays.items()},
     )
     for slot in job.outputs:
         if slot.info.in_out and slot.info.name not in sources:

@@ -29,7 +29,7 @@ def read_array(path: Path, info: TensorInfo, any_dtype: bool = False) -> Array:
         array = array.view(wanted)  # .npy has no name for bfloat16
     if array.dtype != wanted and array.dtype == wanted.newbyteorder():
         array = array.astype(wanted)
-    if array.dtype != wanted and not any_dtype:
+    if array.dtype != wanted and not (any_dtype or info.raw):
         raise CompassError(f"'{path}' has elements of type {array.dtype.name}, but '{info.name}' is {info.dtype.name}",
                            code="tensor-dtype",
                            help=f"numpy.save('{path}', array.astype('{info.dtype.name}'))")  # fmt: skip

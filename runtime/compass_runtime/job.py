@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,10 @@ class Slot:
 
         self.memory[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
+    def store(self, array: np.ndarray[Any, np.dtype[Any]]) -> None:
+        """Copies the tensor's content into an array of the right dtype and size."""
+        array[...] = self.memory.view(array.dtype).reshape(array.shape)
+
     def fetch(self) -> np.ndarray[Any, np.dtype[Any]]:
         """A new array with the tensor's content."""
         return self.memory.copy().view(self.info.numpy_dtype).reshape(self.shape)
@@ -55,8 +59,15 @@ class Job:
     After a fault the device is gone; the job then places itself on a new one when it is used again.
     """
 
-    def __init__(self, program: Program, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        shapes: Mapping[str, tuple[int, ...]],
+        values: Mapping[str, float],
+        nulls: Collection[str] = (),
+    ) -> None:
         self.program = program
+        self._nulls = nulls
         self.lock = threading.Lock()
         self._shapes = dict(shapes)
         self._values = dict(values)
@@ -78,7 +89,11 @@ class Job:
         self.inputs = [self.slots[info.name] for info in program.inputs]
         self.outputs = [self.slots[info.name] for info in program.outputs]
         for name, value in self._values.items():
-            self._write_scalar(name, value)
+            position, dtype = program.scalars[name]
+            self._write_word(position, scalar_bits(dtype, value))
+        for position, param in enumerate(program.params):
+            if param.name in self._nulls:
+                self._write_word(position, 0)
 
     def close(self) -> None:
         """Frees the job's device memory; the job must not run again."""
@@ -99,14 +114,23 @@ class Job:
         """Sets run-time scalars, by name."""
         for name, value in values.items():
             if self._values.get(name) != value:
-                self._write_scalar(name, value)
+                position, dtype = self.program.scalars[name]
+                self._write_word(position, scalar_bits(dtype, value))
                 self._values[name] = value
 
-    def _write_scalar(self, name: str, value: float) -> None:
-        position, dtype = self.program.scalars[name]
-        word = scalar_bits(dtype, value) & 0xFFFFFFFF
+    def set_constant(self, name: str, array: np.ndarray[Any, Any]) -> None:
+        """Replaces the content of a constant, for all jobs of the program. CompassError when the size differs."""
+        position = next(i for i, param in enumerate(self.program.params) if param.name == name)
+        at, size = self._graph.constant(self.program.content.subgraphs[0].params_offset + 4 * position)
+        if array.nbytes != size:
+            raise CompassError(f"constant '{name}' was built with {size} bytes, but the array has {array.nbytes}",
+                               code="tensor-size", help="build the kernel again with this constant")  # fmt: skip
+        self.device.write(at, array.tobytes())
+
+    def _write_word(self, position: int, word: int) -> None:
+        """Writes the parameter block's word of the parameter at `position`."""
         block = self._base + self._plan.offsets["params"] + self.program.content.subgraphs[0].params_offset
-        self.device.write(block + 4 * position, word.to_bytes(4, "little"))
+        self.device.write(block + 4 * position, (word & 0xFFFFFFFF).to_bytes(4, "little"))
 
     def run(
         self,

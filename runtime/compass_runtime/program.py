@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from compass_core.aipubin.dtypes import BY_CODE, DType
 from compass_core.aipubin.layout import Kind, StaticSection, SubSection
 from compass_core.errors import CompassError
 from compass_core.hostcode import TextBlob, parse_text_blob
+from compass_runtime.calls import Caller
 from compass_runtime.job import Job, placed_subs
 from compass_runtime.plan import OVERREAD, TEXT_OVERREAD
 from compass_runtime.sizes import resolve_shapes, resolve_values, spell
@@ -23,16 +24,14 @@ if TYPE_CHECKING:
     import numpy as np
 
     from compass_runtime.device import Device
-
-MAX_CACHED_JOBS = 8
-MAX_CHECKED = 256
+    from compass_sim import RunResult
 
 
 @dataclass(frozen=True)
 class TensorInfo:
     """An input or output. `shape` is None while its size is not known; `in_out`: an output that the kernel also reads.
 
-    `place` is the number of its section and the sub-section in it.
+    `place` is the number of its section and the sub-section in it. `raw`: bytes (void), so arrays of any dtype fit.
     """
 
     name: str
@@ -42,6 +41,11 @@ class TensorInfo:
     shape: tuple[int, ...] | None
     in_out: bool
     place: tuple[int, SubSection]
+    raw: bool = False
+
+    def elements_of(self, array: np.ndarray[Any, Any]) -> tuple[int, ...]:
+        """The shape of an array in elements of this tensor."""
+        return (array.nbytes,) if self.raw else array.shape
 
     @cached_property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -49,7 +53,7 @@ class TensorInfo:
 
     def checked(self, array: np.ndarray[Any, Any], nbytes: int) -> np.ndarray[Any, Any]:
         """`array` when it has this tensor's dtype and `nbytes` bytes; CompassError otherwise."""
-        if array.dtype != self.numpy_dtype:
+        if array.dtype != self.numpy_dtype and not self.raw:
             raise CompassError(f"{self.role} '{self.name}' is {self.dtype.name}, but the array is {array.dtype.name}",
                                code="tensor-dtype", help=f"convert it: array.astype('{self.dtype.name}')")  # fmt: skip
         if array.nbytes != nbytes:
@@ -85,6 +89,14 @@ class LoadedGraph:
     statics: tuple[tuple[StaticSection, int], ...]
     owned: tuple[int, ...]
 
+    def constant(self, reference: int) -> tuple[int, int]:
+        """Address and size of the constant whose address goes to the parameter word at `reference`."""
+        return next(
+            (at, section.size)
+            for section, at in self.statics
+            if any(reference in sub.references for sub in section.subs)
+        )
+
     def release(self) -> None:
         """Frees the memory."""
         for address in self.owned:
@@ -103,8 +115,6 @@ class Program:
         self.outputs = _tensors(content, Kind.OUTPUT)
         self.params: tuple[Param, ...] = self.kernel.params if self.kernel else ()
         self.scalars = {p.name: (i, p.element) for i, p in enumerate(self.params) if p.role == "attr"}
-        self._jobs: dict[tuple[tuple[int, ...], ...], Job] = {}
-        self._checked: dict[Any, Job] = {}
         self._loaded: LoadedGraph | None = None
         self._grid_ids = itertools.count(1)
         self._check_words()
@@ -147,6 +157,7 @@ class Program:
         shapes: Mapping[str, Sequence[int]],
         values: Mapping[str, float],
         arrays: Mapping[str, tuple[int, ...]],
+        nulls: Collection[str] = (),
     ) -> tuple[dict[str, tuple[int, ...]], dict[str, float]]:
         """The shape of every tensor and the value of every scalar; see `create_job`."""
         if self.kernel is None:
@@ -154,74 +165,20 @@ class Program:
         scalars = resolve_values(self.kernel, values)
         from compass_runtime.device import target_of
 
-        return resolve_shapes(self.kernel, arrays, shapes, scalars, target_of(self.target).tecs), scalars
+        return resolve_shapes(self.kernel, arrays, shapes, scalars, target_of(self.target).tecs, nulls), scalars
 
-    def call(self, args: Sequence[Any], timeout: float | None = None) -> None:
-        """Runs with one argument per kernel parameter, constants left out; outputs are read and written in place.
+    def call(self, args: Sequence[Any], timeout: float | None = None) -> RunResult:
+        """Runs with one argument per kernel parameter: an array (None for a null pointer) or a number.
 
-        Arrays must be C-contiguous and of the parameters' dtypes. Jobs are kept, so that calls with the same sizes
-        only copy and run.
+        Outputs start from their arrays' content and are changed in place. Constants and scalars that were fixed at
+        build may be given again; a constant's new content is used. Jobs are kept, so that calls with sizes seen before
+        only copy and run. CompassError when an argument does not fit, and for everything that goes wrong in the kernel.
         """
-        if len(args) != len(self._call_order):
-            raise CompassError(f"'{self.where}' takes {len(self._call_order)} arguments "
-                               f"({', '.join(self._call_order)}), not {len(args)}", code="argument-count")  # fmt: skip
-        job = self._job_for(args)
-        arrays = [a for a, is_scalar in zip(args, self._is_scalar, strict=True) if not is_scalar]
-        with job.lock:
-            job.revive()
-            slots = [job.slots[name] for name in self._call_tensors]
-            for slot, array in zip(slots, arrays, strict=True):
-                slot.load(slot.info.checked(array, slot.nbytes))
-            self.result = job.execute(timeout)
-            for slot, array in zip(slots, arrays, strict=True):
-                if slot.info.role == "output":
-                    array.reshape(-1).view("uint8")[:] = slot.memory
-
-    def _job_for(self, args: Sequence[Any]) -> Job:
-        """A job with these arguments' sizes and scalars: a kept one when there is one."""
-        scalars = {n: a for n, a, s in zip(self._call_order, args, self._is_scalar, strict=True) if s}
-        shapes = tuple(a.shape for a, s in zip(args, self._is_scalar, strict=True) if not s)
-        key = (shapes, tuple(scalars.values())) if self._scalars_size else (shapes, ())
-        job = self._checked.get(key)
-        if job is None:
-            arrays = dict(zip(self._call_tensors, shapes, strict=True))
-            resolved, values = self.resolve({}, scalars, arrays)
-            job = self._jobs.get(shapes)
-            if job is None:
-                job = self._jobs[shapes] = Job(self, resolved, values)
-            self._checked[key] = job
-            self._forget_old_jobs()
-        job.set_values(scalars)
-        return job
-
-    def _forget_old_jobs(self) -> None:
-        if len(self._checked) > MAX_CHECKED:
-            self._checked.clear()
-        while len(self._jobs) > MAX_CACHED_JOBS:
-            old = self._jobs.pop(next(iter(self._jobs)))
-            self._checked = {key: job for key, job in self._checked.items() if job is not old}
-            old.close()
+        return self._caller.call(args, timeout)
 
     @cached_property
-    def _call_order(self) -> tuple[str, ...]:
-        if self.kernel is None:
-            return tuple(info.name for info in (*self.inputs, *self.outputs))
-        return tuple(
-            p.name for p in self.params if p.role != "const" and not (p.role == "attr" and p.value is not None)
-        )
-
-    @cached_property
-    def _is_scalar(self) -> tuple[bool, ...]:
-        return tuple(name in self.scalars for name in self._call_order)
-
-    @cached_property
-    def _call_tensors(self) -> tuple[str, ...]:
-        return tuple(name for name in self._call_order if name not in self.scalars)
-
-    @cached_property
-    def _scalars_size(self) -> bool:
-        """Whether scalars decide how large arrays must be, so that a new value needs a new look at them."""
-        return self.kernel is not None and self.kernel.extents is not None
+    def _caller(self) -> Caller:
+        return Caller(self)
 
     @cached_property
     def time_limit(self) -> float:
@@ -321,7 +278,11 @@ def _tensors(content: AipuBin, kind: Kind) -> tuple[TensorInfo, ...]:
         if param.nbytes is not None and param.nbytes != sub.size:
             raise CompassError(f"note 'compassc' gives '{param.name}' {param.nbytes} bytes, note 'fmlist' {sub.size}",
                                code="invalid-gbin")  # fmt: skip
-        infos.append(TensorInfo(param.name, role, param.index, param.element, param.shape, param.read, (i, sub)))
+        infos.append(
+            TensorInfo(
+                param.name, role, param.index, param.element, param.shape, param.read, (i, sub), param.dtype == "void"
+            )
+        )
     return tuple(infos)
 
 

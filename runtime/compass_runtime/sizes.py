@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compass_core.aipubin import KernelInfo, Param
@@ -51,17 +51,21 @@ def resolve_shapes(
     given: Mapping[str, Sequence[int]],
     values: Mapping[str, float],
     tecs: int,
+    nulls: Collection[str] = (),
 ) -> dict[str, Shape]:
     """The shape of every input and output.
 
     In this order: as built; as `given`; of the array the caller passes (`arrays`); from the kernel's extents with the
-    scalars' `values`. CompassError when none of them says, or when they contradict each other.
+    scalars' `values`. Null pointers (`nulls`) need no size. CompassError when none of them says, or when they contradict each other.
     """
     tensors = {p.name: p for p in (*info.by_role("input"), *info.by_role("output"))}
     _known(info, given, tensors, "inputs and outputs")
     extents = _extents(info, values, tecs) if info.extents is not None else {}
     shapes = {}
     for name, param in tensors.items():
+        if name in nulls:
+            shapes[name] = param.shape or (0,)
+            continue
         extent = extents.get(name)
         shape = _shape(param, arrays.get(name), given.get(name), extent)
         _check_array(param, shape, arrays.get(name))

@@ -16,7 +16,7 @@ MUTANTS = 4000
 
 
 @given(aipu_bins())
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 def test_reading_what_was_written_gives_an_equal_structure(content):
     data = write(content)
     again = read(data)

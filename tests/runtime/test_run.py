@@ -58,7 +58,7 @@ def test_many_sizes_do_not_use_up_the_device(add):
     for size in range(1, 40):
         b = np.zeros(size * 100_000, np.int32)
         program.call([b, b.copy(), 1])
-    assert len(program._jobs) < 10
+    assert len(program._caller._jobs) < 10
 
 
 def test_outputs_that_are_read_have_initial_content(accumulate):
@@ -88,6 +88,42 @@ def test_constants_and_narrow_types(build):
     x = np.array([0.5, 0.5, 0.5, 0.5], np.float16)
     out = Program.load(path).create_job(values={"s": -10}).run([x])["y"]
     assert out.tolist() == [-8.5, -11.5, -6.5, -13.5]
+
+
+def test_a_constant_may_be_given_again(build):
+    text = "__kernel void k(__global int* b, __constant int* w) { b[0] = w[0] + w[1]; }"
+    path = build(
+        text, pointer("b", "output", shape=(1,)), pointer("w", "const", shape=(2,)), consts={"w": ints(3, 4).tobytes()}
+    )
+    program, b = Program.load(path), ints(0)
+    assert program.create_job().run()["b"].tolist() == [7]
+    program.call([b, ints(10, 20)])
+    assert b.tolist() == [30]
+    with pytest.raises(CompassError, match="built with 8 bytes"):
+        program.call([b, ints(1)])
+
+
+def test_null_pointers(build):
+    text = "__kernel void k(__global int* a, __global int* b) { b[0] = a ? a[0] : -1; }"
+    program = Program.load(build(text, pointer("a", "input"), pointer("b", "output")))
+    b = ints(0)
+    for a, expected in ((ints(5), 5), (None, -1), (ints(6), 6)):
+        program.call([a, b])
+        assert b.tolist() == [expected]
+
+
+def test_void_pointers_take_any_dtype(build):
+    text = "__kernel void k(__global char* a, __global char* b) { for (int i = 0; i < 8; i++) b[i] = a[i]; }"
+    program = Program.load(build(text, pointer("a", "input", dtype="void"), pointer("b", "output", dtype="void")))
+    b = np.zeros(2, np.float32)
+    program.call([np.array([1.5, -2], np.float32), b])
+    assert b.tolist() == [1.5, -2]
+
+
+def test_arrays_that_are_not_contiguous(add):
+    b = np.zeros((4, 2), np.int32)
+    Program.load(add).call([np.arange(8, dtype=np.int32)[::2], b[:, 1], 4])
+    assert b.tolist() == [[0, 1], [0, 3], [0, 5], [0, 7]]
 
 
 def test_printf_is_handed_over(build):
@@ -179,6 +215,12 @@ def test_threads_share_a_program(add):
         (lambda p: p.create_job(values={"m": 1}), "no parameter 'm'"),
         (lambda p: p.create_job(shapes={"q": (1,)}, values={"n": 1}), "no parameter 'q'"),
         (lambda p: p.call([ints(1)]), "takes 3 arguments"),
+        (lambda p: p.call([[1], ints(1), 1]), r"argument 1 \('a'\) must be a NumPy array, not list"),
+        (lambda p: p.call([ints(1), ints(1), "x"]), "scalar 'n'|argument 3"),
+        (
+            lambda p: p.call([ints(1), np.frombuffer(bytes(4), np.int32), 1]),
+            "'b'. is an output, but the array is read-only",
+        ),
         (lambda p: p.call([ints(1), np.zeros(1, np.int16), 1]), "'b' is int32, but the array is int16"),
         (lambda p: job(p).run([ints(1)]), "'a' takes 8 bytes"),
         (lambda p: job(p).run([]), "0 inputs for a kernel with 1"),
