@@ -91,6 +91,53 @@ def test_closures_and_sub_functions():
 
 
 @S.prim_func
+def loops(out: S.ptr("int32", "global"), n: S.u8):
+    v = S.i8x32(1)
+    for i in range(5, 6):
+        out[0] = (v + i)[0]
+        out[1] = (i - 8) // 3
+        out[2] = i / 2
+    for i in range(n):
+        out[3] = i - 200
+    for i, j in S.grid(2, n):
+        out[4] = -(i + 1) / 2
+        out[5] = j - 200
+    for i in range(3, 0, -1):
+        out[6] = i
+    total = 0
+    for i in range(n):
+        if i == 4:
+            break
+        total += S.i32(i)
+    out[7] = total
+
+
+def test_loop_variables_are_typed():
+    out = np.zeros(8, "int32")
+    loops(out, 7)
+    assert out.tolist() == [6, -1, 2, 62, -1, 62, 1, 6]
+
+
+def test_break_leaves_the_innermost_loop_of_a_grid():
+    out = np.zeros(1, "int32")
+
+    @S.prim_func
+    def k(out: S.ptr("int32", "global")):
+        for _ in S.tec_range(1):
+            leaving_once(out)
+
+    @S.prim_func
+    def leaving_once(out: S.ptr("int32", "global")):
+        for i, j in S.grid(3, 4):
+            if j > i:
+                break
+            out[0] += 1
+
+    k(out)
+    assert out[0] == 6
+
+
+@S.prim_func
 def variable_shape(out: S.ptr("int32", "global")):
     n = 4
     S.alloc((n,), "int32")

@@ -1,8 +1,8 @@
-"""Assignment in PySim as compiled code does it.
+"""Assignments and loop variables in PySim as compiled code has them.
 
 Python's `x = e` binds a name to an object; a kernel's defines a typed variable: `n = 5` is an int32, `y = x` copies a
-vector, an array becomes a constant table. A kernel is therefore recompiled with the right sides of its assignments
-passed through `bound`. Lines and columns stay those of the source, so that tracebacks and debuggers work as usual.
+vector, an array becomes a constant table, `for i in range(n)` counts in the type of n. A kernel is therefore recompiled
+with the right sides of its assignments passed through `bound`, and what its loops iterate through `counted`. Lines and columns stay those of the source, so that tracebacks and debuggers work as usual.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import ast
 import copy
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from compass_core.errors import CompassError
-from compassc.ir.dtypes import FLOAT32, INT32
+from compassc.ir.dtypes import FLOAT32, INT32, DataType
+from compassc.ops.numeric import np_dtype
 from compassc.ops.typing import fits
 
 from ..source import definition
@@ -25,6 +26,7 @@ from .memory import PyBuffer, Storage
 from .values import PyVar, of_numpy
 
 _BOUND = "__bound"
+_LOOP = "__loop"
 _FACTORY = "__factory"
 _KERNEL = "__kernel"
 
@@ -49,8 +51,53 @@ def bound(value: Any) -> Any:
     return value
 
 
+def _bound_type(bound: Any) -> DataType | None:
+    """The type of a loop bound; None for Python numbers."""
+    found = bound.dtype if type(bound) is PyVar else None
+    return found if found is not None and found.is_scalar and found.is_integer else None
+
+
+def loop_dtype(bounds: Sequence[Any]) -> DataType:
+    """The type of a loop variable: that of a single bound; of two, the sign of the start and the wider of both."""
+    types = [_bound_type(b) for b in bounds[:2]]
+    start, stop = (types[0], types[0]) if len(types) == 1 else types
+    if start is None:
+        return INT32 if stop is None or len(types) == 2 else stop
+    return start if stop is None or stop.bits <= start.bits else start.with_bits(stop.bits)
+
+
+def counted(iterable: Any, bounds: Sequence[Any]) -> Iterator[Any]:
+    """The items of a loop, Python ints as typed variables. `bounds` are the arguments of the loop constructor."""
+    dtype = loop_dtype(bounds) if bounds else INT32
+    each = [_bound_type(b) or INT32 for b in bounds]
+    kind = np_dtype(dtype).type
+    for item in iterable:
+        if type(item) is int:
+            yield PyVar(kind(item), dtype)
+        elif type(item) is tuple and len(item) == len(each):
+            yield tuple([PyVar(np_dtype(t).type(i), t) if type(i) is int else i for i, t in zip(item, each)])
+        else:
+            yield item
+
+
+def loop(call: Callable[..., Any], *bounds: Any) -> Iterator[Any]:
+    """`call(*bounds)` in the head of a loop: `range`, `S.vectorized`, `S.grid` or `S.tec_range`."""
+    return counted(call(*bounds), bounds)
+
+
 class _Rewrite(ast.NodeTransformer):
-    """Wraps the right sides of assignments to names."""
+    """Wraps the right sides of assignments to names, and the iterables of loops."""
+
+    def visit_For(self, node: ast.For) -> ast.For:
+        head = node.iter
+        if isinstance(head, ast.Call) and not head.keywords:
+            if _is_nest(node.target, head):
+                return self.visit_For(_nested(node, head))
+            args = [head.func, *head.args]
+            node.iter = ast.copy_location(
+                ast.Call(ast.copy_location(ast.Name(_LOOP, ast.Load()), head), args, []), head
+            )
+        return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
         target = node.targets[0]
@@ -65,6 +112,27 @@ class _Rewrite(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         return node
+
+
+def _is_nest(target: ast.expr, head: ast.Call) -> bool:
+    """Whether a loop is `for i, j in S.grid(a, b)`."""
+    return (
+        isinstance(target, ast.Tuple)
+        and isinstance(head.func, ast.Attribute)
+        and head.func.attr == "grid"
+        and len(head.args) == len(target.elts) > 1
+        and not any(isinstance(e, ast.Starred) for e in (*target.elts, *head.args))
+    )
+
+
+def _nested(node: ast.For, head: ast.Call) -> ast.For:
+    """One loop per level, so that `break` leaves the innermost one only."""
+    targets = node.target.elts  # type: ignore[attr-defined]
+    body = node.body
+    for target, extent in zip(reversed(targets), reversed(head.args)):
+        call = ast.copy_location(ast.Call(head.func, [extent], []), head)
+        body = [ast.copy_location(ast.For(target, call, body, []), node)]
+    return body[0]  # type: ignore[return-value]
 
 
 def _wrapped(e: ast.expr) -> ast.expr:
@@ -102,12 +170,12 @@ def _rebuilt(func: Any, node: ast.FunctionDef) -> Callable[..., Any]:
         arg.annotation = None
     name, node.name = node.name, _KERNEL
     free = func.__code__.co_freevars
-    source = ast.parse(f"def {_FACTORY}({', '.join([_BOUND, *free])}):\n pass\n return {_KERNEL}")
+    source = ast.parse(f"def {_FACTORY}({', '.join([_BOUND, _LOOP, *free])}):\n pass\n return {_KERNEL}")
     factory: Any = source.body[0]
     factory.body[0] = node
     outer = compile(source, func.__code__.co_filename, "exec").co_consts[0]
     inner = next(c for c in outer.co_consts if isinstance(c, types.CodeType) and c.co_name == _KERNEL)
     cells = dict(zip(free, func.__closure__ or ()))
-    cells[_BOUND] = types.CellType(bound)
+    cells |= {_BOUND: types.CellType(bound), _LOOP: types.CellType(loop)}
     closure = tuple(cells[n] for n in inner.co_freevars)
     return types.FunctionType(inner.replace(co_name=name), func.__globals__, name, func.__defaults__, closure)
