@@ -16,8 +16,6 @@ from ..ir.visit import walk_exprs, walk_stmts
 from ..ops import spelling
 
 WIDTHS = (8, 16, 32)
-_STORED = {"vstore": 0, "__vstore_scatter": 0, "vstore_scatter": 0}
-"""Operations without a result whose mask has the lanes of this operand."""
 
 
 def register_width(lanes: int) -> int:
@@ -98,6 +96,6 @@ def _masks_of(e: E.Call) -> Iterator[tuple[E.Expr, int]]:
     """The masks of a call that works on data, with the lanes of one register of that data."""
     if e.mask is None:
         return
-    data = e.args[_STORED[e.op]].dtype if e.op in _STORED else spelling.mask_dtype(e)
+    data = spelling.mask_dtype(e)
     if data.is_vector and not data.is_mask:
         yield e.mask, data.native_lanes

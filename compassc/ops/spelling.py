@@ -69,9 +69,11 @@ def mask_operand(name: str) -> int:
 
 
 def mask_dtype(call: Call) -> DataType:
-    """The type whose lanes the mask of `call` has."""
+    """The type whose lanes the mask of `call` has: that of the declared operand, else of the result or a vector operand."""
     like = mask_operand(call.op)
-    return call.dtype if like < 0 or like >= len(call.args) else call.args[like].dtype
+    operands = [a.dtype for a in call.args]
+    first = [operands[like]] if 0 <= like < len(operands) else []
+    return next((t for t in (*first, call.dtype, *operands) if t.is_vector), call.dtype)
 
 
 def choose(op: Op, call: Call) -> str:
