@@ -71,7 +71,7 @@ $(ENGINE): $(INSTALLED) $(wildcard sim/engine/* sim/compass_sim/build.py)
 	@touch $@
 
 clean:
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis $(ENGINE) sim/compass_sim/_bin
+	rm -rf build dist examples/build .pytest_cache .mypy_cache .ruff_cache .hypothesis $(ENGINE) sim/compass_sim/_bin
 	find . -path ./$(VENV) -prune -o \( -name __pycache__ -o -name '*.compass' \) -type d -print0 | xargs -0 rm -rf
 	find . -path ./$(VENV) -prune -o \( -name aipu.bin -o -name 'output*.npy' \) -type f -print0 | xargs -0 rm -f
 
