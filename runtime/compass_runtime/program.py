@@ -280,7 +280,14 @@ def _tensors(content: AipuBin, kind: Kind) -> tuple[TensorInfo, ...]:
                                code="invalid-gbin")  # fmt: skip
         infos.append(
             TensorInfo(
-                param.name, role, param.index, param.element, param.shape, param.read, (i, sub), param.dtype == "void"
+                param.name,
+                role,
+                param.index,
+                param.element,
+                param.shape,
+                param.read and role == "output",
+                (i, sub),
+                param.dtype == "void",
             )
         )
     return tuple(infos)

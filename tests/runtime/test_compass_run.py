@@ -40,6 +40,7 @@ def test_the_plain_line(run, here, add_fixed):
     status, out, err = run(add_fixed, "--inputs", "a.npy")
     assert (status, err) == (0, "")
     assert out.splitlines()[0].split() == ["name", "role", "dtype", "shape", "bytes", "file"]
+    assert out.splitlines()[1].split() == ["a", "input", "int32", "2x4", "32", "a.npy"]
     assert out.splitlines()[2].split() == ["b", "output", "int32", "2x4", "32", "output0.npy"]
     np.testing.assert_array_equal(np.load("output0.npy"), np.arange(8, dtype=np.int32).reshape(2, 4) + 1)
     assert leftovers(here) == ["output0.npy"]
