@@ -97,6 +97,7 @@ class _Rewrite(ast.NodeTransformer):
             node.iter = ast.copy_location(
                 ast.Call(ast.copy_location(ast.Name(_LOOP, ast.Load()), head), args, []), head
             )
+        self.generic_visit(node)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
