@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,13 @@ def as_json(outcome: Outcome) -> str:
         "printed": outcome.printed,
         "expected": {name: not any(m.name == name for m in outcome.mismatches) for name in outcome.compared},
         "mismatches": [
-            {"name": m.name, "count": m.count, "total": m.total, "worst": m.worst, "worst_index": list(m.worst_index)}
+            {
+                "name": m.name,
+                "count": m.count,
+                "total": m.total,
+                "worst": m.worst if math.isfinite(m.worst) else None,
+                "worst_index": list(m.worst_index),
+            }
             for m in outcome.mismatches
         ],
     }

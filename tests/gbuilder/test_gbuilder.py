@@ -312,3 +312,21 @@ def test_a_missing_object_is_reported(graph, tmp_path):
     (tmp_path / "vadd.o").unlink()
     with pytest.raises(CompassError, match=r"object file 'vadd.o'"):
         graph(("K", 1, True))
+
+
+def test_plugins_are_found_through_the_environment(graph, tmp_path, monkeypatch):
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "aipubt_more.py").write_text(PLUGIN.format(name="Far", score=9, check=True))
+    monkeypatch.setenv("AIPUPLUGIN_PATH", str(folder))
+    text = parse_text_blob(graph(("Near", 1, True)).text)
+    assert [name for name, _ in text.entries] == ["__compass_entry_Far"]
+
+
+def test_a_pattern_of_several_layers_becomes_one_launch(graph):
+    pair = 'True\n    def get_graph_pattern(self):\n        t = register_optype("Twice")\n        return ([("b", t), ("a", t)], [("a", "b")])'
+    content = graph(("Pair", 5, pair), ("Single", 1, True))
+    assert len(content.subgraphs) == 1
+    assert words(content)[2] == 2  # the alias "b" is the layer that comes last
+    assert len(content.features.bss[0].reuses) == 3
+    assert references(content, lay.Kind.INPUT) == (0,)
