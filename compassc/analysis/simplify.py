@@ -59,8 +59,11 @@ class Simplifier:
         if not e.a.dtype.is_scalar:
             return self._vector_binary(e)
         integer = getattr(e.a.dtype, "is_integer", False)
-        if integer and e.op in _SUMS and e.dtype in _INDEX_TYPES and is_pure(e):
-            return self._sum(e)
+        if integer and e.op in _SUMS and e.dtype in _INDEX_TYPES:
+            if _is_normal_sum(e):
+                return e
+            if is_pure(e):
+                return self._sum(e)
         e = e.map(self.expr)  # type: ignore[assignment]
         if not integer:
             return Binary(SWAPPED[e.op], e.b, e.a) if e.op in SWAPPED else e
@@ -286,6 +289,15 @@ class Simplifier:
         if type(base) is E.Pointer and base.elem is e.elem and base.offset.dtype is e.offset.dtype:
             return E.Pointer(e.elem, base.base, self.expr(Binary("add", base.offset, e.offset)))
         return e
+
+
+def _is_normal_sum(e: Binary) -> bool:
+    """Whether a sum or product of two leaves is in normal form already (the most frequent case)."""
+    if type(e.a) is not E.Var:
+        return False
+    if type(e.b) is IntImm:
+        return e.b.value > (1 if e.op == "mul" else 0)
+    return type(e.b) is E.Var and (e.op == "mul" or e.a is not e.b)
 
 
 def negate(cond: Expr) -> Expr:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ..ir import exprs as E
-from ..ir.exprs import Call, Expr, Var
+from ..ir.exprs import Call, Expr, IntImm, Var
 
 _SCALAR_MINMAX = {"min": "min", "max": "max"}
 
@@ -27,6 +28,10 @@ class Interner:
             kind = type(e)
             if kind is Var:
                 shape: object = e
+            elif kind is E.Binary:
+                shape = (e.op, self.key(e.a), self.key(e.b))  # type: ignore[attr-defined]
+            elif kind is IntImm:
+                shape = (e.dtype, e.value)  # type: ignore[attr-defined]
             elif kind is E.FloatImm:
                 shape = (kind, e.dtype, repr(e.value))
             else:
@@ -66,7 +71,7 @@ def is_pure(e: Expr) -> bool:
     return all(type(x) is not Call or effect_of(x) in ("pure", "read") for x in _walk(e))
 
 
-def is_stable(e: Expr, mutable: set[Var]) -> bool:
+def is_stable(e: Expr, mutable: AbstractSet[Var]) -> bool:
     """Whether `e` has the same value wherever its variables are defined: no loads, no calls, no mutable variables."""
     if e.flags & (E.F_CALL | E.F_FUNC | E.F_LOAD):
         return False

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr, Var
 from ..ir.stmts import Body, PrimFunc, Stmt
-from ..ir.visit import assigned_vars, rename_vars, walk_exprs, walk_stmts
+from ..ir.visit import rename_vars, walk_exprs, walk_stmts
 
 LOOPS = (S.For, S.While)
+_HIDES_CHANGES = E.F_POINTER | E.F_CALL
+"""Where addresses of variables and inline assembly can be."""
 
 
-def mutable_vars(f: PrimFunc) -> set[Var]:
+@lru_cache(maxsize=4)
+def mutable_vars(f: PrimFunc) -> frozenset[Var]:
     """Variables that may change after their definition: assigned, set by element, address taken, or given to inline
     assembly."""
-    changed = assigned_vars(f)
+    changed: set[Var] = set()
+    seen: set[Expr] = set()
     for s in walk_stmts(f.body):
-        for root in s.exprs():
-            if root.flags & E.F_CALL:
-                for e in walk_exprs(root):
-                    if type(e) is E.Call and "asm" in e.op:
-                        changed.update(x for x in walk_exprs(e) if type(x) is Var)
-    return changed
+        if type(s) in (S.Assign, S.SetElement):
+            changed.add(s.var)  # type: ignore[attr-defined]
+        stack = [e for e in s.exprs() if e.flags & _HIDES_CHANGES]
+        while stack:
+            e = stack.pop()
+            if e in seen:
+                continue
+            seen.add(e)
+            if type(e) is E.AddressOf:
+                changed.add(e.var)
+            elif type(e) is E.Call and "asm" in e.op:
+                changed.update(x for x in walk_exprs(e) if type(x) is Var)
+            stack += [child for child in e.children() if child.flags & _HIDES_CHANGES]
+    return frozenset(changed)
 
 
 def own_breaks(body: Body) -> bool:

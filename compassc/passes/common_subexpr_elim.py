@@ -11,7 +11,7 @@ before inner ones and larger expressions first; larger ones are defined after th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set as AbstractSet
 from math import inf
 
 from compass_core.errors import Span
@@ -43,7 +43,7 @@ def _function(f: PrimFunc) -> PrimFunc:
 class _Facts:
     """What expressions are made of, by structural number, for one function."""
 
-    def __init__(self, mutable: set[Var]) -> None:
+    def __init__(self, mutable: AbstractSet[Var]) -> None:
         self.mutable = mutable
         self.interner = Interner()
         self.node: dict[int, Expr] = {}

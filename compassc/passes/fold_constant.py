@@ -7,6 +7,8 @@ assigned, set by element, address-taken or given to inline assembly stay.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr
@@ -36,7 +38,7 @@ _CANDIDATES = (E.IntImm, E.FloatImm, E.ConstMask, E.Broadcast, E.Var)
 
 
 class _Fold(Rewriter):
-    def __init__(self, mutable: set[E.Var]) -> None:
+    def __init__(self, mutable: AbstractSet[E.Var]) -> None:
         super().__init__()
         self.mutable = mutable
         self.values: dict[E.Var, Expr] = {}

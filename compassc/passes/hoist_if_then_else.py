@@ -7,6 +7,8 @@ unless the loop's bounds have effects.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from ..analysis.structure import is_pure, is_stable, variables
 from ..ir import stmts as S
 from ..ir.exprs import Var
@@ -33,12 +35,12 @@ def _sole_if(body: Body) -> bool:
     return len(body) == 1 and type(body[0]) is S.If
 
 
-def _hoist(body: Body, mutable: set[Var]) -> Body:
+def _hoist(body: Body, mutable: AbstractSet[Var]) -> Body:
     new = tuple([_stmt(s, mutable) for s in body])
     return body if all(a is b for a, b in zip(new, body)) else new
 
 
-def _stmt(s: Stmt, mutable: set[Var]) -> Stmt:
+def _stmt(s: Stmt, mutable: AbstractSet[Var]) -> Stmt:
     s = s.map(lambda e: e, lambda b: _hoist(b, mutable))
     if type(s) is not S.For or not _sole_if(s.body):
         return s

@@ -8,6 +8,8 @@ other loops only change where that is proven.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from ..analysis.arith import Arith, Linear
 from ..analysis.simplify import Simplifier
 from ..analysis.structure import is_pure, is_stable, variables
@@ -39,7 +41,7 @@ def _function(f: PrimFunc) -> PrimFunc:
 
 
 class _Merge:
-    def __init__(self, mutable: set[Var]) -> None:
+    def __init__(self, mutable: AbstractSet[Var]) -> None:
         self.arith = Arith(mutable)
         self.simplify = Simplifier(self.arith).expr
 

@@ -6,6 +6,8 @@ After: there is no loop of kind unrolled; one that a `break` leaves is a serial 
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
@@ -30,7 +32,7 @@ def _function(f: PrimFunc) -> PrimFunc:
 
 
 class _Unroll(Rewriter):
-    def __init__(self, mutable: set[E.Var]) -> None:
+    def __init__(self, mutable: AbstractSet[E.Var]) -> None:
         super().__init__()
         self.mutable = mutable
 

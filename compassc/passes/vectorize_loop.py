@@ -9,6 +9,7 @@ assignments, gathers, conversions that round differently, ...) is a serial loop.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -45,7 +46,7 @@ class _NoVectorForm(Exception):
 
 
 class _Loops(Rewriter):
-    def __init__(self, mutable: set[Var]) -> None:
+    def __init__(self, mutable: AbstractSet[Var]) -> None:
         super().__init__()
         self.mutable = mutable
         self.arith = Arith(mutable)
