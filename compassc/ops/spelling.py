@@ -99,7 +99,7 @@ def _words(
     name: str, attrs: tuple[tuple[str, Any], ...], all_true: bool, result: Any, types: tuple[Any, ...]
 ) -> dict[str, bool]:
     """The words of conditions and whether each holds: options that are set, and facts about mask and types."""
-    first = types[0] if types else None
+    first: Any = types[0] if types else None
     is_data = isinstance(first, DataType)
     return {
         "saturate": False,
