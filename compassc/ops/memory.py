@@ -56,6 +56,10 @@ def last_active(active: Any) -> int:
     return int(found[-1]) if found.size else -1
 
 
+_DEFAULT: dict[DataType, DataType] = {}
+"""Pointee type -> vector type of a load without lanes (PySim's hot path)."""
+
+
 @special_op(GROUP, _build_vload, split="vload", effect="read")
 def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> Any:
     """Load a vector from contiguous or strided elements.
@@ -64,16 +68,24 @@ def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> Any
     `lanes` defaults to one register for a scalar pointer and to the pointer's own lanes for a vector pointer.
     """
     ptr = mem.pointer_of(ptr, "S.vload: ptr")
-    result = loaded_dtype(ptr.dtype, lanes)
+    result = _DEFAULT.get(ptr.dtype) if lanes is None else None
+    if result is None:
+        result = loaded_dtype(ptr.dtype, lanes)
+        if lanes is None:
+            _DEFAULT[ptr.dtype] = result
     count = result.lanes
     view, base = ptr.elements()
-    step = 1 if stride == 1 else stride_value(stride, "S.vload")
+    step = 1 if type(stride) is int and stride == 1 else stride_value(stride, "S.vload")
     stop = base + (count - 1) * step + 1
     if mask is None:
         if base < 0 or stop > view.size:
             raise mem.bounds_error("S.vload", ptr, 0, (count - 1) * step)
         return values.PyVar(view[base:stop:step].copy(), result)
     active = masks.mask_array(mask, count)
+    if base >= 0 and stop <= view.size:
+        out = view[base:stop:step].copy()
+        out[~active] = 0
+        return values.PyVar(out, result)
     top = last_active(active)
     out = np.zeros(count, view.dtype)
     if top >= 0:
@@ -95,7 +107,7 @@ def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
         raise type_error(f"S.vstore: value must be a vector, got {value!r}")
     dtype = value.dtype
     view, base = ptr.elements() if ptr.dtype.element_of is dtype.element_of else ptr.elements(dtype.element_of)
-    step = 1 if stride == 1 else stride_value(stride, "S.vstore")
+    step = 1 if type(stride) is int and stride == 1 else stride_value(stride, "S.vstore")
     active = None if mask is None else masks.mask_array(mask, dtype.lanes)
     top = dtype.lanes - 1 if active is None else last_active(active)
     if top < 0:

@@ -100,6 +100,8 @@ def call_all(op: Op, plan: Plan, arrays: tuple[Any, ...]) -> Any:
 
 def r_array(op: Op, r: Any, result: DataType) -> Any:
     """The `r` argument as an array of the result type."""
+    if type(r) is PyVar and r.dtype is result:
+        return r.value
     x = operand_type(op.name, r)
     if not r_dtype_ok(x, result):
         raise type_error(f"r ({x!r}) cannot be converted to {result}")
