@@ -11,7 +11,6 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
-from compass_core.cache import Cache, key_of
 from compass_core.errors import ToolchainError
 
 PREBUILT = Path(__file__).parent / "_bin" / "compass-worker"
@@ -34,11 +33,30 @@ _TIMEOUT = 120
 @lru_cache(maxsize=1)
 def engine_path() -> Path:
     """The engine executable for the present sources. ToolchainError when there is none and it cannot be built."""
-    key = source_key()
-    if PREBUILT.is_file() and STAMP.is_file() and STAMP.read_text(encoding="ascii").strip() == key:
+    if _is_prebuilt():
         return PREBUILT
-    cache = Cache()
+    from compass_core.cache import Cache
+
+    cache, key = Cache(), source_key()
     return cache.get("engine", key) or cache.put("engine", key, build)
+
+
+def _is_prebuilt() -> bool:
+    """Whether the package's executable is that of the present sources.
+
+    The stamp has two lines, the sources' hash and their sizes and times: where the second agrees, nothing is hashed.
+    """
+    if not PREBUILT.is_file() or not STAMP.is_file():
+        return False
+    key, _, state = STAMP.read_text(encoding="utf-8").rstrip("\n").partition("\n")
+    return state == _source_state() or key == source_key()
+
+
+def _source_state() -> str:
+    """Name, size and time of every source file."""
+    with os.scandir(source_folder()) as files:
+        states = [(f.name, f.stat()) for f in files if f.name.endswith((".c", ".h"))]
+    return " ".join(f"{name}:{at.st_size}:{at.st_mtime_ns}" for name, at in sorted(states))
 
 
 @lru_cache(maxsize=1)
@@ -55,6 +73,8 @@ def source_folder() -> Path:
 
 def source_key() -> str:
     """A hash of everything the executable depends on but the compiler: an engine need not be rebuilt for a new one."""
+    from compass_core.cache import key_of
+
     files = sorted(source_folder().glob("*.[ch]"))
     libc, libm, interpreter = host_libraries()
     return key_of(*(part for f in files for part in (f.name, f.read_bytes())), str(libc), str(libm), interpreter,
@@ -134,11 +154,10 @@ def _run(command: list[str]) -> None:
 
 def install() -> Path:
     """Build the engine into the package, for set-up; nothing happens when it is there already."""
-    key = source_key()
-    if not (PREBUILT.is_file() and STAMP.is_file() and STAMP.read_text(encoding="ascii").strip() == key):
+    if not _is_prebuilt():
         PREBUILT.parent.mkdir(exist_ok=True)
         partial = PREBUILT.with_name(f".{PREBUILT.name}.{os.getpid()}")
         build(partial)
         os.replace(partial, PREBUILT)
-        STAMP.write_text(key + "\n", encoding="ascii")
+    STAMP.write_text(f"{source_key()}\n{_source_state()}\n", encoding="utf-8")
     return PREBUILT

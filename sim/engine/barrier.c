@@ -41,7 +41,7 @@ static void check_deadlock(uint32_t m) {
 void barrier_leave(void) { check_deadlock(atomic_fetch_add(&meeting, ONE_ENDED) + ONE_ENDED); }
 
 void __compass_barrier(void) {
-  struct tec* tec = current_tec();
+  struct tec *tec = current_tec();
   finish_events(tec);
   uint32_t seen = atomic_load(&phase);
   atomic_store_explicit(&tec->state, TEC_AT_BARRIER, memory_order_relaxed);

@@ -1,8 +1,8 @@
 #include "dma.h"
 
-static void* at(uint64_t address) { return (void*)address; }
+static void *at(uint64_t address) { return (void *)address; }
 
-static void copy_rows(const struct dma_request* r) {
+static void copy_rows(const struct dma_request *r) {
   if (r->width == 0) return;
   uint32_t rows = r->size / r->width;
   if (r->src_stride == r->width && r->dst_stride == r->width) {
@@ -12,7 +12,7 @@ static void copy_rows(const struct dma_request* r) {
   for (uint64_t k = 0; k < rows; k++) memmove(at(r->dst + k * r->dst_stride), at(r->src + k * r->src_stride), r->width);
 }
 
-static void upsample(const struct dma_request* r) {
+static void upsample(const struct dma_request *r) {
   for (uint64_t row = 0; row < r->h_scale; row++)
     for (uint64_t pixel = 0; pixel < r->count; pixel++)
       for (uint64_t s = 0; s < r->w_scale; s++)
@@ -23,9 +23,9 @@ static void upsample(const struct dma_request* r) {
 /* Blocks that fit the cache on both sides. */
 #define BLOCK 32u
 #define TRANSPOSE(T)                                                                     \
-  static void transpose_##T(const struct dma_request* r) {                               \
-    T* dst = at(r->dst);                                                                 \
-    const T* src = at(r->src);                                                           \
+  static void transpose_##T(const struct dma_request *r) {                               \
+    T *dst = at(r->dst);                                                                 \
+    const T *src = at(r->src);                                                           \
     for (uint64_t i0 = 0; i0 < r->count; i0 += BLOCK)                                    \
       for (uint64_t j0 = 0; j0 < r->width; j0 += BLOCK)                                  \
         for (uint64_t j = j0; j < j0 + BLOCK && j < r->width; j++)                       \
@@ -38,15 +38,15 @@ TRANSPOSE(uint32_t)
 
 /* The hardware cannot describe a row or column longer than this many bytes and does nothing then. */
 #define TRANSPOSE_LIMIT 0xffffffu
-static void transpose(const struct dma_request* r) {
+static void transpose(const struct dma_request *r) {
   if ((uint64_t)r->width * r->item > TRANSPOSE_LIMIT || (uint64_t)r->count * r->item > TRANSPOSE_LIMIT) return;
   if (r->item == 1) transpose_uint8_t(r);
   if (r->item == 2) transpose_uint16_t(r);
   if (r->item == 4) transpose_uint32_t(r);
 }
 
-static void fill(const struct dma_request* r) {
-  uint8_t* dst = at(r->dst);
+static void fill(const struct dma_request *r) {
+  uint8_t *dst = at(r->dst);
   if (r->item == 1) {
     memset(dst, (int)(r->src & 0xff), r->size);
     return;
@@ -54,21 +54,21 @@ static void fill(const struct dma_request* r) {
   for (uint64_t i = 0; i + r->item <= r->size; i += r->item) memcpy(dst + i, &r->src, r->item == 2 ? 2 : 4);
 }
 
-void transfer(const struct dma_request* request) {
-  static void (*const modes[])(const struct dma_request*) = {copy_rows, transpose, upsample, fill};
+void transfer(const struct dma_request *request) {
+  static void (*const modes[])(const struct dma_request *) = {copy_rows, transpose, upsample, fill};
   if (request->mode < sizeof modes / sizeof *modes) modes[request->mode](request);
 }
 
 /* A transfer with an event is complete as soon as it is started; only the event's life cycle is kept, so that a
  * transfer may take its time without any change to kernels or headers. */
-static void start(struct tec* tec, int event) { tec->events_pending |= 1u << event; }
-static void complete(struct tec* tec, int event) { tec->events_pending &= ~(1u << event); }
-static void wait_for(struct tec* tec, uint32_t bits) { tec->events_pending &= ~bits; }
+static void start(struct tec *tec, int event) { tec->events_pending |= 1u << event; }
+static void complete(struct tec *tec, int event) { tec->events_pending &= ~(1u << event); }
+static void wait_for(struct tec *tec, uint32_t bits) { tec->events_pending &= ~bits; }
 
-void finish_events(struct tec* tec) { wait_for(tec, ~0u); }
+void finish_events(struct tec *tec) { wait_for(tec, ~0u); }
 
-void __compass_dma(const struct dma_request* request) {
-  struct tec* tec = current_tec();
+void __compass_dma(const struct dma_request *request) {
+  struct tec *tec = current_tec();
   if (request->event < 0) {
     transfer(request);
   } else if (request->width != 0) {
@@ -80,10 +80,10 @@ void __compass_dma(const struct dma_request* request) {
   }
 }
 
-int* __compass_event_state(void) { return &current_tec()->event_state; }
+int *__compass_event_state(void) { return &current_tec()->event_state; }
 
 int __compass_alloc_event(void) {
-  int* state = &current_tec()->event_state;
+  int *state = &current_tec()->event_state;
   int event = __builtin_ctz(~(uint32_t)*state | 1u << EVENTS);
   if (event < EVENTS) *state |= 1 << event;
   return event;
@@ -92,7 +92,7 @@ int __compass_alloc_event(void) {
 void __compass_wait_events(int bits) { wait_for(current_tec(), (uint32_t)bits); }
 
 void __compass_free_events(int bits) {
-  struct tec* tec = current_tec();
+  struct tec *tec = current_tec();
   wait_for(tec, (uint32_t)bits);
   tec->event_state &= ~bits;
 }

@@ -15,13 +15,13 @@ struct dma_request {
 #define EVENTS 4
 
 /* Does what the request says; device addresses are host addresses, so a bad one faults in the TEC's thread. */
-void transfer(const struct dma_request* request);
+void transfer(const struct dma_request *request);
 
 /* Waits until no event of the TEC is pending. */
-void finish_events(struct tec* tec);
+void finish_events(struct tec *tec);
 
-void __compass_dma(const struct dma_request* request);
-int* __compass_event_state(void);
+void __compass_dma(const struct dma_request *request);
+int *__compass_event_state(void);
 int __compass_alloc_event(void);
 void __compass_wait_events(int bits);
 void __compass_free_events(int bits);

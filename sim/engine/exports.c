@@ -23,7 +23,7 @@ static void tick(uint32_t id, int begin) {
 #define PLAIN(name) {#name, (uint64_t)(name)}
 
 static struct {
-  const char* name;
+  const char *name;
   uint64_t address;
 } exports[] = {
     COMPASS(local_id, local_id),
@@ -61,7 +61,7 @@ static struct {
     PLAIN(__truncdfhf2),
 };
 
-uint64_t find_export(const char* name) {
+uint64_t find_export(const char *name) {
   for (size_t i = 0; i < sizeof exports / sizeof *exports; i++)
     if (strcmp(exports[i].name, name) == 0) return exports[i].address;
   return 0;

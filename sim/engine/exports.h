@@ -5,6 +5,6 @@
 #include "libc.h"
 
 /* The address of an exported function, 0 when there is none of that name. */
-uint64_t find_export(const char* name);
+uint64_t find_export(const char *name);
 
 #endif

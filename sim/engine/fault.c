@@ -6,23 +6,23 @@
 
 /* The kernel ABI's signal structures, as far as they are used. */
 struct signal_action {
-  void* handler;
+  void *handler;
   unsigned long mask[16];
   int flags;
-  void* restorer;
+  void *restorer;
 };
 struct signal_info {
   int number, error, code, padding;
   uint64_t address;
 };
 struct signal_stack {
-  void* low;
+  void *low;
   int flags;
   size_t size;
 };
 struct signal_context {
   unsigned long flags;
-  struct signal_context* link;
+  struct signal_context *link;
   struct signal_stack stack;
   uint64_t registers[23];
 };
@@ -31,8 +31,8 @@ struct signal_context {
 #define SA_SIGINFO 4
 #define SA_ONSTACK 0x08000000
 #define SIGNAL_STOP 12 /* SIGUSR2: the engine asks a TEC where it stands */
-int sigaction(int, const struct signal_action*, struct signal_action*);
-int sigaltstack(const struct signal_stack*, struct signal_stack*);
+int sigaction(int, const struct signal_action *, struct signal_action *);
+int sigaltstack(const struct signal_stack *, struct signal_stack *);
 
 #define SIGNAL_STACK_SIZE 65536
 #define STOP_WAIT_NS 200000000u
@@ -52,19 +52,19 @@ static uint64_t offset_in_text(uint64_t address) {
 
 /* Where in `.text` a TEC stands. When it is in a function that the kernel called, that is the call: the first return
  * address into `.text` on its stack. A return address follows the call, so one less lies within it. */
-static uint64_t kernel_pc(const struct tec* tec, const struct signal_context* context) {
+static uint64_t kernel_pc(const struct tec *tec, const struct signal_context *context) {
   uint64_t pc = offset_in_text(context->registers[REGISTER_PC]);
   if (pc != NO_PC) return pc;
   uint64_t sp = context->registers[REGISTER_SP] & ~7ull;
   if (sp < stack_low(tec->id) + PAGE) return NO_PC;
   for (; sp + 8 <= stack_high(tec->id); sp += 8) {
-    pc = offset_in_text(*(const uint64_t*)sp - 1);
+    pc = offset_in_text(*(const uint64_t *)sp - 1);
     if (pc != NO_PC) return pc;
   }
   return NO_PC;
 }
 
-bool send_reply(int socket, struct reply* reply, const struct location* locations, const char* message) {
+bool send_reply(int socket, struct reply *reply, const struct location *locations, const char *message) {
   reply->message_size = (uint32_t)strlen(message);
   for (uint32_t i = 0; i < MAX_TECS; i++) reply->printf_size += (uint32_t)tecs[i].printed.size;
   bool ok = send_bytes(socket, reply, sizeof *reply);
@@ -75,15 +75,15 @@ bool send_reply(int socket, struct reply* reply, const struct location* location
   return ok;
 }
 
-static _Noreturn void report(struct reply* reply, const struct location* locations, const char* message) {
+static _Noreturn void report(struct reply *reply, const struct location *locations, const char *message) {
   reply->status = STATUS_FAULT;
   send_reply(report_socket, reply, locations, message);
   _exit(1);
 }
 
-static void on_fault(int number, const struct signal_info* info, const struct signal_context* context) {
+static void on_fault(int number, const struct signal_info *info, const struct signal_context *context) {
   be_the_only_reporter();
-  const struct tec* tec = current_tec();
+  const struct tec *tec = current_tec();
   struct reply reply = {.fault = FAULT_SIGNAL,
                         .signal = (uint32_t)number,
                         .signal_code = info->code,
@@ -94,10 +94,10 @@ static void on_fault(int number, const struct signal_info* info, const struct si
   report(&reply, &location, tec ? "" : "the simulator engine itself failed");
 }
 
-static void on_stop(int number, const struct signal_info* info, const struct signal_context* context) {
+static void on_stop(int number, const struct signal_info *info, const struct signal_context *context) {
   (void)number;
   (void)info;
-  struct tec* tec = current_tec();
+  struct tec *tec = current_tec();
   if (!tec) return;
   tec->stopped_at = kernel_pc(tec, context);
   atomic_store(&tec->stopped, 1);
@@ -107,15 +107,15 @@ static void on_stop(int number, const struct signal_info* info, const struct sig
 void install_fault_handlers(int socket) {
   static const int fatal[] = {4, 7, 8, 11}; /* SIGILL, SIGBUS, SIGFPE, SIGSEGV */
   report_socket = socket;
-  struct signal_action action = {.handler = (void*)on_fault, .flags = SA_SIGINFO | SA_ONSTACK};
+  struct signal_action action = {.handler = (void *)on_fault, .flags = SA_SIGINFO | SA_ONSTACK};
   for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) sigaction(fatal[i], &action, NULL);
-  action.handler = (void*)on_stop;
+  action.handler = (void *)on_stop;
   sigaction(SIGNAL_STOP, &action, NULL);
   install_signal_stack();
 }
 
 void install_signal_stack(void) {
-  void* low = mmap(NULL, SIGNAL_STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *low = mmap(NULL, SIGNAL_STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (low == MAP_FAILED) return;
   sigaltstack(&(struct signal_stack){low, 0, SIGNAL_STACK_SIZE}, NULL);
 }
@@ -138,9 +138,9 @@ _Noreturn void report_standstill(enum fault fault, uint64_t nanoseconds) {
   report(&reply, locations, "");
 }
 
-_Noreturn void unsupported(const char* message) {
+_Noreturn void unsupported(const char *message) {
   be_the_only_reporter();
-  const struct tec* tec = current_tec();
+  const struct tec *tec = current_tec();
   struct signal_context here = {.registers[REGISTER_SP] = (uint64_t)__builtin_frame_address(0)};
   struct location location = {tec->id, TEC_RUNNING, kernel_pc(tec, &here)};
   struct reply reply = {.fault = FAULT_UNSUPPORTED, .tec = tec->id, .locations = 1};

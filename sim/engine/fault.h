@@ -14,9 +14,9 @@ void install_signal_stack(void);
 _Noreturn void report_standstill(enum fault fault, uint64_t nanoseconds);
 
 /* Called in a TEC: the kernel wants what the simulator does not do. */
-_Noreturn void unsupported(const char* message);
+_Noreturn void unsupported(const char *message);
 
 /* Sends a reply with its tails: locations, message, and all that the TECs printed. */
-bool send_reply(int socket, struct reply* reply, const struct location* locations, const char* message);
+bool send_reply(int socket, struct reply *reply, const struct location *locations, const char *message);
 
 #endif

@@ -7,11 +7,11 @@
 #include "libc.h"
 
 /* Returns when the word is no longer `value`, or a while after `timeout` (NULL: none), or for no reason. */
-static inline void futex_wait(_Atomic uint32_t* word, uint32_t value, const struct timespec* timeout) {
+static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, const struct timespec *timeout) {
   syscall(SYS_FUTEX, word, FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
 }
 
-static inline void futex_wake_all(_Atomic uint32_t* word) {
+static inline void futex_wake_all(_Atomic uint32_t *word) {
   syscall(SYS_FUTEX, word, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
 }
 

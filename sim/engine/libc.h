@@ -14,25 +14,25 @@ struct timespec {
   int64_t seconds, nanoseconds;
 };
 
-void* memcpy(void*, const void*, size_t);
-void* memmove(void*, const void*, size_t);
-void* memset(void*, int, size_t);
-int memcmp(const void*, const void*, size_t);
-void* memchr(const void*, int, size_t);
-size_t strlen(const char*);
-size_t strnlen(const char*, size_t);
-int strcmp(const char*, const char*);
-int snprintf(char*, size_t, const char*, ...) __attribute__((format(printf, 3, 4)));
-int vsnprintf(char*, size_t, const char*, va_list);
-unsigned long strtoul(const char*, char**, int);
-void* malloc(size_t);
-void* realloc(void*, size_t);
-void free(void*);
+void *memcpy(void *, const void *, size_t);
+void *memmove(void *, const void *, size_t);
+void *memset(void *, int, size_t);
+int memcmp(const void *, const void *, size_t);
+void *memchr(const void *, int, size_t);
+size_t strlen(const char *);
+size_t strnlen(const char *, size_t);
+int strcmp(const char *, const char *);
+int snprintf(char *, size_t, const char *, ...) __attribute__((format(printf, 3, 4)));
+int vsnprintf(char *, size_t, const char *, va_list);
+unsigned long strtoul(const char *, char **, int);
+void *malloc(size_t);
+void *realloc(void *, size_t);
+void free(void *);
 _Noreturn void _exit(int);
 
-void* mmap(void*, size_t, int, int, int, long);
-int munmap(void*, size_t);
-int mprotect(void*, size_t, int);
+void *mmap(void *, size_t, int, int, int, long);
+int munmap(void *, size_t);
+int mprotect(void *, size_t, int);
 #define PROT_READ 1
 #define PROT_WRITE 2
 #define PROT_EXEC 4
@@ -42,23 +42,23 @@ int mprotect(void*, size_t, int);
 #define MAP_ANONYMOUS 0x20
 #define MAP_NORESERVE 0x4000
 #define MAP_FIXED_NOREPLACE 0x100000
-#define MAP_FAILED ((void*)-1)
+#define MAP_FAILED ((void *)-1)
 
-ssize_t send(int, const void*, size_t, int);
-ssize_t recv(int, void*, size_t, int);
+ssize_t send(int, const void *, size_t, int);
+ssize_t recv(int, void *, size_t, int);
 #define MSG_WAITALL 0x100
 #define MSG_NOSIGNAL 0x4000
-int* __errno_location(void);
+int *__errno_location(void);
 #define errno (*__errno_location())
 #define EINTR 4
-char* strerror(int);
+char *strerror(int);
 
-int pthread_create(pthread_t*, const void* attributes, void* (*)(void*), void*);
+int pthread_create(pthread_t *, const void *attributes, void *(*)(void *), void *);
 int pthread_kill(pthread_t, int);
 int pause(void);
-int sched_getaffinity(int, size_t, void*);
-int nanosleep(const struct timespec*, struct timespec*);
-int clock_gettime(int, struct timespec*);
+int sched_getaffinity(int, size_t, void *);
+int nanosleep(const struct timespec *, struct timespec *);
+int clock_gettime(int, struct timespec *);
 #define CLOCK_MONOTONIC 1
 long syscall(long, ...);
 #define SYS_FUTEX 202

@@ -8,9 +8,9 @@
 #include "tcb.h"
 #include "text.h"
 
-int main(int count, char** arguments);
+int main(int count, char **arguments);
 
-static void answer(int socket, const struct request* request) {
+static void answer(int socket, const struct request *request) {
   char message[MESSAGE_SIZE] = "";
   uint32_t fault = 0;
   print_clear();
@@ -22,7 +22,7 @@ static void answer(int socket, const struct request* request) {
   if (!send_reply(socket, &reply, NULL, message)) _exit(2);
 }
 
-int main(int count, char** arguments) {
+int main(int count, char **arguments) {
   if (count != 3) return 2;
   int socket = (int)strtoul(arguments[1], NULL, 10);
   int shared_file = (int)strtoul(arguments[2], NULL, 10);

@@ -23,7 +23,7 @@
 #define MAX_TECS 16u
 
 /* Maps the shared file into the window, and the stacks. False with a message when the addresses are taken. */
-bool map_window(int shared_file, char* message, size_t size);
+bool map_window(int shared_file, char *message, size_t size);
 
 /* True when `size` bytes at `address` lie in device memory, all in one of its two parts. */
 static inline bool is_device_memory(uint64_t address, uint64_t size) {

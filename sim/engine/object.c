@@ -12,20 +12,20 @@ enum region { REGION_CODE, REGION_CONST, REGION_DATA, REGIONS };
 
 /* The object being loaded, and the last one loaded. `place[i]` is the address of section i, 0 when it is not loaded. */
 static struct loader {
-  const uint8_t* file;
+  const uint8_t *file;
   size_t size;
-  const struct elf_header* header;
-  const struct elf_section* sections;
-  const struct elf_symbol* symbols;
+  const struct elf_header *header;
+  const struct elf_section *sections;
+  const struct elf_symbol *symbols;
   uint32_t symbol_count;
-  const struct elf_section* strings;
+  const struct elf_section *strings;
   uint64_t place[MAX_SECTIONS];
   uint64_t low[REGIONS], high[REGIONS];
   uint64_t stubs, stub_count, slots; /* stubs: jumps to the engine; slots: addresses, one per symbol */
-  char* message;
+  char *message;
 } loader;
 
-static bool refuse(const char* format, ...) {
+static bool refuse(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(loader.message, MESSAGE_SIZE, format, arguments);
@@ -35,26 +35,26 @@ static bool refuse(const char* format, ...) {
 
 static bool in_file(uint64_t offset, uint64_t size) { return offset <= loader.size && size <= loader.size - offset; }
 static uint64_t align_up(uint64_t value, uint64_t align) { return (value + align - 1) & ~(align - 1); }
-static bool is_loaded(const struct elf_section* s) { return s->flags & FLAG_ALLOC; }
+static bool is_loaded(const struct elf_section *s) { return s->flags & FLAG_ALLOC; }
 
-static enum region region_of(const struct elf_section* s) {
+static enum region region_of(const struct elf_section *s) {
   return s->flags & FLAG_EXEC ? REGION_CODE : s->flags & FLAG_WRITE ? REGION_DATA : REGION_CONST;
 }
 
 /* The NUL-terminated string at `offset` of string section `s`; "?" when it leaves the section. */
-static const char* text_at(const struct elf_section* s, uint32_t offset) {
+static const char *text_at(const struct elf_section *s, uint32_t offset) {
   if (offset >= s->size) return "?";
-  const char* text = (const char*)loader.file + s->offset + offset;
+  const char *text = (const char *)loader.file + s->offset + offset;
   return memchr(text, 0, s->size - offset) ? text : "?";
 }
 
-static const char* symbol_name(const struct elf_symbol* symbol) { return text_at(loader.strings, symbol->name); }
-static const char* section_name(uint32_t index) {
+static const char *symbol_name(const struct elf_symbol *symbol) { return text_at(loader.strings, symbol->name); }
+static const char *section_name(uint32_t index) {
   return text_at(&loader.sections[loader.header->section_names], loader.sections[index].name);
 }
 
 static bool read_header(void) {
-  const struct elf_header* h = (const struct elf_header*)loader.file;
+  const struct elf_header *h = (const struct elf_header *)loader.file;
   if (loader.size < sizeof *h || memcmp(h->ident, "\177ELF\2\1", 6) != 0)
     return refuse("the object in '.text' is not a 64-bit little-endian ELF file");
   if (h->type != ELF_RELOCATABLE || h->machine != ELF_X86_64)
@@ -66,14 +66,14 @@ static bool read_header(void) {
     return refuse("the object's section table (%u entries at %#llx) is damaged", h->section_count,
                   (unsigned long long)h->section_headers);
   loader.header = h;
-  loader.sections = (const struct elf_section*)(loader.file + h->section_headers);
+  loader.sections = (const struct elf_section *)(loader.file + h->section_headers);
   return true;
 }
 
 static bool check_sections(void) {
   loader.symbols = NULL;
   for (uint32_t i = 0; i < loader.header->section_count; i++) {
-    const struct elf_section* s = &loader.sections[i];
+    const struct elf_section *s = &loader.sections[i];
     if (s->type != SECTION_NOBITS && s->type != 0 && !in_file(s->offset, s->size))
       return refuse("section %u of the object (offset %#llx, %#llx bytes) lies outside the file", i,
                     (unsigned long long)s->offset, (unsigned long long)s->size);
@@ -84,7 +84,7 @@ static bool check_sections(void) {
     if (loader.symbols || s->entry_size != sizeof(struct elf_symbol) || s->offset % 8 ||
         s->link >= loader.header->section_count || s->size / sizeof(struct elf_symbol) > MAX_SYMBOLS)
       return refuse("the object's symbol table (section %u) is damaged", i);
-    loader.symbols = (const struct elf_symbol*)(loader.file + s->offset);
+    loader.symbols = (const struct elf_symbol *)(loader.file + s->offset);
     loader.symbol_count = (uint32_t)(s->size / sizeof(struct elf_symbol));
     loader.strings = &loader.sections[s->link];
   }
@@ -92,14 +92,14 @@ static bool check_sections(void) {
 }
 
 /* Gives every loaded section its address: code with the stubs behind it, constants with the slots behind them, data. */
-static bool lay_out(struct object* object) {
+static bool lay_out(struct object *object) {
   uint64_t at = ENGINE_LOW;
   loader.stub_count = 0;
   for (uint32_t i = 1; i < loader.symbol_count; i++) loader.stub_count += loader.symbols[i].section == INDEX_UNDEFINED;
   for (enum region region = 0; region < REGIONS; region++) {
     loader.low[region] = at = align_up(at, PAGE);
     for (uint32_t i = 0; i < loader.header->section_count; i++) {
-      const struct elf_section* s = &loader.sections[i];
+      const struct elf_section *s = &loader.sections[i];
       if (!is_loaded(s) || region_of(s) != region) continue;
       loader.place[i] = at = align_up(at, s->align ? s->align : 1);
       at += s->size;
@@ -115,13 +115,13 @@ static bool lay_out(struct object* object) {
   return object->area_high <= CODE_HIGH ? true : refuse("the object is too large");
 }
 
-static bool map_and_copy(struct object* object) {
-  void* area = mmap((void*)(uint64_t)ENGINE_LOW, object->area_high - ENGINE_LOW, PROT_READ | PROT_WRITE,
+static bool map_and_copy(struct object *object) {
+  void *area = mmap((void *)(uint64_t)ENGINE_LOW, object->area_high - ENGINE_LOW, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   if (area == MAP_FAILED) return refuse("cannot map the kernel's code: %s", strerror(errno));
   for (uint32_t i = 0; i < loader.header->section_count; i++) {
-    const struct elf_section* s = &loader.sections[i];
-    if (loader.place[i] && s->type != SECTION_NOBITS) memcpy((void*)loader.place[i], loader.file + s->offset, s->size);
+    const struct elf_section *s = &loader.sections[i];
+    if (loader.place[i] && s->type != SECTION_NOBITS) memcpy((void *)loader.place[i], loader.file + s->offset, s->size);
     if (loader.place[i] && strcmp(section_name(i), ".text") == 0) {
       object->text_low = loader.place[i];
       object->text_high = loader.place[i] + s->size;
@@ -132,18 +132,18 @@ static bool map_and_copy(struct object* object) {
 
 /* Writes the value of every symbol into its slot; undefined ones get a stub near the code that jumps to the engine. */
 static bool resolve_symbols(void) {
-  uint64_t* slots = (uint64_t*)loader.slots;
+  uint64_t *slots = (uint64_t *)loader.slots;
   uint64_t stub = loader.stubs;
   for (uint32_t i = 1; i < loader.symbol_count; i++) {
-    const struct elf_symbol* symbol = &loader.symbols[i];
+    const struct elf_symbol *symbol = &loader.symbols[i];
     if (symbol->section == INDEX_ABSOLUTE) {
       slots[i] = symbol->value;
     } else if (symbol->section == INDEX_UNDEFINED) {
       uint64_t target = find_export(symbol_name(symbol));
       if (!target)
         return refuse("the kernel uses the function '%.100s', which the simulator does not have", symbol_name(symbol));
-      memcpy((void*)stub, "\xff\x25\0\0\0\0", 6);
-      memcpy((void*)(stub + 6), &target, 8);
+      memcpy((void *)stub, "\xff\x25\0\0\0\0", 6);
+      memcpy((void *)(stub + 6), &target, 8);
       slots[i] = stub;
       stub += STUB_SIZE;
     } else {
@@ -156,10 +156,10 @@ static bool resolve_symbols(void) {
 }
 
 /* Applies one relocation at `at`, which has `room` bytes before its section ends. */
-static bool relocate(const struct elf_rela* r, uint64_t at, uint64_t room) {
+static bool relocate(const struct elf_rela *r, uint64_t at, uint64_t room) {
   if (r->symbol >= loader.symbol_count) return refuse("a relocation of the object names symbol %u", r->symbol);
   uint64_t slot = loader.slots + (uint64_t)r->symbol * 8;
-  uint64_t symbol = r->symbol ? *(uint64_t*)slot : 0;
+  uint64_t symbol = r->symbol ? *(uint64_t *)slot : 0;
   uint64_t value = symbol + (uint64_t)r->addend;
   uint64_t width = r->type == R_64 || r->type == R_PC64 ? 8 : 4;
   if (r->type == R_NONE) return true;
@@ -187,17 +187,17 @@ static bool relocate(const struct elf_rela* r, uint64_t at, uint64_t room) {
   if (width == 4 && !fits)
     return refuse("the address of '%.100s' does not fit relocation type %u", symbol_name(&loader.symbols[r->symbol]),
                   r->type);
-  memcpy((void*)at, &value, width);
+  memcpy((void *)at, &value, width);
   return true;
 }
 
 static bool relocate_sections(void) {
   for (uint32_t i = 0; i < loader.header->section_count; i++) {
-    const struct elf_section* s = &loader.sections[i];
+    const struct elf_section *s = &loader.sections[i];
     if (s->type != SECTION_RELA && s->type != SECTION_REL) continue;
     if (s->info >= loader.header->section_count || !loader.place[s->info]) continue;
     if (s->type == SECTION_REL || s->offset % 8) return refuse("relocation section %u of the object is damaged", i);
-    const struct elf_rela* relocations = (const struct elf_rela*)(loader.file + s->offset);
+    const struct elf_rela *relocations = (const struct elf_rela *)(loader.file + s->offset);
     uint64_t target_size = loader.sections[s->info].size;
     for (uint64_t k = 0; k < s->size / sizeof *relocations; k++) {
       if (relocations[k].offset > target_size) return refuse("a relocation of the object lies outside its section");
@@ -211,10 +211,10 @@ static bool relocate_sections(void) {
 
 static void protect(enum region region, int access) {
   uint64_t low = loader.low[region], high = align_up(loader.high[region], PAGE);
-  if (high > low) mprotect((void*)low, high - low, access);
+  if (high > low) mprotect((void *)low, high - low, access);
 }
 
-bool object_load(struct object* object, const uint8_t* file, size_t size, char* message) {
+bool object_load(struct object *object, const uint8_t *file, size_t size, char *message) {
   object_unload(object);
   memset(&loader, 0, sizeof loader);
   loader.file = file;
@@ -230,17 +230,17 @@ bool object_load(struct object* object, const uint8_t* file, size_t size, char* 
   return true;
 }
 
-void object_unload(struct object* object) {
-  if (object->area_high) munmap((void*)(uint64_t)ENGINE_LOW, object->area_high - ENGINE_LOW);
+void object_unload(struct object *object) {
+  if (object->area_high) munmap((void *)(uint64_t)ENGINE_LOW, object->area_high - ENGINE_LOW);
   memset(object, 0, sizeof *object);
   loader.symbol_count = 0;
 }
 
-uint64_t object_function(const char* name) {
+uint64_t object_function(const char *name) {
   for (uint32_t i = 1; i < loader.symbol_count; i++) {
-    const struct elf_symbol* symbol = &loader.symbols[i];
+    const struct elf_symbol *symbol = &loader.symbols[i];
     if (symbol->section == INDEX_UNDEFINED || symbol->section >= loader.header->section_count) continue;
-    const struct elf_section* s = &loader.sections[symbol->section];
+    const struct elf_section *s = &loader.sections[symbol->section];
     if (is_loaded(s) && (s->flags & FLAG_EXEC) && symbol->value < s->size && strcmp(symbol_name(symbol), name) == 0)
       return loader.place[symbol->section] + symbol->value;
   }

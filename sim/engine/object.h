@@ -13,10 +13,10 @@ struct object {
 
 /* Loads `size` bytes of ELF at `file`, replacing what was loaded before. False with a message when the file is damaged
  * or needs something the engine does not have. The file must stay in place while `object_entry` is used. */
-bool object_load(struct object* object, const uint8_t* file, size_t size, char* message);
-void object_unload(struct object* object);
+bool object_load(struct object *object, const uint8_t *file, size_t size, char *message);
+void object_unload(struct object *object);
 
 /* The address of a function the loaded object defines; 0 when it defines none of that name. */
-uint64_t object_function(const char* name);
+uint64_t object_function(const char *name);
 
 #endif

@@ -13,7 +13,7 @@ struct print_value {
 };
 
 /* values[0] is the format string. */
-void __compass_printf(uint32_t count, const struct print_value* values);
+void __compass_printf(uint32_t count, const struct print_value *values);
 
 /* Forgets what all TECs printed. */
 void print_clear(void);

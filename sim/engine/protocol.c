@@ -1,7 +1,7 @@
 #include "protocol.h"
 
-bool send_bytes(int socket, const void* data, size_t size) {
-  const char* at = data;
+bool send_bytes(int socket, const void *data, size_t size) {
+  const char *at = data;
   while (size) {
     ssize_t n = send(socket, at, size, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
@@ -12,8 +12,8 @@ bool send_bytes(int socket, const void* data, size_t size) {
   return true;
 }
 
-bool receive_bytes(int socket, void* data, size_t size) {
-  char* at = data;
+bool receive_bytes(int socket, void *data, size_t size) {
+  char *at = data;
   while (size) {
     ssize_t n = recv(socket, at, size, MSG_WAITALL);
     if (n < 0 && errno == EINTR) continue;

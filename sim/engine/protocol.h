@@ -36,7 +36,7 @@ struct location {
 };
 #define NO_PC UINT64_MAX
 
-bool send_bytes(int socket, const void* data, size_t size);
-bool receive_bytes(int socket, void* data, size_t size);
+bool send_bytes(int socket, const void *data, size_t size);
+bool receive_bytes(int socket, void *data, size_t size);
 
 #endif

@@ -1,11 +1,11 @@
 /* Process entry, in place of the C start-up files that a build machine may not have. */
 #include "libc.h"
 
-int main(int, char**);
-int __libc_start_main(int (*)(int, char**), int, char**, void (*)(void), void (*)(void), void (*)(void), void*);
+int main(int, char **);
+int __libc_start_main(int (*)(int, char **), int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
 
-__attribute__((used)) static void begin(uint64_t* stack, void (*loader_end)(void)) {
-  __libc_start_main(main, (int)stack[0], (char**)(stack + 1), NULL, NULL, loader_end, stack);
+__attribute__((used)) static void begin(uint64_t *stack, void (*loader_end)(void)) {
+  __libc_start_main(main, (int)stack[0], (char **)(stack + 1), NULL, NULL, loader_end, stack);
 }
 
 __attribute__((naked, used)) void _start(void) {

@@ -5,6 +5,6 @@
 #include "protocol.h"
 
 /* Runs a whole job. Returns the status; on STATUS_FAULT `*fault` says which, on STATUS_REFUSED `message` says why. */
-enum status run_chain(const struct request* request, uint32_t* fault, char* message);
+enum status run_chain(const struct request *request, uint32_t *fault, char *message);
 
 #endif

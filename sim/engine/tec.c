@@ -13,9 +13,9 @@ static _Atomic uint32_t ticket; /* changes with every group and wakes the TECs; 
 static _Atomic uint32_t unfinished; /* TECs of the group still running */
 static _Atomic uint32_t deadlock;
 static _Atomic uint32_t attention; /* grows when the main thread should look */
-static _Thread_local struct tec* self;
+static _Thread_local struct tec *self;
 
-struct tec* current_tec(void) { return self; }
+struct tec *current_tec(void) { return self; }
 
 static void call_main_thread(void) {
   atomic_fetch_add(&attention, 1);
@@ -29,7 +29,7 @@ _Noreturn void declare_deadlock(void) {
 }
 
 /* Calls `entry` with the stack pointer at `stack`. The frame pointer leads back, so a debugger sees both stacks. */
-__attribute__((naked)) static void call_on_stack(kernel_entry* entry, const void* parameters, uint64_t stack) {
+__attribute__((naked)) static void call_on_stack(kernel_entry *entry, const void *parameters, uint64_t stack) {
   __asm__(
       "pushq %rbp\n"
       "movq %rsp, %rbp\n"
@@ -42,7 +42,7 @@ __attribute__((naked)) static void call_on_stack(kernel_entry* entry, const void
       "ret");
 }
 
-static void run_task(struct tec* tec) {
+static void run_task(struct tec *tec) {
   tec->event_state = 0;
   tec->events_pending = 0;
   call_on_stack(tec->task.entry, tec->task.parameters, stack_high(tec->id) - 64);
@@ -51,7 +51,7 @@ static void run_task(struct tec* tec) {
   if (atomic_fetch_sub(&unfinished, 1) == 1) call_main_thread();
 }
 
-static void* serve(void* argument) {
+static void *serve(void *argument) {
   self = argument;
   install_signal_stack();
   uint32_t seen = self->first_ticket;
@@ -69,7 +69,7 @@ static void* serve(void* argument) {
 
 static bool start_threads(uint32_t count) {
   for (; threads < count; threads++) {
-    struct tec* tec = &tecs[threads];
+    struct tec *tec = &tecs[threads];
     tec->id = threads;
     tec->first_ticket = atomic_load(&ticket);
     if (pthread_create(&tec->thread, NULL, serve, tec) != 0) return false;
@@ -77,7 +77,7 @@ static bool start_threads(uint32_t count) {
   return true;
 }
 
-uint32_t run_group(const struct task* tasks, uint32_t count, uint64_t deadline) {
+uint32_t run_group(const struct task *tasks, uint32_t count, uint64_t deadline) {
   if (!start_threads(count)) return FAULT_NO_THREAD;
   for (uint32_t i = 0; i < count; i++) {
     tecs[i].task = tasks[i];

@@ -7,18 +7,18 @@
 #include "memory_map.h"
 #include "protocol.h"
 
-typedef void kernel_entry(const void* parameters);
+typedef void kernel_entry(const void *parameters);
 
 /* What one TEC is to run: a task of a task control block chain. */
 struct task {
-  kernel_entry* entry;
-  const void* parameters;
+  kernel_entry *entry;
+  const void *parameters;
   uint32_t local_id, local_size, group_id;
 };
 
 /* What a TEC printed in the job so far. */
 struct print_buffer {
-  char* text;
+  char *text;
   size_t size, room;
   bool cut;
 };
@@ -40,11 +40,11 @@ extern struct tec tecs[MAX_TECS];
 extern uint32_t active_tecs; /* TECs of the group that runs */
 
 /* The TEC whose thread this is; NULL in the engine's main thread. */
-struct tec* current_tec(void);
+struct tec *current_tec(void);
 
 /* Runs one group of tasks to the end. Returns 0, FAULT_NO_THREAD, or FAULT_TIMEOUT or FAULT_DEADLOCK with the TECs
  * still standing where they were. `deadline` is in nanoseconds of `now()`. */
-uint32_t run_group(const struct task* tasks, uint32_t count, uint64_t deadline);
+uint32_t run_group(const struct task *tasks, uint32_t count, uint64_t deadline);
 
 /* Called by a TEC that found that no TEC can continue; does not return. */
 _Noreturn void declare_deadlock(void);

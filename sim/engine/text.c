@@ -16,14 +16,14 @@ struct object loaded_object;
 
 /* The loaded `.text`: where it came from and a private copy, which nobody can change while it is checked and used. */
 static uint64_t loaded_from;
-static uint8_t* copy;
+static uint8_t *copy;
 static size_t copy_size;
 static bool checked_in_this_job;
-static uint8_t* data_image; /* writable sections as loaded */
+static uint8_t *data_image; /* writable sections as loaded */
 
 void text_begin_job(void) { checked_in_this_job = false; }
 
-static kernel_entry* refuse(char* message, const char* why, uint64_t address) {
+static kernel_entry *refuse(char *message, const char *why, uint64_t address) {
   snprintf(message, MESSAGE_SIZE, "%s (device address %#llx)", why, (unsigned long long)address);
   return NULL;
 }
@@ -38,28 +38,29 @@ static void forget(void) {
 
 static void keep_data_image(void) {
   size_t size = loaded_object.data_high - loaded_object.data_low;
-  if (size && (data_image = malloc(size))) memcpy(data_image, (void*)loaded_object.data_low, size);
+  if (size && (data_image = malloc(size))) memcpy(data_image, (void *)loaded_object.data_low, size);
 }
 
 /* Brings the text at `start` in: checks its header, and loads its object unless it is the loaded one, unchanged. */
-static bool load(uint64_t start, char* message) {
+static bool load(uint64_t start, char *message) {
   struct text_header header;
   if (!is_device_memory(start, sizeof header))
     return refuse(message, "the code of a task lies outside device memory", start), false;
-  memcpy(&header, (void*)start, sizeof header);
+  memcpy(&header, (void *)start, sizeof header);
   uint64_t size = (uint64_t)header.object_offset + header.object_size;
   if (memcmp(header.magic, "CPSHOST1", 8) != 0)
     return refuse(message, "the code of a task is not host code of this toolchain", start), false;
   if (header.object_offset < sizeof header || header.object_offset % 64 || size > MAX_TEXT ||
       !is_device_memory(start, size))
     return refuse(message, "the header of the host code is damaged", start), false;
-  if (copy && loaded_from == start && copy_size == size && memcmp(copy, (void*)start, size) == 0) {
-    if (data_image) memcpy((void*)loaded_object.data_low, data_image, loaded_object.data_high - loaded_object.data_low);
+  if (copy && loaded_from == start && copy_size == size && memcmp(copy, (void *)start, size) == 0) {
+    if (data_image)
+      memcpy((void *)loaded_object.data_low, data_image, loaded_object.data_high - loaded_object.data_low);
     return true;
   }
   forget();
   if (!(copy = malloc(size))) return refuse(message, "no memory for the host code", start), false;
-  memcpy(copy, (void*)start, size);
+  memcpy(copy, (void *)start, size);
   copy_size = size;
   loaded_from = start;
   if (!object_load(&loaded_object, copy + header.object_offset, header.object_size, message)) {
@@ -70,10 +71,10 @@ static bool load(uint64_t start, char* message) {
   return true;
 }
 
-kernel_entry* text_entry(uint32_t spc, char* message) {
+kernel_entry *text_entry(uint32_t spc, char *message) {
   struct text_record record;
   if (!is_device_memory(spc, sizeof record)) return refuse(message, "a task starts outside device memory", spc);
-  memcpy(&record, (void*)(uint64_t)spc, sizeof record);
+  memcpy(&record, (void *)(uint64_t)spc, sizeof record);
   if (memcmp(record.magic, "CPSENTRY", 8) != 0 || record.back > spc || !memchr(record.symbol, 0, sizeof record.symbol))
     return refuse(message, "a task does not start at an entry record of host code", spc);
   uint64_t start = spc - record.back;
@@ -86,5 +87,5 @@ kernel_entry* text_entry(uint32_t spc, char* message) {
     snprintf(message, MESSAGE_SIZE, "the object in '.text' defines no function '%s'", record.symbol);
     return NULL;
   }
-  return (kernel_entry*)address;
+  return (kernel_entry *)address;
 }

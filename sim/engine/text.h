@@ -14,6 +14,6 @@ void text_begin_job(void);
 
 /* The function that the entry record at device address `spc` names, loading its object when it is not the loaded one.
  * NULL with a message when something is wrong. */
-kernel_entry* text_entry(uint32_t spc, char* message);
+kernel_entry *text_entry(uint32_t spc, char *message);
 
 #endif
