@@ -1,0 +1,80 @@
+"""What a benchmark is, how times are taken, and where benchmarks are found."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SUITE = Path(__file__).resolve().parent / "suite"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a value is held to. `at_most` says which side is good; a goal without a limit only informs."""
+
+    what: str
+    unit: str
+    limit: float | None = None
+    at_most: bool = True
+
+    def met(self, value: float) -> bool | None:
+        """Whether a value is good enough; None when nothing is asked of it."""
+        if self.limit is None:
+            return None
+        return value <= self.limit if self.at_most else value >= self.limit
+
+
+@dataclass(frozen=True)
+class Result:
+    """A measured value (a median), and a few words on what it was made of."""
+
+    value: float
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One file of `suite/`: its `GOALS`, by key, and `measure()`, which gives a Result for each key."""
+
+    name: str
+    goals: dict[str, Goal]
+    measure: Callable[[], dict[str, Result]]
+
+
+def benchmark_names() -> list[str]:
+    """The benchmarks that exist."""
+    return sorted(p.stem for p in SUITE.glob("[!_]*.py"))
+
+
+def load(name: str) -> Benchmark:
+    """A benchmark by name."""
+    module = importlib.import_module(f"benchmarks.suite.{name}")
+    return Benchmark(name, module.GOALS, module.measure)
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def side_by_side(samplers: Sequence[Callable[[], float]], rounds: int) -> list[list[float]]:
+    """Samples of several things, taken in turns, so that a change of the machine's load meets all of them."""
+    for sample in samplers:
+        sample()
+    taken = [[sample() for sample in samplers] for _ in range(rounds)]
+    return [list(column) for column in zip(*taken, strict=True)]
+
+
+def median_ratio(top: Sequence[float], bottom: Sequence[float]) -> float:
+    """The median of the ratios of samples that were taken next to each other."""
+    return statistics.median(t / b for t, b in zip(top, bottom, strict=True))
+
+
+median = statistics.median

@@ -1,0 +1,35 @@
+"""An example on the simulator against hand-written C on as many threads: same inputs, same bits, times in turns."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from benchmarks import native
+from benchmarks.core import Result, median, median_ratio, side_by_side
+from compassc.dsl import BuildManager
+
+from ._examples import TARGET, kernel
+
+ELEMENTS = 4 * 1024 * 1024
+ROUNDS = 21
+
+
+def compare(name: str, inputs: list[np.ndarray[Any, Any]], scalars: list[int]) -> Result:
+    """Speed of the simulator's engine as a share of the C program's. The last array is the output."""
+    out = np.zeros_like(inputs[0])
+    reference = np.zeros_like(out)
+    executor = BuildManager(TARGET).build(kernel(name))
+    function = getattr(native.load(name), name)
+    function.restype = ctypes.c_int64
+    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (*inputs, reference)]
+    by_hand, simulated = side_by_side(
+        [lambda: function(*pointers, *scalars) / 1e9, lambda: executor.program.call([*inputs, out, *scalars]).seconds],
+        ROUNDS,
+    )
+    if out.tobytes() != reference.tobytes():
+        raise ValueError(f"{name}: the kernel and the C program disagree, so their times say nothing")
+    detail = f"simulator {1000 * median(simulated):.2f} ms, C {1000 * median(by_hand):.2f} ms"
+    return Result(median_ratio(by_hand, simulated), detail)
