@@ -11,7 +11,8 @@ before inner ones and larger expressions first; larger ones are defined after th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set as AbstractSet
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from math import inf
 
 from compass_core.errors import Span
