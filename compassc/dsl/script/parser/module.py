@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from compass_core import targets
 from compass_core.errors import CompassError, ErrorGroup
 
 from ....ir.stmts import IRModule, PrimFunc
+from ....ops.core import TARGET
 from .. import dispatch
 from ..functions import PyPrimFunc
 from ..state import ACTIVE
@@ -53,9 +55,11 @@ class ModuleParser:
     def module(self, target: str) -> IRModule:
         """The whole module. Raises the mistakes found, all of them at once."""
         ACTIVE.append(self)
+        token = TARGET.set(targets.load(target).version)
         try:
             entry = self.parse(self.entry, self.symbol)
         finally:
+            TARGET.reset(token)
             ACTIVE.pop()
         if len(self.errors) == 1:
             raise self.errors[0]
