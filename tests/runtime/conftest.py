@@ -59,7 +59,9 @@ def add(build):
 @pytest.fixture(scope="session")
 def add_fixed(build):
     """b = a + 1 over 8 elements."""
-    return build(ADD, pointer("a", "input", shape=(2, 4), read=True), pointer("b", "output", shape=(2, 4)), scalar("n", value=8))
+    return build(
+        ADD, pointer("a", "input", shape=(2, 4), read=True), pointer("b", "output", shape=(2, 4)), scalar("n", value=8)
+    )
 
 
 ACCUMULATE = """
