@@ -47,11 +47,29 @@ def convert(x: Any, source: DataType, to: DataType, saturate: bool = False, scal
         return float_to_int(x, to, exact_unsigned=scalar)
     if source.is_integer and to.is_integer:
         return np.clip(x.astype(np.int64), *to.range()).astype(target) if saturate else x.astype(target)
-    if target.itemsize == 4 or source.is_float and source.bits == 32:
+    if source.is_floating:
+        return _float_to_float(np.asarray(x), source, to)
+    if target.itemsize == 4:
         return x.astype(target)
     if source.is_integer and source.bits == 32:
         return _sticky_float(x).astype(target)
     return x.astype(np.float32).astype(target)
+
+
+def _float_to_float(x: Any, source: DataType, to: DataType) -> Any:
+    """Nearest even; a NaN keeps the upper bits of its payload and becomes quiet, as conversion instructions do."""
+    nan = np.isnan(x)
+    wide = x if source.bits == 32 else x.astype(np.float32)
+    if not nan.any():
+        return wide if to.bits == 32 else wide.astype(np_dtype(to))
+    bits = wide.view(np.uint32)
+    if source.is_float:
+        bits = np.where(nan, bits | 0x400000, bits)
+    if to.bits == 32:
+        return bits.view(np.float32)
+    payload = bits >> 16 | 0x40 if to.is_bfloat else bits >> 16 & 0x8000 | bits >> 13 & 0x3FF | 0x7E00
+    narrow = wide.astype(np_dtype(to)).view(np.uint16)
+    return np.where(nan, payload, narrow).astype(np.uint16).view(np_dtype(to))
 
 
 def _sticky_float(x: Any) -> Any:
