@@ -51,6 +51,7 @@ class _Verifier:
     def __init__(self, f: PrimFunc, functions: dict[str, PrimFunc]) -> None:
         self.f, self.functions = f, functions
         self.scope: set[Var] = set()
+        self.order: list[Var] = []
         self.defined: set[Var] = set()
         self.loops = 0
         self.seen: set[Expr] = set()
@@ -66,16 +67,18 @@ class _Verifier:
     # -- statements
 
     def _body(self, body: Body, *variables: Var) -> None:
-        outer = set(self.scope) if body else self.scope
-        self.scope.update(variables)
+        outer = len(self.order)
+        for var in variables:
+            self._enter(var)
         for s in body:
             try:
                 self._stmt(s)
             except _Wrong as error:
                 raise VerifyError(f"function {self.f.name}: {error}\n  in: {_statement_text(s)}") from None
             self._nested(s)
-        if self.scope != outer:
-            self.scope = outer
+        if len(self.order) > outer:
+            self.scope.difference_update(self.order[outer:])
+            del self.order[outer:]
             self.seen.clear()
 
     def _nested(self, s: Stmt) -> None:
@@ -86,10 +89,15 @@ class _Verifier:
             self._body(body, *inner)
         self.loops -= loop
 
+    def _enter(self, var: Var) -> None:
+        """Put a variable in scope until the end of the block."""
+        self.scope.add(var)
+        self.order.append(var)
+
     def _define(self, var: Var) -> None:
         _check(var not in self.defined, "{} is defined twice", var.name)
         self.defined.add(var)
-        self.scope.add(var)
+        self._enter(var)
 
     def _stmt(self, s: Stmt) -> None:
         for e in s.exprs():
@@ -135,8 +143,8 @@ class _Verifier:
         _check(s.var.dtype.is_integer and s.var.dtype.is_scalar, "the loop variable has type {}", _type(s.var))
         for e in (s.start, s.stop, s.step):
             _check(e.dtype is s.var.dtype, "the loop variable has type {}, a bound {}", _type(s.var), _type(e))
-        self._define(s.var)
-        self.scope.discard(s.var)
+        _check(s.var not in self.defined, "{} is defined twice", s.var.name)
+        self.defined.add(s.var)
 
     def _break(self, s: Stmt) -> None:
         _check(self.loops, "break outside of a loop")

@@ -119,6 +119,7 @@ class _Eliminate:
         self.count = 0
         self.scope: set[Var] = set()
         self.active: dict[int, Var] = {}
+        self.order: list[int] = []
         self.pending: dict[int, Var] = {}
 
     def block(self, body: Body, variables: tuple[Var, ...] = ()) -> Body:
@@ -129,7 +130,7 @@ class _Eliminate:
                 local[s.var] = i + 1
         self.scope.update(variables)
         chosen = _Choice(self, self._certain(body, False), local).by_position()
-        outer, known = set(self.scope), dict(self.active)
+        known = len(self.order)
         out: list[Stmt] = []
         changed = False
         for i, s in enumerate((*body, None)):
@@ -140,7 +141,8 @@ class _Eliminate:
                 new = self._statement(s)
                 changed |= new is not s
                 out.append(new)
-        self.scope, self.active = outer, known
+        while len(self.order) > known:
+            del self.active[self.order.pop()]
         return tuple(out) if changed else body
 
     # -- which expressions a block evaluates
@@ -189,9 +191,14 @@ class _Eliminate:
     def _define(self, key: int, span: Span | None) -> Stmt:
         value = self.facts.node[key].map(self._expr)
         var = self.pending.pop(key)
-        self.active[key] = var
+        self._activate(key, var)
         self.scope.add(var)
         return S.Let(var, value, span=span)
+
+    def _activate(self, key: int, var: Var) -> None:
+        """From here to the end of the block, the expression is `var`."""
+        self.active[key] = var
+        self.order.append(key)
 
     def _expr(self, e: Expr) -> Expr:
         if not self.active or type(e) is Var:
@@ -208,7 +215,9 @@ class _Eliminate:
         if type(s) is S.Let:
             self.scope.add(s.var)
             if s.var not in self.facts.mutable and self.facts.movable(s.value):
-                self.active.setdefault(self.facts.key(s.value), s.var)
+                key = self.facts.key(s.value)
+                if key not in self.active:
+                    self._activate(key, s.var)
         return new
 
 
