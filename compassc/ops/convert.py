@@ -132,7 +132,7 @@ def _check_options(x: Any, part: Any, saturate: Any) -> Any:
         if x.lower() not in SPECIAL_FLOATS:
             raise CompassError(f"S.cast: the string must be one of {', '.join(SPECIAL_FLOATS)}, got {x!r}", code="type")
         x = float(x)
-    elif type(x).__module__ == "numpy" and getattr(x, "ndim", 0):
+    elif type(x).__module__ == "numpy" and getattr(x, "ndim", False):
         x = x.reshape(-1).tolist()
     choice(part, PARTS, "S.cast: part")
     if saturate is not None and saturate is not True and saturate is not False:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,8 @@ from .values import PyVar, pyvar
 
 DEFAULT_TARGET = "X2_1204"
 
-Param = tuple[str, Any, Any]
-"""Name, DataType or PointerType, default value of a parameter."""
+Param = Iterable[Any]
+"""Name, DataType or PointerType, default value (`inspect.Parameter.empty`: required) of a parameter."""
 
 
 @functools.cache
