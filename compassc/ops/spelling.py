@@ -40,7 +40,7 @@ BUILTIN_OPERANDS = ("x", "y", "z", "w")
 
 def is_builtin(name: str) -> bool:
     """Whether a call's operation is a C builtin that only codegen introduces."""
-    return name.startswith("__") or name == "convert_int8"
+    return name.startswith("__") or name in ("convert_int8", "init_event_state")
 
 
 def operand_names(name: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from ..ir import exprs as E
@@ -11,6 +12,7 @@ from ..ir.dtypes import INT32, VOID, DataType, native
 FULL_WIDTHS = (8, 16, 32)
 
 
+@lru_cache(maxsize=4096)
 def int32(value: int) -> E.IntImm:
     return E.IntImm(INT32, value)
 

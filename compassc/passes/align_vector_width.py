@@ -377,7 +377,7 @@ class Aligner:
     def function(self, f: S.PrimFunc) -> S.PrimFunc:
         params: list[E.Var] = []
         copies: list[S.Stmt] = []
-        taken = addressed(f)
+        taken = addressed(f) if any(p.flags & E.F_WIDE for p in f.params) else set()
         for p in f.params:
             if not p.dtype.is_vector:
                 params.append(p)

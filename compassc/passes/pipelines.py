@@ -26,6 +26,7 @@ CODEGEN: tuple[str, ...] = (
     "EliminateGetLocalID",
     "CanonicalizeDivMod",
     "CommonSubexprElim",
+    "FreezeLoopBounds",
     "LowerStandard",
     "FoldConstant",
     "ExchangeConstantToRight",

@@ -1,0 +1,73 @@
+"""Evaluate the bounds of a loop once, before it, where the loop could change them.
+
+C evaluates the condition of a `for` in every iteration, the language evaluates a range once. After: no bound of a loop
+uses a variable that the loop assigns, memory that it may write, or the result of a sub-function.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.visit import Rewriter, for_each_function, walk_exprs, walk_stmts
+from ..ops import core, spelling
+
+NAME = "FreezeLoopBounds"
+
+
+class _Freeze(Rewriter):
+    def expr(self, e: E.Expr) -> E.Expr:
+        return e
+
+    def For(self, s: Any) -> Any:
+        s = self.default_stmt(s)
+        if all(type(e) is E.IntImm for e in (s.start, s.stop, s.step)):
+            return s
+        assigned, writes = _changes(s.body)
+        before: list[S.Stmt] = []
+
+        def frozen(e: E.Expr, word: str) -> E.Expr:
+            if not _may_change(e, assigned, writes):
+                return e
+            var = E.Var(f"{s.var.name}_{word}", e.dtype)
+            before.append(S.Let(var, e, span=s.span))
+            return var
+
+        start, stop, step = frozen(s.start, "start"), frozen(s.stop, "stop"), frozen(s.step, "step")
+        if not before:
+            return s
+        return [*before, S.For(s.var, s.kind, start, stop, step, s.body, span=s.span)]
+
+
+def _changes(body: S.Body) -> tuple[set[E.Var], bool]:
+    """The variables a body assigns, and whether it may write memory."""
+    assigned: set[E.Var] = set()
+    writes = False
+    for s in walk_stmts(body):
+        if type(s) in (S.Assign, S.SetElement):
+            assigned.add(s.var)
+        writes = writes or type(s) is S.Store
+        for root in s.exprs():
+            if not writes and root.flags & (E.F_CALL | E.F_FUNC):
+                writes = any(map(_writes, walk_exprs(root)))
+    return assigned, writes
+
+
+def _writes(e: E.Expr) -> bool:
+    if type(e) is E.FuncCall:
+        return True
+    if type(e) is not E.Call:
+        return False
+    return spelling.is_builtin(e.op) or core.get(e.op).effect not in ("pure", "read")
+
+
+def _may_change(e: E.Expr, assigned: set[E.Var], writes: bool) -> bool:
+    if e.flags & E.F_FUNC:
+        return True
+    if writes and e.flags & (E.F_LOAD | E.F_POINTER):
+        return True
+    return any(type(x) is E.Var and x in assigned for x in walk_exprs(e))
+
+
+run = for_each_function(lambda f: _Freeze().function(f))
