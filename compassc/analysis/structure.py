@@ -78,6 +78,21 @@ def is_stable(e: Expr, mutable: AbstractSet[Var]) -> bool:
     return not mutable or not any(type(x) is Var and x in mutable for x in _walk(e))
 
 
+_DIVISIONS = frozenset("div mod floordiv floormod".split())
+
+
+def divides_by_unknown(e: Expr) -> bool:
+    """Whether the node is a scalar integer division whose divisor could be 0 (or -1, where the quotient can overflow)."""
+    if type(e) is not E.Binary or e.op not in _DIVISIONS or not e.dtype.is_integer or e.dtype.is_vector:
+        return False
+    return type(e.b) is not IntImm or e.b.value in (0, -1)
+
+
+def may_trap(e: Expr) -> bool:
+    """Whether evaluating `e` where the program did not could be an error."""
+    return any(map(divides_by_unknown, _walk(e)))
+
+
 def variables(e: Expr) -> set[Var]:
     """The variables an expression mentions, storage variables of its loads included."""
     return {x for x in _walk(e) if type(x) is Var}

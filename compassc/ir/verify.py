@@ -221,6 +221,8 @@ class _Verifier:
     def _call(self, e: E.Call) -> None:
         if e.mask is not None:
             _check(e.mask.dtype.is_bool, "the mask of {} is {}", e, _type(e.mask))
+            lanes = {x.dtype.lanes for x in (e, *e.args) if isinstance(x.dtype, DataType)}
+            _check(e.mask.dtype.lanes in lanes, "{} masks none of the vectors of {}", _type(e.mask), e)
             _check(type(e.mask) is not E.ConstMask or not e.mask.all_true, "{} has a mask of all lanes", e)
         if e.r is not None:
             _check(e.r.dtype is e.dtype, "{} is {}, its inactive lanes {}", e, _type(e), _type(e.r))

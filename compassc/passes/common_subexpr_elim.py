@@ -17,7 +17,7 @@ from math import inf
 
 from compass_core.errors import Span
 
-from ..analysis.structure import Interner
+from ..analysis.structure import Interner, divides_by_unknown
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType
@@ -28,7 +28,6 @@ from ._blocks import defined_vars, leaves, mutable_vars
 
 NAME = "CommonSubexprElim"
 _NOT_MOVED = frozenset("bitand bitor bitxor shl shr".split())
-_DIVISIONS = frozenset("div mod floordiv floormod".split())
 _CONSTANTS = (E.IntImm, E.FloatImm)
 
 
@@ -101,13 +100,10 @@ class _Facts:
         return [*own, *(v for part in parts for v in self._all_vars(part))]
 
     def traps(self, key: int) -> bool:
-        """Whether evaluating the expression where the program did not could be an error: an integer division."""
+        """Whether evaluating the expression where the program did not could be an error."""
         found = self._traps.get(key)
         if found is None:
-            e = self.node[key]
-            divides = type(e) is Binary and e.op in _DIVISIONS and e.dtype.is_integer
-            safe = not divides or (type(e.b) is E.IntImm and e.b.value not in (0, -1))  # type: ignore[attr-defined]
-            found = not safe or any(map(self.traps, self.parts[key][1]))
+            found = divides_by_unknown(self.node[key]) or any(map(self.traps, self.parts[key][1]))
             self._traps[key] = found
         return found
 

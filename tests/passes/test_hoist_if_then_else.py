@@ -28,7 +28,7 @@ def test_invariant_condition_moves_out_of_the_nest(check):
 
 def test_must_not_move(check):
     loop = "for i in T.serial(0, n, 1):\n    if {}:\n        p[i] = 1"
-    for cond in ("(i < m)", "(p[0] < m)", '(S.f(m, dtype="int32") < 3)'):
+    for cond in ("(i < m)", "(p[0] < m)", "(T.div(n, m) < 3)", '(S.f(m, dtype="int32") < 3)'):
         check("HoistIfThenElse", P, loop.format(cond))
     check("HoistIfThenElse", P, loop.format("(3 < m)") + "\n    p[0] = 1")
     check("HoistIfThenElse", P, "for i in T.serial(0, n, 1):\n    if (m < 3):\n        m = (m + 1)")

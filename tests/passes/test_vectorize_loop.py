@@ -79,6 +79,11 @@ def test_condition_that_differs_between_lanes_is_serial(check):
     check("VectorizeLoop", P, loop.format("vectorized"), loop.format("serial"))
 
 
+def test_a_division_stays_under_the_number_of_iterations(check):
+    loop = "for j in T.{}(0, (n % 8), 1):\n    c[j] = T.div(c[0], n)"
+    check("VectorizeLoop", P, loop.format("vectorized"), loop.format("serial"))
+
+
 def test_run_time_extent_is_an_error(transform):
     with pytest.raises(CompassError, match="constant number of iterations, got n"):
         transform("VectorizeLoop", "for j in T.vectorized(0, n, 1):\n    b[j] = a[j]", P)

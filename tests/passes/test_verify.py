@@ -41,6 +41,7 @@ WRONG = {
     "are not integers": S.Eval(E.Binary("shl", FLOAT, FLOAT)),
     "no constant shape": S.Alloc(E.Buffer(E.Var("t", pointer_type(INT32, "lsram")), INT32, (N,))),
     "has a mask of all lanes": S.Eval(E.Call("vadd", (V, V), V.dtype, ALL)),
+    "boolx4 masks none": S.Eval(E.Call("vadd", (V, V), V.dtype, E.ConstMask(1, 4))),
     "its inactive lanes int32": S.Eval(E.Call("vadd", (V, V), V.dtype, E.ConstMask(1, 8), N)),
     "a function that the module does not have": S.Eval(E.FuncCall("g", (), VOID)),
     "the sides of": S.Eval(E.Select(TRUE, N, FLOAT)),
