@@ -11,9 +11,10 @@ struct job {
 static void *work(void *argument) {
   const struct tec *tec = argument;
   const struct job *job = tec->job;
-  int share = job->n / TECS, first = tec->id * share;
-  for (int i = first; i < first + share; i += 16)
-    *(half16 *)(job->c + i) = *(const half16 *)(job->a + i) + *(const half16 *)(job->b + i);
+  ptrdiff_t share = job->n / TECS, first = tec->id * share;
+  const _Float16 *restrict a = job->a + first, *restrict b = job->b + first;
+  _Float16 *restrict c = job->c + first;
+  for (ptrdiff_t i = 0; i < share; i += 16) *(half16 *)(c + i) = *(const half16 *)(a + i) + *(const half16 *)(b + i);
   return NULL;
 }
 

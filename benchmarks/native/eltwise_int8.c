@@ -14,14 +14,16 @@ static inline int32x32 widen(const int8_t *p) { return __builtin_convertvector(*
 static void *work(void *argument) {
   const struct tec *tec = argument;
   const struct job job = *(const struct job *)tec->job;
-  int share = job.n / TECS, first = tec->id * share;
+  ptrdiff_t share = job.n / TECS, first = tec->id * share;
+  const int8_t *restrict a = job.a + first, *restrict b = job.b + first;
+  int8_t *restrict out = job.out + first;
   int32_t below_half = (1 << (job.shift - 1)) - 1;
-  for (int i = first; i < first + share; i += 32) {
-    int32x32 sum = (widen(job.a + i) - job.za) * job.sa + (widen(job.b + i) - job.zb) * job.sb;
+  for (ptrdiff_t i = 0; i < share; i += 32) {
+    int32x32 sum = (widen(a + i) - job.za) * job.sa + (widen(b + i) - job.zb) * job.sb;
     int32x32 odd = (sum >> job.shift) & 1; /* a half goes to the even neighbour */
     int32x32 result = ((sum + below_half + odd) >> job.shift) + job.zo;
     result = __builtin_elementwise_max(__builtin_elementwise_min(result, (int32x32)127), (int32x32)-128);
-    *(char32 *)(job.out + i) = __builtin_convertvector(result, char32);
+    *(char32 *)(out + i) = __builtin_convertvector(result, char32);
   }
   return NULL;
 }

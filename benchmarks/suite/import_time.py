@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
 
-from benchmarks.core import Goal, Result, median, side_by_side
+from benchmarks.core import Goal, Result, environment, median, side_by_side
 
 GOALS = {
     "package": Goal("import compassc", "s", 0.15),
@@ -16,15 +19,18 @@ ROUNDS = 9
 
 
 def measure() -> dict[str, Result]:
-    samples = side_by_side([_sampler(s) for s in STATEMENTS.values()], ROUNDS)
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
+        variables = environment(Path(folder))
+        samples = side_by_side([_sampler(s, variables) for s in STATEMENTS.values()], ROUNDS)
     return {key: Result(median(taken)) for key, taken in zip(STATEMENTS, samples, strict=True)}
 
 
-def _sampler(statement: str):
+def _sampler(statement: str, variables: dict[str, str]) -> Callable[[], float]:
     program = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
 
     def sample() -> float:
-        done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env=variables, check=True, capture_output=True, text=True)
         return float(done.stdout)
 
     return sample

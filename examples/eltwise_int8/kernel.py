@@ -27,15 +27,15 @@ def eltwise_int8(
     shift: S.i32,
     zo: S.i32,
 ):
-    full = n // LANES
-    for i in range(S.get_local_id(), full, S.get_local_size()):
-        at = i * LANES
-        S.vstore(add_quantised(S.vload(a + at), S.vload(b + at), za, sa, zb, sb, shift, zo), out + at)
-
-    rest = n % LANES
-    if S.get_local_id() == 0 and rest > 0:
-        tail = full * LANES
-        mask = S.tail_mask(rest, LANES)
-        va = S.vload(a + tail, mask)
-        vb = S.vload(b + tail, mask)
-        S.vstore(add_quantised(va, vb, za, sa, zb, sb, shift, zo), out + tail, mask)
+    # Shares are whole vectors; the TEC whose share ends in the middle of one has the tail.
+    share = S.ceildiv(S.ceildiv(n, LANES), S.get_local_size()) * LANES
+    first = S.get_local_id() * share
+    last = S.min(first + share, n)
+    whole = last // LANES * LANES
+    for i in range(first, whole, LANES):
+        S.vstore(add_quantised(S.vload(a + i), S.vload(b + i), za, sa, zb, sb, shift, zo), out + i)
+    if first < last and whole < last:
+        mask = S.tail_mask(last - whole, LANES)
+        va = S.vload(a + whole, mask)
+        vb = S.vload(b + whole, mask)
+        S.vstore(add_quantised(va, vb, za, sa, zb, sb, shift, zo), out + whole, mask)

@@ -21,8 +21,9 @@ TABLE = silu(np.linspace(LOW, HIGH, STEPS + 1)).astype("float16")
 def silu_lut(x: S.ptr("fp16", "global"), y: S.ptr("fp16", "global"), n: S.i32):
     table = S.alloc_const((STEPS + 1,), "float16", TABLE)
 
-    for i in range(S.get_local_id(), S.ceildiv(n, LANES), S.get_local_size()):
-        at = i * LANES
+    share = S.ceildiv(S.ceildiv(n, LANES), S.get_local_size()) * LANES
+    first = S.get_local_id() * share
+    for at in range(first, S.min(first + share, n), LANES):
         mask = S.tail_mask(S.min(n - at, LANES), LANES)
         v = S.cast(S.vload(x + at, mask), "fp32")
 

@@ -4,18 +4,18 @@ __kernel void eltwise_int8(__global char* a, __global char* b, __global char* ou
 _CLC_INLINE char32 eltwise_int8_add_quantised(char32 a, char32 b, int za, int sa, int zb, int sb, int shift, int zo);
 
 __kernel void eltwise_int8(__global char* a, __global char* b, __global char* out, int n, int za, int sa, int zb, int sb, int shift, int zo) {
-  int full = (n >> 5);
-  for (int i = get_local_id(0); i < get_local_id(0)+(full - get_local_id(0)); i += get_local_size(0)) {
-    int at = (i * 32);
-    __vstore(eltwise_int8_add_quantised(__vload((__global char32*)(a + at), ALL_TRUE_b), __vload((__global char32*)(b + at), ALL_TRUE_b), za, sa, zb, sb, shift, zo), (__global char32*)(out + at), ALL_TRUE_b);
+  int share = (ceildiv(ceildiv(n, 32), get_local_size(0)) * 32);
+  int first = (get_local_id(0) * share);
+  int last = min((first + share), n);
+  int whole = ((last >> 5) * 32);
+  for (int i = first; i < first+(whole - first); i += 32) {
+    __vstore(eltwise_int8_add_quantised(__vload((__global char32*)(a + i), ALL_TRUE_b), __vload((__global char32*)(b + i), ALL_TRUE_b), za, sa, zb, sb, shift, zo), (__global char32*)(out + i), ALL_TRUE_b);
   }
-  int rest = (n & 31);
-  if ((get_local_id(0) == 0) && (0 < rest)) {
-    int tail = (full * 32);
-    bool32 mask = __vmov_b(((((rest >> 5) ^ 1) << rest) - 1));
-    char32 va = __vload((__global char32*)(a + tail), mask);
-    char32 vb = __vload((__global char32*)(b + tail), mask);
-    __vstore(eltwise_int8_add_quantised(va, vb, za, sa, zb, sb, shift, zo), (__global char32*)(out + tail), mask);
+  if ((first < last) && (whole < last)) {
+    bool32 mask = __vmov_b((((((last - whole) >> 5) ^ 1) << (last - whole)) - 1));
+    char32 va = __vload((__global char32*)(a + whole), mask);
+    char32 vb = __vload((__global char32*)(b + whole), mask);
+    __vstore(eltwise_int8_add_quantised(va, vb, za, sa, zb, sb, shift, zo), (__global char32*)(out + whole), mask);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 }
