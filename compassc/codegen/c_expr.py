@@ -185,7 +185,7 @@ class ExprPrinter:
         return self.mask_constant((1 << lanes) - 1, lanes)
 
     def mask_constant(self, bits: int, lanes: int) -> str:
-        """A constant mask: `ALL_TRUE_*`, or the predicate word; a decimal one inside a concatenation if it fits int32."""
+        """A constant mask: `ALL_TRUE_*`, or the predicate word; decimal inside a concatenation if it fits int32."""
         letter = mask_letter(lanes)
         word = mask_word(bits, lanes)
         if self.decimal_masks and word >> 31 == 0:

@@ -1,8 +1,8 @@
 """How a call is spelt in C: picks one of the templates of its operation.
 
 Besides the declared operations there are *builtins*: names that exist only after the codegen passes (`__vexte`,
-`convert_int8`, ...). Those without an entry in `BUILTINS` are printed as `name(args...)`, with the mask as last argument
-when the call has one.
+`convert_int8`, ...). Those without an entry in `BUILTINS` are printed as `name(args...)`, with the mask as last
+argument when the call has one.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def mask_operand(name: str) -> int:
 
 
 def mask_dtype(call: Call) -> DataType:
-    """The type whose lanes the mask of `call` has: that of the declared operand, else of the result or a vector operand."""
+    """The type whose lanes the mask of `call` has: the declared operand's, else the result's or a vector operand's."""
     like = mask_operand(call.op)
     operands = [a.dtype for a in call.args]
     first = [operands[like]] if 0 <= like < len(operands) else []

@@ -20,7 +20,8 @@ from ._vectors import active, add_offset, builtin, cast, first_lanes, int32, is_
 if TYPE_CHECKING:
     from .align_vector_width import Aligner
 
-Rule = Callable[["Aligner", E.Call], list[E.Expr]]
+Rule = Callable[..., list[E.Expr]]
+"""Called with the aligner and the call; rules that also cut masks take the wanted register width as well."""
 RULES: dict[str, Rule] = {}
 _OFFSETS = dtype("uint16x16")
 _WIDENING = {2: ("low", "high"), 4: ("ll", "lh", "hl", "hh")}
@@ -328,7 +329,7 @@ def reduce_mask(a: Aligner, e: E.Call) -> list[E.Expr]:
     return [answer]
 
 
-MASK_RULES: dict[str, Callable[[Aligner, E.Call, int], list[E.Expr]]] = {
+MASK_RULES: dict[str, Rule] = {
     "vzip": vzip,
     "vrevs": vrevs,
     "vconcat": vconcat,

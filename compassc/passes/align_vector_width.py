@@ -3,8 +3,8 @@
 Before: vectors and masks of any lane count. After: every vector is native; wider ones are several values, narrower ones
 and last parts are padded, and masks keep the padding from memory and from lane-crossing results.
 
-A data variable of several registers becomes a private array of registers, a mask variable or a parameter becomes several
-variables `<name>_k`. What happens to an operation is the rule of its `Op.split` (`_split_rules.py`). Masks are cut on
+A data variable of several registers becomes a private array of registers, a mask variable or a parameter becomes
+several variables `<name>_k`. What happens to an operation is the rule of its `Op.split` (`_split_rules.py`). Masks are cut on
 demand, as the operation that uses them needs; the width a mask *variable* is kept in comes from `analysis.mask_types`.
 Vendor name: AlignVectorWidthBySplit followed by AlignVectorWidthByPad.
 """
@@ -209,10 +209,10 @@ class Aligner:
         if kind is E.FuncCall:
             return self._arguments(e)
         if kind is E.Pointer:
-            return E.Pointer(e.dtype.elem, self.scalar(e.base), self.scalar(e.offset))  # type: ignore[attr-defined]
+            return E.Pointer(e.dtype.elem, self.scalar(e.base), self.scalar(e.offset))
         if kind is E.AddressOf:
             return self._address_of(e)
-        if kind is E.Load and e.mask is not None:  # type: ignore[attr-defined]
+        if kind is E.Load and e.mask is not None:
             raise wide_error("a masked load was not lowered", "keep the pass LowerStandard enabled")
         return e.map(self.any)
 
@@ -341,7 +341,7 @@ class Aligner:
         saved: list[S.Stmt] = []
         if len(parts) > 1 and any(self.reads_before(var, part, k) for k, part in enumerate(parts)):
             saved = [S.Let(E.Var(f"{var.name}_new", p.dtype), p, span=span) for p in parts]
-            parts = [s.var for s in saved]  # type: ignore[attr-defined]
+            parts = [s.var for s in saved]
         if var in self.arrays:
             return saved + self.stores(var, parts, span)
         targets = self.vars.get(var, (var,))

@@ -40,7 +40,7 @@ def narrowing_shift(e: E.Call) -> E.Expr | None:
     source = e.args[0].dtype
     if not (e.dtype.is_integer and source.is_integer and e.dtype.is_native and e.dtype.bits < source.bits):
         return None
-    if not all(is_call(x, "vsr") and is_all_true(x.mask) for x in e.args):  # type: ignore[attr-defined]
+    if not all(is_call(x, "vsr") and is_all_true(x.mask) for x in e.args):
         return None
     saturate = bool(e.attr("saturate"))
     shifted = []
@@ -73,7 +73,7 @@ def pack(parts: list[E.Call] | list[E.Expr], source: DataType, kind: DataType) -
     return even(low, low if len(parts) == 2 else even(parts[2], last))
 
 
-# --------------------------------------------------------------------------------------------------- widening multiply
+# ---------------------------------------------------------------------------------------------------- widening multiply
 
 _LOW_FIRST = ("low", "ll", "lh")
 _LOW_LAST = ("low", "ll", "hl")
@@ -127,24 +127,24 @@ def _is_static(mask: E.Expr | None) -> bool:
 
 def _expanded(mask: E.Expr | None, lanes: int, low: bool) -> E.Expr | None:
     """The mask of a product as a mask of its factors: the half that is not multiplied does not matter."""
-    if type(mask) is E.ConstMask:
+    if isinstance(mask, E.ConstMask):
         other = lanes - mask.lanes
         ones = (1 << other) - 1
         return E.ConstMask(mask.bits | ones << mask.lanes if low else mask.bits << other | ones, lanes)
-    if type(mask) is E.TailMask:
+    if isinstance(mask, E.TailMask):
         extra = E.IntImm(mask.count.dtype, lanes - mask.lanes)
         return E.TailMask(mask.count if low else E.Binary("add", mask.count, extra), lanes)
     return mask
 
 
-# --------------------------------------------------------------------------------------------------- inverted operands
+# ---------------------------------------------------------------------------------------------------- inverted operands
 
 
 def _covers(inner: E.Expr | None, outer: E.Expr | None) -> bool:
     """Whether a constant mask is true wherever another one is."""
     if inner is None or (type(inner) is E.ConstMask and inner.all_true):
         return outer is None or type(outer) is E.ConstMask
-    return type(inner) is E.ConstMask and type(outer) is E.ConstMask and outer.bits & ~inner.bits == 0
+    return isinstance(inner, E.ConstMask) and isinstance(outer, E.ConstMask) and outer.bits & ~inner.bits == 0
 
 
 def _inverted_operand(name: str) -> Pattern:
@@ -166,7 +166,7 @@ def inverted_result(e: E.Call) -> E.Expr | None:
     return E.Call("__vnand" if inner.op == "vand" else "__vnor", inner.args, e.dtype, e.mask)
 
 
-# -------------------------------------------------------------------------------------------------------------- rounding
+# ------------------------------------------------------------------------------------------------------------- rounding
 
 
 def _rounded(e: E.Expr) -> E.Expr | None:

@@ -1,7 +1,7 @@
 """Return vectors that are not one register through memory.
 
-Before: a sub-function may return a data vector of any width. After: such a function returns nothing and stores the value
-at its extra last parameter `ret`; a caller passes the address of a temporary `tmp_varN`. A call in the condition of a
+Before: a sub-function may return a data vector of any width. After: such a function returns nothing and stores the
+value at its extra last parameter `ret`; a caller passes the address of a temporary `tmp_varN`. A call in the condition of a
 `while` is evaluated before each test.
 """
 
@@ -34,7 +34,7 @@ class _Callee(Rewriter):
         if s.value is None:
             return s
         store = vstore(s.value, E.Pointer(self.ret.dtype.elem, self.ret, int32(0)))
-        return [S.Eval(store.value, span=s.span), S.Return(None, span=s.span)]  # type: ignore[attr-defined]
+        return [S.Eval(store.value, span=s.span), S.Return(None, span=s.span)]
 
 
 class _Caller(Rewriter):

@@ -111,8 +111,8 @@ class _Lower(Rewriter):
             return E.Call("__vload_gather", args, e.dtype, e.mask)
         if e.op == "vstore_scatter":
             value, pointer, indices = e.args
-            args = (value, pointer, byte_offsets(indices, value.dtype.bytes))
-            return E.Call("__vstore_scatter", args, VOID, e.mask)
+            scattered = (value, pointer, byte_offsets(indices, value.dtype.bytes))
+            return E.Call("__vstore_scatter", scattered, VOID, e.mask)
         return e
 
 

@@ -1,7 +1,7 @@
 """Apply or drop the hints of `S.tag`.
 
-`no_zip` on a full-part conversion from a 16-bit float to float32 selects the even/odd form on X2. Anywhere else the hint
-is dropped with a warning.
+`no_zip` on a full-part conversion from a 16-bit float to float32 selects the even/odd form on X2. Anywhere else the
+hint is dropped with a warning.
 """
 
 from __future__ import annotations

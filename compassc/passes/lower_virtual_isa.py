@@ -26,7 +26,7 @@ def _constant(e: E.Call) -> E.Expr:
         return e
     bits = shift = 0
     for x in e.args:
-        bits |= x.bits << shift  # type: ignore[attr-defined]
+        bits |= x.bits << shift
         shift += x.dtype.lanes
     return E.ConstMask(bits, shift)
 

@@ -27,7 +27,7 @@ class _Revert(Rewriter):
 
     def Call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
-        found = _element(*e.args, e.dtype, e.mask) if e.op == "vload" else None
+        found = _element(e.args[0], e.args[1], e.dtype, e.mask) if e.op == "vload" else None
         return e if found is None else E.Load(found[0], (found[1],))
 
     def Eval(self, s: Any) -> Any:

@@ -111,7 +111,8 @@ def test_addresses(expr, text):
 
 
 def test_vector_literals_and_elements():
-    body = 'v: T.float32x8 = T.vector("float32x8", 1, 2, 3, 4, 5, 6, 7, n)\nf[0] = T.element(v, 2)\nT.set_element(v, n, f[1])'
+    body = 'v: T.float32x8 = T.vector("float32x8", 1, 2, 3, 4, 5, 6, 7, n)\n'
+    body += "f[0] = T.element(v, 2)\nT.set_element(v, n, f[1])"
     assert lines_of(body) == ["float8 v = (float8)(1,2,3,4,5,6,7,n);", "f[0] = v[2];", "v[n] = f[1];"]
 
 
@@ -177,7 +178,8 @@ def test_sibling_scopes_draw_separate_names():
 
 
 def test_arrays_by_scope():
-    body = 'x = T.alloc((4, 8), "int16", "lsram")\ny = T.alloc((4,), "int8", "shared")\nz = T.alloc((2,), "int32x8", "private")'
+    body = 'x = T.alloc((4, 8), "int16", "lsram")\ny = T.alloc((4,), "int8", "shared")\n'
+    body += 'z = T.alloc((2,), "int32x8", "private")'
     assert lines_of(body) == ["__lsram short x[32];", "__local char y[4];", "int8 z[2];"]
 
 

@@ -144,7 +144,8 @@ def test_an_assignment_lane_by_lane_saves_nothing():
 @pytest.mark.parametrize(
     ("value", "kind", "texts"),
     [
-        (op("vzip", "x, x", "int32x32", ', part="all"'), "int32x32", ["l(x[0], x[0])", "h(x[0], x[0])", "l(x[1], x[1])", "h(x[1], x[1])"]),
+        (op("vzip", "x, x", "int32x32", ', part="all"'), "int32x32",
+         ["l(x[0], x[0])", "h(x[0], x[0])", "l(x[1], x[1])", "h(x[1], x[1])"]),
         (op("vzip", "x, x", "int32x16", ', part="high"'), "int32x16", ["l(x[1], x[1])", "h(x[1], x[1])"]),
         (op("vsldl", "x, x, 11", "int32x16"), "int32x16", ["l(x[1], x[0], 3)", "l(x[0], x[1], 3)"]),
         (op("vsldl", "x, x, 8", "int32x16"), "int32x16", ["x[1]", "x[0]"]),

@@ -31,7 +31,7 @@ H = load("x", "int16x16") + load("y", "int16x16")
 ROUNDED = 'S.vsr({}, T.splat(T.int16(3), 16), dtype="int16x16", with_round=True)'
 
 
-# ------------------------------------------------------------------------------------------------- combined instructions
+# ------------------------------------------------------------------------------------------------ combined instructions
 
 
 def test_narrowed_shifts_are_one_instruction_each():
@@ -140,7 +140,7 @@ def test_conversion_of_rounded_values():
     assert value_of(body, elem="float32", other="int32") == "__vcvt(x)"
 
 
-# -------------------------------------------------------------------------------------------------------- inactive lanes
+# ------------------------------------------------------------------------------------------------------- inactive lanes
 
 
 def test_inactive_lanes_by_context():
@@ -166,7 +166,7 @@ def test_a_masked_integer_product_is_selected():
     assert c_of(body)[-1].startswith("int8 z = __vsel((x * y), x, __vmov_w(")
 
 
-# ----------------------------------------------------------------------------------------------------------------- signs
+# ---------------------------------------------------------------------------------------------------------------- signs
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_operands_take_the_sign_of_the_instruction(kind, value, expected):
     assert value_of(W + store(value), other=element).replace(old, "r") == expected
 
 
-# ----------------------------------------------------------------------------------------------------------- conversions
+# ---------------------------------------------------------------------------------------------------------- conversions
 
 
 @pytest.mark.parametrize(
@@ -199,10 +199,12 @@ def test_operands_take_the_sign_of_the_instruction(kind, value, expected):
         ("uint8x32", 1, "float32x8", "lh", None, "__vcvt(as_int8(__vuxth(__vuxtl(x))))"),
         ("int32x8", 1, "float32x8", "all", None, "__vcvt(x)"),
         ("float32x8", 1, "int32x8", "all", True, "convert_int8(x)"),
-        ("float32x8", 2, "uint16x16", "all", None, "__vexte(as_ushort16(convert_int8(x)), as_ushort16(convert_int8(x)))"),
+        ("float32x8", 2, "uint16x16", "all", None,
+         "__vexte(as_ushort16(convert_int8(x)), as_ushort16(convert_int8(x)))"),
         ("int32x8", 1, "int8x32", "all", False, "__vcompt(as_char32(x), __vmov_b(0x11111111))"),
         ("uint32x8", 2, "int16x16", "all", True,
-         "__vexte(__vnsrls_h_s(x, (uint8)(uint)0, __vmov_w(286331153)), __vnsrls_h_s(x, (uint8)(uint)0, __vmov_w(286331153)))"),
+         "__vexte(__vnsrls_h_s(x, (uint8)(uint)0, __vmov_w(286331153)), "
+         "__vnsrls_h_s(x, (uint8)(uint)0, __vmov_w(286331153)))"),
         ("int32x8", 3, "int8x32", "all", False,
          "__vexte(__vexte(as_char32(x), as_char32(x)), __vexte(as_char32(x), as_char32(x)))"),
         ("float32x8", 2, "float16x16", "all", None, "__vcvtd(x, x)"),
@@ -227,7 +229,7 @@ def test_a_conversion_that_does_not_exist_is_named():
         c_of(load("x", "uint32x8") + store(cast("x", "float32x8")), elem="uint32", other="float32")
 
 
-# ------------------------------------------------------------------------------------------------ predicates, subscripts
+# ----------------------------------------------------------------------------------------------- predicates, subscripts
 
 
 @pytest.mark.parametrize(

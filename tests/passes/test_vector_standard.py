@@ -1,4 +1,4 @@
-"""Passes before vectors are aligned: operators to operations, constants right, shifts for products, pointers, returns."""
+"""Passes before vectors are aligned: operators to operations, constants right, shifts for products, returns."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def test_pointers_to_odd_vectors_count_elements():
 
 
 HALF = 'x: T.float16x16 = S.vload(T.addr(a, 0), 1, dtype="float16x16")\n'
-TAGGED = 'y: T.float32x16 = S.tag(S.cast(x, dtype="float32x16", part="all", saturate=None), dtype="float32x16", tag="no_zip")'
+CAST = 'S.cast(x, dtype="float32x16", part="all", saturate=None)'
+TAGGED = f'y: T.float32x16 = S.tag({CAST}, dtype="float32x16", tag="no_zip")'
 
 
 def test_no_zip_selects_even_and_odd_on_x2():

@@ -11,7 +11,7 @@ POINTERS = 'a: T.ptr("{0}", "global"), b: T.ptr("{1}", "global"), n: T.int32'
 
 
 def module(body: str, elem: str = "int32", other: str = "", target: str = "X2_1204", more: str = "") -> IRModule:
-    """A module whose entry `k` has pointers `a` (to `elem`) and `b` (to `other` or `elem`), an int32 `n`, and a body."""
+    """A module whose entry `k` has pointers `a` to `elem` and `b` to `other` or `elem`, an int32 `n`, and a body."""
     lines = [f"        {line}\n" for line in body.strip("\n").split("\n")]
     return parse_module(HEAD.format(target, POINTERS.format(elem, other or elem)) + "".join(lines) + more)
 
