@@ -4,8 +4,8 @@ Before: vectors and masks of any lane count. After: every vector is native; wide
 and last parts are padded, and masks keep the padding from memory and from lane-crossing results.
 
 A data variable of several registers becomes a private array of registers, a mask variable or a parameter becomes
-several variables `<name>_k`. What happens to an operation is the rule of its `Op.split` (`_split_rules.py`). Masks are cut on
-demand, as the operation that uses them needs; the width a mask *variable* is kept in comes from `analysis.mask_types`.
+several variables `<name>_k`. What happens to an operation is the rule of its `Op.split` (`_split_rules.py`). Masks are
+cut as the operation that uses them needs; the width a mask variable is kept in comes from `analysis.mask_types`.
 Vendor name: AlignVectorWidthBySplit followed by AlignVectorWidthByPad.
 """
 

@@ -1,8 +1,8 @@
 """Return vectors that are not one register through memory.
 
 Before: a sub-function may return a data vector of any width. After: such a function returns nothing and stores the
-value at its extra last parameter `ret`; a caller passes the address of a temporary `tmp_varN`. A call in the condition of a
-`while` is evaluated before each test.
+value at its extra last parameter `ret`; a caller passes the address of a temporary `tmp_varN`. A call in the condition
+of a `while` is evaluated before each test.
 """
 
 from __future__ import annotations

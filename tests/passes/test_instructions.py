@@ -8,6 +8,9 @@ from vector_text import after, c_of, unchanged
 from compass_core.errors import CompassError
 
 
+ZERO_SHIFT = "__vnsrls_h_s(x, (uint8)(uint)0, __vmov_w(286331153))"
+
+
 def load(name: str, kind: str, pointer: str = "a") -> str:
     return f'{name}: T.{kind} = S.vload(T.addr({pointer}, 0, "{kind.partition("x")[0]}"), 1, dtype="{kind}")\n'
 
@@ -203,8 +206,7 @@ def test_operands_take_the_sign_of_the_instruction(kind, value, expected):
          "__vexte(as_ushort16(convert_int8(x)), as_ushort16(convert_int8(x)))"),
         ("int32x8", 1, "int8x32", "all", False, "__vcompt(as_char32(x), __vmov_b(0x11111111))"),
         ("uint32x8", 2, "int16x16", "all", True,
-         "__vexte(__vnsrls_h_s(x, (uint8)(uint)0, __vmov_w(286331153)), "
-         "__vnsrls_h_s(x, (uint8)(uint)0, __vmov_w(286331153)))"),
+         f"__vexte({ZERO_SHIFT}, {ZERO_SHIFT})"),
         ("int32x8", 3, "int8x32", "all", False,
          "__vexte(__vexte(as_char32(x), as_char32(x)), __vexte(as_char32(x), as_char32(x)))"),
         ("float32x8", 2, "float16x16", "all", None, "__vcvtd(x, x)"),
