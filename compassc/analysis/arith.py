@@ -8,7 +8,6 @@ between constants, else they become C truncation, so other divisors are reasoned
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from ..ir import exprs as E
 from ..ir.dtypes import DataType
@@ -69,12 +68,18 @@ def is_power_of_two(value: int) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
-@dataclass
 class Linear:
     """`sum(terms[k] * atom k) + const` over the integers; atoms are numbered by an `Interner`."""
 
-    terms: dict[int, int] = field(default_factory=dict)
-    const: int = 0
+    __slots__ = ("const", "terms")
+
+    def __init__(self, terms: dict[int, int] | None = None, const: int = 0) -> None:
+        self.terms = {} if terms is None else terms
+        self.const = const
+
+    def same(self, other: Linear) -> bool:
+        """Whether both are the same sum."""
+        return self.const == other.const and self.terms == other.terms
 
     def add(self, other: Linear, scale: int = 1) -> Linear:
         terms = dict(self.terms)

@@ -92,7 +92,7 @@ class _Merge:
         return self.simplify(Binary("sub", limit, IntImm(s.var.dtype, rest.const)))
 
     def _is_exact(self, e: Expr) -> bool:
-        return self.arith.exact(e) == self.arith.linear(e)
+        return self.arith.exact(e).same(self.arith.linear(e))
 
     def _mentions(self, key: int, var: Var) -> bool:
         return var in variables(self.arith.atoms[key])

@@ -9,8 +9,6 @@ an asynchronous operation keeps it alive for good. Arrays in shared memory only 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from ..analysis.structure import effect_of
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -52,16 +50,14 @@ class _DropAllocs(Rewriter):
         return None
 
 
-@dataclass
 class _Array:
     """An allocation and the span of statement numbers in which it holds something."""
 
-    stmt: Stmt
-    loops: tuple[int, ...]
-    first: int
-    last: int
-    escapes: bool = False
-    uses: int = 0
+    def __init__(self, stmt: Stmt, loops: tuple[int, ...], number: int) -> None:
+        self.stmt, self.loops = stmt, loops
+        self.first = self.last = number
+        self.escapes = False
+        self.uses = 0
 
     @property
     def buffer(self) -> Buffer:
@@ -87,12 +83,12 @@ class _Array:
         self.uses += 1
 
 
-@dataclass
 class _Block:
     """A block or loop being walked, and the arrays that live until its end, with where that life begins."""
 
-    start: int
-    waiting: list[tuple[_Array, int]] = field(default_factory=list)
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.waiting: list[tuple[_Array, int]] = []
 
 
 class _Liveness:
@@ -112,7 +108,7 @@ class _Liveness:
             self.number += 1
             if type(s) is S.Alloc:
                 loops = tuple(map(id, self.loops))
-                self.arrays[s.buffer.data] = _Array(s, loops, self.number, self.number)
+                self.arrays[s.buffer.data] = _Array(s, loops, self.number)
             if top and type(s) is S.Eval and type(s.value) is E.Call and s.value.op == "barrier":
                 self.barriers.append(self.number)
             if type(s) in LOOPS:
