@@ -122,9 +122,15 @@ def parameters(module: S.IRModule) -> list[dict[str, Any]]:
         counts[role] = index + 1
         out.append(
             {
-                "name": p.name, "kind": "pointer", "dtype": str(p.dtype.elem), "scope": p.dtype.scope, "role": role,
-                "index": index, "read": i in summary.reads, **_dims(p, shapes),
-            }  # fmt: skip
+                "name": p.name,
+                "kind": "pointer",
+                "dtype": str(p.dtype.elem),
+                "scope": p.dtype.scope,
+                "role": role,
+                "index": index,
+                "read": i in summary.reads,
+                **_dims(p, shapes),
+            }
         )
     return out
 

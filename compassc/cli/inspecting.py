@@ -152,7 +152,7 @@ def _object(path: Path) -> list[Table]:
     from elftools.elf.sections import SymbolTableSection
 
     from compass_core import host
-    from compassc.toolchain.unit import ENTRY_PREFIX
+    from compass_core.hostcode import ENTRY_PREFIX
 
     data = path.read_bytes()
     try:

@@ -35,7 +35,9 @@ class BuildManager:
         disabled_pass: Sequence[str] | None = None,
     ) -> None:
         self.target = targets.load(target)
-        self.output_dir = None if output_dir is None else Path(os.path.expandvars(os.path.expanduser(output_dir))).absolute()
+        self.output_dir = (
+            None if output_dir is None else Path(os.path.expandvars(os.path.expanduser(output_dir))).absolute()
+        )
         self.cc_options = cc_options
         self.disabled_pass = tuple(disabled_pass or ())
 
@@ -62,7 +64,9 @@ class BuildManager:
             inp.target = self.target.name
         return Executor(build, keep)
 
-    def gen_op_lib(self, inp: Any, name: str | None = None, output_path: str | None = None, verbose: bool = False) -> None:
+    def gen_op_lib(
+        self, inp: Any, name: str | None = None, output_path: str | None = None, verbose: bool = False
+    ) -> None:
         """Compile a kernel to an object file, with the C text and the log beside it; no aipu.bin.
 
         `output_path`: the object; the default is `NAME.o` in the output folder (or the working directory).
@@ -108,12 +112,15 @@ class BuildManager:
         elif isinstance(inp, IRModule):
             if inp.target != self.target.name:
                 raise CompassError(
-                    f"the module was made for {inp.target}, this BuildManager builds for {self.target.name}", code="other-target"
+                    f"the module was made for {inp.target}, this BuildManager builds for {self.target.name}",
+                    code="other-target",
                 )
             build.module = inp
         else:
             shown = getattr(inp, "__name__", None)
             what = f"the function {shown}" if shown else f"a {type(inp).__name__}"
-            raise UsageError(f"cannot build {what}", code="input", help="give a function decorated with @S.prim_func, or an IRModule")
+            raise UsageError(
+                f"cannot build {what}", code="input", help="give a function decorated with @S.prim_func, or an IRModule"
+            )
         build.name = build.module.entry
         return build

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import ast
 import os
 import sys
 import sysconfig
@@ -16,6 +16,7 @@ from compass_core.errors import CompassError, Span
 
 from ..compat import install as install_vendor_names
 from .script.functions import PyPrimFunc
+from .script.source import definition
 
 
 @dataclass
@@ -39,11 +40,18 @@ class KernelFile:
                 raise CompassError(f"{self.path} has no kernel {name!r}", code="entry", help=self._choices())
             return self.kernels[name]
         if not self.kernels:
-            raise CompassError(f"{self.path} defines no kernel", Span(str(self.path), 1), code="entry", help="decorate one with @S.prim_func")
+            raise CompassError(
+                f"{self.path} defines no kernel",
+                Span(str(self.path), 1),
+                code="entry",
+                help="decorate one with @S.prim_func",
+            )
         called = set().union(*(called_names(k) for k in self.kernels.values()))
         roots = [k for n, k in self.kernels.items() if n not in called]
         if len(roots) != 1:
-            raise CompassError(f"{self.path} has several kernels; say which to build", code="entry", help=self._choices())
+            raise CompassError(
+                f"{self.path} has several kernels; say which to build", code="entry", help=self._choices()
+            )
         return roots[0]
 
     def _choices(self) -> str:
@@ -51,9 +59,9 @@ class KernelFile:
 
 
 def called_names(kernel: PyPrimFunc) -> set[str]:
-    """Names of the other prim_funcs a kernel's code mentions."""
-    names = kernel.py_func.__code__.co_names + kernel.py_func.__code__.co_freevars
-    return {n for n in names if n != kernel.__name__}
+    """Names a kernel's code mentions, its own left out."""
+    names = {n.id for n in ast.walk(definition(kernel.py_func)) if isinstance(n, ast.Name)}
+    return names - {kernel.__name__}
 
 
 class FileRecorder:
@@ -129,17 +137,19 @@ def load_kernels(path: Path | str) -> KernelFile:
 
 
 def _execute(path: Path, full: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, str(path))
-    if spec is None or spec.loader is None:
-        raise CompassError(f"{path} is not a Python file", code="input", help="a kernel file ends in .py")
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(path.stem)
+    module.__file__ = str(full)
     sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(module)
+        text = path.read_text(encoding="utf-8")
+        code = compile(text, str(path), "exec", dont_inherit=True)  # the path as given, so that messages show it so
+        exec(code, module.__dict__)  # noqa: S102 - running the user's file is the purpose
     except CompassError:
         raise
     except SyntaxError as e:
-        raise CompassError(f"{e.msg}", Span(e.filename or str(path), e.lineno or 1, e.offset or 1), code="python") from None
+        raise CompassError(
+            f"{e.msg}", Span(e.filename or str(path), e.lineno or 1, e.offset or 1), code="python"
+        ) from None
     except Exception as e:
         raise CompassError(f"running the file raised {type(e).__name__}: {e}", _where(e, path), code="python") from e
     return module

@@ -14,12 +14,11 @@ from compass_core.aipubin.device import device_word
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.fields import replace
 from compass_core.errors import CompassError, Span
-from compass_core.hostcode import make_text_blob, parse_text_blob
+from compass_core.hostcode import entry_symbol, make_text_blob, parse_text_blob
 from compassc.gbuilder.graph import Graph
 from compassc.gbuilder.memory import PlannedSection, nbytes, plan
 from compassc.gbuilder.plugin_api import BuilderParams, Tensor
 from compassc.gbuilder.plugin_host import Match, call
-from compassc.toolchain.unit import ENTRY_PREFIX
 
 BLOCK_ALIGN = 32
 """Alignment of parameter and descriptor blocks."""
@@ -99,7 +98,7 @@ def assemble(graph: Graph, runs: list[Launch], target: str) -> AipuBin:
     subgraphs = tuple(
         lay.Subgraph(
             id=i,
-            text_offset=entries.offset_of(ENTRY_PREFIX + run.kernel),
+            text_offset=entries.offset_of(entry_symbol(run.kernel)),
             params_offset=at_params,
             params_size=4 * len(run.params),
             desc_offset=at_desc,
@@ -144,7 +143,7 @@ def _text(runs: list[Launch]) -> bytes:
             code="several-objects",
             help="compile the kernels into one object file",
         )
-    symbols = list(dict.fromkeys(ENTRY_PREFIX + run.kernel for run in runs))
+    symbols = list(dict.fromkeys(entry_symbol(run.kernel) for run in runs))
     return make_text_blob(objects.pop().read_bytes(), symbols, " ".join(host.cpu_features()), host.triple())
 
 

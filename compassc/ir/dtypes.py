@@ -7,12 +7,14 @@ are cheap. `bool` is a one-bit unsigned integer and `boolxN` a mask.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 
 VECTOR_BITS = 256
 
 _ALIASES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-_ALIASES.update({f"{short}{bits}": f"{full}{bits}" for short, full in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32)})
+_ALIASES.update(
+    {f"{short}{bits}": f"{full}{bits}" for short, full in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32)}
+)
 _ALIAS_RE = re.compile(r"\b(" + "|".join(sorted(_ALIASES, key=len, reverse=True)) + r")(?=x\d|\b)")
 _DTYPE_RE = re.compile(r"(int|uint|float|bfloat|bool|void)(\d+)?(?:x(\d+))?\Z")
 _LEGAL_BITS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
@@ -80,7 +82,7 @@ def make_dtype(code: str, bits: int, lanes: int = 1) -> DataType:
     return _make_dtype(code, bits, lanes)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _make_dtype(code: str, bits: int, lanes: int) -> DataType:
     name = "bool" if (code, bits) == ("uint", 1) else code if code == "void" else f"{code}{bits}"
     self = DataType(name if lanes == 1 else f"{name}x{lanes}")
@@ -106,7 +108,7 @@ def is_alias(text: str) -> bool:
     return text in _ALIASES
 
 
-@lru_cache(maxsize=None)
+@cache
 def dtype(text: str) -> DataType:
     """The type a string names, full (`float16x16`) or short (`fp16x16`). ValueError for anything else."""
     if isinstance(text, DataType):
@@ -144,7 +146,7 @@ class PointerType:
         return pointer_type, (self.elem, self.scope)
 
 
-@lru_cache(maxsize=None)
+@cache
 def pointer_type(elem: DataType, scope: str) -> PointerType:
     return PointerType(elem, scope)
 

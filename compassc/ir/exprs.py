@@ -158,7 +158,7 @@ class Reinterpret(Expr):
 class Binary(Expr):
     """A two-operand operator; operands have one type. `div`/`mod` truncate, `floordiv`/`floormod` floor."""
 
-    __slots__ = ("op", "a", "b")
+    __slots__ = ("a", "b", "op")
     fields = ("op", "a", "b")
 
     def __init__(self, op: str, a: Expr, b: Expr) -> None:
@@ -182,7 +182,7 @@ class Binary(Expr):
 class Unary(Expr):
     """`not` (bool), `bitnot` (integers and masks) or `isnull` (pointer)."""
 
-    __slots__ = ("op", "a")
+    __slots__ = ("a", "op")
     fields = ("op", "a")
 
     def __init__(self, op: str, a: Expr) -> None:
@@ -202,7 +202,7 @@ class Unary(Expr):
 class Select(Expr):
     """`a if cond else b`; with a scalar condition only the chosen side is evaluated."""
 
-    __slots__ = ("cond", "a", "b")
+    __slots__ = ("a", "b", "cond")
     fields = ("cond", "a", "b")
 
     def __init__(self, cond: Expr, a: Expr, b: Expr) -> None:
@@ -223,7 +223,7 @@ class Select(Expr):
 class Ramp(Expr):
     """The index vector base, base+stride, ... of `lanes` items."""
 
-    __slots__ = ("base", "stride", "lanes")
+    __slots__ = ("base", "lanes", "stride")
     fields = ("base", "stride", "lanes")
 
     def __init__(self, base: Expr, stride: Expr, lanes: int) -> None:
@@ -244,7 +244,7 @@ class Ramp(Expr):
 class Broadcast(Expr):
     """A scalar in every lane."""
 
-    __slots__ = ("value", "lanes")
+    __slots__ = ("lanes", "value")
     fields = ("value", "lanes")
 
     def __init__(self, value: Expr, lanes: int) -> None:
@@ -435,7 +435,7 @@ class Load(Expr):
 class GetElement(Expr):
     """Lane `index` of a vector or mask."""
 
-    __slots__ = ("vector", "index")
+    __slots__ = ("index", "vector")
     fields = ("vector", "index")
 
     def __init__(self, vector: Expr, index: Expr) -> None:
@@ -456,7 +456,7 @@ class Call(Expr):
     """A declared operation. `mask` None: all lanes; `r` None: inactive lanes unspecified (`needs_r` says whether the
     operation has such a source at all). `attrs` are compile-time options as sorted (name, value) pairs."""
 
-    __slots__ = ("op", "args", "mask", "r", "attrs")
+    __slots__ = ("args", "attrs", "mask", "op", "r")
     fields = ("op", "args", "dtype", "mask", "r", "attrs")
 
     def __init__(
@@ -511,7 +511,7 @@ class Call(Expr):
 class FuncCall(Expr):
     """A call of another function of the module, by symbol."""
 
-    __slots__ = ("func", "args")
+    __slots__ = ("args", "func")
     fields = ("func", "args", "dtype")
 
     def __init__(self, func: str, args: tuple[Expr, ...], dtype: Any) -> None:
@@ -529,5 +529,3 @@ class FuncCall(Expr):
 
     def children(self):
         return self.args
-
-

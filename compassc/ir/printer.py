@@ -20,7 +20,9 @@ SYMBOLS = {
     "or": "or",
 }  # fmt: skip
 NAMED = {"div": "div", "mod": "truncmod", "min": "min", "max": "max"}
-RESERVED = frozenset("T S I Module range True False and or not if else for while in return break pass class def".split())
+RESERVED = frozenset(
+    "T S I Module range True False and or not if else for while in return break pass class def".split()
+)
 
 
 def mask_text(bits: int, lanes: int) -> str:

@@ -103,10 +103,14 @@ def _stmt(name: str, exprs: tuple[str, ...], bodies: tuple[str, ...] = (), other
 Let = _stmt("Let", ("value",), others=("var",), doc="Define `var` for the rest of the block.")
 Assign = _stmt("Assign", ("value",), others=("var",), doc="Give a defined variable or parameter a new value.")
 SetElement = _stmt("SetElement", ("index", "value"), others=("var",), doc="`var[index] = value` on a vector variable.")
-Store = _stmt("Store", ("buffer", "indices", "value", "mask"), doc="Write an element, or a vector where the last index is a Ramp.")
+Store = _stmt(
+    "Store", ("buffer", "indices", "value", "mask"), doc="Write an element, or a vector where the last index is a Ramp."
+)
 Eval = _stmt("Eval", ("value",), doc="Evaluate an expression for its effect.")
 Alloc = _stmt("Alloc", (), others=("buffer",), doc="Storage for `buffer` (constant shape), uninitialised.")
-AllocConst = _stmt("AllocConst", (), others=("buffer", "data"), doc="A constant table: `data` is its little-endian bytes.")
+AllocConst = _stmt(
+    "AllocConst", (), others=("buffer", "data"), doc="A constant table: `data` is its little-endian bytes."
+)
 DeclBuffer = _stmt("DeclBuffer", ("buffer",), doc="Name a shaped view of a pointer.")
 If = _stmt("If", ("cond",), ("then", "orelse"), doc="Conditional; `orelse` may be empty.")
 For = _stmt(
@@ -124,7 +128,7 @@ Return = _stmt("Return", ("value",), doc="Leave the function; value None in void
 class PrimFunc(Node):
     """A function: parameters, body, return type (`void`, a DataType or PointerType) and attributes."""
 
-    __slots__ = ("name", "params", "body", "ret_type", "attrs", "span")
+    __slots__ = ("attrs", "body", "name", "params", "ret_type", "span")
     fields = ("name", "params", "body", "ret_type", "attrs")
 
     def __init__(
@@ -150,7 +154,7 @@ class PrimFunc(Node):
 class IRModule(Node):
     """Functions in symbol order, exactly one of them the entry, and the target they are compiled for."""
 
-    __slots__ = ("functions", "entry", "target")
+    __slots__ = ("entry", "functions", "target")
     fields = ("functions", "entry", "target")
 
     def __init__(self, functions: tuple[PrimFunc, ...], entry: str, target: str) -> None:

@@ -32,7 +32,9 @@ def parse_module(text: str, filename: str = "<IR>") -> S.IRModule:
     try:
         tree = ast.parse(text)
     except SyntaxError as e:
-        raise CompassError(f"not IR text: {e.msg}", Span(filename, e.lineno or 1, e.offset or 0), code="ir-text") from None
+        raise CompassError(
+            f"not IR text: {e.msg}", Span(filename, e.lineno or 1, e.offset or 0), code="ir-text"
+        ) from None
     reader = _ModuleReader(text.splitlines(), filename)
     classes = [n for n in tree.body if isinstance(n, ast.ClassDef)]
     if len(classes) != 1 or len(tree.body) != 1:
@@ -157,7 +159,9 @@ class _FunctionReader:
     def stmt_Assign(self, node: ast.Assign, span: Span | None) -> S.Stmt:
         target = node.targets[0]
         if isinstance(target, ast.Subscript):
-            return S.Store(self.buffer(target.value), self.indices(target.slice), self.expr(node.value), None, span=span)
+            return S.Store(
+                self.buffer(target.value), self.indices(target.slice), self.expr(node.value), None, span=span
+            )
         if not isinstance(target, ast.Name):
             raise self.error(node, "cannot assign to this")
         call = _t_call(node.value)

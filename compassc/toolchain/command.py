@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from platform import machine
 
 from compass_core.cache import key_of
 from compass_core.clang import Clang
@@ -31,6 +32,7 @@ _MEANING = (  # the NPU's arithmetic, which is also PySim's
     "-fno-strict-aliasing",
     "-ffp-contract=off",
 )
+_X86_ONLY = ("-mno-avx512bf16",)  # its conversions flush subnormal numbers
 _NARROW_FLOATS = {  # flag -> first clang that knows it
     "-ffloat16-excess-precision=none": (16,),
     "-fbfloat16-excess-precision=none": (17,),
@@ -44,6 +46,8 @@ def kernel_flags(clang: Clang, target: Target, extra: tuple[str, ...] = ()) -> l
     for flag, since in _NARROW_FLOATS.items():
         if clang.version >= since:
             flags += ["-Xclang", flag]
+    if machine() in ("x86_64", "AMD64"):
+        flags += _X86_ONLY
     return [*flags, *_OUTPUT, f"-D{target.define}", "-I", str(include_folder()), *extra]
 
 

@@ -13,10 +13,7 @@ from pathlib import Path
 
 from compass_core import host
 from compass_core.errors import CompassError, Span
-
-ENTRY_PREFIX = "__compass_entry_"
-MAX_SYMBOL = 47
-"""Characters of an entry symbol that fit into aipu.bin."""
+from compass_core.hostcode import entry_symbol
 
 SCALAR_TYPES = ("char", "uchar", "short", "ushort", "int", "uint", "half", "bf16", "float", "bool")
 """Types a kernel parameter that is not a pointer may have."""
@@ -53,7 +50,7 @@ class Kernel:
     @property
     def entry(self) -> str:
         """The symbol of its entry function."""
-        return ENTRY_PREFIX + self.name
+        return entry_symbol(self.name)
 
 
 def read_line_map(path: Path) -> LineMap:
@@ -125,13 +122,6 @@ def _entry(kernel: Kernel, line_map: LineMap, name: str) -> list[str]:
     """The entry function of a kernel, at the place of the kernel's definition."""
     place = line_map.place(kernel.line) or (name, kernel.line)
     span = Span(*place)
-    if len(kernel.entry) > MAX_SYMBOL:
-        raise CompassError(
-            f"the kernel name '{kernel.name}' is too long",
-            span,
-            code="kernel-name",
-            help=f"use at most {MAX_SYMBOL - len(ENTRY_PREFIX)} characters",
-        )
     arguments = ", ".join(_argument(param, index, span) for index, param in enumerate(kernel.params))
     return [_directive(place), f"__COMPASS_ENTRY({kernel.entry}) {{ {kernel.name}({arguments}); }}"]
 

@@ -82,6 +82,7 @@ class ErrorGroup(CompassError):
 
 def _excerpt(span: Span) -> list[str]:
     """The source line of `span` with a caret range under it; nothing when the file cannot be read."""
+    linecache.checkcache(span.file)
     text = linecache.getline(span.file, span.line).rstrip("\n")
     if not text:
         return []

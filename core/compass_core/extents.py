@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 STEP_LIMIT = 3_000_000
+LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "bitand": lambda a, b: a & b,
     "bitor": lambda a, b: a | b,
     "bitxor": lambda a, b: a ^ b,
-    "shl": lambda a, b: a << b,
-    "shr": lambda a, b: a >> b,
+    "shl": lambda a, b: a << (b & 31),
+    "shr": lambda a, b: a >> (b & 31),
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
     "lt": lambda a, b: a < b,
@@ -322,7 +323,8 @@ class _Machine:
             return args[0] if isinstance(args[0], Unknown) else args[-1]
         if not any(isinstance(a, Affine) for a in args):
             try:
-                return _OPERATORS[op](*args)
+                result = _OPERATORS[op](*args)
+                return result if -LARGEST < result < LARGEST else Unknown("the index arithmetic leaves every address")
             except (ZeroDivisionError, TypeError, ValueError, OverflowError):
                 return Unknown(f"the index arithmetic fails at `{op}`")
         if op == "int":
@@ -335,7 +337,7 @@ class _Machine:
         if op == "mul" and not (isinstance(a, Affine) and isinstance(b, Affine)):
             return _scale(a, b) if isinstance(a, Affine) else _scale(b, a)
         if op == "shl" and not isinstance(b, Affine):
-            return _scale(a, 1 << b)
+            return _scale(a, 1 << (b & 31))
         raise NotAffine
 
     def _call(self, e: list[Any], env: dict[str, Any]) -> Any:

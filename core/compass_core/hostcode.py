@@ -6,6 +6,7 @@ task control block's `spc` points at that record, and the record says how far ba
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from dataclasses import dataclass
 
@@ -17,6 +18,17 @@ HEADER = struct.Struct("<8sIIII40s")
 ENTRY = struct.Struct("<8sII48s")
 OBJECT_ALIGN = 64
 MAX_ENTRIES = 4096
+ENTRY_PREFIX = "__compass_entry_"
+MAX_SYMBOL = 47
+"""Characters of an entry symbol that fit into a record."""
+
+
+def entry_symbol(kernel: str) -> str:
+    """The symbol of a kernel's entry function; long names are cut and told apart by a hash."""
+    symbol = ENTRY_PREFIX + kernel
+    if len(symbol) <= MAX_SYMBOL:
+        return symbol
+    return f"{symbol[: MAX_SYMBOL - 9]}_{hashlib.sha256(kernel.encode()).hexdigest()[:8]}"
 
 
 class HostCodeError(CompassError):

@@ -33,7 +33,13 @@ def body(kernel):
     )
 
     def make(text: str, before: str = ""):
-        source = textwrap.dedent(before) + "\n\n" + signature + textwrap.indent(textwrap.dedent(text).strip("\n"), "    ") + "\n"
+        source = (
+            textwrap.dedent(before)
+            + "\n\n"
+            + signature
+            + textwrap.indent(textwrap.dedent(text).strip("\n"), "    ")
+            + "\n"
+        )
         return parse(kernel(source).entry("k"))
 
     return make

@@ -41,7 +41,12 @@ def scalars(depth: int = 3):
 
 def vectors():
     leaf = st.one_of(st.just(V), scalars().map(lambda x: E.Broadcast(x, 8)))
-    mask = st.one_of(st.none(), st.just(M), st.integers(0, 255).map(lambda b: E.ConstMask(b, 8)), scalars().map(lambda n: E.TailMask(n, 8)))
+    mask = st.one_of(
+        st.none(),
+        st.just(M),
+        st.integers(0, 255).map(lambda b: E.ConstMask(b, 8)),
+        scalars().map(lambda n: E.TailMask(n, 8)),
+    )
     return st.recursive(
         leaf,
         lambda inner: st.builds(

@@ -70,9 +70,16 @@ def __getattr__(name: str) -> Any:
     else:
         value = _dtype_name(name)
         if value is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            raise AttributeError(_unknown(name))
     globals()[name] = value
     return value
+
+
+def _unknown(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, __dir__(), 1)
+    return f"S has no {name!r}" + (f"; did you mean S.{close[0]}?" if close else "")
 
 
 def __dir__() -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,7 @@ def annotation_type(annotation: Any) -> DataType | PointerType | None:
 class Param:
     """A parameter: name, type, whether it is promised >= 0, and the default value (`Param.empty` when required)."""
 
-    __slots__ = ("name", "type", "nonneg", "default")
+    __slots__ = ("default", "name", "nonneg", "type")
     empty = inspect.Parameter.empty
 
     def __init__(self, name: str, kind: DataType | PointerType, nonneg: bool, default: Any) -> None:
@@ -45,6 +46,8 @@ class Param:
 
 class PyPrimFunc:
     """A kernel or sub-function: call it to run PySim, give it to BuildManager to compile it."""
+
+    __name__: str
 
     def __init__(self, py_func: Callable[..., Any], is_inline: bool | None = None) -> None:
         functools.update_wrapper(self, py_func)
@@ -111,6 +114,8 @@ class PyPrimFunc:
 class Macro:
     """A function whose body is pasted where it is called. Hygienic macros see only what they captured at decoration."""
 
+    __name__: str
+
     def __init__(self, py_func: Callable[..., Any], hygienic: bool) -> None:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
@@ -122,7 +127,10 @@ class Macro:
             from .parser.calls import expand_macro
 
             return expand_macro(self, args, kwargs)
-        return self.py_func(*args, **kwargs)
+        from .pysim.macros import run_macro
+
+        frame = sys._getframe(1)
+        return run_macro(self, args, kwargs, {**frame.f_globals, **frame.f_locals})
 
 
 def captured_names(func: Callable[..., Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def _definitions(text: str) -> dict[int, ast.FunctionDef]:
 def definition(func: Callable[..., Any]) -> ast.FunctionDef:
     """The `def` of a function. CompassError when its source file cannot be read."""
     code = inspect.unwrap(func).__code__
+    linecache.checkcache(code.co_filename)
     text = "".join(linecache.getlines(code.co_filename))
     if text:
         node = _definitions(text).get(code.co_firstlineno)

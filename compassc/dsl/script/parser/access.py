@@ -9,7 +9,6 @@ from compass_core.errors import CompassError
 from ....ir import exprs as E
 from ....ir import stmts as S
 from ....ir.dtypes import INT32, VOID, DataType
-from ....ops import get
 from ....ops.core import convert
 from ....ops.typing import is_literal
 from .operators import convert_to
@@ -23,7 +22,7 @@ def access_error(message: str, help: str = "") -> CompassError:
 class Place:
     """A resolved subscript: a scalar element of a buffer, or a run of `lanes` elements at a pointer."""
 
-    __slots__ = ("buffer", "indices", "pointer", "dtype", "stride")
+    __slots__ = ("buffer", "dtype", "indices", "pointer", "stride")
 
     def __init__(self, dtype: DataType) -> None:
         self.buffer: E.Buffer | None = None
@@ -52,7 +51,9 @@ def stored_value(value: Any, to: DataType) -> E.Expr:
     if is_literal(value):
         return convert(value, to) if to.is_floating or type(value) is not float else convert(literal_expr(value), to)
     if value.dtype.is_vector and value.dtype.lanes != to.lanes:
-        raise access_error(f"the value is {value.dtype}, the destination {to}: the lanes differ", "match the slice to the vector")
+        raise access_error(
+            f"the value is {value.dtype}, the destination {to}: the lanes differ", "match the slice to the vector"
+        )
     return convert_to(value, to)
 
 
@@ -137,5 +138,3 @@ def resolve(target: Any, index: Any) -> Place:
 def load(target: Any, index: Any) -> Value:
     """`target[index]` as a value."""
     return resolve(target, index).load()
-
-

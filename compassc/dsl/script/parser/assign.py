@@ -69,7 +69,9 @@ def assign_name(fp: FunctionParser, name: str, value: Any) -> None:
     elif isinstance(value, str):
         raise assign_error("a string cannot be assigned in a kernel", "define it outside of the kernel")
     else:
-        raise assign_error(f"{type(value).__name__} cannot be a variable of a kernel", "use S.meta_var for compile-time values")
+        raise assign_error(
+            f"{type(value).__name__} cannot be a variable of a kernel", "use S.meta_var for compile-time values"
+        )
 
 
 def assign_value(fp: FunctionParser, name: str, value: Value) -> None:
@@ -103,7 +105,9 @@ def assign_pointer(fp: FunctionParser, name: str, value: PointerValue) -> None:
         was = old.dtype if isinstance(old, Value) else "a compile-time value"
         raise assign_error(f"{name!r} is {was} and cannot become a pointer ({value.elem}*)", "use another name")
     if old.elem is not value.elem:
-        raise assign_error(f"{name!r} is {old.elem}* and cannot take {value.elem}*", "convert it explicitly with as_ptr")
+        raise assign_error(
+            f"{name!r} is {old.elem}* and cannot take {value.elem}*", "convert it explicitly with as_ptr"
+        )
     fp.emit(S.Assign, old.base, value.expr)
 
 
@@ -115,7 +119,9 @@ def assign_container(fp: FunctionParser, name: str, value: Any) -> None:
     """A compile-time value: the name stands for it, there is no variable."""
     old = fp.scope.local(name)
     if isinstance(old, (Value, PointerValue, BufferValue)):
-        raise assign_error(f"{name!r} is a run-time variable and cannot become a compile-time value", "use another name")
+        raise assign_error(
+            f"{name!r} is a run-time variable and cannot become a compile-time value", "use another name"
+        )
     fp.scope.rebind(name, value.value if isinstance(value, MetaVar) else value)
 
 
@@ -156,7 +162,9 @@ def define_match(fp: FunctionParser, name: str, spec: MatchSpec) -> None:
     if not isinstance(pointer, PointerValue) or pointer.base not in fp.params:
         raise assign_error("S.match_buffer needs a pointer parameter of this function", "pass the parameter itself")
     if not (type(pointer.offset) is E.IntImm and pointer.offset.value == 0):
-        raise assign_error("S.match_buffer of a moved pointer is not supported", "pass the plain parameter and index from there")
+        raise assign_error(
+            "S.match_buffer of a moved pointer is not supported", "pass the plain parameter and index from there"
+        )
     if pointer.elem.is_void:
         raise assign_error("a void pointer cannot be matched", "give the parameter a type")
     _new_name(fp, name) if name != pointer.base.name else None

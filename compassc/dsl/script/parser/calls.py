@@ -28,7 +28,9 @@ def build_op(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
         op.signature.bind(*args, **kwargs)
     except TypeError as e:
-        raise CompassError(f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{op.signature}") from None
+        raise CompassError(
+            f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{op.signature}"
+        ) from None
     return wrap(op.build(*[unwrap(a) for a in args], **{k: unwrap(v) for k, v in kwargs.items()}))
 
 
@@ -67,7 +69,9 @@ def _argument(func: PyPrimFunc, position: int, param: Param, value: Any) -> E.Ex
 
     def mismatch(expected: str, help: str = "") -> CompassError:
         got = value.dtype if isinstance(value, Value) else kind_name(value)
-        return CompassError(f"argument {position} of {func.__name__}() must be {expected}, got {got}", code="arguments", help=help)
+        return CompassError(
+            f"argument {position} of {func.__name__}() must be {expected}, got {got}", code="arguments", help=help
+        )
 
     kind = param.type
     if isinstance(kind, PointerType):

@@ -55,7 +55,9 @@ class Evaluator:
             raise
         except Exception as e:
             name = type(e).__name__
-            raise CompassError(f"{what} raised {name}: {e}", code="python", help="it runs while the kernel is parsed") from e
+            raise CompassError(
+                f"{what} raised {name}: {e}", code="python", help="it runs while the kernel is parsed"
+            ) from e
 
     # -- leaves and displays
 
@@ -68,7 +70,12 @@ class Evaluator:
     @staticmethod
     def checked(value: Any) -> Any:
         """Refuse NumPy scalars, which have no place in the language."""
-        if type(value).__module__ == "numpy" and type(value).__name__ != "ndarray" and hasattr(value, "dtype") and hasattr(value, "item"):
+        if (
+            type(value).__module__ == "numpy"
+            and type(value).__name__ != "ndarray"
+            and hasattr(value, "dtype")
+            and hasattr(value, "item")
+        ):
             name = type(value).__name__
             raise CompassError(
                 f"a NumPy scalar ({name}) is not a literal; use a Python int, float or bool",
@@ -193,7 +200,9 @@ class Evaluator:
     def eval_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id in _FORBIDDEN and not self.scope.visible(node.func.id):
             name = node.func.id
-            raise CompassError(f"Python's {name}() cannot be used in a kernel", code="builtin", help=f"use {_FORBIDDEN[name]}")
+            raise CompassError(
+                f"Python's {name}() cannot be used in a kernel", code="builtin", help=f"use {_FORBIDDEN[name]}"
+            )
         func = self.eval(node.func)
         args = self._items(node.args)
         kwargs: dict[str, Any] = {}
@@ -223,4 +232,3 @@ class Evaluator:
                     code="undecorated",
                     help="add @S.prim_func above its definition",
                 )
-

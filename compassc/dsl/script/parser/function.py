@@ -122,7 +122,9 @@ class FunctionParser:
 
     def stmt_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) != 1:
-            raise CompassError("chained assignment is not supported", code="assign", help="write one assignment per line")
+            raise CompassError(
+                "chained assignment is not supported", code="assign", help="write one assignment per line"
+            )
         target = node.targets[0]
         if isinstance(target, (ast.Tuple, ast.List)):
             assign.assign_tuple(self, target, node.value)
@@ -159,7 +161,9 @@ class FunctionParser:
         elif isinstance(value, S.Stmt):
             self.append(value)
         elif not (value is None or isinstance(value, (int, bool, str))):
-            raise CompassError(f"a statement cannot be just {kind_name(value)}", code="syntax", help="assign it to a name")
+            raise CompassError(
+                f"a statement cannot be just {kind_name(value)}", code="syntax", help="assign it to a name"
+            )
 
     def stmt_If(self, node: ast.If) -> None:
         cond = self.eval(node.test)
@@ -174,7 +178,9 @@ class FunctionParser:
         if not isinstance(value, Value):
             raise CompassError(f"the condition is {kind_name(value)}", code="condition", help="use p.is_nullptr")
         if value.dtype.is_vector:
-            raise CompassError(f"the condition must be a scalar, got {value.dtype}", code="condition", help="use S.vall or S.vany")
+            raise CompassError(
+                f"the condition must be a scalar, got {value.dtype}", code="condition", help="use S.vall or S.vany"
+            )
         if value.dtype is BOOL:
             return value.expr
         return E.Binary("ne", value.expr, convert(0 if value.dtype.is_integer else 0.0, value.dtype))
@@ -182,7 +188,9 @@ class FunctionParser:
     def stmt_While(self, node: ast.While) -> None:
         cond = self.eval(node.test)
         if not is_runtime(cond):
-            raise CompassError("the condition of this loop is constant", code="condition", help="compare run-time values")
+            raise CompassError(
+                "the condition of this loop is constant", code="condition", help="compare run-time values"
+            )
         self.emit(S.While, self.condition(cond), self.nested(node.body))
 
     def stmt_For(self, node: ast.For) -> None:
@@ -213,18 +221,24 @@ class FunctionParser:
             if not isinstance(value, PointerValue):
                 raise CompassError(f"{self.func.__name__} returns {kind}, got {kind_name(value)}", code="return")
             if value.scope != kind.scope:
-                raise CompassError(f"the returned pointer is in {value.scope}, the annotation says {kind.scope}", code="return")
+                raise CompassError(
+                    f"the returned pointer is in {value.scope}, the annotation says {kind.scope}", code="return"
+                )
             return value.as_ptr(kind.elem).expr
         if is_literal(value):
             return convert(value, kind)
         if not isinstance(value, Value):
             raise CompassError(f"{self.func.__name__} returns {kind}, got {kind_name(value)}", code="return")
         if value.dtype is not kind and (value.dtype.is_vector or kind.is_vector):
-            raise CompassError(f"{self.func.__name__} returns {kind}, got {value.dtype}", code="return", help="convert it explicitly")
+            raise CompassError(
+                f"{self.func.__name__} returns {kind}, got {value.dtype}", code="return", help="convert it explicitly"
+            )
         return convert(value.expr, kind)
 
     def stmt_Assert(self, node: ast.Assert) -> None:
-        raise CompassError("assert has no form in C", code="syntax", help="use if and S.printf, or check inputs in Python")
+        raise CompassError(
+            "assert has no form in C", code="syntax", help="use if and S.printf, or check inputs in Python"
+        )
 
     def stmt_With(self, node: ast.With) -> None:
         raise CompassError(
@@ -232,4 +246,3 @@ class FunctionParser:
             code="syntax",
             help="write the loop body directly",
         )
-

@@ -86,7 +86,9 @@ def _nest(fp: FunctionParser, kind: str, names: list[str], bounds: list[Any], bo
     _check_name(fp, name)
     dtype, low, high = _bound_types(start, stop)
     if type(step) is int and step <= 0:
-        raise loop_error(f"the loop step must be positive, got {step}", "count upwards and compute the descending index")
+        raise loop_error(
+            f"the loop step must be positive, got {step}", "count upwards and compute the descending index"
+        )
     var = E.Var(name, dtype)
     fp.scope.bind(name, Value(var))
     fp.scope.loop_names.add(name)
@@ -105,5 +107,3 @@ def _nest(fp: FunctionParser, kind: str, names: list[str], bounds: list[Any], bo
 def _check_name(fp: FunctionParser, name: str) -> None:
     if fp.scope.local(name) is not None:
         raise loop_error(f"the loop variable {name!r} is already in use here", "choose another name")
-
-

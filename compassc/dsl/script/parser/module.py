@@ -37,7 +37,9 @@ class ModuleParser:
         known = self.sources.get(symbol)
         if known is not None and known is not func:
             raise CompassError(
-                f"two functions are called {symbol!r}", code="duplicate", help="functions of one kernel need different names"
+                f"two functions are called {symbol!r}",
+                code="duplicate",
+                help="functions of one kernel need different names",
             )
         if known is None:
             self.sources[symbol] = func
@@ -66,7 +68,9 @@ class ModuleParser:
         if self.errors:
             raise ErrorGroup(self.errors)
         if self.symbol in self.done:
-            raise CompassError(f"a sub-function has the entry's name {self.symbol!r}", self.entry.span, code="duplicate")
+            raise CompassError(
+                f"a sub-function has the entry's name {self.symbol!r}", self.entry.span, code="duplicate"
+            )
         return IRModule((entry, *self.done.values()), self.symbol, target)
 
 

@@ -84,7 +84,9 @@ def convert_to(x: Any, t: DataType) -> E.Expr:
 def _check(symbol: str, t: DataType, divisor: Any) -> None:
     """Operators the hardware has no instruction for, and division by a literal zero."""
     if symbol == "*" and t.is_vector and t.bits == 8:
-        raise error(f"`*` on {t}: an 8-bit product of 8-bit vectors is meaningless", "widen with S.cast first, or use S.vmull")
+        raise error(
+            f"`*` on {t}: an 8-bit product of 8-bit vectors is meaningless", "widen with S.cast first, or use S.vmull"
+        )
     if symbol == "/" and t.is_vector and t.is_floating and t.bits == 16:
         raise error(f"`/` does not support {t}", "convert to float32 first")
     if symbol in ("//", "%", "&", "|", "^") and t.is_floating:
@@ -151,7 +153,11 @@ def _pointer(symbol: str, a: Any, b: Any) -> Any:
         raise error(f"`{symbol}` is not supported on pointers")
     step = index_expr(b, "pointer step")
     if symbol == "-":
-        step = E.IntImm(INT32, -step.value) if type(step) is E.IntImm else E.Binary("mul", convert(step, INT32), E.IntImm(INT32, -1))
+        step = (
+            E.IntImm(INT32, -step.value)
+            if type(step) is E.IntImm
+            else E.Binary("mul", convert(step, INT32), E.IntImm(INT32, -1))
+        )
     return a.moved(step)
 
 
@@ -160,7 +166,10 @@ def unary(symbol: str, a: Any) -> Any:
     if not is_runtime(a):
         return {"-": operator.neg, "~": operator.invert, "not": operator.not_, "+": operator.pos}[symbol](a)
     if not isinstance(a, Value):
-        raise error(f"`{symbol}` is not supported on {kind_name(a)}", "use p.is_nullptr to test for null" if symbol == "not" else "")
+        raise error(
+            f"`{symbol}` is not supported on {kind_name(a)}",
+            "use p.is_nullptr to test for null" if symbol == "not" else "",
+        )
     t = a.dtype
     if symbol == "-":
         if t.is_uint:

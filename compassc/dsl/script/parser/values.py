@@ -125,7 +125,9 @@ class Value(Operators):
         if self.dtype.element_of not in STORAGE:
             names = ", ".join(STORAGE)
             raise CompassError(f"cannot take the address of a {self.dtype} variable; allowed: {names}", code="pointer")
-        return PointerValue(self.dtype, E.AddressOf(self.expr), ZERO, "a temporary pointer of a variable; use the variable")
+        return PointerValue(
+            self.dtype, E.AddressOf(self.expr), ZERO, "a temporary pointer of a variable; use the variable"
+        )
 
 
 def element_index(vector: DataType, index: Any) -> E.Expr:
@@ -149,7 +151,7 @@ def element_index(vector: DataType, index: Any) -> E.Expr:
 class PointerValue(Operators):
     """The address `(elem*)base + offset`. `blocked` says why it cannot be subscripted yet, or is empty."""
 
-    __slots__ = ("elem", "base", "offset", "blocked")
+    __slots__ = ("base", "blocked", "elem", "offset")
 
     def __init__(self, elem: DataType, base: E.Expr, offset: E.Expr, blocked: str = "") -> None:
         self.elem, self.base, self.offset, self.blocked = elem, base, offset, blocked
@@ -209,7 +211,9 @@ def pointee_dtype(name: Any) -> DataType:
     except ValueError:
         elem = None
     if elem is None or (elem is not VOID and elem.element_of not in STORAGE):
-        raise CompassError(f"{name!r} cannot be pointed to; allowed: {', '.join(STORAGE)}, vectors of them, void", code="pointer")
+        raise CompassError(
+            f"{name!r} cannot be pointed to; allowed: {', '.join(STORAGE)}, vectors of them, void", code="pointer"
+        )
     return elem
 
 
@@ -284,6 +288,8 @@ def unwrap(x: Any) -> Any:
         return x.addr_of(0).expr
     if isinstance(x, (tuple, list)) and any(isinstance(i, (Value, PointerValue, BufferValue)) for i in x):
         return type(x)(unwrap(i) for i in x)
+    if isinstance(x, dict):
+        return {k: unwrap(v) for k, v in x.items()}
     return x
 
 
@@ -300,13 +306,15 @@ def to_expr(x: Any, what: str = "value") -> E.Expr:
     raise CompassError(f"a {what} is expected, got {type(x).__name__}", code="value")
 
 
-def literal_expr(x: int | float | bool) -> E.Expr:
+def literal_expr(x: float | bool) -> E.Expr:
     """A literal as a constant of the type it takes on its own."""
     from ....ops.typing import literal_dtype
 
     kind = literal_dtype(x)
     if kind is INT32 and not -(1 << 31) <= x < 1 << 31:
-        raise CompassError(f"the literal {x} does not fit int32", code="literal", help=f"write S.u32({x}) or split the value")
+        raise CompassError(
+            f"the literal {x} does not fit int32", code="literal", help=f"write S.u32({x}) or split the value"
+        )
     return imm(x, kind)
 
 
