@@ -2,8 +2,8 @@
 
 A mask has lanes but no element width; the data it is used with decides into how many registers it is cut. The width of
 a mask variable is the number of lanes of one register of that data (8, 16 or 32). It comes from the comparison that
-makes the mask, else from the first operation that uses it, in program order; through `&`, `|`, `~` and copies it spreads to
-the masks a mask was computed from. A variable assigned from itself is no problem: each gets a width once.
+makes the mask, else from the first operation that uses it, in program order; through `&`, `|`, `~` and copies it
+spreads to the masks a mask was computed from. A variable assigned from itself is no problem: each gets a width once.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from compassc import passes
 from compassc.codegen import generate
 from compassc.codegen.c_types import c_type, float_text, int_text, string_text
 from compassc.codegen.c_unit import is_parenthesised, print_unit
-from compassc.ir import FloatImm, IntImm, dtype, parse_module
+from compassc.ir import dtype, parse_module
+from compassc.ir.exprs import FloatImm, IntImm
 
 HEAD = '@I.module(target="X2_1204", entry="k")\nclass Module:\n'
 PARAMS = 'a: T.ptr("int32", "global"), f: T.ptr("float32", "global"), n: T.int32'

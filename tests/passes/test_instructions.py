@@ -7,7 +7,6 @@ from vector_text import after, c_of, unchanged
 
 from compass_core.errors import CompassError
 
-
 ZERO_SHIFT = "__vnsrls_h_s(x, (uint8)(uint)0, __vmov_w(286331153))"
 
 
