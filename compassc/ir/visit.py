@@ -8,7 +8,7 @@ everything else is rebuilt only where a child changed. Expression results are me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from . import exprs as E
 from . import stmts as S
@@ -26,7 +26,7 @@ class Rewriter:
     """
 
     interest = 0
-    _table: dict[type, str] = {}
+    _table: ClassVar[dict[type, str]] = {}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
