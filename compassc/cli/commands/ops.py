@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from compassc.cli import options
@@ -9,21 +11,34 @@ from compassc.cli import options
 COLUMNS = ("operation", "group", "parameters", "what it does")
 
 
-@click.command(epilog=options.example("compassc ops\ncompassc ops vadd"))
+@click.command(epilog=options.example("compassc ops\ncompassc ops vadd\ncompassc ops --coverage SPEC_DIR"))
 @click.argument("name", default="")
+@click.option(
+    "--coverage",
+    metavar="SPEC_DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Print the names and signatures that the specification in SPEC_DIR has and the language lacks; "
+    "exit status 1 if there are any.",
+)
 @options.talk_options
-def command(name: str) -> None:
+def command(name: str, coverage: Path | None) -> None:
     """List the operations of the language.
 
-    With NAME only those whose name contains it.
+    With NAME the page of that operation, or the operations whose name contains it.
     """
+    if coverage is not None:
+        _print_missing(coverage)
+        return
     from compass_core.errors import UsageError
     from compass_core.suggest import help_for
     from compassc.cli.tables import table_text
     from compassc.cli.talk import artifact
-    from compassc.ops import core
+    from compassc.ops import core, docs
 
     known = core.load()
+    if name in known:
+        artifact(docs.page(known[name]))
+        return
     found = [op for _, op in sorted(known.items()) if name in op.name]
     if not found:
         raise UsageError(
@@ -31,3 +46,14 @@ def command(name: str) -> None:
         )
     rows = [(f"S.{op.name}", op.group, str(op.signature), op.doc.strip().partition("\n")[0]) for op in found]
     artifact(table_text(("", COLUMNS, rows)))
+
+
+def _print_missing(folder: Path) -> None:
+    from compassc.cli.talk import artifact
+    from compassc.dsl import script
+    from compassc.ops.coverage import missing
+
+    lines = missing(folder, script)
+    if lines:
+        artifact("".join(f"{line}\n" for line in lines))
+        raise SystemExit(1)
