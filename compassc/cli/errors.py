@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 
 import click
 
 from compass_core import VERSION, switches
-from compass_core.errors import CompassError, UsageError, render
+from compass_core.errors import CompassError, UsageError
+from compass_core.rendering import FORMATS
 from compassc.cli.talk import Talk
 
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
-_STYLES = {"error": "red", "warning": "magenta", "note": "cyan", "help": "green"}
-_LABEL = re.compile(r"^(?P<place>.*?)(?P<label>error|warning|note|help): (?P<text>.*)$")
 
 
 def run(command: click.Command, args: list[str]) -> int:
     """Run a command and return its exit status. Nothing but this function turns errors into text."""
-    talk = Talk()
+    talk = Talk(error_format=_asked_format(args))
     try:
         switches.check()
         status = command.main(args, prog_name="compassc", standalone_mode=False, obj=talk)
@@ -53,9 +51,18 @@ def _usage_error(error: click.ClickException) -> UsageError:
 
 def _report(error: CompassError, talk: Talk) -> int:
     _show_traceback(error, talk)
-    text = render(error)
-    talk.say(colored(text) if talk.use_color() else text)
+    talk.diagnose(error)
     return error.exit_code
+
+
+def _asked_format(args: list[str]) -> str | None:
+    """The value of `--error-format`, which must also hold for the errors found before options are read."""
+    name = "--error-format"
+    for arg, following in zip(args, [*args[1:], ""]):
+        value = following if arg == name else arg.removeprefix(f"{name}=") if arg.startswith(f"{name}=") else ""
+        if value in FORMATS:
+            return value
+    return None
 
 
 def _show_traceback(error: BaseException, talk: Talk) -> None:
@@ -63,18 +70,6 @@ def _show_traceback(error: BaseException, talk: Talk) -> None:
         import traceback
 
         talk.say("".join(traceback.format_exception(error)).rstrip())
-
-
-def colored(text: str) -> str:
-    """A rendered error with its labels, places and carets in colour."""
-    return "\n".join(_colored_line(line) for line in text.splitlines())
-
-
-def _colored_line(line: str) -> str:
-    if match := _LABEL.match(line):
-        label = click.style(match["label"] + ":", fg=_STYLES[match["label"]], bold=True)
-        return f"{click.style(match['place'], bold=True)}{label} {match['text']}"
-    return click.style(line, fg="green", bold=True) if line.strip(" \t").strip("^~") == "" else line
 
 
 def _report_internal(error: Exception, talk: Talk, args: list[str]) -> int:
@@ -89,10 +84,10 @@ def _report_internal(error: Exception, talk: Talk, args: list[str]) -> int:
     defect = CompassError(
         str(error) if module else f"internal error: {type(error).__name__}: {error}".partition("\n")[0],
         notes=("this is a defect of compassc, not of your kernel", f"what is needed to see it again is in {folder}"),
+        code="internal",
         help=f"report it with that folder; it happens again with `{again}`",
     )
-    text = render(defect)
-    talk.say(colored(text) if talk.use_color() else text)
+    talk.diagnose(defect)
     return INTERNAL_ERROR
 
 

@@ -52,6 +52,9 @@ talk_options = _chain(
         "verbose", "-v", "--verbose", is_flag=True, default=None, help="Say what is done and how long it took."
     ),
     _talk_option("color", "--color", type=click.Choice(["auto", "always", "never"]), help="Colours on stderr."),
+    _talk_option(
+        "error_format", "--error-format", type=click.Choice(["text", "json"]), help="json: one object per line."
+    ),
     _talk_option("traceback", "--traceback", is_flag=True, default=None, help="Show Python's traceback of an error."),
 )
 target_option = click.option("-t", "--target", default="", metavar="NAME", help="NPU configuration, e.g. X2_1204.")

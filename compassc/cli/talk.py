@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compass_core import switches
-from compass_core.errors import UsageError
+from compass_core.errors import CompassError, UsageError
 
 if TYPE_CHECKING:
     from compassc.driver import StageRecord
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Talk:
-    """How this run of a command talks. `color` and `traceback` are None until given as flags.
+    """How this run of a command talks. `color`, `traceback` and `error_format` are None until given as flags.
 
     `inputs` and `folder` are what a report of an internal error is made of.
     """
@@ -25,19 +24,33 @@ class Talk:
     verbose: bool = False
     color: str | None = None
     traceback: bool | None = None
+    error_format: str | None = None
     inputs: list[Path] = field(default_factory=list)
     folder: Path | None = None
     _progress_shown: bool = False
 
     def use_color(self) -> bool:
-        """Whether stderr gets colours: as `--color` and COMPASS_COLOR say; `auto` is a terminal without NO_COLOR."""
+        """Whether stderr gets colours, as `--color` and COMPASS_COLOR say."""
+        from compass_core.rendering import wants_color
+
         try:
             choice = switches.COLOR.get(self.color)
         except UsageError:  # a malformed switch is about to be reported: do so in plain text
             return False
-        if choice == "auto":
-            return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        return choice == "always"
+        return wants_color(choice)
+
+    def format(self) -> str:
+        """How errors are written: `text` or `json`."""
+        try:
+            return switches.ERROR_FORMAT.get(self.error_format)
+        except UsageError:
+            return "text"
+
+    def diagnose(self, error: CompassError) -> None:
+        """Write an error, a warning or a group of them."""
+        from compass_core.rendering import shown as rendered
+
+        self.say(rendered(error, self.format(), self.use_color()))
 
     def use_traceback(self) -> bool:
         """Whether errors come with the Python traceback."""

@@ -1,4 +1,4 @@
-"""The one error family of the toolchain, and its clang-like plain text form.
+"""The one error family of the toolchain. `compass_core.rendering` turns it into text or JSON.
 
 Every error carries what is wrong, where (a `Span` of the user's file), why (notes) and what to do (help). Exit codes:
 0 ok, 1 the user's kernel or data, 2 usage, 3 toolchain missing, 70 internal error.
@@ -6,7 +6,7 @@ Every error carries what is wrong, where (a `Span` of the user's file), why (not
 
 from __future__ import annotations
 
-import linecache
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -39,6 +39,7 @@ class CompassError(Exception):
     """
 
     exit_code = 1
+    severity = "error"
 
     def __init__(
         self,
@@ -72,42 +73,27 @@ class ToolchainError(CompassError):
     exit_code = 3
 
 
+class Finding(CompassError):
+    """Something that is suspicious, but does not stop a build: `compassc check` reports it as a warning."""
+
+    severity = "warning"
+
+
 class ErrorGroup(CompassError):
     """Several independent errors found in one run."""
 
-    def __init__(self, errors: list[CompassError]) -> None:
+    def __init__(self, errors: Sequence[CompassError]) -> None:
         super().__init__(f"{len(errors)} errors", errors[0].span)
-        self.errors = errors
+        self.errors = list(errors)
 
 
-def _excerpt(span: Span) -> list[str]:
-    """The source line of `span` with a caret range under it; nothing when the file cannot be read."""
-    linecache.checkcache(span.file)
-    text = linecache.getline(span.file, span.line).rstrip("\n")
-    if not text:
-        return []
-    lines = [f"  {text}"]
-    if span.col:
-        same_line = span.end_line in (0, span.line) and span.end_col > span.col
-        width = span.end_col - span.col if same_line else max(1, len(text) - span.col + 1)
-        pad = "".join(c if c == "\t" else " " for c in text[: span.col - 1])
-        lines.append("  " + pad + "^" + "~" * (width - 1))
-    return lines
+def together(errors: Sequence[CompassError]) -> CompassError:
+    """The one error to raise for the errors found (at least one)."""
+    return errors[0] if len(errors) == 1 else ErrorGroup(errors)
 
 
 def render(error: CompassError) -> str:
     """Plain text of an error: `file:line:col: error: what`, the source line and caret, `note:` and `help:` lines."""
-    if isinstance(error, ErrorGroup):
-        return "\n".join([*(render(e) for e in error.errors), f"{len(error.errors)} errors generated."])
-    code = f" [{error.code}]" if error.code else ""
-    where = f"{error.span}: " if error.span else ""
-    lines = [f"{where}error: {error.message}{code}"]
-    if error.span:
-        lines += _excerpt(error.span)
-    for note in error.notes:
-        lines.append(f"{note.span}: note: {note.message}" if note.span else f"  note: {note.message}")
-        if note.span:
-            lines += _excerpt(note.span)
-    if error.help:
-        lines.append(f"  help: {error.help}")
-    return "\n".join(lines)
+    from compass_core.rendering import text
+
+    return text(error)

@@ -118,10 +118,13 @@ TARGET = Switch("TARGET", "X2_1204", _target, "NPU configuration when none is gi
 COLOR = Switch(
     "COLOR", "auto", _words({"auto": "auto", "always": "always", "never": "never"}), "colours: auto, always or never"
 )
+ERROR_FORMAT = Switch(
+    "ERROR_FORMAT", "text", _words({"text": "text", "json": "json"}), "errors as text, or as JSON objects, one a line"
+)
 TRACEBACK = Switch("TRACEBACK", "0", _boolean, "whether an error also shows the Python traceback")
 TIMEOUT = Switch("TIMEOUT", "60", _seconds, "time limit of one simulated run, in seconds")
 
-SWITCHES: tuple[Switch, ...] = (CLANG, CACHE_DIR, CACHE, CACHE_LIMIT, TARGET, COLOR, TRACEBACK, TIMEOUT)
+SWITCHES: tuple[Switch, ...] = (CLANG, CACHE_DIR, CACHE, CACHE_LIMIT, TARGET, COLOR, ERROR_FORMAT, TRACEBACK, TIMEOUT)
 _CONFIG_VARIABLE = PREFIX + "CONFIG"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compass_core import VERSION
-from compass_core.errors import CompassError, UsageError, render
+from compass_core.errors import CompassError, UsageError
 from compass_runtime.files import read_array, split_items, split_named, write_arrays
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class Options:
     timeout: float | None
     json: bool
     verbose: bool
+    color: str | None
+    error_format: str | None
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -79,6 +81,8 @@ class Options:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="time limit of a run")
 @click.option("--json", is_flag=True, help="print JSON instead of the table")
 @click.option("-v", "--verbose", is_flag=True, help="say on stderr what happens")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), help="colours on stderr")
+@click.option("--error-format", type=click.Choice(["text", "json"]), help="errors as text or as JSON, one a line")
 @click.version_option(VERSION, prog_name="compass-run")
 def command(**options: Any) -> int:
     """Run AIPU_BIN on the simulator and write its outputs to files."""
@@ -90,19 +94,44 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         status = command.main(args=None if args is None else list(args), prog_name="compass-run", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
-        status = UsageError.exit_code
+        message = error.format_message().rstrip(".")
+        help = "`compass-run --help` shows how to use it"
+        status = _report(UsageError(message[:1].lower() + message[1:], code="usage", help=help), args)
     except (click.Abort, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
         status = 130
     except CompassError as error:
         sys.stdout.write(getattr(error, "printed", ""))  # what a kernel printed before its fault
         sys.stdout.flush()
-        print(render(error), file=sys.stderr)
-        status = error.exit_code
+        status = _report(error, args)
     except Exception as error:  # noqa: BLE001 (the outermost boundary: what arrives here is our mistake)
         status = _internal(error)
     sys.exit(status)
+
+
+def _report(error: CompassError, args: Sequence[str] | None) -> int:
+    """Write an error the way the command line or the switches ask for it; returns the exit status."""
+    from compass_core import switches
+    from compass_core.rendering import shown, wants_color
+
+    words = sys.argv[1:] if args is None else list(args)
+    try:
+        format = switches.ERROR_FORMAT.get(_option(words, "--error-format"))
+        color = wants_color(switches.COLOR.get(_option(words, "--color")))
+    except UsageError:  # a malformed option or switch is what is being reported
+        format, color = "text", False
+    print(shown(error, format, color), file=sys.stderr)
+    return error.exit_code
+
+
+def _option(words: list[str], name: str) -> str | None:
+    """The value of an option on the command line; None when it is not there."""
+    for word, following in zip(words, [*words[1:], None]):
+        if word == name:
+            return following
+        if word.startswith(f"{name}="):
+            return word.partition("=")[2]
+    return None
 
 
 def _internal(error: Exception) -> int:

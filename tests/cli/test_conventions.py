@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from compass_core.errors import CompassError, ErrorGroup, Span, ToolchainError
-from compassc.cli.errors import colored
+from compass_core.rendering import colored
 from compassc.cli.main import COMMANDS
 
 EVERY_COMMAND = {name: line for section in COMMANDS.values() for name, line in section.items()}
