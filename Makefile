@@ -3,6 +3,7 @@
 #   make demo    set up, then build and run three kernels and print their results
 #   make test    set up, then run all tests
 #   make bench   measure, print a table, keep it as JSON
+#   make docs    write the pages of the operations, docs/ops
 #   make lint    formatting, lint and types
 #   make clean   remove what builds and tests left; `make distclean` removes $(VENV) too
 #
@@ -23,7 +24,7 @@ PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim $(addprefix compassc.,cli codegen compat driver dsl gbuilder toolchain)
 DEMO := build/demo
 
-.PHONY: demo test bench lint format setup clean distclean
+.PHONY: demo test bench docs lint format setup clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)
@@ -44,6 +45,9 @@ test: $(ENGINE)
 bench: $(ENGINE)
 	@$(BIN)/python -m compileall -q compassc core runtime sim
 	$(BIN)/python -m benchmarks
+
+docs: $(INSTALLED)
+	$(BIN)/compassc ops --write-docs docs/ops
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

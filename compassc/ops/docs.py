@@ -5,13 +5,15 @@ What an operation accepts is not written down a second time: its typing rule is 
 
 from __future__ import annotations
 
+import sys
 from inspect import Parameter, Signature
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from compass_core.errors import CompassError
 
 from ..ir.dtypes import BOOL, STORAGE, DataType, make_dtype
-from . import core
+from . import core, examples
 from .core import Op
 from .rules import FLOATS, INTS
 
@@ -24,11 +26,29 @@ ARGUMENTS = {
     "mask": "active lanes: a mask string, a list of bools, a bool array or a mask value; None means all",
     "r": "value of inactive lanes, a scalar or vector that fits the result; without it the mask is ignored",
     "saturate": "clip the result to the range of its type instead of wrapping",
-    "out_sign": 'sign of an integer result: "s", "u", or None for the default',
+    "out_sign": 'sign of an integer result: `"s"`, `"u"`, or None for the default',
     "with_round": "round to nearest, ties to even, instead of dropping bits",
     "return_idx": "also give the index of the lane found",
     "to_h": "narrow to 16 bits instead of 8",
+    "part": 'which lanes: `"all"`, or the `"low"`, `"high"`, `"even"` or `"odd"` half',
+    "lanes": "lanes of the result, a constant above 1",
+    "stride": "elements between two lanes in memory, at least 1",
+    "src_stride": "elements from one row of the source to the next",
+    "dst_stride": "elements from one row of the destination to the next",
+    "times": "number of rows",
+    "event": "an event of `S.alloc_events`, by which `S.wait_events` waits for the copy",
 }
+SPECIAL_ARGUMENTS = {
+    "cast": {
+        "dtype": "the type to convert to; without a lane count it keeps that of x",
+        "part": '`"all"`, a half (`"low"`, `"high"`, `"even"`, `"odd"`) or a quarter (`"ll"`, `"lh"`, `"hl"`, `"hh"`)',
+        "saturate": "clip integers to the range of the new type instead of wrapping",
+    },
+    "vbcast": {"lanes": "lanes of the result; by default one register of the type of x"},
+    "vload": {"lanes": "lanes of the result; by default one register, or those of a vector pointer"},
+    "vsel": {"mask": "which lanes come from x; None means all"},
+}
+FIELDS = {"r": "the source of inactive lanes", "m": "the mask", "T": "the C type of the result"}
 
 
 class Row(NamedTuple):
@@ -123,16 +143,123 @@ def _inactive(op: Op) -> str:
     return "Inactive lanes take `r`; without `r` every lane is computed." if op.r == "param" else ""
 
 
-def page(op: Op) -> str:
-    """The Markdown page of an operation."""
-    lines = [f"# S.{op.name}", "", f"`{usage(op)}`", "", f"Group: {op.group}", "", op.doc, ""]
-    known = [name for name in op.signature.parameters if name in ARGUMENTS and name not in op.operands]
-    if known and not op.special:
-        lines += ["## Options", "", *(f"- `{name}`: {ARGUMENTS[name]}" for name in known), ""]
+def refusals(op: Op) -> list[tuple[str, str]]:
+    """Calls the typing rule refuses, each with its message: one per kind of mistake that the operation knows."""
+    if op.typing is None:
+        return []
+    i32, u32, f32 = (make_dtype(code, 32, 8) for code in ("int", "uint", "float"))
+    good = next((operands_of(op, t, "native") for t in forms(op) if operands_of(op, t, "native")), [])
+    count, found = len(op.operands), {}
+    tries: list[tuple[str, list[DataType], dict[str, Any]]] = [
+        ("scalars", [i32.element_of] * count, {}),
+        ("float vectors", [f32] * count, {}),
+        ("integer vectors", [i32] * count, {}),
+        ("bfloat16 vectors", [make_dtype("bfloat", 16, 16)] * count, {}),
+        ("8-bit vectors", [make_dtype("int", 8, 32)] * count, {}),
+        ("signed with unsigned", [i32, u32, u32][:count], {}),
+        ("lanes that differ", [*good[:-1], good[-1].with_lanes(good[-1].lanes + 1)] if good else [], {}),
+        ("a lane count of 5", [t.with_lanes(5) for t in good], {}),
+        ("saturate on floats", [f32] * count, {"saturate": True}),
+    ]
+    for title, operands, options in tries:
+        if (
+            not operands
+            or any(name not in op.options for name in options)
+            or (title.startswith("signed") and count < 2)
+        ):
+            continue
+        defaults = {name: op.signature.parameters[name].default for name in op.options}
+        try:
+            op.typing(operands, **{**defaults, **options})
+        except CompassError as error:
+            found.setdefault(error.message, (f"{title}: `{', '.join(map(str, operands))}`", error))
+    return [(title, f"{message}; {e.help}" if e.help else message) for message, (title, e) in found.items()]
+
+
+def _options_section(op: Op) -> list[str]:
+    known = {**ARGUMENTS, **SPECIAL_ARGUMENTS.get(op.name, {})}
+    names = [n for n in op.signature.parameters if n in known and (op.special or n not in op.operands)]
+    return ["## Options", "", *(f"- `{name}`: {known[name]}" for name in names), ""] if names else []
+
+
+def _c_section(op: Op) -> list[str]:
+    if not op.c:
+        return []
+    used = [f"`{{{f}}}` is {text}" for f, text in FIELDS.items() if any(f"{{{f}}}" in c for _, c in op.c)]
+    lines = ["## C", "", *(f"- {when or 'otherwise'}: `{template}`" for when, template in op.c), ""]
+    return [*lines, f"The first line whose conditions hold is used; {', '.join(used)}.", ""] if used else lines
+
+
+def _example_section(op: Op) -> list[str]:
+    example = examples.EXAMPLES.get(op.name)
+    if example is None:
+        return []
+    lines = ["## Example", "", "```python", example.source("example").rstrip(), "```", ""]
+    if example.runs:
+        arrays, printed = examples.run_in_pysim(op.name)
+        memory = [f"{name:3} = {examples.shown(values)}" for name, values in arrays.items()]
+        lines += ["prints" if printed else "leaves", "", "```", *(printed.splitlines() or memory), "```", ""]
+    else:
+        lines += ["PySim cannot run it.", ""]
+    return [*lines, f"and is this C on {examples.TARGET}:", "", "```c", examples.c_body(op.name), "```", ""]
+
+
+def _refusals_section(op: Op) -> list[str]:
+    rows = refusals(op)
+    if not rows:
+        return []
+    return ["## Errors", "", "| given | message |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows), ""]
+
+
+def page(op: Op, example: bool = True) -> str:
+    """The Markdown page of an operation; `example`: with its example, for which the compiler and PySim run."""
+    lines = [f"# S.{op.name}", "", f"`{usage(op)}`", "", f"Group: {op.group}", "", op.doc, "", *_options_section(op)]
     if _inactive(op):
         lines += [_inactive(op), ""]
     if not op.special:
         lines += _types_section(op)
-    if op.c:
-        lines += ["## C", "", *(f"- {when or 'otherwise'}: `{template}`" for when, template in op.c), ""]
-    return "\n".join(lines)
+    if example:
+        lines += _example_section(op)
+    return "\n".join([*lines, *_c_section(op), *_refusals_section(op)]).rstrip() + "\n"
+
+
+def documented() -> list[Op]:
+    """The operations that a kernel can call, by name."""
+    return [op for _, op in sorted(core.load().items()) if op.extra.get("public", True)]
+
+
+def index() -> str:
+    """The Markdown page that lists all operations by group."""
+    lines = ["# Operations", "", "Made by `make docs` from the declarations in `compassc/ops`.", ""]
+    group = ""
+    for row in table():
+        op = core.get(row.name)
+        if not op.extra.get("public", True):
+            continue
+        if row.group != group:
+            group = row.group
+            lines += ["", f"## {group}", "", "| operation | what it does | element types |", "|---|---|---|"]
+        first = " ".join(op.doc.split("\n\n")[0].split())
+        lines.append(f"| [`S.{row.name}`]({row.name}.md) | {first} | {row.dtypes or 'see the page'} |")
+    return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+
+
+def pages() -> dict[str, str]:
+    """All pages by file name, the index included."""
+    return {"README.md": index(), **{f"{op.name}.md": page(op) for op in documented()}}
+
+
+def write(folder: Path) -> list[Path]:
+    """Write all pages into a folder, and remove pages of operations that are no more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = pages()
+    for old in folder.glob("*.md"):
+        if old.name not in made:
+            old.unlink()
+    for name, text in made.items():
+        (folder / name).write_text(text)
+    return [folder / name for name in made]
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

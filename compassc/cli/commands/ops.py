@@ -20,14 +20,25 @@ COLUMNS = ("operation", "group", "parameters", "what it does")
     help="Print the names and signatures that the specification in SPEC_DIR has and the language lacks; "
     "exit status 1 if there are any.",
 )
+@click.option(
+    "--write-docs",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the page of every operation and an index into FOLDER.",
+)
 @options.talk_options
-def command(name: str, coverage: Path | None) -> None:
+def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
     """List the operations of the language.
 
     With NAME the page of that operation, or the operations whose name contains it.
     """
     if coverage is not None:
         _print_missing(coverage)
+        return
+    if write_docs is not None:
+        from compassc.ops.docs import write
+
+        write(write_docs)
         return
     from compass_core.errors import UsageError
     from compass_core.suggest import help_for
