@@ -47,7 +47,7 @@ bench: $(ENGINE)
 	$(BIN)/python -m benchmarks
 
 docs: $(INSTALLED)
-	$(BIN)/compassc ops --write-docs docs/ops
+	$(BIN)/python -m compassc ops --write-docs docs/ops
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -236,7 +236,10 @@ def unsupported(name: str, why: str) -> CompassError:
 def _asm_operands(given: Any, what: str) -> tuple[tuple[tuple[str, str], ...], tuple[E.Expr, ...]]:
     """Names with constraints, and expressions, of the operands of inline assembly."""
     names, exprs = [], []
-    for name, (constraint, e) in (given or {}).items():
+    for name, operand in (given or {}).items():
+        if not isinstance(operand, (tuple, list)) or len(operand) != 2 or not isinstance(operand[0], str):
+            raise type_error(f"S.asm: {what} {name!r} must be a pair of constraint and value, such as ('t', x)")
+        constraint, e = operand
         t = e.dtype if isinstance(e, E.Expr) else None
         if not isinstance(t, DataType) or not (t.is_scalar or t.is_native):
             raise type_error(f"S.asm: {what} {name!r} is {kind_of(e)}; scalars, registers and masks are possible")
