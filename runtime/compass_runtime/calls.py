@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compass_core.errors import CompassError
 from compass_runtime.job import Job
 
 if TYPE_CHECKING:
-    from compass_runtime.program import Program
+    from compass_runtime.program import Program, TensorInfo
     from compass_sim import RunResult
 
 MAX_JOBS = 8
 """Jobs kept for further calls with the same sizes."""
 MAX_CHECKED = 256
 """Combinations of sizes and scalars known to be in order."""
+MAX_RETRIES = 8
+"""How often a run starts again because another job's fault ended the device."""
+
+
+class Arguments(NamedTuple):
+    """The arguments of a call as the device sees them: arrays that lie in one piece, scalars, and what a job is found by.
+
+    `offsets`: bytes between the start of a parameter's array and the element its pointer is to point at.
+    """
+
+    arrays: dict[str, Any]
+    scalars: dict[str, Any]
+    offsets: dict[str, int]
+    sizes: tuple[Any, ...]
 
 
 class Caller:
@@ -23,84 +40,180 @@ class Caller:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        names = [info.name for info in (*program.inputs, *program.outputs)]
-        self.names = tuple(p.name for p in program.params) if program.kernel else tuple(names)
-        outputs = {info.name for info in program.outputs}
-        self._output_at = [(i, name) for i, name in enumerate(self.names) if name in outputs]
-        scalars = [name in program.scalars for name in self.names]
-        self._scalar_at = [(i, name) for i, (name, s) in enumerate(zip(self.names, scalars, strict=True)) if s]
-        self._tensor_at = [(i, name) for i, (name, s) in enumerate(zip(self.names, scalars, strict=True)) if not s]
+        infos = {info.name: info for info in (*program.inputs, *program.outputs)}
+        self.names = tuple(p.name for p in program.params) if program.kernel else tuple(infos)
+        self._scalar_at = [(i, name) for i, name in enumerate(self.names) if name in program.scalars]
+        self._tensor_at = [
+            (i, name, infos.get(name)) for i, name in enumerate(self.names) if name not in program.scalars
+        ]
+        self._output_at = [(i, name) for i, name, info in self._tensor_at if info is not None and info.role == "output"]
         # with extents, scalars decide how large arrays must be: a new value needs a new look
         self._sized_by_scalars = program.kernel is not None and program.kernel.extents is not None
         self._jobs: dict[Any, Job] = {}
         self._checked: dict[Any, Job] = {}
+        self._lock = threading.Lock()
 
     def call(self, args: Sequence[Any], timeout: float | None) -> RunResult:
         """See `Program.call`."""
+        with self.loaded(args) as job:
+            result = run_loaded(job, timeout)
+            self.store(job, args)
+        return result
+
+    @contextmanager
+    def loaded(self, args: Sequence[Any]) -> Iterator[Job]:
+        """A job that holds the arguments, for the one who asked alone."""
         if len(args) != len(self.names):
             raise CompassError(f"'{self._program.where}' takes {len(self.names)} arguments ({', '.join(self.names)}), "
                                f"not {len(args)}", code="argument-count")  # fmt: skip
-        job = self._job(args)
+        given = self._arguments(args)
+        job = self._job(given)
         for i, name in self._output_at:
-            if args[i] is not None and not args[i].flags.writeable:
+            if args[i] is not None and type(args[i]) is not int and not args[i].flags.writeable:
                 raise CompassError(f"argument {i + 1} ('{name}') is an output, but the array is read-only",
                                    code="read-only")  # fmt: skip
         with job.lock:
+            job.refill = lambda: _load(job, given)
             job.revive()
-            slots = job.slots
-            for i, name in self._tensor_at:
-                if args[i] is not None and name in slots:
-                    slots[name].load(slots[name].info.checked(args[i], slots[name].nbytes))
-                elif args[i] is not None:
-                    job.set_constant(name, args[i])
-            result = job.execute(timeout)
-            for i, name in self._output_at:
-                if args[i] is not None:
-                    slots[name].store(args[i])
-        return result
+            _load(job, given)
+            yield job
 
-    def _job(self, args: Sequence[Any]) -> Job:
-        """A job for these arguments, with the scalars set: a kept one when there is one."""
+    def store(self, job: Job, args: Sequence[Any]) -> None:
+        """Copies the outputs of a job into the arrays of the call it is loaded with."""
+        for i, name in self._output_at:
+            if args[i] is not None and type(args[i]) is not int:
+                array = args[i]
+                job.slots[name].store(array if array.flags.c_contiguous else base_of(array)[0])
+
+    def _arguments(self, args: Sequence[Any]) -> Arguments:
         try:
-            sizes = tuple([None if args[i] is None else args[i].shape for i, _ in self._tensor_at])
-            scalars = {name: args[i] for i, name in self._scalar_at}
-            key = (sizes, tuple(scalars.values())) if self._sized_by_scalars else (sizes, ())
-            job = self._checked.get(key)
+            return self._sorted(args)
         except (AttributeError, TypeError):
-            raise self._wrong_kind(args) from None
+            pass
+        plain = list(args)  # 0 is a null pointer too
+        for i, _, _ in self._tensor_at:
+            plain[i] = None if type(args[i]) is int and args[i] == 0 else args[i]
+        try:
+            return self._sorted(plain)
+        except (AttributeError, TypeError):
+            raise self._wrong_kind(plain) from None
+
+    def _sorted(self, args: Sequence[Any]) -> Arguments:
+        arrays: dict[str, Any] = {}
+        offsets: dict[str, int] = {}
+        sizes: list[Any] = []
+        for i, name, info in self._tensor_at:
+            array = args[i]
+            if array is not None and not array.flags.c_contiguous:
+                array, offsets[name] = base_of(array)
+                sizes.append((array.shape, offsets[name]))
+            else:
+                sizes.append(None if array is None else array.shape)
+            if array is not None and info is not None and array.dtype != info.numpy_dtype and not info.raw:
+                self._other_dtype(i, info, array)
+                sizes[-1] = (sizes[-1], array.nbytes)
+            arrays[name] = array
+        return Arguments(arrays, {name: args[i] for i, name in self._scalar_at}, offsets, tuple(sizes))
+
+    def _other_dtype(self, i: int, info: TensorInfo, array: Any) -> None:
+        """Elements of another type are a warning, as they are for the kernel language; bytes left over an error."""
+        kernel = self._program.kernel.kernel if self._program.kernel else self._program.where
+        what = f"{kernel}: argument {i + 1} ('{info.name}') holds {array.dtype.name}"
+        if array.nbytes % info.dtype.size:
+            raise CompassError(f"{what}: its {array.nbytes} bytes are no whole number of {info.dtype.name} elements",
+                               code="tensor-dtype", help=f"convert it: array.astype('{info.dtype.name}')")  # fmt: skip
+        logging.getLogger("Compass").warning("%s, the kernel reads its bytes as %s", what, info.dtype.name)
+
+    def _job(self, given: Arguments) -> Job:
+        """A job for these arguments: a kept one when there is one."""
+        try:
+            key = (given.sizes, tuple(given.scalars.values())) if self._sized_by_scalars else (given.sizes, ())
+            job = self._checked.get(key)
+        except TypeError:
+            raise self._wrong_kind([given.scalars.get(n, given.arrays.get(n)) for n in self.names]) from None
         if job is None:
-            job = self._new(args, sizes, scalars)
-            if len(self._checked) >= MAX_CHECKED:
-                self._checked.clear()
-            self._checked[key] = job
-        job.set_values(scalars)
+            with self._lock:
+                job = self._new(given)
+                if len(self._checked) >= MAX_CHECKED:
+                    self._checked.clear()
+                self._checked[key] = job
         return job
 
-    def _new(self, args: Sequence[Any], sizes: Any, scalars: dict[str, Any]) -> Job:
+    def _new(self, given: Arguments) -> Job:
         """Checks the arguments' sizes; gives a kept job of these sizes or makes one."""
-        given = {name: args[i] for i, name in self._tensor_at}
-        nulls = frozenset(name for name, array in given.items() if array is None)
-        arrays = {info.name: info.elements_of(given[info.name])
-                  for info in (*self._program.inputs, *self._program.outputs) if info.name not in nulls}  # fmt: skip
-        shapes, values = self._program.resolve({}, scalars, arrays, nulls)
-        job = self._jobs.get(sizes)
+        program, arrays, shapes = self._program, {}, {}
+        skipped = {name for name, array in given.arrays.items() if array is None}
+        for info in (*program.inputs, *program.outputs):
+            if info.name in skipped:
+                continue
+            arrays[info.name] = info.elements_of(given.arrays[info.name])
+            if info.name in given.offsets:
+                shapes[info.name] = arrays[info.name]
+                rest = given.arrays[info.name].nbytes - given.offsets[info.name]
+                arrays[info.name] = (rest // info.dtype.size,)
+                if info.shape is not None:  # the whole base is there: it may be larger than the shape of the build
+                    skipped.add(info.name)
+                    del arrays[info.name]
+        resolved, values = program.resolve({}, given.scalars, arrays, skipped)
+        job = self._jobs.get(given.sizes)
         if job is None:
             while len(self._jobs) >= MAX_JOBS:
                 self._forget(next(iter(self._jobs)))
-            job = self._jobs[sizes] = Job(self._program, shapes, values, nulls)
+            nulls = frozenset(name for name, array in given.arrays.items() if array is None)
+            job = self._jobs[given.sizes] = Job(program, {**resolved, **shapes}, values, nulls, given.offsets)
         return job
 
     def _forget(self, sizes: Any) -> None:
         """Drops a kept job; its memory goes when no call uses it any more."""
         old = self._jobs.pop(sizes)
-        self._checked = {key: job for key, job in self._checked.items() if job is not old}
+        self._checked = {key: job for key, job in list(self._checked.items()) if job is not old}
 
     def _wrong_kind(self, args: Sequence[Any]) -> CompassError:
         """The error for the first argument that is neither an array nor a number where it should be."""
-        for i, name in self._tensor_at:
-            if args[i] is not None and not hasattr(args[i], "shape"):
+        for i, name, _ in self._tensor_at:
+            if args[i] is not None and not hasattr(args[i], "flags"):
                 return CompassError(f"argument {i + 1} ('{name}') must be a NumPy array, not {type(args[i]).__name__}",
-                                    code="argument-type")  # fmt: skip
+                                    code="argument-type", help="a null pointer is None")  # fmt: skip
         i, name = next(((i, n) for i, n in self._scalar_at if not hasattr(args[i], "__float__")), self._scalar_at[0])
         return CompassError(f"argument {i + 1} ('{name}') must be a number, not {type(args[i]).__name__}",
                             code="argument-type")  # fmt: skip
+
+
+def _load(job: Job, given: Arguments) -> None:
+    """Copies all arguments to the device."""
+    job.set_values(given.scalars)
+    slots = job.slots
+    for name, array in given.arrays.items():
+        if array is None:
+            continue
+        if name in slots:
+            slots[name].load(slots[name].info.checked(array, slots[name].nbytes, any_dtype=True))
+        else:
+            job.set_constant(name, array)
+
+
+def run_loaded(job: Job, timeout: float | None = None) -> RunResult:
+    """Runs a job that a call holds. Where another job's fault ended the device in the meantime, it is loaded again."""
+    for _ in range(MAX_RETRIES):
+        try:
+            return job.execute(timeout)
+        except CompassError as error:
+            if error.code != "worker-ended":
+                raise
+        job.revive()
+        if job.refill is not None:
+            job.refill()
+    return job.execute(timeout)
+
+
+def base_of(array: Any) -> tuple[Any, int]:
+    """The array that owns a view's memory, and the bytes between the two starts. CompassError when it has gaps too."""
+    import numpy as np
+
+    base = array
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    if not base.flags.c_contiguous:
+        raise CompassError("an array that is not C-contiguous must be a view of one that is", code="not-contiguous",
+                           help="use numpy.ascontiguousarray")  # fmt: skip
+    return base, array.__array_interface__["data"][0] - base.__array_interface__["data"][0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,13 @@ from compass_core.errors import CompassError
 from compass_runtime.chain import Places, x2_chain, x3_chain
 from compass_runtime.faults import locate_fault
 from compass_runtime.patch import patch_references, remap_words
-from compass_runtime.plan import job_plan
+from compass_runtime.plan import OVERREAD, job_plan
 
 if TYPE_CHECKING:
     import numpy as np
 
     from compass_runtime.device import Device
+    from compass_runtime.memory import PageAllocator
     from compass_runtime.program import Program, TensorInfo
     from compass_sim import RunResult
 
@@ -65,10 +66,14 @@ class Job:
         shapes: Mapping[str, tuple[int, ...]],
         values: Mapping[str, float],
         nulls: Collection[str] = (),
+        offsets: Mapping[str, int] | None = None,
     ) -> None:
+        """`nulls`: tensors whose pointers are null; `offsets`: bytes to add to a tensor's address for its pointer."""
         self.program = program
         self._nulls = nulls
+        self._offsets = dict(offsets or {})
         self.lock = threading.Lock()
+        self.refill: Callable[[], None] | None = None
         self._shapes = dict(shapes)
         self._values = dict(values)
         self._place()
@@ -82,7 +87,8 @@ class Job:
         nbytes = {info.name: _count(self._shapes[info.name]) * info.dtype.size for info in infos}
         self._plan = job_plan(content, section_sizes(content, infos, nbytes), self.device.target.tecs)
         self._base = self.device.allocator.allocate(self._plan.size)
-        self._release = weakref.finalize(self, self.device.allocator.release, self._base)
+        self._owned = [self._base]
+        self._release = weakref.finalize(self, _release_all, self.device.allocator, self._owned)
         self._chain_at, self._chain = self._fill(content)
         self._fresh = True
         self.slots = {info.name: self._slot(info, nbytes[info.name]) for info in infos}
@@ -94,6 +100,11 @@ class Job:
         for position, param in enumerate(program.params):
             if param.name in self._nulls:
                 self._write_word(position, 0)
+            elif param.name in self._offsets:
+                section, sub = self.slots[param.name].info.place
+                start = self._base + self._plan.reuses[section] + sub.offset
+                self._write_word(position, start + self._offsets[param.name])
+        self._constants: dict[str, tuple[int, int]] = {}
 
     def close(self) -> None:
         """Frees the job's device memory; the job must not run again."""
@@ -119,9 +130,15 @@ class Job:
                 self._values[name] = value
 
     def set_constant(self, name: str, array: np.ndarray[Any, Any]) -> None:
-        """Replaces the content of a constant, for all jobs of the program. CompassError when the size differs."""
-        position = next(i for i, param in enumerate(self.program.params) if param.name == name)
-        at, size = self._graph.constant(self.program.content.subgraphs[0].params_offset + 4 * position)
+        """Gives a constant another content, for this job alone. CompassError when the size differs."""
+        if name not in self._constants:
+            position = next(i for i, param in enumerate(self.program.params) if param.name == name)
+            _, size = self._graph.constant(self.program.content.subgraphs[0].params_offset + 4 * position)
+            at = self.device.allocator.allocate(size + OVERREAD)
+            self._owned.append(at)
+            self._constants[name] = at, size
+            self._write_word(position, at)
+        at, size = self._constants[name]
         if array.nbytes != size:
             raise CompassError(f"constant '{name}' was built with {size} bytes, but the array has {array.nbytes}",
                                code="tensor-size", help="build the kernel again with this constant")  # fmt: skip
@@ -234,6 +251,11 @@ class Job:
         if is_x3(content.target):
             return x3_chain(content.subgraphs, places, self.device.target.tecs, self.program.next_grid_id())
         return x2_chain(content.subgraphs, places, self.device.target.tecs, content.cores)
+
+
+def _release_all(allocator: PageAllocator, addresses: list[int]) -> None:
+    for address in addresses:
+        allocator.release(address)
 
 
 def placed_subs(content: AipuBin) -> list[tuple[int, SubSection]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,15 +46,16 @@ class TensorInfo:
 
     def elements_of(self, array: np.ndarray[Any, Any]) -> tuple[int, ...]:
         """The shape of an array in elements of this tensor."""
-        return (array.nbytes,) if self.raw else array.shape
+        whole = self.raw or array.dtype != self.numpy_dtype
+        return (array.nbytes // self.dtype.size,) if whole else array.shape
 
     @cached_property
     def numpy_dtype(self) -> np.dtype[Any]:
         return numpy_dtype(self.dtype.name)
 
-    def checked(self, array: np.ndarray[Any, Any], nbytes: int) -> np.ndarray[Any, Any]:
-        """`array` when it has this tensor's dtype and `nbytes` bytes; CompassError otherwise."""
-        if array.dtype != self.numpy_dtype and not self.raw:
+    def checked(self, array: np.ndarray[Any, Any], nbytes: int, any_dtype: bool = False) -> np.ndarray[Any, Any]:
+        """`array` when it has this tensor's dtype (unless any will do) and `nbytes` bytes; CompassError otherwise."""
+        if not any_dtype and array.dtype != self.numpy_dtype and not self.raw:
             raise CompassError(f"{self.role} '{self.name}' is {self.dtype.name}, but the array is {array.dtype.name}",
                                code="tensor-dtype", help=f"convert it: array.astype('{self.dtype.name}')")  # fmt: skip
         if array.nbytes != nbytes:
@@ -116,6 +118,7 @@ class Program:
         self.params: tuple[Param, ...] = self.kernel.params if self.kernel else ()
         self.scalars = {p.name: (i, p.element) for i, p in enumerate(self.params) if p.role == "attr"}
         self._loaded: LoadedGraph | None = None
+        self._lock = threading.Lock()
         self._grid_ids = itertools.count(1)
         self._check_words()
 
@@ -171,13 +174,17 @@ class Program:
         """Runs with one argument per kernel parameter: an array (None for a null pointer) or a number.
 
         Outputs start from their arrays' content and are changed in place. Constants and scalars that were fixed at
-        build may be given again; a constant's new content is used. Jobs are kept, so that calls with sizes seen before
-        only copy and run. CompassError when an argument does not fit, and for everything that goes wrong in the kernel.
+        build may be given again; a constant's new content is used by this call alone. Of an array that is not
+        C-contiguous the kernel sees the whole base array, its pointer at the view's first element. Elements of another
+        dtype are a warning, their bytes are taken as they are. Jobs are kept, so that calls with sizes seen before
+        only copy and run; several threads may call. CompassError when an argument does not fit, and for everything
+        that goes wrong in the kernel.
         """
-        return self._caller.call(args, timeout)
+        return self.caller.call(args, timeout)
 
     @cached_property
-    def _caller(self) -> Caller:
+    def caller(self) -> Caller:
+        """What calls go through."""
         return Caller(self)
 
     @cached_property
@@ -195,11 +202,12 @@ class Program:
         """Code and constants in device memory; loaded when first needed, and again after a fault ended the device."""
         from compass_runtime.device import device_for
 
-        if self._loaded is None or not self._loaded.device.alive:
-            self._check_host()
-            self._loaded = load_graph(self.content, device_for(self.target))
-            weakref.finalize(self, self._loaded.release)
-        return self._loaded
+        with self._lock:
+            if self._loaded is None or not self._loaded.device.alive:
+                self._check_host()
+                self._loaded = load_graph(self.content, device_for(self.target))
+                weakref.finalize(self, self._loaded.release)
+            return self._loaded
 
     def _check_host(self) -> None:
         """CompassError when the host code in `.text` is for another machine."""

@@ -58,7 +58,7 @@ def test_many_sizes_do_not_use_up_the_device(add):
     for size in range(1, 40):
         b = np.zeros(size * 100_000, np.int32)
         program.call([b, b.copy(), 1])
-    assert len(program._caller._jobs) < 10
+    assert len(program.caller._jobs) < 10
 
 
 def test_outputs_that_are_read_have_initial_content(accumulate):
@@ -120,10 +120,25 @@ def test_void_pointers_take_any_dtype(build):
     assert b.tolist() == [1.5, -2]
 
 
-def test_arrays_that_are_not_contiguous(add):
+def test_of_arrays_that_are_not_contiguous_the_kernel_sees_the_base(add, add_fixed):
     b = np.zeros((4, 2), np.int32)
-    Program.load(add).call([np.arange(8, dtype=np.int32)[::2], b[:, 1], 4])
-    assert b.tolist() == [[0, 1], [0, 3], [0, 5], [0, 7]]
+    program = Program.load(add)
+    program.call([np.arange(8, dtype=np.int32)[2::2], b[:, 1], 4])
+    assert b.reshape(-1).tolist() == [0, 3, 4, 5, 6, 0, 0, 0]
+    program.call([np.arange(8, dtype=np.int32)[1::2], b[:, 0], 2])
+    assert b.reshape(-1).tolist() == [2, 3, 4, 5, 6, 0, 0, 0]
+    wide = np.zeros((3, 8), np.int32)
+    Program.load(add_fixed).call([np.arange(8, dtype=np.int32).reshape(2, 4), wide[1:, ::2], 8])
+    assert wide.reshape(-1).tolist() == [0] * 8 + [1, 2, 3, 4, 5, 6, 7, 8] + [0] * 8
+
+
+def test_elements_of_another_dtype_are_a_warning(add, caplog):
+    b = np.zeros(4, np.uint8)
+    Program.load(add).call([np.array([1.0], np.float32), b, 1])
+    assert b.view(np.int32).tolist() == [0x3F800001]
+    assert "holds float32, the kernel reads its bytes as int32" in caplog.text
+    with pytest.raises(CompassError, match="no whole number of int32"):
+        Program.load(add).call([np.array([1.0], np.float32), np.zeros(3, np.uint8), 1])
 
 
 def test_printf_is_handed_over(build):
@@ -221,7 +236,10 @@ def test_threads_share_a_program(add):
             lambda p: p.call([ints(1), np.frombuffer(bytes(4), np.int32), 1]),
             "'b'. is an output, but the array is read-only",
         ),
-        (lambda p: p.call([ints(1), np.zeros(1, np.int16), 1]), "'b' is int32, but the array is int16"),
+        (
+            lambda p: p.call([ints(1), np.zeros(1, np.int16), 1]),
+            "'b'. holds int16: its 2 bytes are no whole number of int32",
+        ),
         (lambda p: job(p).run([ints(1)]), "'a' takes 8 bytes"),
         (lambda p: job(p).run([]), "0 inputs for a kernel with 1"),
         (lambda p: job(p).run({}), "input 'a' is missing"),
