@@ -85,7 +85,11 @@ def _build_vconcat(inps: Any, part: Any = "all") -> E.Expr:
 
 @special_op(GROUP, _build_vconcat, split="vconcat")
 def vconcat(inps: Any, part: Any = "all") -> Any:
-    """Concatenate vectors, or the low, high, even or odd half of each of them."""
+    """Concatenate vectors, or the low, high, even or odd half of each of them.
+
+    `inps` is a tuple or list of at least two vectors of one type that fill whole registers; the result has the lanes of
+    all of them, or half as many.
+    """
     types, arrays = sim.broadcast("vconcat", _check_inputs(inps))
     result = _concat_dtype(types, part)
     return values.PyVar(np.concatenate(arrays if part == "all" else [_SELECT[part](a) for a in arrays]), result)
@@ -108,7 +112,10 @@ def _build_vsplit(x: Any) -> tuple[E.Expr, ...]:
 
 @special_op(GROUP, _build_vsplit, split="vsplit")
 def vsplit(x: Any) -> Any:
-    """The registers of a vector of several registers, as a tuple to unpack into names."""
+    """The registers of a vector of several registers, as a tuple to unpack into names.
+
+    The vector fills whole registers, at least two.
+    """
     part, count = _split_types(sim.vector(x, "S.vsplit: x"))
     step = part.lanes
     return tuple(values.PyVar(x.value[k * step : (k + 1) * step], part) for k in range(count))
@@ -125,7 +132,11 @@ def _typed_zip(operands: list[Operand], part: str = "all") -> Typed:
 
 @value_op(GROUP, 'x, y, part="all"', _typed_zip, c=(), split="vzip")
 def vzip(x: Any, y: Any, dtype: Any, part: str = "all") -> Any:
-    """Interleave the lanes of two vectors, or of one half of each."""
+    """Interleave the lanes of two vectors, or of one half of each.
+
+    x gives the even lanes of the result, y the odd ones. With `"all"` the result has twice the lanes; with a half it has
+    as many as x, which then fills whole registers.
+    """
     if part != "all":
         x, y = _SELECT[part](x), _SELECT[part](y)
     return np.stack((x, y), axis=1).reshape(-1)
@@ -165,7 +176,10 @@ def _build_vcompt(x: Any, mask: Any) -> E.Expr:
 
 @special_op(GROUP, _build_vcompt, c="__vcompt({x}, {m})")
 def vcompt(x: Any, mask: Any) -> Any:
-    """Pack the active lanes at the bottom, zero the rest."""
+    """Pack the active lanes at the bottom, zero the rest.
+
+    Active lanes keep their order. The vector is one register.
+    """
     dtype = _native(sim.vector(x, "S.vcompt: x"), "S.vcompt")
     active = masks.mask_array(mask, dtype.lanes)
     packed = x.value if active is None else x.value[active]
@@ -182,7 +196,10 @@ def _build_vcompc(x: Any, y: Any, mask: Any) -> E.Expr:
 
 @special_op(GROUP, _build_vcompc, c="__vcompc({x}, {y}, {m})")
 def vcompc(x: Any, y: Any, mask: Any) -> Any:
-    """Pack the active lanes of `x` at the bottom, followed by the first lanes of `y`."""
+    """Pack the active lanes of `x` at the bottom, followed by the first lanes of `y`.
+
+    Both are one register of the same type. With n active lanes, result lane n is lane 0 of `y`.
+    """
     types, (a, b) = sim.broadcast("vcompc", [x, y])
     active = masks.mask_array(mask, _native(types[0], "S.vcompc").lanes)
     packed = a if active is None else a[active]
@@ -203,7 +220,11 @@ def _build_vshfl(x: Any, shift: Any) -> E.Expr:
 
 @special_op(GROUP, _build_vshfl, c="__vshfl({x}, {shift})")
 def vshfl(x: Any, shift: Any) -> Any:
-    """Rotate the lanes towards lane 0 by `shift`."""
+    """Rotate the lanes towards lane 0 by `shift`.
+
+    Result lane i is lane (i + shift) modulo the lanes. The vector fills whole registers; on one register the shift may
+    be a run-time int32, on several it is a constant. It must be from 0 to the lanes minus 1.
+    """
     dtype = whole_registers(sim.vector(x, "S.vshfl: x"), "S.vshfl")
     n = _in_range(sim.integer(shift, "S.vshfl: shift"), dtype.lanes, "S.vshfl: shift")
     return values.PyVar(np.roll(x.value, -n), dtype)
@@ -232,7 +253,10 @@ def _build_vbcast(x: Any, mask: Any = None, lanes: Any = None) -> E.Expr:
 
 @special_op(GROUP, _build_vbcast, c="__vbcast({r}, {x}, {m})", split="vbcast")
 def vbcast(x: Any, mask: Any = None, lanes: Any = None) -> Any:
-    """A typed scalar in every lane; inactive lanes are unspecified."""
+    """A typed scalar in every lane; inactive lanes are unspecified.
+
+    A literal needs a type first: `S.i16(5)`. A bool gives a mask, needs `lanes` and takes no mask.
+    """
     if is_literal(x):
         x = values.pyvar(x, bool_of(1) if type(x) is bool else None)
     own = bool_of(1) if type(x) is bool else x.dtype
@@ -250,7 +274,10 @@ def _build_vsldl(x: Any, y: Any, shift: Any) -> E.Expr:
 
 @special_op(GROUP, _build_vsldl, c="__vsldl({x}, {y}, {shift})", split="vsldl")
 def vsldl(x: Any, y: Any, shift: Any) -> Any:
-    """The lanes of `x` followed by `y`, from lane `shift` on."""
+    """The lanes of `x` followed by `y`, from lane `shift` on.
+
+    As many lanes as `x` has, which fills whole registers; `shift` is a constant from 0 to the lanes minus 1.
+    """
     types, (a, b) = sim.broadcast("vsldl", [x, y])
     lanes = whole_registers(types[0], "S.vsldl").lanes
     n = _in_range(sim.integer(shift, "S.vsldl: shift"), lanes, "S.vsldl: shift")
@@ -282,7 +309,10 @@ def _build_vtbl(table: Any, indices: Any) -> E.Expr:
 
 @special_op(GROUP, _build_vtbl)
 def vtbl(table: Any, indices: Any) -> Any:
-    """Look up every lane in the concatenation of 2 to 4 registers; out of range gives 0."""
+    """Look up every lane in the concatenation of 2 to 4 registers; out of range gives 0.
+
+    `table` is a tuple of registers of one type, `indices` one register of integers as wide as its elements.
+    """
     types, arrays = sim.broadcast("vtbl", _check_table(table))
     result = _tbl_dtype(types, sim.vector(indices, "S.vtbl: indices"))
     whole = np.concatenate(arrays)
@@ -304,7 +334,10 @@ def _build_vreplic(x: Any, index: Any = 0) -> E.Expr:
 
 @special_op(GROUP, _build_vreplic, c="__vreplic({x}, {index})", split="vreplic", ir_operands=("x", "index"))
 def vreplic(x: Any, index: Any = 0) -> Any:
-    """Lane `index` in every lane."""
+    """Lane `index` in every lane.
+
+    The vector fills whole registers. In one register the index may be a run-time int32, in several it is a constant.
+    """
     dtype = whole_registers(sim.vector(x, "S.vreplic: x"), "S.vreplic")
     n = _in_range(sim.integer(index, "S.vreplic: index"), dtype.lanes, "S.vreplic: index")
     return values.PyVar(np.full(dtype.lanes, x.value[n]), dtype)
