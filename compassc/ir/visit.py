@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+from compass_core.errors import CompassError
+
 from . import exprs as E
 from . import stmts as S
 from .exprs import Expr, Var
@@ -58,7 +60,12 @@ class Rewriter:
         out: list[Stmt] = []
         changed = False
         for s in body:
-            new = self.stmt(s)
+            try:
+                new = self.stmt(s)
+            except CompassError as e:
+                if e.span is None:
+                    e.span = s.span
+                raise
             if new is s:
                 out.append(s)
                 continue

@@ -25,7 +25,7 @@ Copy = tuple[Any, Any, int, int, int, int]
 
 
 def _scope_error(what: str, dst: str, src: str, why: str) -> CompassError:
-    return CompassError(f"{what}: from {src} to {dst}: {why}", code="scope")
+    return CompassError(f"{what}: from {src} to {dst}: {why}", code="dma-scope")
 
 
 def _same_dtype(what: str, dst: DataType, src: DataType) -> None:
@@ -77,7 +77,7 @@ def _sim_copy(what: str, dst: Any, src: Any, width: Any, src_stride: Any, count:
         ("dst_stride", steps[1], row),
     ):
         if value < least:
-            raise CompassError(f"{what}: {name} must be at least {least}, got {value}", code="dma")
+            raise CompassError(f"{what}: {name} must be at least {least}, got {value}", code="dma-size")
     return to, source, row * size, rows, steps[0] * size, steps[1] * size
 
 
@@ -125,7 +125,9 @@ def _build_async_dma_copy(
 ) -> E.Expr:
     what = "S.async_dma_copy"
     if event is None:
-        raise CompassError(f"{what}: an event must be given", code="event", help="allocate one with S.alloc_events")
+        raise CompassError(
+            f"{what}: an event must be given", code="event-missing", help="allocate one with S.alloc_events"
+        )
     args = _copy_args(what, dst, src, width, src_stride, times, dst_stride)
     return E.Call("async_dma_copy", (*args, int32_arg(event, f"{what}: event")), VOID)
 
@@ -137,7 +139,9 @@ def async_dma_copy(
     """Start a copy in the background; `event` tells when it is done. Copies on one event run in order."""
     what = "S.async_dma_copy"
     if event is None:
-        raise CompassError(f"{what}: an event must be given", code="event", help="allocate one with S.alloc_events")
+        raise CompassError(
+            f"{what}: an event must be given", code="event-missing", help="allocate one with S.alloc_events"
+        )
     owner = sim_event(event, what)
     copy = _sim_copy(what, dst, src, width, src_stride, times, dst_stride)
     for p, rows_step in ((copy[0], copy[5]), (copy[1], copy[4])):
@@ -191,7 +195,7 @@ def dma_transpose2d(dst: Any, src: Any, row: Any, col: Any, dst_stride: Any = No
         ("dst_stride", dst_step, rows),
     ):
         if value < least:
-            raise CompassError(f"{what}: {name} must be at least {least}, got {value}", code="dma")
+            raise CompassError(f"{what}: {name} must be at least {least}, got {value}", code="dma-size")
     if rows and cols:
         matrix = _grid_view(source, rows, cols, src_step, f"{what}: src")
         _grid_view(to, cols, rows, dst_step, f"{what}: dst")[:] = matrix.T.copy()
@@ -246,9 +250,9 @@ def dma_upsample(
     )
     for name, value, least in limits:
         if value < least:
-            raise CompassError(f"{what}: {name} must be at least {least}, got {value}", code="dma")
+            raise CompassError(f"{what}: {name} must be at least {least}, got {value}", code="dma-size")
     if wide > 255:
-        raise CompassError(f"{what}: w_scale must be at most 255, got {wide}", code="dma")
+        raise CompassError(f"{what}: w_scale must be at most 255, got {wide}", code="dma-size")
     if not (high and wide and pixel and pixels):
         return
     line = np.repeat(_grid_view(source, pixels, pixel, src_step, f"{what}: src"), wide, axis=0)
@@ -263,7 +267,7 @@ def dma_upsample(
 def _check_memset(elem: DataType, scope: str) -> None:
     if scope not in _MEMSET_SCOPES:
         raise CompassError(
-            f"S.dma_memset: {scope} memory cannot be filled", code="scope", help=f"use {', '.join(_MEMSET_SCOPES)}"
+            f"S.dma_memset: {scope} memory cannot be filled", code="dma-scope", help=f"use {', '.join(_MEMSET_SCOPES)}"
         )
     if elem.is_void:
         raise type_error("S.dma_memset: a void pointer has no element size", "retype it with as_ptr")
@@ -303,6 +307,6 @@ def dma_memset(ptr: Any, value: Any, num: Any) -> None:
     _check_fill(value, elem)
     count = _number(num, "S.dma_memset", "num")
     if count < 0:
-        raise CompassError(f"S.dma_memset: num must not be negative, got {count}", code="dma")
+        raise CompassError(f"S.dma_memset: num must not be negative, got {count}", code="dma-size")
     if count:
         _bytes(to, count * elem.bytes, "S.dma_memset").view(np_dtype(elem))[:] = values.to_element(value, elem)

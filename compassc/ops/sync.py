@@ -50,7 +50,9 @@ def event_count(count: Any) -> int:
     """The checked argument of S.alloc_events."""
     if type(count) is not int or count <= 0:
         shown = count.dtype if isinstance(count, E.Expr) else repr(count)
-        raise CompassError(f"S.alloc_events: the count must be a positive integer constant, got {shown}", code="event")
+        raise CompassError(
+            f"S.alloc_events: the count must be a positive integer constant, got {shown}", code="event-count"
+        )
     return count
 
 
@@ -59,7 +61,7 @@ def _take_event() -> Any:
         if not event.allocated:
             event.allocated = True
             return event
-    raise CompassError("no event is free", code="event", help="free events with S.free_events")
+    raise CompassError("no event is free", code="event-limit", help="free events with S.free_events")
 
 
 def _alloc_event() -> E.Expr:
@@ -82,7 +84,7 @@ def alloc_events(count: Any) -> Any:
     """Reserve `count` events of this TEC: one event, or a tuple to unpack into names."""
     free = sum(not e.allocated for e in dispatch.LOCAL.tec.events)
     if event_count(count) > free:
-        raise CompassError(f"S.alloc_events: {count} events are requested, {free} are free", code="event")
+        raise CompassError(f"S.alloc_events: {count} events are requested, {free} are free", code="event-limit")
     events = tuple(_take_event() for _ in range(count))
     return events[0] if count == 1 else events
 
@@ -90,7 +92,7 @@ def alloc_events(count: Any) -> Any:
 def event_bits(events: tuple[Any, ...], what: str) -> E.Expr:
     """The bit set of events as one int32 expression."""
     if not events:
-        raise CompassError(f"{what} needs at least one event: a call without does nothing", code="event")
+        raise CompassError(f"{what} needs at least one event: a call without does nothing", code="event-missing")
     bits: E.Expr | None = None
     for event in events:
         bit = E.Binary("shl", imm(1, INT32), int32_arg(event, f"{what}: an event"))
@@ -104,7 +106,7 @@ def sim_event(x: Any, what: str, *, need_allocated: bool = True) -> Any:
     if not isinstance(x, session.PyEvent):
         raise type_error(f"{what}: {x!r} is not an event", "events come from S.alloc_events")
     if need_allocated and not x.allocated:
-        raise CompassError(f"{what}: {x!r} was freed", code="event", help="allocate it again with S.alloc_events")
+        raise CompassError(f"{what}: {x!r} was freed", code="event-freed", help="allocate it again with S.alloc_events")
     return x
 
 
@@ -120,7 +122,7 @@ def _build_free(*events: Any) -> E.Expr:
 def wait_events(*events: Any) -> None:
     """Wait until everything started on the given events is done."""
     if not events:
-        raise CompassError("S.wait_events needs at least one event: a call without does nothing", code="event")
+        raise CompassError("S.wait_events needs at least one event: a call without does nothing", code="event-missing")
     for event in [sim_event(e, "S.wait_events") for e in events]:
         event.finish()
 
@@ -129,7 +131,7 @@ def wait_events(*events: Any) -> None:
 def free_events(*events: Any) -> None:
     """Wait for the given events and make them free again."""
     if not events:
-        raise CompassError("S.free_events needs at least one event: a call without does nothing", code="event")
+        raise CompassError("S.free_events needs at least one event: a call without does nothing", code="event-missing")
     for event in [sim_event(e, "S.free_events", need_allocated=False) for e in events]:
         event.finish()
         event.allocated = False

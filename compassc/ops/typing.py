@@ -34,8 +34,8 @@ class Typed:
     targets: tuple[str, ...] = ()
 
 
-def type_error(message: str, help: str = "") -> CompassError:
-    return CompassError(message, code="type", help=help)
+def type_error(message: str, help: str = "", code: str = "type") -> CompassError:
+    return CompassError(message, code=code, help=help)
 
 
 def is_literal(x: object) -> bool:
@@ -89,7 +89,7 @@ def broadcast_group(operands: list[Operand]) -> list[DataType]:
     """The vector type each operand of a broadcast group converts to; scalars adapt to the first vector."""
     vectors = [x for x in operands if not is_literal(x) and x.is_vector]
     if not vectors:
-        raise type_error("all arguments are scalars", "use the Python operators on scalars")
+        raise type_error("all arguments are scalars", "use the Python operators on scalars", "all-scalars")
     first = vectors[0]
     candidates = [first]
     if first.is_integer and not first.is_bool:
@@ -106,7 +106,7 @@ def broadcast_group(operands: list[Operand]) -> list[DataType]:
                 break
         else:
             names = " or ".join(str(c.element_of) for c in candidates)
-            raise type_error(f"{describe(x)} does not fit {names}", "convert it explicitly")
+            raise type_error(f"{describe(x)} does not fit {names}", "convert it explicitly", "literal-range")
     return out
 
 
@@ -115,7 +115,9 @@ def _check_match(first: DataType, other: DataType, position: int) -> None:
     if first is other or (same_kind and first.bits == other.bits and first.lanes == other.lanes):
         return
     raise type_error(
-        f"argument {position} is {other}, but the first vector is {first}", "convert one of them explicitly"
+        f"argument {position} is {other}, but the first vector is {first}",
+        "convert one of them explicitly, e.g. with S.cast",
+        "vector-mismatch",
     )
 
 
@@ -124,7 +126,9 @@ def same_sign(types: list[DataType]) -> None:
     if len({t.type_code for t in types}) > 1:
         names = ", ".join(map(str, types))
         raise type_error(
-            f"signed and unsigned arguments are mixed: {names}", "convert one, or give out_sign where it exists"
+            f"signed and unsigned arguments are mixed: {names}",
+            "convert one, or give out_sign where it exists",
+            "signed-mix",
         )
 
 
@@ -155,7 +159,11 @@ def match_operator(a: Operand, b: Operand, adapt: bool = True) -> DataType:
     lanes_a = 1 if is_literal(a) else a.lanes
     lanes_b = 1 if is_literal(b) else b.lanes
     if lanes_a != lanes_b and 1 not in (lanes_a, lanes_b):
-        raise type_error(f"the operands have different lanes: {describe(a)} and {describe(b)}")
+        raise type_error(
+            f"the operands have different lanes: {describe(a)} and {describe(b)}",
+            "take the same number of lanes from both, e.g. with S.vxtl, S.vconcat or a slice",
+            "lanes-mismatch",
+        )
     elems = []
     for x, other in ((a, b), (b, a)):
         if not is_literal(x):

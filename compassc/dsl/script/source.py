@@ -53,4 +53,21 @@ def node_span(node: ast.AST, file: str) -> Span:
     """The range of a syntax node, columns counted from 1 in characters."""
     line, col = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
     end_line, end_col = getattr(node, "end_lineno", line), getattr(node, "end_col_offset", col + 1)
-    return Span(file, line, col + 1, end_line, end_col + 1)
+    return Span(file, line, _characters(file, line, col) + 1, end_line, _characters(file, end_line, end_col) + 1)
+
+
+def _characters(file: str, line: int, offset: int) -> int:
+    """A byte offset in a line, which is what syntax trees have, as a number of characters."""
+    text = linecache.getline(file, line)
+    return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
+
+
+def user_line(error: BaseException, own: str) -> Span | None:
+    """The innermost place of an exception's traceback outside the package folder `own`; None when there is none."""
+    found, tb = None, error.__traceback__
+    while tb is not None:
+        file = tb.tb_frame.f_code.co_filename
+        if not file.startswith((own, "<")):
+            found = Span(file, tb.tb_lineno)
+        tb = tb.tb_next
+    return found

@@ -15,8 +15,8 @@ from .operators import convert_to
 from .values import ONE, BufferValue, PointerValue, Value, add_offset, index_expr, literal_expr
 
 
-def access_error(message: str, help: str = "") -> CompassError:
-    return CompassError(message, code="access", help=help)
+def access_error(code: str, message: str, help: str = "", *notes: str) -> CompassError:
+    return CompassError(message, code=code, help=help, notes=notes)
 
 
 class Place:
@@ -47,26 +47,28 @@ class Place:
 def stored_value(value: Any, to: DataType) -> E.Expr:
     """A value converted to a stored type: scalars by C rules (broadcast over a slice), vectors as S.cast."""
     if not (is_literal(value) or isinstance(value, Value)):
-        raise access_error(f"cannot store {type(value).__name__} into {to}")
+        raise access_error("store-value", f"cannot store {type(value).__name__} into {to}")
     if is_literal(value):
         return convert(value, to) if to.is_floating or type(value) is not float else convert(literal_expr(value), to)
     if value.dtype.is_vector and value.dtype.lanes != to.lanes:
         raise access_error(
-            f"the value is {value.dtype}, the destination {to}: the lanes differ", "match the slice to the vector"
+            "lanes-mismatch",
+            f"the value is {value.dtype}, the destination {to}: the lanes differ",
+            "match the slice to the vector",
         )
     return convert_to(value, to)
 
 
 def _pointer_place(p: PointerValue, index: Any) -> Place:
     if isinstance(index, tuple):
-        raise access_error("a pointer takes one index", "use S.match_buffer for several dimensions")
+        raise access_error("pointer-index", "a pointer takes one index", "use S.match_buffer for several dimensions")
     if p.elem is VOID:
-        raise access_error("a void pointer cannot be accessed", "give it a type with as_ptr")
+        raise access_error("void-pointer", "a void pointer cannot be accessed", "give it a type with as_ptr")
     if p.blocked:
-        raise access_error(f"cannot subscript {p.blocked}")
+        raise access_error("pointer-unbound", f"cannot subscript {p.blocked}")
     if isinstance(index, slice):
         if index.stop is None:
-            raise access_error("a slice of a pointer needs a stop", "write p[a:b]")
+            raise access_error("slice-stop", "a slice of a pointer needs a stop", "write p[a:b]")
         return _run(p.elem, p.base, p.offset, index, None)
     return _element(p.elem, p.base, add_offset(p.offset, index_expr(index)))
 
@@ -77,7 +79,7 @@ def _element(elem: DataType, base: E.Expr, offset: E.Expr) -> Place:
         place.pointer = E.Pointer(elem, base, offset)
     else:
         if type(base) is not E.Var:
-            raise access_error("this pointer cannot be subscripted yet", "bind it to a name first")
+            raise access_error("pointer-unbound", "this pointer cannot be subscripted yet", "bind it to a name first")
         place.buffer, place.indices = E.Buffer(base, elem), (offset,)
     return place
 
@@ -88,10 +90,12 @@ def slice_lanes(start: E.Expr, stop: E.Expr, step: E.Expr) -> int:
 
     length = Arith().linear(E.Binary("sub", stop, start))
     if length.terms or type(step) is not E.IntImm or step.value < 1:
-        raise access_error("the length of a slice must be known when the kernel is compiled", "write p[i : i + 8]")
+        raise access_error(
+            "slice-length", "the length of a slice must be known when the kernel is compiled", "write p[i : i + 8]"
+        )
     lanes = -(-length.const // step.value)
     if lanes < 1:
-        raise access_error(f"the slice has {lanes} elements")
+        raise access_error("slice-length", f"the slice has {lanes} elements")
     return lanes
 
 
@@ -112,10 +116,10 @@ def _run(elem: DataType, base: E.Expr, offset: E.Expr, index: slice, size: Any) 
 def _buffer_place(b: BufferValue, index: Any) -> Place:
     items = index if isinstance(index, tuple) else (index,)
     if len(items) != len(b.dims):
-        raise access_error(f"the buffer has {len(b.dims)} dimensions, {len(items)} indices are given")
+        raise access_error("index-count", f"the buffer has {len(b.dims)} dimensions, {len(items)} indices are given")
     for item in items[:-1]:
         if isinstance(item, slice):
-            raise access_error("only the last index of a buffer may be a slice")
+            raise access_error("slice-position", "only the last index of a buffer may be a slice")
     last = items[-1]
     if not isinstance(last, slice):
         indices = tuple(index_expr(i) for i in items)

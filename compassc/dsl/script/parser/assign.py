@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Note
 
 from ....ir import exprs as E
 from ....ir import stmts as S
@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     from .function import FunctionParser
 
 
-def assign_error(message: str, help: str = "") -> CompassError:
-    return CompassError(message, code="assign", help=help)
+def assign_error(code: str, message: str, help: str = "", *notes: Note | str) -> CompassError:
+    return CompassError(message, code=code, help=help, notes=notes)
+
+
+_ONE_TYPE = "a variable has one type, as in C: the type of the first value it is given"
+
+
+def _conversion(kind: DataType) -> str:
+    return f'S.cast(value, "{kind}")' if kind.is_vector else f"S.{kind}(value)"
 
 
 def assign(fp: FunctionParser, target: ast.expr, value: Any) -> None:
@@ -34,7 +41,7 @@ def assign(fp: FunctionParser, target: ast.expr, value: Any) -> None:
         owner, index = fp.eval(target.value), fp.eval(target.slice)
         _assign_item(fp, owner, index, value)
     else:
-        raise assign_error("only names, tuples of names and subscripts can be assigned")
+        raise assign_error("assign-target", "only names, tuples of names and subscripts can be assigned")
 
 
 def _assign_item(fp: FunctionParser, owner: Any, index: Any, value: Any) -> None:
@@ -42,23 +49,33 @@ def _assign_item(fp: FunctionParser, owner: Any, index: Any, value: Any) -> None
         fp.append(resolve(owner, index).store(value))
         return
     if not isinstance(owner, Value):
-        raise assign_error(f"cannot assign to an item of {kind_name(owner)}")
+        raise assign_error("assign-target", f"cannot assign to an item of {kind_name(owner)}")
     if type(owner.expr) is not E.Var:
-        raise assign_error("only elements of a vector variable can be assigned", "bind the vector to a name first")
+        raise assign_error(
+            "assign-target", "only elements of a vector variable can be assigned", "bind the vector to a name first"
+        )
     position = element_index(owner.dtype, index)
     elem = owner.dtype.element_of
     is_float = type(value) is float or (isinstance(value, Value) and value.dtype.is_floating)
     if is_float and elem.is_integer:
-        raise assign_error(f"an element of {owner.dtype} cannot take a floating-point value", "convert it explicitly")
+        raise assign_error(
+            "element-store",
+            f"an element of {owner.dtype} cannot take a floating-point value",
+            f"convert the value: S.{elem}(value)",
+        )
     if isinstance(value, Value) and value.dtype.is_vector:
-        raise assign_error(f"an element of {owner.dtype} cannot take {value.dtype}")
+        raise assign_error(
+            "element-store", f"an element of {owner.dtype} cannot take {value.dtype}", f"give it a scalar {elem}"
+        )
     fp.emit(S.SetElement, owner.expr, position, convert_to(value, elem))
 
 
 def assign_name(fp: FunctionParser, name: str, value: Any) -> None:
     """`name = value`, by the kind of the value."""
     if name in fp.scope.loop_names:
-        raise assign_error(f"the loop variable {name!r} cannot be assigned", "copy it to another variable")
+        raise assign_error(
+            "loop-variable", f"the loop variable {name!r} cannot be assigned", "copy it to another variable"
+        )
     handler = _HANDLERS.get(type(value))
     if handler is not None:
         handler(fp, name, value)
@@ -67,10 +84,12 @@ def assign_name(fp: FunctionParser, name: str, value: Any) -> None:
     elif type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
         define_table(fp, name, ConstSpec(value.shape, dtype(str(value.dtype)), value))
     elif isinstance(value, str):
-        raise assign_error("a string cannot be assigned in a kernel", "define it outside of the kernel")
+        raise assign_error("string-value", "a string cannot be assigned in a kernel", "define it outside of the kernel")
     else:
         raise assign_error(
-            f"{type(value).__name__} cannot be a variable of a kernel", "use S.meta_var for compile-time values"
+            "no-variable",
+            f"{type(value).__name__} cannot be a variable of a kernel",
+            "use S.meta_var for compile-time values",
         )
 
 
@@ -80,15 +99,23 @@ def assign_value(fp: FunctionParser, name: str, value: Value) -> None:
     if old is None:
         var = E.Var(name, value.dtype)
         fp.emit(S.Let, var, value.expr)
-        fp.scope.bind(name, Value(var))
+        fp.define(name, Value(var))
         return
     if not isinstance(old, Value) or type(old.expr) is not E.Var:
         was = f"{old.elem}*" if isinstance(old, PointerValue) else "a compile-time value"
-        raise assign_error(f"{name!r} is {was} and cannot become {value.dtype}", "use another name")
+        raise assign_error(
+            "type-change",
+            f"{name!r} is {was} and cannot become {value.dtype}",
+            "use another name",
+            *fp.scope.defined_here(name),
+        )
     if old.dtype is not value.dtype:
         raise assign_error(
+            "type-change",
             f"{name!r} is {old.dtype} and cannot take a value of type {value.dtype}",
-            f'convert it explicitly: S.cast(..., "{old.dtype}")',
+            f"use another name, or convert the value: {_conversion(old.dtype)}",
+            *fp.scope.defined_here(name),
+            _ONE_TYPE,
         )
     fp.emit(S.Assign, old.expr, value.expr)
 
@@ -99,20 +126,30 @@ def assign_pointer(fp: FunctionParser, name: str, value: PointerValue) -> None:
     if old is None:
         var = E.Var(name, pointer_type(value.elem, value.scope))
         fp.emit(S.Let, var, value.expr)
-        fp.scope.bind(name, PointerValue(value.elem, var, ZERO))
+        fp.define(name, PointerValue(value.elem, var, ZERO))
         return
     if not isinstance(old, PointerValue):
         was = old.dtype if isinstance(old, Value) else "a compile-time value"
-        raise assign_error(f"{name!r} is {was} and cannot become a pointer ({value.elem}*)", "use another name")
+        raise assign_error(
+            "type-change",
+            f"{name!r} is {was} and cannot become a pointer ({value.elem}*)",
+            "use another name",
+            *fp.scope.defined_here(name),
+        )
     if old.elem is not value.elem:
         raise assign_error(
-            f"{name!r} is {old.elem}* and cannot take {value.elem}*", "convert it explicitly with as_ptr"
+            "type-change",
+            f"{name!r} is {old.elem}* and cannot take {value.elem}*",
+            f'convert it explicitly: as_ptr("{old.elem}")',
+            *fp.scope.defined_here(name),
         )
     fp.emit(S.Assign, old.base, value.expr)
 
 
 def assign_buffer(fp: FunctionParser, name: str, value: BufferValue) -> None:
-    raise assign_error("a buffer cannot be reassigned or given a second name", "use a pointer: buf.addr_of(0)")
+    raise assign_error(
+        "buffer-alias", "a buffer cannot be reassigned or given a second name", "use a pointer: buf.addr_of(0)"
+    )
 
 
 def assign_container(fp: FunctionParser, name: str, value: Any) -> None:
@@ -120,7 +157,10 @@ def assign_container(fp: FunctionParser, name: str, value: Any) -> None:
     old = fp.scope.local(name)
     if isinstance(old, (Value, PointerValue, BufferValue)):
         raise assign_error(
-            f"{name!r} is a run-time variable and cannot become a compile-time value", "use another name"
+            "type-change",
+            f"{name!r} is a run-time variable and cannot become a compile-time value",
+            "use another name",
+            *fp.scope.defined_here(name),
         )
     fp.scope.rebind(name, value.value if isinstance(value, MetaVar) else value)
 
@@ -136,14 +176,19 @@ def define_storage(fp: FunctionParser, name: str, spec: AllocSpec) -> None:
     if spec.kind == "pointer":
         var = E.Var(name, data.dtype)
         fp.emit(S.Let, var, E.Pointer(spec.dtype, data, ZERO))
-        fp.scope.bind(name, PointerValue(spec.dtype, var, ZERO))
+        fp.define(name, PointerValue(spec.dtype, var, ZERO))
     else:
-        fp.scope.bind(name, BufferValue(buffer, spec.shape, name))
+        fp.define(name, BufferValue(buffer, spec.shape, name))
 
 
 def _new_name(fp: FunctionParser, name: str) -> None:
     if fp.scope.local(name) is not None:
-        raise assign_error(f"{name!r} is already defined; storage needs a name of its own", "use another name")
+        raise assign_error(
+            "redefined",
+            f"{name!r} is already defined; storage needs a name of its own",
+            "use another name",
+            *fp.scope.defined_here(name),
+        )
 
 
 def define_table(fp: FunctionParser, name: str, spec: ConstSpec) -> None:
@@ -153,20 +198,24 @@ def define_table(fp: FunctionParser, name: str, spec: ConstSpec) -> None:
     data = E.Var(name, pointer_type(elem, "constant"))
     buffer = E.Buffer(data, elem, tuple(E.IntImm(INT32, int(n)) for n in spec.shape))
     fp.emit(S.AllocConst, buffer, spec.data.tobytes())
-    fp.scope.bind(name, BufferValue(buffer, tuple(int(n) for n in spec.shape), name))
+    fp.define(name, BufferValue(buffer, tuple(int(n) for n in spec.shape), name))
 
 
 def define_match(fp: FunctionParser, name: str, spec: MatchSpec) -> None:
     """`S.match_buffer`: an N-D view of a parameter, which takes the buffer's name in C."""
     pointer = spec.pointer
     if not isinstance(pointer, PointerValue) or pointer.base not in fp.params:
-        raise assign_error("S.match_buffer needs a pointer parameter of this function", "pass the parameter itself")
+        raise assign_error(
+            "match-buffer", "S.match_buffer needs a pointer parameter of this function", "pass the parameter itself"
+        )
     if not (type(pointer.offset) is E.IntImm and pointer.offset.value == 0):
         raise assign_error(
-            "S.match_buffer of a moved pointer is not supported", "pass the plain parameter and index from there"
+            "match-buffer",
+            "S.match_buffer of a moved pointer is not supported",
+            "pass the plain parameter and index from there",
         )
     if pointer.elem.is_void:
-        raise assign_error("a void pointer cannot be matched", "give the parameter a type")
+        raise assign_error("void-pointer", "a void pointer cannot be matched", "give the parameter a type")
     _new_name(fp, name) if name != pointer.base.name else None
     var = pointer.base
     fp.renamed[var] = E.Var(name, var.dtype, var.nonneg)
@@ -189,7 +238,7 @@ def assign_tuple(fp: FunctionParser, target: ast.Tuple | ast.List, node: ast.exp
     """`a, b = ...`: elements are assigned left to right; with a tuple display they are all read first."""
     names = [n.id for t in target.elts for n in ast.walk(t) if isinstance(n, ast.Name)]
     if len(set(names)) != len(names):
-        raise assign_error("the same name is assigned twice in one tuple")
+        raise assign_error("tuple-assign", "the same name is assigned twice in one tuple")
     value = fp.eval(node)
     if isinstance(node, (ast.Tuple, ast.List)):
         value = _saved(fp, names, list(value))
@@ -217,15 +266,15 @@ def _saved(fp: FunctionParser, names: list[str], values: list[Any]) -> list[Any]
 def _unpack(fp: FunctionParser, target: ast.expr, value: Any) -> None:
     if not isinstance(target, (ast.Tuple, ast.List)):
         if not isinstance(target, ast.Name):
-            raise assign_error("a tuple assignment takes plain names")
+            raise assign_error("tuple-assign", "a tuple assignment takes plain names")
         assign_name(fp, target.id, value)
         return
     if isinstance(value, (Value, PointerValue, BufferValue)) or not hasattr(value, "__iter__"):
-        raise assign_error(f"cannot unpack {kind_name(value)}")
+        raise assign_error("tuple-assign", f"cannot unpack {kind_name(value)}")
     items, targets = list(value), target.elts
     starred = [i for i, t in enumerate(targets) if isinstance(t, ast.Starred)]
     if len(starred) > 1 or (len(items) != len(targets) if not starred else len(items) < len(targets) - 1):
-        raise assign_error(f"{len(targets)} targets for {len(items)} values")
+        raise assign_error("tuple-assign", f"{len(targets)} targets for {len(items)} values")
     if starred:
         first, extra = starred[0], len(items) - len(targets) + 1
         items[first : first + extra] = [items[first : first + extra]]

@@ -70,7 +70,7 @@ def _argument(func: PyPrimFunc, position: int, param: Param, value: Any) -> E.Ex
     def mismatch(expected: str, help: str = "") -> CompassError:
         got = value.dtype if isinstance(value, Value) else kind_name(value)
         return CompassError(
-            f"argument {position} of {func.__name__}() must be {expected}, got {got}", code="arguments", help=help
+            f"argument {position} of {func.__name__}() must be {expected}, got {got}", code="argument-type", help=help
         )
 
     kind = param.type
@@ -110,7 +110,7 @@ def expand_macro(macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     for name, value in bound.arguments.items():
         fp.scope.bind(name, value)
     fp.file = file
-    fp.evaluator = Evaluator(fp.scope, file)
+    fp.evaluator = Evaluator(fp.scope, file, fp.chain)
     fp.eval = fp.evaluator.eval
     try:
         fp.block(node.body)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Note, Span
 
 from ..functions import Macro, PyPrimFunc, annotation_type
-from ..source import node_span
+from ..source import node_span, user_line
 from . import operators as ops
 from .scope import PoisonUsed, Scope
-from .values import is_runtime
+from .values import BufferValue, PointerValue, Value, is_runtime
 
 _BINARY = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -26,14 +27,32 @@ _IDENTITY: dict[type, Callable[[Any, Any], bool]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+_MOST_TYPES = 5
+_OWN = str(Path(__file__).parents[3])
 _FORBIDDEN = {"print": "S.printf", "max": "S.max", "min": "S.min"}
+
+
+def type_of(value: Any) -> str:
+    """The type of a kernel's variable for messages; empty for what is no run-time value."""
+    if isinstance(value, Value):
+        return str(value.dtype)
+    if isinstance(value, PointerValue):
+        return f"{value.elem}* ({value.scope})"
+    if isinstance(value, BufferValue):
+        dims = ", ".join(str(d) for d in value.dims)
+        return f"{value.dtype} buffer of shape ({dims}) ({value.scope})"
+    return ""
 
 
 class Evaluator:
     """Evaluates the expressions of one function."""
 
-    def __init__(self, scope: Scope, file: str) -> None:
-        self.scope, self.file = scope, file
+    def __init__(self, scope: Scope, file: str, chain: list[Note]) -> None:
+        self.scope, self.file, self.chain = scope, file, chain
+
+    def place(self, node: ast.AST) -> Span:
+        """Where a syntax node stands."""
+        return node_span(node, self.file)
 
     def eval(self, node: ast.expr) -> Any:
         """The value of an expression; every CompassError gets the position of the innermost node."""
@@ -44,8 +63,17 @@ class Evaluator:
             return method(node)
         except CompassError as e:
             if e.span is None:
-                e.span = node_span(node, self.file)
+                e.span = self.place(node)
+                e.notes = (*e.notes, *self._types(node))
             raise
+
+    def _types(self, node: ast.expr) -> list[Note]:
+        """A note with the types of the variables that an expression mentions."""
+        if isinstance(node, ast.Name):
+            return []
+        names = dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+        shown = [f"{name}: {kind}" for name in names if (kind := type_of(self.scope.local(name)))]
+        return [Note("where " + ", ".join(shown))] if 0 < len(shown) <= _MOST_TYPES else []
 
     def python(self, what: str, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run the user's own Python; whatever it raises is the user's mistake, reported at the expression."""
@@ -55,9 +83,11 @@ class Evaluator:
             raise
         except Exception as e:
             name = type(e).__name__
-            raise CompassError(
-                f"{what} raised {name}: {e}", code="python", help="it runs while the kernel is parsed"
-            ) from e
+            place = user_line(e, _OWN)
+            notes = (Note("it runs in Python while the kernel is parsed"),)
+            if place is not None and place.file != self.file:
+                notes += (Note(f"{name} is raised here", place),)
+            raise CompassError(f"{what} raised {name}: {e}", code="python", notes=notes) from e
 
     # -- leaves and displays
 
@@ -79,7 +109,7 @@ class Evaluator:
             name = type(value).__name__
             raise CompassError(
                 f"a NumPy scalar ({name}) is not a literal; use a Python int, float or bool",
-                code="literal",
+                code="numpy-scalar",
                 help="convert it with int(...), float(...) or bool(...) outside the kernel",
             )
         return value
@@ -169,7 +199,7 @@ class Evaluator:
         identity = _IDENTITY.get(type(op))
         if identity is not None:
             if isinstance(op, (ast.In, ast.NotIn)) and (is_runtime(a) or is_runtime(b)):
-                raise CompassError("`in` needs values known when the kernel is compiled", code="operator")
+                raise CompassError("`in` needs values known when the kernel is compiled", code="runtime-in")
             return identity(a, b)
         return self.python("the comparison", ops.binary, _COMPARE[type(op)], a, b)
 
@@ -211,12 +241,23 @@ class Evaluator:
                 kwargs.update(self.eval(k.value))
             else:
                 kwargs[k.arg] = self.eval(k.value)
-        return self.call(func, args, kwargs, ast.unparse(node.func))
+        if not isinstance(func, (PyPrimFunc, Macro)):
+            return self.call(func, args, kwargs, ast.unparse(node.func))
+        how = (
+            f"in macro {func.__name__}, expanded here"
+            if isinstance(func, Macro)
+            else f"{func.__name__}() is called here"
+        )
+        self.chain.append(Note(how, self.place(node)))
+        try:
+            return func(*args, **kwargs)
+        finally:
+            self.chain.pop()
 
     def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> Any:
         if not callable(func):
-            raise CompassError(f"{name} is not callable", code="call")
-        if isinstance(func, (PyPrimFunc, Macro)) or (getattr(func, "__module__", None) or "").startswith("compassc."):
+            raise CompassError(f"{name} is not callable", code="not-callable")
+        if (getattr(func, "__module__", None) or "").startswith("compassc."):
             return func(*args, **kwargs)
         self._undecorated(func)
         return self.python(f"{name}(...)", func, *args, **kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Note
 
 from ....ir import exprs as E
 from ....ir import stmts as S
@@ -32,17 +32,19 @@ class FunctionParser:
     """Parses one function into a PrimFunc.
 
     `out` is the list statements are appended to; `errors` collects mistakes, parsing goes on after a bad statement.
+    `chain` are the calls that led here, outermost first.
     """
 
-    def __init__(self, func: PyPrimFunc, symbol: str, errors: list[CompassError]) -> None:
-        self.func, self.symbol, self.errors = func, symbol, errors
+    def __init__(self, func: PyPrimFunc, symbol: str, errors: list[CompassError], chain: list[Note]) -> None:
+        self.func, self.symbol, self.errors, self.chain = func, symbol, errors, chain
         self.node = definition(func.py_func)
         self.file = file_of(func.py_func)
         self.scope = Scope(captured_names(func.py_func))
-        self.evaluator = Evaluator(self.scope, self.file)
+        self.evaluator = Evaluator(self.scope, self.file, chain)
         self.eval = self.evaluator.eval
         self.out: list[S.Stmt] = []
         self.current: ast.AST = self.node
+        self.scope.places = {a.arg: node_span(a, self.file) for a in self.node.args.args}
         self.params = [E.Var(p.name, p.type, p.nonneg) for p in func.params]
         self.renamed: dict[E.Var, E.Var] = {}
         self.shapes: dict[E.Var, list[int | str | None]] = {}
@@ -64,6 +66,11 @@ class FunctionParser:
         body = rename_vars(tuple(self.out), self.renamed)
         params = tuple(self.renamed.get(p, p) for p in self.params)
         return S.PrimFunc(self.symbol, params, body, self.func.ret_type, tuple(attrs), span)
+
+    def define(self, name: str, value: Any) -> None:
+        """Bind a new name and remember where."""
+        self.scope.bind(name, value)
+        self.scope.places[name] = self.evaluator.place(self.current)
 
     def emit(self, make: Any, *args: Any) -> None:
         """Append a statement at the current position."""
@@ -101,7 +108,8 @@ class FunctionParser:
             method(node)
         except CompassError as e:
             if e.span is None:
-                e.span = node_span(node, self.file)
+                e.span = self.evaluator.place(node)
+            e.notes = (*e.notes, *reversed(self.chain))
             self.errors.append(e)
             self._poison(node)
         except PoisonUsed:
@@ -123,7 +131,7 @@ class FunctionParser:
     def stmt_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) != 1:
             raise CompassError(
-                "chained assignment is not supported", code="assign", help="write one assignment per line"
+                "chained assignment is not supported", code="chained-assign", help="write one assignment per line"
             )
         target = node.targets[0]
         if isinstance(target, (ast.Tuple, ast.List)):
@@ -133,7 +141,9 @@ class FunctionParser:
 
     def stmt_AnnAssign(self, node: ast.AnnAssign) -> None:
         raise CompassError(
-            "a local variable cannot be annotated", code="assign", help="write x = S.i32(value) to choose the type"
+            "a local variable cannot be annotated",
+            code="annotated-local",
+            help="write x = S.i32(value) to choose the type",
         )
 
     def stmt_AugAssign(self, node: ast.AugAssign) -> None:
@@ -145,7 +155,7 @@ class FunctionParser:
             load = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
             assign.assign(self, node.target, self.combine(symbol, self.eval(load), self.eval(node.value)))
         else:
-            raise CompassError("only names and subscripts can be assigned", code="assign")
+            raise CompassError("only names and subscripts can be assigned", code="assign-target")
 
     @staticmethod
     def combine(symbol: str, a: Any, b: Any) -> Any:
@@ -162,7 +172,7 @@ class FunctionParser:
             self.append(value)
         elif not (value is None or isinstance(value, (int, bool, str))):
             raise CompassError(
-                f"a statement cannot be just {kind_name(value)}", code="syntax", help="assign it to a name"
+                f"a statement cannot be just {kind_name(value)}", code="statement-value", help="assign it to a name"
             )
 
     def stmt_If(self, node: ast.If) -> None:
@@ -189,7 +199,7 @@ class FunctionParser:
         cond = self.eval(node.test)
         if not is_runtime(cond):
             raise CompassError(
-                "the condition of this loop is constant", code="condition", help="compare run-time values"
+                "the condition of this loop is constant", code="constant-loop", help="compare run-time values"
             )
         self.emit(S.While, self.condition(cond), self.nested(node.body))
 
@@ -204,13 +214,15 @@ class FunctionParser:
         kind = self.func.ret_type
         if value is None:
             if kind is not VOID:
-                raise CompassError(f"{self.func.__name__} returns {kind}; this return has no value", code="return")
+                raise CompassError(
+                    f"{self.func.__name__} returns {kind}; this return has no value", code="return-missing"
+                )
             self.emit(S.Return, None)
             return
         if kind is VOID:
             raise CompassError(
                 f"{self.func.__name__} has no return annotation but returns a value",
-                code="return",
+                code="return-annotation",
                 help="annotate it: def f(...) -> S.i32:",
             )
         self.emit(S.Return, self.returned(value, kind))
@@ -219,19 +231,21 @@ class FunctionParser:
         """A returned value as the annotated type."""
         if isinstance(kind, PointerType):
             if not isinstance(value, PointerValue):
-                raise CompassError(f"{self.func.__name__} returns {kind}, got {kind_name(value)}", code="return")
+                raise CompassError(f"{self.func.__name__} returns {kind}, got {kind_name(value)}", code="return-type")
             if value.scope != kind.scope:
                 raise CompassError(
-                    f"the returned pointer is in {value.scope}, the annotation says {kind.scope}", code="return"
+                    f"the returned pointer is in {value.scope}, the annotation says {kind.scope}", code="return-scope"
                 )
             return value.as_ptr(kind.elem).expr
         if is_literal(value):
             return convert(value, kind)
         if not isinstance(value, Value):
-            raise CompassError(f"{self.func.__name__} returns {kind}, got {kind_name(value)}", code="return")
+            raise CompassError(f"{self.func.__name__} returns {kind}, got {kind_name(value)}", code="return-type")
         if value.dtype is not kind and (value.dtype.is_vector or kind.is_vector):
             raise CompassError(
-                f"{self.func.__name__} returns {kind}, got {value.dtype}", code="return", help="convert it explicitly"
+                f"{self.func.__name__} returns {kind}, got {value.dtype}",
+                code="return-type",
+                help="convert it explicitly",
             )
         return convert(value.expr, kind)
 

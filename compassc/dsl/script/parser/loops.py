@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Note
 
 from ....ir import exprs as E
 from ....ir import stmts as S
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 KINDS = {"range": "serial", "grid": "serial", "vectorized": "vectorized", "unroll": "unrolled", "tec_range": "tec"}
 
 
-def loop_error(message: str, help: str = "") -> CompassError:
-    return CompassError(message, code="loop", help=help)
+def loop_error(code: str, message: str, help: str = "", *notes: Note) -> CompassError:
+    return CompassError(message, code=code, help=help, notes=notes)
 
 
 def parse_for(fp: FunctionParser, node: ast.For) -> None:
     """A `for` statement."""
     spec = fp.eval(node.iter)
     if not isinstance(spec, LoopSpec):
-        raise loop_error(f"a loop runs over {', '.join(LOOPS)}, not over {type(spec).__name__}")
+        raise loop_error("loop-iterator", f"a loop runs over {', '.join(LOOPS)}, not over {type(spec).__name__}")
     if spec.kind == "grid":
         bounds = [(0, extent, 1) for extent in spec.args]
         names = _target_names(node.target, len(bounds))
@@ -45,7 +45,7 @@ def parse_for(fp: FunctionParser, node: ast.For) -> None:
 def _range_bounds(spec: LoopSpec) -> tuple[Any, Any, Any]:
     limit = 3 if spec.kind == "range" else 2
     if not 1 <= len(spec.args) <= limit:
-        raise loop_error(f"{spec.kind} takes 1 to {limit} arguments, got {len(spec.args)}")
+        raise loop_error("loop-arguments", f"{spec.kind} takes 1 to {limit} arguments, got {len(spec.args)}")
     if len(spec.args) == 1:
         return None, spec.args[0], 1
     return spec.args[0], spec.args[1], spec.args[2] if len(spec.args) == 3 else 1
@@ -54,7 +54,7 @@ def _range_bounds(spec: LoopSpec) -> tuple[Any, Any, Any]:
 def _target_names(target: ast.expr, count: int) -> list[str]:
     items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
     if len(items) != count or not all(isinstance(t, ast.Name) for t in items):
-        raise loop_error(f"this loop needs {count} loop variable{'s' if count > 1 else ''}")
+        raise loop_error("loop-targets", f"this loop needs {count} loop variable{'s' if count > 1 else ''}")
     return [t.id for t in items]  # type: ignore[attr-defined]
 
 
@@ -70,7 +70,9 @@ def _bound_types(start: Any, stop: Any) -> tuple[DataType, Any, Any]:
         stop_expr = convert(stop, start_expr.dtype) if _fits_type(stop, start_expr.dtype) else stop_expr
     a, b = start_expr.dtype, stop_expr.dtype
     if a is not b and (a.is_int != b.is_int):
-        raise loop_error(f"the loop bounds are {a} and {b}", "give both the same type, e.g. range(S.u32(0), n)")
+        raise loop_error(
+            "loop-bounds", f"the loop bounds are {a} and {b}", "give both the same type, e.g. range(S.u32(0), n)"
+        )
     kind = make_dtype(a.type_code, max(a.bits, b.bits))
     return kind, convert(start_expr, kind), convert(stop_expr, kind)
 
@@ -87,10 +89,10 @@ def _nest(fp: FunctionParser, kind: str, names: list[str], bounds: list[Any], bo
     dtype, low, high = _bound_types(start, stop)
     if type(step) is int and step <= 0:
         raise loop_error(
-            f"the loop step must be positive, got {step}", "count upwards and compute the descending index"
+            "loop-step", f"the loop step must be positive, got {step}", "count upwards and compute the descending index"
         )
     var = E.Var(name, dtype)
-    fp.scope.bind(name, Value(var))
+    fp.define(name, Value(var))
     fp.scope.loop_names.add(name)
     if len(names) == 1:
         inner = fp.nested(body)
@@ -106,4 +108,9 @@ def _nest(fp: FunctionParser, kind: str, names: list[str], bounds: list[Any], bo
 
 def _check_name(fp: FunctionParser, name: str) -> None:
     if fp.scope.local(name) is not None:
-        raise loop_error(f"the loop variable {name!r} is already in use here", "choose another name")
+        raise loop_error(
+            "loop-name",
+            f"the loop variable {name!r} is already in use here",
+            "choose another name",
+            *fp.scope.defined_here(name),
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compass_core import targets
-from compass_core.errors import CompassError, ErrorGroup
+from compass_core.errors import CompassError, Note, together
 
 from ....ir.stmts import IRModule, PrimFunc
 from ....ops.core import TARGET
@@ -24,12 +24,13 @@ class ModuleParser:
         self.sources: dict[str, PyPrimFunc] = {}
         self.functions: list[FunctionParser] = []
         self.errors: list[CompassError] = []
+        self.chain: list[Note] = []
 
     def require(self, func: PyPrimFunc) -> str:
         """The symbol of a called function, parsing it at the first call."""
         if func is self.entry:
             caller = self.functions[-1].func.__name__
-            raise CompassError(f"{caller} calls the entry function {func.__name__}", code="recursion")
+            raise CompassError(f"{caller} calls the entry function {func.__name__}", code="calls-entry")
         symbol = func.__name__
         if any(fp.func is func for fp in self.functions):
             chain = " -> ".join(fp.func.__name__ for fp in self.functions)
@@ -38,7 +39,7 @@ class ModuleParser:
         if known is not None and known is not func:
             raise CompassError(
                 f"two functions are called {symbol!r}",
-                code="duplicate",
+                code="duplicate-function",
                 help="functions of one kernel need different names",
             )
         if known is None:
@@ -47,7 +48,7 @@ class ModuleParser:
         return symbol
 
     def parse(self, func: PyPrimFunc, symbol: str) -> PrimFunc:
-        fp = FunctionParser(func, symbol, self.errors)
+        fp = FunctionParser(func, symbol, self.errors, self.chain)
         self.functions.append(fp)
         try:
             return fp.parse()
@@ -63,13 +64,11 @@ class ModuleParser:
         finally:
             TARGET.reset(token)
             ACTIVE.pop()
-        if len(self.errors) == 1:
-            raise self.errors[0]
         if self.errors:
-            raise ErrorGroup(self.errors)
+            raise together(self.errors)
         if self.symbol in self.done:
             raise CompassError(
-                f"a sub-function has the entry's name {self.symbol!r}", self.entry.span, code="duplicate"
+                f"a sub-function has the entry's name {self.symbol!r}", self.entry.span, code="duplicate-function"
             )
         return IRModule((entry, *self.done.values()), self.symbol, target)
 

@@ -26,8 +26,8 @@ SHIFTS = {"<<": "shl", ">>": "shr"}
 COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
-def error(message: str, help: str = "") -> CompassError:
-    return CompassError(message, code="operator", help=help)
+def error(code: str, message: str, help: str = "", *notes: str) -> CompassError:
+    return CompassError(message, code=code, help=help, notes=notes)
 
 
 def as_operand(x: Any) -> Any:
@@ -36,7 +36,7 @@ def as_operand(x: Any) -> Any:
         return x.dtype
     if is_literal(x):
         return x
-    raise error(f"an operator cannot take {kind_name(x)}", "use numbers, variables and expressions")
+    raise error("operand", f"an operator cannot take {kind_name(x)}", "use numbers, variables and expressions")
 
 
 def kind_name(x: Any) -> str:
@@ -56,7 +56,7 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     if isinstance(a, PointerValue) or isinstance(b, PointerValue):
         return _pointer(symbol, a, b)
     if symbol == "*" and isinstance(a, (list, tuple)):
-        raise error("a list cannot be repeated a run-time number of times")
+        raise error("operand", "a list cannot be repeated a run-time number of times")
     x, y = as_operand(a), as_operand(b)
     if symbol in SHIFTS:
         return _shift(symbol, a, b, x, y)
@@ -67,7 +67,7 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
         return Value(_pow(a, b, t))
     op = ARITHMETIC.get(symbol) or BITWISE.get(symbol)
     if op is None:
-        raise error(f"`{symbol}` is not supported on run-time values")
+        raise error("operator-type", f"`{symbol}` is not supported on run-time values")
     _check(symbol, t, y)
     return Value(E.Binary(op, convert_to(a, t), convert_to(b, t)))
 
@@ -85,19 +85,21 @@ def _check(symbol: str, t: DataType, divisor: Any) -> None:
     """Operators the hardware has no instruction for, and division by a literal zero."""
     if symbol == "*" and t.is_vector and t.bits == 8:
         raise error(
-            f"`*` on {t}: an 8-bit product of 8-bit vectors is meaningless", "widen with S.cast first, or use S.vmull"
+            "operator-type",
+            f"`*` on {t}: an 8-bit product of 8-bit vectors is meaningless",
+            "widen with S.cast first, or use S.vmull",
         )
     if symbol == "/" and t.is_vector and t.is_floating and t.bits == 16:
-        raise error(f"`/` does not support {t}", "convert to float32 first")
+        raise error("operator-type", f"`/` does not support {t}", "convert to float32 first")
     if symbol in ("//", "%", "&", "|", "^") and t.is_floating:
-        raise error(f"`{symbol}` needs integers, got {t}")
+        raise error("operator-type", f"`{symbol}` needs integers, got {t}")
     if symbol in ("//", "%", "/") and t.is_integer and is_literal(divisor) and divisor == 0:
-        raise error(f"division by the constant zero (`{symbol}` on {t})")
+        raise error("zero-division", f"division by the constant zero (`{symbol}` on {t})")
 
 
 def _pow(a: Any, b: Any, t: DataType) -> E.Expr:
     if not t.is_floating:
-        raise error(f"`**` needs a floating-point type, got {t}", "convert with S.fp32(...)")
+        raise error("operator-type", f"`**` needs a floating-point type, got {t}", "convert with S.fp32(...)")
     return get("pow").build(convert_to(a, t), convert_to(b, t))
 
 
@@ -105,14 +107,14 @@ def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
     left = literal_expr(a) if is_literal(a) else a.expr
     for side in (left.dtype, literal_expr(b).dtype if is_literal(b) else y):
         if not side.is_integer:
-            raise error(f"`{symbol}` needs integers, got {side}")
+            raise error("operator-type", f"`{symbol}` needs integers, got {side}")
     t = left.dtype
     if not is_literal(b) and y.is_vector:
         if t.is_vector and t.lanes != y.lanes:
-            raise error(f"the operands have different lanes: {t} and {y}")
+            raise error("lanes-mismatch", f"the operands have different lanes: {t} and {y}")
         t = t.with_lanes(y.lanes)
     if t.is_scalar and is_literal(b) and not 0 <= b < t.bits:
-        raise error(f"shift amount {b} is outside 0..{t.bits - 1} of {t} ({t.bits} bits)")
+        raise error("shift-range", f"shift amount {b} is outside 0..{t.bits - 1} of {t} ({t.bits} bits)")
     if is_literal(b) and b == 0:
         return Value(convert(left, t))
     amount = convert(scalar_cast(literal_expr(b), t.element_of), t) if is_literal(b) else convert_to(b, t)
@@ -126,6 +128,7 @@ def _compare(symbol: str, a: Any, b: Any, x: Any, y: Any, adapt: bool) -> Value:
         signed, unsigned = (tx, ty) if tx.is_int else (ty, tx)
         if unsigned.bits >= signed.bits:
             raise error(
+                "signed-compare",
                 f"`{symbol}` compares signed with unsigned: {describe(x)} and {describe(y)}",
                 "convert one of them explicitly, e.g. S.cast(x, ...)",
             )
@@ -145,12 +148,14 @@ def _own_type(x: Any, other: Any, adapt: bool) -> DataType:
 def _pointer(symbol: str, a: Any, b: Any) -> Any:
     if symbol in COMPARE:
         if not (isinstance(a, PointerValue) and isinstance(b, PointerValue)):
-            raise error("a pointer can only be compared with a pointer", "use p.is_nullptr to test for null")
+            raise error(
+                "pointer-compare", "a pointer can only be compared with a pointer", "use p.is_nullptr to test for null"
+            )
         return Value(E.Binary(COMPARE[symbol], a.expr, b.expr))
     if symbol == "+" and isinstance(b, PointerValue) and not isinstance(a, PointerValue):
         a, b = b, a
     if symbol not in "+-" or isinstance(b, PointerValue) or not isinstance(a, PointerValue):
-        raise error(f"`{symbol}` is not supported on pointers")
+        raise error("pointer-operator", f"`{symbol}` is not supported on pointers")
     step = index_expr(b, "pointer step")
     if symbol == "-":
         step = (
@@ -167,23 +172,26 @@ def unary(symbol: str, a: Any) -> Any:
         return {"-": operator.neg, "~": operator.invert, "not": operator.not_, "+": operator.pos}[symbol](a)
     if not isinstance(a, Value):
         raise error(
+            "operand",
             f"`{symbol}` is not supported on {kind_name(a)}",
             "use p.is_nullptr to test for null" if symbol == "not" else "",
         )
     t = a.dtype
     if symbol == "-":
         if t.is_uint:
-            raise error(f"`-` on unsigned {t}", "convert to a signed type first")
+            raise error("operator-type", f"`-` on unsigned {t}", "convert to a signed type first")
         return binary("*", a, -1)
     if symbol == "~":
         if not t.is_integer:
-            raise error(f"`~` needs integers or masks, got {t}")
+            raise error("operator-type", f"`~` needs integers or masks, got {t}")
         return Value(E.Unary("bitnot", a.expr))
     if symbol == "not":
         if t is not BOOL:
-            raise error(f"`not` needs a bool, got {t}", "compare with 0" if t.is_scalar else "use ~ on masks")
+            raise error(
+                "bool-operator", f"`not` needs a bool, got {t}", "compare with 0" if t.is_scalar else "use ~ on masks"
+            )
         return Value(E.Unary("not", a.expr))
-    raise error("unary `+` is not supported on run-time values")
+    raise error("operator-type", "unary `+` is not supported on run-time values")
 
 
 def logical(symbol: str, a: Any, b: Any) -> Any:
@@ -197,10 +205,10 @@ def logical(symbol: str, a: Any, b: Any) -> Any:
         elif isinstance(x, Value) and x.dtype is BOOL:
             sides.append(x.expr)
         elif isinstance(x, Value) and x.dtype.is_vector:
-            raise error(f"`{symbol}` needs scalar bools, got {x.dtype}", "use & and | on masks")
+            raise error("bool-operator", f"`{symbol}` needs scalar bools, got {x.dtype}", "use & and | on masks")
         else:
             shown = x.dtype if isinstance(x, Value) else kind_name(x)
-            raise error(f"`{symbol}` needs bools, got {shown}", "compare with 0, or use p.is_nullptr")
+            raise error("bool-operator", f"`{symbol}` needs bools, got {shown}", "compare with 0, or use p.is_nullptr")
     return Value(E.Binary(symbol, sides[0], sides[1]))
 
 
@@ -210,6 +218,8 @@ def ternary(cond: Any, a: Any, b: Any) -> Any:
         return a if cond else b
     if not (isinstance(cond, Value) and cond.dtype is BOOL):
         shown = cond.dtype if isinstance(cond, Value) else kind_name(cond)
-        raise error(f"the condition of `a if c else b` must be a scalar bool, got {shown}", "compare explicitly")
+        raise error(
+            "condition", f"the condition of `a if c else b` must be a scalar bool, got {shown}", "compare explicitly"
+        )
     t = match_operator(as_operand(a), as_operand(b), adapt=False)
     return Value(E.Select(cond.expr, convert_to(a, t), convert_to(b, t)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Note, Span
 
 from ..frontend import LoopSpec
 
@@ -25,12 +25,13 @@ def _range(*args: Any) -> LoopSpec:
 
 
 class Scope:
-    """A stack of frames over the captured names of one function."""
+    """A stack of frames over the captured names of one function. `places`: where a name was last defined."""
 
     def __init__(self, captured: dict[str, Any]) -> None:
         self.captured = captured
         self.frames: list[dict[str, Any]] = [{}]
         self.loop_names: set[str] = set()
+        self.places: dict[str, Span] = {}
 
     def push(self) -> None:
         self.frames.append({})
@@ -49,6 +50,11 @@ class Scope:
     def bind(self, name: str, value: Any) -> None:
         """Define a name in the innermost frame."""
         self.frames[-1][name] = value
+
+    def defined_here(self, name: str) -> tuple[Note, ...]:
+        """A note that shows the definition of a name, if its place is known."""
+        place = self.places.get(name)
+        return (Note(f"{name!r} is defined here", place),) if place else ()
 
     def rebind(self, name: str, value: Any) -> None:
         """Replace the binding of a name where it is defined."""

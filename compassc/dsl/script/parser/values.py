@@ -121,10 +121,14 @@ class Value(Operators):
     def addr(self) -> PointerValue:
         """Private pointer to a variable."""
         if type(self.expr) is not E.Var:
-            raise CompassError("only a variable has an address", code="pointer", help="bind the value to a name first")
+            raise CompassError(
+                "only a variable has an address", code="address-of", help="bind the value to a name first"
+            )
         if self.dtype.element_of not in STORAGE:
             names = ", ".join(STORAGE)
-            raise CompassError(f"cannot take the address of a {self.dtype} variable; allowed: {names}", code="pointer")
+            raise CompassError(
+                f"cannot take the address of a {self.dtype} variable; allowed: {names}", code="address-of"
+            )
         return PointerValue(
             self.dtype, E.AddressOf(self.expr), ZERO, "a temporary pointer of a variable; use the variable"
         )
@@ -133,18 +137,18 @@ class Value(Operators):
 def element_index(vector: DataType, index: Any) -> E.Expr:
     """The index of an element access on a vector, checked."""
     if not vector.is_vector:
-        raise CompassError(f"a {vector} scalar has no elements", code="element")
+        raise CompassError(f"a {vector} scalar has no elements", code="element-access")
     if isinstance(index, slice):
-        raise CompassError("a vector cannot be sliced", code="element", help="use S.vsplit or S.vconcat")
+        raise CompassError("a vector cannot be sliced", code="element-access", help="use S.vsplit or S.vconcat")
     e = index_expr(index)
     if type(index) is int:
         whole = vector.lanes in (8, 16, 32) if vector.is_bool else vector.total_bits % 256 == 0
         if not whole:
-            raise CompassError(f"element access needs whole 256-bit registers, got {vector}", code="element")
+            raise CompassError(f"element access needs whole 256-bit registers, got {vector}", code="element-access")
         if not 0 <= index < vector.lanes:
-            raise CompassError(f"element {index} is outside {vector}", code="element")
+            raise CompassError(f"element {index} is outside {vector}", code="element-index")
     elif vector.is_bool or not vector.is_native:
-        raise CompassError(f"a run-time element index needs a native vector, got {vector}", code="element")
+        raise CompassError(f"a run-time element index needs a native vector, got {vector}", code="element-access")
     return e
 
 
@@ -174,14 +178,14 @@ class PointerValue(Operators):
         return Value(E.Unary("isnull", self.base if plain and type(self.base) is E.Var else self.expr))
 
     def __bool__(self) -> bool:
-        raise CompassError("a pointer has no truth value", code="pointer", help="use p.is_nullptr")
+        raise CompassError("a pointer has no truth value", code="pointer-truth", help="use p.is_nullptr")
 
     def __repr__(self) -> str:
         return f"<{self.scope} {self.elem}* pointer>"
 
     def moved(self, step: E.Expr) -> PointerValue:
         if self.elem is VOID:
-            raise CompassError("a void pointer cannot be moved", code="pointer", help="give it a type with as_ptr")
+            raise CompassError("a void pointer cannot be moved", code="void-pointer", help="give it a type with as_ptr")
         return PointerValue(self.elem, self.base, add_offset(self.offset, step), self.blocked)
 
     def as_ptr(self, to: str | DataType) -> PointerValue:
@@ -205,14 +209,14 @@ class PointerValue(Operators):
 def pointee_dtype(name: Any) -> DataType:
     """The pointee type of `as_ptr`, `S.ptr` and the like."""
     if not name:
-        raise CompassError('a pointer needs a type; use "void" explicitly', code="pointer")
+        raise CompassError('a pointer needs a type; use "void" explicitly', code="pointee")
     try:
         elem = dtype(name)
     except ValueError:
         elem = None
     if elem is None or (elem is not VOID and elem.element_of not in STORAGE):
         raise CompassError(
-            f"{name!r} cannot be pointed to; allowed: {', '.join(STORAGE)}, vectors of them, void", code="pointer"
+            f"{name!r} cannot be pointed to; allowed: {', '.join(STORAGE)}, vectors of them, void", code="pointee"
         )
     return elem
 
@@ -254,7 +258,7 @@ class BufferValue:
         """Pointer to an element; a tuple for several dimensions."""
         items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
         if len(items) > len(self.dims):
-            raise CompassError(f"{len(items)} indices for a buffer of {len(self.dims)} dimensions", code="index")
+            raise CompassError(f"{len(items)} indices for a buffer of {len(self.dims)} dimensions", code="index-count")
         return PointerValue(self.dtype, self.buffer.data, self.flat_index(tuple(index_expr(i) for i in items)))
 
     def element_pointer(self) -> PointerValue:
@@ -313,7 +317,7 @@ def literal_expr(x: float | bool) -> E.Expr:
     kind = literal_dtype(x)
     if kind is INT32 and not -(1 << 31) <= x < 1 << 31:
         raise CompassError(
-            f"the literal {x} does not fit int32", code="literal", help=f"write S.u32({x}) or split the value"
+            f"the literal {x} does not fit int32", code="literal-range", help=f"write S.u32({x}) or split the value"
         )
     return imm(x, kind)
 
