@@ -1,4 +1,4 @@
-"""The NPU configurations: one YAML file each under `compassc/targets/`, and the loader.
+"""The NPU configurations: one YAML file each in the folder `configurations`, and the loader.
 
 The files are flat (`name: value` lines and `#` comments), so that reading one needs no YAML package on the hot path;
 they are YAML all the same. Sizes are in bytes.
@@ -57,13 +57,8 @@ _UNSUPPORTED_GENERATIONS = ("X1", "Z1", "Z2", "Z3")
 
 
 def folder() -> Path:
-    """Where the target files lie: in the compiler's package, which is located without being imported."""
-    from importlib.util import find_spec
-
-    spec = find_spec("compassc")
-    if spec is None or not spec.submodule_search_locations:
-        raise CompassError("the target files are not installed", help="install the package `compassc`")
-    return Path(spec.submodule_search_locations[0], "targets")
+    """Where the target files lie: beside this module, so that a program runs without the compiler."""
+    return Path(__file__).with_name("configurations")
 
 
 def names() -> list[str]:

@@ -74,9 +74,12 @@ class Caller:
                                    code="read-only")  # fmt: skip
         with job.lock:
             job.refill = lambda: _load(job, given)
-            job.revive()
-            _load(job, given)
-            yield job
+            try:
+                job.revive()
+                _load(job, given)
+                yield job
+            finally:
+                job.refill = None
 
     def store(self, job: Job, args: Sequence[Any]) -> None:
         """Copies the outputs of a job into the arrays of the call it is loaded with."""
