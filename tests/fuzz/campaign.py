@@ -1,0 +1,49 @@
+"""Ranges of seeds: which programs fail, and one failing program made small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .generate import generate
+from .minimise import minimise
+from .report import kernel_file
+from .run import Device, Outcome, run_batch
+from .tree import Program
+
+BATCH = 40
+
+
+def failures(seed: int, count: int) -> Iterator[tuple[int, Outcome]]:
+    """The programs of a range that fail, with how."""
+    device = Device()
+    try:
+        for first in range(seed, seed + count, BATCH):
+            seeds = range(first, min(first + BATCH, seed + count))
+            for own, outcome in zip(seeds, run_batch([generate(s) for s in seeds], device)):
+                if outcome.kind:
+                    yield own, outcome
+    finally:
+        device.close()
+
+
+def check(seed: int, seconds: float = 60.0) -> str:
+    """The report of a failing program: how it fails and its text made small; empty when it does not fail."""
+    device = Device()
+    try:
+        program = generate(seed)
+        kind = run_batch([program], device)[0].kind
+        if not kind:
+            return ""
+
+        def still_fails(candidate: Program) -> bool:
+            return run_batch([candidate], device)[0].kind == kind
+
+        minimise(program, still_fails, seconds)
+        outcome = run_batch([program], device)[0]
+        return f"# seed {seed}: {kind}\n" + _commented(outcome.detail) + kernel_file(program)
+    finally:
+        device.close()
+
+
+def _commented(text: str) -> str:
+    return "".join(f"# {line}\n" for line in text.splitlines())
