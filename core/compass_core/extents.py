@@ -329,7 +329,7 @@ class _Machine:
                 return Unknown(f"the index arithmetic fails at `{op}`")
         if op == "int":
             return args[0]
-        a, b = args if len(args) == 2 else (args[0], None)
+        a, b = args[0], args[-1]
         if op == "add":
             return _add(a, b)
         if op == "sub":

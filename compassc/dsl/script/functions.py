@@ -135,9 +135,9 @@ class Macro:
 
 def captured_names(func: Callable[..., Any]) -> dict[str, Any]:
     """What a function sees from outside: its module's globals, and its closure over them."""
-    names = dict(func.__globals__)  # type: ignore[attr-defined]
-    code = func.__code__  # type: ignore[attr-defined]
-    for name, cell in zip(code.co_freevars, func.__closure__ or ()):  # type: ignore[attr-defined]
+    names = dict(func.__globals__)
+    code = func.__code__
+    for name, cell in zip(code.co_freevars, func.__closure__ or ()):
         try:
             names[name] = cell.cell_contents
         except ValueError:  # the enclosing function has not bound it yet

@@ -34,14 +34,14 @@ class Place:
     def load(self) -> Value:
         if self.buffer is not None:
             return Value(E.Load(self.buffer, self.indices))
-        return Value(E.Call("vload", (self.pointer, self.stride), self.dtype))  # type: ignore[arg-type]
+        return Value(E.Call("vload", (self.pointer, self.stride), self.dtype))
 
     def store(self, value: Any) -> S.Stmt:
         """The statement that stores a value, converted to the element type."""
         e = stored_value(value, self.dtype)
         if self.buffer is not None:
             return S.Store(self.buffer, self.indices, e, None)
-        return S.Eval(E.Call("vstore", (e, self.pointer, self.stride), VOID))  # type: ignore[arg-type]
+        return S.Eval(E.Call("vstore", (e, self.pointer, self.stride), VOID))
 
 
 def stored_value(value: Any, to: DataType) -> E.Expr:

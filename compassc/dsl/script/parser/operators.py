@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -20,6 +21,12 @@ PYTHON = {
     "<<": operator.lshift, ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge, "@": operator.matmul,
 }  # fmt: skip
+PREFIX: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "~": operator.invert,
+    "not": operator.not_,
+    "+": operator.pos,
+}
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "floormod"}
 BITWISE = {"&": "bitand", "|": "bitor", "^": "bitxor"}
 SHIFTS = {"<<": "shl", ">>": "shr"}
@@ -169,7 +176,7 @@ def _pointer(symbol: str, a: Any, b: Any) -> Any:
 def unary(symbol: str, a: Any) -> Any:
     """`symbol a` for -, ~, not, +."""
     if not is_runtime(a):
-        return {"-": operator.neg, "~": operator.invert, "not": operator.not_, "+": operator.pos}[symbol](a)
+        return PREFIX[symbol](a)
     if not isinstance(a, Value):
         raise error(
             "operand",

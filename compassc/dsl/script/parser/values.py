@@ -81,8 +81,8 @@ def _install() -> None:
         setattr(Operators, f"__r{name}__", backward(symbol))
     for name, symbol in compares.items():
         setattr(Operators, f"__{name}__", forward(symbol))
-    Operators.__neg__ = prefix("-")  # type: ignore[attr-defined]
-    Operators.__invert__ = prefix("~")  # type: ignore[attr-defined]
+    for name, symbol in {"neg": "-", "invert": "~"}.items():
+        setattr(Operators, f"__{name}__", prefix(symbol))
 
 
 _install()
