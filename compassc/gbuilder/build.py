@@ -4,21 +4,53 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compass_core.aipubin import KernelInfo, write
 from compass_core.aipubin.device import device_word
 from compass_core.errors import CompassError
 from compassc.gbuilder.dsl_files import constant_bytes, write_files
-from compassc.gbuilder.emit import assemble, launches
+from compassc.gbuilder.emit import assemble, launches, steps_of
 from compassc.gbuilder.graph import graph_of
 from compassc.gbuilder.ir_text import parse
-from compassc.gbuilder.plugin_host import choose, plugins, search_path
+from compassc.gbuilder.memory import Plan, plan
+from compassc.gbuilder.plugin_host import Plugin, choose, plugins, search_path
+from compassc.gbuilder.views import make_views
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+@dataclass(frozen=True)
+class GraphOptions:
+    """What a build of a graph may be told.
+
+    `plugin_dirs`: looked in for plugins before those of AIPUPLUGIN_PATH. `library_dirs`: looked in for object files.
+    `work_dir`: where built-in kernels are compiled; without it only the plugins that are found take layers.
+    `flags`: see `emit.assemble`.
+    """
+
+    plugin_dirs: Sequence[Path] = ()
+    library_dirs: Sequence[Path] = ()
+    work_dir: Path | None = None
+    flags: int = 0
+
+
+class GraphBuild(NamedTuple):
+    """A built graph: the file, how many launches it makes, and how its memory was planned."""
+
+    path: Path
+    launches: int
+    plan: Plan
+
+    def summary(self) -> str:
+        """One line on launches and memory."""
+        peak, unshared = self.plan.peak, self.plan.unshared
+        saved = 100 * (unshared - peak) // unshared if unshared else 0
+        return (f"{self.launches} launches; intermediates: peak {peak} bytes of {unshared} ({saved}% saved by reuse, "
+                f"largest live set {self.plan.floor})")  # fmt: skip
 
 
 def build_graph(
@@ -29,23 +61,40 @@ def build_graph(
     plugin_dirs: Sequence[Path] = (),
     library_dirs: Sequence[Path] = (),
 ) -> Path:
-    """Builds a Compass IR graph into the aipu.bin `out`, and gives `out`.
+    """Builds a Compass IR graph into the aipu.bin `out` with the plugins that are found, and gives `out`."""
+    return build_model(ir_txt, weights, out, target, GraphOptions(plugin_dirs, library_dirs)).path
 
-    Plugins are looked for in `plugin_dirs`, then in those of AIPUPLUGIN_PATH; object files beside the graph, in
-    `library_dirs` and beside the plugins. CompassError when the graph, a plugin or an object is not in order.
+
+def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, options: GraphOptions) -> GraphBuild:
+    """Builds a Compass IR graph of any number of layers.
+
+    Object files are looked for beside the graph, in the library folders and beside the plugins. CompassError when the
+    graph, a plugin or an object is not in order, or when no plugin takes a layer.
     """
     device_word(target)
     ir = parse(_read(ir_txt).decode("utf-8", "replace"), str(ir_txt))
     graph = graph_of(ir, _read(weights) if weights is not None else b"")
-    folders = search_path(plugin_dirs)
-    with plugins(folders, target) as loaded:
+    folders = search_path(options.plugin_dirs)
+    if options.work_dir is not None:
+        make_views(graph)
+    with plugins(folders, target, _built_in(options.work_dir, target)) as loaded:
         matches = choose(graph, loaded)
         if not matches:
             raise ir.error(ir.header, "the graph has no layer that computes anything")
-        runs = launches(matches, [ir_txt.parent, *library_dirs, *folders])
-        content = assemble(graph, runs, target)
+        runs = launches(matches, [ir_txt.parent, *options.library_dirs, *folders])
+        planned = plan(graph, steps_of(runs))
+        content = assemble(graph, runs, target, planned, options.flags)
     _write(out, write(content))
-    return out
+    return GraphBuild(out, len(runs), planned)
+
+
+def _built_in(work_dir: Path | None, target: str) -> list[Plugin]:
+    """The plugins of the operator library."""
+    if work_dir is None:
+        return []
+    from compassc.oplib import library
+
+    return library(work_dir, target)
 
 
 def build_from_params(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +17,17 @@ from compass_core.aipubin.fields import replace
 from compass_core.errors import CompassError, Span
 from compass_core.hostcode import entry_symbol, make_text_blob, parse_text_blob
 from compassc.gbuilder.graph import Graph
-from compassc.gbuilder.memory import PlannedSection, nbytes, plan
+from compassc.gbuilder.graph_json import graph_json
+from compassc.gbuilder.link import Part, link
+from compassc.gbuilder.memory import Plan, PlannedSection, Step, nbytes, owner
+from compassc.gbuilder.order import waits
 from compassc.gbuilder.plugin_api import BuilderParams, Tensor
 from compassc.gbuilder.plugin_host import Match, call
 
 BLOCK_ALIGN = 32
 """Alignment of parameter and descriptor blocks."""
 CONST_ALIGN = 64
+DEFAULT_STACK = 0x10000
 PRINTF_BYTES = 1024
 """Size of one task's printf area."""
 
@@ -36,6 +41,8 @@ class Launch(NamedTuple):
     params: BuilderParams
     desc: BuilderParams
     info: KernelInfo | None
+    stack: int
+    printf: bool
 
 
 @dataclass
@@ -86,37 +93,56 @@ def _launch(match: Match, folders: list[Path]) -> Launch:
                                Span(str(path), 1), code="plugin")  # fmt: skip
     text = getattr(plugin, "compassc_kernel", None)
     info = KernelInfo.from_bytes(text.encode(), str(path)) if isinstance(text, str) else None
-    return Launch(match, object_path, str(kernel), params, desc, info)
+    # what a kernel needs beyond its parameters: from the note, or as the built-in layers say; else the usual
+    stack = info.stack_size if info else getattr(plugin, "compassc_stack", DEFAULT_STACK)
+    printf = bool(info and info.uses_printf)
+    return Launch(match, object_path, str(kernel), params, desc, info, stack, printf)
 
 
-def assemble(graph: Graph, runs: list[Launch], target: str) -> AipuBin:
-    """The aipu.bin of a graph."""
+def steps_of(runs: list[Launch]) -> list[Step]:
+    """What each launch reads and writes; tensors that only its parameters name count as written."""
+    steps = []
+    for run in runs:
+        merged = run.match.merged
+        own = {id(t) for t in (*merged.inputs, *merged.attrs.private_buffers, merged.attrs.descriptorbase)}
+        named = [owner(word) for word in (*run.params.words, *run.desc.words) if isinstance(word, Tensor)]
+        scratch = [t for t in named if id(t) not in own and t.data is None]
+        steps.append(Step(tuple(merged.inputs), tuple({id(t): t for t in (*merged.outputs, *scratch)}.values())))
+    return steps
+
+
+def assemble(graph: Graph, runs: list[Launch], target: str, planned: Plan, flags: int = 0) -> AipuBin:
+    """The aipu.bin of a graph whose tensors lie as `planned`. `flags`: bit 0 no reuse of inputs, bit 1 of outputs."""
     params, desc = Words(), Words()
     blocks = [(params.append(run.params), desc.append(run.desc)) for run in runs]
-    text = _text(runs)
+    text, symbols = _text(runs)
     entries = parse_text_blob(text)
+    descriptors = {id(r.match.merged.attrs.descriptorbase): at for r, (_, at) in zip(runs, blocks, strict=True)}
+    references = _References(params, desc, descriptors)
     subgraphs = tuple(
         lay.Subgraph(
             id=i,
-            text_offset=entries.offset_of(entry_symbol(run.kernel)),
+            text_offset=entries.offset_of(symbol),
             params_offset=at_params,
             params_size=4 * len(run.params),
             desc_offset=at_desc,
             desc_size=4 * len(run.desc),
-            printf_size=PRINTF_BYTES if run.info and run.info.uses_printf else 0,
-            precursors=None if i else (),
+            printf_size=PRINTF_BYTES if run.printf else 0,
+            precursors=before,
+            private_buffers=_private(run, references),
         )
-        for i, (run, (at_params, at_desc)) in enumerate(zip(runs, blocks, strict=True))
+        for i, (run, symbol, (at_params, at_desc), before) in enumerate(
+            zip(runs, symbols, blocks, waits(steps_of(runs), planned, target), strict=True)
+        )
     )
-    descriptors = {id(r.match.merged.attrs.descriptorbase): at for r, (_, at) in zip(runs, blocks, strict=True)}
-    references = _References(params, desc, descriptors)
-    weights, statics = _constants(runs, references)
-    reuses = tuple(_reuse(section, references) for section in plan(graph))
+    weights, statics = _constants(graph, runs, references)
+    reuses = tuple(_reuse(section, references) for section in planned.sections)
     references.check_all_used()
-    stack = max((run.info.stack_size for run in runs if run.info), default=0x10000)
     return AipuBin(
-        compiler=lay.CompilerMessage(device=device_word(target), build_version=_build_version()),
-        features=lay.FeatureMaps((lay.Bss(reuses=reuses, statics=statics, stack_size=stack),)),
+        compiler=lay.CompilerMessage(
+            device=device_word(target), build_version=_build_version(), reserved=(flags, *(0,) * 7)
+        ),
+        features=lay.FeatureMaps((lay.Bss(reuses=reuses, statics=statics, stack_size=max(r.stack for r in runs)),)),
         subgraphs=subgraphs,
         text=text,
         params=bytes(params.data),
@@ -125,7 +151,18 @@ def assemble(graph: Graph, runs: list[Launch], target: str) -> AipuBin:
         remap=tuple(references.remap),
         comment=f"compassc {VERSION}\ntarget:{target};",
         kernel=runs[0].info if len(runs) == 1 else None,
+        graph_json=b"" if len(runs) == 1 and runs[0].info else graph_json(graph, runs),
     )
+
+
+def _private(run: Launch, references: _References) -> tuple[lay.ReuseSection, ...]:
+    """The launch's private buffers."""
+    sections = []
+    for buffer in run.match.merged.attrs.private_buffers:
+        sub = lay.SubSection(size=nbytes(buffer), type=lay.Kind.INTERMEDIATE, data_type=_code(buffer))
+        subs = references.sub_sections(buffer, [sub], lay.Kind.INTERMEDIATE)
+        sections.append(lay.ReuseSection(nbytes(buffer), subs=tuple(subs)))
+    return tuple(sections)
 
 
 def _build_version() -> int:
@@ -134,17 +171,24 @@ def _build_version() -> int:
     return major | minor << 8 | number << 16
 
 
-def _text(runs: list[Launch]) -> bytes:
-    """The host code of all launches."""
-    objects = {run.object_path.resolve() for run in runs}
-    if len(objects) > 1:
-        raise CompassError(
-            "the layers of this graph come from several object files: " + ", ".join(sorted(p.name for p in objects)),
-            code="several-objects",
-            help="compile the kernels into one object file",
-        )
-    symbols = list(dict.fromkeys(entry_symbol(run.kernel) for run in runs))
-    return make_text_blob(objects.pop().read_bytes(), symbols, " ".join(host.cpu_features()), host.triple())
+def _text(runs: list[Launch]) -> tuple[bytes, list[str]]:
+    """The host code of all launches, and the entry symbol of each."""
+    objects: dict[Path, dict[str, str]] = {}
+    taken: set[str] = set()
+    symbols = []
+    for run in runs:
+        entries = objects.setdefault(run.object_path.resolve(), {})
+        wanted = entry_symbol(run.kernel)
+        if wanted not in entries:
+            name = wanted
+            while name in taken:  # kernels of different objects may have the same name
+                name = entry_symbol(f"{run.kernel}.{len(taken)}")
+            taken.add(name)
+            entries[wanted] = name
+        symbols.append(entries[wanted])
+    data = {path: path.read_bytes() for path in objects}
+    code = next(iter(data.values())) if len(data) == 1 else link([Part(p.name, data[p], objects[p]) for p in objects])
+    return make_text_blob(code, sorted(taken), " ".join(host.cpu_features()), host.triple()), symbols
 
 
 class _References:
@@ -182,18 +226,20 @@ class _References:
                                code="plugin")  # fmt: skip
 
 
-def _constants(runs: list[Launch], references: _References) -> tuple[bytes, tuple[lay.StaticSection, ...]]:
-    """The weights, and a static section per constant."""
+def _constants(
+    graph: Graph, runs: list[Launch], references: _References
+) -> tuple[bytes, tuple[lay.StaticSection, ...]]:
+    """The weights, and a static section per constant that a layer has or reads."""
     blob = bytearray()
     sections = []
-    for run in runs:
-        for tensor in run.match.merged.constants.values():
-            data = tensor.data or b""
-            blob += bytes(-len(blob) % CONST_ALIGN)
-            sub = lay.SubSection(size=len(data), type=lay.Kind.CONSTANT, data_type=_code(tensor))
-            subs = references.sub_sections(tensor, [sub], lay.Kind.CONSTANT)
-            sections.append(lay.StaticSection(len(blob), len(data), CONST_ALIGN, tuple(subs)))
-            blob += data
+    used = [t for r in runs for t in (*r.match.merged.constants.values(), *r.match.merged.inputs) if t.data is not None]
+    for tensor in {id(t): t for t in used}.values():
+        data = tensor.data or b""
+        blob += bytes(-len(blob) % CONST_ALIGN)
+        sub = lay.SubSection(size=len(data), type=lay.Kind.CONSTANT, data_type=_code(tensor))
+        subs = references.sub_sections(tensor, [sub], lay.Kind.CONSTANT)
+        sections.append(lay.StaticSection(len(blob), len(data), CONST_ALIGN, tuple(subs)))
+        blob += data
     return bytes(blob), tuple(sections)
 
 
@@ -202,7 +248,15 @@ def _reuse(section: PlannedSection, references: _References) -> lay.ReuseSection
     for placed in section.placements:
         size, code = nbytes(placed.tensor), _code(placed.tensor)
         own = [
-            lay.SubSection(offset=placed.offset, size=size, type=role.kind, id=role.number, data_type=code)
+            lay.SubSection(
+                offset=placed.offset,
+                size=size,
+                type=role.kind,
+                id=role.number,
+                data_type=code,
+                scale=_f32(placed.tensor.scale),
+                zero_point=placed.tensor.zero_point,
+            )
             for role in placed.roles
         ]
         subs += references.sub_sections(placed.tensor, own, lay.Kind.INTERMEDIATE)
@@ -211,3 +265,8 @@ def _reuse(section: PlannedSection, references: _References) -> lay.ReuseSection
 
 def _code(tensor: Tensor) -> int:
     return element_dtype(str(tensor.dtype)).code
+
+
+def _f32(value: float) -> float:
+    """The nearest float32: what the record can hold."""
+    return float(struct.unpack("<f", struct.pack("<f", value))[0])

@@ -51,12 +51,22 @@ def graph_of(ir: CompassIR, weights: bytes) -> Graph:
                 raise ir.error(section, f"the tensor '{tensor.name}' is produced twice")
             producers[tensor.name] = tensor
     nodes = [_node(ir, section, producers, weights) for section in ir.layers]
+    for node in nodes:
+        if node.type.name == "Constant" and node.outputs:
+            node.outputs[0].data = _content(ir, node)
     return Graph(
         ir=ir,
         nodes=[n for n in _sorted(ir, nodes) if n.type.name not in SOURCES],
         inputs=_ends(ir, "input_tensors", producers, [t for n in nodes if n.type.name == "Input" for t in n.outputs]),
         outputs=_ends(ir, "output_tensors", producers, _unused(nodes)),
     )
+
+
+def _content(ir: CompassIR, node: Node) -> bytes:
+    """The bytes of a Constant layer."""
+    if "weights" not in node.constants:
+        raise ir.error(node.section, f"the Constant layer '{node.name}' has no constant 'weights'")
+    return node.constants["weights"].data or b""
 
 
 def _list(ir: CompassIR, section: Section, key: str) -> list[Any]:
@@ -88,12 +98,21 @@ def _tops(ir: CompassIR, section: Section) -> Iterator[Tensor]:
         shapes = [shapes]
     if not len(names) == len(shapes) == len(dtypes):
         raise ir.error(section, f"{len(names)} tensors in layer_top, {len(shapes)} shapes, {len(dtypes)} types")
-    for name, shape, dtype in zip(names, shapes, dtypes, strict=True):
+    for i, (name, shape, dtype) in enumerate(zip(names, shapes, dtypes, strict=True)):
         tensor = Tensor()
+        tensor.scale = float(_item(section, "layer_top_scale", i, 1.0))
+        tensor.zero_point = int(_item(section, "layer_top_zp", i, 0))
         tensor.name = str(name)
         tensor.shape = list(_shape(ir, section, "layer_top_shape", shape))
         tensor.dtype = _dtype(ir, section, "layer_top_type", dtype)
         yield tensor
+
+
+def _item(section: Section, key: str, index: int, default: float) -> float:
+    """The number at `index` of a list; `default` for what is no number, such as the name of a constant."""
+    listed = section.values.get(key)
+    value = listed[index] if isinstance(listed, list) and index < len(listed) else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else default
 
 
 def _dtype(ir: CompassIR, section: Section, key: str, value: Any) -> IRDType:

@@ -1,16 +1,28 @@
 """Where the tensors of a graph lie: which section of aipu.bin each one is in, and at which offset.
 
-A section is memory that a job allocates as one piece. `plan` gives every tensor a section of its own.
+A section is memory that a job allocates as one piece. Inputs, outputs and tensors of unknown size have one each;
+intermediates share one, in which tensors that are not needed at the same time overlap.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.layout import PAGE, Kind
 from compassc.gbuilder.graph import Graph
 from compassc.gbuilder.plugin_api import Tensor
+
+ALIGN = 64
+"""Alignment of a tensor in the shared section: what a vector load or a DMA transfer wants at most."""
+
+
+class Step(NamedTuple):
+    """The tensors that one launch reads and writes."""
+
+    reads: tuple[Tensor, ...]
+    writes: tuple[Tensor, ...]
 
 
 class Role(NamedTuple):
@@ -35,6 +47,29 @@ class PlannedSection(NamedTuple):
     placements: tuple[Placement, ...]
 
 
+class Plan(NamedTuple):
+    """`peak`: bytes of the shared section; `floor`: of the largest set of tensors alive at once, which no plan can go
+    below; `unshared`: of all intermediates together."""
+
+    sections: tuple[PlannedSection, ...]
+    peak: int = 0
+    floor: int = 0
+    unshared: int = 0
+
+
+class Life(NamedTuple):
+    """An intermediate tensor: its padded size, and the first and last step that needs it."""
+
+    tensor: Tensor
+    size: int
+    first: int
+    last: int
+
+    def meets(self, other: Life) -> bool:
+        """Whether some step needs both."""
+        return self.first <= other.last and other.first <= self.last
+
+
 def nbytes(tensor: Tensor) -> int:
     """Bytes of a tensor; 0 when a dim is not known at build time."""
     total = element_dtype(str(tensor.dtype)).size
@@ -43,20 +78,93 @@ def nbytes(tensor: Tensor) -> int:
     return total
 
 
-def plan(graph: Graph) -> list[PlannedSection]:
-    """A section for every tensor: inputs, outputs, intermediates. Empty and dynamic tensors get one page."""
+def owner(tensor: Tensor) -> Tensor:
+    """The tensor whose memory a view lies in; the tensor itself when it is none."""
+    return tensor.memory_offset().resolve()[0]
+
+
+def plan(graph: Graph, steps: Sequence[Step]) -> Plan:
+    """A place for every tensor that the outside or a step uses. Empty and dynamic tensors get one page."""
     roles: dict[int, list[Role]] = {}
     tensors: dict[int, Tensor] = {}
     for kind, listed in ((Kind.INPUT, graph.inputs), (Kind.OUTPUT, graph.outputs)):
         for index, tensor in enumerate(listed):
             tensors[id(tensor)] = tensor
             roles.setdefault(id(tensor), []).append(Role(kind, index))
-    for node in graph.nodes:
-        for tensor in [*node.inputs, *node.outputs]:
-            if tensor.data is None and id(tensor) not in tensors:
-                tensors[id(tensor)] = tensor
-                roles[id(tensor)] = [Role(Kind.INTERMEDIATE)]
-    return [
+    lives = _lives(steps, set(tensors))
+    fixed = [life for life in lives if not life.size]
+    for life in fixed:
+        tensors[id(life.tensor)] = life.tensor
+        roles[id(life.tensor)] = [Role(Kind.INTERMEDIATE)]
+    sections = [
         PlannedSection(nbytes(tensor) or PAGE, (Placement(tensor, tuple(roles[key])),))
         for key, tensor in tensors.items()
     ]
+    shared = [life for life in lives if life.size]
+    if not shared:
+        return Plan(tuple(sections))
+    offsets, peak = _share(shared)
+    placements = tuple(
+        Placement(life.tensor, (Role(Kind.INTERMEDIATE),), at) for life, at in zip(shared, offsets, strict=True)
+    )
+    sections.append(PlannedSection(peak, placements))
+    return Plan(tuple(sections), peak, _floor(shared, len(steps)), sum(life.size for life in shared))
+
+
+def _lives(steps: Sequence[Step], outside: set[int]) -> list[Life]:
+    """The intermediates, in the order of their first use."""
+    found: dict[int, tuple[Tensor, int, int]] = {}
+    for number, step in enumerate(steps):
+        for tensor in map(owner, (*step.reads, *step.writes)):
+            if tensor.data is None and id(tensor) not in outside:
+                first = found[id(tensor)][1] if id(tensor) in found else number
+                found[id(tensor)] = tensor, first, number
+    return [Life(tensor, -(-nbytes(tensor) // ALIGN) * ALIGN, a, b) for tensor, a, b in found.values()]
+
+
+def _floor(lives: Iterable[Life], steps: int) -> int:
+    """Bytes of the largest set of tensors that are alive in one step."""
+    alive = [0] * (steps + 1)
+    for life in lives:
+        alive[life.first] += life.size
+        alive[life.last + 1] -= life.size
+    total = most = 0
+    for change in alive:
+        total += change
+        most = max(most, total)
+    return most
+
+
+_ORDERS: tuple[Callable[[Life], tuple[int, ...]], ...] = (
+    lambda life: (-life.size, life.first),
+    lambda life: (life.first, -life.size),
+    lambda life: (-life.size * (life.last - life.first + 1), life.first),
+    lambda life: (life.first - life.last, -life.size),
+)
+"""Orders of placing; none is the best for all graphs, and all are quick, so the best result counts."""
+
+
+def _share(lives: Sequence[Life]) -> tuple[list[int], int]:
+    """An offset for each tensor so that no two alive at once overlap, and the bytes that needs."""
+    best: tuple[list[int], int] | None = None
+    for order in _ORDERS:
+        numbers = sorted(range(len(lives)), key=lambda i: order(lives[i]))
+        offsets: dict[int, int] = {}
+        for i in numbers:
+            taken = sorted((offsets[j], offsets[j] + lives[j].size) for j in offsets if lives[i].meets(lives[j]))
+            offsets[i] = _gap(taken, lives[i].size)
+        peak = max(offsets[i] + lives[i].size for i in offsets)
+        if best is None or peak < best[1]:
+            best = [offsets[i] for i in range(len(lives))], peak
+    assert best is not None, "there are orders"
+    return best
+
+
+def _gap(taken: Sequence[tuple[int, int]], size: int) -> int:
+    """The start of the smallest gap between `taken` that holds `size` bytes; behind them when there is none."""
+    at, best = 0, None
+    for low, high in taken:
+        if low - at >= size and (best is None or low - at < best[0]):
+            best = low - at, at
+        at = max(at, high)
+    return best[1] if best else at

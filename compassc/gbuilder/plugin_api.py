@@ -81,13 +81,16 @@ class MemoryOffset:
 class Tensor:
     """A tensor of the graph, or a view into one. A dim of -1 stands for a size that is not known at build time.
 
-    `data` are the bytes of a constant, None for all others.
+    `data` are the bytes of a constant, None for all others. `scale` and `zero_point` as the IR gives them: a quantised
+    value q stands for (q + zero_point) / scale.
     """
 
     def __init__(self, base: Tensor | None = None) -> None:
         self.name: str = base.name if base else ""
         self.shape: list[int] = list(base.shape) if base else []
         self.dtype: Any = base.dtype if base else ""
+        self.scale: float = base.scale if base else 1.0
+        self.zero_point: int = base.zero_point if base else 0
         self.data: bytes | None = None
         self._offset = MemoryOffset(self)
 
@@ -125,6 +128,15 @@ class SubgraphAttrs:
         self.valid_input_layouts: list[list[Any]] = []
         self.valid_output_layouts: list[list[Any]] = []
         self.descriptorbase = descriptorbase
+        self.private_buffers: list[Tensor] = []
+
+    def add_private_buffer(self, nbytes: int) -> Tensor:
+        """Device memory for this launch alone, as a tensor of bytes to hand to the kernel. Not part of the vendor's API."""
+        buffer = Tensor()
+        buffer.name = f"private buffer {len(self.private_buffers)}"
+        buffer.shape, buffer.dtype = [nbytes], "uint8"
+        self.private_buffers.append(buffer)
+        return buffer
 
 
 class SubgraphNode:

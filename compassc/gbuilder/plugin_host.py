@@ -81,8 +81,9 @@ def search_path(folders: Iterable[Path]) -> list[Path]:
 
 
 @contextmanager
-def plugins(folders: list[Path], target: str) -> Iterator[list[Plugin]]:
-    """The builder plugins in `folders` for a target. Their modules and import paths exist only while this is active."""
+def plugins(folders: list[Path], target: str, built_in: list[Plugin]) -> Iterator[list[Plugin]]:
+    """The builder plugins in `folders` for a target, then the `built_in` ones. Modules and import paths of what was
+    found exist only while this is active."""
     saved_path, saved_modules = list(sys.path), set(sys.modules)
     sys.path[:0] = [str(folder) for folder in folders]
     try:
@@ -92,7 +93,7 @@ def plugins(folders: list[Path], target: str) -> Iterator[list[Plugin]]:
                 start = len(registered)
                 call(path, "its import", _execute, path)
                 loaded += [_instance(r, path, target) for r in registered[start:] if r.kind == PluginType.Builder]
-            yield [plugin for plugin in loaded if plugin is not None]
+            yield [plugin for plugin in loaded if plugin is not None] + built_in
     finally:
         sys.path[:] = saved_path
         for name in set(sys.modules) - saved_modules:
@@ -150,7 +151,9 @@ def _first_match(
             continue
         if call(plugin.path, "check_params", plugin.instance.check_params, nodes):
             return nodes, plugin
-        refused.append(f"{plugin.name} ({plugin.path}) refuses it in check_params")
+        reason = getattr(plugin.instance, "refusal", "")
+        refused.append(f"the operator library cannot take it: {reason}" if reason else
+                       f"{plugin.name} ({plugin.path}) refuses it in check_params")  # fmt: skip
     known = sorted({str(t) for _, aliases, _ in patterns for _, t in aliases})
     error = graph.ir.error(node.section, f"no plugin takes the layer '{node.name}' of type {node.type}",
                            "types with a plugin: " + (", ".join(known) or "none"))  # fmt: skip

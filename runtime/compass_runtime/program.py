@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import weakref
 from collections.abc import Collection, Mapping, Sequence
@@ -272,8 +273,9 @@ def _tensors(content: AipuBin, kind: Kind) -> tuple[TensorInfo, ...]:
     role = kind.name.lower()
     places = sorted(((i, sub) for i, sub in placed_subs(content) if sub.type == kind), key=lambda p: p[1].id)
     if content.kernel is None:
+        named = graph_tensors(content.graph_json, role)
         return tuple(
-            TensorInfo(f"{role}{sub.id}", role, sub.id, dtype, (sub.size // dtype.size,), False, (i, sub))
+            TensorInfo(*_label(named, sub, dtype, role), False, (i, sub))
             for i, sub in places
             for dtype in [_dtype(sub)]
         )
@@ -299,6 +301,27 @@ def _tensors(content: AipuBin, kind: Kind) -> tuple[TensorInfo, ...]:
             )
         )
     return tuple(infos)
+
+
+def graph_tensors(note: bytes, role: str) -> list[tuple[str, tuple[int, ...]]]:
+    """Names and shapes of a graph's inputs or outputs, from the note `graphjson`; none when it says nothing of them."""
+    import json
+
+    try:
+        content = json.loads(note or b"{}")
+        return [(str(t["name"]), tuple(int(d) for d in t["shape"])) for t in content[f"{role}s"]]
+    except (ValueError, KeyError, TypeError, RecursionError):  # graph descriptions of other builders: not ours to read
+        return []
+
+
+def _label(
+    named: Sequence[tuple[str, tuple[int, ...]]], sub: SubSection, dtype: DType, role: str
+) -> tuple[str, str, int, DType, tuple[int, ...]]:
+    """The first fields of a graph tensor's TensorInfo; a shape that does not fit its bytes is not believed."""
+    name, shape = named[sub.id] if sub.id < len(named) else (f"{role}{sub.id}", (-1,))
+    if math.prod(shape) * dtype.size != sub.size or min(shape, default=0) < 0:
+        shape = (sub.size // dtype.size,)
+    return name, role, sub.id, dtype, shape
 
 
 def _dtype(sub: SubSection) -> DType:

@@ -13,26 +13,54 @@ from compassc.cli.talk import Talk
 
 EXAMPLE = """\
 compassc gbuild kernel.compass/vadd.o
-compassc gbuild vadd.o --set n=1024 --shape c=4x1024 -o out/aipu.bin"""
+compassc gbuild vadd.o --set n=1024 --shape c=4x1024 -o out/aipu.bin
+compassc gbuild graph.txt -w weight.bin -t X2_1204"""
+GRAPH_SUFFIXES = (".txt", ".def")
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=options.INPUT, metavar="NAME.o")
+@click.argument("source", type=options.INPUT, metavar="NAME.o|GRAPH.txt")
 @click.option(
     "--params", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="NAME.params.json of another place."
 )
+@click.option("-w", "--weights", type=options.INPUT, metavar="FILE", help="Graph: the binary file with its constants.")
+@options.target_option
+@click.option("-L", "--lib", "libraries", multiple=True, type=options.FOLDER, help="Graph: look for objects in DIR.")
+@click.option("--plugins", multiple=True, type=options.FOLDER, help="Graph: look for plugins in DIR.")
 @options.output_option
 @options.parameter_options
 @options.talk_options
 @click.pass_obj
-def command(talk: Talk, source: Path, params: Path | None, output: Path | None, **given: dict[str, Any]) -> None:
-    """Object and parameters to aipu.bin.
+def command(talk: Talk, source: Path, params: Path | None, output: Path | None, target: str, **given: Any) -> None:
+    """Object and parameters, or a Compass IR graph, to aipu.bin.
 
-    The parameters are read from NAME.params.json beside the object. Compass IR (compass_ir.txt, compass_ir.bin) and
-    the plugin (aipubt_gb_NAME.py) are written there too.
+    Of an object NAME.o the parameters are read from NAME.params.json beside it; Compass IR (compass_ir.txt,
+    compass_ir.bin) and the plugin (aipubt_gb_NAME.py) are written there too.
+
+    A graph's layers are taken by plugins (folders of --plugins and AIPUPLUGIN_PATH, the graph's own folder) or by the
+    built-in operator library, whose kernels are compiled in GRAPH.compass beside the output.
     """
+    if source.suffix in GRAPH_SUFFIXES:
+        _graph(talk, source, output or Path("aipu.bin"), target, given)
+        return
     from compassc.driver import Request
 
     consts = options.load_consts(given["consts"])
-    request = Request(shapes=given["shapes"], values=given["values"], consts=consts)
+    request = Request(target=target, shapes=given["shapes"], values=given["values"], consts=consts)
     run_arrow(talk, "gbuild", source, output, request, params)
+
+
+def _graph(talk: Talk, source: Path, output: Path, target: str, given: dict[str, Any]) -> None:
+    from compass_core import switches, targets
+    from compassc.gbuilder.build import GraphOptions, build_model
+
+    name = targets.load(target or switches.TARGET.get()).name
+    choice = GraphOptions(
+        plugin_dirs=(*given["plugins"], source.parent),
+        library_dirs=given["libraries"],
+        work_dir=output.parent / f"{source.stem}.compass",
+    )
+    built = build_model(source, given["weights"], output, name, choice)
+    talk.clear_progress()
+    talk.say(built.summary())
+    talk.made(built.path)

@@ -1,0 +1,1 @@
+"""The families of layers. Every module here is imported, and registers what it can do with `@operator`."""

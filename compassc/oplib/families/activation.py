@@ -1,0 +1,42 @@
+"""Activation, and its methods as layer types of their own."""
+
+from functools import lru_cache
+
+from compassc.dsl import script as S
+from compassc.oplib.activations import TABLE, values
+from compassc.oplib.layer import FLOATS, Choice, Layer, Unsupported, count, operator
+from compassc.oplib.vector import LANES, SHORT, narrow, share, wide
+
+ALONE = {"Sigmoid": "SIGMOID", "Tanh": "TANH", "RELU": "RELU", "RELU6": "RELU6", "LeakyRELU": "LEAKYRELU", "ELU": "ELU",
+         "SELU": "SELU", "GELU": "GELU", "MISH": "MISH", "Silu": "SILU", "Swish": "SWISH", "Softplus": "SOFTPLUS",
+         "Softsign": "SOFTSIGN", "Hardswish": "HARDSWISH", "HardSigmoid": "HARDSIGMOID", "Clip": "CLIP",
+         "THRESHOLDEDRELU": "THRESHOLDEDRELU"}  # fmt: skip
+"""Layer type -> method."""
+
+
+@lru_cache(maxsize=None)
+def _kernel(method: str, dtype: str):
+    function, lanes = TABLE[method].apply, LANES[dtype]
+
+    @S.prim_func
+    def activation(x: S.ptr(dtype, "global"), y: S.ptr(dtype, "global"), n: S.i32, p: S.fp32, q: S.fp32):
+        part = share(n, lanes)
+        first = S.get_local_id() * part
+        for at in range(first, S.min(first + part, n), lanes):
+            mask = S.tail_mask(S.min(n - at, lanes), lanes)
+            v = wide(S.vload(x + at, mask), dtype)
+            S.vstore(narrow(function(v, p, q), dtype), y + at, mask)
+
+    return activation
+
+
+@operator("Activation", *ALONE)
+def select(layer: Layer) -> Choice:
+    method = ALONE.get(layer.type) or layer.word("method", "")
+    if method == "GELU" and layer.word("approximate", "NONE") == "TANH":
+        method = "GELU_TANH"
+    if method not in TABLE:
+        raise Unsupported(f"the method {method or 'missing'} is not among {', '.join(TABLE)}")
+    dtype = layer.dtype(*FLOATS)
+    args = [layer.input(), layer.output, count(layer.input().shape), *values(layer, method)]
+    return Choice(_kernel(method, dtype), f"activation_{method.lower()}_{SHORT[dtype]}", args)

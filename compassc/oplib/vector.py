@@ -1,0 +1,34 @@
+"""What the kernels of several families share: lanes per data type, and loads and stores that compute in float32.
+
+The functions here are called while a kernel is parsed (or run in PySim) and give expressions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compassc.dsl import script as S
+
+LANES = {"float32": 8, "float16": 16, "bfloat16": 16, "int32": 8, "uint32": 8, "int16": 16, "uint16": 16, "int8": 32,
+         "uint8": 32}  # fmt: skip
+"""Elements of a register."""
+SHORT = {"float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16",
+         "int32": "i32", "uint32": "u32", "bfloat16": "bf16"}  # fmt: skip
+"""Data types in names of kernels."""
+LIMITS = {"float32": (float("-inf"), float("inf")), "float16": (float("-inf"), float("inf")), "int8": (-128, 127),
+          "uint8": (0, 255), "int16": (-32768, 32767), "int32": (-(2**31), 2**31 - 1)}  # fmt: skip
+
+
+def wide(value: Any, dtype: str) -> Any:
+    """A vector of `dtype` as float32."""
+    return value if dtype == "float32" else S.cast(value, "float32")
+
+
+def narrow(value: Any, dtype: str) -> Any:
+    """A float32 vector as `dtype`."""
+    return value if dtype == "float32" else S.cast(value, dtype)
+
+
+def share(n: Any, lanes: int) -> Any:
+    """Elements of this TEC's contiguous share of `n`: a multiple of `lanes`."""
+    return S.ceildiv(S.ceildiv(n, lanes), S.get_local_size()) * lanes
