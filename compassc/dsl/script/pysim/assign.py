@@ -2,14 +2,19 @@
 
 Python's `x = e` binds a name to an object; a kernel's defines a typed variable: `n = 5` is an int32, `y = x` copies a
 vector, an array becomes a constant table, `for i in range(n)` counts in the type of n. A kernel is therefore recompiled
-with the right sides of its assignments passed through `bound`, and what its loops iterate through `counted`. Lines and columns stay those of the source, so that tracebacks and debuggers work as usual.
+with the right sides of its assignments passed through `bound`, and what its loops iterate through `counted`. Calls of
+operations go to their Python side without asking again whether PySim runs. Lines, columns, file and names stay those of
+the source, and what is added are constants of the code, so that tracebacks, debuggers and coverage see the user's
+kernel and nothing else.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
+import threading
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -18,15 +23,17 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import FLOAT32, INT32, DataType
+from compassc.ops.core import Op
 from compassc.ops.numeric import np_dtype
 from compassc.ops.typing import fits
 
 from ..source import definition
-from .memory import PyBuffer, Storage
+from .impl import pysim_impl
+from .memory import PyBuffer, PyPointer, Storage
 from .values import PyVar, of_numpy
 
-_BOUND = "__bound"
-_LOOP = "__loop"
+_MARK = "\0compassc function "
+_ALLOCATIONS = frozenset(("alloc", "alloc_buffer", "alloc_const"))
 _FACTORY = "__factory"
 _KERNEL = "__kernel"
 
@@ -49,6 +56,13 @@ def bound(value: Any) -> Any:
         data = raw.reshape(-1).view(np.uint8).copy()
         return PyBuffer(Storage(data, "a constant table"), 0, of_numpy(raw.reshape(-1)[0]).dtype, "constant", raw.shape)
     return value
+
+
+def named(storage: Any, name: str) -> Any:
+    """What `name = S.alloc...(...)` holds: errors call the memory by the name of its variable."""
+    if isinstance(storage, PyPointer) and storage.storage is not None:
+        storage.storage.name = f"{storage.scope} array {name}"
+    return storage
 
 
 def _bound_type(bound: Any) -> DataType | None:
@@ -86,7 +100,17 @@ def loop(call: Callable[..., Any], *bounds: Any) -> Iterator[Any]:
 
 
 class _Rewrite(ast.NodeTransformer):
-    """Wraps the right sides of assignments to names, and the iterables of loops."""
+    """Wraps the right sides of assignments to names and the iterables of loops, and resolves operations."""
+
+    def __init__(self, seen: dict[str, Any]) -> None:
+        self.seen = seen  # the globals and closed-over values that no variable of the kernel hides
+        self.functions: dict[str, Callable[..., Any]] = {}
+
+    def constant(self, function: Callable[..., Any], at: ast.AST) -> ast.expr:
+        """A function as a constant of the code; a marker stands for it until the code is compiled."""
+        mark = f"{_MARK}{len(self.functions)}"
+        self.functions[mark] = function
+        return ast.copy_location(ast.Constant(mark), at)
 
     def visit_For(self, node: ast.For) -> ast.For:
         head = node.iter
@@ -94,18 +118,44 @@ class _Rewrite(ast.NodeTransformer):
             if _is_nest(node.target, head):
                 return self.visit_For(_nested(node, head))
             args = [head.func, *head.args]
-            node.iter = ast.copy_location(
-                ast.Call(ast.copy_location(ast.Name(_LOOP, ast.Load()), head), args, []), head
-            )
+            node.iter = ast.copy_location(ast.Call(self.constant(loop, head), args, []), head)
         self.generic_visit(node)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        self.generic_visit(node)
         target = node.targets[0]
         if isinstance(target, ast.Name):
-            node.value = _wrapped(node.value)
+            node.value = self.wrapped(node.value, target.id)
         elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-            node.value.elts = [_wrapped(e) for e in node.value.elts]
+            node.value.elts = [self.wrapped(e, "") for e in node.value.elts]
+        return node
+
+    def wrapped(self, e: ast.expr, name: str) -> ast.expr:
+        """`bound(e)`, except for S.meta_var, whose value stays a Python value."""
+        if isinstance(e, ast.Starred):
+            return e
+        if isinstance(e, ast.Call):
+            called = e.func.attr if isinstance(e.func, ast.Attribute) else getattr(e.func, "id", "")
+            if called == "meta_var":
+                return e
+            if called in _ALLOCATIONS and name:
+                label = ast.copy_location(ast.Constant(name), e)
+                return ast.copy_location(ast.Call(self.constant(named, e), [e, label], []), e)
+        return ast.copy_location(ast.Call(self.constant(bound, e), [e], []), e)
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        """`S.vadd(...)` becomes a call of the operation's Python side."""
+        self.generic_visit(node)
+        func, api = node.func, None
+        if isinstance(func, ast.Name):
+            api = self.seen.get(func.id)
+        elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
+            module = self.seen.get(func.value.id)
+            api = getattr(module, func.attr, None) if isinstance(module, types.ModuleType) else None
+        op = getattr(api, "op", None)
+        if isinstance(op, Op):
+            node.func = self.constant(pysim_impl(op), func)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -136,47 +186,71 @@ def _nested(node: ast.For, head: ast.Call) -> ast.For:
     return body[0]  # type: ignore[return-value]
 
 
-def _wrapped(e: ast.expr) -> ast.expr:
-    """`__bound(e)`, except for S.meta_var, whose value stays a Python value."""
-    if isinstance(e, ast.Starred):
-        return e
-    if isinstance(e, ast.Call):
-        called = e.func.attr if isinstance(e.func, ast.Attribute) else getattr(e.func, "id", "")
-        if called == "meta_var":
-            return e
-    return ast.copy_location(ast.Call(ast.copy_location(ast.Name(_BOUND, ast.Load()), e), [e], []), e)
-
-
 _DONE: weakref.WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = weakref.WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+KERNEL_CODE: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+"""The code objects of the kernels, sub-functions and macros that were run."""
 
 
 def with_kernel_assignments(func: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel function whose assignments behave as compiled. The function itself when its source is not available."""
     found = _DONE.get(func)
     if found is None:
-        try:
-            found = _rebuilt(func, copy.deepcopy(definition(func)))
-        except CompassError:
-            found = func
-        _DONE[func] = found
+        with _LOCK:
+            try:
+                found = _rebuilt(func, copy.deepcopy(definition(func)))
+            except CompassError:
+                found = func
+            _DONE[func] = found
+            KERNEL_CODE.add(found.__code__)  # type: ignore[attr-defined]
     return found
+
+
+def _visible(func: Any) -> dict[str, Any]:
+    """What a function sees from outside, without the names it assigns."""
+    code = func.__code__
+    seen = dict(func.__globals__)
+    for name, cell in zip(code.co_freevars, func.__closure__ or ()):
+        seen[name] = getattr(cell, "cell_contents", None)
+    for name in (*code.co_varnames, *code.co_cellvars):
+        seen.pop(name, None)
+    return seen
+
+
+def _resolved(code: types.CodeType, functions: dict[str, Callable[..., Any]]) -> types.CodeType:
+    """The code with functions in the place of their markers, in nested code too."""
+    constants = []
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            c = _resolved(c, functions)
+        constants.append(functions.get(c, c) if type(c) is str else c)
+    return code.replace(co_consts=tuple(constants))
 
 
 def _rebuilt(func: Any, node: ast.FunctionDef) -> Callable[..., Any]:
     """The function compiled from its rewritten definition, with the globals, closure and defaults it had."""
-    node.body = [_Rewrite().visit(statement) for statement in node.body]
+    rewrite = _Rewrite(_visible(func))
+    node.body = [rewrite.visit(statement) for statement in node.body]
     node.decorator_list, node.returns = [], None
     node.args.defaults, node.args.kw_defaults = [], []
     for arg in node.args.args:
         arg.annotation = None
-    name, node.name = node.name, _KERNEL
+    node.name = _KERNEL
     free = func.__code__.co_freevars
-    source = ast.parse(f"def {_FACTORY}({', '.join([_BOUND, _LOOP, *free])}):\n pass\n return {_KERNEL}")
+    source = ast.parse(f"def {_FACTORY}({', '.join(free)}):\n pass\n return {_KERNEL}")
     factory: Any = source.body[0]
     factory.body[0] = node
-    outer = compile(source, func.__code__.co_filename, "exec").co_consts[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # a marker looks like the call of a string
+        outer = compile(source, func.__code__.co_filename, "exec", dont_inherit=True).co_consts[0]
     inner = next(c for c in outer.co_consts if isinstance(c, types.CodeType) and c.co_name == _KERNEL)
+    names = {"co_name": func.__code__.co_name}
+    if hasattr(inner, "co_qualname"):
+        names["co_qualname"] = func.__code__.co_qualname
+    code = _resolved(inner, rewrite.functions).replace(**names)
     cells = dict(zip(free, func.__closure__ or ()))
-    cells |= {_BOUND: types.CellType(bound), _LOOP: types.CellType(loop)}
-    closure = tuple(cells[n] for n in inner.co_freevars)
-    return types.FunctionType(inner.replace(co_name=name), func.__globals__, name, func.__defaults__, closure)
+    closure = tuple(cells[n] for n in code.co_freevars)
+    made = types.FunctionType(code, func.__globals__, func.__name__, func.__defaults__, closure)
+    made.__kwdefaults__, made.__qualname__, made.__module__ = func.__kwdefaults__, func.__qualname__, func.__module__
+    return made

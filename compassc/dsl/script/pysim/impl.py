@@ -17,8 +17,9 @@ from compassc.ops.core import Op, infer, mask_lanes_of, r_dtype_ok, require_targ
 from compassc.ops.numeric import convert
 from compassc.ops.typing import is_literal, type_error
 
+from .direct import direct
 from .masks import mask_array
-from .values import PyVar, scalar_result, to_element
+from .values import PyVar, to_element
 
 _MAX_PLANS = 4096
 
@@ -26,21 +27,36 @@ _MAX_PLANS = 4096
 class Plan:
     """How to evaluate an operation on operands of given types."""
 
-    __slots__ = ("converters", "is_scalar", "mask_lanes", "meaning", "result", "targets", "typed")
+    __slots__ = ("converters", "is_bool", "mask_lanes", "meaning", "plain", "result", "targets", "typed")
 
     def __init__(self, op: Op, operands: tuple[Any, ...], options: dict[str, Any]) -> None:
         typed = infer(op, [operand_type(op.name, x) for x in operands], options)
         self.typed = typed
         self.targets = typed.targets
         self.result = typed.result
-        self.is_scalar = typed.result.is_scalar
-        all_scalar = not any(t.is_vector for t in typed.operands) and self.is_scalar
+        is_scalar = typed.result.is_scalar
+        self.is_bool = is_scalar and typed.result.is_bool
+        all_scalar = not any(t.is_vector for t in typed.operands) and is_scalar
         self.mask_lanes = 0 if all_scalar else mask_lanes_of(op, typed)
         self.converters = tuple(
             converter(typed.literals.get(i, x), t) for i, (x, t) in enumerate(zip(operands, typed.operands))
         )
         fixed = {k: v for k, v in options.items() if k != "out_sign"}
         self.meaning = functools.partial(op.meaning, dtype=typed.result, **fixed)
+        without = {"mask": None, **({"r": None} if op.r == "param" else {})} if op.extra.get("mask_aware") else {}
+        self.plain = direct(op.name, typed, options) or functools.partial(self.meaning, **without)
+        if is_scalar:
+            self.meaning, self.plain = _scalar(self.meaning), _scalar(self.plain)
+
+
+def _scalar(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn` with its result as a NumPy scalar."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        out = fn(*args, **kwargs)
+        return out if isinstance(out, np.generic) else np.asarray(out)[()]
+
+    return run
 
 
 def operand_type(name: str, x: Any) -> Any:
@@ -56,7 +72,7 @@ def operand_type(name: str, x: Any) -> Any:
 
 def key_of(x: Any) -> Any:
     """The part of a plan's key that stands for an operand that is no PyVar."""
-    return (type(x), x)
+    return (type(x), x if x or type(x) is not float else str(x))  # -0.0 is not 0.0
 
 
 def converter(x: Any, target: DataType) -> Any:
@@ -64,7 +80,7 @@ def converter(x: Any, target: DataType) -> Any:
     elem, lanes = target.element_of, target.lanes
     if type(x) is not PyVar:
         value = to_element(x, elem)
-        constant = np.full(lanes, value) if lanes > 1 else np.asarray(value)
+        constant = filled(lanes, value) if lanes > 1 else np.asarray(value)
         constant.flags.writeable = False
         return constant
     source = x.dtype
@@ -72,30 +88,36 @@ def converter(x: Any, target: DataType) -> Any:
         return None if source is target else lambda value: convert(value, source, elem)
     if lanes == 1:
         return lambda value: np.asarray(convert(value, source, elem, scalar=True))
-    return lambda value: np.full(lanes, convert(value, source, elem, scalar=True))
+    if source is elem:
+        return lambda value: filled(lanes, value)
+    return lambda value: filled(lanes, convert(value, source, elem, scalar=True)[()])
+
+
+def filled(lanes: int, value: Any) -> Any:
+    """A fresh array with a NumPy scalar in every lane."""
+    out = np.empty(lanes, value.dtype)
+    out[:] = value
+    return out
 
 
 def masked(op: Op, plan: Plan, arrays: tuple[Any, ...], mask: Any, r: Any) -> Any:
     """The result array of a call with a mask."""
     if not plan.mask_lanes:
         if op.extra.get("scalar_mask"):
-            return call_all(op, plan, arrays)
+            return plan.plain(*arrays)
         raise type_error(f"S.{op.name}: a mask needs vector arguments")
     active = mask_array(mask, plan.mask_lanes)
     source = None if r is None else r_array(op, r, plan.result)
     if active is None or (op.r == "param" and source is None):
-        return call_all(op, plan, arrays)
+        return plan.plain(*arrays)
     if op.extra.get("mask_aware"):
         return plan.meaning(*arrays, mask=active, **({"r": source} if op.r == "param" else {}))
-    value = plan.meaning(*arrays)
-    return value if source is None else np.where(active, value, source)
-
-
-def call_all(op: Op, plan: Plan, arrays: tuple[Any, ...]) -> Any:
-    """The result array with every lane active."""
-    if op.extra.get("mask_aware"):
-        return plan.meaning(*arrays, mask=None, **({"r": None} if op.r == "param" else {}))
-    return plan.meaning(*arrays)
+    value = plan.plain(*arrays)
+    if source is None:
+        return value
+    out = source.copy()
+    np.copyto(out, value, where=active)
+    return out
 
 
 def r_array(op: Op, r: Any, result: DataType) -> Any:
@@ -123,13 +145,13 @@ def {name}({signature}):
     {masked}
     if plan.targets:
         require_target("this form of S.{name}", plan.targets)
-    out = plan.meaning({call})
-    return scalar_result(np.asarray(out)[()], plan.result) if plan.is_scalar else PyVar(out, plan.result)
+    out = plan.plain({arrays})
+    return bool(out) if plan.is_bool else PyVar(out, plan.result)
 """
 
-_MASKED = """if mask is not None{with_r}:
+_MASKED = """if mask is not None:
         out = masked(op, plan, ({arrays},), mask, {r})
-        return scalar_result(np.asarray(out)[()], plan.result) if plan.is_scalar else PyVar(out, plan.result)"""
+        return bool(out) if plan.is_bool else PyVar(out, plan.result)"""
 
 
 def _source(op: Op) -> str:
@@ -138,10 +160,7 @@ def _source(op: Op) -> str:
     keys = [f"{x}.dtype if type({x}) is PyVar else key_of({x})" for x in op.operands] + list(op.options)
     r = "r" if op.r == "param" else "None"
     arrays = ", ".join(f"a_{x}" for x in op.operands)
-    call = arrays
-    if op.extra.get("mask_aware"):
-        call += ", mask=None" + (", r=None" if op.r == "param" else "")
-    masked_text = _MASKED.format(with_r="", arrays=arrays, r=r) if op.has_mask else "pass"
+    masked_text = _MASKED.format(arrays=arrays, r=r) if op.has_mask else "pass"
     return _TEMPLATE.format(
         name=op.name,
         signature=str(op.signature)[1:-1],
@@ -154,7 +173,7 @@ def _source(op: Op) -> str:
             for x in op.operands
         ),
         masked=masked_text,
-        call=call,
+        arrays=arrays,
     )
 
 
@@ -169,7 +188,6 @@ def _value_side(op: Op) -> Callable[..., Any]:
         return plan
 
     scope: dict[str, Any] = {
-        "np": np,
         "op": op,
         "plans": plans,
         "new_plan": new_plan,
@@ -178,7 +196,6 @@ def _value_side(op: Op) -> Callable[..., Any]:
         "key_of": key_of,
         "masked": masked,
         "require_target": require_target,
-        "scalar_result": scalar_result,
     }
     exec(compile(_source(op), f"<PySim S.{op.name}>", "exec"), scope)  # noqa: S102  the text comes from the declaration
     return scope[op.name]

@@ -167,21 +167,25 @@ class PyPointer:
     # ------------------------------------------------------------------------------------------- access
 
     def __getitem__(self, index: Any) -> Any:
-        if type(index) is slice:
+        kind = type(index)
+        if kind is slice:
             first, count, step = slice_range(index)
             return self.load(first, count, step, self.dtype.with_lanes(self.dtype.lanes * count))
-        if type(index) is tuple:
+        if kind is tuple:
             raise type_error("a pointer is 1-D and takes one index")
-        return self.load(index_of(index), 1, 1, self.dtype)
+        return self.load(
+            int(index.value) if kind is PyVar and index.dtype is INT32 else index_of(index), 1, 1, self.dtype
+        )
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if type(index) is slice:
+        kind = type(index)
+        if kind is slice:
             first, count, step = slice_range(index)
             self.store(first, count, step, value)
-        elif type(index) is tuple:
+        elif kind is tuple:
             raise type_error("a pointer is 1-D and takes one index")
         else:
-            self.store(index_of(index), 1, 1, value)
+            self.store(int(index.value) if kind is PyVar and index.dtype is INT32 else index_of(index), 1, 1, value)
 
     def load(self, first: int, count: int, step: int, result: DataType) -> Any:
         """`count` pointees from item `first`; `step` is a stride in scalar elements."""

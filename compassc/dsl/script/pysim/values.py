@@ -120,93 +120,6 @@ class PyVar:
 
     # ------------------------------------------------------------------------------------------- operators
 
-    def __add__(self, other: Any) -> Any:
-        return _binary("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _binary("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return _binary("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _binary("sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return _binary("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _binary("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _binary("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _binary("div", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _binary("floordiv", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _binary("floordiv", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return _binary("floormod", self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return _binary("floormod", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return _binary("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return _binary("pow", other, self)
-
-    def __and__(self, other: Any) -> Any:
-        return _binary("bitand", self, other)
-
-    __rand__ = __and__
-
-    def __or__(self, other: Any) -> Any:
-        return _binary("bitor", self, other)
-
-    __ror__ = __or__
-
-    def __xor__(self, other: Any) -> Any:
-        return _binary("bitxor", self, other)
-
-    __rxor__ = __xor__
-
-    def __lshift__(self, other: Any) -> Any:
-        return _binary("shl", self, other)
-
-    def __rlshift__(self, other: Any) -> Any:
-        return _binary("shl", other, self)
-
-    def __rshift__(self, other: Any) -> Any:
-        return _binary("shr", self, other)
-
-    def __rrshift__(self, other: Any) -> Any:
-        return _binary("shr", other, self)
-
-    def __lt__(self, other: Any) -> Any:
-        return _binary("lt", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return _binary("le", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return _binary("gt", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return _binary("ge", self, other)
-
-    def __eq__(self, other: object) -> Any:
-        return _binary("eq", self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return _binary("ne", self, other)
-
     def __neg__(self) -> Any:
         if self.dtype.is_uint or self.dtype.is_bool:
             raise type_error(f"a {self.dtype} cannot be negated", "convert it to a signed type first")
@@ -334,30 +247,45 @@ _COMPARE = frozenset("lt le gt ge eq ne".split())
 _INT_ONLY = frozenset("floordiv floormod shl shr bitand bitor bitxor".split())
 _SHIFTS = frozenset(("shl", "shr"))
 _DIVISIONS = frozenset("div floordiv floormod".split())
-_PLANS: dict[Any, tuple[Any, Any, Any, Any]] = {}
-_MAX_PLANS = 8192
+_MAX_PLANS = 1024
 
 
-def _binary(op: str, a: Any, b: Any) -> Any:
-    """A Python operator with at least one PyVar operand."""
-    ta, tb = type(a), type(b)
-    key = (op, a.dtype if ta is PyVar else (ta, a), b.dtype if tb is PyVar else (tb, b))
-    try:
-        plan = _PLANS.get(key)
-    except TypeError:  # an unhashable operand: a list, an array
-        return NotImplemented
-    if plan is None:
-        plan = _plan(op, a, b)
-        if plan is NotImplemented:
+def _operator(op: str, reflected: bool) -> Callable[[PyVar, Any], Any]:
+    """The method of a Python operator. `reflected`: the value is the right operand."""
+    plans: dict[Any, tuple[Any, Any, Any, Any]] = {}
+
+    def method(self: PyVar, other: Any) -> Any:
+        kind = type(other)
+        if kind is PyVar:
+            key: Any = (self.dtype, other.dtype)
+            given = other.value
+        else:
+            key = (self.dtype, kind, other if kind is not float or other else str(other))  # -0.0 is not 0.0
+            given = None
+        try:
+            mine, theirs, fn, result = plans[key]
+        except KeyError:
+            plan = _plan(op, other, self) if reflected else _plan(op, self, other)
+            if plan is NotImplemented:
+                return NotImplemented
+            left, right, fn, result = plan
+            mine, theirs = (right, left) if reflected else (left, right)
+            if len(plans) >= _MAX_PLANS:
+                plans.clear()
+            plans[key] = mine, theirs, fn, result
+        except TypeError:  # an unhashable operand: a list, an array
             return NotImplemented
-        if len(_PLANS) >= _MAX_PLANS:
-            _PLANS.clear()
-        _PLANS[key] = plan
-    left, right, fn, result = plan
-    x = left(a.value) if callable(left) else a.value if left is None else left
-    y = right(b.value) if callable(right) else b.value if right is None else right
-    value = fn(x, y)
-    return bool(value) if result is None else PyVar(value, result)
+        value = self.value
+        if mine is not None:
+            value = mine(value)
+        if theirs is None:
+            theirs = given
+        elif callable(theirs):
+            theirs = theirs(given)
+        value = fn(theirs, value) if reflected else fn(value, theirs)
+        return bool(value) if result is None else PyVar(value, result)
+
+    return method
 
 
 def _operand(x: Any) -> Any:
@@ -431,3 +359,15 @@ def _shift_type(xa: Any, xb: Any) -> DataType:
     if left.is_scalar and left is INT32 and type(xb) is int and not 0 <= xb < 32:
         raise type_error(f"the shift amount {xb} of an int32 must be from 0 to 31")
     return left.with_lanes(max(left.lanes, right.lanes))
+
+
+_METHODS = (
+    "add add", "sub sub", "mul mul", "truediv div", "floordiv floordiv", "mod floormod", "pow pow", "and bitand",
+    "or bitor", "xor bitxor", "lshift shl", "rshift shr", "lt lt", "le le", "gt gt", "ge ge", "eq eq", "ne ne",
+)  # fmt: skip
+"""Python's name of an operator and ours."""
+
+for _python, _op in (names.split() for names in _METHODS):
+    setattr(PyVar, f"__{_python}__", _operator(_op, False))
+    if _op not in _COMPARE:
+        setattr(PyVar, f"__r{_python}__", _operator(_op, True))
