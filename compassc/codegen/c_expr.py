@@ -19,6 +19,7 @@ _SWAPPED = {"gt": "<", "ge": "<="}
 _ROUNDED = frozenset(("add", "sub", "mul", "div", "floordiv"))
 """Operators whose scalar result is cast back to its type, as C computes it in a wider one."""
 _SPLATS = (E.Broadcast, E.VectorLiteral, E.Cast)
+_ONE_TYPE = frozenset(("min", "max"))
 _NAME_CHARS = str.maketrans(":-.", "___")
 
 
@@ -55,8 +56,8 @@ class ExprPrinter:
             E.FuncCall: lambda e: f"{e.func}({self.list(e.args)})",
         }
 
-    def expr(self, e: E.Expr) -> str:
-        """The C text of an expression."""
+    def value(self, e: E.Expr) -> str:
+        """The C text of an expression whose place cuts it to its type: the right side of an assignment, a cast."""
         form = self._table.get(type(e))
         if form is None:
             raise codegen_error(
@@ -64,8 +65,16 @@ class ExprPrinter:
             )
         return form(e)
 
+    def expr(self, e: E.Expr) -> str:
+        """The C text of an expression; its C value is in the range of its type."""
+        return f"({c_type(e.dtype)}){self.value(e)}" if _leaves_range(e) else self.value(e)
+
+    def typed(self, e: E.Expr) -> str:
+        """The C text of an argument that overloads are chosen by: C has the expression's own type for it."""
+        return f"({c_type(e.dtype)}){self.value(e)}" if _is_promoted(e) else self.value(e)
+
     def list(self, items: Iterable[E.Expr]) -> str:
-        return ", ".join([self.expr(e) for e in items])
+        return ", ".join([self.typed(e) for e in items])
 
     def _var(self, e: E.Var) -> str:
         name = self.names.get(e)
@@ -78,20 +87,24 @@ class ExprPrinter:
         return str(e.value) if type(e) is E.IntImm and e.dtype is not BOOL else self.expr(e)
 
     def _cast(self, e: E.Cast) -> str:
-        text = self.expr(e.value)
-        return text if e.dtype is e.value.dtype else f"({c_type(e.dtype)}){text}"
+        source, to = e.value.dtype, e.dtype
+        cut = source.is_integer and to.is_integer and not to.is_bool and to.bits <= source.bits
+        text = self.value(e.value) if cut else self.expr(e.value)
+        if source.is_floating and to.is_integer and 1 < to.bits < 32:
+            text = f"(int){text}"  # out of range: clamped to int, then cut, where C alone leaves it open
+        return text if to is source else f"({c_type(to)}){text}"
 
     def _reinterpret(self, e: E.Reinterpret) -> str:
         if isinstance(e.dtype, PointerType):
             return f"({c_type(e.dtype)}){self.expr(e.value)}"
         if e.dtype is e.value.dtype:
             return self.expr(e.value)
-        return f"as_{c_type(e.dtype)}({self.expr(e.value)})"
+        return f"as_{c_type(e.dtype)}({self.typed(e.value)})"
 
     def _binary(self, e: E.Binary) -> str:
         op = e.op
-        if op == "min" or op == "max":
-            return f"{op}({self.expr(e.a)}, {self.expr(e.b)})"
+        if op in _ONE_TYPE:
+            return f"{op}({self.typed(e.a)}, {self.typed(e.b)})"
         if op in _SWAPPED:
             return f"({self.expr(e.b)} {_SWAPPED[op]} {self.expr(e.a)})"
         text = f"({self.expr(e.a)} {_SYMBOLS[op]} {self.expr(e.b)})"
@@ -155,7 +168,7 @@ class ExprPrinter:
                 f"S.{e.op} has no C form for {', '.join(str(a.dtype) for a in e.args) or 'no arguments'}"
             )
         decimal, self.decimal_masks = self.decimal_masks, self.decimal_masks or e.op.startswith("__vext")
-        parts = [self.expr(a) for a in e.args]
+        parts = [self.typed(a) for a in e.args]
         if e.mask is not None:
             parts.append(self.expr(e.mask))
         self.decimal_masks = decimal
@@ -163,7 +176,7 @@ class ExprPrinter:
 
     def fill(self, template: str, e: E.Call) -> str:
         """A template with the operands of a call put in."""
-        fields = dict(zip(spelling.operand_names(e.op), map(self.expr, e.args), strict=False))
+        fields = dict(zip(spelling.operand_names(e.op), map(self.typed, e.args), strict=False))
         fields["args"] = ", ".join(fields.values())
         if "{m}" in template:
             fields["m"] = self.mask(e)
@@ -193,6 +206,28 @@ class ExprPrinter:
         if bits == (1 << lanes) - 1:
             return f"ALL_TRUE_{letter}"
         return f"__vmov_{letter}(0x{word:08X})"
+
+
+def _is_narrow(e: E.Expr) -> bool:
+    """Whether C computes in int what is of a narrower type."""
+    t = e.dtype
+    return t.is_scalar and t.is_integer and not t.is_bool and t.bits < 32
+
+
+def _leaves_range(e: E.Expr) -> bool:
+    """Whether C's value of an expression can lie outside its type: it shifts and inverts narrow integers as ints."""
+    kind = type(e)
+    if kind is E.Binary:
+        return e.op == "shl" and _is_narrow(e)
+    return kind is E.Unary and e.op == "bitnot" and e.dtype.is_uint and _is_narrow(e)
+
+
+def _is_promoted(e: E.Expr) -> bool:
+    """Whether C gives an expression the type int where it is of a narrower type."""
+    kind = type(e)
+    if kind is E.Binary:
+        return e.op not in _ROUNDED and e.op not in _ONE_TYPE and _is_narrow(e)
+    return (kind is E.Select or (kind is E.Unary and e.op == "bitnot")) and _is_narrow(e)
 
 
 def c_name(name: str) -> str:

@@ -51,8 +51,8 @@ class FunctionPrinter(ExprPrinter):
         self.depth = 1
         self._stmts: dict[type, Any] = {
             S.Let: self._let,
-            S.Assign: lambda s: f"{self._var(s.var)} = {self.expr(s.value)};",
-            S.SetElement: lambda s: f"{self._var(s.var)}[{self.expr(s.index)}] = {self.expr(s.value)};",
+            S.Assign: lambda s: f"{self._var(s.var)} = {self.value(s.value)};",
+            S.SetElement: lambda s: f"{self._var(s.var)}[{self.expr(s.index)}] = {self.value(s.value)};",
             S.Store: self._store,
             S.Eval: self._eval,
             S.Alloc: self._alloc,
@@ -111,12 +111,12 @@ class FunctionPrinter(ExprPrinter):
     def _let(self, s: Any) -> str:
         # C declares the name before the value: unspecified inactive lanes take the variable itself.
         name = self.defining = self.define(s.var)
-        return f"{c_type(s.var.dtype)} {name} = {self.expr(s.value)};"
+        return f"{c_type(s.var.dtype)} {name} = {self.value(s.value)};"
 
     def _store(self, s: Any) -> str:
         if s.mask is not None:
             raise codegen_error("a masked store has no C form as a subscript", "keep the pass LowerStandard enabled")
-        return f"{self.reference(s.buffer, s.indices)} = {self.expr(s.value)};"
+        return f"{self.reference(s.buffer, s.indices)} = {self.value(s.value)};"
 
     def _eval(self, s: Any) -> str:
         return "" if type(s.value) is E.IntImm else f"{self.expr(s.value)};"
@@ -148,7 +148,7 @@ class FunctionPrinter(ExprPrinter):
     def _return(self, s: Any) -> str:
         if self.is_entry:
             return BARRIER + "return;"
-        return "return;" if s.value is None else f"return {self.expr(s.value)};"
+        return "return;" if s.value is None else f"return {self.value(s.value)};"
 
     # -- blocks
 

@@ -27,12 +27,12 @@ def np_dtype(dtype: DataType) -> Any:
 def float_to_int(x: Any, to: DataType, exact_unsigned: bool = False) -> Any:
     """Truncate toward zero after NaN -> 0 and a clamp to int32, then modulo the target's width.
 
-    `exact_unsigned`: scalars converted to uint32 keep values above the int32 range, as a C cast does.
+    `exact_unsigned`: scalars converted to uint32 are clamped to its own range, as the C cast does here.
     """
     wide = x.astype(np.float64)
     wide = np.where(np.isnan(wide), 0.0, wide)
-    high = _U32_MAX if exact_unsigned and to.is_uint and to.bits == 32 else _I32_MAX
-    return np.trunc(np.clip(wide, _I32_MIN, high)).astype(np.int64).astype(np_dtype(to))
+    low, high = (0, _U32_MAX) if exact_unsigned and to.is_uint and to.bits == 32 else (_I32_MIN, _I32_MAX)
+    return np.trunc(np.clip(wide, low, high)).astype(np.int64).astype(np_dtype(to))
 
 
 def convert(x: Any, source: DataType, to: DataType, saturate: bool = False, scalar: bool = False) -> Any:

@@ -288,8 +288,11 @@ class Aligner:
             return self.assign(s.var, self.parts(s.value, self.width_of(s.var)), s.span)
         if kind is S.SetElement:
             return self.set_element(s)
-        if kind is S.Eval and s.value.flags & E.F_VECTOR and type(s.value) is E.Call:
-            return [S.Eval(e, span=s.span) for e in self.rule_or_parts(s.value)]
+        if kind is S.Eval and s.value.flags & E.F_VECTOR:
+            if type(s.value) is E.Call:
+                return [S.Eval(e, span=s.span) for e in self.rule_or_parts(s.value)]
+            if s.value.dtype.is_vector and type(s.value) is not E.FuncCall:
+                return [S.Eval(e, span=s.span) for e in self.parts(s.value)]
         if kind is S.Store and s.value.dtype.is_vector and not s.value.dtype.is_native:
             raise wide_error("a wide store was not lowered", "keep the pass LowerStandard enabled")
         new = s.map(self.any, self.body)

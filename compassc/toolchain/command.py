@@ -30,6 +30,7 @@ _MEANING = (  # the NPU's arithmetic, which is also PySim's
     "-fmax-type-align=1",
     "-fwrapv",
     "-fno-strict-aliasing",
+    "-fno-strict-float-cast-overflow",
     "-ffp-contract=off",
 )
 _X86_ONLY = ("-mno-avx512bf16",)  # its conversions flush subnormal numbers
