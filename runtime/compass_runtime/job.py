@@ -21,7 +21,7 @@ from compass_runtime.plan import OVERREAD, job_plan
 if TYPE_CHECKING:
     import numpy as np
 
-    from compass_runtime.device import Device
+    from compass_runtime.npu import Device
     from compass_runtime.memory import PageAllocator
     from compass_runtime.program import Program, TensorInfo
     from compass_sim import RunResult
@@ -143,6 +143,13 @@ class Job:
             raise CompassError(f"constant '{name}' was built with {size} bytes, but the array has {array.nbytes}",
                                code="tensor-size", help="build the kernel again with this constant")  # fmt: skip
         self.device.write(at, array.tobytes())
+
+    def rewrite_parameter(self, offset: int, value: int) -> None:
+        """Replaces the word at byte `offset` of the parameter blocks. CompassError when there is no such word."""
+        if offset % 4 or not 0 <= offset < len(self.program.content.params):
+            raise CompassError(f"the parameter blocks have no word at {offset:#x}", code="invalid-size")
+        word = (value & 0xFFFFFFFF).to_bytes(4, "little")
+        self.device.write(self._base + self._plan.offsets["params"] + offset, word)
 
     def _write_word(self, position: int, word: int) -> None:
         """Writes the parameter block's word of the parameter at `position`."""

@@ -25,7 +25,7 @@ from compass_runtime.sizes import resolve_shapes, resolve_values, spell
 if TYPE_CHECKING:
     import numpy as np
 
-    from compass_runtime.device import Device
+    from compass_runtime.npu import Device
     from compass_sim import RunResult
 
 
@@ -167,7 +167,7 @@ class Program:
         if self.kernel is None:
             return {info.name: info.shape or () for info in (*self.inputs, *self.outputs)}, {}
         scalars = resolve_values(self.kernel, values)
-        from compass_runtime.device import target_of
+        from compass_runtime.npu import target_of
 
         return resolve_shapes(self.kernel, arrays, shapes, scalars, target_of(self.target).tecs, nulls), scalars
 
@@ -201,7 +201,7 @@ class Program:
 
     def graph(self) -> LoadedGraph:
         """Code and constants in device memory; loaded when first needed, and again after a fault ended the device."""
-        from compass_runtime.device import device_for
+        from compass_runtime.npu import device_for
 
         with self._lock:
             if self._loaded is None or not self._loaded.device.alive:

@@ -1,0 +1,32 @@
+"""Code generators by target kind: the one of kind K is the global function `target.build.K(module, target)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from compass_runtime.errors import RuntimeValueError
+from compass_runtime.module import Module
+from compass_runtime.packed import get_global_func, list_global_func_names, register_func
+
+PREFIX = "target.build."
+
+
+def register_code_generator(kind: str, function: Callable[[Any, Any], Module] | None = None) -> Any:
+    """Makes a generator known; without `function` it is a decorator. A kind has one generator."""
+    return register_func(PREFIX + kind, function)
+
+
+def code_generator(kind: str) -> Callable[[Any, Any], Module]:
+    """The generator of a kind. RuntimeValueError naming the kinds there are when it has none."""
+    found = get_global_func(PREFIX + kind, allow_missing=True)
+    if found is None:
+        raise RuntimeValueError(f"there is no code generator for the target kind '{kind}': it is not enabled",
+                                code="no-code-generator",
+                                help=f"known kinds: {', '.join(kinds()) or 'none; import compassc.dsl'}")  # fmt: skip
+    return found.body
+
+
+def kinds() -> list[str]:
+    """The target kinds that have a generator."""
+    return [name.removeprefix(PREFIX) for name in list_global_func_names() if name.startswith(PREFIX)]

@@ -1,0 +1,257 @@
+"""Modules: functions looked up by name, trees of imported modules, and one file that holds such a tree.
+
+The file is a tar archive whatever it is called: `module.json` describes the tree, one member per module has its content.
+A module is loaded by the global function `runtime.module.loadbinary_<type key>`, so that every kind brings its own.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compass_runtime.errors import MissingFunction, RuntimeStateError, RuntimeValueError
+from compass_runtime.packed import PackedFunc, get_global_func, register_func
+
+if TYPE_CHECKING:
+    from compass_runtime.devices import Device
+    from compass_runtime.timing import BenchmarkResult
+
+ENTRY = "__tvm_main__"
+FORMAT = "compass-module/1"
+LIBRARY_NAME = "nn_model.so"
+"""The file a directory with an exported model must contain."""
+SERIALIZABLE, RUNNABLE = 1, 2
+LOADER = "runtime.module.loadbinary_"
+_HOMES = {"compass.runtime.CompassModule": "compass_runtime.compass_module"}
+"""Kinds of modules that come with the runtime, and where their loaders are."""
+
+
+class Module:
+    """Functions by name. Subclasses give `find`, and `save_to_bytes` where they can be exported."""
+
+    type_key = "runtime.Module"
+    flags = RUNNABLE
+
+    def __init__(self) -> None:
+        self._imports: list[Module] = []
+        self._entry: PackedFunc | None = None
+        self.entry_name = ENTRY
+
+    def find(self, name: str) -> Callable[..., Any] | None:
+        """The module's own function of that name; None when it has none."""
+        return None
+
+    def get_function(self, name: str, query_imports: bool = False) -> PackedFunc:
+        """The function of that name, of this module or, when asked, of the imports in order; it keeps the module alive."""
+        found = self._lookup(name, query_imports)
+        if found is None:
+            raise MissingFunction(f"the module ({self.type_key}) has no function '{name}'", code="no-function")
+        return found
+
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        """Whether `get_function` finds something."""
+        return self._lookup(name, query_imports) is not None
+
+    def _lookup(self, name: str, query_imports: bool) -> PackedFunc | None:
+        body = self.find(name)
+        if body is not None:
+            return body if isinstance(body, PackedFunc) else PackedFunc(body, name, self)
+        for other in self._imports if query_imports else ():
+            if (found := other._lookup(name, True)) is not None:
+                return found
+        return None
+
+    def __getitem__(self, name: str) -> PackedFunc:
+        if not isinstance(name, str):
+            raise RuntimeValueError(
+                f"functions are looked up by text, not by {type(name).__name__}", code="no-function"
+            )
+        return self.get_function(name, query_imports=True)
+
+    @property
+    def entry_func(self) -> PackedFunc:
+        """The function that a call of the module is."""
+        if self._entry is None:
+            self._entry = self.get_function(self.entry_name)
+        return self._entry
+
+    def __call__(self, *args: Any) -> Any:
+        return self.entry_func(*args)
+
+    @property
+    def imported_modules(self) -> list[Module]:
+        return list(self._imports)
+
+    def import_module(self, other: Module) -> None:
+        """Adds an import. RuntimeStateError when that closes a circle."""
+        if self is other or any(below is self for below in other.tree()):
+            raise RuntimeStateError("a module cannot import itself, directly or through others", code="import-circle")
+        self._imports.append(other)
+
+    def clear_imports(self) -> None:
+        """Drops all imports."""
+        self._imports.clear()
+
+    def tree(self) -> list[Module]:
+        """This module and everything below it, each once, parents first."""
+        seen: list[Module] = [self]
+        for other in self._imports:
+            seen += [module for module in other.tree() if not any(module is s for s in seen)]
+        return seen
+
+    @property
+    def format(self) -> str:
+        return ""
+
+    def get_source(self, format: str = "") -> str:
+        """The source text; empty where there is none."""
+        return ""
+
+    @property
+    def is_runnable(self) -> bool:
+        return bool(self.flags & RUNNABLE)
+
+    @property
+    def is_binary_serializable(self) -> bool:
+        return bool(self.flags & SERIALIZABLE)
+
+    @property
+    def is_dso_exportable(self) -> bool:
+        return False
+
+    def save_to_bytes(self) -> bytes:
+        """The module's content for its loader. RuntimeStateError where it has no form outside this process."""
+        raise RuntimeStateError(f"a module of kind {self.type_key} cannot be exported", code="not-exportable",
+                                help="it calls Python functions of this process")  # fmt: skip
+
+    def export_library(self, file_name: str | os.PathLike[str]) -> None:
+        """Writes this module and its imports to one file, which `load_module` reads in any process."""
+        Path(file_name).write_bytes(pack(self))
+
+    save = export_library
+
+    def time_evaluator(
+        self, func_name: str, dev: Device, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0,
+        limit_zero_time_iterations: int = 100, cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1,
+        cache_flush_bytes: int = 0, f_preproc: str = "",
+    ) -> Callable[..., BenchmarkResult]:  # fmt: skip
+        """A function that measures `func_name` with the arguments it is called with, in seconds per call.
+
+        See `timing.Plan` for the numbers; `f_preproc` names a global function to call before each group of calls.
+        """
+        from compass_runtime.timing import Plan, time_evaluator
+
+        plan = Plan(
+            number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown
+        )
+        return time_evaluator(self.get_function(func_name, True), dev, plan, cache_flush_bytes, f_preproc)
+
+    def __repr__(self) -> str:
+        return f"<Module {self.type_key}>"
+
+
+class HostModule(Module):
+    """Imports, and no functions of its own: calls go to what it imports."""
+
+    type_key = "runtime.HostModule"
+    flags = SERIALIZABLE | RUNNABLE
+
+    def find(self, name: str) -> Callable[..., Any] | None:
+        return next((other.entry_func for other in self._imports if name == ENTRY), None)
+
+    def save_to_bytes(self) -> bytes:
+        return b""
+
+
+class PythonModule(Module):
+    """Python functions as a module; they exist in this process only."""
+
+    type_key = "compass.runtime.PackedFuncModule"
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__()
+        self._functions = dict(functions)
+
+    def find(self, name: str) -> Callable[..., Any] | None:
+        return self._functions.get(name)
+
+
+def pack(root: Module) -> bytes:
+    """The bytes of a module file; the same modules give the same bytes."""
+    modules = root.tree()
+    numbers = {id(module): i for i, module in enumerate(modules)}
+    description = {
+        "format": FORMAT,
+        "modules": [
+            {"type_key": module.type_key, "imports": [numbers[id(other)] for other in module.imported_modules]}
+            for module in modules
+        ],
+    }
+    members = {"module.json": json.dumps(description, indent=1).encode()}
+    members |= {f"module{i}.bin": module.save_to_bytes() for i, module in enumerate(modules)}
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def unpack(data: bytes, where: str) -> Module:
+    """The module of a module file. RuntimeValueError when the bytes are none, or damaged."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            members = {info.name: file.read() for info in archive if (file := archive.extractfile(info)) is not None}
+        description = json.loads(members["module.json"])
+        if description["format"] != FORMAT:
+            raise ValueError(f"its format is {description['format']!r}, not {FORMAT!r}")
+        entries = [(e["type_key"], [int(i) for i in e["imports"]]) for e in description["modules"]]
+        contents = [members[f"module{i}.bin"] for i in range(len(entries))]
+        if not entries or any(not i < j < len(entries) for i, (_, imports) in enumerate(entries) for j in imports):
+            raise ValueError("its import tree is damaged")
+    except (tarfile.TarError, KeyError, ValueError, TypeError, OSError, RecursionError) as error:
+        raise RuntimeValueError(f"'{where}' is not a module file: {error}", code="module-file") from None
+    modules = [_loader(key)(content) for (key, _), content in zip(entries, contents, strict=True)]
+    for module, (_, imports) in zip(modules, entries, strict=True):
+        for number in imports:
+            module.import_module(modules[number])
+    return modules[0]
+
+
+def _loader(type_key: str) -> Callable[[bytes], Module]:
+    if type_key in _HOMES:
+        import_module(_HOMES[type_key])
+    found = get_global_func(LOADER + type_key, allow_missing=True)
+    if found is None:
+        raise RuntimeValueError(f"there is no loader for modules of kind '{type_key}'", code="module-loader",
+                                help=f"register '{LOADER}{type_key}'")  # fmt: skip
+    return found.body
+
+
+def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
+    """The module in a file (in a directory: in its `nn_model.so`).
+
+    A global function `runtime.module.loadfile_<ending>` takes precedence for files of its ending. RuntimeValueError
+    naming the path when there is no such file.
+    """
+    file = Path(path)
+    if file.is_dir():
+        file = file / LIBRARY_NAME
+    if not file.is_file():
+        raise RuntimeValueError(f"there is no module file '{file}'", code="module-file")
+    own = get_global_func(f"runtime.module.loadfile_{fmt or file.suffix.lstrip('.')}", allow_missing=True)
+    return own.body(str(file)) if own is not None else unpack(file.read_bytes(), str(file))
+
+
+def _load_host(content: bytes) -> Module:
+    return HostModule()
+
+
+register_func(LOADER + HostModule.type_key, _load_host)
