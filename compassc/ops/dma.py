@@ -95,12 +95,20 @@ def _bytes(p: Any, size: int, what: str) -> Any:
     return p.storage.data[p.offset : p.offset + size]
 
 
+def _watched(p: Any, what: str, size: int, count: int, step: int, writes: bool) -> None:
+    """Tell a checked memory about `count` rows of `size` bytes, `step` bytes apart."""
+    if p.storage.watch is not None:
+        p.storage.watch.access(what, p.offset, size, count, step, writes, None)
+
+
 def _copy(what: str, copy: Copy) -> None:
     dst, src, row, rows, src_step, dst_step = copy
     if row == 0 or rows == 0:
         return
     to = _bytes(dst, (rows - 1) * dst_step + row, f"{what}: dst")
     source = _bytes(src, (rows - 1) * src_step + row, f"{what}: src")
+    _watched(src, what, row, rows, src_step, False)
+    _watched(dst, what, row, rows, dst_step, True)
     if src_step == dst_step == row:
         to[:] = source
         return
@@ -173,6 +181,7 @@ def _grid_view(p: Any, rows: int, cols: int, step: int, what: str) -> Any:
     """A 2-D view of `rows` rows of `cols` elements, `step` elements apart."""
     size = p.dtype.bytes
     used = _bytes(p, ((rows - 1) * step + cols) * size, what)
+    _watched(p, what, cols * size, rows, step * size, what.endswith("dst"))
     view = used.view(np_dtype(p.dtype))
     return np.lib.stride_tricks.as_strided(view, (rows, cols), (step * size, size))
 
@@ -309,4 +318,5 @@ def dma_memset(ptr: Any, value: Any, num: Any) -> None:
     if count < 0:
         raise CompassError(f"S.dma_memset: num must not be negative, got {count}", code="dma-size")
     if count:
+        _watched(to, "S.dma_memset", count * elem.bytes, 1, 0, True)
         _bytes(to, count * elem.bytes, "S.dma_memset").view(np_dtype(elem))[:] = values.to_element(value, elem)

@@ -78,13 +78,17 @@ def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> Any
     step = 1 if type(stride) is int and stride == 1 else stride_value(stride, "S.vload")
     stop = base + (count - 1) * step + 1
     if mask is None:
-        if base < 0 or stop > view.size:
+        if base < 0 or stop > len(view):
             raise mem.bounds_error("S.vload", ptr, 0, (count - 1) * step)
+        if ptr.storage.watch is not None:
+            ptr.watched("S.vload", 0, count, step, False)
         return values.PyVar(view[base:stop:step].copy(), result)
     active = masks.mask_array(mask, count)
+    if ptr.storage.watch is not None:
+        ptr.watched("S.vload", 0, count, step, False, active)
     if base >= 0 and stop <= view.size:
-        out = view[base:stop:step].copy()
-        out[~active] = 0
+        out = np.zeros(count, view.dtype)
+        np.copyto(out, view[base:stop:step], where=active)
         return values.PyVar(out, result)
     top = last_active(active)
     out = np.zeros(count, view.dtype)
@@ -109,12 +113,17 @@ def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
     view, base = ptr.elements() if ptr.dtype.element_of is dtype.element_of else ptr.elements(dtype.element_of)
     step = 1 if type(stride) is int and stride == 1 else stride_value(stride, "S.vstore")
     active = None if mask is None else masks.mask_array(mask, dtype.lanes)
-    top = dtype.lanes - 1 if active is None else last_active(active)
-    if top < 0:
-        return
+    top = dtype.lanes - 1
     stop = base + top * step + 1
-    if base < 0 or stop > view.size:
+    if active is not None and (base < 0 or stop > len(view)):  # inactive lanes may lie outside
+        top = last_active(active)
+        if top < 0:
+            return
+        stop = base + top * step + 1
+    if base < 0 or stop > len(view):
         raise mem.bounds_error("S.vstore", ptr.as_ptr(dtype), 0, top * step)
+    if ptr.storage.watch is not None:
+        ptr.as_ptr(dtype).watched("S.vstore", 0, dtype.lanes, step, True, active)
     if active is None:
         view[base:stop:step] = value.value
     else:
@@ -162,6 +171,9 @@ def gather_positions(ptr: Any, indices: Any, mask: Any, what: str) -> tuple[Any,
     used = offsets if active is None else offsets[active]
     if used.size and (base + int(used.min()) < 0 or base + int(used.max()) >= view.size):
         raise mem.bounds_error(what, ptr, int(used.min()), int(used.max()))
+    if ptr.storage.watch is not None:
+        for offset in used.tolist():
+            ptr.watched(what, offset, 1, 1, what == "S.vstore_scatter")
     return view, base + offsets, active
 
 

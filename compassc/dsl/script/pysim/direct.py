@@ -14,14 +14,6 @@ import numpy as np
 from compassc.ops.typing import Typed
 
 
-def _larger(a: Any, b: Any) -> Any:
-    return a if a >= b else b
-
-
-def _smaller(a: Any, b: Any) -> Any:
-    return a if a <= b else b
-
-
 _ALWAYS = {
     "vadd": np.add, "vsub": np.subtract, "vmul": np.multiply,
     "vceq": np.equal, "vcneq": np.not_equal, "vcge": np.greater_equal,
@@ -29,7 +21,7 @@ _ALWAYS = {
     "vand": np.bitwise_and, "vor": np.bitwise_or, "vxor": np.bitwise_xor, "vinv": np.invert,
 }  # fmt: skip
 _INTEGER = {"max": np.maximum, "min": np.minimum}
-_INTEGER_SCALAR = {"max": _larger, "min": _smaller}
+_INTEGER_SCALAR = {"max": max, "min": min}
 
 
 def direct(name: str, typed: Typed, options: dict[str, Any]) -> Callable[..., Any] | None:

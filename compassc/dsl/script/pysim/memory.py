@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from compass_core.errors import CompassError
-from compassc.ir.dtypes import DataType
+from compassc.ir.dtypes import INT32, DataType
 from compassc.ops.numeric import convert, np_dtype
 from compassc.ops.typing import type_error
 
@@ -23,13 +23,17 @@ UNINITIALISED = 0xA5
 
 
 class Storage:
-    """Flat bytes. `view(dtype)` is the whole of it as elements of one type."""
+    """Flat bytes. `view(dtype)` is the whole of it as elements of one type.
 
-    __slots__ = ("_views", "data", "name")
+    `watch` is told every access of a storage that is checked (`checks.Watch`), else None.
+    """
 
-    def __init__(self, data: Any, name: str) -> None:
+    __slots__ = ("_views", "data", "name", "watch")
+
+    def __init__(self, data: Any, name: str, watch: Any = None) -> None:
         self.data = data
         self.name = name
+        self.watch = watch
         self._views: dict[DataType, Any] = {}
 
     @staticmethod
@@ -115,8 +119,13 @@ class PyPointer:
     def __add__(self, n: Any) -> PyPointer:
         if self.dtype.is_void:
             raise type_error("a void pointer cannot be moved", "retype it with as_ptr")
-        step = index_of(n, "a pointer step")
-        return PyPointer(self.storage, self.offset + step * self.dtype.total_bytes, self.dtype, self.scope)
+        step = int(n.value) if type(n) is PyVar and n.dtype is INT32 else index_of(n, "a pointer step")
+        dtype = self.dtype
+        moved = PyPointer(self.storage, self.offset + step * dtype.total_bytes, dtype, self.scope)
+        if self._view is not None:
+            moved._view = self._view
+            moved._base = self._base + step * dtype.lanes
+        return moved
 
     __radd__ = __add__
 
@@ -189,28 +198,39 @@ class PyPointer:
 
     def load(self, first: int, count: int, step: int, result: DataType) -> Any:
         """`count` pointees from item `first`; `step` is a stride in scalar elements."""
-        view, base = self.elements()
+        view, base = (self._view, self._base) if self._view is not None else self.elements()
         start = base + first * self.dtype.lanes
         lanes = result.lanes
         stop = start + (lanes - 1) * step + 1
-        if first < 0 or start < 0 or stop > view.size:
+        if first < 0 or start < 0 or stop > len(view):
             raise bounds_error("load", self, start - base, stop - base - 1)
+        if self.storage.watch is not None:  # type: ignore[union-attr]
+            self.watched("load", start - base, lanes, step, False)
         if lanes == 1:
             return PyVar(view[start], result)
         return PyVar(view[start:stop:step].copy(), result)
 
     def store(self, first: int, count: int, step: int, value: Any) -> None:
         """Convert `value` to the pointee type and write it to `count` pointees from item `first`."""
-        view, base = self.elements()
-        lanes = self.dtype.lanes * count
-        start = base + first * self.dtype.lanes
+        view, base = (self._view, self._base) if self._view is not None else self.elements()
+        dtype = self.dtype
+        lanes = dtype.lanes * count
+        start = base + first * dtype.lanes
         stop = start + (lanes - 1) * step + 1
-        if first < 0 or start < 0 or stop > view.size:
+        if first < 0 or start < 0 or stop > len(view):
             raise bounds_error("store", self, start - base, stop - base - 1)
+        if self.storage.watch is not None:  # type: ignore[union-attr]
+            self.watched("store", start - base, lanes, step, True)
         if lanes == 1:
-            view[start] = scalar_of(value, self.dtype)
+            view[start] = value.value if type(value) is PyVar and value.dtype is dtype else scalar_of(value, dtype)
         else:
-            view[start:stop:step] = lanes_of(value, self.dtype.element_of, lanes)
+            view[start:stop:step] = lanes_of(value, dtype.element_of, lanes)
+
+    def watched(self, what: str, first: int, count: int, step: int, writes: bool, active: Any = None) -> None:
+        """Tell the storage's watch about elements `first + i * step` behind the pointer; `active` is a bool array."""
+        size = self.dtype.bytes
+        storage: Any = self.storage
+        storage.watch.access(what, self.offset + first * size, size, count, step * size, writes, active)
 
 
 def scalar_of(value: Any, elem: DataType) -> Any:
@@ -250,7 +270,7 @@ def slice_range(s: slice, size: int | None = None) -> tuple[int, int, int]:
 class PyBuffer(PyPointer):
     """An N-dimensional row-major view of storage; the unit of shape and indices is `dtype`."""
 
-    __slots__ = ("_steps", "shape")
+    __slots__ = ("_dims", "_steps", "shape")
 
     def __init__(
         self, storage: Storage | None, offset: int, dtype: DataType, scope: str, shape: tuple[int, ...]
@@ -265,6 +285,7 @@ class PyBuffer(PyPointer):
             steps.append(size)
             size *= item
         self._steps = tuple(reversed(steps))
+        self._dims = tuple(zip(shape, self._steps))
         have = 0 if storage is None else storage.data.size - offset
         missing = size * dtype.total_bytes - have
         if missing > 0:
@@ -298,12 +319,34 @@ class PyBuffer(PyPointer):
     def _named(self) -> str:
         return "a null buffer" if self.storage is None else self.storage.name
 
+    def _item(self, index: Any) -> int:
+        """The flat item of a subscript of plain indices within bounds; -1 for any other."""
+        items = index if type(index) is tuple else (index,)
+        if len(items) != len(self._dims):
+            return -1
+        flat = 0
+        for item, (size, stride) in zip(items, self._dims):
+            if type(item) is PyVar and item.dtype is INT32:
+                at = int(item.value)
+            elif type(item) is int:
+                at = item
+            else:
+                return -1
+            if not 0 <= at < size:
+                return -1
+            flat += at * stride
+        return flat
+
     def __getitem__(self, index: Any) -> Any:
+        item = self._item(index)
+        if item >= 0:
+            return self.load(item, 1, 1, self.dtype)
         first, count, step = self._flat(index)
         return self.load(first, count, step, self.dtype.with_lanes(self.dtype.lanes * count))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        first, count, step = self._flat(index)
+        item = self._item(index)
+        first, count, step = (item, 1, 1) if item >= 0 else self._flat(index)
         self.store(first, count, step, value)
 
     def addr_of(self, index: Any) -> PyPointer:
