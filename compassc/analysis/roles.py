@@ -78,7 +78,12 @@ class _Analysis:
         if type(s) is S.Return and isinstance(f.ret_type, PointerType):
             found = self.origins(s.value, known)
             if not found:
-                raise CompassError(f"{f.name} returns a pointer to its own storage", s.span, code="return-local")
+                raise CompassError(
+                    f"{f.name} returns a pointer to its own storage",
+                    s.span,
+                    code="return-local",
+                    help="let the caller allocate it and pass the pointer",
+                )
             out.returns |= found
         for root in s.exprs():
             if not root.flags & (E.F_LOAD | E.F_CALL | E.F_FUNC):

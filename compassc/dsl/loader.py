@@ -144,7 +144,8 @@ def _execute(path: Path, full: Path) -> ModuleType:
         text = path.read_text(encoding="utf-8")
         code = compile(text, str(path), "exec", dont_inherit=True)  # the path as given, so that messages show it so
         exec(code, module.__dict__)  # noqa: S102 - running the user's file is the purpose
-    except CompassError:
+    except CompassError as e:
+        e.span = e.span or _where(e, path)
         raise
     except SyntaxError as e:
         raise CompassError(

@@ -286,7 +286,9 @@ def vsldl(x: Any, y: Any, shift: Any) -> Any:
 
 def _check_table(table: Any) -> list[Any]:
     if not isinstance(table, (tuple, list)) or not 2 <= len(table) <= 4:
-        raise type_error(f"S.vtbl: the table is a tuple of 2 to 4 vectors, got {table!r}")
+        raise type_error(
+            f"S.vtbl: the table is a tuple of 2 to 4 vectors, got {len(table) if isinstance(table, (tuple, list)) else kind_of(table)}"
+        )
     return list(table)
 
 

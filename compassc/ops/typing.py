@@ -97,7 +97,7 @@ def broadcast_group(operands: list[Operand]) -> list[DataType]:
     out = []
     for position, x in enumerate(operands):
         if not is_literal(x) and x.is_vector:
-            _check_match(first, x, position)
+            _check_match(first, operands.index(first), x, position)
             out.append(x)
             continue
         for candidate in candidates:
@@ -110,12 +110,12 @@ def broadcast_group(operands: list[Operand]) -> list[DataType]:
     return out
 
 
-def _check_match(first: DataType, other: DataType, position: int) -> None:
+def _check_match(first: DataType, first_position: int, other: DataType, position: int) -> None:
     same_kind = first.is_integer and other.is_integer and not (first.is_bool or other.is_bool)
     if first is other or (same_kind and first.bits == other.bits and first.lanes == other.lanes):
         return
     raise type_error(
-        f"argument {position} is {other}, but the first vector is {first}",
+        f"operand {position + 1} is {other}, but operand {first_position + 1} is {first}",
         "convert one of them explicitly, e.g. with S.cast",
         "vector-mismatch",
     )

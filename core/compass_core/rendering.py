@@ -88,14 +88,16 @@ def excerpt(span: Span | None) -> list[str]:
             lines.append("  ...")
         elif source := linecache.getline(span.file, number).rstrip("\n"):
             lines.append(f"  {source}")
-            if span.col:
-                lines.append("  " + _carets(source, number, span, last))
+            lines.append("  " + _carets(source, number, span, last))
     return lines
 
 
 def _carets(source: str, number: int, span: Span, last: int) -> str:
     """The line under a source line; tabs stay tabs and wide characters count as two."""
-    start = span.col - 1 if number == span.line else len(source) - len(source.lstrip())
+    first = len(source) - len(source.lstrip())
+    start = span.col - 1 if number == span.line and span.col else first
+    if not span.col:
+        span = Span(span.file, span.line, first + 1, last, len(source.rstrip()) + 1)
     stop = span.end_col - 1 if number == last and span.end_col > start + 1 else len(source.rstrip())
     if number == last and span.end_col <= start + 1:
         stop = start + 1 if span.end_col else len(source)

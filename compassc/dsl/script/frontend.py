@@ -172,7 +172,7 @@ def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
         array = np.ascontiguousarray(np.asarray(data).astype(np_dtype(found)).reshape(items))
     except (TypeError, ValueError) as e:
         raise CompassError(
-            f"S.alloc_const: the data does not make a {found} table of shape {items}: {e}", code="shape"
+            f"S.alloc_const: the data does not make a table of {found} with shape {items}: {e}", code="shape"
         ) from None
     return ConstSpec(array.shape, found, array)
 

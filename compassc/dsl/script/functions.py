@@ -14,7 +14,7 @@ from typing import Any
 from compass_core.errors import CompassError, Span
 
 from ...ir.dtypes import VOID, DataType, PointerType, pointer_type
-from .source import function_span
+from .source import definition, file_of, function_span, node_span
 from .state import parsing
 
 
@@ -65,23 +65,35 @@ class PyPrimFunc:
         """Where the function is defined."""
         return function_span(self.py_func)
 
-    def _error(self, message: str, help: str = "") -> CompassError:
-        return CompassError(message, self.span, code="signature", help=help)
+    def _error(self, message: str, part: str, help: str = "") -> CompassError:
+        """An error at the parameter called `part`, or at the return annotation."""
+        node = definition(self.py_func)
+        args = node.args
+        named = [*args.posonlyargs, *args.args, *args.kwonlyargs, *filter(None, (args.vararg, args.kwarg))]
+        found = node.returns if part == "return" else next((a for a in named if a.arg == part), None)
+        span = node_span(found, file_of(self.py_func)) if found is not None else self.span
+        return CompassError(message, span, code="signature", help=help)
 
     def _parameters(self) -> list[Param]:
         params = []
         for p in inspect.signature(self.py_func).parameters.values():
             if p.kind is not p.POSITIONAL_OR_KEYWORD:
-                raise self._error(f"parameter {p.name!r} of {self.__name__}: only plain parameters are supported")
+                raise self._error(
+                    f"parameter {p.name!r} of {self.__name__}: only plain parameters are supported",
+                    p.name,
+                    "write one parameter per value",
+                )
             if p.annotation is p.empty:
                 raise self._error(
                     f"parameter {p.name!r} of {self.__name__} needs a type annotation",
+                    p.name,
                     'write e.g. `a: S.ptr("int32", "global")` or `n: S.i32`',
                 )
             kind = annotation_type(p.annotation)
             if kind is None:
                 raise self._error(
-                    f"the annotation {p.annotation!r} of parameter {p.name!r} of {self.__name__} is not a kernel type",
+                    f"the annotation {_shown(p.annotation)} of parameter {p.name!r} of {self.__name__} is not a kernel type",
+                    p.name,
                     "use an S dtype name or S.ptr(...); string annotations are not supported",
                 )
             params.append(Param(p.name, kind, bool(getattr(p.annotation, "size", False)), p.default))
@@ -93,7 +105,11 @@ class PyPrimFunc:
             return VOID
         kind = annotation_type(annotation)
         if kind is None:
-            raise self._error(f"the annotation of the return value of {self.__name__} is not a kernel type")
+            raise self._error(
+                f"the annotation {_shown(annotation)} of the return value of {self.__name__} is not a kernel type",
+                "return",
+                "use an S dtype name or S.ptr(...); leave it out when nothing is returned",
+            )
         return kind
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -109,6 +125,10 @@ class PyPrimFunc:
         if kwargs:
             raise CompassError(f"{self.__name__}: an entry function takes positional arguments only", code="arguments")
         return pysim.run_entry(self.py_func, self.params, args, self.target or "X2_1204")
+
+
+def _shown(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else repr(annotation)
 
 
 class Macro:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import sysconfig
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from compass_core.errors import CompassError, Span
@@ -62,12 +64,37 @@ def _characters(file: str, line: int, offset: int) -> int:
     return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
 
 
-def user_line(error: BaseException, own: str) -> Span | None:
-    """The innermost place of an exception's traceback outside the package folder `own`; None when there is none."""
+def header_span(node: ast.AST, file: str) -> Span:
+    """The range of a syntax node; of a compound statement its first line only, up to the colon."""
+    parts = [getattr(node, name, None) for name in _HEADERS.get(type(node), ())]
+    whole = node_span(node, file)
+    if type(node) not in _HEADERS:
+        return whole
+    ends = [node_span(p, file) for p in parts if isinstance(p, ast.AST)]
+    if not ends:
+        return Span(file, whole.line, whole.col, whole.line, len(linecache.getline(file, whole.line).rstrip()) + 1)
+    return Span(file, whole.line, whole.col, ends[-1].end_line, ends[-1].end_col)
+
+
+_HEADERS: dict[type, tuple[str, ...]] = {
+    ast.If: ("test",), ast.While: ("test",), ast.For: ("iter",), ast.With: (), ast.Try: (), ast.FunctionDef: (),
+    ast.ClassDef: (), ast.AsyncFor: ("iter",), ast.AsyncWith: (), ast.Match: ("subject",),
+}  # fmt: skip
+
+
+def user_line(error: BaseException) -> Span | None:
+    """The innermost place of an exception's traceback in the user's own code; None when there is none."""
     found, tb = None, error.__traceback__
     while tb is not None:
         file = tb.tb_frame.f_code.co_filename
-        if not file.startswith((own, "<")):
+        if not file.startswith(_not_the_users()):
             found = Span(file, tb.tb_lineno)
         tb = tb.tb_next
     return found
+
+
+@lru_cache(maxsize=1)
+def _not_the_users() -> tuple[str, ...]:
+    """Beginnings of the file names of installed code and of this package."""
+    paths = sysconfig.get_paths()
+    return (str(Path(__file__).parents[2]), "<", *{paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")})

@@ -11,7 +11,7 @@ from ....ir import stmts as S
 from ....ir.dtypes import INT32, VOID, DataType
 from ....ops.core import convert
 from ....ops.typing import is_literal
-from .operators import convert_to
+from .operators import convert_to, kind_name
 from .values import ONE, BufferValue, PointerValue, Value, add_offset, index_expr, literal_expr
 
 
@@ -47,8 +47,12 @@ class Place:
 def stored_value(value: Any, to: DataType) -> E.Expr:
     """A value converted to a stored type: scalars by C rules (broadcast over a slice), vectors as S.cast."""
     if not (is_literal(value) or isinstance(value, Value)):
-        raise access_error("store-value", f"cannot store {type(value).__name__} into {to}")
+        raise access_error(
+            "store-value", f"{kind_name(value)} cannot be stored into an element of type {to}", "store a number"
+        )
     if is_literal(value):
+        if type(value) is int and not -(1 << 31) <= value < 1 << 32:
+            raise access_error("literal-range", f"the literal {value} needs more than 32 bits", "split it in two")
         return convert(value, to) if to.is_floating or type(value) is not float else convert(literal_expr(value), to)
     if value.dtype.is_vector and value.dtype.lanes != to.lanes:
         raise access_error(
@@ -95,7 +99,9 @@ def slice_lanes(start: E.Expr, stop: E.Expr, step: E.Expr) -> int:
         )
     lanes = -(-length.const // step.value)
     if lanes < 1:
-        raise access_error("slice-length", f"the slice has {lanes} elements")
+        raise access_error(
+            "slice-length", f"the slice has {lanes} elements", "the stop must lie behind the start: p[i : i + 8]"
+        )
     return lanes
 
 
@@ -116,10 +122,19 @@ def _run(elem: DataType, base: E.Expr, offset: E.Expr, index: slice, size: Any) 
 def _buffer_place(b: BufferValue, index: Any) -> Place:
     items = index if isinstance(index, tuple) else (index,)
     if len(items) != len(b.dims):
-        raise access_error("index-count", f"the buffer has {len(b.dims)} dimensions, {len(items)} indices are given")
+        raise access_error(
+            "index-count",
+            f"buffer {b.name!r} has {len(b.dims)} dimensions, but {len(items)} "
+            + ("index is given" if len(items) == 1 else "indices are given"),
+            "give one index per dimension",
+        )
     for item in items[:-1]:
         if isinstance(item, slice):
-            raise access_error("slice-position", "only the last index of a buffer may be a slice")
+            raise access_error(
+                "slice-position",
+                "only the last index of a buffer may be a slice",
+                "loop over the other dimensions, or load with a stride: S.vload(buf.addr_of((0, j)), stride=n)",
+            )
     last = items[-1]
     if not isinstance(last, slice):
         indices = tuple(index_expr(i) for i in items)

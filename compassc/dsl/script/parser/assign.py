@@ -41,7 +41,9 @@ def assign(fp: FunctionParser, target: ast.expr, value: Any) -> None:
         owner, index = fp.eval(target.value), fp.eval(target.slice)
         _assign_item(fp, owner, index, value)
     else:
-        raise assign_error("assign-target", "only names, tuples of names and subscripts can be assigned")
+        raise assign_error(
+            "assign-target", "only names, tuples of names and subscripts can be assigned", "use a plain name"
+        )
 
 
 def _assign_item(fp: FunctionParser, owner: Any, index: Any, value: Any) -> None:
@@ -88,7 +90,7 @@ def assign_name(fp: FunctionParser, name: str, value: Any) -> None:
     else:
         raise assign_error(
             "no-variable",
-            f"{type(value).__name__} cannot be a variable of a kernel",
+            f"a value of type {type(value).__name__} cannot be a variable of a kernel",
             "use S.meta_var for compile-time values",
         )
 
@@ -238,10 +240,11 @@ def assign_tuple(fp: FunctionParser, target: ast.Tuple | ast.List, node: ast.exp
     """`a, b = ...`: elements are assigned left to right; with a tuple display they are all read first."""
     names = [n.id for t in target.elts for n in ast.walk(t) if isinstance(n, ast.Name)]
     if len(set(names)) != len(names):
-        raise assign_error("tuple-assign", "the same name is assigned twice in one tuple")
+        raise assign_error("tuple-assign", "the same name is assigned twice in one tuple", "use different names")
     value = fp.eval(node)
     if isinstance(node, (ast.Tuple, ast.List)):
-        value = _saved(fp, names, list(value))
+        values = list(value)
+        value = _saved(fp, names, values) + values[len(names) :]
     _unpack(fp, target, value)
 
 
@@ -270,11 +273,11 @@ def _unpack(fp: FunctionParser, target: ast.expr, value: Any) -> None:
         assign_name(fp, target.id, value)
         return
     if isinstance(value, (Value, PointerValue, BufferValue)) or not hasattr(value, "__iter__"):
-        raise assign_error("tuple-assign", f"cannot unpack {kind_name(value)}")
+        raise assign_error("tuple-assign", f"cannot unpack {kind_name(value)}", "give one value per name")
     items, targets = list(value), target.elts
     starred = [i for i, t in enumerate(targets) if isinstance(t, ast.Starred)]
     if len(starred) > 1 or (len(items) != len(targets) if not starred else len(items) < len(targets) - 1):
-        raise assign_error("tuple-assign", f"{len(targets)} targets for {len(items)} values")
+        raise assign_error("tuple-assign", f"{len(targets)} targets for {len(items)} values", "give one value per name")
     if starred:
         first, extra = starred[0], len(items) - len(targets) + 1
         items[first : first + extra] = [items[first : first + extra]]

@@ -31,7 +31,12 @@ def build_op(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise CompassError(
             f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{op.signature}"
         ) from None
-    return wrap(op.build(*[unwrap(a) for a in args], **{k: unwrap(v) for k, v in kwargs.items()}))
+    try:
+        return wrap(op.build(*[unwrap(a) for a in args], **{k: unwrap(v) for k, v in kwargs.items()}))
+    except CompassError as e:
+        if not e.message.startswith("S."):
+            e.message = f"S.{op.name}: {e.message}"
+        raise
 
 
 def call_function(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -59,6 +64,7 @@ def _bind(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
         raise CompassError(
             f"{func.__name__}() takes {expected} arguments, {given} given: {e}",
             code="arguments",
+            help=f"its parameters are {', '.join(p.name for p in func.params)}",
         ) from None
     bound.apply_defaults()
     return [bound.arguments[p.name] for p in func.params]
@@ -77,9 +83,12 @@ def _argument(func: PyPrimFunc, position: int, param: Param, value: Any) -> E.Ex
     if isinstance(kind, PointerType):
         pointer = value.addr_of(0) if isinstance(value, BufferValue) else value
         if not isinstance(pointer, PointerValue):
-            raise mismatch(f"a pointer ({kind})")
+            raise mismatch(f"a pointer ({kind})", "pass a pointer, e.g. p + i for the element p[i]")
         if pointer.scope != kind.scope:
-            raise mismatch(f"a pointer in {kind.scope}", f"this one is in {pointer.scope}")
+            raise mismatch(
+                f"a pointer in {kind.scope}",
+                f"this one is in {pointer.scope}; declare the parameter with that scope, or copy the data",
+            )
         pointer = pointer.as_ptr(kind.elem)
         plain = type(pointer.offset) is E.IntImm and pointer.offset.value == 0 and type(pointer.base) is E.Var
         return pointer.base if plain and pointer.base.dtype is kind else pointer.expr
@@ -87,7 +96,7 @@ def _argument(func: PyPrimFunc, position: int, param: Param, value: Any) -> E.Ex
         if is_literal(value):
             return convert(value, kind)
         if not isinstance(value, Value) or value.dtype.is_vector:
-            raise mismatch(f"a scalar ({kind})")
+            raise mismatch(f"a scalar ({kind})", "pass one element, e.g. p[i]")
         return convert(value.expr, kind)
     if not isinstance(value, Value) or value.dtype is not kind:
         raise mismatch(str(kind), "convert it explicitly")
@@ -100,7 +109,11 @@ def expand_macro(macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     try:
         bound = inspect.signature(macro.py_func).bind(*args, **kwargs)
     except TypeError as e:
-        raise CompassError(f"macro {macro.__name__}(): {e}", code="arguments") from None
+        raise CompassError(
+            f"macro {macro.__name__}(): {e}",
+            code="arguments",
+            help=f"its signature is {macro.__name__}{inspect.signature(macro.py_func)}",
+        ) from None
     bound.apply_defaults()
     node, file = definition(macro.py_func), file_of(macro.py_func)
     outer = fp.scope, fp.evaluator, fp.eval, fp.file

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from compass_core.errors import CompassError, Note, Span
 
 from ..functions import Macro, PyPrimFunc, annotation_type
-from ..source import node_span, user_line
+from ..source import header_span, user_line
 from . import operators as ops
 from .scope import PoisonUsed, Scope
+from .syntax import unsupported
 from .values import BufferValue, PointerValue, Value, is_runtime
 
 _BINARY = {
@@ -28,7 +29,7 @@ _IDENTITY: dict[type, Callable[[Any, Any], bool]] = {
     ast.NotIn: lambda a, b: a not in b,
 }
 _MOST_TYPES = 5
-_OWN = str(Path(__file__).parents[3])
+_LONGEST = 40
 _FORBIDDEN = {"print": "S.printf", "max": "S.max", "min": "S.min"}
 
 
@@ -44,22 +45,39 @@ def type_of(value: Any) -> str:
     return ""
 
 
+def _wrong_arguments(func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> CompassError | None:
+    """What is wrong with the arguments of one of the language's own functions; None when they suit its signature."""
+    signature = inspect.signature(func)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as e:
+        return CompassError(f"{name}: {e}", code="arguments", help=f"its signature is {name}{bare(signature)}")
+    return None
+
+
+def bare(signature: inspect.Signature) -> str:
+    """A signature as a user calls it, without annotations."""
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return str(inspect.Signature(parameters))
+
+
 class Evaluator:
     """Evaluates the expressions of one function."""
 
     def __init__(self, scope: Scope, file: str, chain: list[Note]) -> None:
         self.scope, self.file, self.chain = scope, file, chain
+        self.operands: tuple[ast.expr | None, tuple[tuple[ast.expr, Any], ...]] = (None, ())
 
     def place(self, node: ast.AST) -> Span:
         """Where a syntax node stands."""
-        return node_span(node, self.file)
+        return header_span(node, self.file)
 
     def eval(self, node: ast.expr) -> Any:
         """The value of an expression; every CompassError gets the position of the innermost node."""
         method = getattr(self, "eval_" + type(node).__name__, None)
         try:
             if method is None:
-                raise CompassError(f"{type(node).__name__} is not supported in a kernel", code="syntax")
+                raise unsupported(node)
             return method(node)
         except CompassError as e:
             if e.span is None:
@@ -68,11 +86,15 @@ class Evaluator:
             raise
 
     def _types(self, node: ast.expr) -> list[Note]:
-        """A note with the types of the variables that an expression mentions."""
+        """A note with the types of an expression's operands, as they are written; else of the variables in it."""
         if isinstance(node, ast.Name):
             return []
-        names = dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-        shown = [f"{name}: {kind}" for name in names if (kind := type_of(self.scope.local(name)))]
+        owner, pairs = self.operands
+        if owner is not node:
+            names = dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+            pairs = tuple((ast.Name(name), self.scope.local(name)) for name in names)
+        kinds = {text: kind for n, v in pairs if (kind := type_of(v)) and len(text := ast.unparse(n)) <= _LONGEST}
+        shown = [f"{text}: {kind}" for text, kind in kinds.items()]
         return [Note("where " + ", ".join(shown))] if 0 < len(shown) <= _MOST_TYPES else []
 
     def python(self, what: str, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -83,9 +105,9 @@ class Evaluator:
             raise
         except Exception as e:
             name = type(e).__name__
-            place = user_line(e, _OWN)
+            place = user_line(e)
             notes = (Note("it runs in Python while the kernel is parsed"),)
-            if place is not None and place.file != self.file:
+            if place is not None:
                 notes += (Note(f"{name} is raised here", place),)
             raise CompassError(f"{what} raised {name}: {e}", code="python", notes=notes) from e
 
@@ -169,6 +191,7 @@ class Evaluator:
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
         a, b = self.eval(node.left), self.eval(node.right)
+        self.operands = node, ((node.left, a), (node.right, b))
         symbol = _BINARY[type(node.op)]
         if is_runtime(a) or is_runtime(b):
             return ops.binary(symbol, a, b)
@@ -187,19 +210,24 @@ class Evaluator:
 
     def eval_Compare(self, node: ast.Compare) -> Any:
         result: Any = None
-        left = self.eval(node.left)
+        left, left_node = self.eval(node.left), node.left
         for op, right_node in zip(node.ops, node.comparators):
             right = self.eval(right_node)
+            self.operands = node, ((left_node, left), (right_node, right))
             one = self._compare(op, left, right)
             result = one if result is None else ops.logical("and", result, one)
-            left = right
+            left, left_node = right, right_node
         return result
 
     def _compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
         identity = _IDENTITY.get(type(op))
         if identity is not None:
             if isinstance(op, (ast.In, ast.NotIn)) and (is_runtime(a) or is_runtime(b)):
-                raise CompassError("`in` needs values known when the kernel is compiled", code="runtime-in")
+                raise CompassError(
+                    "`in` needs values known when the kernel is compiled",
+                    code="runtime-in",
+                    help="join comparisons with `or`",
+                )
             return identity(a, b)
         return self.python("the comparison", ops.binary, _COMPARE[type(op)], a, b)
 
@@ -216,10 +244,14 @@ class Evaluator:
         try:
             return self.checked(getattr(owner, node.attr))
         except AttributeError as e:
-            raise CompassError(str(e) or f"no attribute {node.attr!r}", code="attribute") from None
+            kind = type_of(owner)
+            message = f"{kind} has no attribute {node.attr!r}" if kind else str(e) or f"no attribute {node.attr!r}"
+            what, _, hint = message.partition("; did you mean ")
+            raise CompassError(what, code="attribute", help=f"did you mean {hint}" if hint else "") from None
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:
         owner, index = self.eval(node.value), self.eval(node.slice)
+        self.operands = node, ((node.value, owner), (node.slice, index))
         if is_runtime(owner):
             return owner[index]
         return self.checked(self.python("the subscript", lambda: owner[index]))
@@ -241,6 +273,9 @@ class Evaluator:
                 kwargs.update(self.eval(k.value))
             else:
                 kwargs[k.arg] = self.eval(k.value)
+        given = zip(node.args, args) if len(args) == len(node.args) else ()
+        keywords = ((k.value, kwargs[k.arg]) for k in node.keywords if k.arg is not None)
+        self.operands = node, (*given, *keywords)
         if not isinstance(func, (PyPrimFunc, Macro)):
             return self.call(func, args, kwargs, ast.unparse(node.func))
         how = (
@@ -258,7 +293,10 @@ class Evaluator:
         if not callable(func):
             raise CompassError(f"{name} is not callable", code="not-callable")
         if (getattr(func, "__module__", None) or "").startswith("compassc."):
-            return func(*args, **kwargs)
+            try:
+                return func(*args, **kwargs)
+            except TypeError as e:
+                raise _wrong_arguments(func, args, kwargs, name) or e from None
         self._undecorated(func)
         return self.python(f"{name}(...)", func, *args, **kwargs)
 

@@ -19,8 +19,10 @@ from . import assign, loops
 from .expressions import Evaluator
 from .operators import binary, kind_name
 from .scope import Poison, PoisonUsed, Scope
+from .syntax import unsupported
 from .values import ZERO, PointerValue, Value, is_runtime
 
+_REBINDS = ("type-change", "redefined", "buffer-alias")
 _SKIPPED_CALLS = ("breakpoint", "set_trace", "pdb.set_trace")
 _BINARY_AUG = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -74,12 +76,12 @@ class FunctionParser:
 
     def emit(self, make: Any, *args: Any) -> None:
         """Append a statement at the current position."""
-        self.out.append(make(*args, span=node_span(self.current, self.file)))
+        self.out.append(make(*args, span=self.evaluator.place(self.current)))
 
     def append(self, statement: S.Stmt) -> None:
         """Append a statement made elsewhere, giving it the current position."""
         values = [getattr(statement, f) for f in statement.fields]
-        self.out.append(type(statement)(*values, span=node_span(self.current, self.file)))
+        self.out.append(type(statement)(*values, span=self.evaluator.place(self.current)))
 
     def nested(self, nodes: list[ast.stmt]) -> S.Body:
         """The statements of a nested block, in a frame of its own."""
@@ -104,24 +106,29 @@ class FunctionParser:
         try:
             method = getattr(self, "stmt_" + type(node).__name__, None)
             if method is None:
-                raise CompassError(f"{type(node).__name__} statements are not supported in a kernel", code="syntax")
+                raise unsupported(node)
             method(node)
         except CompassError as e:
             if e.span is None:
                 e.span = self.evaluator.place(node)
             e.notes = (*e.notes, *reversed(self.chain))
             self.errors.append(e)
-            self._poison(node)
+            self._poison(node, e.code in _REBINDS)
         except PoisonUsed:
             self._poison(node)
         finally:
             self.current = outer
 
-    def _poison(self, node: ast.stmt) -> None:
-        for target in getattr(node, "targets", []):
+    def _poison(self, node: ast.stmt, known: bool = False) -> None:
+        """Poison the names a statement would define; with `known`, also those that have a value already."""
+        targets = [*getattr(node, "targets", []), *([node.target] if isinstance(node, ast.AnnAssign) else [])]
+        for target in targets:
             for name in ast.walk(target):
-                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store) and self.scope.local(name.id) is None:
-                    self.scope.bind(name.id, Poison)
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                    if known:
+                        self.scope.rebind(name.id, Poison)
+                    elif self.scope.local(name.id) is None:
+                        self.scope.bind(name.id, Poison)
 
     def stmt_Pass(self, node: ast.Pass) -> None:
         """No code."""
@@ -186,7 +193,9 @@ class FunctionParser:
     def condition(self, value: Any) -> E.Expr:
         """A run-time condition as a scalar bool."""
         if not isinstance(value, Value):
-            raise CompassError(f"the condition is {kind_name(value)}", code="condition", help="use p.is_nullptr")
+            raise CompassError(
+                f"the condition is {kind_name(value)}", code="condition", help="test a pointer with p.is_nullptr"
+            )
         if value.dtype.is_vector:
             raise CompassError(
                 f"the condition must be a scalar, got {value.dtype}", code="condition", help="use S.vall or S.vany"
@@ -199,7 +208,9 @@ class FunctionParser:
         cond = self.eval(node.test)
         if not is_runtime(cond):
             raise CompassError(
-                "the condition of this loop is constant", code="constant-loop", help="compare run-time values"
+                "the condition of this loop is constant",
+                code="constant-loop",
+                help="a loop without an end is not possible; compare run-time values, or use `for`",
             )
         self.emit(S.While, self.condition(cond), self.nested(node.body))
 
@@ -215,7 +226,9 @@ class FunctionParser:
         if value is None:
             if kind is not VOID:
                 raise CompassError(
-                    f"{self.func.__name__} returns {kind}; this return has no value", code="return-missing"
+                    f"{self.func.__name__} returns {kind}; this return has no value",
+                    code="return-missing",
+                    help=f"return a value of type {kind}",
                 )
             self.emit(S.Return, None)
             return
@@ -231,16 +244,26 @@ class FunctionParser:
         """A returned value as the annotated type."""
         if isinstance(kind, PointerType):
             if not isinstance(value, PointerValue):
-                raise CompassError(f"{self.func.__name__} returns {kind}, got {kind_name(value)}", code="return-type")
+                raise CompassError(
+                    f"{self.func.__name__} returns {kind}, got {kind_name(value)}",
+                    code="return-type",
+                    help="change the annotation or the value",
+                )
             if value.scope != kind.scope:
                 raise CompassError(
-                    f"the returned pointer is in {value.scope}, the annotation says {kind.scope}", code="return-scope"
+                    f"the returned pointer is in {value.scope}, the annotation says {kind.scope}",
+                    code="return-scope",
+                    help=f'annotate it with S.ptr("{kind.elem}", "{value.scope}")',
                 )
             return value.as_ptr(kind.elem).expr
         if is_literal(value):
             return convert(value, kind)
         if not isinstance(value, Value):
-            raise CompassError(f"{self.func.__name__} returns {kind}, got {kind_name(value)}", code="return-type")
+            raise CompassError(
+                f"{self.func.__name__} returns {kind}, got {kind_name(value)}",
+                code="return-type",
+                help="change the annotation or the value",
+            )
         if value.dtype is not kind and (value.dtype.is_vector or kind.is_vector):
             raise CompassError(
                 f"{self.func.__name__} returns {kind}, got {value.dtype}",

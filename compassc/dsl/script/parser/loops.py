@@ -28,7 +28,11 @@ def parse_for(fp: FunctionParser, node: ast.For) -> None:
     """A `for` statement."""
     spec = fp.eval(node.iter)
     if not isinstance(spec, LoopSpec):
-        raise loop_error("loop-iterator", f"a loop runs over {', '.join(LOOPS)}, not over {type(spec).__name__}")
+        raise loop_error(
+            "loop-iterator",
+            f"a loop runs over {', '.join(LOOPS)}, not over {type(spec).__name__}",
+            "use range(...) and subscript",
+        )
     if spec.kind == "grid":
         bounds = [(0, extent, 1) for extent in spec.args]
         names = _target_names(node.target, len(bounds))
@@ -54,7 +58,11 @@ def _range_bounds(spec: LoopSpec) -> tuple[Any, Any, Any]:
 def _target_names(target: ast.expr, count: int) -> list[str]:
     items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
     if len(items) != count or not all(isinstance(t, ast.Name) for t in items):
-        raise loop_error("loop-targets", f"this loop needs {count} loop variable{'s' if count > 1 else ''}")
+        raise loop_error(
+            "loop-targets",
+            f"this loop needs {count} loop variable{'s' if count > 1 else ''}",
+            "write one name per extent: for i, j in S.grid(h, w)",
+        )
     return [t.id for t in items]  # type: ignore[attr-defined]
 
 

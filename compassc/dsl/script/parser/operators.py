@@ -27,6 +27,8 @@ PREFIX: dict[str, Callable[[Any], Any]] = {
     "not": operator.not_,
     "+": operator.pos,
 }
+_POINTERS = "a pointer can be moved by an integer with + and -, compared, and subscripted"
+_NO_FLOAT = "convert it with S.i32(...), or S.reinterpret for its bits"
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "floormod"}
 BITWISE = {"&": "bitand", "|": "bitor", "^": "bitxor"}
 SHIFTS = {"<<": "shl", ">>": "shr"}
@@ -49,6 +51,10 @@ def as_operand(x: Any) -> Any:
 def kind_name(x: Any) -> str:
     if isinstance(x, PointerValue):
         return f"a pointer ({x.elem}*)"
+    if isinstance(x, Value):
+        return str(x.dtype)
+    if isinstance(x, str):
+        return "a string"
     if isinstance(x, BufferValue):
         return "a whole buffer"
     if type(x).__module__ == "numpy" and not hasattr(x, "__len__"):
@@ -97,9 +103,9 @@ def _check(symbol: str, t: DataType, divisor: Any) -> None:
             "widen with S.cast first, or use S.vmull",
         )
     if symbol == "/" and t.is_vector and t.is_floating and t.bits == 16:
-        raise error("operator-type", f"`/` does not support {t}", "convert to float32 first")
+        raise error("operator-type", f"`/` does not support {t}", 'convert to float32 first: S.cast(v, "fp32")')
     if symbol in ("//", "%", "&", "|", "^") and t.is_floating:
-        raise error("operator-type", f"`{symbol}` needs integers, got {t}")
+        raise error("operator-type", f"`{symbol}` needs integers, got {t}", _NO_FLOAT)
     if symbol in ("//", "%", "/") and t.is_integer and is_literal(divisor) and divisor == 0:
         raise error("zero-division", f"division by the constant zero (`{symbol}` on {t})")
 
@@ -114,11 +120,15 @@ def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
     left = literal_expr(a) if is_literal(a) else a.expr
     for side in (left.dtype, literal_expr(b).dtype if is_literal(b) else y):
         if not side.is_integer:
-            raise error("operator-type", f"`{symbol}` needs integers, got {side}")
+            raise error("operator-type", f"`{symbol}` needs integers, got {side}", _NO_FLOAT)
     t = left.dtype
     if not is_literal(b) and y.is_vector:
         if t.is_vector and t.lanes != y.lanes:
-            raise error("lanes-mismatch", f"the operands have different lanes: {t} and {y}")
+            raise error(
+                "lanes-mismatch",
+                f"the operands have different lanes: {t} and {y}",
+                "shift by a scalar or by a vector of the same lanes",
+            )
         t = t.with_lanes(y.lanes)
     if t.is_scalar and is_literal(b) and not 0 <= b < t.bits:
         raise error("shift-range", f"shift amount {b} is outside 0..{t.bits - 1} of {t} ({t.bits} bits)")
@@ -137,7 +147,8 @@ def _compare(symbol: str, a: Any, b: Any, x: Any, y: Any, adapt: bool) -> Value:
             raise error(
                 "signed-compare",
                 f"`{symbol}` compares signed with unsigned: {describe(x)} and {describe(y)}",
-                "convert one of them explicitly, e.g. S.cast(x, ...)",
+                "convert one of them explicitly, e.g. with S.i32(...) or S.u32(...)",
+                f"as unsigned, -1 would be larger than every {signed} value",
             )
     return Value(E.Binary(COMPARE[symbol], convert_to(a, t), convert_to(b, t)))
 
@@ -162,7 +173,7 @@ def _pointer(symbol: str, a: Any, b: Any) -> Any:
     if symbol == "+" and isinstance(b, PointerValue) and not isinstance(a, PointerValue):
         a, b = b, a
     if symbol not in "+-" or isinstance(b, PointerValue) or not isinstance(a, PointerValue):
-        raise error("pointer-operator", f"`{symbol}` is not supported on pointers")
+        raise error("pointer-operator", f"`{symbol}` is not supported on pointers", _POINTERS)
     step = index_expr(b, "pointer step")
     if symbol == "-":
         step = (
@@ -190,7 +201,7 @@ def unary(symbol: str, a: Any) -> Any:
         return binary("*", a, -1)
     if symbol == "~":
         if not t.is_integer:
-            raise error("operator-type", f"`~` needs integers or masks, got {t}")
+            raise error("operator-type", f"`~` needs integers or masks, got {t}", _NO_FLOAT)
         return Value(E.Unary("bitnot", a.expr))
     if symbol == "not":
         if t is not BOOL:
@@ -198,7 +209,7 @@ def unary(symbol: str, a: Any) -> Any:
                 "bool-operator", f"`not` needs a bool, got {t}", "compare with 0" if t.is_scalar else "use ~ on masks"
             )
         return Value(E.Unary("not", a.expr))
-    raise error("operator-type", "unary `+` is not supported on run-time values")
+    raise error("operator-type", "unary `+` is not supported on run-time values", "leave it out")
 
 
 def logical(symbol: str, a: Any, b: Any) -> Any:

@@ -32,6 +32,7 @@ class Scope:
         self.frames: list[dict[str, Any]] = [{}]
         self.loop_names: set[str] = set()
         self.places: dict[str, Span] = {}
+        self.ended: set[str] = set()
 
     def push(self) -> None:
         self.frames.append({})
@@ -39,6 +40,7 @@ class Scope:
     def pop(self) -> None:
         for name in self.frames.pop():
             self.loop_names.discard(name)
+            self.ended.add(name)
 
     def local(self, name: str) -> Any:
         """The binding of a name in the function's own frames; None when it has none."""
@@ -80,6 +82,13 @@ class Scope:
         found = getattr(builtins, name, _MISSING)
         if found is not _MISSING:
             return found
+        if name in self.ended and name in self.places:
+            raise CompassError(
+                f"undefined variable {name!r}: the block that defines it has ended",
+                code="undefined",
+                notes=self.defined_here(name),
+                help="define it before that block",
+            )
         raise CompassError(f"undefined variable {name!r}", code="undefined", help=self._similar(name))
 
     def visible(self, name: str) -> bool:
@@ -90,5 +99,4 @@ class Scope:
 
         names = {n for frame in self.frames for n in frame} | {n for n in self.captured if not n.startswith("__")}
         close = difflib.get_close_matches(name, sorted(names), 1)
-        hint = f"did you mean {close[0]!r}?" if close else "a name defined in an inner block ends with that block"
-        return hint
+        return f"did you mean {close[0]!r}?" if close else "assign it first, or define it outside of the kernel"

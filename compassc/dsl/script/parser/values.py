@@ -137,18 +137,30 @@ class Value(Operators):
 def element_index(vector: DataType, index: Any) -> E.Expr:
     """The index of an element access on a vector, checked."""
     if not vector.is_vector:
-        raise CompassError(f"a {vector} scalar has no elements", code="element-access")
+        raise CompassError(f"{vector} is a scalar and has no elements", code="element-access")
     if isinstance(index, slice):
         raise CompassError("a vector cannot be sliced", code="element-access", help="use S.vsplit or S.vconcat")
     e = index_expr(index)
     if type(index) is int:
         whole = vector.lanes in (8, 16, 32) if vector.is_bool else vector.total_bits % 256 == 0
         if not whole:
-            raise CompassError(f"element access needs whole 256-bit registers, got {vector}", code="element-access")
+            raise CompassError(
+                f"element access needs whole 256-bit registers, got {vector}",
+                code="element-access",
+                help="store the vector to memory and read the element there",
+            )
         if not 0 <= index < vector.lanes:
-            raise CompassError(f"element {index} is outside {vector}", code="element-index")
+            raise CompassError(
+                f"element {index} is outside {vector}",
+                code="element-index",
+                help=f"the elements are 0 to {vector.lanes - 1}",
+            )
     elif vector.is_bool or not vector.is_native:
-        raise CompassError(f"a run-time element index needs a native vector, got {vector}", code="element-access")
+        raise CompassError(
+            f"a run-time element index needs a vector of one register, got {vector}",
+            code="element-access",
+            help="store the vector to memory and read the element there",
+        )
     return e
 
 
@@ -258,7 +270,11 @@ class BufferValue:
         """Pointer to an element; a tuple for several dimensions."""
         items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
         if len(items) > len(self.dims):
-            raise CompassError(f"{len(items)} indices for a buffer of {len(self.dims)} dimensions", code="index-count")
+            raise CompassError(
+                f"{len(items)} indices for a buffer of {len(self.dims)} dimensions",
+                code="index-count",
+                help="give one index per dimension",
+            )
         return PointerValue(self.dtype, self.buffer.data, self.flat_index(tuple(index_expr(i) for i in items)))
 
     def element_pointer(self) -> PointerValue:

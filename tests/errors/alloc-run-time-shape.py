@@ -1,0 +1,8 @@
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), n: S.i32):
+    k = n
+    t = S.alloc(k, "i32", "lsram")
+    a[0] = t[0]

@@ -1,0 +1,7 @@
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global")):
+    m = S.const_mask(1)
+    a[0:8] = S.vsel(S.vload(a), 0, mask=m)

@@ -1,0 +1,10 @@
+from compassc.dsl import script as S
+
+
+def g(x):
+    return x + 1 // 0
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), n: S.i32):
+    a[0] = g(n)

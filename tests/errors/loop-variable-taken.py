@@ -1,0 +1,8 @@
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), n: S.i32):
+    for i in range(n):
+        for i in range(n):
+            a[i] = 1

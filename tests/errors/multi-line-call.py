@@ -1,0 +1,9 @@
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), f: S.ptr("fp32", "global")):
+    a[0:8] = S.vadd(
+        S.vload(a),
+        S.vload(f),
+    )

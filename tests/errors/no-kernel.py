@@ -1,0 +1,5 @@
+from compassc.dsl import script as S
+
+
+def k(a):
+    return a

@@ -1,0 +1,10 @@
+import numpy as np
+
+from compassc.dsl import script as S
+
+LIMIT = np.int32(7)
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), n: S.i32):
+    a[0] = n + LIMIT

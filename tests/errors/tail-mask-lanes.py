@@ -1,0 +1,6 @@
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), n: S.i32, x: S.fp32):
+    a[0:8] = S.vadd(S.vload(a), 1, mask=S.tail_mask(n, x))

@@ -1,0 +1,9 @@
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), n: S.i32):
+    try:
+        a[0] = n
+    finally:
+        a[1] = n

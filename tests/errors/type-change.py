@@ -1,0 +1,8 @@
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), f: S.ptr("fp32", "global"), n: S.i32):
+    p = n
+    p = f[0]
+    a[0] = p
