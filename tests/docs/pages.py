@@ -1,0 +1,135 @@
+"""Pages whose code is run: Markdown in which fenced blocks are steps, done in order in one folder.
+
+- ```` ```python NAME ```` writes the block to the file NAME.
+- ```` ```python ```` runs it, all such blocks of a page in one namespace; a block without language right after it is
+  what it prints.
+- ```` ```console ```` holds `$ command` lines, each followed by what the command writes to stdout and stderr.
+
+In expected output a line or part of a line `...` stands for any text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FENCE = "```"
+PROGRAMS = {
+    "compassc": "-m compassc",
+    "compass-run": "-c 'import sys; from compass_runtime.cli import main; sys.exit(main())'",
+    "python": "",
+}
+
+
+@dataclass
+class Block:
+    """A fenced block: what follows the opening fence, its lines, and the number of its first line in the page."""
+
+    info: str
+    lines: list[str]
+    line: int
+    follows: bool = False
+
+
+@dataclass
+class Step:
+    """Something to do, and the lines of the page, `start` to `stop`, that show what it writes (None: not shown)."""
+
+    kind: str
+    code: str
+    line: int
+    shown: tuple[int, int] | None = None
+    name: str = ""
+
+
+def blocks(lines: list[str]) -> Iterator[Block]:
+    """The fenced blocks of a page; `follows`: only blank lines lie between it and the block before."""
+    current: Block | None = None
+    between = ["start"]
+    for number, line in enumerate(lines):
+        if current is not None and line == FENCE:
+            yield current
+            current, between = None, []
+        elif current is not None:
+            current.lines.append(line)
+        elif line.startswith(FENCE):
+            current = Block(line[len(FENCE) :].strip(), [], number + 1, not any(between))
+        else:
+            between.append(line.strip())
+
+
+def steps(lines: list[str]) -> list[Step]:
+    """What a page asks to be done, in order."""
+    found: list[Step] = []
+    for block in blocks(lines):
+        language, _, name = block.info.partition(" ")
+        if language == "python":
+            found.append(Step("file" if name else "python", "\n".join(block.lines) + "\n", block.line, name=name))
+        elif language == "console":
+            found += _commands(block)
+        elif not language and block.follows and found and found[-1].kind == "python":
+            found[-1].shown = (block.line, block.line + len(block.lines))
+    return found
+
+
+def _commands(block: Block) -> list[Step]:
+    starts = [i for i, line in enumerate(block.lines) if line.startswith("$ ")] + [len(block.lines)]
+    return [
+        Step("console", block.lines[a][2:], block.line + a, (block.line + a + 1, block.line + b))
+        for a, b in itertools.pairwise(starts)
+    ]
+
+
+@dataclass
+class Runner:
+    """Does the steps of a page in a folder."""
+
+    folder: Path
+    namespace: dict[str, Any] = field(default_factory=lambda: {"__name__": "page"})
+
+    def __post_init__(self) -> None:
+        programs = self.folder / ".bin"
+        programs.mkdir()
+        for name, arguments in PROGRAMS.items():
+            path = programs / name
+            path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+            path.chmod(0o755)
+        self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "100"}
+
+    def do(self, step: Step) -> str:
+        """Do a step; what it wrote."""
+        if step.kind == "file":
+            (self.folder / step.name).write_text(step.code)
+            return ""
+        if step.kind == "console":
+            done = subprocess.run(
+                ["bash", "-c", step.code],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            return done.stdout
+        source = self.folder / f"page_{step.line}.py"  # a file of its own: kernels are read from their source
+        source.write_text(step.code)
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(step.code, str(source), "exec"), self.namespace)  # noqa: S102
+        return out.getvalue()
+
+
+def matches(want: str, got: str) -> bool:
+    """Whether output is as shown, `...` standing for any text and white space at ends of lines ignored."""
+    tidy = ["\n".join(line.rstrip() for line in text.strip("\n").split("\n")) + "\n" for text in (want, got)]
+    return doctest.OutputChecker().check_output(tidy[0], tidy[1], doctest.ELLIPSIS)

@@ -1,0 +1,53 @@
+"""The code of every documentation page runs, and writes what the page shows. `--update-golden` rewrites what differs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from pages import Runner, matches, steps
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted([*(DOCS / "tutorials").glob("*.md"), *DOCS.glob("*.md")])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty current folder; modules imported from it are forgotten afterwards, for pages use the same names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_page(path: Path, folder: Path, request: pytest.FixtureRequest) -> None:
+    lines = path.read_text().split("\n")
+    runner, wrong, changes = Runner(folder), [], []
+    for step in steps(lines):
+        got = runner.do(step)
+        start, stop = step.shown or (0, 0)
+        want = "\n".join(lines[start:stop])
+        if not matches(want, got):
+            wrong.append(f"{path.name}:{step.line}: {step.code}\nshown:\n{want}\nwritten:\n{got}")
+            changes.append((start, stop, got.rstrip("\n").split("\n") if got else []))
+    if wrong and request.config.getoption("--update-golden"):
+        for start, stop, new in reversed(changes):
+            assert start, "what a python block without output prints cannot be added"
+            lines[start:stop] = new
+        path.write_text("\n".join(lines))
+    else:
+        assert not wrong, "\n\n".join(wrong)
+
+
+def test_links_lead_somewhere() -> None:
+    for path in [*DOCS.glob("*.md"), *DOCS.glob("tutorials/*.md"), DOCS.parent / "README.md"]:
+        for target in re.findall(r"\]\(([^)#:\s]+)[^)]*\)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
