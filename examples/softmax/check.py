@@ -5,7 +5,7 @@ from case import Case
 
 
 def cases(rng):
-    for rows, cols in ((1, 1), (4, 16), (5, 41), (3, 300)):
+    for rows, cols in ((1, 1), (4, 16), (3, 300), rng.integers(1, 60, 2).tolist()):
         x = rng.normal(0, 4, (rows, cols)).astype("float16")
         e = np.exp(x.astype("float64") - x.max(axis=1, keepdims=True))
         y = e / e.sum(axis=1, keepdims=True)
