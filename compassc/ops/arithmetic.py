@@ -267,8 +267,7 @@ def vrpadd(x: Any, dtype: Any, mask: Any = None) -> Any:
     """
     out = np.zeros(dtype.lanes, np_dtype(dtype))
     if not dtype.is_floating:
-        active = exact(x) if mask is None else np.where(mask, exact(x), 0)
-        out[0] = active.sum().astype(out.dtype)
+        out[0] = np.add.reduce(x if mask is None else x[mask], dtype=out.dtype)
         return out
     wide = x.astype(np.float32)
     kept = wide if mask is None else np.where(mask, wide, np.float32(0))

@@ -243,21 +243,35 @@ def cast(x: Any, dtype: Any, part: Any = "all", saturate: Any = None) -> Any:
     A dtype without lanes keeps the lanes of a vector. `part` takes the low, high, even or odd half, or a quarter, of a
     register for a widening conversion. `saturate` clips integers instead of wrapping them.
     """
+    var = values.PyVar
+    if type(x) is var and x.dtype.is_vector:
+        key = (x.dtype, str(dtype), part, saturate)
+        plan = _VECTOR_CASTS.get(key)
+        if plan is None:
+            to = dtype_arg(dtype, "S.cast")
+            x = _check_options(x, part, saturate)
+            plan = _VECTOR_CASTS[key] = to, cast_dtype(x.dtype, 1, to, part, saturate)
+        return _cast_vector(x, *plan, part, bool(saturate))
     to = dtype_arg(dtype, "S.cast")
     x = _check_options(x, part, saturate)
-    var = values.PyVar
     if isinstance(x, (list, tuple)):
         return _cast_list(_list_of(x), to, part, saturate)
     if is_literal(x) or (type(x) is var and x.dtype.is_scalar):
         _no_saturate(saturate)
         return values.pyvar(x, to)
-    if type(x) is not var:
-        raise type_error(f"S.cast: {x!r} cannot be converted", "a number, a scalar, a vector or a list is expected")
-    result = cast_dtype(x.dtype, 1, to, part, saturate)
+    raise type_error(f"S.cast: {x!r} cannot be converted", "a number, a scalar, a vector or a list is expected")
+
+
+_VECTOR_CASTS: dict[Any, tuple[DataType, DataType]] = {}
+"""Source, dtype argument, part, saturate -> target and result type (PySim's hot path)."""
+
+
+def _cast_vector(x: Any, to: DataType, result: DataType, part: str, saturate: bool) -> Any:
     if result is x.dtype:
         return x
-    v = convert(_SELECT[part](x.value, x.dtype.lanes), x.dtype, to, bool(saturate))
-    return var(_filled(v, 1, x.dtype, result), result)
+    source = x.value if part == "all" else _SELECT[part](x.value, x.dtype.lanes)
+    v = convert(source, x.dtype, to, saturate)
+    return values.PyVar(v if v.size == result.lanes else _filled(v, 1, x.dtype, result), result)
 
 
 def _cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -> Any:

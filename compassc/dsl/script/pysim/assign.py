@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 import threading
 import types
 import warnings
@@ -30,7 +31,7 @@ from compassc.ops.typing import fits
 from ..source import definition
 from .impl import pysim_impl
 from .memory import PyBuffer, PyPointer, Storage
-from .values import PyVar, of_numpy
+from .values import PINNED, PyVar, of_numpy
 
 _MARK = "\0compassc function "
 _ALLOCATIONS = frozenset(("alloc", "alloc_buffer", "alloc_const"))
@@ -42,9 +43,10 @@ def bound(value: Any) -> Any:
     """What a variable holds after `x = value`."""
     kind = type(value)
     if kind is PyVar:
+        is_pinned = PINNED and hasattr(value, "pinned")
         if value.dtype.is_scalar:
-            return PyVar(value.value[()], value.dtype) if hasattr(value, "pinned") else value
-        return PyVar(value.value.copy() if hasattr(value, "pinned") else value.value, value.dtype)
+            return PyVar(value.value[()], value.dtype) if is_pinned else value
+        return PyVar(value.value.copy() if is_pinned else value.value, value.dtype)
     if kind is int:
         if not fits(value, INT32):
             raise CompassError(f"{value} does not fit int32", code="literal", help=f"give it a type: S.u32({value})")
@@ -94,9 +96,20 @@ def counted(iterable: Any, bounds: Sequence[Any]) -> Iterator[Any]:
             yield item
 
 
+_MAX_ARRAY = 1 << 14
+"""Loops of more iterations make their numbers one by one."""
+
+
 def loop(call: Callable[..., Any], *bounds: Any) -> Iterator[Any]:
     """`call(*bounds)` in the head of a loop: `range`, `S.vectorized`, `S.grid` or `S.tec_range`."""
-    return counted(call(*bounds), bounds)
+    iterable = call(*bounds)
+    if type(iterable) is range and 0 < len(iterable) <= _MAX_ARRAY:
+        dtype = loop_dtype(bounds)
+        kind = np_dtype(dtype)
+        low, high = np.iinfo(kind).min, np.iinfo(kind).max
+        if low <= iterable[0] <= high and low <= iterable[-1] <= high:
+            return map(PyVar, np.array(iterable, kind), itertools.repeat(dtype))
+    return counted(iterable, bounds)
 
 
 class _Rewrite(ast.NodeTransformer):

@@ -44,9 +44,12 @@ class Plan:
         fixed = {k: v for k, v in options.items() if k != "out_sign"}
         self.meaning = functools.partial(op.meaning, dtype=typed.result, **fixed)
         without = {"mask": None, **({"r": None} if op.r == "param" else {})} if op.extra.get("mask_aware") else {}
-        self.plain = direct(op.name, typed, options) or functools.partial(self.meaning, **without)
+        simple = direct(op.name, typed, options)
+        self.plain = simple or functools.partial(self.meaning, **without)
         if is_scalar:
-            self.meaning, self.plain = _scalar(self.meaning), _scalar(self.plain)
+            self.meaning, self.plain = _scalar(self.meaning), simple or _scalar(self.plain)
+            if all_scalar and simple:
+                self.converters = tuple(c if callable(c) or c is None else c[()] for c in self.converters)
 
 
 def _scalar(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,7 +90,7 @@ def converter(x: Any, target: DataType) -> Any:
     if source.is_vector:
         return None if source is target else lambda value: convert(value, source, elem)
     if lanes == 1:
-        return lambda value: np.asarray(convert(value, source, elem, scalar=True))
+        return None if source is elem else lambda value: np.asarray(convert(value, source, elem, scalar=True))
     if source is elem:
         return lambda value: filled(lanes, value)
     return lambda value: filled(lanes, convert(value, source, elem, scalar=True)[()])

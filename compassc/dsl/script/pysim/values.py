@@ -20,6 +20,9 @@ from compassc.ops.typing import match_operator, type_error
 
 Number = int | float | bool
 
+PINNED: set[bool] = set()
+"""Not empty once the address of a variable was taken: until then nobody needs to ask for `PyVar.pinned`."""
+
 
 class PyVar:
     """A typed value. The constructor trusts its arguments; `pyvar` converts."""
@@ -89,7 +92,7 @@ class PyVar:
         if is_float and elem.is_integer:
             what = "float32" if source is None else str(source)
             raise type_error(f"a {what} cannot be stored in a lane of {self.dtype}", f"convert it: S.{elem}(...)")
-        if not hasattr(self, "pinned"):
+        if not PINNED or not hasattr(self, "pinned"):
             self.value = self.value.copy()  # operations may share arrays between values
         self.value[lane] = to_element(value, elem)
 
@@ -104,6 +107,7 @@ class PyVar:
             lanes = np.array(self.value).reshape(self.dtype.lanes)
             self.value = lanes if self.dtype.is_vector else lanes.reshape(())
             self.pinned = True
+            PINNED.add(True)
         data = self.value.reshape(-1).view(np.uint8)
         return PyPointer(Storage(data, "a variable"), 0, self.dtype, "private")
 
@@ -149,17 +153,28 @@ def of_numpy(x: Any) -> PyVar:
     return PyVar(array[()] if array.ndim == 0 else array, elem if array.ndim == 0 else elem.with_lanes(array.size))
 
 
+_LITERALS: dict[tuple[int, DataType], Any] = {}
+
+
 def to_element(x: Any, elem: DataType) -> Any:
     """A scalar value as a NumPy scalar of `elem`, by C conversion."""
-    if type(x) is PyVar:
+    kind = type(x)
+    if kind is PyVar:
         if x.dtype is elem:
             return x.value
         return convert(x.value, x.dtype, elem, scalar=True)[()]
+    if kind is int:
+        found = _LITERALS.get((x, elem))
+        if found is None:
+            if len(_LITERALS) >= _MAX_PLANS:
+                _LITERALS.clear()
+            found = _LITERALS[x, elem] = literal(x, elem)
+        return found
     if isinstance(x, np.generic):
         return to_element(of_numpy(x), elem)
-    if type(x) in (int, float, bool):
+    if kind in (float, bool):
         return literal(x, elem)
-    raise type_error(f"{type(x).__name__} is not a scalar value")
+    raise type_error(f"{kind.__name__} is not a scalar value")
 
 
 def pyvar(x: Any, dt: DataType | None = None) -> Any:
@@ -201,10 +216,13 @@ def vector_divide(a: Any, b: Any) -> Any:
 def _scalar_divide(fn: Callable[[int, int], int], kind: Any) -> Callable[[Any, Any], Any]:
     """C division or remainder of integer scalars: computed exactly, then cut to the type."""
 
+    make, low, high = kind.type, int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+
     def run(a: Any, b: Any) -> Any:
         if b == 0:
             raise CompassError("an integer scalar is divided by zero", code="division")
-        return np.int64(fn(int(a), int(b))).astype(kind)
+        value = fn(int(a), int(b))
+        return make(value) if low <= value <= high else np.int64(value).astype(kind)
 
     return run
 
