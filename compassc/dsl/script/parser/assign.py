@@ -13,6 +13,7 @@ from ....ir.dtypes import INT32, DataType, dtype, pointer_type
 from ....ir.visit import walk_exprs
 from ....ops.core import convert
 from ....ops.typing import is_literal
+from ..axis import AxisSpec
 from ..frontend import AllocSpec, ConstSpec, MatchSpec, MetaVar
 from .access import resolve
 from .operators import convert_to, kind_name
@@ -285,7 +286,18 @@ def _unpack(fp: FunctionParser, target: ast.expr, value: Any) -> None:
         _unpack(fp, t.value if isinstance(t, ast.Starred) else t, item)
 
 
+def bind_axis(fp: FunctionParser, name: str, value: AxisSpec) -> None:
+    """A block axis: the name stands for the loop variable (or expression) the axis is bound to."""
+    if is_literal(value.binding):
+        fp.scope.bind(name, Value(literal_expr(value.binding)))
+    elif isinstance(value.binding, Value) and value.binding.dtype.is_integer and value.binding.dtype.is_scalar:
+        fp.scope.bind(name, value.binding)
+    else:
+        raise assign_error("axis", "a block axis is bound to an integer, such as a loop variable")
+
+
 _HANDLERS: dict[type, Any] = {
+    AxisSpec: bind_axis,
     Value: assign_value,
     PointerValue: assign_pointer,
     BufferValue: assign_buffer,

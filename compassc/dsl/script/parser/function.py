@@ -13,6 +13,7 @@ from ....ir.dtypes import BOOL, VOID, PointerType
 from ....ir.visit import rename_vars
 from ....ops.core import convert
 from ....ops.typing import is_literal
+from ..frontend import BlockSpec
 from ..functions import PyPrimFunc, captured_names
 from ..source import definition, file_of, node_span
 from . import assign, loops
@@ -278,8 +279,15 @@ class FunctionParser:
         )
 
     def stmt_With(self, node: ast.With) -> None:
-        raise CompassError(
-            "`with` needs a schedulable block (S.block), which this build path does not take",
-            code="syntax",
-            help="write the loop body directly",
-        )
+        """A schedulable block: without a schedule it is a scope of its own, its axes are names for loop variables."""
+        if len(node.items) != 1 or node.items[0].optional_vars is not None:
+            raise CompassError("a kernel's `with` has one S.block and no `as`", code="syntax")
+        value = self.eval(node.items[0].context_expr)
+        if not isinstance(value, BlockSpec):
+            raise CompassError(f"`with` needs S.block(...), got {kind_name(value)}", code="syntax")
+        self.scope.push()
+        try:
+            self.block(node.body)
+        finally:
+            self.scope.pop()
+

@@ -1,0 +1,46 @@
+"""Schedulable blocks without a schedule: a scope whose axes stand for the loop variables they are bound to."""
+
+import numpy as np
+import pytest
+
+from compass_core.errors import CompassError
+
+SOURCE = """
+@S.prim_func
+def k(a: S.ptr("i32", "global"), b: S.ptr("i32", "global"), h: S.i32, w: S.i32):
+    a2 = S.match_buffer(a, (h, w))
+    b2 = S.match_buffer(b, (h, w))
+    for i, j in S.grid(h, w):
+        with S.block("B"):
+            vi, vj = S.axis.remap("SS", [i, j])
+            b2[vi, vj] = a2[vi, vj] + vi
+"""
+
+
+def test_a_block_runs_as_its_loop_body(kernel):
+    from compassc.dsl import BuildManager
+
+    func = kernel(SOURCE).entry("k")
+    a, expected = np.arange(12, dtype=np.int32), np.arange(12, dtype=np.int32) + np.repeat(np.arange(3, dtype=np.int32), 4)
+    built, simulated = np.zeros_like(a), np.zeros_like(a)
+    BuildManager().build(func)(a, built, 3, 4)
+    func(a, simulated, 3, 4)
+    assert (built == expected).all() and (simulated == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('with S.block("B"):', 'with S.block("B") as x:'), "no `as`"),
+        (('S.block("B")', "S.grid(2)"), "needs S.block"),
+        (("[i, j]", "[a, j]"), "bound to an integer"),
+        (('"SS"', '"SX"'), "S or R"),
+        (("vi\n", "vi\n    b2[0, 0] = vi\n"), "undefined variable 'vi'"),
+    ],
+)
+def test_malformed_blocks(kernel, change, message):
+    from compassc.dsl import parse
+
+    with pytest.raises(CompassError) as caught:
+        parse(kernel(SOURCE.replace(*change)).entry("k"))
+    assert message in str(caught.value) + str(caught.value.help)
