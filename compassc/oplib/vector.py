@@ -19,14 +19,27 @@ LIMITS = {"float32": (float("-inf"), float("inf")), "float16": (float("-inf"), f
           "uint8": (0, 255), "int16": (-32768, 32767), "int32": (-(2**31), 2**31 - 1)}  # fmt: skip
 
 
+ROW = 7168
+"""Largest row, in elements, that kernels keep in LSRAM as float32: 28 KiB of its 32."""
+
+
 def wide(value: Any, dtype: str) -> Any:
     """A vector of `dtype` as float32."""
-    return value if dtype == "float32" else S.cast(value, "float32")
+    if dtype == "float32":
+        return value
+    return S.cast(S.cast(value, "int32") if dtype in ("int8", "uint8", "int16", "uint16") else value, "float32")
 
 
 def narrow(value: Any, dtype: str) -> Any:
-    """A float32 vector as `dtype`."""
-    return value if dtype == "float32" else S.cast(value, dtype)
+    """A float32 vector as `dtype`; for whole numbers it must be in range, and the fraction is dropped."""
+    if dtype == "float32":
+        return value
+    return S.cast(value, dtype) if dtype in ("float16", "bfloat16", "int32") else S.cast(S.cast(value, "int32"), dtype)
+
+
+def filled(value: Any, lanes: int) -> Any:
+    """A float32 vector with `value` in all lanes."""
+    return S.vbcast(S.fp32(value), lanes=lanes)
 
 
 def share(n: Any, lanes: int) -> Any:

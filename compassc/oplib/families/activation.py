@@ -1,6 +1,6 @@
 """Activation, and its methods as layer types of their own."""
 
-from functools import lru_cache
+from functools import cache
 
 from compassc.dsl import script as S
 from compassc.oplib.activations import TABLE, values
@@ -14,7 +14,7 @@ ALONE = {"Sigmoid": "SIGMOID", "Tanh": "TANH", "RELU": "RELU", "RELU6": "RELU6",
 """Layer type -> method."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def _kernel(method: str, dtype: str):
     function, lanes = TABLE[method].apply, LANES[dtype]
 

@@ -1,7 +1,7 @@
 """Eltwise and the binary layers Add, Sub, Mul, Div, SquaredDifference, with broadcasting of one operand."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from compassc.dsl import script as S
@@ -26,7 +26,7 @@ ALONE = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Div": "DIV", "SquaredDiffere
 ELTWISE = ("ADD", "SUB", "MUL", "MAX", "MIN")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _flat(method: str, act: str, dtype: str):
     """Operands of one shape."""
     function, activation, lanes = METHODS[method], TABLE[act].apply, LANES[dtype]
@@ -46,7 +46,7 @@ def _flat(method: str, act: str, dtype: str):
     return eltwise
 
 
-@lru_cache(maxsize=None)
+@cache
 def _rows(method: str, act: str, dtype: str):
     """y is rows x cols; row r meets row r % period of b, which has as many columns."""
     function, activation, lanes = METHODS[method], TABLE[act].apply, LANES[dtype]
@@ -67,7 +67,7 @@ def _rows(method: str, act: str, dtype: str):
     return eltwise
 
 
-@lru_cache(maxsize=None)
+@cache
 def _scalars(method: str, act: str, dtype: str):
     """y is rows x cols; row r meets the one element r % period of b."""
     function, activation, lanes = METHODS[method], TABLE[act].apply, LANES[dtype]

@@ -1,0 +1,41 @@
+"""The geometry of layers that slide a window over NHWC images."""
+
+from typing import NamedTuple
+
+from compassc.oplib.layer import Layer, Unsupported
+
+
+class Window(NamedTuple):
+    """Sizes of images and windows, in the order in which kernels take them. `c`: input channels."""
+
+    n: int
+    h: int
+    w: int
+    c: int
+    oh: int
+    ow: int
+    kh: int
+    kw: int
+    sy: int
+    sx: int
+    dy: int
+    dx: int
+    pt: int
+    pl: int
+
+
+def window(layer: Layer) -> Window:
+    """The window of a layer, checked against its output shape."""
+    x, y = layer.input().shape, layer.output.shape
+    if len(x) != 4 or len(y) != 4 or x[0] != y[0]:
+        raise Unsupported(f"the shapes {list(x)} -> {list(y)} are not those of NHWC images")
+    found = Window(
+        x[0], x[1], x[2], x[3], y[1], y[2],
+        layer.int("kernel_y", 1), layer.int("kernel_x"), layer.int("stride_y", 1), layer.int("stride_x", 1),
+        layer.int("dilation_y", 1), layer.int("dilation_x", 1), layer.int("pad_top", 0), layer.int("pad_left", 0),
+    )  # fmt: skip
+    if min(found[4:12]) < 1 or min(found[12:]) < 0:
+        raise Unsupported("a size of the window is not positive")
+    if (found.oh - 1) * found.sy - found.pt >= found.h or (found.ow - 1) * found.sx - found.pl >= found.w:
+        raise Unsupported(f"the output {list(y)} reaches past the input {list(x)}")
+    return found
