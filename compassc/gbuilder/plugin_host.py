@@ -156,7 +156,7 @@ def _first_match(
                        f"{plugin.name} ({plugin.path}) refuses it in check_params")  # fmt: skip
     known = sorted({str(t) for _, aliases, _ in patterns for _, t in aliases})
     error = graph.ir.error(node.section, f"no plugin takes the layer '{node.name}' of type {node.type}",
-                           "types with a plugin: " + (", ".join(known) or "none"))  # fmt: skip
+                           "" if refused else "types with a plugin: " + (", ".join(known) or "none"))  # fmt: skip
     raise CompassError(error.message, error.span, code="no-plugin", notes=tuple(refused), help=error.help)
 
 

@@ -5,6 +5,8 @@ The functions here are called while a kernel is parsed (or run in PySim) and giv
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 from compassc.dsl import script as S
@@ -40,6 +42,21 @@ def narrow(value: Any, dtype: str) -> Any:
 def filled(value: Any, lanes: int) -> Any:
     """A float32 vector with `value` in all lanes."""
     return S.vbcast(S.fp32(value), lanes=lanes)
+
+
+def highest(value: Any, lanes: int) -> Any:
+    """The greatest lane of a float32 vector."""
+    return S.vrpmax(_one_register(value, lanes, S.max))[0]
+
+
+def lowest(value: Any, lanes: int) -> Any:
+    """The least lane of a float32 vector."""
+    return S.vrpmin(_one_register(value, lanes, S.min))[0]
+
+
+def _one_register(value: Any, lanes: int, join: Callable[[Any, Any], Any]) -> Any:
+    """A vector of several registers joined lane by lane into one."""
+    return reduce(join, S.vsplit(value)) if lanes > LANES["float32"] else value
 
 
 def share(n: Any, lanes: int) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from compassc.dsl import script as S
 from compassc.oplib.layer import FLOATS, Choice, Layer, one_of, operator, split_axes
-from compassc.oplib.vector import LANES, SHORT, filled, narrow, wide
+from compassc.oplib.vector import LANES, SHORT, filled, highest, lowest, narrow, wide
 
 
 class Method(NamedTuple):
@@ -15,20 +15,20 @@ class Method(NamedTuple):
 
     start: Any
     step: Callable[[Any, Any], Any]
-    across: Callable[[Any], Any] | None
+    across: Callable[[Any, int], Any] | None
     finish: Callable[[Any, Any], Any] = lambda acc, n: acc
     centred: bool = False
 
 
-def _sum(vector: Any) -> Any:
+def _sum(vector: Any, lanes: int) -> Any:
     return S.vrpadd(vector)[0]
 
 
 METHODS: dict[str, Method] = {
     "SUM": Method(0.0, lambda acc, v: acc + v, _sum),
     "MEAN": Method(0.0, lambda acc, v: acc + v, _sum, lambda acc, n: acc / n),
-    "MAX": Method("-inf", lambda acc, v: S.max(acc, v), lambda v: S.vrpmax(v)[0]),
-    "MIN": Method("inf", lambda acc, v: S.min(acc, v), lambda v: S.vrpmin(v)[0]),
+    "MAX": Method("-inf", lambda acc, v: S.max(acc, v), highest),
+    "MIN": Method("inf", lambda acc, v: S.min(acc, v), lowest),
     "PROD": Method(1.0, lambda acc, v: acc * v, None),
     "L1": Method(0.0, lambda acc, v: acc + S.abs(v), _sum),
     "L2": Method(0.0, lambda acc, v: acc + v * v, _sum, lambda acc, n: S.sqrt(acc)),
@@ -59,7 +59,7 @@ def _rows(method: str, dtype: str):
                 if centred:
                     v = v - mean
                 acc = S.vsel(step(acc, v), acc, mask)
-            y[r] = finish(across(acc), S.fp32(n))
+            y[r] = finish(across(acc, lanes), S.fp32(n))
 
     return reduce
 

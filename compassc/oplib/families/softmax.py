@@ -4,7 +4,7 @@ from functools import cache
 
 from compassc.dsl import script as S
 from compassc.oplib.layer import FLOATS, Choice, Layer, count, operator, split_axes
-from compassc.oplib.vector import LANES, ROW, SHORT, filled, narrow, wide
+from compassc.oplib.vector import LANES, ROW, SHORT, filled, highest, narrow, wide
 
 
 def _finish(log: bool):
@@ -27,7 +27,7 @@ def _rows(log: bool, dtype: str):
                 v = S.vsel(wide(S.vload(x + (r * cols + i), mask), dtype), filled("-inf", lanes), mask)
                 S.vstore(v, row + i)
                 best = S.max(best, v)
-            top = S.vrpmax(best)[0]
+            top = highest(best, lanes)
             total = filled(0.0, lanes)
             for j in range(0, cols, lanes):
                 e = S.exp(S.vload(row + j, lanes=lanes) - top)
