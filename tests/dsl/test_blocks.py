@@ -44,3 +44,22 @@ def test_malformed_blocks(kernel, change, message):
     with pytest.raises(CompassError) as caught:
         parse(kernel(SOURCE.replace(*change)).entry("k"))
     assert message in str(caught.value) + str(caught.value.help)
+
+
+def test_an_unrolled_loop_repeats_its_body(kernel):
+    from compassc.dsl import BuildManager
+
+    func = kernel(
+        """
+        @S.prim_func
+        def k(b: S.ptr("i32", "global")):
+            for i in S.unroll(1, 4):
+                b[i * 2] = i
+        """
+    ).entry("k")
+    ex = BuildManager().build(func)
+    assert "for" not in ex.c_code and "b[6] = 3;" in ex.c_code
+    built, simulated = np.zeros(8, np.int32), np.zeros(8, np.int32)
+    ex(built)
+    func(simulated)
+    assert built.tolist() == simulated.tolist() == [0, 0, 1, 0, 2, 0, 3, 0]

@@ -15,7 +15,7 @@ _FROM_MODULES = {
     "macro": "functions",
     "ptr": "frontend",
     **dict.fromkeys(
-        "grid vectorized tec_range meta_var alloc alloc_buffer alloc_const match_buffer block".split(), "api"
+        "grid vectorized unroll tec_range meta_var alloc alloc_buffer alloc_const match_buffer block".split(), "api"
     ),
 }
 

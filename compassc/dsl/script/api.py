@@ -35,6 +35,12 @@ def vectorized(start: Any, stop: Any = None) -> LoopSpec:
 
 
 @register_ir_api
+def unroll(start: Any, stop: Any = None) -> LoopSpec:
+    """A loop of constant extent whose body is repeated in the C text: `for i in S.unroll(4)`."""
+    return LoopSpec("unroll", (start,) if stop is None else (start, stop))
+
+
+@register_ir_api
 def tec_range(start: Any, stop: Any = None) -> LoopSpec:
     """Run the body on every TEC with the TEC's number: `for t in S.tec_range(4)`."""
     return LoopSpec("tec_range", (start,) if stop is None else (start, stop))

@@ -17,7 +17,7 @@ from ...ir.dtypes import SCOPES, STORAGE, DataType, PointerType, pointer_type
 from ...ops.args import dtype_arg
 
 ALLOC_SCOPES = ("private", "lsram", "shared")
-LOOPS = ("range", "S.grid", "S.vectorized", "S.tec_range")
+LOOPS = ("range", "S.grid", "S.vectorized", "S.unroll", "S.tec_range")
 
 
 @dataclass(frozen=True)

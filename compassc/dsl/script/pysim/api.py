@@ -27,6 +27,11 @@ def _py_vectorized(start: Any, stop: Any = None) -> Iterable[int]:
 
 
 @register_ir_api
+def _py_unroll(start: Any, stop: Any = None) -> Iterable[int]:
+    return _py_vectorized(start, stop)
+
+
+@register_ir_api
 def _py_tec_range(start: Any, stop: Any = None) -> Iterable[int]:
     low, high = (0, start) if stop is None else (start, stop)
     own = LOCAL.tec.id
