@@ -168,15 +168,21 @@ class ExprPrinter:
                 f"S.{e.op} has no C form for {', '.join(str(a.dtype) for a in e.args) or 'no arguments'}"
             )
         decimal, self.decimal_masks = self.decimal_masks, self.decimal_masks or e.op.startswith("__vext")
-        parts = [self.typed(a) for a in e.args]
+        parts = self._operands(e)
         if e.mask is not None:
             parts.append(self.expr(e.mask))
         self.decimal_masks = decimal
         return f"{e.op}({', '.join(parts)})"
 
+    def _operands(self, e: E.Call) -> Any:
+        """The operands of a builtin. `ALL_TRUE_*` has no mask type of its own to choose an overload by."""
+        if e.args and all(type(a) is E.ConstMask for a in e.args):
+            return [self.mask_constant(a.bits, a.lanes, typed=True) for a in e.args]
+        return [self.typed(a) for a in e.args]
+
     def fill(self, template: str, e: E.Call) -> str:
         """A template with the operands of a call put in."""
-        fields = dict(zip(spelling.operand_names(e.op), map(self.typed, e.args), strict=False))
+        fields = dict(zip(spelling.operand_names(e.op), self._operands(e), strict=False))
         fields["args"] = ", ".join(fields.values())
         if "{m}" in template:
             fields["m"] = self.mask(e)
@@ -197,13 +203,13 @@ class ExprPrinter:
     def all_true(self, lanes: int) -> str:
         return self.mask_constant((1 << lanes) - 1, lanes)
 
-    def mask_constant(self, bits: int, lanes: int) -> str:
+    def mask_constant(self, bits: int, lanes: int, typed: bool = False) -> str:
         """A constant mask: `ALL_TRUE_*`, or the predicate word; decimal inside a concatenation if it fits int32."""
         letter = mask_letter(lanes)
         word = mask_word(bits, lanes)
         if self.decimal_masks and word >> 31 == 0:
             return f"__vmov_{letter}({word})"
-        if bits == (1 << lanes) - 1:
+        if bits == (1 << lanes) - 1 and not typed:
             return f"ALL_TRUE_{letter}"
         return f"__vmov_{letter}(0x{word:08X})"
 

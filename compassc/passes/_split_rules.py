@@ -8,7 +8,7 @@ masks switch off wherever memory or a lane-crossing result could see it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
 
@@ -109,14 +109,32 @@ def vload(a: Aligner, e: E.Call) -> list[E.Expr]:
 
 @rule("vstore")
 def vstore(a: Aligner, e: E.Call) -> list[E.Expr]:
-    pointer, stride = a.once(a.scalar(e.args[1])), a.once(a.scalar(e.args[2]))
     kind = native(e.args[0].dtype.element_of)
-    values = a.parts(e.args[0])
-    masks = padded_mask(a, e.mask, e.args[0].dtype.lanes, kind.lanes)
+    count = part_count(e.args[0].dtype.lanes, kind.lanes)
+    pointer, stride = [unchanged(a, a.scalar(x), e.args[1], count) for x in e.args[1:]]
+    places: list[E.Expr] = [advance(pointer, kind, k * kind.lanes, stride) for k in range(count)]
+    values = unchanged_parts(a, a.parts(e.args[0]), e.args[1], places if is_int(stride, 1) else [])
+    masks = unchanged_parts(a, padded_mask(a, e.mask, e.args[0].dtype.lanes, kind.lanes), e.args[1], [])
     return [
-        E.Call("vstore", (value, advance(pointer, kind, k * kind.lanes, stride), stride), e.dtype, mask)
-        for k, (value, mask) in enumerate(zip(values, masks, strict=True))
+        E.Call("vstore", (value, place, stride), e.dtype, mask)
+        for value, place, mask in zip(values, places, masks, strict=True)
     ]
+
+
+def unchanged(a: Aligner, e: E.Expr, target: E.Expr, count: int) -> E.Expr:
+    """`e`, used by `count` parts of a store to `target`: evaluated once where the first part could change it."""
+    return a.saved(e) if count > 1 and a.hazards.reads(e, a.hazards.roots(target), None) else a.once(e)
+
+
+def unchanged_parts(a: Aligner, parts: list[Any], target: E.Expr, places: list[E.Expr]) -> list[Any]:
+    """What the parts of a store to `target` use, evaluated before where an earlier part could change it. `places`: the
+    address of each part, which it may read itself."""
+    roots = a.hazards.roots(target)
+    out = parts[:1]
+    for k, e in enumerate(parts[1:], 1):
+        changed = e is not None and a.hazards.reads(e, roots, places[k] if places else None)
+        out.append(a.saved(e) if changed else e)
+    return out
 
 
 def offset_parts(offsets: list[E.Expr], bits: int, k: int) -> tuple[E.Expr, ...]:
@@ -139,13 +157,14 @@ def gather(a: Aligner, e: E.Call) -> list[E.Expr]:
 
 @rule("__vstore_scatter")
 def scatter(a: Aligner, e: E.Call) -> list[E.Expr]:
-    value, pointer = e.args[0], a.once(a.scalar(e.args[1]))
-    offsets = [a.once(o) for o in a.parts(e.args[2])]
-    kind = native(value.dtype.element_of)
-    masks = padded_mask(a, e.mask, value.dtype.lanes, kind.lanes)
+    value, kind = e.args[0], native(e.args[0].dtype.element_of)
+    count = part_count(value.dtype.lanes, kind.lanes)
+    pointer = unchanged(a, a.scalar(e.args[1]), e.args[1], count)
+    offsets = [unchanged(a, o, e.args[1], count) for o in a.parts(e.args[2])]
+    masks = unchanged_parts(a, padded_mask(a, e.mask, value.dtype.lanes, kind.lanes), e.args[1], [])
     return [
         E.Call(e.op, (part, pointer, *offset_parts(offsets, kind.bits, k)), e.dtype, masks[k])
-        for k, part in enumerate(a.parts(value))
+        for k, part in enumerate(unchanged_parts(a, a.parts(value), e.args[1], []))
     ]
 
 

@@ -21,6 +21,7 @@ from ..ir import stmts as S
 from ..ir.dtypes import VOID, DataType, bool_of, native, pointer_type
 from ..ir.visit import walk_exprs, walk_stmts
 from ..ops import core, spelling
+from ._hazards import Hazards
 from ._split_rules import MASK_RULES, RULES, by_lanes, chunks, part_count
 from ._vectors import active, builtin, first_lanes, int32, is_int, reinterpret, wide_function
 
@@ -34,8 +35,8 @@ def wide_error(message: str, help: str = "") -> CompassError:
 class Aligner:
     """Rewrites one function. `bound` holds what stands for each variable that changes: an array or parts."""
 
-    def __init__(self, masks: MaskTypes, functions: dict[str, S.PrimFunc]) -> None:
-        self.masks, self.functions = masks, functions
+    def __init__(self, masks: MaskTypes, functions: dict[str, S.PrimFunc], hazards: Hazards) -> None:
+        self.masks, self.functions, self.hazards = masks, functions, hazards
         self.arrays: dict[E.Var, E.Var] = {}
         self.vars: dict[E.Var, tuple[E.Var, ...]] = {}
         self.before: list[S.Stmt] = []
@@ -72,6 +73,10 @@ class Aligner:
         """`e`, to be used several times: a sub-function call in it is evaluated before the statement."""
         if not e.flags & E.F_FUNC or type(e) is E.Var:
             return e
+        return self.saved(e)
+
+    def saved(self, e: E.Expr) -> E.Expr:
+        """`e`, evaluated before the statement."""
         tmp = E.Var("tmp", e.dtype)
         self.before.append(S.Let(tmp, e, span=self.span))
         return tmp
@@ -332,6 +337,7 @@ class Aligner:
     def array_of(self, var: E.Var, kind: DataType, count: int) -> E.Buffer:
         array = E.Var(var.name, pointer_type(kind, "private"))
         self.arrays[var] = array
+        self.hazards.known[array] = frozenset((var,))
         return E.Buffer(array, kind, (int32(count),))
 
     def stores(self, var: E.Var, parts: list[E.Expr], span: Any) -> list[S.Stmt]:
@@ -423,4 +429,4 @@ def run(module: S.IRModule) -> S.IRModule:
         return module
     masks = MaskTypes(module)
     functions = {f.name: f for f in module.functions}
-    return module.map_functions(lambda f: Aligner(masks, functions).function(f))
+    return module.map_functions(lambda f: Aligner(masks, functions, Hazards(f)).function(f))

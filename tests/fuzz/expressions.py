@@ -227,7 +227,10 @@ class Expressions:
         return self.mask(lanes, width, depth)
 
     def mask_constant(self, lanes: int, width: int) -> Expr:
-        return Expr(f"S.const_mask({self.mask_text(lanes)})", [], bool_of(lanes), width)
+        text = self.mask_text(lanes)
+        if text.startswith('"') and len(text) - 2 > lanes:  # S.const_mask counts the characters too
+            text = str([self.chance(0.6) for _ in range(lanes)])
+        return Expr(f"S.const_mask({text})", [], bool_of(lanes), width)
 
     def mask(self, lanes: int, width: int, depth: int) -> Expr:
         """A mask for vectors of `width` element bits."""
@@ -410,10 +413,12 @@ class Expressions:
         args = [self.gen(o, depth - 1, width) for o in form.operands]
         last = form.operands[-1]
         plain = form.operands[0].is_vector and len(args) > 1 and last.is_vector and not last.is_bool
+        plain = plain and not (form.op.operands[0] == "acc" and (len(args) < 3 or last is not form.operands[1]))
         if plain and form.op.name not in ("vzip",) and self.chance(0.25):
             elem = last.element_of
             args[-1] = self.gen(elem, depth - 1) if self.chance(0.5) else Expr(self.number(elem), [], elem)
-            if elem.is_int != form.operands[0].is_int or elem.is_floating:
+            first = form.operands[1 if form.op.operands[0] == "acc" else 0]
+            if elem.is_int != first.is_int or elem.is_floating:
                 args[-1] = Expr(f"S.{short(elem)}({{}})", [args[-1]], elem)
         texts = ["{}"] * len(args) + [f"{k}={v!r}" for k, v in form.options]
         call = Expr(f"S.{name}({', '.join(texts)})", args, t, width)

@@ -344,7 +344,7 @@ def _plan(op: str, a: Any, b: Any) -> Any:
     fn, right = _FUNCTIONS[op], _converter(b, elem)
     if op == "pow" and elem.is_integer:
         raise type_error(f"** needs floating-point operands, got {matched}")
-    if op in _DIVISIONS and type(b) in (int, float, bool) and b == 0 and elem.is_integer:
+    if op in _DIVISIONS and type(b) in (int, float) and b == 0 and elem.is_integer:  # bools are run-time values too
         raise CompassError("division by the constant zero", code="division")
     kind = np_dtype(elem)
     if op in _DIVISIONS and elem.is_integer:
