@@ -125,7 +125,7 @@ class Runner:
         source.write_text(step.code)
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            exec(compile(step.code, str(source), "exec"), self.namespace)  # noqa: S102
+            exec(compile(step.code, str(source), "exec", dont_inherit=True), self.namespace)  # noqa: S102
         return out.getvalue()
 
 
