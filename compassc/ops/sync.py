@@ -21,14 +21,11 @@ values: Any = LazyModule("compassc.dsl.script.pysim.values")
 
 @special_op(GROUP, lambda: E.Call("barrier", (), VOID), c="barrier(CLK_LOCAL_MEM_FENCE)", effect="sync")
 def barrier() -> None:
-    """Wait until every TEC is here; the TEC's own events are finished first.
-
-    A TEC that has left the kernel counts as arrived.
-    """
+    """Wait until every TEC is here; the TEC's own events are finished first."""
     tec = dispatch.LOCAL.tec
     tec.session.need_threads("S.barrier")
     tec.finish_events()
-    tec.session.barrier.wait()
+    tec.session.meet(tec)
 
 
 @special_op(GROUP, lambda: E.Call("get_local_id", (), INT32), c="get_local_id(0)")

@@ -104,6 +104,26 @@ def _megabytes(text: str) -> int:
     return int(text)
 
 
+PYSIM_CHECKS = ("uninit", "partial", "race", "overflow")
+
+
+def _checks(text: str) -> frozenset[str]:
+    """Names separated by commas; `all` and `none`."""
+    groups = {"all": PYSIM_CHECKS, "none": ()} | {name: (name,) for name in PYSIM_CHECKS}
+    found: set[str] = set()
+    for word in filter(None, (w.strip().casefold() for w in text.split(","))):
+        if word not in groups:
+            raise ValueError(f"expected names of {', '.join(groups)}")
+        found.update(groups[word])
+    return frozenset(found)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("expected a whole number")
+    return int(text)
+
+
 def _target(text: str) -> str:
     if not text:
         raise ValueError("expected the name of a target")
@@ -123,8 +143,20 @@ ERROR_FORMAT = Switch(
 )
 TRACEBACK = Switch("TRACEBACK", "0", _boolean, "whether an error also shows the Python traceback")
 TIMEOUT = Switch("TIMEOUT", "60", _seconds, "time limit of one simulated run, in seconds")
+PYSIM_CHECK = Switch(
+    "PYSIM_CHECK", "uninit", _checks, f"what PySim looks for: names of {', '.join(PYSIM_CHECKS)}, or all or none"
+)
+PYSIM_SINGLE_THREAD = Switch(
+    "PYSIM_SINGLE_THREAD", "0", _boolean, "whether PySim runs the TECs one after another in the calling thread"
+)
+PYSIM_PAUSE = Switch(
+    "PYSIM_PAUSE", "0", _seed, "seed of random pauses of PySim's TECs, which bring races to light; 0: no pauses"
+)
 
-SWITCHES: tuple[Switch, ...] = (CLANG, CACHE_DIR, CACHE, CACHE_LIMIT, TARGET, COLOR, ERROR_FORMAT, TRACEBACK, TIMEOUT)
+SWITCHES: tuple[Switch, ...] = (
+    CLANG, CACHE_DIR, CACHE, CACHE_LIMIT, TARGET, COLOR, ERROR_FORMAT, TRACEBACK, TIMEOUT,
+    PYSIM_CHECK, PYSIM_SINGLE_THREAD, PYSIM_PAUSE,
+)  # fmt: skip
 _CONFIG_VARIABLE = PREFIX + "CONFIG"
 
 

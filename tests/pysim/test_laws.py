@@ -7,6 +7,7 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc.dsl import script as S
+from compassc.dsl.script.pysim import checking
 
 
 def i32(*values):
@@ -66,10 +67,13 @@ def early(out: S.ptr("int32", "global")):
     out[tid] = 1
 
 
-def test_a_tec_that_returned_counts_as_arrived():
-    out = np.zeros(4, "int32")
-    early(out)
-    assert out.tolist() == [1, 1, 0, 1]
+def test_a_barrier_that_a_tec_never_reaches_is_reported():
+    with pytest.raises(CompassError, match="TEC0, TEC1 and TEC3 wait for ever at barrier 1") as e:
+        early(np.zeros(4, "int32"))
+    assert (e.value.code, e.value.span.line) == ("barrier", early.span.line + 6)
+    texts = [(n.message, n.span and n.span.line) for n in e.value.notes]
+    assert ("TEC3 waits here", early.span.line + 6) in texts
+    assert ("TEC2 has ended after 0 barriers", None) in texts
 
 
 @S.prim_func
@@ -95,9 +99,11 @@ def python_error(out: S.ptr("int32", "global")):
     out[0] = {}["missing"]
 
 
-def test_python_errors_pass_through():
-    with pytest.raises(KeyError, match="missing"):
+def test_python_errors_are_located():
+    with pytest.raises(CompassError, match="KeyError: 'missing'") as e:
         python_error(np.zeros(4, "int32"))
+    assert type(e.value.__cause__) is KeyError
+    assert (e.value.span.file, e.value.span.line) == (__file__, python_error.span.line + 2)
 
 
 @pytest.mark.parametrize("variable", ["CPS_TVM_PYSIM_SINGLE_THREAD", "AIPU_TVM_PYSIM_SINGLE_THREAD"])
@@ -348,8 +354,9 @@ def test_uninitialised_memory_is_the_same_every_time():
         p[0] = S.alloc((1,), "int32", "lsram")[0]
 
     a, b = i32(0), i32(0)
-    in_kernel(body, a)
-    in_kernel(body, b)
+    with checking():
+        in_kernel(body, a)
+        in_kernel(body, b)
     assert a == b
     assert a[0] != 0
 

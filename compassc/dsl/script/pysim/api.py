@@ -46,7 +46,10 @@ def _py_meta_var(value: Any) -> Any:
 def _storage(what: str, size: int, scope: str) -> Storage:
     """Storage for an allocation; the TECs share one for the scope `shared`."""
     name = f"{what}(..., {scope!r})"
-    return LOCAL.tec.session.shared_storage(LOCAL.tec, size, name) if scope == "shared" else Storage.fresh(size, name)
+    session = LOCAL.tec.session
+    if scope == "shared":
+        return session.shared_storage(LOCAL.tec, size, name)
+    return session.watched(Storage.fresh(size, name), True, False)
 
 
 def _size(items: tuple[int, ...], item_bytes: int) -> int:

@@ -216,7 +216,7 @@ def with_kernel_assignments(func: Callable[..., Any]) -> Callable[..., Any]:
             except CompassError:
                 found = func
             _DONE[func] = found
-            KERNEL_CODE.add(found.__code__)  # type: ignore[attr-defined]
+            KERNEL_CODE.add(found.__code__)
     return found
 
 

@@ -43,17 +43,20 @@ def run_entry(
             code="arguments",
             help="an entry function is called with all its parameters: " + ", ".join(name for name, _, _ in params),
         )
+    session = Session(py_func.__name__, _target(target or DEFAULT_TARGET))
     values = [
         entry_argument(py_func.__name__, position, name, kind, arg)
         for position, ((name, kind, _), arg) in enumerate(zip(params, args), 1)
     ]
-
+    for value in values:
+        if isinstance(value, PyPointer) and value.storage is not None:
+            session.watched(value.storage, False, True)
     run = with_kernel_assignments(py_func)
 
     def body(_tec: Tec) -> None:
         run(*[PyVar(v.value, v.dtype) if type(v) is PyVar else v for v in values])
 
-    Session(py_func.__name__, _target(target or DEFAULT_TARGET)).run(body)
+    session.run(body)
 
 
 def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:

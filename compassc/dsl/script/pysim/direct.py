@@ -13,8 +13,7 @@ import numpy as np
 
 from compassc.ops.typing import Typed
 
-
-_ALWAYS = {
+_ALWAYS: dict[str, Callable[..., Any]] = {
     "vadd": np.add, "vsub": np.subtract, "vmul": np.multiply,
     "vceq": np.equal, "vcneq": np.not_equal, "vcge": np.greater_equal,
     "vcgt": np.greater, "vcle": np.less_equal, "vclt": np.less,
@@ -31,7 +30,7 @@ def direct(name: str, typed: Typed, options: dict[str, Any]) -> Callable[..., An
         return None
     if typed.result.element_of is not elem and not typed.result.is_bool:
         return None
-    found = _ALWAYS.get(name)
+    found: Callable[..., Any] | None = _ALWAYS.get(name)
     if found is None and elem.is_integer:
         found = (_INTEGER_SCALAR if typed.result.is_scalar else _INTEGER).get(name)
     return found

@@ -17,6 +17,7 @@ from compassc.ops.core import Op, infer, mask_lanes_of, r_dtype_ok, require_targ
 from compassc.ops.numeric import convert
 from compassc.ops.typing import is_literal, type_error
 
+from .checks import PLANS, overflow_checked
 from .direct import direct
 from .masks import mask_array
 from .values import PyVar, to_element
@@ -42,9 +43,11 @@ class Plan:
             converter(typed.literals.get(i, x), t) for i, (x, t) in enumerate(zip(operands, typed.operands))
         )
         fixed = {k: v for k, v in options.items() if k != "out_sign"}
-        self.meaning = functools.partial(op.meaning, dtype=typed.result, **fixed)
+        self.meaning: Callable[..., Any] = functools.partial(op.meaning, dtype=typed.result, **fixed)
         without = {"mask": None, **({"r": None} if op.r == "param" else {})} if op.extra.get("mask_aware") else {}
         simple = direct(op.name, typed, options)
+        if simple:
+            simple = overflow_checked(op.name, simple, typed.operands[0].element_of)
         self.plain = simple or functools.partial(self.meaning, **without)
         if is_scalar:
             self.meaning, self.plain = _scalar(self.meaning), simple or _scalar(self.plain)
@@ -182,6 +185,7 @@ def _source(op: Op) -> str:
 
 def _value_side(op: Op) -> Callable[..., Any]:
     plans: dict[Any, Plan] = {}
+    PLANS.append(plans)
 
     def new_plan(operands: tuple[Any, ...], options: dict[str, Any], key: Any) -> Plan:
         plan = Plan(op, operands, options)

@@ -17,6 +17,7 @@ from compassc.ops.numeric import convert, np_dtype
 from compassc.ops.typing import type_error
 
 from ..frontend import pointee_dtype
+from .checks import check_narrowing
 from .values import PyVar, to_element
 
 UNINITIALISED = 0xA5
@@ -246,7 +247,9 @@ def lanes_of(value: Any, elem: DataType, lanes: int) -> Any:
         return to_element(value, elem)
     if value.dtype.lanes != lanes:
         raise type_error(f"a {value.dtype} cannot be stored in {elem.with_lanes(lanes)}: the lanes differ")
-    return convert(value.value, value.dtype, elem)
+    converted = convert(value.value, value.dtype, elem)
+    check_narrowing(value.value, converted, elem)
+    return converted
 
 
 def slice_range(s: slice, size: int | None = None) -> tuple[int, int, int]:

@@ -6,62 +6,40 @@ in other threads, do not disturb each other.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import queue
+import random
+import sys
 import threading
+import time
 from collections.abc import Callable
 
 import numpy as np
 
-from compass_core.errors import CompassError, Note, Span
+from compass_core import switches
+from compass_core.errors import CompassError
 from compass_core.targets import Target
 from compassc.ops.core import TARGET
 
 from ..dispatch import LOCAL, PySimInfo
+from .barrier import Aborted, TecBarrier
+from .checks import Races, Watch, chosen, prepare_plans
+from .debug import breakpoints
 from .memory import Storage
+from .where import located, user_span
 
 _SINGLE_THREAD_VARIABLES = ("CPS_TVM_PYSIM_SINGLE_THREAD", "AIPU_TVM_PYSIM_SINGLE_THREAD")
+_GRACE = 1.0
+"""Seconds that running TECs have to end by themselves after another one has failed."""
+_LONGEST_PAUSE = 0.02
+"""Seconds of the longest random pause."""
 
 
-class Aborted(BaseException):
-    """Unwinds a TEC because another one failed."""
-
-
-class TecBarrier:
-    """Meeting point of the TECs. One that has left counts as arrived, as the implicit barrier at each exit of a kernel
-    does; when one fails the others are released with `Aborted`."""
-
-    def __init__(self, parties: int) -> None:
-        self._condition = threading.Condition()
-        self._active = parties
-        self._waiting = 0
-        self._generation = 0
-        self._aborted = False
-
-    def wait(self) -> None:
-        with self._condition:
-            generation = self._generation
-            self._waiting += 1
-            self._release_when_complete()
-            while self._generation == generation and not self._aborted:
-                self._condition.wait()
-            if self._aborted:
-                raise Aborted
-
-    def leave(self) -> None:
-        with self._condition:
-            self._active -= 1
-            self._release_when_complete()
-
-    def abort(self) -> None:
-        with self._condition:
-            self._aborted = True
-            self._condition.notify_all()
-
-    def _release_when_complete(self) -> None:
-        if self._waiting and self._waiting >= self._active:
-            self._waiting = 0
-            self._generation += 1
-            self._condition.notify_all()
+def _single_thread() -> bool:
+    """Whether the TECs run one after another: our switch, or a variable of the earlier toolchains."""
+    legacy = any(os.environ.get(v, "").upper() == "TRUE" for v in _SINGLE_THREAD_VARIABLES)
+    return legacy or switches.PYSIM_SINGLE_THREAD.get()
 
 
 class PyEvent:
@@ -87,13 +65,15 @@ class PyEvent:
 class Tec:
     """What one TEC owns while it runs."""
 
-    __slots__ = ("events", "id", "session", "shared_count")
+    __slots__ = ("events", "id", "phase", "random", "session", "shared_count")
 
     def __init__(self, id: int, session: Session) -> None:
         self.id = id
         self.session = session
         self.events = [PyEvent(i) for i in range(session.target.events)]
         self.shared_count = 0
+        self.phase = 0  # barriers passed
+        self.random = random.Random(f"{session.pause_seed} {id}") if session.pause_seed else None
 
     def finish_events(self) -> None:
         for event in self.events:
@@ -108,11 +88,17 @@ class Session(PySimInfo):
         self.name = name
         self.target = target
         self.local_size = target.tecs
-        self.is_multi_thread = not any(os.environ.get(v, "").upper() == "TRUE" for v in _SINGLE_THREAD_VARIABLES)
+        self.is_multi_thread = not _single_thread()
+        self.checks = chosen()
+        self.overflow = "overflow" in self.checks
+        prepare_plans(self.overflow)
+        self.pause_seed = switches.PYSIM_PAUSE.get() if self.is_multi_thread else 0
         self.barrier = TecBarrier(self.local_size)
         self._shared: list[Storage] = []
         self._lock = threading.Lock()
         self._errors: dict[int, BaseException] = {}
+        self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._races: dict[tuple[int, int], Races] = {}
 
     def need_threads(self, what: str) -> None:
         """Refuse what cannot work when the TECs run one after another."""
@@ -120,7 +106,7 @@ class Session(PySimInfo):
             raise CompassError(
                 f"{what} cannot run in single-thread mode",
                 code="single-thread",
-                help=f"unset {' and '.join(_SINGLE_THREAD_VARIABLES)}",
+                help=f"unset {', '.join((switches.PYSIM_SINGLE_THREAD.variable, *_SINGLE_THREAD_VARIABLES))}",
             )
 
     def shared_storage(self, tec: Tec, size: int, name: str) -> Storage:
@@ -130,7 +116,7 @@ class Session(PySimInfo):
             index = tec.shared_count
             tec.shared_count += 1
             if index == len(self._shared):
-                self._shared.append(Storage.fresh(size, name))
+                self._shared.append(self.watched(Storage.fresh(size, name), True, True))
             found = self._shared[index]
         if found.data.size != size:
             raise CompassError(
@@ -140,17 +126,42 @@ class Session(PySimInfo):
             )
         return found
 
+    def watched(self, storage: Storage, fresh: bool, is_shared: bool) -> Storage:
+        """A storage with the checks of this run. `fresh`: nothing was written yet; `is_shared`: TECs share it."""
+        uninit = fresh and bool(self.checks & {"uninit", "partial"})
+        races = None
+        if is_shared and "race" in self.checks:
+            key = (storage.data.ctypes.data, storage.data.size)
+            races = self._races.setdefault(key, Races(lambda: storage.name, storage.data.size, self.local_size))
+        if (uninit or races) and storage.data.size:
+            storage.watch = Watch(storage, fresh=uninit, strict="partial" in self.checks, races=races)
+        return storage
+
+    def meet(self, tec: Tec) -> None:
+        """The barrier, for one TEC."""
+        self.barrier.wait(tec.id)
+        tec.phase += 1
+        self.pause(tec)
+
+    def pause(self, tec: Tec) -> None:
+        """A pause as long as chance and the seed want, so that TECs meet in many orders."""
+        if tec.random is not None:
+            time.sleep(tec.random.uniform(0.0, _LONGEST_PAUSE))
+
+    # ------------------------------------------------------------------------------------------- running
+
     def run(self, body: Callable[[Tec], None]) -> None:
         """Run the kernel on every TEC; raises the error of the lowest TEC that failed."""
         if LOCAL.tec is not None:
             raise CompassError("an entry function cannot be started from inside a running kernel", code="pysim")
-        if self.is_multi_thread:
-            self._run_threads(body)
-        else:
-            for id in range(self.local_size):
-                self._run_tec(Tec(id, self), body)
-                if self._errors:
-                    break
+        with breakpoints():
+            if self.is_multi_thread:
+                self._run_threads(body)
+            else:
+                for id in range(self.local_size):
+                    self._run_tec(Tec(id, self), body)
+                    if self._errors:
+                        break
         for id in sorted(self._errors):
             raise located(self._errors[id], id)
 
@@ -162,20 +173,44 @@ class Session(PySimInfo):
         for thread in threads:
             thread.start()
         try:
-            for thread in threads:
-                thread.join()
-        except KeyboardInterrupt:
-            self.barrier.abort()
+            self._wait_for(threads)
+        except KeyboardInterrupt as e:
+            self._stop(threads, e)
             raise
+        for thread in threads:
+            thread.join()
+
+    def _wait_for(self, threads: list[threading.Thread]) -> None:
+        """Until every TEC has ended; when one has failed the others get a moment to end by themselves."""
+        for ended in range(len(threads)):
+            try:
+                self._ended.get(timeout=_GRACE if self._errors else None)
+            except queue.Empty:
+                self._stop(threads, None)
+                for _ in range(ended, len(threads)):
+                    self._ended.get()
+                return
+
+    def _stop(self, threads: list[threading.Thread], reason: BaseException | None) -> None:
+        """Unwind the TECs that still run, wherever they are."""
+        frames = sys._current_frames()
+        for thread in threads:
+            if thread.is_alive() and thread.ident is not None:
+                span = user_span(frames.get(thread.ident))
+                if hasattr(reason, "add_note") and span is not None:
+                    reason.add_note(f"{thread.name} was at {span}")  # type: ignore[union-attr]
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Aborted))
+        self.barrier.abort()
 
     def _run_tec(self, tec: Tec, body: Callable[[Tec], None]) -> None:
         LOCAL.tec = tec
         token = TARGET.set(self.target.version)
         try:
             with np.errstate(all="ignore"):
+                self.pause(tec)
                 body(tec)
                 tec.finish_events()
-            self.barrier.leave()
+            self.barrier.leave(tec.id)
         except Aborted:
             pass  # the TEC that caused it has the error
         except BaseException as e:  # noqa: BLE001  handed to the caller's thread, whatever it is
@@ -184,36 +219,4 @@ class Session(PySimInfo):
         finally:
             LOCAL.tec = None
             TARGET.reset(token)
-
-
-def located(error: BaseException, tec: int) -> BaseException:
-    """The error of a TEC, with the TEC's name and the kernel line it comes from."""
-    text = f"raised by TEC{tec} of a PySim run"
-    if isinstance(error, CompassError):
-        error.notes = (*error.notes, Note(text))
-        error.span = error.span or kernel_span(error)
-    elif hasattr(error, "add_note"):
-        error.add_note(text)
-    return error
-
-
-def kernel_span(error: BaseException) -> Span | None:
-    """The innermost line of user code in an error's traceback."""
-    own = os.sep + "compassc" + os.sep
-    found = None
-    trace = error.__traceback__
-    while trace is not None:
-        name = trace.tb_frame.f_code.co_filename
-        if own not in name and not name.startswith("<") and os.sep + "threading.py" not in name:
-            found = (name, trace)
-        trace = trace.tb_next
-    if found is None:
-        return None
-    name, trace = found
-    positions = getattr(trace.tb_frame.f_code, "co_positions", None)
-    if positions is None:
-        return Span(name, trace.tb_lineno)
-    line, end_line, col, end_col = list(positions())[trace.tb_lasti // 2]
-    if line is None or col is None:
-        return Span(name, trace.tb_lineno)
-    return Span(name, line, col + 1, end_line or 0, (end_col or 0) + 1)
+            self._ended.put(tec.id)

@@ -18,6 +18,8 @@ from compassc.ir.dtypes import FLOAT32, INT32, DataType, bool_of, dtype, make_dt
 from compassc.ops.numeric import convert, literal, np_dtype
 from compassc.ops.typing import match_operator, type_error
 
+from .checks import PLANS, check_narrowing, overflow_checked
+
 Number = int | float | bool
 
 PINNED: set[bool] = set()
@@ -162,7 +164,9 @@ def to_element(x: Any, elem: DataType) -> Any:
     if kind is PyVar:
         if x.dtype is elem:
             return x.value
-        return convert(x.value, x.dtype, elem, scalar=True)[()]
+        converted = convert(x.value, x.dtype, elem, scalar=True)[()]
+        check_narrowing(x.value, converted, elem)
+        return converted
     if kind is int:
         found = _LITERALS.get((x, elem))
         if found is None:
@@ -271,6 +275,7 @@ _MAX_PLANS = 1024
 def _operator(op: str, reflected: bool) -> Callable[[PyVar, Any], Any]:
     """The method of a Python operator. `reflected`: the value is the right operand."""
     plans: dict[Any, tuple[Any, Any, Any, Any]] = {}
+    PLANS.append(plans)
 
     def method(self: PyVar, other: Any) -> Any:
         kind = type(other)
@@ -354,6 +359,7 @@ def _plan(op: str, a: Any, b: Any) -> Any:
     if op in ("floordiv", "floormod") and matched.is_scalar and type(b) is int and b > 0 and b & (b - 1) == 0:
         fn = operator.rshift if op == "floordiv" else operator.and_
         right = kind.type(b.bit_length() - 1 if op == "floordiv" else b - 1)
+    fn = overflow_checked(op, fn, elem)
     result = bool_of(matched.lanes) if op in _COMPARE else matched
     scalar_bool = result.is_scalar and result.is_bool
     return _converter(a, elem), right, fn, None if scalar_bool else result

@@ -1,0 +1,29 @@
+"""`breakpoint()` in a kernel: one TEC at a time, its name in the prompt, steps that stay in the user's code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+
+def _stop(*_args: Any, **_kwargs: Any) -> None:
+    from .debugger import TecPdb  # most runs need none
+
+    TecPdb(threading.current_thread().name).set_trace(sys._getframe(1))
+
+
+@contextlib.contextmanager
+def breakpoints() -> Iterator[None]:
+    """While this is active, `breakpoint()` stops in the TEC that reached it, unless the user chose a debugger."""
+    if sys.breakpointhook is not sys.__breakpointhook__ or os.environ.get("PYTHONBREAKPOINT"):
+        yield
+        return
+    sys.breakpointhook = _stop
+    try:
+        yield
+    finally:
+        sys.breakpointhook = sys.__breakpointhook__
