@@ -17,12 +17,12 @@ INTERNAL_ERROR = 70
 INTERRUPTED = 130
 
 
-def run(command: click.Command, args: list[str]) -> int:
+def run(command: click.Command, args: list[str], name: str = "compassc") -> int:
     """Run a command and return its exit status. Nothing but this function turns errors into text."""
     talk = Talk(error_format=_asked_format(args))
     try:
         switches.check()
-        status = command.main(args, prog_name="compassc", standalone_mode=False, obj=talk)
+        status = command.main(args, prog_name=name, standalone_mode=False, obj=talk)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.ClickException as error:

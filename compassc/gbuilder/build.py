@@ -44,6 +44,7 @@ class GraphBuild(NamedTuple):
     path: Path
     launches: int
     plan: Plan
+    graph_json: bytes
 
     def summary(self) -> str:
         """One line on launches and memory."""
@@ -85,7 +86,7 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
         planned = plan(graph, steps_of(runs))
         content = assemble(graph, runs, target, planned, options.flags)
     _write(out, write(content))
-    return GraphBuild(out, len(runs), planned)
+    return GraphBuild(out, len(runs), planned, content.graph_json)
 
 
 def _built_in(work_dir: Path | None, target: str) -> list[Plugin]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from compassc.gbuilder.emit import Launch
 
 FORMAT = "compassc-graph/1"
+FILE = "temp.graph.json"
+"""Where vendor tools look for the same text."""
 
 
 def graph_json(graph: Graph, runs: Sequence[Launch]) -> bytes:

@@ -1,0 +1,83 @@
+"""`aipugb`: the graph builder under its vendor's name and options, for programs that call it as one.
+
+`aipugb GRAPH -w BIN --target T` is `compassc gbuild GRAPH -w BIN -t T` with the folders and files such programs expect:
+plugins in `./plugin` and `.`, objects below the working directory, and `temp.graph.json` in it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from compassc.cli import errors, options
+from compassc.cli.talk import Talk
+
+WITHOUT_EFFECT = {
+    "profile": "the simulator records no profile",
+    "fast_perf": "the simulator has no model of time",
+    "enable_dma_perf": "the simulator has no model of time",
+    "tcm_size": "the simulator has no TCM",
+    "prof_unit": "the simulator records no profile",
+    "disable_mmu": "the simulator has no MMU",
+    "dumpir": "there are no inner stages to dump",
+    "dump": "there are no inner stages to dump",
+}
+"""Option -> why it changes nothing here; it is taken, and said so with --DEBUG."""
+NO_INPUT_REUSE, NO_OUTPUT_REUSE = 1, 2
+"""Bits of the note `compilermsg`."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("graph", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-w", "--weights", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="BIN")
+@click.option("--target", "-t", default="", metavar="NAME", help="NPU configuration, e.g. X2_1204.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("aipu.bin"))
+@click.option("-L", "--Lib", "--lib", "libraries", multiple=True, type=options.FOLDER, help="Look for objects in DIR.")
+@click.option("--disable_input_buffer_reuse", is_flag=True, help="Record it; inputs have memory of their own anyway.")
+@click.option("--disable_output_buffer_reuse", is_flag=True, help="Record it; outputs have memory of their own anyway.")
+@click.option("-p", "--profile", is_flag=True, help="No effect here.")
+@click.option("--fast_perf", is_flag=True, help="No effect here.")
+@click.option("--enable_dma_perf", is_flag=True, help="No effect here.")
+@click.option("--tcm_size", type=int, metavar="KB", help="No effect here.")
+@click.option("--dumpIR", "dumpir", metavar="X", help="No effect here.")
+@click.option("--prof_unit", type=click.Choice(["AIFF", "TPC", "DMA"]), help="No effect here.")
+@click.option("--dump", is_flag=True, help="No effect here.")
+@click.option("--disable_mmu", is_flag=True, help="No effect here.")
+@click.option("--DEBUG", "debug", is_flag=True, help="Say more.")
+@click.pass_obj
+def command(talk: Talk, graph: Path, weights: Path | None, target: str, output: Path, **given: Any) -> None:
+    """Build a Compass IR graph into aipu.bin."""
+    from compass_core import switches, targets
+    from compassc.gbuilder.build import GraphOptions, build_model
+    from compassc.gbuilder.graph_json import FILE
+
+    for name, why in WITHOUT_EFFECT.items():
+        if given[name] and given["debug"]:
+            talk.say(f"--{name} has no effect: {why}")
+    here = Path.cwd()
+    flags = (
+        NO_INPUT_REUSE * given["disable_input_buffer_reuse"] | NO_OUTPUT_REUSE * given["disable_output_buffer_reuse"]
+    )
+    choice = GraphOptions(
+        plugin_dirs=(here / "plugin", here),
+        library_dirs=(here, *given["libraries"]),
+        work_dir=output.parent / f"{graph.stem}.compass",
+        flags=flags,
+    )
+    built = build_model(graph, weights, output, targets.load(target or switches.TARGET.get()).name, choice)
+    Path(FILE).write_bytes(built.graph_json or b"{}")
+    talk.say(built.summary())
+    talk.made(built.path)
+    talk.say("Total errors: 0, warnings: 0")
+
+
+def main() -> None:
+    """Entry point of the `aipugb` program."""
+    sys.exit(errors.run(command, sys.argv[1:], "aipugb"))
+
+
+if __name__ == "__main__":
+    main()
