@@ -174,6 +174,8 @@ class Expressions:
         """The text of a pointer to an element of a region."""
         if start.text() == "0":
             return region.name, []
+        if region.scope == "constant":  # a table is a buffer
+            return f"{region.name}.addr_of({{}})", [start]
         return f"{region.name} + {{}}", [start]
 
     def vload(self, t: DataType, depth: int) -> Expr | None:

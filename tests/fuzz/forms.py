@@ -71,38 +71,40 @@ def _operand_sets(op: core.Op, t: DataType) -> list[list[DataType]]:
 @cache
 def op_forms(result: DataType, target: str) -> tuple[Form, ...]:
     """Every call of a value operation that gives `result`, on a target generation."""
-    found = []
+    found: list[Form] = []
     lane_counts = (1,) if result.is_scalar else (result.lanes, result.lanes * 2, result.lanes * 4, result.lanes // 2)
-    for op in core.load().values():
-        if op.special or op.name in NOT_DRAWN or op.name in LANE0:
-            continue
-        for elem in (*STORAGE, BOOL):
-            for lanes in lane_counts:
-                if lanes and (lanes > 1 or result.is_scalar) and lanes * elem.bits <= 2048:
-                    found += _forms_on(op, elem.with_lanes(lanes), result, target)
+    for elem in (*STORAGE, BOOL):
+        for lanes in lane_counts:
+            if lanes and (lanes > 1 or result.is_scalar) and lanes * elem.bits <= 2048:
+                found += _forms_on(elem.with_lanes(lanes), target).get(result, ())
     return tuple(found)
 
 
-def _forms_on(op: core.Op, t: DataType, result: DataType, target: str) -> list[Form]:
-    found = []
-    for operands in _operand_sets(op, t):
-        plain = _infer(op, operands, {})
-        if plain is not None and plain.targets and target not in plain.targets:
+@cache
+def _forms_on(t: DataType, target: str) -> dict[DataType, list[Form]]:
+    """The calls whose operands are of type `t` in the main, by result type."""
+    found: dict[DataType, list[Form]] = {}
+    for op in core.load().values():
+        if op.special or op.name in NOT_DRAWN or op.name in LANE0:
             continue
         if op.name == "vqdot" and t.is_floating:
             continue  # every other lane of it is unspecified
-        for options in _option_sets(op):
-            typed = _infer(op, operands, dict(options))
-            if typed is None or typed.result is not result:
-                continue
-            lanes = width = 0
-            if op.has_mask and any(o.is_vector for o in operands):
-                lanes = core.mask_lanes_of(op, typed)
-                governed = result if op.mask_like < 0 or typed.mask_lanes else typed.operands[op.mask_like]
-                same = [o for o in (governed, *typed.operands) if o.lanes == lanes]
-                width = same[0].bits if same else 0
-            found.append(Form(op, tuple(operands), options, lanes, width))
+        for operands in _operand_sets(op, t):
+            for options in _option_sets(op):
+                typed = _infer(op, operands, dict(options))
+                if typed is None or (typed.targets and target not in typed.targets):
+                    continue
+                found.setdefault(typed.result, []).append(_form(op, operands, options, typed))
     return found
+
+
+def _form(op: core.Op, operands: list[DataType], options: tuple[tuple[str, Any], ...], typed: Any) -> Form:
+    lanes = width = 0
+    if op.has_mask and any(o.is_vector for o in operands):
+        lanes = core.mask_lanes_of(op, typed)
+        governed = typed.result if op.mask_like < 0 or typed.mask_lanes else typed.operands[op.mask_like]
+        width = next((o.bits for o in (governed, *typed.operands) if o.lanes == lanes), 0)
+    return Form(op, tuple(operands), options, lanes, width)
 
 
 @cache

@@ -291,8 +291,8 @@ class Statements(Expressions):
         region, name = self.rng.choice(found), self.name("q")
         if self.chance(0.5):
             limit = region.size // 2
-            self.scope.add(Region(name, region.type, region.size - limit, region.scope, region.writable, region.raw))
             where, args = self.address(region, self.index(limit, 2))
+            self.scope.add(Region(name, region.type, region.size - limit, region.scope, region.writable, region.raw))
             if not args:
                 return [simple(f"{name} = {region.name} + 0")]
             return [simple(f"{name} = {where}", *args)]
