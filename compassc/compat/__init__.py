@@ -18,7 +18,10 @@ from typing import Any
 ALIASES = {
     "tvm.compass.dsl": "compassc.dsl",
     "tvm.compass.dsl.script": "compassc.dsl.script",
+    "tvm.compass.dsl.aiff": "compassc.dsl.aiff",
     "tvm.compass.dsl.build_manager": "compassc.dsl.build_manager",
+    "tvm.compass.dsl.schedule": "compassc.dsl.schedule",
+    "tvm.compass.dsl.testing": "compassc.dsl.testing",
     "tvm.aipu.script": "compassc.dsl.script",
     "tvm.aipu.tir": "compassc.dsl",
 }

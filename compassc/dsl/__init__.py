@@ -6,17 +6,21 @@ import importlib
 from typing import Any
 
 _LAZY = {
+    "Aiff": ".aiff",
     "BuildManager": ".build_manager",
+    "CompassInfo": ".info",
     "Executor": ".executor",
+    "hw_native_vdtype": ".info",
     "load_kernels": ".loader",
     "parse": ".script.parser",
-    "script": "",
+    "resolve_dtype_alias": ".info",
 }
+_MODULES = ("aiff", "schedule", "script", "testing")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "script":
-        return importlib.import_module(__name__ + ".script")
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name in _LAZY:
         value = getattr(importlib.import_module(_LAZY[name], __name__), name)
         globals()[name] = value
@@ -24,4 +28,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = list(_LAZY)
+__all__ = list(_LAZY) + list(_MODULES)

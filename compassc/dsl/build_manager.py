@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import shlex
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,38 +16,52 @@ from compass_core.errors import CompassError, UsageError
 
 from ..driver.build import Build, Request, new_build, run_stage
 from ..driver.stages import STAGES
-from ..ir.stmts import IRModule
+from ..ir.stmts import IRModule, PrimFunc
+from .info import CompassInfo, ParamInfo, current_target, param_info
+from .options import canonical_target, control_options
 from .script.functions import PyPrimFunc
 
 if TYPE_CHECKING:
+    from compass_runtime.compass_module import CompassModule
+
     from .executor import Executor
+
+DEBUG_FLAGS = ("-O0", "-g")
+_OP_LIB_SUFFIXES = (".ir.txt", ".lowered.txt", ".cl", ".params.json", ".o")
 
 
 class BuildManager:
     """Builds kernels for one target.
 
-    `output_dir`: where the stage files stay; without it they go to a temporary folder that lives as long as the
-    executor. `cc_options`: more C compiler options. `disabled_pass`: names of passes to leave out.
+    `output_dir`: where the files of builds go, in the vendor's layout (`gbuilder/op_lib/NAME.cl`, `gbuilder/aipu.bin`,
+    ...); without it they go to a temporary folder that lives as long as what was built. `cc_options`: more C compiler
+    options, split as a shell does. `disabled_pass`: names of passes to leave out.
+
+    `cps_info` describes the target; `prim_func_info` the parameters of the kernel that was built last.
     """
 
     def __init__(
         self,
-        target: str = "X2_1204",
+        target: Any = "X2_1204",
         output_dir: str | os.PathLike[str] | None = None,
         cc_options: str = "",
         disabled_pass: Sequence[str] | None = None,
     ) -> None:
-        self.target = targets.load(target)
+        self.target = targets.load(canonical_target(target))
         self.output_dir = (
             None if output_dir is None else Path(os.path.expandvars(os.path.expanduser(output_dir))).absolute()
         )
         self.cc_options = cc_options
         self.disabled_pass = tuple(disabled_pass or ())
+        self.cps_info = CompassInfo.get(self.target.name)
+        self.prim_func_info: tuple[ParamInfo, ...] | None = None
+        self._op_lib: tempfile.TemporaryDirectory[str] | None = None
 
     def lower(self, inp: Any, name: str | None = None) -> IRModule:
-        """The lowered IR of a kernel (a function decorated with S.prim_func, or an IR module).
+        """The lowered IR of a kernel (a function decorated with S.prim_func, an IR function, or an IR module).
 
-        `name` replaces the entry's symbol. Raises CompassError for what is wrong in the kernel.
+        `name` replaces the entry's symbol; of a module, the entry keeps its own. Raises CompassError for what is wrong
+        in the kernel.
         """
         from .. import passes
 
@@ -54,37 +71,68 @@ class BuildManager:
 
     def build(self, inp: Any, name: str | None = None) -> Executor:
         """Compile a kernel into an executor: call it with NumPy arrays and scalars, one per kernel parameter."""
-        from .executor import Executor
+        from .executor import LATE_ROLES, Executor
 
         folder, keep = self._folder()
-        build = self._start(inp, name, folder)
-        for stage in STAGES[1:]:
-            run_stage(build, stage)
+        build = self._start(inp, name, folder / "gbuilder")
+        self._compile(build)
+        assert build.params is not None
+        if not any(param["role"] in LATE_ROLES for param in build.params["params"]):
+            run_stage(build, STAGES[4])
         if isinstance(inp, PyPrimFunc):
             inp.target = self.target.name
         return Executor(build, keep)
 
     def gen_op_lib(
-        self, inp: Any, name: str | None = None, output_path: str | None = None, verbose: bool = False
+        self,
+        inp: Any,
+        name: str | None = None,
+        output_path: str | os.PathLike[str] | None = None,
+        verbose: bool = False,
     ) -> None:
         """Compile a kernel to an object file, with the C text and the log beside it; no aipu.bin.
 
-        `output_path`: the object; the default is `NAME.o` in the output folder (or the working directory).
+        `output_path`: the object; the default is `gbuilder/op_lib/NAME.o` in the output folder, or in a temporary one
+        that lives as long as this object. `verbose`: log the path.
         """
-        folder = Path(output_path).absolute().parent if output_path else self.output_dir or Path.cwd()
-        build = self._start(inp, name, folder)
-        if output_path:
-            stem = Path(output_path).name.removesuffix(".o")
-            build.files.update({suffix: folder / (stem + suffix) for suffix in (".o", ".cl", ".params.json")})
-        for stage in STAGES[1:4]:
-            run_stage(build, stage)
+        if output_path is not None:
+            path = Path(os.path.expandvars(os.path.expanduser(output_path))).absolute()
+            build = self._start(inp, name, path.parent)
+            stem = path.name.removesuffix(".o")
+            build.files = {suffix: path.with_name(stem + suffix) for suffix in _OP_LIB_SUFFIXES} | {".o": path}
+        else:
+            if self.output_dir is None and self._op_lib is None:
+                self._op_lib = tempfile.TemporaryDirectory(prefix="compassc-")
+            base = self.output_dir or Path(self._op_lib.name if self._op_lib else "")
+            build = self._start(inp, name, base / "gbuilder")
+        self._compile(build)
         if verbose:
-            from logging import getLogger
+            logging.getLogger("Compass").warning("object of %s: %s", build.name, build.file(".o"))
 
-            getLogger("compassc").warning("object of %s: %s", build.name, build.file(".o"))
+    def _compile(self, build: Build) -> None:
+        """The stages up to the object; the log gets the vendor's name, and assembly text is made on request."""
+        with current_target(self.target.name):
+            for stage in STAGES[1:4]:
+                run_stage(build, stage)
+        assert build.params is not None
+        self.prim_func_info = tuple(param_info(param) for param in build.params["params"])
+        obj = build.file(".o")
+        shutil.move(obj.with_suffix(".cc.log"), obj.with_suffix(".log"))
+        if control_options().is_asm:
+            from ..toolchain import cc
+
+            cc.write_assembly(build.file(".cl"), obj.with_suffix(".s"), cc.CcOptions(self.target, extra=self._flags()))
+
+    def _flags(self) -> tuple[str, ...]:
+        """The extra C compiler options; UsageError when they are not text a shell could split."""
+        try:
+            flags = tuple(shlex.split(self.cc_options))
+        except ValueError as error:
+            raise UsageError(f"cc_options cannot be split into words: {error}", code="cc-options") from None
+        return flags + (DEBUG_FLAGS if control_options().is_debug else ())
 
     def _folder(self) -> tuple[Path, Any]:
-        """The folder of the stage files, and what keeps it alive."""
+        """The folder of the files, and what keeps it alive."""
         if self.output_dir is not None:
             self.output_dir.mkdir(parents=True, exist_ok=True)
             return self.output_dir, None
@@ -94,33 +142,66 @@ class BuildManager:
     def _start(self, inp: Any, name: str | None, folder: Path) -> Build:
         """A build that has its IR module: the parse stage for functions, the module itself otherwise."""
         from ..passes import PassOptions
-        from .script.parser import parse
 
-        options = PassOptions(disabled=frozenset(self.disabled_pass))
-        flags = tuple(self.cc_options.split()) if self.cc_options else ()
         request = Request(
             target=self.target.name,
             output=folder / "aipu.bin",
             folder=folder,
-            passes=options,
-            cc_flags=flags,
+            passes=PassOptions(disabled=frozenset(self.disabled_pass)),
+            cc_flags=self._flags(),
             fix_shapes=False,  # an executor takes the shapes of the arrays it is called with
         )
         build = new_build(request)
+        build.module = self._module(inp, name)
+        build.name = build.module.entry
+        op_lib = folder / "op_lib"
+        build.files = {suffix: op_lib / (build.name + suffix) for suffix in _OP_LIB_SUFFIXES}
+        if folder != Path():
+            op_lib.mkdir(parents=True, exist_ok=True)
+        return build
+
+    def _module(self, inp: Any, name: str | None) -> IRModule:
         if isinstance(inp, PyPrimFunc):
-            build.module = parse(inp, self.target.name, name)
-        elif isinstance(inp, IRModule):
+            from .script.parser import parse
+
+            with current_target(self.target.name):
+                return parse(inp, self.target.name, name)
+        if isinstance(inp, PrimFunc):
+            entry = inp.replace(name=name) if name else inp
+            return IRModule((entry,), entry.name, self.target.name)
+        if isinstance(inp, IRModule):
             if inp.target != self.target.name:
                 raise CompassError(
                     f"the module was made for {inp.target}, this BuildManager builds for {self.target.name}",
                     code="other-target",
                 )
-            build.module = inp
-        else:
-            shown = getattr(inp, "__name__", None)
-            what = f"the function {shown}" if shown else f"a {type(inp).__name__}"
-            raise UsageError(
-                f"cannot build {what}", code="input", help="give a function decorated with @S.prim_func, or an IRModule"
-            )
-        build.name = build.module.entry
-        return build
+            return inp
+        raise _wrong_input(inp)
+
+
+class InputError(UsageError, ValueError):
+    """Something was given to build that is no kernel."""
+
+
+def build_module(module: Any, target: Any) -> CompassModule:
+    """The code generator of target kind `compass`: the program of an IR module, as a runtime module."""
+    return BuildManager(target).build(module).module
+
+
+def register_generator() -> None:
+    """Makes `build_module` the generator of its kind, unless there is one."""
+    from compass_runtime.codegens import PREFIX, register_code_generator
+    from compass_runtime.packed import get_global_func
+
+    if get_global_func(PREFIX + "compass", allow_missing=True) is None:
+        register_code_generator("compass", build_module)
+
+
+def _wrong_input(inp: Any) -> InputError:
+    shown = getattr(inp, "__name__", None)
+    what = f"the function {shown}" if shown else f"a {type(inp).__name__}"
+    return InputError(f"cannot build {what}", code="input",
+                      help="give a function decorated with @S.prim_func, an IR function, or an IRModule")  # fmt: skip
+
+
+register_generator()

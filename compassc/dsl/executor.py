@@ -2,69 +2,77 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, UsageError
+
+from .options import ControlOptions, control_options
 
 if TYPE_CHECKING:
-    from compass_runtime import Program
+    from compass_runtime.compass_module import CompassModule
+    from compass_runtime.program import Program
+    from compass_runtime.timing import BenchmarkResult
 
     from ..driver.build import Build
 
-
-@dataclass(frozen=True)
-class BenchmarkResult:
-    """Seconds per execution: the mean of each group of executions in `results`, and their statistics."""
-
-    results: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        return sum(self.results) / len(self.results)
-
-    @property
-    def median(self) -> float:
-        ordered, half = sorted(self.results), len(self.results) // 2
-        return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
-
-    @property
-    def min(self) -> float:
-        return min(self.results)
-
-    @property
-    def max(self) -> float:
-        return max(self.results)
-
-    @property
-    def std(self) -> float:
-        return (sum((r - self.mean) ** 2 for r in self.results) / len(self.results)) ** 0.5
+LATE_ROLES = ("const", "descriptor")
+"""Parameters whose content is part of aipu.bin: the graph is built when the arguments are there."""
+_NO_CYCLES = "total cycles are not modelled yet"
+_NO_RPC = "remote sessions are not available yet"
 
 
 class Executor:
     """A built kernel. `ex(a, out)` takes one argument per kernel parameter, in order: a NumPy array for a pointer
-    (`None` for a null pointer), a number for a scalar. Output arrays are changed in place, starting from their
-    current content."""
+    (`None` or 0 for a null pointer), a number for a scalar. Output arrays are changed in place, starting from their
+    current content. `path` is the aipu.bin."""
+
+    mtriple: str | None = None
 
     def __init__(self, build: Build, keep: Any = None) -> None:
         assert build.generated is not None and build.params is not None
         self.name = build.name
         self.c_code: str = build.generated.text
         self.params: list[dict[str, Any]] = build.params["params"]
-        self.path: Path = build.result
+        self.path: Path = build.request.output
+        self.options: ControlOptions = control_options()
+        self._build = build
+        self._object = build.file(".o").read_bytes()
         self._keep = keep
+        self._late = [i for i, p in enumerate(self.params) if p["role"] in LATE_ROLES]
+        self._direct = not self._late and not self.options.dumps
         self._program: Program | None = None
+        self._programs: dict[Any, Program] = {}
 
     @property
     def program(self) -> Program:
-        """The loaded aipu.bin."""
+        """The loaded aipu.bin; of a kernel with constants, the one built for the latest call."""
         if self._program is None:
-            from compass_runtime import Program
+            from compass_runtime.program import Program
 
+            if self._late:
+                raise UsageError(f"{self.name} has constants: its aipu.bin is built when it is called",
+                                 code="no-program")  # fmt: skip
             self._program = Program.load(self.path)
         return self._program
+
+    @property
+    def module(self) -> CompassModule:
+        """The program as a module, for `export_library`: it runs where there is no compiler."""
+        from compass_runtime.compass_module import CompassModule
+
+        assert self.program is not None
+        return CompassModule(self.path.read_bytes())
+
+    @property
+    def rpc_sess(self) -> None:
+        """The remote session: there is none."""
+        return None
+
+    @rpc_sess.setter
+    def rpc_sess(self, session: Any) -> None:
+        if session is not None:
+            raise CompassError(_NO_RPC, code="no-rpc", help="kernels run on the simulator of this machine")
 
     def __repr__(self) -> str:
         names = ", ".join(p["name"] for p in self.params)
@@ -72,23 +80,94 @@ class Executor:
 
     def __call__(self, *args: Any) -> None:
         """Run the kernel once; see the class."""
+        if self._direct and len(args) == len(self.params):
+            (self._program or self.program).call(args)
+            return
+        program = self._prepare(args)
+        if self.options.dumps:
+            from .dumps import write_inputs, write_outputs
+
+            write_inputs(self.path.parent, self.params, args, program.target)
+            program.call(args)
+            write_outputs(self.path.parent, self.params, args)
+        else:
+            program.call(args)
+
+    run = __call__
+
+    def benchmark(
+        self, *args: Any, repeat: int = 2, number: int = 3, min_repeat_ms: float = 0,
+        limit_zero_time_iterations: int = 100, cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1,
+    ) -> BenchmarkResult:  # fmt: skip
+        """Times the run alone: arguments are copied to the device once before, outputs back once after all runs.
+
+        Seconds per run, one value per `repeat`, each the mean of `number` runs after one warm-up; `.device` has what
+        the engine measured, without starting the job from the host. Outputs that the kernel also reads go from run to
+        run.
+        """
+        from compass_runtime.calls import run_loaded
+        from compass_runtime.timing import Plan, measure
+
+        plan = Plan(
+            number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown
+        )
+        caller = self._prepare(args).caller
+        with caller.loaded(args) as job:
+            result = measure(lambda: run_loaded(job).seconds, plan)
+            caller.store(job, args)
+        return result
+
+    def profile(self, *args: Any) -> int:
+        """The total cycles of a run: a CompassError, for they are not modelled."""
+        raise CompassError(f"{self.name}: {_NO_CYCLES}", code="no-profile",
+                           help="benchmark(...) measures the wall time of the simulated run")  # fmt: skip
+
+    def _prepare(self, args: tuple[Any, ...]) -> Program:
+        """The program for these arguments, built where they are part of it."""
         if len(args) != len(self.params):
             raise CompassError(
                 f"{self.name} takes {len(self.params)} arguments, {len(args)} given",
                 code="arguments",
                 help="one per kernel parameter: " + ", ".join(p["name"] for p in self.params),
             )
-        (self._program or self.program).call(args)
+        if not self._late:
+            return self.program
+        self._check_late(args)
+        sizes = tuple(args[i].nbytes for i in self._late)
+        if sizes not in self._programs:
+            self._programs[sizes] = self._graph({self.params[i]["name"]: args[i] for i in self._late})
+        self._program = self._programs[sizes]
+        return self._program
 
-    run = __call__
+    def _check_late(self, args: tuple[Any, ...]) -> None:
+        import numpy as np
 
-    def benchmark(self, *args: Any, repeat: int = 2, number: int = 3) -> BenchmarkResult:
-        """Time the kernel: one warm-up, then `repeat` groups of `number` calls. Seconds per call, host side included."""
-        self(*args)
-        groups = []
-        for _ in range(repeat):
-            start = time.perf_counter()
-            for _ in range(number):
-                self(*args)
-            groups.append((time.perf_counter() - start) / number)
-        return BenchmarkResult(tuple(groups))
+        from .aiff import DescChainArray
+
+        for i in self._late:
+            name = self.params[i]["name"]
+            wanted: type = DescChainArray if self.params[i]["role"] == "descriptor" else np.ndarray
+            if not isinstance(args[i], wanted) or not len(args[i]):
+                raise CompassError(f"{self.name}: argument {i + 1} ('{name}') must be a non-empty {wanted.__name__}, "
+                                   f"not {type(args[i]).__name__}", code="argument-type")  # fmt: skip
+        named = [self.params[i]["name"] for i in self._late if self.params[i]["role"] == "descriptor"]
+        if named:
+            raise CompassError(
+                f"{self.name} starts the AIFF with the descriptors {', '.join(named)}: the simulator does not model it",
+                code="no-aiff",
+                help="kernels that use vector operations alone run on the simulator",
+            )
+
+    def _graph(self, consts: dict[str, Any]) -> Program:
+        """Builds aipu.bin with the constants' content."""
+        from compass_runtime.program import Program
+
+        from .. import gbuilder
+
+        build = self._build
+        if not build.file(".o").is_file():
+            build.file(".o").parent.mkdir(parents=True, exist_ok=True)
+            build.file(".o").write_bytes(self._object)
+        assert build.params is not None
+        gbuilder.build_from_params(build.params, build.file(".o"), build.folder, self.path, consts=consts)
+        return Program.load(self.path)

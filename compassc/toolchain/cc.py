@@ -107,6 +107,16 @@ def compile_file(
     return CcResult(output, log, tuple(line), False, done.output)
 
 
+def write_assembly(source: Path, output: Path, options: CcOptions) -> Path:
+    """Compile the dialect text in `source` to assembly text for the host; returns its path."""
+    job = _prepare(source, output, options)
+    header = pch.precompiled_header(job.clang, job.flags, Cache())
+    done = command.run([*job.command(header), "-S"], job.folder)
+    if done.status != 0:
+        raise diagnostics.compile_error(done.output, job.folder, command.include_folder())
+    return output
+
+
 def dry_run(source: Path, output: Path, options: CcOptions) -> list[str]:
     """The shell lines `compile_file` would run, for pasting; only the translation unit they read is written."""
     job = _prepare(source, output, options)

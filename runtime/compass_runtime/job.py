@@ -21,8 +21,8 @@ from compass_runtime.plan import OVERREAD, job_plan
 if TYPE_CHECKING:
     import numpy as np
 
-    from compass_runtime.npu import Device
     from compass_runtime.memory import PageAllocator
+    from compass_runtime.npu import Device
     from compass_runtime.program import Program, TensorInfo
     from compass_sim import RunResult
 

@@ -1,0 +1,74 @@
+"""Descriptors of the AIFF, the fixed-function unit that `S.aiff` starts.
+
+    aiff = Aiff("X2_1204")
+    aiff.mtp[0].ctrl.op_mode = 1
+    aiff.wrb.region0_oact_addr = out
+    chains = aiff.gen_descriptor()
+
+The simulator does not model the unit: descriptors can be made, read and compared, but not run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .chain import ACTIVATION_CHAIN, CONTROL_CHAIN, PARAMETER_CHAIN, DescChain, DescChainArray
+from .config import RegisterConfig, UnitView
+from .encode import compress, read_control
+from .registers import AiffError, generation
+
+__all__ = ["Aiff", "AiffError", "DescChain", "DescChainArray", "RegisterConfig"]
+
+
+class Aiff:
+    """The register configurations of consecutive AIFF starts, `reg_cfgs`; units as attributes are those of the last.
+
+    `descriptor`: a control chain to start from, as words or as the name of a file of them; without it there is one
+    default configuration.
+    """
+
+    def __init__(self, target: str = "X2_1204", descriptor: str | np.ndarray[Any, Any] | None = None) -> None:
+        from ..options import canonical_target
+
+        self._generation = generation(canonical_target(target))
+        if descriptor is None:
+            self.reg_cfgs = [RegisterConfig(self._generation)]
+        else:
+            self.reg_cfgs = read_control(_words(descriptor), self._generation)
+
+    def add_new_register_config(self, idx: int | None = None, copy_idx: int | None = None) -> None:
+        """Inserts a configuration at `idx` (default: at the end): a default one, or a copy of number `copy_idx`."""
+        count = len(self.reg_cfgs)
+        for name, index, end in (("idx", idx, count + 1), ("copy_idx", copy_idx, count)):
+            if index is not None and not 0 <= index < end:
+                raise AiffError(f"{name} is {index}; valid: 0 to {end - 1}", code="aiff-index")
+        new = RegisterConfig(self._generation) if copy_idx is None else self.reg_cfgs[copy_idx].copy()
+        self.reg_cfgs.insert(count if idx is None else idx, new)
+
+    def gen_descriptor(self) -> DescChainArray:
+        """The chains: control, parameter, activation. Equal control descriptors in a row are one with a repeat count."""
+        kinds = (CONTROL_CHAIN, PARAMETER_CHAIN, ACTIVATION_CHAIN)
+        chains = zip(kinds, compress(self.reg_cfgs), strict=True)
+        return DescChainArray(DescChain(kind, self._generation.name, words) for kind, words in chains)
+
+    def __getattr__(self, name: str) -> UnitView:
+        if name.startswith("_") or name == "reg_cfgs":
+            raise AttributeError(name)
+        return getattr(self.reg_cfgs[-1], name)
+
+
+def _words(descriptor: str | np.ndarray[Any, Any]) -> list[int]:
+    if isinstance(descriptor, (str, Path)):
+        try:
+            data = Path(descriptor).read_bytes()
+        except OSError as error:
+            raise AiffError(f"cannot read '{descriptor}': {error.strerror}", code="aiff-descriptor") from None
+        if len(data) % 4:
+            raise AiffError(f"'{descriptor}' has {len(data)} bytes: no whole number of words", code="aiff-descriptor")
+        return np.frombuffer(data, np.uint32).tolist()
+    if not isinstance(descriptor, np.ndarray) or descriptor.dtype != np.uint32:
+        raise AiffError("a descriptor is a file name or an array of uint32", code="aiff-descriptor")
+    return descriptor.reshape(-1).tolist()

@@ -1,0 +1,102 @@
+"""The environment's wishes for the Python API: `CPS_DSL`, options separated by `;`, and the target override.
+
+    CPS_DSL="debug;random_seed=7" python test_kernel.py
+
+They are read when they are needed. An unknown option is a ValueError that lists the options.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from compass_core.errors import UsageError
+
+VARIABLE = "CPS_DSL"
+TARGET_VARIABLE = "CPS_TVM_GBUILDER_TARGET"
+_OPTIONS = {
+    "debug": ("d dbg debug", "compile with -O0 -g; write inputs and outputs to files"),
+    "emu": ("e emu emulate emulator emulater", "write inputs and outputs to files"),
+    "profile": ("p prf profile profiler profilor", "build for profiling"),
+    "random_pause": ("rp random_pause random-pause randompause", "PySim pauses at random"),
+    "asm": ("a asm assembly", "write the assembly text beside the object"),
+    "random_seed": ("rs random_seed random-seed randomseed", "seed of testing.rand: random_seed=NUMBER"),
+    "rpc": ("r rpc", "run remotely: rpc or rpc=KEY"),
+}
+_BY_SPELLING = {spelling: name for name, (spellings, _) in _OPTIONS.items() for spelling in spellings.split()}
+
+
+class OptionError(UsageError, ValueError):
+    """`CPS_DSL` has an option that does not exist, or one whose value is missing or wrong."""
+
+
+@dataclass(frozen=True)
+class ControlOptions:
+    """The options in force."""
+
+    is_debug: bool = False
+    is_emu: bool = False
+    is_profile: bool = False
+    is_random_pause: bool = False
+    is_asm: bool = False
+    is_rpc: bool = False
+    random_seed: int | None = None
+    rpc_key: str | None = None
+
+    @property
+    def random_seed_is_set(self) -> bool:
+        return self.random_seed is not None
+
+    @property
+    def dumps(self) -> bool:
+        """Whether inputs and outputs are written to files."""
+        return self.is_debug or self.is_emu
+
+
+def control_options() -> ControlOptions:
+    """What `CPS_DSL` says now."""
+    values: dict[str, Any] = {}
+    for item in filter(None, (part.strip() for part in os.environ.get(VARIABLE, "").split(";"))):
+        spelling, equals, value = item.partition("=")
+        name = _BY_SPELLING.get(spelling.strip().lower())
+        if name is None or (equals and name not in ("random_seed", "rpc")):
+            raise OptionError(f"{VARIABLE}: unknown option '{item}'", code="bad-option", notes=_help())
+        if name == "random_seed":
+            if not value.strip().isdecimal():
+                raise OptionError(
+                    f"{VARIABLE}: '{item}' needs a number: random_seed=7", code="bad-option", notes=_help()
+                )
+            values["random_seed"] = int(value)
+            continue
+        values[f"is_{name}"] = True
+        if name == "rpc":
+            values["rpc_key"] = value or os.environ.get("CPS_TVM_RPC_KEY")
+    return ControlOptions(**values)
+
+
+def _help() -> tuple[str, ...]:
+    return tuple(f"{' | '.join(spellings.split())}: {what}" for spellings, what in _OPTIONS.values())
+
+
+def canonical_target(target: Any) -> str:
+    """The configuration's name that a target argument means.
+
+    `X2_1204`, `compass -mcpu=X2_1204`, `compass`, or an object with `mcpu`, `name` or text of that form; the variable
+    CPS_TVM_GBUILDER_TARGET and an RPC key's second field override it. UsageError for other types.
+    """
+    override = os.environ.get(TARGET_VARIABLE)
+    key = control_options().rpc_key
+    if override or (key and "," in key):
+        return override or str(key).split(",")[1].strip()
+    if isinstance(target, str):
+        text = target
+    elif isinstance(name := getattr(target, "mcpu", None) or getattr(target, "name", None), str):
+        text = name
+    else:
+        raise UsageError(f"a target is text or a target object, not {type(target).__name__}", code="target-type")
+    words = text.split()
+    if words[:1] != ["compass"]:
+        return text
+    given = [word.removeprefix("-mcpu=") for word in words if word.startswith("-mcpu=")]
+    return given[-1] if given else "X2_1204"
