@@ -36,6 +36,14 @@ def window(layer: Layer) -> Window:
     )  # fmt: skip
     if min(found[4:12]) < 1 or min(found[12:]) < 0:
         raise Unsupported("a size of the window is not positive")
-    if (found.oh - 1) * found.sy - found.pt >= found.h or (found.ow - 1) * found.sx - found.pl >= found.w:
-        raise Unsupported(f"the output {list(y)} reaches past the input {list(x)}")
+    heights = _sizes(found.h + found.pt + layer.int("pad_bottom", 0), found.kh, found.dy, found.sy)
+    widths = _sizes(found.w + found.pl + layer.int("pad_right", 0), found.kw, found.dx, found.sx)
+    if found.oh not in heights or found.ow not in widths:
+        raise Unsupported(f"the window leads from {list(x)} to images of {heights[0]} x {widths[0]}, not to {list(y)}")
     return found
+
+
+def _sizes(size: int, kernel: int, dilation: int, stride: int) -> tuple[int, int]:
+    """Positions of a window along a padded size: without and with a last one that reaches past the end."""
+    room = size - dilation * (kernel - 1) - 1
+    return room // stride + 1, -(-room // stride) + 1

@@ -1,0 +1,160 @@
+"""Layers on floats agree with NumPy, for generated shapes and parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graphs import Cases
+from references import (
+    ACTIVATIONS,
+    REDUCTIONS,
+    convolution,
+    gelu_tanh,
+    softmax,
+    window_keys,
+    windows,
+)
+
+FLOATS = ("float32", "float16")
+BINARY = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAX": np.maximum, "MIN": np.minimum}
+SHAPES = ((1,), (7, 33), (2, 3, 5, 40))
+
+
+@pytest.fixture(params=FLOATS)
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture
+def draw(dtype):
+    """Draws arrays of the data type; gives them and the same values in double precision."""
+    source = np.random.default_rng(11)
+
+    def normal(*shape, scale=1.0):
+        array = source.normal(0, scale, shape).astype(dtype)
+        return array, array.astype("float64")
+
+    return normal
+
+
+def test_activations(tmp_path, draw):
+    cases = Cases()
+    for i, (method, (function, given)) in enumerate(ACTIVATIONS.items()):
+        x, wide = draw(*SHAPES[i % len(SHAPES)], scale=3)
+        cases.add("Activation", [x], function(wide), method=method, **given)
+    x, wide = draw(70)
+    cases.add("Activation", [x], gelu_tanh(wide), method="GELU", approximate="TANH")
+    cases.add("Sigmoid", [x], ACTIVATIONS["SIGMOID"][0](wide))
+    cases.check(tmp_path)
+
+
+def test_binary_layers_and_broadcasting(tmp_path, draw):
+    cases = Cases()
+    for shape, method in zip(SHAPES * 2, BINARY, strict=False):
+        (a, wide_a), (b, wide_b) = draw(*shape), draw(*shape)
+        cases.add("Eltwise", [a, b], BINARY[method](wide_a, wide_b), method=method, with_activation="NONE")
+        cases.add(
+            "Eltwise", [a, b], np.maximum(BINARY[method](wide_a, wide_b), 0), method=method, with_activation="RELU"
+        )
+    for full, part in (
+        ((4, 5, 33), (33,)),
+        ((4, 5, 33), (5, 1)),
+        ((2, 6, 9), (2, 1, 1)),
+        ((3, 8), (1,)),
+        ((3, 4, 5), (4, 5)),
+    ):
+        (a, wide_a), (b, wide_b) = draw(*full), draw(*part)
+        cases.add("Sub", [a, b], wide_a - wide_b)
+        cases.add("Sub", [b, a], wide_b - wide_a)
+        cases.add("Div", [b, abs(a) + 1], wide_b / (abs(a) + 1).astype("float64"))
+    cases.check(tmp_path)
+
+
+def test_softmax_and_reductions(tmp_path, draw):
+    cases = Cases()
+    for shape, axis in (((3, 41), 1), ((5, 1), 1), ((2, 7, 35), 1), ((6, 9), 0)):
+        x, wide = draw(*shape, scale=3)
+        cases.add("Softmax", [x], softmax(wide, axis), axis=axis)
+        cases.add("LogSoftmax", [x], np.log(softmax(wide, axis)), axis=axis)
+    for method, function in REDUCTIONS.items():
+        for axes in ([2], [0, 1], [1]):
+            x, wide = draw(2, 5, 19)
+            cases.add("Reduce", [x], function(wide, axis=tuple(axes), keepdims=True), method=method, axis=axes)
+    cases.check(tmp_path)
+
+
+def test_norms(tmp_path, draw):
+    cases = Cases()
+    for shape, axes in (((4, 37), [1]), ((2, 3, 4, 6), [2, 3]), ((3, 200), [-1])):
+        x, wide = draw(*shape, scale=2)
+        own = tuple(a % len(shape) for a in axes)
+        w, b = (np.random.default_rng(i).normal(1, 0.5, [shape[a] for a in own]).astype("float32") for i in (1, 2))
+        mean, squares = wide.mean(own, keepdims=True), (wide**2).mean(own, keepdims=True)
+        normal = (wide - mean) / np.sqrt(wide.var(own, keepdims=True) + 1e-4)
+        cases.add("LayerNorm", [x], normal * w + b, axis=axes, epsilon=1e-4, weights=w, biases=b)
+        cases.add("RMSNorm", [x], wide / np.sqrt(squares + 1e-4) * w, axis=axes, epsilon=1e-4, weights=w)
+    x, wide = draw(2, 3, 9)
+    w, b = (np.random.default_rng(i).normal(1, 0.5, 9).astype("float32") for i in (3, 4))
+    cases.add("BatchNorm", [x], wide * w + b, axis=2, epsilon=0.0, weights=w, biases=b)
+    cases.check(tmp_path)
+
+
+def test_matrix_products(tmp_path, draw):
+    cases = Cases()
+    for rows, depth, cols, batches in ((1, 1, 1, ()), (5, 41, 19, ()), (3, 8, 65, (2,)), (4, 33, 7, (2, 3))):
+        (a, wide_a), (b, wide_b) = draw(*batches, rows, depth), draw(*batches, depth, cols)
+        product = wide_a @ wide_b
+        flipped_a, flipped_b = (np.ascontiguousarray(np.swapaxes(m, -1, -2)) for m in (a, b))
+        cases.add("MatMul", [a, b], product, trans_a=False, trans_b=False)
+        cases.add("MatMul", [a, flipped_b], product * 0.5, trans_b=True, fused_multiplier=0.5)
+        cases.add("MatMul", [flipped_a, b], product, trans_a=True)
+        cases.add("MatMul", [flipped_a, flipped_b], product, trans_a=True, trans_b=True)
+    (a, wide_a), (b, wide_b) = draw(3, 2, 8), draw(8, 5)
+    cases.add("MatMul", [a, b], wide_a @ wide_b)
+    for rows, depth, cols in ((1, 5, 3), (6, 70, 40)):
+        (x, wide), (w, wide_w) = draw(rows, depth), draw(cols, depth)
+        bias = np.arange(cols, dtype="float32") / cols
+        want = wide @ wide_w.T + bias
+        cases.add("FullyConnected", [x], want, weights=w, biases=bias, num_output=cols)
+        cases.add("FullyConnected", [x], np.clip(want, -1, 1), weights=w, biases=bias, num_output=cols,
+                  with_activation="CLIP", clip_min=-1.0, clip_max=1.0)  # fmt: skip
+    cases.check(tmp_path)
+
+
+GEOMETRIES = (  # kernel, stride, pad, dilation, groups, outputs, activation
+    ((3, 3), 1, 1, 1, 1, 40, "RELU"),
+    ((1, 1), 1, 0, 1, 1, 5, "NONE"),
+    ((3, 2), 2, 1, 1, 2, 6, "NONE"),
+    ((3, 3), 1, 2, 2, 1, 4, "RELU6"),
+    ((3, 3), 1, 1, 1, 8, 8, "RELU"),
+    ((2, 3), 2, 0, 1, 8, 16, "NONE"),
+)
+
+
+def test_convolutions(tmp_path, draw):
+    cases = Cases()
+    limit = {"NONE": (-np.inf, np.inf), "RELU": (0, np.inf), "RELU6": (0, 6)}
+    for kernel, stride, pad, dilation, groups, outputs, act in GEOMETRIES:
+        (x, wide), (w, wide_w) = draw(2, 7, 6, 8), draw(outputs, *kernel, 8 // groups, scale=0.3)
+        biases = np.linspace(-1, 1, outputs).astype("float32")
+        want = np.clip(convolution(wide, wide_w, biases, stride, pad, dilation, groups), *limit[act])
+        kind = "DepthwiseConv" if groups == 8 else "Convolution"
+        cases.add(kind, [x], want, weights=w, biases=biases, group=groups, num_output=outputs, with_activation=act,
+                  **window_keys(kernel, stride, pad, dilation))  # fmt: skip
+    cases.check(tmp_path)
+
+
+def test_pooling(tmp_path, draw):
+    cases = Cases()
+    for kernel, stride, pad in (((2, 2), 2, 0), ((3, 3), 1, 1), ((3, 2), 2, 1)):
+        x, wide = draw(2, 7, 6, 19)
+        keys = window_keys(kernel, stride, pad)
+        seen = windows(wide, kernel, stride, pad, 1, 0.0)
+        cells = windows(np.ones_like(wide), kernel, stride, pad, 1, 0.0).sum((-1, -2))
+        lowest = windows(wide, kernel, stride, pad, 1, -np.inf)
+        cases.add("Pooling", [x], lowest.max((-1, -2)), method="MAX", **keys)
+        cases.add("Pooling", [x], seen.sum((-1, -2)) / cells, method="AVG", count_include_pad=False, **keys)
+        cases.add("Pooling", [x], seen.mean((-1, -2)), method="AVG", count_include_pad=True, **keys)
+        cases.add("Pooling", [x], np.sqrt((seen**2).sum((-1, -2))), method="L2", **keys)
+    cases.add("GlobalPool", [x], wide.mean((1, 2), keepdims=True), method="AVG")
+    cases.check(tmp_path)
