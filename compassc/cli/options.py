@@ -78,7 +78,7 @@ class Assignment(click.ParamType):
             self.fail(f"'{value}': {error}", param, ctx)
 
 
-def _number(text: str) -> int | float:
+def number(text: str) -> int | float:
     for kind in (lambda t: int(t, 0), float):
         try:
             return kind(text)
@@ -89,7 +89,7 @@ def _number(text: str) -> int | float:
     raise ValueError("expected a number, true or false")
 
 
-def _shape(text: str) -> tuple[int, ...]:
+def shape(text: str) -> tuple[int, ...]:
     parts = text.split("x")
     if not all(part.isdecimal() for part in parts):
         raise ValueError("expected sizes like 4x1024")
@@ -106,14 +106,14 @@ def _as_dict(ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str,
     return values
 
 
-def _assignments(*names: str, kind: str, parse: Callable[[str], Any], help: str) -> Decorator:
+def assignments(*names: str, kind: str, parse: Callable[[str], Any], help: str) -> Decorator:
     return click.option(*names, type=Assignment(kind, parse), multiple=True, callback=_as_dict, metavar=kind, help=help)
 
 
 parameter_options = _chain(
-    _assignments("--set", "values", kind="NAME=VALUE", parse=_number, help="Fix a scalar parameter. Repeatable."),
-    _assignments("--shape", "shapes", kind="NAME=4x1024", parse=_shape, help="Give a tensor's shape. Repeatable."),
-    _assignments("--const", "consts", kind="NAME=FILE.npy", parse=Path, help="Give a constant tensor. Repeatable."),
+    assignments("--set", "values", kind="NAME=VALUE", parse=number, help="Fix a scalar parameter. Repeatable."),
+    assignments("--shape", "shapes", kind="NAME=4x1024", parse=shape, help="Give a tensor's shape. Repeatable."),
+    assignments("--const", "consts", kind="NAME=FILE.npy", parse=Path, help="Give a constant tensor. Repeatable."),
 )
 
 compiler_options = _chain(

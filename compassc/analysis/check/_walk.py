@@ -1,0 +1,253 @@
+"""Walking a function in the order it runs, with what is known about its integers.
+
+Variables that keep the value of their definition are replaced by it, so that indices become sums of loop variables,
+TEC numbers and constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from ...ir import exprs as E
+from ...ir import stmts as S
+from ...ir.dtypes import INT32, PointerType
+from ...ir.exprs import Expr, IntImm, Var
+from ...ir.stmts import Body, PrimFunc, Stmt
+from ...ir.visit import Rewriter, assigned_vars, walk_exprs
+from ..arith import Arith, Linear
+
+ID_NAME = "the TEC's number"
+
+
+@dataclass(frozen=True)
+class Root:
+    """Storage of known size: what it is called, its bytes and scope, and the bytes of one item for messages."""
+
+    name: str
+    size: int
+    scope: str
+    item: int
+
+    @property
+    def items(self) -> str:
+        """Its size in words."""
+        count = self.size // self.item
+        return f"{count} element{'s' if count > 1 else ''}"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a statement is reached: the conditions and loops around it, outermost first, with known variables replaced.
+
+    `uncertain`: it may be skipped for a reason that these do not tell, or a loop may not run.
+    """
+
+    conditions: tuple[tuple[Expr, bool], ...] = ()
+    loops: tuple[tuple[Var, Expr, Expr, Expr], ...] = ()
+    uncertain: bool = False
+    may_not_run: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """A statement as it is reached."""
+
+    stmt: Stmt
+    way: Way
+
+    @property
+    def guarded(self) -> bool:
+        """Whether it may be skipped."""
+        return bool(self.way.conditions) or self.way.uncertain or self.way.may_not_run
+
+
+@dataclass(frozen=True)
+class Address:
+    """A storage and a byte offset in it."""
+
+    data: Var
+    offset: Linear
+
+
+@dataclass
+class Exact:
+    """Values a loop variable really takes: first, last, step."""
+
+    first: int
+    last: int
+    step: int = 1
+
+
+@dataclass
+class Walker:
+    """One walk over a function. `tecs` is how many TECs run it."""
+
+    function: PrimFunc
+    tecs: int
+    known: Mapping[Var, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.mutable = assigned_vars(self.function)
+        self.arith = Arith(self.mutable)
+        self.tec_id = Var(ID_NAME, INT32)
+        self.arith.bind(self.tec_id, 0, self.tecs - 1)
+        self.exact: dict[Var, Exact] = {self.tec_id: Exact(0, self.tecs - 1)}
+        self.values: dict[Var, Expr] = {}
+        self.pointers: dict[Var, Address] = {}
+        self._settled = _Settle(self)
+
+    # -- statements
+
+    def walk(self, body: Body | None = None, way: Way = Way()) -> Iterator[Place]:
+        """The statements in order; while one is yielded, what is known holds there."""
+        mark = self.arith.mark()
+        for s in self.function.body if body is None else body:
+            yield Place(s, way)
+            if type(s) is S.Let:
+                self._define(s)
+            elif type(s) is S.If:
+                yield from self._branch(s.cond, s.then, True, way)
+                yield from self._branch(s.cond, s.orelse, False, way)
+            elif type(s) is S.For:
+                yield from self._loop(s, way)
+            elif type(s) is S.While:
+                inner = self.arith.mark()
+                self.arith.assume(self.settle(s.cond))
+                yield from self.walk(s.body, replace(way, uncertain=True))
+                self.arith.release(inner)
+            if _may_leave(s):
+                way = replace(way, uncertain=True)
+        self.arith.release(mark)
+
+    def _branch(self, cond: Expr, body: Body, truth: bool, way: Way) -> Iterator[Place]:
+        mark = self.arith.mark()
+        settled = self.settle(cond)
+        self.arith.assume(settled, truth)
+        yield from self.walk(body, replace(way, conditions=(*way.conditions, (settled, truth))))
+        self.arith.release(mark)
+
+    def _loop(self, s: Stmt, way: Way) -> Iterator[Place]:
+        start, stop, step = (self.settle(e) for e in (s.start, s.stop, s.step))  # type: ignore[attr-defined]
+        var = s.var  # type: ignore[attr-defined]
+        mark = self.arith.mark()
+        self.arith.bind_loop(var, start, stop, step)
+        runs = type(start) is type(stop) is type(step) is IntImm and start.value < stop.value and step.value > 0
+        if runs and var not in self.mutable:
+            count = -(-(stop.value - start.value) // step.value)
+            self.exact[var] = Exact(start.value, start.value + (count - 1) * step.value, step.value)
+        loops = (*way.loops, (var, start, stop, step))
+        way = replace(way, loops=loops, uncertain=way.uncertain or _may_leave(s) or s.kind == "tec")  # type: ignore[attr-defined]
+        yield from self.walk(s.body, replace(way, may_not_run=way.may_not_run or not runs))  # type: ignore[attr-defined]
+        self.exact.pop(var, None)
+        self.arith.release(mark)
+
+    def _define(self, s: Stmt) -> None:
+        var, value = s.var, s.value  # type: ignore[attr-defined]
+        if var in self.mutable:
+            return
+        if isinstance(var.dtype, PointerType):
+            address = self.address(value)
+            if address is not None:
+                self.pointers[var] = address
+        elif var.dtype.is_scalar and var.dtype.is_integer and not value.flags & (E.F_LOAD | E.F_FUNC):
+            settled = self.settle(value)
+            if not any(type(e) is Var and e in self.mutable for e in walk_exprs(settled)):
+                self.values[var] = settled
+            self.arith.bind_value(var, settled)
+
+    # -- values
+
+    def settle(self, e: Expr) -> Expr:
+        """The expression with known variables replaced and constants folded."""
+        return self._settled.expr(e)
+
+    def address(self, e: Expr) -> Address | None:
+        """The storage and byte offset of a pointer expression, when both are known."""
+        if type(e) is Var:
+            return self.pointers.get(e) or (None if e in self.mutable else Address(e, Linear()))
+        if type(e) is not E.Pointer:
+            return None
+        base = self.address(e.base)
+        if base is None:
+            return None
+        offset = self.arith.exact(self.settle(e.offset))
+        return Address(base.data, base.offset.add(offset, e.elem.total_bytes))
+
+    def attained(self, form: Linear) -> tuple[int, int] | None:
+        """The least and the largest value a form takes when all its loops run; None when that is not known."""
+        low = high = form.const
+        for key, factor in form.terms.items():
+            exact = self.exact.get(self.arith.atoms[key])  # type: ignore[call-overload]
+            if exact is None:
+                return None
+            ends = (factor * exact.first, factor * exact.last)
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+
+class _Settle(Rewriter):
+    """Replaces variables with a known value and folds what becomes constant."""
+
+    def __init__(self, walker: Walker) -> None:
+        super().__init__()
+        self.walker = walker
+
+    def Var(self, e: Var) -> Expr:
+        if e in self.walker.known:
+            return IntImm(e.dtype, self.walker.known[e])
+        return self.walker.values.get(e, e)
+
+    def Call(self, e: E.Call) -> Expr:
+        if e.op == "get_local_id":
+            return self.walker.tec_id
+        return IntImm(e.dtype, self.walker.tecs) if e.op == "get_local_size" else e.map(self.expr)
+
+    def Binary(self, e: E.Binary) -> Expr:
+        from ..arith import fold
+
+        a, b = self.expr(e.a), self.expr(e.b)
+        if type(a) is type(b) is IntImm and e.op in _FOLDABLE:
+            value = fold(e.op, a.value, b.value, a.dtype)
+            if value is not None:
+                return IntImm(e.dtype, value)
+        return e if a is e.a and b is e.b else E.Binary(e.op, a, b)
+
+    def Cast(self, e: E.Cast) -> Expr:
+        value = self.expr(e.value)
+        if type(value) is IntImm and e.dtype.is_integer and not e.dtype.is_bool:
+            from ..arith import wrap
+
+            return IntImm(e.dtype, wrap(value.value, e.dtype))
+        return e if value is e.value else E.Cast(e.dtype, value)
+
+
+_FOLDABLE = E.ARITHMETIC | E.COMPARISON
+
+
+def _may_leave(s: Stmt) -> bool:
+    """Whether a statement can skip what follows it."""
+    return type(s) in (S.Break, S.Return) or any(_may_leave(inner) for body in s.bodies() for inner in body)
+
+
+def storage(function: PrimFunc, shapes: Mapping[Var, tuple[int, ...]]) -> dict[Var, Root]:
+    """The storage of constant size that a function can name; `shapes` are given for parameters."""
+    from ...ir.visit import walk_stmts
+
+    roots: dict[Var, Root] = {}
+    for s in walk_stmts(function.body):
+        if type(s) in (S.Alloc, S.AllocConst, S.DeclBuffer):
+            buffer = s.buffer
+            if buffer.shape and all(type(n) is IntImm for n in buffer.shape):
+                _add(roots, buffer.data, tuple(n.value for n in buffer.shape), buffer.dtype, buffer.scope)
+    for var, shape in shapes.items():
+        _add(roots, var, shape, var.dtype.elem, var.dtype.scope)
+    return roots
+
+
+def _add(roots: dict[Var, Root], data: Var, shape: tuple[int, ...], dtype, scope: str) -> None:
+    count = 1
+    for n in shape:
+        count *= n
+    name = data.name.removesuffix("_buf")
+    roots[data] = Root(name, count * dtype.total_bytes, scope, dtype.total_bytes)

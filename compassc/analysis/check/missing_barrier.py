@@ -1,0 +1,251 @@
+"""Shared memory that one TEC writes and another one reads with no barrier between.
+
+The entry function is followed for each TEC with the addresses its number gives. What cannot be computed (a run-time
+index, a condition on data) is left out, and a storage written at an unknown place is not judged until the next barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+from compass_core.errors import CompassError, Note
+
+from ...ir import exprs as E
+from ...ir import stmts as S
+from ...ir.exprs import Expr, IntImm, Var
+from ...ir.stmts import IRModule, PrimFunc, Stmt
+from ...ir.visit import all_exprs, walk_exprs, walk_stmts
+from ..arith import Linear, fold, wrap
+from . import Subject
+from ._walk import Address, Place, Walker
+
+CODE = "missing-barrier"
+_MOST_STEPS = 20_000
+_Env = Mapping[Var, int]
+
+
+def run(subject: Subject) -> Iterator[CompassError]:
+    """An error per pair of a write and a read that race."""
+    entry = subject.module.entry_func
+    shared = {s.buffer.data for s in walk_stmts(entry.body) if type(s) is S.Alloc and s.buffer.scope == "shared"}
+    if shared and subject.target.tecs > 1:
+        values = {entry.params[i]: value for i, value in subject.values.items()}
+        yield from _Race(subject.module, Walker(entry, subject.target.tecs, values), shared).run()
+
+
+@dataclass(frozen=True)
+class _Access:
+    """Bytes `low` to `high` of a storage that a TEC touches in a statement."""
+
+    tec: int
+    data: Var
+    low: int
+    high: int
+    stmt: Stmt
+
+    def meets(self, other: _Access) -> bool:
+        return self.data is other.data and self.low < other.high and other.low < self.high
+
+
+@dataclass
+class _Race:
+    module: IRModule
+    walker: Walker
+    shared: set[Var]
+    writes: list[_Access] = field(default_factory=list)
+    opaque: set[Var] = field(default_factory=set)
+    steps: int = 0
+    found: dict[tuple[int, int], CompassError] = field(default_factory=dict)
+
+    def run(self) -> list[CompassError]:
+        for place in self.walker.walk():
+            if _synchronises(place.stmt, self.module):
+                self.writes.clear()
+                self.opaque.clear()
+            reads, writes = self.touched(place.stmt)
+            for address, size in reads:
+                for access in self.concrete(place, address, size) or ():
+                    self.read(access)
+            for address, size in writes:
+                accesses = self.concrete(place, address, size)
+                if accesses is None:
+                    self.opaque.add(address.data)
+                else:
+                    self.writes += accesses
+            self.opaque |= self.handed_over(place.stmt)
+        return list(self.found.values())
+
+    # -- what a statement touches
+
+    def touched(self, s: Stmt) -> tuple[list[tuple[Address, int]], list[tuple[Address, int]]]:
+        """(reads, writes) of shared memory; a size of 0 means an unknown number of bytes."""
+        reads: list[tuple[Address, int]] = []
+        writes: list[tuple[Address, int]] = []
+        for root in s.exprs():
+            for e in walk_exprs(root):
+                if type(e) is E.Load:
+                    self._element(reads, e.buffer, e.indices)
+                elif type(e) is E.Call:
+                    self._call(e, reads, writes)
+        if type(s) is S.Store:
+            self._element(writes, s.buffer, s.indices)  # type: ignore[attr-defined]
+        return reads, writes
+
+    def _element(self, into: list[tuple[Address, int]], buffer: E.Buffer, indices: tuple[Expr, ...]) -> None:
+        flat: Expr = indices[0]
+        for index, extent in zip(indices[1:], buffer.shape[1:]):
+            flat = E.Binary("add", E.Binary("mul", flat, extent), index)
+        self._add(into, self.walker.address(E.Pointer(buffer.dtype, buffer.data, flat)), buffer.dtype.total_bytes)
+
+    def _call(self, call: E.Call, reads: list[tuple[Address, int]], writes: list[tuple[Address, int]]) -> None:
+        if call.op in ("vload", "vstore"):
+            position = 0 if call.op == "vload" else 1
+            vector = call.dtype if call.op == "vload" else call.args[0].dtype
+            stride = self.walker.settle(call.args[position + 1])
+            plain = call.mask is None and type(stride) is IntImm and stride.value == 1
+            into = reads if call.op == "vload" else writes
+            self._add(into, self.walker.address(call.args[position]), vector.total_bytes if plain else 0)
+            return
+        from ...ops.effects import touched
+
+        for index, kind, _ in touched(call):
+            self._add(reads if kind == "r" else writes, self.walker.address(call.args[index]), self._row(call))
+
+    def _row(self, call: E.Call) -> int:
+        """The bytes of a copy that is one row; 0 when it is not, or not for certain."""
+        if call.op != "dma_copy":
+            return 0
+        width, size = (self.walker.settle(call.args[k]) for k in (2, 4))
+        one = type(width) is type(size) is IntImm and size.value == width.value
+        return width.value if one else 0  # type: ignore[attr-defined]
+
+    def _add(self, into: list[tuple[Address, int]], address: Address | None, size: int) -> None:
+        if address is not None and address.data in self.shared:
+            into.append((address, size))
+
+    def handed_over(self, s: Stmt) -> set[Var]:
+        """The storage whose address a sub-function gets, or that is reached in a way not understood here."""
+        found: set[Var] = set()
+        for root in s.exprs():
+            for e in walk_exprs(root):
+                if type(e) is E.FuncCall:
+                    addresses = [self.walker.address(a) for a in e.args if hasattr(a.dtype, "elem")]
+                    found |= {a.data for a in addresses if a is not None} or set(self.shared)
+        return found & self.shared
+
+    # -- concrete accesses
+
+    def concrete(self, place: Place, address: Address, size: int) -> list[_Access] | None:
+        """The bytes each TEC touches; None when they are not known."""
+        if not size or place.way.uncertain:
+            return None
+        found: list[_Access] = []
+        for tec in range(self.walker.tecs):
+            for env in self.runs(place, {self.walker.tec_id: tec}):
+                if env is None:
+                    return None
+                low = self.offset(address.offset, env)
+                if low is None:
+                    return None
+                found.append(_Access(tec, address.data, low, low + size, place.stmt))
+        return found
+
+    def runs(self, place: Place, env: dict[Var, int]) -> Iterator[dict[Var, int] | None]:
+        """The values of the loop variables each time the statement runs; None when that is not known."""
+        ranges: list[range] = []
+        for _, *bounds in place.way.loops:
+            start, stop, step = (value_of(e, env) for e in bounds)
+            if start is None or stop is None or not step:
+                yield None
+                return
+            ranges.append(range(start, stop, step))
+        names = [var for var, *_ in place.way.loops]
+        for values in product(*ranges):
+            self.steps += 1
+            inner = {**env, **dict(zip(names, values))}
+            truths = [value_of(cond, inner) for cond, _ in place.way.conditions]
+            if self.steps > _MOST_STEPS or None in truths:
+                yield None
+                return
+            if all(bool(value) is truth for value, (_, truth) in zip(truths, place.way.conditions)):
+                yield inner
+
+    def offset(self, form: Linear, env: _Env) -> int | None:
+        total = form.const
+        for key, factor in form.terms.items():
+            value = value_of(self.walker.arith.atoms[key], env)
+            if value is None:
+                return None
+            total += factor * value
+        return total
+
+    # -- judging
+
+    def read(self, access: _Access) -> None:
+        if access.data in self.opaque:
+            return
+        if any(w.tec == access.tec and w.low <= access.low and access.high <= w.high for w in self.own(access)):
+            return
+        for write in self.writes:
+            if write.tec != access.tec and write.meets(access):
+                pair = (id(write.stmt), id(access.stmt))
+                self.found.setdefault(pair, self.error(write, access))
+                return
+
+    def own(self, access: _Access) -> Iterator[_Access]:
+        return (w for w in self.writes if w.data is access.data)
+
+    @staticmethod
+    def error(write: _Access, read: _Access) -> CompassError:
+        name = read.data.name.removesuffix("_buf")
+        return CompassError(
+            f"TEC {read.tec} reads what TEC {write.tec} writes to {name!r}, with no barrier between",
+            read.stmt.span,
+            code=CODE,
+            notes=(Note("it is written here", write.stmt.span), "TECs run at their own speed"),
+            help="put S.barrier() between the two lines, where every TEC passes",
+        )
+
+
+def _synchronises(s: Stmt, module: IRModule) -> bool:
+    """Whether a statement itself, or a function it calls, has a barrier."""
+    for root in s.exprs():
+        for e in walk_exprs(root):
+            if type(e) is E.Call and e.op == "barrier":
+                return True
+            if type(e) is E.FuncCall and _has_barrier(module[e.func], module):
+                return True
+    return False
+
+
+def _has_barrier(function: PrimFunc, module: IRModule) -> bool:
+    for e in all_exprs(function.body, E.F_CALL | E.F_FUNC):
+        if type(e) is E.Call and e.op == "barrier":
+            return True
+        if type(e) is E.FuncCall and _has_barrier(module[e.func], module):
+            return True
+    return False
+
+
+def value_of(e: Expr, env: _Env) -> int | None:
+    """The value of an integer expression, for values of its variables; None when it is not known."""
+    kind = type(e)
+    if kind is IntImm:
+        return e.value  # type: ignore[attr-defined]
+    if kind is Var:
+        return env.get(e)  # type: ignore[call-overload]
+    if kind is E.Binary and (e.op in E.LOGICAL or e.a.dtype.is_integer):  # type: ignore[attr-defined]
+        a, b = value_of(e.a, env), value_of(e.b, env)  # type: ignore[attr-defined]
+        if a is None or b is None:
+            return None
+        value = fold(e.op, a, b, e.a.dtype)  # type: ignore[attr-defined]
+        return None if value is None else int(value)
+    if kind is E.Unary and e.op == "not":  # type: ignore[attr-defined]
+        value = value_of(e.a, env)  # type: ignore[attr-defined]
+        return None if value is None else int(not value)
+    if kind is E.Cast and e.dtype.is_integer and e.value.dtype.is_integer:  # type: ignore[attr-defined]
+        value = value_of(e.value, env)  # type: ignore[attr-defined]
+        return None if value is None else wrap(value, e.dtype)
+    return None

@@ -1,0 +1,48 @@
+"""Statements that no path leads to, and loops that never run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from compass_core.errors import CompassError, Finding, Note
+
+from ...ir import stmts as S
+from ...ir.exprs import IntImm
+from ...ir.stmts import Body, Stmt
+from ...ir.visit import walk_stmts
+from . import Subject
+
+CODE = "unreachable"
+
+
+def run(subject: Subject) -> Iterator[CompassError]:
+    """A warning for the first statement after one that always leaves, and for loops whose bounds are the wrong way."""
+    for function in subject.functions():
+        yield from _after_leaving(function.body)
+        for s in walk_stmts(function.body):
+            for body in s.bodies():
+                yield from _after_leaving(body)
+            if type(s) is S.For and type(s.start) is type(s.stop) is IntImm and s.start.value > s.stop.value:
+                yield Finding(
+                    f"this loop never runs: {s.start.value} is larger than {s.stop.value}",
+                    s.span,
+                    code=CODE,
+                    help="count upwards and compute the descending index",
+                )
+
+
+def _after_leaving(body: Body) -> Iterator[CompassError]:
+    for s, following in pairwise(body):
+        if leaves(s):
+            word = type(s).__name__.lower()
+            note = Note("every path leaves here" if type(s) is S.If else f"this {word} always leaves", s.span)
+            yield Finding("this is never reached", following.span, code=CODE, notes=(note,), help="remove it")
+            return
+
+
+def leaves(s: Stmt) -> bool:
+    """Whether nothing after the statement runs."""
+    if type(s) in (S.Return, S.Break):
+        return True
+    return type(s) is S.If and all(body and leaves(body[-1]) for body in s.bodies())

@@ -1,0 +1,66 @@
+"""Values that are computed for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compass_core.errors import CompassError, Finding, Span
+
+from ...ir import exprs as E
+from ...ir import stmts as S
+from ...ir.dtypes import PointerType
+from ...ir.exprs import Var
+from ...ir.stmts import PrimFunc
+from ...ir.visit import walk_exprs, walk_stmts
+from ..structure import effect_of
+from . import Subject
+
+RESULT, VARIABLE = "unused-result", "unused-variable"
+
+
+def run(subject: Subject) -> Iterator[CompassError]:
+    """A warning per dropped result of a pure operation and per variable that nothing reads."""
+    for function in subject.functions():
+        yield from _results(function)
+        yield from _variables(function)
+
+
+def _results(function: PrimFunc) -> Iterator[CompassError]:
+    for s in walk_stmts(function.body):
+        if type(s) is S.Eval and type(s.value) is E.Call and effect_of(s.value) == "pure":
+            yield Finding(
+                f"the result of S.{s.value.op} is not used",
+                s.span,
+                code=RESULT,
+                notes=("the operation does nothing else",),
+                help="assign it to a name, or remove the line",
+            )
+
+
+def _variables(function: PrimFunc) -> Iterator[CompassError]:
+    defined: dict[Var, Span | None] = {}
+    made: dict[Var, Span | None] = {}
+    read: set[Var] = set()
+    for s in walk_stmts(function.body):
+        if type(s) is S.Let:
+            defined.setdefault(s.var, s.span)
+        elif type(s) in (S.Alloc, S.AllocConst):
+            made[s.buffer.data] = s.span
+        if type(s) is S.Store:
+            read.add(s.buffer.data)
+        for root in s.exprs():
+            read.update(_mentioned(root))
+    names = {var: span for var, span in {**defined, **made}.items() if var not in read}
+    for var, span in names.items():
+        if not var.name.startswith("_") and not var.name.startswith("tmp_"):
+            what = "storage" if var in made or isinstance(var.dtype, PointerType) else "variable"
+            help = "remove it, or begin its name with _"
+            yield Finding(f"the {what} {var.name!r} is never used", span, code=VARIABLE, help=help)
+
+
+def _mentioned(root: E.Expr) -> Iterator[Var]:
+    for e in walk_exprs(root):
+        if type(e) is Var:
+            yield e
+        elif type(e) is E.Load:
+            yield e.buffer.data

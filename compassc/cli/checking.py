@@ -1,0 +1,94 @@
+"""What `compassc check` does: every kernel of a file through the parser and the static checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compass_core import switches, targets
+from compass_core.errors import CompassError, UsageError, together
+from compass_core.rendering import counted, flat
+from compassc.cli.talk import Talk
+
+if TYPE_CHECKING:
+    from compassc.dsl.loader import KernelFile
+    from compassc.dsl.script.functions import PyPrimFunc
+
+Shape = tuple[int, ...]
+
+
+def check_file(
+    talk: Talk,
+    source: Path,
+    target: str,
+    entry: str | None,
+    values: Mapping[str, float],
+    shapes: Mapping[str, Shape],
+    strict: bool,
+) -> int:
+    """Write what is found; the exit status: 1 for errors, with `strict` also for warnings."""
+    from compassc import dsl
+
+    name = targets.load(switches.TARGET.get(target or None)).name
+    kernels = entries(dsl.load_kernels(source), entry)
+    _known_names(kernels, {**values, **shapes})
+    found: dict[object, CompassError] = {}
+    for kernel in kernels:
+        for error in check_kernel(kernel, name, values, shapes):
+            found.setdefault((error.span, error.message), error)
+    errors = list(found.values())
+    if errors:
+        talk.diagnose(together(errors))
+    talk.detail(f"{len(kernels)} kernels checked for {name}: {counted(errors) or 'nothing found'}")
+    return int(strict and bool(errors)) or max((e.exit_code for e in errors if e.severity == "error"), default=0)
+
+
+def entries(loaded: KernelFile, name: str | None) -> list[PyPrimFunc]:
+    """The named kernel, or all that no other kernel calls."""
+    from compassc.dsl.loader import called_names
+
+    if name is not None or not loaded.kernels:
+        return [loaded.entry(name)]
+    called = set().union(*(called_names(k) for k in loaded.kernels.values()))
+    return [k for n, k in loaded.kernels.items() if n not in called] or list(loaded.kernels.values())
+
+
+def check_kernel(
+    kernel: PyPrimFunc, target: str, values: Mapping[str, float], shapes: Mapping[str, Shape]
+) -> list[CompassError]:
+    """All that is wrong with one kernel and what it calls."""
+    from compassc import dsl
+    from compassc.analysis.check import Subject, findings
+    from compassc.analysis.roles import parameters
+
+    try:
+        module = dsl.parse(kernel, target)
+        parameters(module)
+    except CompassError as error:
+        return list(flat(error))
+    names = [(p.name, v.name) for p, v in zip(kernel.params, module.entry_func.params)]
+
+    def by_position(given: Mapping[str, Any]) -> dict[int, Any]:
+        return {i: given[n] for i, both in enumerate(names) for n in both[:1] if n in given} | {
+            i: given[both[1]] for i, both in enumerate(names) if both[1] in given
+        }
+
+    scalars = {i: value for i, value in by_position(values).items() if isinstance(value, int)}
+    return findings(Subject(module, scalars, by_position(shapes)))
+
+
+def _known_names(kernels: list[PyPrimFunc], given: Mapping[str, object]) -> None:
+    """UsageError for a --set or --shape of a parameter that no kernel has."""
+    from compass_core.suggest import help_for
+    from compassc.dsl.loader import called_names
+
+    known = {p.name for k in kernels for p in k.params}
+    buffers = {name for k in kernels for name in called_names(k)}
+    for name in given:
+        if name not in known | buffers:
+            raise UsageError(
+                f"no kernel has a parameter '{name}'",
+                code="no-parameter",
+                help=help_for(name, sorted(known), "parameters"),
+            )
