@@ -154,7 +154,10 @@ def _vconcat(p: ExprPrinter, e: E.Call) -> str:
 
 @form("vzip")
 def _vzip(p: ExprPrinter, e: E.Call) -> str:
-    return f"__vzip{_PARTS[e.attr('part', 'low')]}({p.list(e.args)})"
+    part, operands = e.attr("part", "low"), p.list(e.args)
+    if part == "all":  # two masks that together are one register
+        return f"({c_type(e.dtype)})(__vzipl({operands}),__vziph({operands}))"
+    return f"__vzip{_PARTS[part]}({operands})"
 
 
 @form("vtbl")

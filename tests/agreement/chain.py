@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,25 +43,31 @@ def item_text(what: str, t: DataType, offset: int, row: int) -> str:
     return f"{what}_{t}[i * {row // t.bytes} + {offset // t.bytes}]"
 
 
+def pointer_text(what: str, t: DataType, offset: int, row: int) -> str:
+    return f'({what} + (i * {row} + {offset})).as_ptr("{t.element_of}")'
+
+
 def load_text(p: Place, offset: int, row: int) -> str:
     """The statement that reads a place."""
     t = p.stored
     if t.is_scalar:
         return f"{p.name} = {item_text('inp', t, offset, row)}"
-    load = f'S.vload((inp + (i * {row} + {offset})).as_ptr("{t.element_of}"), lanes={t.lanes})'
+    load = f"S.vload({pointer_text('inp', t, offset, row)}, lanes={t.lanes})"
     return f"{p.name} = {load} != 0" if p.dtype.is_bool else f"{p.name} = {load}"
 
 
-def store_text(form: Form, stored: DataType, offset: int, row: int) -> str:
-    """The statement that computes and writes a result."""
+def store_text(form: Form, stored: DataType, offset: int, row: int, pointers: dict[str, str]) -> str:
+    """The statement that computes and writes a result; `pointers`: where each place lies."""
+    pointer = pointer_text("out", stored, offset, row)
+    text = form.text.format(out=pointer, **pointers)
+    if "{out}" in form.text:
+        return text
     if stored.is_scalar:
-        value = f"1 if {form.text} else 0" if form.result.is_bool else form.text
-        return f"{item_text('out', stored, offset, row)} = {value}"
-    pointer = f'(out + (i * {row} + {offset})).as_ptr("{stored.element_of}")'
+        return f"{item_text('out', stored, offset, row)} = {f'1 if {text} else 0' if form.result.is_bool else text}"
     if not form.result.is_bool:
-        return f"S.vstore({form.text}, {pointer})"
+        return f"S.vstore({text}, {pointer})"
     name = f"S.u{stored.bits}x{stored.lanes}"
-    return f"S.vstore(S.vsel({name}(1), {name}(0), mask={form.text}), {pointer})"
+    return f"S.vstore(S.vsel({name}(1), {name}(0), mask={text}), {pointer})"
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,8 @@ class Batch:
         starts, row = slots(p.stored for p in places)
         ends, out_row = slots(stored)
         lines = [load_text(p, at, row) for p, at in zip(places, starts, strict=True)]
-        lines += [store_text(f, t, at, out_row) for f, t, at in zip(self.forms, stored, ends, strict=True)]
+        pointers = {p.name: pointer_text("inp", p.stored, at, row) for p, at in zip(places, starts, strict=True)}
+        lines += [store_text(f, t, at, out_row, pointers) for f, t, at in zip(self.forms, stored, ends, strict=True)]
         body = "\n".join(f"        {line}" for line in lines)
         typed = [*(("inp", p.stored) for p in places), *(("out", t) for t in stored)]
         scalars = dict.fromkeys(f'    {what}_{t} = {what}.as_ptr("{t}")\n' for what, t in typed if t.is_scalar)
@@ -154,7 +160,3 @@ def batches(name: str, forms: Sequence[Form], size: int, **options: Any) -> list
     others = [f for f in forms if f.targets and "X2" not in f.targets]
     made = [Batch(f"{name}_{i}", tuple(x2[i : i + size]), **options) for i in range(0, len(x2), size)]
     return [*made, *([Batch(f"{name}_x3", tuple(others), "X3P_1304", **options)] if others else [])]
-
-
-def workers() -> int:
-    return os.cpu_count() or 1

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from compass_core.errors import CompassError
-from compassc.ir.dtypes import BOOL, STORAGE, VECTOR_BITS, DataType, bool_of, make_dtype
+from compassc.ir.dtypes import BOOL, INT32, STORAGE, DataType, bool_of, make_dtype
 from compassc.ops import core
 from compassc.ops.typing import Typed
 
@@ -39,7 +39,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Form:
-    """One call. `operands`: places and literals; `mask` and `r`: a place, the text of a constant, or None."""
+    """One call. `operands`: places and literals; `mask` and `r`: a place, the text of a constant, or None; `live`: how
+    many result lanes have a meaning, 0 for all. In `text`, `{NAME}` is a pointer to the place NAME; a statement writes
+    its result itself, to `{out}`."""
 
     name: str
     text: str
@@ -49,6 +51,7 @@ class Form:
     mask: Place | str | None = None
     mask_lanes: int = 0
     r: Place | int | float | None = None
+    live: int = 0
     targets: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -143,7 +146,25 @@ def make(op: core.Op, operands: list[Any], options: dict[str, Any], mask: Any = 
     mask_text = mask.name if isinstance(mask, Place) else mask
     r_text = r.name if isinstance(r, Place) else None if r is None else repr(r)
     text = call_text(op, names, options, mask_text, r_text)
-    return Form(op.name, text, tuple(places), found.result, tuple(options.items()), mask, lanes, r, found.targets)
+    return Form(
+        op.name, text, tuple(places), found.result, tuple(options.items()), mask, lanes, r, targets=found.targets
+    )
+
+
+def expression(text: str, *places: Place, live: int = 0, **options: Any) -> Form:
+    """A form given as text; its type is what the operations build."""
+    from compassc.dsl import script
+    from compassc.dsl.script import dispatch
+    from compassc.ir import exprs as E
+
+    scope = {p.name: E.Var(p.name, p.dtype) for p in places}
+    before = dispatch.IR_SIDE
+    dispatch.IR_SIDE = lambda op, args, kwargs: op.build(*args, **kwargs)
+    try:
+        node = eval(text, {"S": script, "n": E.Var("n", INT32)}, scope)  # noqa: S307  text of a test
+    finally:
+        dispatch.IR_SIDE = before
+    return Form("", text, places, node.dtype, live=live, **options)
 
 
 def value_ops() -> list[core.Op]:
@@ -201,7 +222,7 @@ def mask_texts(lanes: int) -> list[str]:
 
 
 def constant_forms(t: DataType, lanes: int) -> Iterator[Form]:
-    """Constant and tail masks with every kind of r, for operations with default options."""
+    """Constant and tail masks with every kind of r, for operations with default options; fewer unless native."""
     for op in value_ops():
         if not op.has_mask:
             continue
@@ -210,7 +231,8 @@ def constant_forms(t: DataType, lanes: int) -> Iterator[Form]:
             if plain is None or plain.mask_lanes < 2:
                 continue
             rs: tuple[Any, ...] = (True, 1, scalar_r) if op.r == "param" else (None,)
-            for mask, r in product(mask_texts(plain.mask_lanes), rs):
+            texts = mask_texts(plain.mask_lanes)
+            for mask, r in product(texts if not lanes else texts[2::3], rs if not lanes else rs[:1]):
                 yield make(op, operands, {}, mask=mask, r=r)
 
 
@@ -221,8 +243,3 @@ def scalar_r(result: DataType) -> Place:
 def elements() -> list[DataType]:
     """All element types; bool stands for masks."""
     return [*STORAGE, BOOL]
-
-
-def is_wide_enough(t: DataType, lanes: int) -> bool:
-    """Whether a vector fills whole registers."""
-    return t.bits * lanes % VECTOR_BITS == 0

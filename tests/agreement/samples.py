@@ -61,6 +61,9 @@ def defined(form: Form, mask: Array | None, rows: int) -> Array:
     """Which result lanes have a defined value, per row; `mask` (rows, lanes) None: all active."""
     t, name = form.result, form.name
     lanes = np.ones((rows, t.lanes), bool)
+    if not name:
+        lanes[:, form.live or t.lanes :] = False
+        return lanes
     if name in ("vrpadd", "vrpmax", "vrpmin"):
         lanes[:, 2 if dict(form.options).get("return_idx") else 1 :] = False
         return lanes

@@ -1,0 +1,149 @@
+"""The comparisons: the chain with PySim, and with the oracle, on many values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+from chain import Batch, Runner, batches
+from forms import Form, Place
+from samples import Array, difference, edges, mask_array, values
+
+from compassc.dsl.script.pysim import pysim_impl
+from compassc.dsl.script.pysim.values import PyVar
+from compassc.ir.dtypes import DataType
+from compassc.ops.numeric import np_dtype
+
+VALUES = 1 << 20
+"""Values per operation, at least, where not all can be tried."""
+AT_ONCE = 1 << 18
+SMALL_ROWS = 16
+Inputs = dict[str, Array]
+
+
+# --------------------------------------------------------------------------------------------------------------- values
+
+
+def every_value(t: DataType) -> Array:
+    """All bit patterns of an 8- or 16-bit type."""
+    return np.arange(1 << t.bits, dtype=f"u{t.bytes}").view(np_dtype(t))
+
+
+def pairs_of(x: Array) -> tuple[Array, Array]:
+    return np.repeat(x, len(x)), np.tile(x, len(x))
+
+
+def chosen_values(place: Place, position: int) -> Array:
+    """Values every run begins with: all pairs of 8-bit values, between operands and between neighbouring lanes; all
+    16-bit values; all pairs of edge values."""
+    t = place.dtype.element_of
+    first, second = pairs_of(every_value(t) if t.bits == 8 else edges(t))
+    own = (first, second)[position % 2]
+    if t.bits == 8:
+        return np.concatenate([own, np.stack([first, second], axis=1).reshape(-1)])
+    return np.concatenate([every_value(t) if t.bits == 16 else own[:0], own])
+
+
+def many(places: list[Place], rows: int, rng: np.random.Generator, start: bool) -> Inputs:
+    """Inputs of `rows` rows; with `start` the chosen values come first."""
+    out = {p.name: values(p, rows, rng) for p in places}
+    for p in places:
+        if start and not p.dtype.is_bool and p.name[0] == "a":
+            flat = out[p.name].reshape(-1)
+            chosen = chosen_values(p, int(p.name[1]))[: flat.size]
+            flat[: chosen.size] = chosen
+    return out
+
+
+def rounds(batch: Batch, rng: np.random.Generator, total: int) -> Iterator[Inputs]:
+    """Inputs whose first operands hold `total` values together."""
+    lanes = max(p.dtype.lanes for p in batch.places)
+    rows = AT_ONCE // lanes
+    for k in range(-(-total // AT_ONCE)):
+        yield many(batch.places, rows, rng, start=k == 0)
+
+
+# ------------------------------------------------------------------------------------------------------------ references
+
+
+def by_oracle(form: Form, inputs: Inputs, rows: int) -> Array | None:
+    """The oracle's result; None for an operation it does not have."""
+    compute = oracle.ORACLE.get(form.name)
+    if compute is None:
+        return None
+    mask = mask_array(form, inputs, rows)
+    operands = [inputs[p.name][:rows] for p in form.operands if isinstance(p, Place)]
+    if form.result.is_scalar and not form.result.is_bool:  # scalars are brought to one type first
+        operands = [x.astype(oracle.kind_of(form.result)) for x in operands]
+    r = inputs[form.r.name][:rows] if isinstance(form.r, Place) else None
+    return compute(*operands, to=form.result, mask=None if mask is None else mask[:rows], r=r, **dict(form.options))
+
+
+def in_pysim(form: Form, inputs: Inputs, rows: int) -> Array | None:
+    """PySim's result of the operation on all rows as one long vector; None where lanes of a row depend on others."""
+    if form.op.split != "lanes" or form.result.is_scalar:
+        return None
+
+    def whole(p: Place) -> PyVar:
+        return PyVar(inputs[p.name][:rows].reshape(-1), p.dtype.with_lanes(p.dtype.lanes * rows))
+
+    given: dict[str, Any] = dict(form.options)
+    if isinstance(form.mask, Place):
+        given["mask"] = whole(form.mask)
+    if isinstance(form.r, Place):
+        given["r"] = whole(form.r)
+    result = pysim_impl(form.op)(*(whole(p) for p in form.operands if isinstance(p, Place)), **given)
+    return result.value.reshape(rows, -1)
+
+
+def zeros_alike(x: Array) -> Array:
+    """Values with -0.0 made 0.0."""
+    return x if x.dtype.kind in "biu" else np.where(x == 0, np.zeros_like(x), x)
+
+
+# ------------------------------------------------------------------------------------------------------------ comparison
+
+
+def compare(form: Form, inputs: Inputs, got: Array) -> Iterator[str]:
+    """What differs from the oracle and from PySim."""
+    rows = min(len(got), oracle.ROWS.get(form.name, len(got)))
+    want = by_oracle(form, inputs, rows)
+    if want is not None:
+        plain: Callable[[Array], Array] = zeros_alike if form.name in oracle.UNSIGNED_ZERO else lambda x: x
+        yield difference(form, inputs, plain(got[:rows]), plain(want), "the definition says")
+    want = in_pysim(form, inputs, len(got))
+    if want is not None:
+        yield difference(form, inputs, got, want, "PySim says")
+
+
+def check_small(runner: Runner, seed: int) -> list[str]:
+    """Differences between the chain and PySim running the same kernel, on few rows."""
+    rng = np.random.default_rng(seed)
+    inputs = {p.name: values(p, SMALL_ROWS, rng) for p in runner.batch.places}
+    got, want = runner.compiled(inputs), runner.pysim(inputs)
+    found = [difference(f, inputs, g, w, "PySim says") for f, g, w in zip(runner.batch.forms, got, want, strict=True)]
+    return [line for line in found if line]
+
+
+def check_many(runner: Runner, seed: int, total: int = VALUES) -> list[str]:
+    """Differences between the chain and both references, on `total` values."""
+    rng, wrong = np.random.default_rng(seed), dict[str, str]()
+    for inputs in rounds(runner.batch, rng, total):
+        for form, got in zip(runner.batch.forms, runner.compiled(inputs), strict=True):
+            with np.errstate(all="ignore"):
+                wrong.update((form.text, line) for line in compare(form, inputs, got) if line)
+    return list(wrong.values())
+
+
+def check_forms(name: str, forms: Sequence[Form], folder: Path, size: int = 200, many: int = 0, **options: Any) -> None:
+    """Build the forms and compare; `many`: that many values more than the few of the same kernel in PySim."""
+    assert forms, "no forms"
+    wrong = []
+    for seed, batch in enumerate(batches(name, forms, size, **options)):
+        runner = batch.built(folder)
+        wrong += check_small(runner, seed)
+        wrong += check_many(runner, seed, many) if many else []
+    assert not wrong, f"{len(wrong)} of {len(forms)} forms differ:\n" + "\n".join(line[:600] for line in wrong[:10])
