@@ -17,6 +17,7 @@ from compassc.ops.numeric import np_dtype
 
 from ..dispatch import load_python_sides
 from .assign import with_kernel_assignments
+from .descriptors import PyDescPointer, chains_of
 from .memory import PyBuffer, PyPointer, Storage
 from .session import PyEvent, Session, Tec
 from .values import PyVar, pyvar
@@ -73,6 +74,9 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
         return pyvar(arg, kind)
     if arg is None or (type(arg) is int and arg == 0):
         return PyPointer(None, 0, kind.elem, kind.scope)
+    chains = chains_of(arg)
+    if chains is not None:
+        return PyDescPointer(chains, kind.elem, kind.scope)
     if not isinstance(arg, np.ndarray):
         raise CompassError(
             f"{func}: argument {position} ({name}) must be a NumPy array, got {type(arg).__name__}",
@@ -124,6 +128,8 @@ def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: Any
 def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:
     """One argument of a sub-function call, passed by value."""
     if isinstance(kind, PointerType):
+        if isinstance(arg, PyDescPointer):
+            return arg
         if not isinstance(arg, PyPointer):
             raise CompassError(f"{func}: argument {position} ({name}) must be a pointer, got {arg!r}", code="arguments")
         if isinstance(arg, PyBuffer) or arg.dtype is not kind.elem:

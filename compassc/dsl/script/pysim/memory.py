@@ -21,6 +21,7 @@ from .checks import check_narrowing
 from .values import PyVar, to_element
 
 UNINITIALISED = 0xA5
+_PREVIEW = 8
 
 
 class Storage:
@@ -85,8 +86,19 @@ class PyPointer:
         self._view = None
 
     def __repr__(self) -> str:
-        where = "null" if self.storage is None else f"{self.storage.name} + {self.offset} bytes"
-        return f"{self.scope} {self.dtype}* ({where})"
+        """Type, place and the next elements, as a debugger shows a variable."""
+        if self.storage is None:
+            return f"{self.scope} {self.dtype}*(null)"
+        return f"{self.scope} {self.dtype}*({self.storage.name} + {self.offset} bytes{self._preview()})"
+
+    def _preview(self) -> str:
+        """The first elements from the pointer on."""
+        assert self.storage is not None
+        if self.dtype.is_void or not 0 <= self.offset < self.storage.data.size:
+            return ""
+        view, base = self.elements()
+        shown = view[base : base + _PREVIEW].tolist()
+        return f": [{', '.join(map(str, shown))}{', ...' if base + _PREVIEW < view.size else ''}]"
 
     @property
     def is_nullptr(self) -> bool:
@@ -296,6 +308,18 @@ class PyBuffer(PyPointer):
             raise CompassError(
                 f"{name} is {missing} bytes too small for a {dtype} buffer of shape {shape}", code="shape"
             )
+
+    def __repr__(self) -> str:
+        if self.storage is None:
+            return super().__repr__()
+        first = self.offset // self.dtype.bytes
+        count = self.dtype.lanes
+        for size in self.shape:
+            count *= size
+        items = self.storage.view(self.dtype.element_of)[first : first + count]
+        lanes = (self.dtype.lanes,) if self.dtype.is_vector else ()
+        text = np.array2string(items.reshape(*self.shape, *lanes), separator=", ", threshold=256, max_line_width=120)
+        return f"{self.scope} {self.dtype}{list(self.shape)}({self.storage.name} + {self.offset} bytes)\n{text}"
 
     def _flat(self, index: Any) -> tuple[int, int, int]:
         """First flat item, number of items and step of a subscript."""

@@ -59,7 +59,8 @@ class PyEvent:
             work()
 
     def __repr__(self) -> str:
-        return f"event {self.index}"
+        state = f"{len(self.pending)} operations pending" if self.pending else "idle" if self.allocated else "free"
+        return f"event {self.index} ({state})"
 
 
 class Tec:

@@ -38,7 +38,21 @@ class PyVar:
         self.dtype = dtype
 
     def __repr__(self) -> str:
-        return f"{self.dtype}({self.value.tolist()})"
+        """Type, values and bits, as a debugger shows a variable."""
+        if self.dtype.is_bool:
+            return f"{self.dtype}({self})"
+        bits = self.hex
+        return f"{self.dtype}({self}, {bits if type(bits) is str else ' '.join(bits)})"
+
+    def __str__(self) -> str:
+        """The values, as `print` shows them."""
+        return str(self.value.tolist()) if not self.dtype.is_bool else "".join("FT"[int(b)] for b in self.value)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        lanes = [format(x, spec) for x in np.asarray(self.value).reshape(-1).tolist()]
+        return lanes[0] if self.dtype.is_scalar else f"[{', '.join(lanes)}]"
 
     # ------------------------------------------------------------------------------------------- access
 
