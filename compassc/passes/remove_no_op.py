@@ -79,7 +79,7 @@ class _Remove:
             return s
         if not self.interner.same(s.value, E.Load(s.buffer, s.indices)):
             return s
-        for e in (*s.exprs(), *s.value.children()):
+        for e in s.exprs():
             self._forget(e)
         return None
 

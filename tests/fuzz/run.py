@@ -9,7 +9,7 @@ import linecache
 import logging
 import struct
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,17 +74,23 @@ def sample(dtype: np.dtype, size: int, rng: np.random.Generator) -> np.ndarray:
     return np.where(pick == 0, special, np.where(pick == 1, raw, near))
 
 
-def arguments(program: Program) -> dict[str, Any]:
-    """A value for each parameter of the entry, by name."""
-    rng = np.random.default_rng(program.data_seed)
+def values_for(names: Iterable[str], seed: int) -> dict[str, Any]:
+    """Random values for entry parameters, whose names tell their types."""
+    rng = np.random.default_rng(seed)
     found: dict[str, Any] = {}
     with np.errstate(all="ignore"):
-        for name in program.entry.params:
+        for name in names:
             if name in SCALARS:
                 found[name] = sample(np.dtype(SCALARS[name]), 8, rng)[0]
             else:
                 size = IN_SIZE if name.startswith("in_") else OUT_SIZE * TECS
                 found[name] = sample(NUMPY[name.split("_")[1]], size, rng)
+    return found
+
+
+def arguments(program: Program) -> dict[str, Any]:
+    """A value for each parameter of the entry that the program uses, by name."""
+    found = values_for(program.entry.params, program.data_seed)
     return {name: found[name] for name in program.used_params()}
 
 

@@ -1,0 +1,87 @@
+"""Small kernels that once went wrong, by what went wrong. Parameter names tell types, as in generated programs."""
+
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def scalar_float_to_integers(
+    in_fp32: S.ptr("fp32", "global"),
+    in_fp16: S.ptr("fp16", "global"),
+    out_i32: S.ptr("i32", "global"),
+    out_u32: S.ptr("u32", "global"),
+    out_i8: S.ptr("i8", "global"),
+    out_u16: S.ptr("u16", "global"),
+):
+    """Out of range and NaN, as much as in range."""
+    if S.get_local_id() == 0:
+        for i in range(128):
+            out_i32[i] = S.i32(in_fp32[i])
+            out_u32[i] = S.u32(in_fp32[i])
+            out_i8[i] = S.i8(in_fp16[i])
+            out_u16[i] = S.u16(in_fp32[i])
+            out_i8[i + 128] = S.i8(in_fp32[i])
+
+
+@S.prim_func
+def narrow_integers(
+    in_u8: S.ptr("u8", "global"), in_i16: S.ptr("i16", "global"), out_u8: S.ptr("u8", "global"), out_i16: S.ptr("i16", "global")
+):
+    """C shifts and inverts in int; overloads go by the type."""
+    if S.get_local_id() == 0:
+        for i in range(64):
+            x = in_u8[i]
+            y = in_i16[i]
+            out_u8[i] = (x << 3) >> 2
+            out_u8[i + 64] = S.max(x & 15, in_u8[i + 64] >> 1)
+            out_u8[i + 128] = S.clz(x << 1)
+            out_u8[i + 192] = 1 if (~x) > 100 else 2
+            out_i16[i] = S.min((y if x > 5 else in_i16[0]), y % 7)
+            out_i16[i + 64] = S.reinterpret(in_i16[i] | 3, "u16")
+            out_i16[i + 128] = S.i32(y << 5)
+
+
+@S.prim_func
+def overlapping_wide_store(out_u8: S.ptr("u8", "global"), out_i32: S.ptr("i32", "global"), n: S.i32):
+    """A store of several registers reads all before it writes."""
+    if S.get_local_id() == 0:
+        S.vstore(out_u8[9:73], out_u8 + ((n & 15) + 20))
+        S.vstore(S.i32x16(1), out_i32 + ((out_i32[40] & 63) + 32))
+        moved = out_i32 + 128
+        S.vstore(S.vload(out_i32 + 128, lanes=24) + 1, moved + 4, mask=moved[4:28] > 0)
+        S.vstore_scatter(out_i32[200:232], out_i32 + 190, S.u16x32(3) + S.cast(out_u8[0:32] & 7, "u16"))
+
+
+@S.prim_func
+def overlapping_strided_store(out_fp16: S.ptr("fp16", "global")):
+    if S.get_local_id() == 0:
+        S.vstore(out_fp16[0:80:2], out_fp16 + S.i16(1), stride=3)
+
+
+@S.prim_func
+def unused_wide_value(in_i16: S.ptr("i16", "global"), out_i16: S.ptr("i16", "global")):
+    v = ~in_i16[31:63]
+    w = S.vload(in_i16, lanes=20) + S.i16(1)
+    out_i16[0] = 1
+
+
+@S.prim_func
+def constant_mask_test(out_i32: S.ptr("i32", "global")):
+    if S.vall(S.const_mask("8T")):
+        out_i32[0] = 1
+    if S.vany(S.vinv(S.const_mask("16T"))):
+        out_i32[1] = 1
+
+
+@S.prim_func
+def division_by_a_bool(in_fp32: S.ptr("fp32", "global"), out_i32: S.ptr("i32", "global")):
+    if S.get_local_id() == 0:
+        S.vstore(S.i32x8(9) // (in_fp32[0] > 1e30), out_i32)
+
+
+@S.prim_func
+def store_of_what_is_there(out_u8: S.ptr("u8", "global"), out_i32: S.ptr("i32", "global")):
+    """The dropped store is one use less of its pointer, not two."""
+    tid = S.get_local_id()
+    p = out_u8 + tid * 128
+    p[3] -= S.u8(S.u16(1) << 11)
+    out_i32[tid] = p[5]
