@@ -35,19 +35,13 @@ class DataType(str):
     lanes: int
     element_of: DataType
     native_lanes: int
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of one element (a bool takes one)."""
-        return max(1, self.bits // 8)
+    bytes: int
+    """Bytes of one element (a bool takes one)."""
+    total_bytes: int
 
     @property
     def total_bits(self) -> int:
         return self.bits * self.lanes
-
-    @property
-    def total_bytes(self) -> int:
-        return self.bytes * self.lanes
 
     def _with(self, code: str, bits: int, lanes: int) -> DataType:
         return make_dtype(code, bits, lanes)
@@ -87,6 +81,8 @@ def _make_dtype(code: str, bits: int, lanes: int) -> DataType:
     name = "bool" if (code, bits) == ("uint", 1) else code if code == "void" else f"{code}{bits}"
     self = DataType(name if lanes == 1 else f"{name}x{lanes}")
     self.type_code, self.bits, self.lanes = code, bits, lanes
+    self.bytes = max(1, bits // 8)
+    self.total_bytes = self.bytes * lanes
     self.is_bool = (code, bits) == ("uint", 1)
     self.is_void = code == "void"
     self.is_int = code == "int"

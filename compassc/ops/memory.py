@@ -69,6 +69,8 @@ def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> Any
     """
     ptr = mem.pointer_of(ptr, "S.vload: ptr")
     result = _DEFAULT.get(ptr.dtype) if lanes is None else None
+    if mask is None and result is not None and type(stride) is int and stride == 1:
+        return ptr.load(0, 1, 1, result, "S.vload")
     if result is None:
         result = loaded_dtype(ptr.dtype, lanes)
         if lanes is None:
@@ -111,6 +113,11 @@ def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
         raise type_error(f"S.vstore: value must be a vector, got {value!r}")
     dtype = value.dtype
     view, base = ptr.elements() if ptr.dtype.element_of is dtype.element_of else ptr.elements(dtype.element_of)
+    if mask is None and type(stride) is int and stride == 1 and base >= 0 and ptr.storage.watch is None:
+        stop = base + dtype.lanes
+        if stop <= len(view):
+            view[base:stop] = value.value
+            return
     step = 1 if type(stride) is int and stride == 1 else stride_value(stride, "S.vstore")
     active = None if mask is None else masks.mask_array(mask, dtype.lanes)
     top = dtype.lanes - 1

@@ -135,7 +135,7 @@ class PyPointer:
         step = int(n.value) if type(n) is PyVar and n.dtype is INT32 else index_of(n, "a pointer step")
         dtype = self.dtype
         moved = PyPointer(self.storage, self.offset + step * dtype.total_bytes, dtype, self.scope)
-        if self._view is not None:
+        if self._view is not None:  # the same array, further on
             moved._view = self._view
             moved._base = self._base + step * dtype.lanes
         return moved
@@ -209,16 +209,16 @@ class PyPointer:
         else:
             self.store(int(index.value) if kind is PyVar and index.dtype is INT32 else index_of(index), 1, 1, value)
 
-    def load(self, first: int, count: int, step: int, result: DataType) -> Any:
+    def load(self, first: int, count: int, step: int, result: DataType, what: str = "load") -> Any:
         """`count` pointees from item `first`; `step` is a stride in scalar elements."""
         view, base = (self._view, self._base) if self._view is not None else self.elements()
         start = base + first * self.dtype.lanes
         lanes = result.lanes
         stop = start + (lanes - 1) * step + 1
         if first < 0 or start < 0 or stop > len(view):
-            raise bounds_error("load", self, start - base, stop - base - 1)
+            raise bounds_error(what, self, start - base, stop - base - 1)
         if self.storage.watch is not None:  # type: ignore[union-attr]
-            self.watched("load", start - base, lanes, step, False)
+            self.watched(what, start - base, lanes, step, False)
         if lanes == 1:
             return PyVar(view[start], result)
         return PyVar(view[start:stop:step].copy(), result)
@@ -392,6 +392,6 @@ class PyBuffer(PyPointer):
 
 def pointer_of(x: Any, what: str) -> PyPointer:
     """An address argument."""
-    if isinstance(x, PyPointer):
+    if type(x) is PyPointer or isinstance(x, PyPointer):
         return x
     raise type_error(f"{what} must be a pointer or a buffer, got {x!r}")
