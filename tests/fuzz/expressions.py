@@ -57,7 +57,7 @@ class Expressions:
         common = [
             (5, lambda: self.binary(t, depth)),
             (1, lambda: self.unary(t, depth)),
-            (5, lambda: self.operation(t, depth)),
+            (8, lambda: self.operation(t, depth)),
             (0.7, lambda: self.ternary(t, depth)),
             (2, lambda: self.conversion(t, depth)),
             (2, lambda: self.sub_call(t, depth)),
@@ -68,6 +68,7 @@ class Expressions:
 
     def scalar_makers(self, t: DataType, depth: int) -> list[Any]:
         return [
+            (0.3, lambda: Expr("S.get_local_size()", [], t) if t is INT32 else None),
             (1, lambda: self.element(t, depth)),
             (1, lambda: self.reduction(t, depth)),
             (0.7, lambda: self.scalar_division(t, depth)),

@@ -85,3 +85,12 @@ def store_of_what_is_there(out_u8: S.ptr("u8", "global"), out_i32: S.ptr("i32", 
     p = out_u8 + tid * 128
     p[3] -= S.u8(S.u16(1) << 11)
     out_i32[tid] = p[5]
+
+
+@S.prim_func
+def power_operator(in_fp32: S.ptr("fp32", "global"), in_i32: S.ptr("i32", "global"), out_fp32: S.ptr("fp32", "global")):
+    """`**` rounds as S.pow does."""
+    if S.get_local_id() == 0:
+        for i in range(8):
+            S.vstore(in_i32[0:8] ** in_fp32[i], out_fp32 + i * 16)
+            out_fp32[i * 16 + 8] = (in_fp32[i + 8] * in_fp32[i + 8]) ** in_fp32[i]

@@ -85,8 +85,11 @@ class Statements(Expressions):
             (1, self.call_statement),
             (0.8, self.alias),
             (0.4, self.scatter),
-            (0.4, self.copy),
-            (0.3, self.fill),
+            (1.2, self.copy),
+            (0.8, self.fill),
+            (0.6, self.split),
+            (0.3, self.transpose),
+            (0.15, self.without_effect),
         ]
         if self.blocks < 4 and self.size_left > 0:
             makers += [(2.5, self.branch), (2.5, self.loop), (0.7, self.while_loop), (0.4, self.vectorized)]
@@ -225,14 +228,14 @@ class Statements(Expressions):
             return None
         return [simple(f"S.vstore_scatter({{}}, {found.name}, {{}})", self.gen(t, 2), offsets)]
 
+    def transfers(self) -> list[tuple[Region, Region]]:
+        """Destination and source of what DMA can move."""
+        regions = [r for r in self.scope.regions if not r.type.is_vector and r.scope in ("global", "lsram")]
+        return [(d, s) for d in regions for s in regions if d.writable and d.type is s.type and d.scope != s.scope]
+
     def copy(self) -> list[Stmt] | None:
         """A DMA transfer between external and internal memory."""
-        pairs = [
-            (d, s)
-            for d in self.scope.regions
-            for s in self.scope.regions
-            if d.writable and d.type is s.type and not d.type.is_vector and {d.scope, s.scope} == {"global", "lsram"}
-        ]
+        pairs = self.transfers()
         if not pairs:
             return None
         d, s = self.rng.choice(pairs)
@@ -253,6 +256,31 @@ class Statements(Expressions):
         region = self.rng.choice(found)
         n = self.rng.randint(1, region.size)
         return [simple(f"S.dma_memset({region.name}, {self.number(region.type)}, {n})")]
+
+    def split(self) -> list[Stmt] | None:
+        """The registers of a wide vector as variables."""
+        found = [v for v in self.scope.variables if v.type.is_vector and not v.type.is_mask]
+        found = [v for v in found if v.type.total_bits % 256 == 0 and v.type.total_bits > 256]
+        if not found:
+            return None
+        v = self.rng.choice(found)
+        part = v.type.with_lanes(v.type.native_lanes)
+        names = [self.name("v") for _ in range(v.type.lanes // part.lanes)]
+        for name in names:
+            self.scope.add(Variable(name, part))
+        return [simple(f"{', '.join(names)} = S.vsplit({v.name})")]
+
+    def transpose(self) -> list[Stmt] | None:
+        """A small matrix moved between external and internal memory, its rows becoming columns."""
+        rows, columns = self.rng.randint(1, 5), self.rng.randint(1, 6)
+        pairs = [p for p in self.transfers() if min(p[0].size, p[1].size) >= rows * columns]
+        if not pairs:
+            return None
+        d, s = self.rng.choice(pairs)
+        return [simple(f"S.dma_transpose2d({d.name}, {s.name}, {rows}, {columns})")]
+
+    def without_effect(self) -> list[Stmt]:
+        return [simple(self.rng.choice(("S.flush_cache()", "S.perf_tick_begin(1)\nS.perf_tick_end(1)")))]
 
     def allocate(self) -> list[Stmt]:
         """New memory, filled at once."""

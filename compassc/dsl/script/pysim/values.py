@@ -15,6 +15,7 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, bool_of, dtype, make_dtype
+from compassc.ops.core import get
 from compassc.ops.numeric import convert, literal, np_dtype
 from compassc.ops.typing import match_operator, type_error
 
@@ -266,7 +267,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "div": operator.truediv,
     "floordiv": vector_divide,
     "floormod": np.fmod,
-    "pow": np.power,
+    "pow": np.power,  # replaced by S.pow in _plan
     "bitand": operator.and_,
     "bitor": operator.or_,
     "bitxor": operator.xor,
@@ -325,6 +326,12 @@ def _operator(op: str, reflected: bool) -> Callable[[PyVar, Any], Any]:
     return method
 
 
+def _power(elem: DataType) -> Callable[[Any, Any], Any]:
+    """`**` as S.pow computes it."""
+    power = get("pow").meaning
+    return lambda x, y: np.asarray(power(np.asarray(x), np.asarray(y), dtype=elem))[()]
+
+
 def _operand(x: Any) -> Any:
     """The typing rules' view of an operand; NotImplemented for what is no value."""
     if type(x) is PyVar:
@@ -363,6 +370,8 @@ def _plan(op: str, a: Any, b: Any) -> Any:
     fn, right = _FUNCTIONS[op], _converter(b, elem)
     if op == "pow" and elem.is_integer:
         raise type_error(f"** needs floating-point operands, got {matched}")
+    if op == "pow":
+        fn = _power(elem)
     if op in _DIVISIONS and type(b) in (int, float) and b == 0 and elem.is_integer:  # bools are run-time values too
         raise CompassError("division by the constant zero", code="division")
     kind = np_dtype(elem)
