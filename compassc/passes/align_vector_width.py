@@ -27,6 +27,9 @@ from ._vectors import active, builtin, first_lanes, int32, is_int, reinterpret, 
 
 NAME = "AlignVectorWidth"
 
+REPEATING = frozenset({"cast", "clip"})
+"""Operations whose C has an operand in several places."""
+
 
 def wide_error(message: str, help: str = "") -> CompassError:
     return CompassError(message, code="wide-vector", help=help)
@@ -74,6 +77,12 @@ class Aligner:
         if not e.flags & E.F_FUNC or type(e) is E.Var:
             return e
         return self.saved(e)
+
+    def repeatable(self, e: E.Expr) -> E.Expr:
+        """A call that later becomes C with an operand in several places, its operands evaluated once."""
+        if type(e) is not E.Call or not e.flags & E.F_FUNC:
+            return e
+        return E.Call(e.op, tuple(self.once(x) for x in e.args), e.dtype, e.mask, e.r, e.attrs)
 
     def saved(self, e: E.Expr) -> E.Expr:
         """`e`, evaluated before the statement."""
@@ -181,7 +190,7 @@ class Aligner:
         split = e.op if spelling.is_builtin(e.op) else core.get(e.op).split
         found = RULES.get(split)
         if found is not None:
-            return found(self, e)
+            return [self.repeatable(x) for x in found(self, e)] if e.op in REPEATING else found(self, e)
         new = self.rebuilt(e)
         if new.dtype.is_vector and not new.dtype.is_native:
             raise wide_error(
@@ -424,8 +433,16 @@ def addressed(f: S.PrimFunc) -> set[E.Var]:
     return found
 
 
+def repeats_calls(f: S.PrimFunc) -> bool:
+    """Whether a sub-function call is in an operand that C has in several places."""
+    roots = (e for s in walk_stmts(f.body) for e in s.exprs() if e.flags & E.F_FUNC)
+    return any(
+        type(e) is E.Call and e.op in REPEATING for root in roots for e in walk_exprs(root) if e.flags & E.F_FUNC
+    )
+
+
 def run(module: S.IRModule) -> S.IRModule:
-    if not any(map(wide_function, module.functions)):
+    if not any(wide_function(f) or repeats_calls(f) for f in module.functions):
         return module
     masks = MaskTypes(module)
     functions = {f.name: f for f in module.functions}

@@ -210,3 +210,20 @@ def test_run_time_lane_of_a_wide_mask_is_refused():
     body = load("x", "int32x16") + "m: T.boolx16 = (x > T.splat(0, 16))\nif T.element(m, n):\n    b[0] = 1"
     with pytest.raises(CompassError, match="constant index"):
         c_of(body)
+
+
+@pytest.mark.parametrize("width", [8, 16])
+@pytest.mark.parametrize(
+    "call", ["clip({}, T.splat(0, {n}), T.splat(5, {n})", 'cast({}, part="all", saturate=True'], ids=["clip", "cast"]
+)
+def test_an_operand_that_c_repeats_calls_its_sub_function_once(call, width):
+    more = """
+    @T.func
+    def f(x: T.int32x8) -> T.int32x8:
+        return x
+"""
+    kind = f"int32x{width}" if call.startswith("clip") else f"int8x{width}"
+    value = "Module.f(x)" if width == 8 else 'S.vconcat(Module.f(x), x, dtype="int32x16", part="all")'
+    body = load("x", "int32x8") + f"y: T.{kind} = S." + call.format(value, n=width) + f', dtype="{kind}")\n'
+    text = "\n".join(c_of(body + 'S.vstore(y, T.addr(b, 0), 1, dtype="void")\n', more=more))
+    assert text.count("k_f(") == 1
