@@ -4,6 +4,7 @@
 #   make test    set up, then run all tests
 #   make bench   measure, print a table, keep it as JSON
 #   make docs    write the pages of the operations, docs/ops
+#   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make lint    formatting, lint and types
 #   make clean   remove what builds and tests left; `make distclean` removes $(VENV) too
 #
@@ -14,6 +15,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= 2
+N ?= 2000
+SEED ?= 0
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -24,7 +27,7 @@ PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim $(addprefix compassc.,cli codegen compat driver dsl gbuilder toolchain)
 DEMO := build/demo
 
-.PHONY: demo test bench docs lint format setup clean distclean
+.PHONY: demo test fuzz bench docs lint format setup clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)
@@ -40,6 +43,9 @@ demo: $(ENGINE)
 
 test: $(ENGINE)
 	$(BIN)/python -m pytest -n $(JOBS)
+
+fuzz: $(ENGINE)
+	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(N) --jobs $(JOBS)
 
 # Byte code first, of sources changed since: the measurements are of what a user has from the second run on.
 bench: $(ENGINE)
