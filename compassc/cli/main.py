@@ -22,6 +22,8 @@ COMMANDS: dict[str, dict[str, str]] = {
         "gbuild": "Object and parameters to aipu.bin.",
     },
     "Look": {
+        "check": "Find mistakes in kernel.py without building it.",
+        "explain": "Explain an error code, with a wrong and a right example.",
         "inspect": "Show a stage file or an aipu.bin as tables.",
         "targets": "List the NPU configurations.",
         "passes": "List the passes and the pipelines.",

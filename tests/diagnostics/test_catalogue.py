@@ -1,0 +1,124 @@
+"""The catalogue of error codes is complete, and its examples are true."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from compass_core.rendering import flat
+from compassc.errors import catalogue, is_command, kernel_file
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("compassc", "core/compass_core", "runtime/compass_runtime", "sim/compass_sim")
+COMPUTED = {
+    "kernel-": ["segv", "bus", "illegal", "arithmetic", "timeout", "deadlock", "unsupported"],
+}
+"""Beginnings of codes that are made from other names, with those names."""
+ROWS = catalogue()
+KERNELS = [row for row in ROWS.values() if row.wrong and not is_command(row.wrong)]
+
+
+def trees():
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def positions(tree):
+    """Function name -> the position of its parameter `code` (methods: without self)."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name != "__init__":
+            names = [a.arg for a in node.args.args if a.arg not in ("self", "cls")]
+            if "code" in names:
+                found[node.name] = names.index("code")
+    return found
+
+
+def raised():
+    """Code -> one place where it is used."""
+    all_trees = list(trees())
+    shared = {"type_error": 2}
+    codes = {prefix + name: "computed" for prefix, names in COMPUTED.items() for name in names}
+    for path, tree in all_trees:
+        local = {**shared, **positions(tree)}
+        constants = {
+            t.id: n.value.value
+            for n in tree.body
+            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant)
+            for t in n.targets
+            if isinstance(t, ast.Name)
+        }
+        for n in tree.body:
+            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Tuple) and isinstance(n.targets[0], ast.Tuple):
+                constants |= {
+                    t.id: v.value
+                    for t, v in zip(n.targets[0].elts, n.value.elts)
+                    if isinstance(t, ast.Name) and isinstance(v, ast.Constant)
+                }
+        for node in ast.walk(tree):
+            for value in _code_values(node, local):
+                code = value.value if isinstance(value, ast.Constant) else constants.get(getattr(value, "id", ""))
+                if isinstance(code, str) and code:
+                    codes[code] = f"{path.relative_to(ROOT)}:{node.lineno}"
+    return codes
+
+
+def _code_values(node, local):
+    if isinstance(node, ast.Call):
+        yield from (k.value for k in node.keywords if k.arg == "code")
+        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        if name in local and len(node.args) > local[name]:
+            yield node.args[local[name]]
+    elif isinstance(node, ast.FunctionDef):
+        arguments = [
+            *zip(node.args.args[::-1], node.args.defaults[::-1]),
+            *zip(node.args.kwonlyargs, node.args.kw_defaults),
+        ]
+        for argument, default in arguments:
+            if argument.arg == "code" and default is not None:
+                default.lineno = node.lineno
+                yield default
+
+
+def test_every_code_is_in_the_catalogue():
+    missing = {code: place for code, place in raised().items() if code not in ROWS}
+    assert missing == {}, "describe these in compassc/errors/*.md"
+
+
+def test_every_row_is_a_code_in_use():
+    assert set(ROWS) - set(raised()) == set()
+
+
+def test_every_row_has_both_examples_or_says_why_not():
+    for row in ROWS.values():
+        assert bool(row.wrong) == bool(row.right) != bool(row.no_example), row.code
+
+
+@pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.code)
+def test_example(row, tmp_path, mistake):
+    wrong, right = tmp_path / "wrong.py", tmp_path / "right.py"
+    wrong.write_text(kernel_file(row.wrong), encoding="utf-8")
+    right.write_text(kernel_file(row.right), encoding="utf-8")
+    assert row.code in [e.code for e in checked(wrong, mistake)], [str(e) for e in checked(wrong, mistake)]
+    assert [str(e) for e in checked(right, mistake)] == []
+
+
+def checked(path, mistake):
+    """The errors of a kernel file on its way to C, else what `compassc check` finds in it."""
+    from compassc.cli.checking import check_kernel
+    from compassc.dsl import load_kernels
+
+    error = mistake(path)
+    if error is not None:
+        return list(flat(error))
+    return check_kernel(load_kernels(path).entry("k"), "X2_1204", {}, {})
+
+
+def test_explain(compassc):
+    listing = compassc("explain")
+    assert listing.status == 0 and all(code in listing.out for code in ROWS)
+    done = compassc("explain", "type-change")
+    assert done.status == 0 and "Wrong:" in done.out and "Right:" in done.out and "def k(" in done.out
+    unknown = compassc("explain", "type-chang")
+    assert unknown.status == 2 and "type-change" in unknown.err
