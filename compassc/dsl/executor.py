@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,13 @@ LATE_ROLES = ("const", "descriptor")
 """Parameters whose content is part of aipu.bin: the graph is built when the arguments are there."""
 _NO_CYCLES = "total cycles are not modelled yet"
 _NO_RPC = "remote sessions are not available yet"
+
+
+def _run(program: Program, args: tuple[Any, ...]) -> None:
+    """Run a program once; what the kernel prints goes to stdout, as in PySim."""
+    printed = program.call(args).printf
+    if printed:
+        sys.stdout.write(printed)
 
 
 class Executor:
@@ -81,17 +89,17 @@ class Executor:
     def __call__(self, *args: Any) -> None:
         """Run the kernel once; see the class."""
         if self._direct and len(args) == len(self.params):
-            (self._program or self.program).call(args)
+            _run(self._program or self.program, args)
             return
         program = self._prepare(args)
         if self.options.dumps:
             from .dumps import write_inputs, write_outputs
 
             write_inputs(self.path.parent, self.params, args, program.target)
-            program.call(args)
+            _run(program, args)
             write_outputs(self.path.parent, self.params, args)
         else:
-            program.call(args)
+            _run(program, args)
 
     run = __call__
 

@@ -21,7 +21,10 @@ def test_a_block_runs_as_its_loop_body(kernel):
     from compassc.dsl import BuildManager
 
     func = kernel(SOURCE).entry("k")
-    a, expected = np.arange(12, dtype=np.int32), np.arange(12, dtype=np.int32) + np.repeat(np.arange(3, dtype=np.int32), 4)
+    a, expected = (
+        np.arange(12, dtype=np.int32),
+        np.arange(12, dtype=np.int32) + np.repeat(np.arange(3, dtype=np.int32), 4),
+    )
     built, simulated = np.zeros_like(a), np.zeros_like(a)
     BuildManager().build(func)(a, built, 3, 4)
     func(a, simulated, 3, 4)
@@ -63,3 +66,23 @@ def test_an_unrolled_loop_repeats_its_body(kernel):
     ex(built)
     func(simulated)
     assert built.tolist() == simulated.tolist() == [0, 0, 1, 0, 2, 0, 3, 0]
+
+
+def test_what_a_kernel_prints_goes_to_stdout(kernel, capsys):
+    from compassc.dsl import BuildManager
+
+    func = kernel(
+        """
+        @S.prim_func
+        def k(b: S.ptr("i32", "global"), n: S.i32):
+            b[0] = n
+            if S.get_local_id() == 1:
+                S.printf("n is %d, %x\\n", n, n)
+        """
+    ).entry("k")
+    ex = BuildManager().build(func)
+    b = np.zeros(1, np.int32)
+    ex(b, 26)
+    built = capsys.readouterr().out
+    func(b, 26)
+    assert built == capsys.readouterr().out == "n is 26, 0x1a\n"
