@@ -272,20 +272,27 @@ def joined(part: str, x: E.Expr, y: E.Expr) -> E.Expr:
     return E.Call("vconcat", (x, y), x.dtype, attrs=(("part", part),))
 
 
+def across(x: E.Expr, y: E.Expr) -> E.Expr:
+    """The high half of `x` followed by the low half of `y`; masks have no slide instruction."""
+    if x.dtype.is_mask:
+        return joined("low", joined("high", x, x), y)
+    return sldl(x, y, x.dtype.lanes // 2)
+
+
 def odd_halves(inputs: list[list[E.Expr]], part: str) -> list[E.Expr]:
     """The low or high halves of vectors that are an odd number of registers long, joined."""
     count = len(inputs[0])
-    m, half = count // 2, inputs[0][0].dtype.lanes // 2
+    m = count // 2
     out: list[E.Expr] = []
     for i, x in enumerate(inputs):
         if part == "low" and i % 2 == 0:
             follower = inputs[i + 1][0] if i + 1 < len(inputs) else x[m]
             out += [*x[:m], joined("low", x[m], follower)]
         elif part == "low":
-            out += [sldl(x[j], x[j + 1], half) for j in range(m)]
+            out += [across(x[j], x[j + 1]) for j in range(m)]
         elif i % 2 == 0:
             follower = inputs[i + 1][m] if i + 1 < len(inputs) else x[-1]
-            out += [sldl(x[j], x[j + 1], half) for j in range(m, count - 1)]
+            out += [across(x[j], x[j + 1]) for j in range(m, count - 1)]
             out.append(joined("high", x[-1], follower))
         else:
             out += x[m + 1 :]

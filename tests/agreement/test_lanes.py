@@ -39,7 +39,7 @@ def one_register(t: DataType) -> Iterator[Form]:
     """What works on single registers only: compression, table look-up, run-time shifts and lanes."""
     lanes = t.native_lanes
     a, b, c, d = vectors(t, lanes)
-    m, index = mask(lanes, t), Place("i", make_dtype("int", t.bits, lanes))
+    m, index = mask(lanes, t), Place("j", make_dtype("int", t.bits, lanes))
     yield expression("S.vcompt(a0, m)", a, m)
     yield expression("S.vcompc(a0, a1, m)", a, b, m)
     for text in mask_texts(lanes):
@@ -47,8 +47,8 @@ def one_register(t: DataType) -> Iterator[Form]:
         yield expression(f"S.vcompc(a0, a1, {text})", a, b)
     for table in ((a, b), (a, b, c), (a, b, c, d)):
         names = ", ".join(p.name for p in table)
-        yield expression(f"S.vtbl(({names}), S.vand(i, 127))", *table, index)
-        yield expression(f"S.vtbl(({names}), S.u(S.vand(i, {lanes * 2 - 1})))", *table, index)
+        yield expression(f"S.vtbl(({names}), S.vand(j, 127))", *table, index)
+        yield expression(f"S.vtbl(({names}), S.u(S.vand(j, {lanes * 2 - 1})))", *table, index)
     yield expression("S.vshfl(a0, n)", a)
     yield expression("S.vreplic(a0, n)", a)
 
