@@ -51,8 +51,13 @@ class Plan:
         self.plain = simple or functools.partial(self.meaning, **without)
         if is_scalar:
             self.meaning, self.plain = _scalar(self.meaning), simple or _scalar(self.plain)
-            if all_scalar and simple:
+            if simple:
                 self.converters = tuple(c if callable(c) or c is None else c[()] for c in self.converters)
+        elif simple:  # NumPy's function broadcasts a scalar by itself
+            self.converters = tuple(
+                None if type(x) is PyVar and x.dtype is t.element_of else c
+                for x, t, c in zip(operands, typed.operands, self.converters)
+            )
 
 
 def _scalar(fn: Callable[..., Any]) -> Callable[..., Any]:
