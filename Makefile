@@ -2,6 +2,7 @@
 #
 #   make demo    set up, then build and run three kernels and print their results
 #   make test    set up, then run all tests
+#   make fuzz-bin  a million damaged aipu.bin files through the reader (about ten minutes)
 #   make bench   measure, print a table, keep it as JSON
 #   make docs    write the pages of the operations, docs/ops
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
@@ -46,6 +47,10 @@ test: $(ENGINE)
 
 fuzz: $(ENGINE)
 	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(N) --jobs $(JOBS)
+
+COUNT ?= 1000000
+fuzz-bin: $(INSTALLED)
+	$(BIN)/python -m tests.aipubin.fuzz --count $(COUNT)
 
 # Byte code first, of sources changed since: the measurements are of what a user has from the second run on.
 bench: $(ENGINE)

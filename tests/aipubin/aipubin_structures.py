@@ -149,7 +149,9 @@ def aipu_bins(draw) -> AipuBin:
     area = st.tuples(st.integers(0, 0), st.integers(0, 4 * words - 4))
     remap = draw(st.lists(st.tuples(area, area).map(lambda p: lay.Remap(*p[0], *p[1])), max_size=3))
     return AipuBin(
-        compiler=lay.CompilerMessage(device_word(target), build_version=draw(U32), flag=draw(U32)),
+        compiler=lay.CompilerMessage(
+            device_word(target), build_version=draw(U32), flag=draw(U32) & ~lay.DYNAMIC_SHAPE_FLAG
+        ),
         features=lay.FeatureMaps(tuple(every), draw(U32), draw(U32)),
         subgraphs=tuple(graphs),
         text=text,
@@ -161,7 +163,7 @@ def aipu_bins(draw) -> AipuBin:
         const_data=draw(st.binary(max_size=16)),
         data=draw(st.binary(max_size=16)),
         gm=draw(st.one_of(st.none(), gm_configs())),
-        segmmu=tuple(draw(st.lists(st.builds(lay.SegMmu, control=_words(8), ctl=U32), max_size=2))),
+        segmmu=tuple(draw(st.lists(st.builds(lay.SegMmu, control=_words(8), ctl=U32), max_size=1))),
         global_params=draw(st.one_of(st.none(), st.builds(lay.GlobalParams, U32, U32, st.binary(max_size=8)))),
         shape_limits=draw(st.one_of(st.just(()), shape_limits())),
         hash_tables=tuple(draw(st.lists(st.builds(lay.HashTable, _hashes()), max_size=2))),

@@ -1,8 +1,6 @@
-"""Writing and reading an aipu.bin are inverse, and nothing but AipuBinError comes out of bytes that are none."""
+"""Writing and reading an aipu.bin are inverse; cut files are refused."""
 
 from __future__ import annotations
-
-import random
 
 import pytest
 from aipubin_structures import aipu_bins
@@ -11,8 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from compass_core.aipubin import AipuBin, AipuBinError, KernelInfo, Param, describe, read, write
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word, target_name
-
-MUTANTS = 4000
 
 
 @given(aipu_bins())
@@ -60,41 +56,6 @@ def sample() -> AipuBin:
             "k", "X2_1204", (Param("n", "scalar", "int32", "attr"), Param("a", "pointer", "int8x32", "input"))
         ),
     )
-
-
-def mutated(data: bytes, source: random.Random) -> bytes:
-    """`data` with a few bytes, words, or its end changed."""
-    out = bytearray(data)
-    for _ in range(source.randint(1, 4)):
-        at = source.randrange(len(out))
-        choice = source.randrange(4)
-        if choice == 0:
-            out[at] ^= 1 << source.randrange(8)
-        elif choice == 1:
-            word = source.choice((0, 1, 0x7FFFFFFF, 0xFFFFFFFF, 0x80000000, len(data)))
-            out[at & ~3 : (at & ~3) + 4] = word.to_bytes(4, "little")
-        elif choice == 2:
-            del out[at : at + source.randrange(1, 9)]
-        else:
-            out[at:at] = bytes(source.randrange(1, 9))
-        if not out:
-            return b""
-    return bytes(out)
-
-
-def test_damaged_files_are_refused_or_read_never_more():
-    data = write(sample())
-    source = random.Random(2026)
-    refused = 0
-    for _ in range(MUTANTS):
-        try:
-            content = read(mutated(data, source))
-        except AipuBinError:
-            refused += 1
-            continue
-        data_again = write(content)
-        assert write(read(data_again)) == data_again
-    assert refused > MUTANTS / 4
 
 
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 40, 51, 52, 100, 500])

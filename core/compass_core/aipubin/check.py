@@ -18,7 +18,21 @@ if TYPE_CHECKING:
 
 def check(content: AipuBin) -> None:
     """AipuBinError for the first rule that `content` breaks."""
-    for rule in (_device, _text, _bss, _statics, _sizes, _references, _tensors, _subgraphs, _remap, _gm, _dynamic):
+    for rule in (
+        _device,
+        _text,
+        _bss,
+        _statics,
+        _sizes,
+        _references,
+        _tensors,
+        _subgraphs,
+        _remap,
+        _gm,
+        _segmmu,
+        _dynamic,
+        _extra_weights,
+    ):
         rule(content)
 
 
@@ -184,8 +198,34 @@ def _gm(content: AipuBin) -> None:
                             "invalid-gm")  # fmt: skip
 
 
+def _segmmu(content: AipuBin) -> None:
+    """One configuration for all cores or one per core; patched control words exist."""
+    count = len(content.segmmu)
+    if count not in (0, 1, content.cores):
+        raise _fail("segmmu", "count", f"{count} configurations for {content.cores} cores", offset=0)
+    for note, at, section in _sections(content):
+        for i, sub in enumerate(section.subs):
+            if sub.type == lay.Kind.SEGMMU and (sub.id & 0xFF > 1 or sub.id >> 8 & 0xFF > 3):
+                raise _fail(note, f"{at}.subs[{i}].id", f"{sub.id:#x} names control {sub.id & 0xFF} of segment "
+                            f"{sub.id >> 8 & 0xFF}; there are 2 controls in each of 4 segments")  # fmt: skip
+
+
+def _extra_weights(content: AipuBin) -> None:
+    """Names of further files stay in their folder; hashes are SHA-256."""
+    for i, extra in enumerate(content.extra_weights.files if content.extra_weights else ()):
+        if not extra.name or set(extra.name) & set("/\\\0") or extra.name in (".", ".."):
+            raise _fail("extra_weight_name", f"files[{i}]", f"{extra.name[:40]!r} is not a plain file name")
+        if len(extra.sha256) != 64 or set(extra.sha256.lower()) - set("0123456789abcdef"):
+            raise _fail("extra_weight_name", f"files[{i}]", f"{extra.sha256[:70]!r} is not a SHA-256 in hex")
+
+
 def _dynamic(content: AipuBin) -> None:
     limits = content.shape_limits
+    inputs = len(content.sub_sections(lay.Kind.INPUT))
+    if content.compiler.dynamic_shape and limits and len(limits) != 2 * inputs:
+        raise _fail(
+            "inputshapeconstraint", "count", f"{len(limits)}, expected two for each of {inputs} inputs", offset=0
+        )
     if len(limits) % 2:
         raise _fail("inputshapeconstraint", "count", f"{len(limits)} is odd: every input has a least and a greatest")
     for i in range(0, len(limits), 2):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compass_core.aipubin import layout as lay
@@ -21,10 +21,15 @@ def tables(content: AipuBin) -> list[Table]:
         _general(content),
         _kernel(content),
         _subgraphs(content),
+        _layers(content),
         _sections(content),
         _references(content),
         _remap(content),
-        _words(content),
+        _words("parameter words before patching", content.params),
+        _words("descriptor words before patching", content.desc),
+        _gm(content),
+        _segmmu(content),
+        _hashes(content),
         _others(content),
     ]
     return [table for table in found if table[2]]
@@ -40,6 +45,9 @@ def _general(content: AipuBin) -> Table:
         ("build version", f"{build & 0xF}.{build >> 8 & 0xF}.{build >> 16}"),
         ("flags", f"{message.flag:#x}" + (" (dynamic shape)" if message.dynamic_shape else "")),
     ]
+    kept = [what for bit, what in enumerate(("inputs", "outputs")) if message.reserved[0] >> bit & 1]
+    if kept:
+        rows.append(("memory not reused", " and ".join(kept)))
     sizes = {
         ".text": content.text,
         ".rodata": content.const_data,
@@ -71,24 +79,44 @@ def _kernel(content: AipuBin) -> Table:
     return f"kernel {kernel.kernel}", columns, rows
 
 
+_SUBGRAPH: tuple[tuple[str, Callable[[lay.Subgraph], str]], ...] = (
+    ("entry", lambda g: f"{g.text_offset:#x}"),
+    ("bss", lambda g: str(g.bss_index)),
+    ("parameters", lambda g: f"{g.params_offset:#x}"),
+    ("size", lambda g: str(g.params_size)),
+    ("descriptors", lambda g: f"{g.desc_offset:#x}" if g.desc_size else "-"),
+    ("size", lambda g: str(g.desc_size)),
+    ("printf", lambda g: str(g.printf_size)),
+    ("profiler", lambda g: f"{g.profiler_offset:#x}"),
+    ("private data", lambda g: str(g.private_data_size)),
+    ("buffers", lambda g: str(len(g.private_buffers))),
+    ("warm-up", lambda g: str(g.warmup_len)),
+    ("waits for", lambda g: "all" if g.precursors is None else ", ".join(map(str, g.precursors)) or "-"),
+)
+"""Columns of the sub-graphs' table."""
+
+
 def _subgraphs(content: AipuBin) -> Table:
-    rows = []
-    for i, g in enumerate(content.subgraphs):
-        waits = "all" if g.precursors is None else ", ".join(map(str, g.precursors)) or "-"
-        rows.append((str(i), f"{g.text_offset:#x}", f"{g.params_offset:#x}", str(g.params_size), str(g.desc_size),
-                     str(g.printf_size), str(g.private_data_size), str(len(g.private_buffers)), waits))  # fmt: skip
-    columns = (
-        "sub-graph",
-        "entry",
-        "parameters",
-        "size",
-        "descriptors",
-        "printf",
-        "private data",
-        "buffers",
-        "waits for",
-    )
-    return "sub-graphs", columns, rows
+    rows = [(str(i), *(show(g) for _, show in _SUBGRAPH)) for i, g in enumerate(content.subgraphs)]
+    return "sub-graphs", ("sub-graph", *(title for title, _ in _SUBGRAPH)), rows
+
+
+def _layers(content: AipuBin) -> Table:
+    """What the note `graphjson` says of the layers, when it has this toolchain's form."""
+    import json
+
+    columns = ("layers", "types", "kernel", "inputs", "outputs")
+    try:
+        listed = json.loads(content.graph_json or b"{}")["layers"]
+        rows = [
+            tuple(", ".join(layer[key]) for key in ("names", "types"))
+            + (str(layer["kernel"]),)
+            + tuple(", ".join(layer[key]) for key in ("inputs", "outputs"))
+            for layer in listed
+        ]
+    except (ValueError, KeyError, TypeError, RecursionError):  # another builder's description
+        rows = []
+    return "layers", columns, rows
 
 
 def _all_sections(content: AipuBin) -> Iterator[tuple[str, lay.StaticSection | lay.ReuseSection]]:
@@ -120,13 +148,18 @@ def _sections(content: AipuBin) -> Table:
 
 
 def _references(content: AipuBin) -> Table:
-    rows = []
-    for name, section in _all_sections(content):
-        for i, sub in enumerate(section.subs):
-            for ref in sub.references:
-                at = f"rodata+{ref:#x}" if ref < len(content.params) else f"desc+{ref - len(content.params):#x}"
-                rows.append((at, name, str(i), f"{sub.addr_mask:#010x}"))
-    return "patched words", ("word", "address of", "sub-section", "mask"), sorted(rows)
+    found = [
+        (reference, name, i, sub.addr_mask)
+        for name, section in _all_sections(content)
+        for i, sub in enumerate(section.subs)
+        for reference in sub.references
+    ]
+    size = len(content.params)
+    rows = [
+        (f"rodata+{at:#x}" if at < size else f"desc+{at - size:#x}", name, str(i), f"{mask:#010x}")
+        for at, name, i, mask in sorted(found)
+    ]
+    return "patched words", ("word", "address of", "sub-section", "mask"), rows
 
 
 def _remap(content: AipuBin) -> Table:
@@ -137,21 +170,44 @@ def _remap(content: AipuBin) -> Table:
     return "remap", ("word", "address of"), rows
 
 
-def _words(content: AipuBin) -> Table:
-    data = content.params
+def _words(title: str, data: bytes) -> Table:
     rows = []
     for start in range(0, min(len(data), 4096) & ~3, 16):
         words = [data[i : i + 4][::-1].hex() for i in range(start, min(start + 16, len(data) & ~3), 4)]
         rows.append((f"{start:#06x}", " ".join(words)))
-    return "parameter words before patching", ("offset", "words"), rows
+    return title, ("offset", "words"), rows
+
+
+def _gm(content: AipuBin) -> Table:
+    rows = []
+    if content.gm is not None:
+        for i, buffer in enumerate(content.gm.buffers):
+            used = "yes" if i < content.gm.control & 0xF else "no"
+            kind = {0: "reuse", 1: "constant"}.get(buffer.buffer_type, str(buffer.buffer_type))
+            region = f"{content.gm.region_control[i]:#010x}"
+            rows.append((str(i), used, region, str(buffer.fm_index), kind, str(buffer.buffer_index)))
+    return "global memory", ("region", "used", "control", "bss", "kind", "section"), rows
+
+
+def _segmmu(content: AipuBin) -> Table:
+    rows = [
+        (str(i), f"{core.ctl:#x}", f"{core.remap:#x}", " ".join(f"{word:08x}" for word in core.control))
+        for i, core in enumerate(content.segmmu)
+    ]
+    return "segment MMU", ("core", "control", "remap", "segments"), rows
+
+
+def _hashes(content: AipuBin) -> Table:
+    rows = [
+        (str(i), str(item.offset), str(item.size), item.hash.hex()[:16])
+        for i, table in enumerate(content.hash_tables)
+        for item in table.items
+    ]
+    return "hashes of constants", ("bss", "offset", "bytes", "hash"), rows
 
 
 def _others(content: AipuBin) -> Table:
     rows: list[tuple[str, ...]] = []
-    if content.gm is not None:
-        rows.append(("gmconfig", f"control {content.gm.control:#x}, {content.gm.control & 0xF} buffers"))
-    if content.segmmu:
-        rows.append(("segmmu", f"{len(content.segmmu)} cores"))
     if content.global_params is not None:
         shared = content.global_params
         rows.append(
@@ -162,7 +218,5 @@ def _others(content: AipuBin) -> Table:
         rows.append((f"input {i // 2} shape", f"{list(low)} .. {list(high)}"))
     for extra in content.extra_weights.files if content.extra_weights else ():
         rows.append(("extra weights", f"{extra.name} sha256 {extra.sha256[:16]}"))
-    for i, table in enumerate(content.hash_tables):
-        rows.append((f"constant hashes of bss {i}", f"{len(table.items)}"))
     rows += [(f"note {note.name}", f"type {note.type}, {len(note.payload)} bytes") for note in content.other_notes]
     return "more", ("what", "value"), rows

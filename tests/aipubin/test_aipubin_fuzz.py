@@ -1,0 +1,22 @@
+"""A short run of the fuzz campaign (`make fuzz-bin` is the long one)."""
+
+from __future__ import annotations
+
+from tests.aipubin.fuzz import answer, campaign, corpus, notes_of
+
+COUNT = 4000
+
+
+def test_the_files_to_start_from_are_sound():
+    for data in corpus():
+        assert answer(data).startswith("read")
+    assert len(notes_of(corpus()[0])) == 15
+
+
+def test_damaged_files_are_refused_or_read_never_more():
+    run = campaign(2026, COUNT)
+    assert not run.failures
+    accepted = sum(n for said, n in run.answers.items() if said.startswith("read"))
+    assert COUNT / 20 < accepted < COUNT * 0.9
+    assert len(run.answers) > 60
+    assert run.slowest < 1
