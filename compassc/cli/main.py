@@ -19,7 +19,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "lower": "IR text to lowered IR text (NAME.lowered.txt).",
         "codegen": "Lowered IR text to Compass OpenCL C (NAME.cl).",
         "cc": "Compass OpenCL C to an object for the simulator (NAME.o).",
-        "gbuild": "Object and parameters to aipu.bin.",
+        "gbuild": "Object and parameters, or a Compass IR graph, to aipu.bin.",
     },
     "Look": {
         "check": "Find mistakes in kernel.py without building it.",

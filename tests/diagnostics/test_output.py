@@ -1,0 +1,139 @@
+"""Errors as text, in colour, as JSON; a defect of the compiler; exit statuses."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compass_core.errors import CompassError, ErrorGroup, Finding, Note, Span
+from compass_core.rendering import colored, json_lines, text
+
+BAD = """from compassc.dsl import script as S
+
+
+@S.prim_func
+def g(p: S.ptr("i32", "global")):
+    p[0] = missing
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), n: S.i32):
+    g(a)
+    a[0] = a[1.5]
+"""
+WARNS = """from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), n: S.i32):
+    t = n + 1
+    a[0] = n
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content):
+        path = tmp_path / "kernel.py"
+        path.write_text(content, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_json_has_one_object_per_error(compassc, file):
+    file(BAD)
+    done = compassc("parse", "kernel.py", "--error-format", "json")
+    first, second = map(json.loads, done.err.splitlines())
+    assert done.status == 1 and done.out == ""
+    assert (first["code"], first["severity"], first["file"]) == ("undefined", "error", "kernel.py")
+    assert (first["line"], first["column"], first["end_line"], first["end_column"]) == (6, 12, 6, 19)
+    assert first["notes"][-1]["line"] == 11 and "g()" in first["notes"][-1]["message"]
+    assert second["code"] == "index" and second["help"]
+
+
+def test_json_by_switch_and_for_usage_errors(compassc, file, monkeypatch):
+    file(BAD)
+    assert json.loads(compassc("parse", "kernel.py", "--nothing", "--error-format=json").err)["code"] == "usage"
+    monkeypatch.setenv("COMPASS_ERROR_FORMAT", "json")
+    assert len(compassc("check", "kernel.py").err.splitlines()) == 2
+
+
+def test_compass_run_answers_the_same_way(tmp_path):
+    program = "from compass_runtime.cli import main; main()"
+    run = [sys.executable, "-c", program, str(tmp_path / "no.bin")]
+    done = subprocess.run([*run, "--error-format", "json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and json.loads(done.stderr)["code"] == "open-file-fail"
+    done = subprocess.run([*run, "--color", "always"], capture_output=True, text=True, check=False)
+    assert "\x1b[" in done.stderr
+    done = subprocess.run([*run, "--nothing"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "[usage]" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_check_exit_status(compassc, file):
+    file(WARNS)
+    done = compassc("check", "kernel.py")
+    assert done.status == 0 and "warning: the variable 't' is never used [unused-variable]" in done.err
+    assert compassc("check", "kernel.py", "--strict").status == 1
+    file(BAD)
+    done = compassc("check", "kernel.py")
+    assert done.status == 1 and done.err.rstrip().endswith("2 errors generated.")
+    file(WARNS.replace("t = n + 1\n    ", ""))
+    done = compassc("check", "kernel.py", "-v")
+    assert done.status == 0 and "nothing found" in done.err
+
+
+def test_check_looks_at_every_kernel_of_the_file(compassc, file):
+    file(WARNS + WARNS.partition("\n\n\n")[2].replace("def k", "def other").replace("t =", "s ="))
+    done = compassc("check", "kernel.py")
+    assert "'t'" in done.err and "'s'" in done.err
+    assert "'s'" not in compassc("check", "kernel.py", "-k", "k").err
+
+
+@pytest.mark.parametrize("where", ["compassc.passes.simplify.run", "compassc.codegen.generate"])
+def test_a_defect_of_the_compiler_asks_for_a_report(compassc, file, monkeypatch, where):
+    def fail(*_):
+        raise ZeroDivisionError("oops")
+
+    file(WARNS)
+    monkeypatch.setattr(where, fail)
+    done = compassc("build", "kernel.py", "--stop-after", "codegen")
+    assert done.status == 70 and "Traceback" not in done.err and "report it" in done.err
+    folder = done.err.partition("see it again is in ")[2].partition("\n")[0]
+    found = {path.name for path in Path(folder).rglob("*")}
+    assert {"kernel.py", "traceback.txt", "versions.txt", "k.ir.txt"} <= found
+    assert ("before.ir.txt" in found) == ("simplify" in where)
+    done = compassc("build", "kernel.py", "--stop-after", "codegen", "--error-format", "json")
+    assert done.status == 70 and json.loads(done.err)["code"] == "internal"
+
+
+def test_long_spans_show_their_ends(tmp_path):
+    path = tmp_path / "k.py"
+    path.write_text("".join(f"line{i}\n" for i in range(1, 9)))
+    shown = text(CompassError("wrong", Span(str(path), 2, 3, 7, 4)))
+    assert shown.splitlines()[1:] == [
+        "  line2", "    ^~~", "  line3", "  ~~~~~", "  ...", "  line7", "  ~~~",
+    ]  # fmt: skip
+
+
+def test_tabs_and_wide_characters_align(tmp_path):
+    path = tmp_path / "k.py"
+    path.write_text("\tx = '日本' + y\n", encoding="utf-8")
+    assert (
+        text(CompassError("wrong", Span(str(path), 1, 13, 1, 14))).splitlines()[2] == "  \t              ^"[:-1] + "^"
+    )
+
+
+def test_groups_count_errors_and_warnings():
+    group = ErrorGroup([CompassError("a"), Finding("b"), Finding("c")])
+    assert text(group).splitlines()[-1] == "1 error and 2 warnings generated."
+    assert len(json_lines(group).splitlines()) == 3
+
+
+def test_colours_change_nothing_but_colours():
+    import click
+
+    plain = text(CompassError("wrong", code="x", notes=(Note("why"),), help="do"))
+    assert click.unstyle(colored(plain)) == plain and colored(plain) != plain

@@ -1,7 +1,0 @@
-from compassc.dsl import script as S
-
-
-@S.prim_func
-def k(a: S.ptr("i32", "global"), n: S.i32):
-    for i in S.unroll(n):
-        a[i] = 1
