@@ -25,7 +25,7 @@ ENGINE := $(VENV)/.engine
 COMMA := ,
 EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
 PIP := -m pip --disable-pip-version-check --quiet
-TYPED := compass_core compass_runtime compass_sim $(addprefix compassc.,cli codegen compat driver dsl gbuilder toolchain)
+TYPED := compass_core compass_runtime compass_sim $(addprefix compassc.,cli codegen compat driver dsl gbuilder oplib toolchain)
 DEMO := build/demo
 
 .PHONY: demo test fuzz bench docs lint format setup clean distclean

@@ -69,13 +69,13 @@ class Layer:
             raise Unsupported(f"'{key}' is {value!r}, expected a number")
         return value
 
-    def int(self, key: str, default: int | None = None) -> int:
+    def whole(self, key: str, default: int | None = None) -> int:
         value = self.number(key, default)
         if value != int(value):
             raise Unsupported(f"'{key}' is {value}, expected a whole number")
         return int(value)
 
-    def ints(self, key: str) -> list[int]:
+    def wholes(self, key: str) -> list[int]:
         value = self.params.get(key)
         listed = value if isinstance(value, list) else [value]
         if not all(isinstance(v, int) for v in listed):
@@ -99,7 +99,7 @@ class Layer:
     def axes(self, key: str = "axis") -> list[int]:
         """The axes of `key`, not negative, sorted."""
         rank = len(self.input().shape)
-        axes = sorted(a + rank if a < 0 else a for a in self.ints(key))
+        axes = sorted(a + rank if a < 0 else a for a in self.wholes(key))
         if not axes or axes[0] < 0 or axes[-1] >= rank or len(set(axes)) != len(axes):
             raise Unsupported(f"'{key}' is {self.params.get(key)}, but the input has {rank} dimensions")
         return axes

@@ -31,13 +31,13 @@ def window(layer: Layer) -> Window:
         raise Unsupported(f"the shapes {list(x)} -> {list(y)} are not those of NHWC images")
     found = Window(
         x[0], x[1], x[2], x[3], y[1], y[2],
-        layer.int("kernel_y", 1), layer.int("kernel_x"), layer.int("stride_y", 1), layer.int("stride_x", 1),
-        layer.int("dilation_y", 1), layer.int("dilation_x", 1), layer.int("pad_top", 0), layer.int("pad_left", 0),
+        layer.whole("kernel_y", 1), layer.whole("kernel_x"), layer.whole("stride_y", 1), layer.whole("stride_x", 1),
+        layer.whole("dilation_y", 1), layer.whole("dilation_x", 1), layer.whole("pad_top", 0), layer.whole("pad_left", 0),
     )  # fmt: skip
     if min(found[4:12]) < 1 or min(found[12:]) < 0:
         raise Unsupported("a size of the window is not positive")
-    heights = _sizes(found.h + found.pt + layer.int("pad_bottom", 0), found.kh, found.dy, found.sy)
-    widths = _sizes(found.w + found.pl + layer.int("pad_right", 0), found.kw, found.dx, found.sx)
+    heights = _sizes(found.h + found.pt + layer.whole("pad_bottom", 0), found.kh, found.dy, found.sy)
+    widths = _sizes(found.w + found.pl + layer.whole("pad_right", 0), found.kw, found.dx, found.sx)
     if found.oh not in heights or found.ow not in widths:
         raise Unsupported(f"the window leads from {list(x)} to images of {heights[0]} x {widths[0]}, not to {list(y)}")
     return found

@@ -4,7 +4,7 @@ from functools import cache
 
 from compassc.dsl import script as S
 from compassc.oplib.activations import TABLE, values
-from compassc.oplib.layer import FLOATS, Choice, Layer, Unsupported, count, operator
+from compassc.oplib.layer import FLOATS, Argument, Choice, Layer, Unsupported, count, operator
 from compassc.oplib.vector import LANES, SHORT, narrow, share, wide
 
 ALONE = {"Sigmoid": "SIGMOID", "Tanh": "TANH", "RELU": "RELU", "RELU6": "RELU6", "LeakyRELU": "LEAKYRELU", "ELU": "ELU",
@@ -38,5 +38,5 @@ def select(layer: Layer) -> Choice:
     if method not in TABLE:
         raise Unsupported(f"the method {method or 'missing'} is not among {', '.join(TABLE)}")
     dtype = layer.dtype(*FLOATS)
-    args = [layer.input(), layer.output, count(layer.input().shape), *values(layer, method)]
+    args: list[Argument] = [layer.input(), layer.output, count(layer.input().shape), *values(layer, method)]
     return Choice(_kernel(method, dtype), f"activation_{method.lower()}_{SHORT[dtype]}", args)

@@ -108,7 +108,7 @@ def _float(layer: Layer, groups: int, at: Window) -> Choice:
 @operator("Convolution", "DepthwiseConv")
 def select(layer: Layer) -> Choice:
     at = window(layer)
-    groups = layer.int("group", at.c if layer.type == "DepthwiseConv" else 1)
+    groups = layer.whole("group", at.c if layer.type == "DepthwiseConv" else 1)
     if groups < 1 or at.c % groups:
         raise Unsupported(f"{at.c} channels in {groups} groups")
     if str(layer.input().dtype) == "int8":

@@ -41,7 +41,7 @@ def _kernel(dtype: str, itype: str):
 def select(layer: Layer) -> Choice:
     x, idx, y = layer.input(0), layer.input(1), layer.output
     itype = one_of("type of the indices", str(idx.dtype), ("int32", "int16", "int8", "uint8", "uint16"))
-    batch = layer.int("batch_dims", 0)
+    batch = layer.whole("batch_dims", 0)
     axis = layer.axes()[0] if "axis" in layer.params else batch
     if batch > axis or list(x.shape[:batch]) != list(idx.shape[:batch]):
         raise Unsupported(f"batch_dims {batch} does not fit axis {axis} and the shapes")

@@ -127,7 +127,7 @@ def reshape(layer: Layer) -> Choice:
 
 @operator("Transpose", "Permute")
 def transpose_layer(layer: Layer) -> Choice:
-    x, y, perm = layer.input(), layer.output, layer.ints("perm")
+    x, y, perm = layer.input(), layer.output, layer.wholes("perm")
     if sorted(perm) != list(range(len(x.shape))) or [x.shape[p] for p in perm] != list(y.shape):
         raise Unsupported(f"perm {perm} does not take {list(x.shape)} to {list(y.shape)}")
     strides = [count(x.shape[i + 1 :]) for i in range(len(x.shape))]

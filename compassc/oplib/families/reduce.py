@@ -10,7 +10,7 @@ from compassc.oplib.vector import LANES, SHORT, filled, highest, lowest, narrow,
 
 
 class Method(NamedTuple):
-    """`start` is neutral for `step(acc, x, mean)`; `across` joins the lanes (None: rows are done lane by lane);
+    """`start` is neutral for `step(acc, x, mean)`; `across` joins the lanes (None: there is no quick way);
     `finish(acc, n)` gives the result. `centred`: x - mean is what counts, so the mean is found first."""
 
     start: Any
@@ -40,7 +40,8 @@ METHODS: dict[str, Method] = {
 @cache
 def _rows(method: str, dtype: str):
     """Every row of rows x n becomes one element."""
-    lanes, (start, step, across, finish, centred) = LANES[dtype], METHODS[method]
+    lanes, (start, step, joined, finish, centred) = LANES[dtype], METHODS[method]
+    across = joined or highest  # rows are only done for methods with a way to join lanes
 
     @S.prim_func
     def reduce(x: S.ptr(dtype, "global"), y: S.ptr(dtype, "global"), rows: S.i32, n: S.i32):

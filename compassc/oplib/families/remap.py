@@ -117,8 +117,8 @@ def _whole(layer: Layer) -> list[np.ndarray | None]:
 @operator("Slice", "StridedSlice")
 def slices(layer: Layer) -> Choice:
     shape, indices = layer.input().shape, _whole(layer)
-    begin, end = layer.ints("begin"), layer.ints("end")
-    strides = layer.ints("strides") if "strides" in layer.params else [1] * len(begin)
+    begin, end = layer.wholes("begin"), layer.wholes("end")
+    strides = layer.wholes("strides") if "strides" in layer.params else [1] * len(begin)
     if not len(begin) == len(end) == len(strides) == len(shape):
         raise Unsupported(f"begin, end and strides do not have {len(shape)} numbers each")
     for d, (size, first, last, step) in enumerate(zip(shape, begin, end, strides, strict=True)):
@@ -171,7 +171,7 @@ def _bits_of(value: float, dtype: str) -> int:
 
 @operator("Tile")
 def tile(layer: Layer) -> Choice:
-    repeats, shape = layer.ints("repeats"), layer.input().shape
+    repeats, shape = layer.wholes("repeats"), layer.input().shape
     if len(repeats) != len(shape):
         raise Unsupported(f"{len(repeats)} repeats for {len(shape)} dimensions")
     return choice(layer, [np.tile(np.arange(n), r) if r != 1 else None for n, r in zip(shape, repeats, strict=True)])
