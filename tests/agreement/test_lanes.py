@@ -61,14 +61,19 @@ def any_width(t: DataType, lanes: int) -> Iterator[Form]:
     yield expression("S.vzip(a0, a1)", a, b)
     yield expression(f"S.vbcast(s0, lanes={lanes})", s)
     yield from (expression(f"S.vsel(S.vbcast(s0, {x}, {lanes}), 0, {x})", s) for x in mask_texts(lanes))
-    yield from (Form("", f"a0[{k}]", (a,), t) for k in (0, 1, lanes - 1))
+    if lanes % t.native_lanes == 0:
+        yield from (Form("", f"a0[{k}]", (a,), t) for k in (0, 1, "n", lanes - 1))
 
 
 def memory(t: DataType, lanes: int) -> Iterator[Form]:
     """Loads and stores with masks and strides, gather and scatter."""
     x, m, a = Place("x", t.with_lanes(lanes * 3)), mask(lanes, t), Place("a0", t.with_lanes(lanes))
     steps = Place("j", dtype(f"uint16x{lanes}"))
-    near, lifted, own = f"j & {lanes - 1 if lanes & (lanes - 1) == 0 else 1}", t.with_lanes(lanes), t.with_lanes(lanes * 3)
+    near, lifted, own = (
+        f"j & {lanes - 1 if lanes & (lanes - 1) == 0 else 1}",
+        t.with_lanes(lanes),
+        t.with_lanes(lanes * 3),
+    )
     for stride in ("1", "2", "n"):
         yield Form("", f"S.vload({{x}}, lanes={lanes}, stride={stride})", (x,), lifted)
         yield Form("", f"S.vload({{x}}, m, {lanes}, {stride})", (x, m), lifted)
