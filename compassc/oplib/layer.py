@@ -78,9 +78,10 @@ class Layer:
     def wholes(self, key: str) -> list[int]:
         value = self.params.get(key)
         listed = value if isinstance(value, list) else [value]
-        if not all(isinstance(v, int) for v in listed):
+        found = [v for v in listed if isinstance(v, int)]
+        if len(found) != len(listed):
             raise Unsupported(f"'{key}' is {value!r}, expected whole numbers")
-        return listed
+        return found
 
     def word(self, key: str, default: str, allowed: tuple[str, ...] = ()) -> str:
         """A keyword in upper case."""

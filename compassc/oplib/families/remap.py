@@ -123,9 +123,8 @@ def slices(layer: Layer) -> Choice:
         raise Unsupported(f"begin, end and strides do not have {len(shape)} numbers each")
     for d, (size, first, last, step) in enumerate(zip(shape, begin, end, strides, strict=True)):
         step = step or 1
-        if last == -1 and step < 0:
-            last = None  # through index 0
-        index = np.arange(size)[first:last:step]
+        stop = None if last == -1 and step < 0 else last  # walking down, -1 means through index 0
+        index = np.arange(size)[first:stop:step]
         indices[d] = None if len(index) == size and step == 1 else index
     return choice(layer, indices)
 
