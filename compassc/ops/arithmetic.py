@@ -35,7 +35,8 @@ def exact(x: Any) -> Any:
 def wrap_or_clip(value: Any, dtype: Any, saturate: bool) -> Any:
     """An exact integer result (int64) brought into `dtype`: clipped, or modulo 2^bits."""
     if saturate:
-        value = np.clip(value, *dtype.range())
+        low, high = dtype.range()
+        value = np.maximum(np.minimum(value, high), low)
     return value.astype(np_dtype(dtype))
 
 

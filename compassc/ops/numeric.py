@@ -32,7 +32,7 @@ def float_to_int(x: Any, to: DataType, exact_unsigned: bool = False) -> Any:
     wide = x.astype(np.float64)
     wide = np.where(np.isnan(wide), 0.0, wide)
     low, high = (0, _U32_MAX) if exact_unsigned and to.is_uint and to.bits == 32 else (_I32_MIN, _I32_MAX)
-    return np.trunc(np.clip(wide, low, high)).astype(np.int64).astype(np_dtype(to))
+    return np.trunc(np.minimum(np.maximum(wide, low), high)).astype(np.int64).astype(np_dtype(to))
 
 
 def convert(x: Any, source: DataType, to: DataType, saturate: bool = False, scalar: bool = False) -> Any:
@@ -46,7 +46,10 @@ def convert(x: Any, source: DataType, to: DataType, saturate: bool = False, scal
     if source.is_floating and to.is_integer:
         return float_to_int(x, to, exact_unsigned=scalar)
     if source.is_integer and to.is_integer:
-        return np.clip(x.astype(np.int64), *to.range()).astype(target) if saturate else x.astype(target)
+        if not saturate:
+            return x.astype(target)
+        low, high = to.range()
+        return np.maximum(np.minimum(x.astype(np.int64), high), low).astype(target)
     if source.is_floating:
         return _float_to_float(np.asarray(x), source, to)
     if target.itemsize == 4:

@@ -106,7 +106,7 @@ def loop(call: Callable[..., Any], *bounds: Any) -> Iterator[Any]:
     if type(iterable) is range and 0 < len(iterable) <= _MAX_ARRAY:
         dtype = loop_dtype(bounds)
         kind = np_dtype(dtype)
-        low, high = np.iinfo(kind).min, np.iinfo(kind).max
+        low, high = dtype.range()
         if low <= iterable[0] <= high and low <= iterable[-1] <= high:
             return map(PyVar, np.array(iterable, kind), itertools.repeat(dtype))
     return counted(iterable, bounds)

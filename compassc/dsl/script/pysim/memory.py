@@ -109,7 +109,8 @@ class PyPointer:
         if elem is None:
             if self._view is not None:
                 return self._view, self._base
-            self._view, self._base = found = self.elements(self.dtype.element_of)
+            view, self._base = found = self.elements(self.dtype.element_of)
+            self._view = view  # last: another TEC may be looking
             return found
         storage = self.storage
         if storage is None:
