@@ -152,7 +152,8 @@ class ExprPrinter:
         text = self.expr(e.vector)
         if isinstance(e.vector, _SPLATS):
             text = f"({text})"
-        return f"{text}[{self.expr(e.index)}]"
+        text = f"{text}[{self.expr(e.index)}]"
+        return f"({text} & 1)" if e.vector.dtype.is_mask else text  # a true lane is any odd byte
 
     # -- calls
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import math
+import struct
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -237,8 +239,10 @@ def imm(value: float | bool, dtype: DataType) -> E.Expr:
         return E.FloatImm(dtype, value)
     if type(value) is float or not fits(value, dtype):
         own = literal_dtype(value)
-        if type(value) is float and fits(int(value), dtype):
-            return E.IntImm(dtype, int(value))
+        if type(value) is float:
+            single = rounded(value, FLOAT32)
+            if math.isfinite(single) and fits(int(single), dtype):
+                return E.IntImm(dtype, int(single))
         return E.Cast(dtype, E.FloatImm(FLOAT32, value) if own is FLOAT32 else E.IntImm(INT32, int(value)))
     return E.IntImm(dtype, int(value))
 
@@ -249,9 +253,27 @@ def scalar_cast(e: E.Expr, dtype: DataType) -> E.Expr:
         return e
     if type(e) is E.IntImm and (dtype.is_floating or fits(e.value, dtype)):
         return imm(e.value, dtype)
-    if type(e) is E.FloatImm and (dtype.is_floating or (e.value == e.value and fits(int(e.value), dtype))):
-        return imm(e.value, dtype)
+    if type(e) is E.FloatImm:
+        value = rounded(e.value, e.dtype)
+        if dtype.is_floating or (math.isfinite(value) and fits(int(value), dtype)):
+            return imm(value, dtype)
     return E.Cast(dtype, e)
+
+
+def rounded(value: float, dtype: DataType) -> float:
+    """The number that a literal of a floating-point type stands for: nearest even, through float32 as in C."""
+    try:
+        single = struct.pack("<f", value)
+        if dtype.bits == 32:
+            return struct.unpack("<f", single)[0]
+        if dtype.is_float:
+            return struct.unpack("<e", struct.pack("<e", *struct.unpack("<f", single)))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    bits = int.from_bytes(single, "little")
+    if value == value:
+        bits += 0x7FFF + (bits >> 16 & 1)
+    return struct.unpack("<f", (bits & 0xFFFF0000).to_bytes(4, "little"))[0]
 
 
 def convert(x: Any, dtype: DataType) -> E.Expr:

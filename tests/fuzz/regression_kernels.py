@@ -94,3 +94,23 @@ def power_operator(in_fp32: S.ptr("fp32", "global"), in_i32: S.ptr("i32", "globa
         for i in range(8):
             S.vstore(in_i32[0:8] ** in_fp32[i], out_fp32 + i * 16)
             out_fp32[i * 16 + 8] = (in_fp32[i + 8] * in_fp32[i + 8]) ** in_fp32[i]
+
+
+@S.prim_func
+def lane_of_an_inverted_mask(h: S.fp16, n: S.i32, out_i32: S.ptr("i32", "global")):
+    """A mask made of a bool is 1 or all ones per lane, inverted it is even or zero."""
+    m = ~S.vbcast(S.isfinite(h), lanes=8)
+    out_i32[0] = S.i32(1) if m[7] else S.i32(0)
+    k = ~S.vbcast(n > 0, lanes=32)
+    out_i32[1] = S.i32(1) if k[7] and m[3] else S.i32(0)
+
+
+@S.prim_func
+def rounded_literals(out_fp32: S.ptr("fp32", "global"), out_i32: S.ptr("i32", "global")):
+    """A typed literal is rounded to its type before it is converted on."""
+    if S.get_local_id() == 0:
+        out_fp32[0] = S.fp32(1) / S.fp16(0.001)
+        out_fp32[1] = S.fp32(S.bf16(0.1))
+        out_i32[0] = S.i32(16777217.0)
+        out_i32[1] = S.i32(S.fp16(2049))
+        S.vstore(S.fp32x8(1) - S.fp16(0.1), out_fp32 + 8)
