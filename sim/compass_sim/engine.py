@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -101,38 +102,44 @@ def host_libraries() -> tuple[Path, Path, str]:
 
 def build(output: Path) -> None:
     """Compile and link the engine to `output`. ToolchainError with the compiler's words when that fails."""
-    import tempfile
-    from shutil import which
+    sources = sorted(source_folder().glob("*.c"))
+    compile_and_link(sources, output, (), (*_LINK, "--dynamic-linker", host_libraries()[2]))
 
-    from compass_core.clang import HOW_TO_GET, find_clang
+
+def compile_and_link(sources: Sequence[Path], output: Path, flags: Sequence[str], link: Sequence[str]) -> None:
+    """C files to a program or a library, against the C library of this Python; nothing but clang and lld is needed."""
+    import tempfile
+
+    from compass_core.clang import find_clang
 
     clang = find_clang().path
+    linker = _linker(clang)
+    libc, libm, _ = host_libraries()
+    threads = [p for p in (libc.with_name("libpthread.so.0"),) if p.exists()]
+    with tempfile.TemporaryDirectory(prefix="compass-engine-") as folder:
+        objects = []
+        for source in sources:
+            objects.append(str(Path(folder, source.stem + ".o")))
+            where = f"-ffile-prefix-map={source.parent}={source.parent.name}"
+            _run([str(clang), *_COMPILE, *flags, where, "-c", str(source), "-o", objects[-1]])
+        libraries = [str(p) for p in (libc, libm, *threads)]
+        linked = Path(folder, output.name)
+        _run([linker, *link, "-o", str(linked), *objects, *libraries])
+        output.write_bytes(linked.read_bytes())
+    output.chmod(0o755)
+
+
+def _linker(clang: Path) -> str:
+    """The linker beside clang, of the Python environment, or on PATH."""
+    from shutil import which
+
+    from compass_core.clang import HOW_TO_GET
+
     beside = [clang.with_name("ld.lld"), clang.resolve().with_name("ld.lld"), Path(sys.prefix, "bin", "ld.lld")]
     linker = next((str(p) for p in beside if p.exists()), None) or which("ld.lld") or which("ld")
     if linker is None:
         raise ToolchainError("no linker was found to build the simulator engine", code="no-linker", help=HOW_TO_GET)
-    libc, libm, interpreter = host_libraries()
-    threads = [p for p in (libc.with_name("libpthread.so.0"),) if p.exists()]
-    with tempfile.TemporaryDirectory(prefix="compass-engine-") as folder:
-        objects = []
-        for source in sorted(source_folder().glob("*.c")):
-            objects.append(str(Path(folder, source.stem + ".o")))
-            _run(
-                [
-                    str(clang),
-                    *_COMPILE,
-                    f"-ffile-prefix-map={source.parent}=engine",
-                    "-c",
-                    str(source),
-                    "-o",
-                    objects[-1],
-                ]
-            )
-        libraries = [str(p) for p in (libc, libm, *threads)]
-        executable = Path(folder, "compass-worker")
-        _run([linker, *_LINK, "--dynamic-linker", interpreter, "-o", str(executable), *objects, *libraries])
-        output.write_bytes(executable.read_bytes())
-    output.chmod(0o755)
+    return linker
 
 
 def _run(command: list[str]) -> None:
@@ -145,7 +152,7 @@ def _run(command: list[str]) -> None:
         raise ToolchainError(f"cannot run '{command[0]}': {error}", code="no-engine") from error
     if done.returncode != 0:
         raise ToolchainError(
-            "the simulator engine cannot be built",
+            "C code of the simulator or the runtime cannot be built",
             code="no-engine",
             notes=(shlex.join(command), *done.stderr.strip().splitlines()[:20]),
             help="set COMPASS_CLANG to another clang, or run `compassc doctor`",

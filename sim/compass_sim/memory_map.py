@@ -1,4 +1,4 @@
-"""Addresses of the simulated device (sim/engine/memory_map.h has the same numbers).
+"""Addresses of the simulated device (sim/engine/ranges.h has the same numbers).
 
 Device memory is two ranges, WINDOW_LOW..ENGINE_LOW and ENGINE_HIGH..WINDOW_HIGH. The range between them holds the
 loaded kernel code and the stacks of the TECs, which the parent process cannot see.

@@ -1,0 +1,97 @@
+"""libcompass_runtime: the driver's API in C. Set-up builds it as it builds the engine: with clang and its linker alone.
+
+python -m compass_runtime.clibrary            # build it into the package, print its path
+cc program.c -I$(python -m compass_runtime.clibrary --include) -L... -lcompass_runtime
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from compass_core.errors import CompassError, ToolchainError, render
+from compass_sim import engine
+
+NAME = "libcompass_runtime.so"
+PREBUILT = Path(__file__).parent / "_lib" / NAME
+_COMPILE = ("-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec")
+
+
+def _folder(name: str) -> Path:
+    """`native` or `include`: in the installed package, beside it in a checkout."""
+    package = Path(__file__).parent
+    for folder in (package / name, package.parent / name):
+        if folder.is_dir():
+            return folder
+    raise ToolchainError("the sources of the C library are not installed", help="reinstall the package `compassc`")
+
+
+def include_folder() -> Path:
+    """Where compass_runtime.h is."""
+    return _folder("include")
+
+
+def _key() -> str:
+    from compass_core.cache import key_of
+
+    sources = [*sorted(_folder("native").glob("*.[ch]")), include_folder() / "compass_runtime.h"]
+    return key_of(*(part for f in sources for part in (f.name, f.read_bytes())), engine.source_key(),
+                  str(engine.engine_path()), *_COMPILE)  # fmt: skip
+
+
+def library_path() -> Path:
+    """The library for the present sources and engine; built into the cache where set-up has not built it."""
+    key, stamp = _key(), PREBUILT.with_suffix(".stamp")
+    if PREBUILT.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == key:
+        return PREBUILT
+    from compass_core.cache import Cache
+
+    cache = Cache()
+    return cache.get("clibrary", key) or cache.put("clibrary", key, build)
+
+
+def build(output: Path) -> None:
+    """Compiles and links the library. ToolchainError with the compiler's words when that fails."""
+    defines = (f'-DCOMPASS_ENGINE="{engine.engine_path()}"', f"-I{include_folder()}",
+               f"-I{engine.source_folder()}")  # fmt: skip
+    engine.compile_and_link(
+        sorted(_folder("native").glob("*.c")), output, (*_COMPILE, *defines),
+        ("-shared", "-soname", NAME, "-z", "now", "-z", "relro", "-z", "noexecstack"),
+    )  # fmt: skip
+
+
+def link_program(sources: list[Path], output: Path) -> None:
+    """Builds a C program against the library where there are no start-up files of a C library: its own are used."""
+    library = library_path()
+    flags = (f"-I{include_folder()}", f"-I{engine.source_folder()}", "-fPIE")
+    interpreter = engine.host_libraries()[2]
+    engine.compile_and_link(
+        [*sources, engine.source_folder() / "start.c"], output, flags,
+        ("-pie", "--dynamic-linker", interpreter, "-rpath", str(library.parent), str(library)),
+    )  # fmt: skip
+
+
+def install() -> Path:
+    """Builds the library into the package, for set-up; nothing happens when it is there already."""
+    if library_path() != PREBUILT:
+        PREBUILT.parent.mkdir(exist_ok=True)
+        partial = PREBUILT.with_name(f".{NAME}.{os.getpid()}")
+        build(partial)
+        os.replace(partial, PREBUILT)
+        PREBUILT.with_suffix(".stamp").write_text(_key(), encoding="utf-8")
+    return PREBUILT
+
+
+def main() -> int:
+    """Prints the path of the library, built if need be, or with `--include` that of the header."""
+    try:
+        print(include_folder() if "--include" in sys.argv[1:] else install())
+    except CompassError as error:
+        print(render(error), file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,266 @@
+#include "job.h"
+
+#define OVERREAD 0x800u
+#define TEXT_OVERREAD 16u
+
+const struct sub_section *graph_tensor(const struct graph *graph, uint32_t type, uint32_t id, uint32_t *section) {
+  uint32_t number = 0;
+  for (uint32_t b = 0; b < graph->file.bss_count; b++)
+    for (uint32_t s = 0; s < graph->file.bss[b].reuse_count; s++, number++) {
+      const struct section *at = &graph->file.bss[b].reuses[s];
+      for (uint32_t i = 0; i < at->sub_count; i++)
+        if (at->subs[i].type == type && (id == UINT32_MAX || at->subs[i].id == id)) {
+          *section = number;
+          return &at->subs[i];
+        }
+    }
+  return NULL;
+}
+
+uint32_t graph_tensors(const struct graph *graph, uint32_t type) {
+  uint32_t count = 0;
+  for (uint32_t b = 0; b < graph->file.bss_count; b++)
+    for (uint32_t s = 0; s < graph->file.bss[b].reuse_count; s++)
+      for (uint32_t i = 0; i < graph->file.bss[b].reuses[s].sub_count; i++)
+        count += graph->file.bss[b].reuses[s].subs[i].type == type;
+  return count;
+}
+
+static bool is_zero_copy(const struct section *section) {
+  return section->sub_count && section->subs[section->sub_count - 1].type == SUB_ZERO_COPY;
+}
+
+/* Offsets of the constants of one kind in their image, through `place`; returns the image's size. */
+static uint64_t constants(const struct bss *bss, bool zero_copy, void (*place)(void *, uint32_t, uint32_t), void *to) {
+  uint64_t size = 0;
+  for (uint32_t i = 0; i < bss->static_count; i++) {
+    if (is_zero_copy(&bss->statics[i]) != zero_copy) continue;
+    size = (size + bss->statics[i].align - 1) / bss->statics[i].align * bss->statics[i].align;
+    if (place) place(to, i, (uint32_t)size);
+    size += bss->statics[i].size;
+  }
+  return size;
+}
+
+struct copying {
+  const struct file *file;
+  const struct bss *bss;
+  uint8_t *image;
+};
+
+static void copy_constant(void *to, uint32_t index, uint32_t offset) {
+  const struct copying *copying = to;
+  const struct section *section = &copying->bss->statics[index];
+  memcpy(copying->image + offset, copying->file->weights.data + section->source, section->size);
+}
+
+static uint32_t place_bytes(struct device *device, struct bytes bytes, uint32_t extra) {
+  uint32_t address = device_allocate(device, (uint64_t)bytes.size + extra);
+  if (address) memcpy(device->memory + address, bytes.data, bytes.size);
+  return address;
+}
+
+aipu_status_t graph_load(struct graph *graph, struct device *device) {
+  struct file *file = &graph->file;
+  graph->weights = calloc(file->bss_count, sizeof *graph->weights);
+  graph->text = place_bytes(device, file->text, TEXT_OVERREAD);
+  bool complete = graph->weights && graph->text;
+  if (complete && file->const_data.size) complete = (graph->const_data = place_bytes(device, file->const_data, 0)) != 0;
+  for (uint32_t b = 0; complete && b < file->bss_count; b++)
+    for (int kind = 0; complete && kind < 2; kind++) {
+      uint64_t size = constants(&file->bss[b], kind, NULL, NULL);
+      if (!size) continue;
+      uint32_t at = graph->weights[b][kind] = device_allocate(device, size + OVERREAD);
+      struct copying copying = {file, &file->bss[b], device->memory + at};
+      if ((complete = at != 0)) constants(&file->bss[b], kind, copy_constant, &copying);
+    }
+  if (!complete) graph_unload(graph, device);
+  return complete ? AIPU_STATUS_SUCCESS : AIPU_STATUS_ERROR_BUF_ALLOC_FAIL;
+}
+
+void graph_unload(struct graph *graph, struct device *device) {
+  device_release(device, graph->text);
+  device_release(device, graph->const_data);
+  for (uint32_t b = 0; graph->weights && b < graph->file.bss_count; b++)
+    for (int kind = 0; kind < 2; kind++) device_release(device, graph->weights[b][kind]);
+  free(graph->weights);
+  file_free(&graph->file);
+}
+
+/* The next `size` bytes of a job's memory, in whole pages; returns where they start. */
+static uint32_t reserve(struct plan *plan, uint64_t size) {
+  uint64_t start = plan->size;
+  plan->size += pages(size);
+  return (uint32_t)start;
+}
+
+/* Stacks and private data: a sub-graph that waits for all before it starts again with the first set. */
+static void plan_sets(struct plan *plan, const struct file *file) {
+  uint32_t following = 0;
+  for (uint32_t g = 0; g < file->graph_count; g++) {
+    following = file->graphs[g].waits < 0 ? 0 : following;
+    uint32_t bytes = (uint32_t)pages(file->graphs[g].private_size);
+    plan->sets[g] = following;
+    if (plan->set_data[following] < bytes) plan->set_data[following] = bytes;
+    if (++following > plan->set_count) plan->set_count = following;
+  }
+}
+
+/* Private buffers share their memory where a sub-graph waits for all before it. Returns the bytes of all. */
+static uint64_t plan_buffers(struct plan *plan, const struct file *file) {
+  uint64_t at = 0, most = 0;
+  for (uint32_t g = 0; g < file->graph_count; g++) {
+    const struct subgraph *graph = &file->graphs[g];
+    at = graph->waits < 0 ? 0 : at;
+    for (uint32_t i = 0; i < graph->buffer_count; i++) {
+      plan->buffers[g][i] = (uint32_t)at;
+      at += pages(graph->buffers[i].size);
+    }
+    most = at > most ? at : most;
+  }
+  return most;
+}
+
+static bool plan_arrays(struct plan *plan, const struct file *file) {
+  uint32_t sections = 0, graphs = file->graph_count + 1;
+  for (uint32_t b = 0; b < file->bss_count; b++) sections += file->bss[b].reuse_count;
+  plan->reuses = calloc(sections + 1, sizeof *plan->reuses);
+  plan->sets = calloc(graphs, sizeof *plan->sets);
+  plan->set_data = calloc(graphs, sizeof *plan->set_data);
+  plan->buffers = calloc(graphs, sizeof *plan->buffers);
+  bool complete = plan->reuses && plan->sets && plan->set_data && plan->buffers;
+  for (uint32_t g = 0; complete && g < file->graph_count; g++)
+    complete = (plan->buffers[g] = calloc(file->graphs[g].buffer_count + 1, sizeof **plan->buffers)) != NULL;
+  return complete;
+}
+
+/* The driver's order of buffers, each in whole pages. */
+static void plan_all(struct plan *plan, const struct file *file) {
+  const struct bss *first = &file->bss[0];
+  uint64_t data = 0, stack = (uint64_t)first->stack_size + first->stack_align - 1;
+  plan->stack = (uint32_t)pages(stack / first->stack_align * first->stack_align);
+  plan_sets(plan, file);
+  plan->block_count = chain_blocks(file);
+  plan->params = reserve(plan, file->params.size);
+  plan->desc = reserve(plan, file->desc.size);
+  plan->tcbs = reserve(plan, (uint64_t)plan->block_count * BLOCK);
+  uint32_t buffers = reserve(plan, plan_buffers(plan, file));
+  for (uint32_t g = 0; g < file->graph_count; g++)
+    for (uint32_t i = 0; i < file->graphs[g].buffer_count; i++) plan->buffers[g][i] += buffers;
+  uint32_t number = 0;
+  for (uint32_t b = 0; b < file->bss_count; b++)
+    for (uint32_t s = 0; s < file->bss[b].reuse_count; s++)
+      plan->reuses[number++] = reserve(plan, file->bss[b].reuses[s].size);
+  reserve(plan, OVERREAD);
+  plan->printf = reserve(plan, (uint64_t)file->graph_count * PAGE);
+  plan->stacks = reserve(plan, (uint64_t)plan->set_count * file->tasks * plan->stack);
+  for (uint32_t s = 0; s < plan->set_count; s++) data += (uint64_t)plan->set_data[s] * file->tasks;
+  plan->private_data = reserve(plan, data);
+}
+
+/* Writes a section's addresses into the words that refer to it. */
+static void patch(const struct job *job, const struct section *section, uint32_t start) {
+  const struct file *file = &job->graph->file;
+  for (uint32_t i = 0; i < section->sub_count; i++) {
+    const struct sub_section *sub = &section->subs[i];
+    uint32_t address = start + sub->offset;
+    for (uint32_t r = 0; r < sub->references.size / 4; r++) {
+      uint32_t reference, word;
+      memcpy(&reference, sub->references.data + 4 * r, 4);
+      bool in_params = reference < file->params.size;
+      uint32_t offset = in_params ? job->plan.params + reference : job->plan.desc + reference - file->params.size;
+      uint8_t *at = job->device->memory + job->base + offset;
+      memcpy(&word, at, 4);
+      word = (address & sub->addr_mask) | (word & ~sub->addr_mask);
+      memcpy(at, &word, 4);
+    }
+  }
+}
+
+struct patching {
+  const struct job *job;
+  const struct bss *bss;
+  uint32_t start;
+};
+
+static void patch_constant(void *to, uint32_t index, uint32_t offset) {
+  const struct patching *patching = to;
+  patch(patching->job, &patching->bss->statics[index], patching->start + offset);
+}
+
+static void patch_all(const struct job *job) {
+  const struct file *file = &job->graph->file;
+  uint32_t number = 0;
+  for (uint32_t b = 0; b < file->bss_count; b++) {
+    for (uint32_t s = 0; s < file->bss[b].reuse_count; s++)
+      patch(job, &file->bss[b].reuses[s], job->base + job->plan.reuses[number++]);
+    for (int kind = 0; kind < 2; kind++) {
+      struct patching patching = {job, &file->bss[b], job->graph->weights[b][kind]};
+      constants(&file->bss[b], kind, patch_constant, &patching);
+    }
+  }
+  for (uint32_t g = 0; g < file->graph_count; g++)
+    for (uint32_t i = 0; i < file->graphs[g].buffer_count; i++)
+      patch(job, &file->graphs[g].buffers[i], job->base + job->plan.buffers[g][i]);
+  uint32_t starts[AREAS] = {job->base + job->plan.params, job->base + job->plan.desc, job->graph->text};
+  for (uint32_t i = 0; i < file->remap_count; i++) {
+    const struct remap *entry = &file->remaps[i];
+    uint32_t word = starts[entry->target_area] + entry->target_offset;
+    memcpy(job->device->memory + starts[entry->area] + entry->offset, &word, 4);
+  }
+}
+
+/* Tensors whose size the file does not know cannot be run: nothing here could tell it. */
+static aipu_status_t check_sizes(const struct graph *graph) {
+  uint32_t types[] = {SUB_INPUT, SUB_OUTPUT}, section;
+  for (int t = 0; t < 2; t++)
+    for (uint32_t i = 0; i < graph_tensors(graph, types[t]); i++) {
+      const struct sub_section *sub = graph_tensor(graph, types[t], i, &section);
+      if (!sub)
+        return fail(AIPU_STATUS_ERROR_INVALID_GBIN, "there is no %s %u", t ? "output" : "input", i);
+      if (!sub->size)
+        return fail(AIPU_STATUS_ERROR_ZERO_TENSOR_SIZE, "the size of %s %u is not in the file: build it with --shape",
+                    t ? "output" : "input", i);
+    }
+  return AIPU_STATUS_SUCCESS;
+}
+
+aipu_status_t job_make(struct job *job, struct graph *graph, struct device *device) {
+  *job = (struct job){.graph = graph, .device = device, .grid = (uint16_t)(graph->grids++ % 0xffff + 1)};
+  const struct file *file = &graph->file;
+  aipu_status_t status = check_sizes(graph);
+  if (status != AIPU_STATUS_SUCCESS) return status;
+  bool complete = plan_arrays(&job->plan, file);
+  if (complete) {
+    plan_all(&job->plan, file);
+    job->chain = malloc((size_t)job->plan.block_count * BLOCK);
+    complete = job->chain && (job->base = device_allocate(device, job->plan.size)) != 0;
+  }
+  if (!complete) {
+    job_free(job);
+    return AIPU_STATUS_ERROR_BUF_ALLOC_FAIL;
+  }
+  memcpy(device->memory + job->base + job->plan.params, file->params.data, file->params.size);
+  memcpy(device->memory + job->base + job->plan.desc, file->desc.data, file->desc.size);
+  patch_all(job);
+  chain_write(job, job->chain);
+  return AIPU_STATUS_SUCCESS;
+}
+
+void job_free(struct job *job) {
+  device_release(job->device, job->base);
+  for (uint32_t g = 0; job->plan.buffers && g < job->graph->file.graph_count; g++) free(job->plan.buffers[g]);
+  free(job->plan.buffers);
+  free(job->plan.reuses);
+  free(job->plan.sets);
+  free(job->plan.set_data);
+  free(job->chain);
+  *job = (struct job){.device = job->device};
+}
+
+aipu_status_t job_run(struct job *job, uint64_t limit) {
+  uint32_t head = job->base + job->plan.tcbs;
+  if (!job->graph->file.graph_count) return AIPU_STATUS_SUCCESS;
+  memcpy(job->device->memory + head, job->chain, (size_t)job->plan.block_count * BLOCK);
+  return device_run(job->device, head, job->plan.block_count, job->graph->file.x3, limit);
+}

@@ -1,0 +1,84 @@
+/* What the library uses of the C library, declared here: the build machine needs no libc headers. Linux, x86-64, glibc. */
+#ifndef RUNTIME_SYSTEM_H
+#define RUNTIME_SYSTEM_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef long ssize_t;
+typedef unsigned long pthread_t;
+typedef union {
+  char bytes[40];
+  long align;
+} pthread_mutex_t;
+struct pollfd {
+  int fd;
+  short events, revents;
+};
+#define POLLIN 1
+
+void *memcpy(void *, const void *, size_t);
+void *memset(void *, int, size_t);
+int memcmp(const void *, const void *, size_t);
+void *memchr(const void *, int, size_t);
+size_t strlen(const char *);
+size_t strnlen(const char *, size_t);
+int strcmp(const char *, const char *);
+int strncmp(const char *, const char *, size_t);
+char *strdup(const char *);
+char *strstr(const char *, const char *);
+char *strerror(int);
+int snprintf(char *, size_t, const char *, ...) __attribute__((format(printf, 3, 4)));
+int vsnprintf(char *, size_t, const char *, va_list);
+void *malloc(size_t);
+void *calloc(size_t, size_t);
+void free(void *);
+_Noreturn void _exit(int);
+
+int open(const char *, int, ...);
+ssize_t read(int, void *, size_t);
+ssize_t write(int, const void *, size_t);
+int close(int);
+long lseek(int, long, int);
+int ftruncate(int, long);
+int memfd_create(const char *, unsigned);
+int fcntl(int, int, ...);
+int socketpair(int, int, int, int *);
+ssize_t send(int, const void *, size_t, int);
+ssize_t recv(int, void *, size_t, int);
+int poll(struct pollfd *, unsigned long, int);
+int fork(void);
+int execve(const char *, char *const *, char *const *);
+int kill(int, int);
+int waitpid(int, int *, int);
+int dup2(int, int);
+void *mmap(void *, size_t, int, int, int, long);
+int munmap(void *, size_t);
+int *__errno_location(void);
+#define errno (*__errno_location())
+int pthread_create(pthread_t *, const void *, void *(*)(void *), void *);
+int pthread_join(pthread_t, void **);
+int pthread_mutex_lock(pthread_mutex_t *);
+int pthread_mutex_unlock(pthread_mutex_t *);
+
+#define O_RDONLY 0
+#define O_RDWR 2
+#define O_CLOEXEC 02000000
+#define MFD_CLOEXEC 1u
+#define SEEK_END 2
+#define SEEK_SET 0
+#define AF_UNIX 1
+#define SOCK_STREAM_CLOEXEC (1 | 02000000)
+#define MSG_NOSIGNAL 0x4000
+#define F_SETFD 2
+#define EINTR 4
+#define SIGKILL 9
+#define PROT_READ 1
+#define PROT_WRITE 2
+#define MAP_SHARED 1
+#define MAP_NORESERVE 0x4000
+#define MAP_FAILED ((void *)-1)
+
+#endif

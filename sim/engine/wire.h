@@ -1,0 +1,39 @@
+/* Messages between the parent (compass_sim/worker.py has the same layouts) and the worker, over one stream socket.
+ *
+ * The worker first sends a reply (DONE, or REFUSED with a message) that tells whether it could start; then each request
+ * gets one reply. A reply is followed by `locations` location records, `message_size` bytes of message and
+ * `printf_size` bytes of what the kernel printed. After FAULT the worker ends.
+ */
+#ifndef ENGINE_WIRE_H
+#define ENGINE_WIRE_H
+
+#include <stdint.h>
+
+enum task_chain { CHAIN_X2 = 2, CHAIN_X3 = 3 };
+struct request {
+  uint32_t head;  /* device address of the first task control block */
+  uint32_t count; /* number of blocks: bound of an X2 chain, length of an X3 one */
+  uint32_t chain; /* enum task_chain */
+  uint32_t reserved;
+  uint64_t time_limit; /* nanoseconds */
+};
+
+enum status { STATUS_DONE = 0, STATUS_FAULT = 1, STATUS_REFUSED = 2 };
+enum fault { FAULT_SIGNAL = 1, FAULT_TIMEOUT = 2, FAULT_DEADLOCK = 3, FAULT_UNSUPPORTED = 4, FAULT_NO_THREAD = 5 };
+struct reply {
+  uint32_t status, fault, tec, signal;
+  int32_t signal_code;
+  uint32_t locations, message_size, printf_size;
+  uint64_t address;     /* the address whose access faulted */
+  uint64_t nanoseconds; /* wall time of the job */
+};
+
+enum tec_state { TEC_RUNNING = 0, TEC_AT_BARRIER = 1, TEC_FINISHED = 2, TEC_UNKNOWN = 3 };
+struct location {
+  uint32_t tec;
+  uint32_t state;
+  uint64_t pc; /* offset in the object's .text section; NO_PC when the TEC is not in kernel code */
+};
+#define NO_PC UINT64_MAX
+
+#endif
