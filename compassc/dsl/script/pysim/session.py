@@ -178,19 +178,19 @@ class Session(PySimInfo):
         except KeyboardInterrupt as e:
             self._stop(threads, e)
             raise
-        for thread in threads:
-            thread.join()
 
     def _wait_for(self, threads: list[threading.Thread]) -> None:
         """Until every TEC has ended; when one has failed the others get a moment to end by themselves."""
-        for ended in range(len(threads)):
+        for _ in threads:
             try:
                 self._ended.get(timeout=_GRACE if self._errors else None)
             except queue.Empty:
-                self._stop(threads, None)
-                for _ in range(ended, len(threads)):
-                    self._ended.get()
-                return
+                break
+        for thread in threads:
+            thread.join(_GRACE)
+            while thread.is_alive():
+                self._stop([thread], None)
+                thread.join(_GRACE)
 
     def _stop(self, threads: list[threading.Thread], reason: BaseException | None) -> None:
         """Unwind the TECs that still run, wherever they are."""
