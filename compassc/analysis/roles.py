@@ -147,6 +147,7 @@ def _role(i: int, p: E.Var, summary: Summary, entry: S.PrimFunc) -> str:
                 f"descriptor parameter {p.name!r} of {entry.name} points to {p.dtype.elem}; it must be uint32 or int32",
                 entry.span,
                 code="descriptor",
+                help='declare it as S.ptr("uint32", ...)',
             )
         return "descriptor"
     if i in summary.writes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from compass_core.errors import CompassError, Note, Span
+from compass_core.errors import CompassError, Note, Span, together
 
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -39,7 +39,7 @@ class Unit:
 
 
 class FunctionPrinter(ExprPrinter):
-    """Prints one function; its lines gather in `lines`, its constant tables in `tables`."""
+    """Prints one function; its lines gather in `lines`, its constant tables in `tables`, mistakes in `errors`."""
 
     def __init__(self, function: S.PrimFunc, is_entry: bool, taken: frozenset[str]) -> None:
         super().__init__(FORMS)
@@ -47,6 +47,7 @@ class FunctionPrinter(ExprPrinter):
         self.pool = NamePool(taken)
         self.lines: list[Line] = []
         self.tables: list[Line] = []
+        self.errors: list[CompassError] = []
         self.stack_size = 0
         self.depth = 1
         self._stmts: dict[type, Any] = {
@@ -87,6 +88,8 @@ class FunctionPrinter(ExprPrinter):
         signature = self.signature()
         self.lines.append(Line(signature + " {", self.function.span))
         self.body(self.function.body)
+        if self.errors:
+            raise together(self.errors)
         if self.is_entry:
             self.line(BARRIER, self.function.span)
         self.lines.append(Line("}", self.function.span))
@@ -104,7 +107,7 @@ class FunctionPrinter(ExprPrinter):
                 if e.span is None:
                     e.span = s.span
                     e.notes = (*e.notes, Note(f"in function {self.function.name}"))
-                raise
+                self.errors += getattr(e, "errors", (e,))
 
     # -- simple statements
 

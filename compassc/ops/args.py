@@ -20,7 +20,9 @@ def dtype_arg(value: Any, what: str) -> DataType:
         try:
             return dtype(value)
         except ValueError:
-            raise type_error(f"{what}: {value!r} is not a data type") from None
+            raise type_error(
+                f"{what}: {value!r} is not a data type", "types are written like int32, fp16 or int8x32"
+            ) from None
     found = getattr(value, "dtype", None)
     if isinstance(found, DataType) and not isinstance(value, E.Expr):
         return found
@@ -35,7 +37,7 @@ def pointer_arg(x: Any, what: str) -> E.Expr:
         return E.Pointer(x.dtype, x.data, E.IntImm(INT32, 0))
     if isinstance(x, E.Expr) and hasattr(x.dtype, "elem"):
         return E.Pointer(x.dtype.elem, x, E.IntImm(INT32, 0))
-    raise type_error(f"{what} must be a pointer or a buffer, got {kind_of(x)}")
+    raise type_error(f"{what} must be a pointer or a buffer, got {kind_of(x)}", "p + i is the address of p[i]")
 
 
 def kind_of(x: Any) -> str:
@@ -49,7 +51,7 @@ def int_arg(x: Any, what: str) -> E.Expr:
         return imm(x, INT32)
     if isinstance(x, E.Expr) and isinstance(x.dtype, DataType) and x.dtype.is_scalar and x.dtype.is_integer:
         return x
-    raise type_error(f"{what} must be an integer scalar, got {kind_of(x)}")
+    raise type_error(f"{what} must be an integer scalar, got {kind_of(x)}", "convert it with S.i32(...)")
 
 
 def int32_arg(x: Any, what: str) -> E.Expr:
@@ -66,7 +68,7 @@ def vector_arg(x: Any, what: str, *, mask_ok: bool = False) -> E.Expr:
         and (mask_ok or not x.dtype.is_mask)
     ):
         return x
-    raise type_error(f"{what} must be a vector, got {kind_of(x)}")
+    raise type_error(f"{what} must be a vector, got {kind_of(x)}", "load one with S.vload, or fill one with S.vbcast")
 
 
 def choice(value: Any, allowed: tuple[Any, ...], what: str) -> Any:
@@ -79,9 +81,15 @@ def choice(value: Any, allowed: tuple[Any, ...], what: str) -> Any:
 def lanes_arg(lanes: Any, what: str) -> int:
     """A lane count: an integer constant above 1."""
     if type(lanes) is not int:
-        raise CompassError(f"{what}: lanes must be an integer constant, got {kind_of(lanes)}", code="lanes")
+        raise CompassError(
+            f"{what}: lanes must be an integer constant, got {kind_of(lanes)}",
+            code="lanes",
+            help="the lanes of a vector are part of its type",
+        )
     if lanes <= 1:
-        raise CompassError(f"{what}: lanes must be greater than 1, got {lanes}", code="lanes")
+        raise CompassError(
+            f"{what}: lanes must be greater than 1, got {lanes}", code="lanes", help="use a scalar for one value"
+        )
     return lanes
 
 

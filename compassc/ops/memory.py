@@ -110,7 +110,7 @@ def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
     """
     ptr = mem.pointer_of(ptr, "S.vstore: ptr")
     if type(value) is not values.PyVar or value.dtype.is_scalar or value.dtype.is_mask:
-        raise type_error(f"S.vstore: value must be a vector, got {value!r}")
+        raise type_error(f"S.vstore: value must be a vector, got {value!r}", "write p[i] = value for a scalar")
     dtype = value.dtype
     view, base = ptr.elements() if ptr.dtype.element_of is dtype.element_of else ptr.elements(dtype.element_of)
     if mask is None and type(stride) is int and stride == 1 and base >= 0 and ptr.storage.watch is None:
@@ -142,7 +142,9 @@ def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
 
 def _indices_ok(dtype: DataType, what: str) -> None:
     if not (dtype.is_vector and dtype.is_integer and dtype.bits == 16):
-        raise type_error(f"{what}: indices must be an int16 or uint16 vector, got {dtype}")
+        raise type_error(
+            f"{what}: indices must be an int16 or uint16 vector, got {dtype}", 'convert them: S.cast(v, "int16")'
+        )
 
 
 def _scatter_ok(value: DataType, pointee: DataType, indices: DataType) -> None:

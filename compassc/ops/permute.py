@@ -45,7 +45,9 @@ def whole_registers(t: DataType, what: str) -> DataType:
 
 def _native(t: DataType, what: str) -> DataType:
     if not t.is_native or t.is_mask:
-        raise type_error(f"{what}: {t} is not a vector of one register")
+        raise type_error(
+            f"{what}: {t} is not a vector of one register", "work on parts of one register: S.vsplit and S.vconcat"
+        )
     return t
 
 

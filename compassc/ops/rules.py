@@ -50,7 +50,8 @@ def check_kind(t: DataType, of: Kinds, help: str = "") -> None:
         return
     if t.is_scalar and t.is_bfloat:
         raise type_error("there are no bfloat16 scalar instructions", "convert to float32 first")
-    raise type_error(f"{t} is not supported here; the element types are {', '.join(of)}", help)
+    shown = "it takes masks" if of == ("bool",) else f"the element types are {', '.join(of)}"
+    raise type_error(f"{t} is not supported here; {shown}", help)
 
 
 def check_width(t: DataType, width: str) -> None:
@@ -67,7 +68,7 @@ def check_saturate(t: DataType, saturate: bool, of: Kinds = INTS) -> None:
     if not saturate or t.element_of in of:
         return
     if t.is_floating:
-        raise type_error(f"saturate=True has no meaning on floating-point vectors ({t})")
+        raise type_error(f"saturate=True has no meaning on floating-point vectors ({t})", "leave it out")
     raise type_error(f"saturate=True needs {', '.join(of)}, got {t}")
 
 

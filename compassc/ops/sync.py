@@ -48,7 +48,9 @@ def event_count(count: Any) -> int:
     if type(count) is not int or count <= 0:
         shown = count.dtype if isinstance(count, E.Expr) else repr(count)
         raise CompassError(
-            f"S.alloc_events: the count must be a positive integer constant, got {shown}", code="event-count"
+            f"S.alloc_events: the count must be a positive integer constant, got {shown}",
+            code="event-count",
+            help="write the number: S.alloc_events(2)",
         )
     return count
 
@@ -89,7 +91,11 @@ def alloc_events(count: Any) -> Any:
 def event_bits(events: tuple[Any, ...], what: str) -> E.Expr:
     """The bit set of events as one int32 expression."""
     if not events:
-        raise CompassError(f"{what} needs at least one event: a call without does nothing", code="event-missing")
+        raise CompassError(
+            f"{what} needs at least one event: a call without does nothing",
+            code="event-missing",
+            help="events come from S.alloc_events",
+        )
     bits: E.Expr | None = None
     for event in events:
         bit = E.Binary("shl", imm(1, INT32), int32_arg(event, f"{what}: an event"))
@@ -119,7 +125,11 @@ def _build_free(*events: Any) -> E.Expr:
 def wait_events(*events: Any) -> None:
     """Wait until everything started on the given events is done."""
     if not events:
-        raise CompassError("S.wait_events needs at least one event: a call without does nothing", code="event-missing")
+        raise CompassError(
+            "S.wait_events needs at least one event: a call without does nothing",
+            code="event-missing",
+            help="events come from S.alloc_events",
+        )
     for event in [sim_event(e, "S.wait_events") for e in events]:
         event.finish()
 
@@ -128,7 +138,11 @@ def wait_events(*events: Any) -> None:
 def free_events(*events: Any) -> None:
     """Wait for the given events and make them free again."""
     if not events:
-        raise CompassError("S.free_events needs at least one event: a call without does nothing", code="event-missing")
+        raise CompassError(
+            "S.free_events needs at least one event: a call without does nothing",
+            code="event-missing",
+            help="events come from S.alloc_events",
+        )
     for event in [sim_event(e, "S.free_events", need_allocated=False) for e in events]:
         event.finish()
         event.allocated = False

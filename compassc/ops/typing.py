@@ -135,7 +135,9 @@ def same_sign(types: list[DataType]) -> None:
 def out_sign_dtype(t: DataType, out_sign: str | None) -> DataType:
     """The result type of an integer operation with an `out_sign` option."""
     if out_sign not in (None, "u", "s"):
-        raise type_error(f"out_sign is None, 'u' or 's', got {out_sign!r}")
+        raise type_error(
+            f"out_sign is None, 'u' or 's', got {out_sign!r}", "it says whether the result is signed or unsigned"
+        )
     if out_sign is None or not t.is_integer:
         return t
     return t.with_uint if out_sign == "u" else t.with_int

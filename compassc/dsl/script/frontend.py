@@ -143,7 +143,11 @@ def check_alloc(what: str, shape: Any, dtype: Any, scope: str) -> tuple[tuple[in
                 help="a name assigned inside the kernel is a variable; use a module constant or S.meta_var",
             )
         if item <= 0:
-            raise CompassError(f"{what}: the shape {items} must be positive", code="shape")
+            raise CompassError(
+                f"{what}: the shape {items} must be positive",
+                code="shape",
+                help="give at least one element per dimension",
+            )
     found = dtype_arg(dtype, what)
     if found.element_of not in STORAGE or not (found.is_scalar or found.is_native):
         raise CompassError(
@@ -172,7 +176,9 @@ def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
         array = np.ascontiguousarray(np.asarray(data).astype(np_dtype(found)).reshape(items))
     except (TypeError, ValueError) as e:
         raise CompassError(
-            f"S.alloc_const: the data does not make a table of {found} with shape {items}: {e}", code="shape"
+            f"S.alloc_const: the data does not make a table of {found} with shape {items}: {e}",
+            code="shape",
+            help="the shape must have as many elements as the data",
         ) from None
     return ConstSpec(array.shape, found, array)
 

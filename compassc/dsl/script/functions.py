@@ -172,7 +172,11 @@ def prim_func(func: Callable[..., Any] | None = None, is_entry: bool = False, is
     compatibility; the entry is the function given to the build.
     """
     if is_inline not in (None, True, False):
-        raise CompassError(f"is_inline is True, False or None, got {is_inline!r}", code="signature")
+        raise CompassError(
+            f"is_inline is True, False or None, got {is_inline!r}",
+            code="signature",
+            help="leave it out to let the C compiler choose",
+        )
     if func is None:
         return lambda f: PyPrimFunc(f, is_inline)
     return PyPrimFunc(func, is_inline)

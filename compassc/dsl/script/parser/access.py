@@ -69,7 +69,7 @@ def _pointer_place(p: PointerValue, index: Any) -> Place:
     if p.elem is VOID:
         raise access_error("void-pointer", "a void pointer cannot be accessed", "give it a type with as_ptr")
     if p.blocked:
-        raise access_error("pointer-unbound", f"cannot subscript {p.blocked}")
+        raise access_error("pointer-unbound", f"cannot subscript {p.blocked}", "bind it to a name first")
     if isinstance(index, slice):
         if index.stop is None:
             raise access_error("slice-stop", "a slice of a pointer needs a stop", "write p[a:b]")

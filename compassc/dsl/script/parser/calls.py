@@ -36,6 +36,7 @@ def build_op(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     except CompassError as e:
         if not e.message.startswith("S."):
             e.message = f"S.{op.name}: {e.message}"
+        e.help = e.help or f"`compassc ops {op.name}` shows what it takes"
         raise
 
 

@@ -291,7 +291,9 @@ class Evaluator:
 
     def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> Any:
         if not callable(func):
-            raise CompassError(f"{name} is not callable", code="not-callable")
+            raise CompassError(
+                f"{name} is not callable", code="not-callable", help="call functions and operations; S.TYPE(x) converts"
+            )
         if (getattr(func, "__module__", None) or "").startswith("compassc."):
             try:
                 return func(*args, **kwargs)

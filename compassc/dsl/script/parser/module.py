@@ -30,7 +30,11 @@ class ModuleParser:
         """The symbol of a called function, parsing it at the first call."""
         if func is self.entry:
             caller = self.functions[-1].func.__name__
-            raise CompassError(f"{caller} calls the entry function {func.__name__}", code="calls-entry")
+            raise CompassError(
+                f"{caller} calls the entry function {func.__name__}",
+                code="calls-entry",
+                help="move what both need into a third function",
+            )
         symbol = func.__name__
         if any(fp.func is func for fp in self.functions):
             chain = " -> ".join(fp.func.__name__ for fp in self.functions)

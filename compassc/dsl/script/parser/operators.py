@@ -107,7 +107,9 @@ def _check(symbol: str, t: DataType, divisor: Any) -> None:
     if symbol in ("//", "%", "&", "|", "^") and t.is_floating:
         raise error("operator-type", f"`{symbol}` needs integers, got {t}", _NO_FLOAT)
     if symbol in ("//", "%", "/") and t.is_integer and is_literal(divisor) and divisor == 0:
-        raise error("zero-division", f"division by the constant zero (`{symbol}` on {t})")
+        raise error(
+            "zero-division", f"division by the constant zero (`{symbol}` on {t})", "the hardware gives no result"
+        )
 
 
 def _pow(a: Any, b: Any, t: DataType) -> E.Expr:
@@ -131,7 +133,9 @@ def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
             )
         t = t.with_lanes(y.lanes)
     if t.is_scalar and is_literal(b) and not 0 <= b < t.bits:
-        raise error("shift-range", f"shift amount {b} is outside 0..{t.bits - 1} of {t} ({t.bits} bits)")
+        raise error(
+            "shift-range", f"shift amount {b} is outside 0..{t.bits - 1} of {t} ({t.bits} bits)", "shift a wider type"
+        )
     if is_literal(b) and b == 0:
         return Value(convert(left, t))
     amount = convert(scalar_cast(literal_expr(b), t.element_of), t) if is_literal(b) else convert_to(b, t)

@@ -127,17 +127,19 @@ class Value(Operators):
         if self.dtype.element_of not in STORAGE:
             names = ", ".join(STORAGE)
             raise CompassError(
-                f"cannot take the address of a {self.dtype} variable; allowed: {names}", code="address-of"
+                f"cannot take the address of a {self.dtype} variable",
+                code="address-of",
+                help=f"types with an address are {names}",
             )
-        return PointerValue(
-            self.dtype, E.AddressOf(self.expr), ZERO, "a temporary pointer of a variable; use the variable"
-        )
+        return PointerValue(self.dtype, E.AddressOf(self.expr), ZERO, "a temporary pointer of a variable")
 
 
 def element_index(vector: DataType, index: Any) -> E.Expr:
     """The index of an element access on a vector, checked."""
     if not vector.is_vector:
-        raise CompassError(f"{vector} is a scalar and has no elements", code="element-access")
+        raise CompassError(
+            f"{vector} is a scalar and has no elements", code="element-access", help="use it without an index"
+        )
     if isinstance(index, slice):
         raise CompassError("a vector cannot be sliced", code="element-access", help="use S.vsplit or S.vconcat")
     e = index_expr(index)
@@ -207,7 +209,7 @@ class PointerValue(Operators):
             return self
         if type(self.offset) is E.IntImm and self.offset.value == 0 and type(self.base) is not E.FuncCall:
             return PointerValue(elem, self.base, ZERO, self.blocked)
-        return PointerValue(elem, self.expr, ZERO, "a converted pointer with an offset; bind it to a name first")
+        return PointerValue(elem, self.expr, ZERO, "a converted pointer with an offset")
 
     def element_pointer(self) -> PointerValue:
         return self
@@ -221,14 +223,18 @@ class PointerValue(Operators):
 def pointee_dtype(name: Any) -> DataType:
     """The pointee type of `as_ptr`, `S.ptr` and the like."""
     if not name:
-        raise CompassError('a pointer needs a type; use "void" explicitly', code="pointee")
+        raise CompassError(
+            'a pointer needs a type; use "void" explicitly', code="pointee", help='write e.g. as_ptr("i32")'
+        )
     try:
         elem = dtype(name)
     except ValueError:
         elem = None
     if elem is None or (elem is not VOID and elem.element_of not in STORAGE):
         raise CompassError(
-            f"{name!r} cannot be pointed to; allowed: {', '.join(STORAGE)}, vectors of them, void", code="pointee"
+            f"{name!r} cannot be pointed to",
+            code="pointee",
+            help=f"pointers are to {', '.join(STORAGE)}, vectors of them, or void",
         )
     return elem
 
@@ -292,7 +298,7 @@ def wrap(x: Any) -> Any:
         if isinstance(x, E.Pointer):
             return PointerValue(x.elem, x.base, x.offset)
         if isinstance(x.dtype, PointerType):
-            blocked = "a pointer returned by a call; bind it to a name first" if type(x) is not E.Var else ""
+            blocked = "a pointer returned by a call" if type(x) is not E.Var else ""
             return PointerValue(x.dtype.elem, x, ZERO, blocked)
         return Value(x)
     if isinstance(x, (tuple, list)):
