@@ -161,7 +161,7 @@ def expression(text: str, *places: Place, live: int = 0, **options: Any) -> Form
     before = dispatch.IR_SIDE
     dispatch.IR_SIDE = lambda op, args, kwargs: op.build(*args, **kwargs)
     try:
-        node = eval(text, {"S": script, "n": E.Var("n", INT32)}, scope)  # noqa: S307  text of a test
+        node = eval(text, {"S": script, "n": E.Var("n", INT32)}, scope)
     finally:
         dispatch.IR_SIDE = before
     return Form("", text, places, node.dtype, live=live, **options)

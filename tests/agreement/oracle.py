@@ -257,8 +257,8 @@ def comparison(name: str, f: Callable[[Array, Array], Array]) -> None:
     ORACLE[name] = compute
 
 
-comparison("vceq", lambda x, y: ~((x < y) | (x > y) | (x != x) | (y != y)))
-comparison("vcneq", lambda x, y: (x < y) | (x > y) | (x != x) | (y != y))
+comparison("vceq", lambda x, y: (x <= y) & (x >= y))
+comparison("vcneq", lambda x, y: ~((x <= y) & (x >= y)))
 comparison("vcge", lambda x, y: (y < x) | (x == y))
 comparison("vcgt", lambda x, y: y < x)
 comparison("vcle", lambda x, y: (x < y) | (x == y))
@@ -286,7 +286,7 @@ classes("isfinite", lambda size, infinity, digits: size < infinity)
 def pick(x: Array, y: Array, smaller: bool) -> Array:
     """The larger or smaller; of a number and a NaN the number."""
     a, b = (wide(x), wide(y)) if x.dtype.kind in "iu" else (double(x), double(y))
-    return np.where((a < b if smaller else a > b) | (b != b), x, y)
+    return np.where((a < b if smaller else a > b) | np.isnan(b), x, y)
 
 
 def extreme(name: str, smaller: bool) -> None:
@@ -303,7 +303,7 @@ def pairwise(name: str, f: Callable[[Array, Array, DataType], Array]) -> None:
 def reduction(name: str, smaller: bool) -> None:
     def compute(x: Array, to: DataType, mask: Any, r: Any, return_idx: bool = False) -> Array:
         active = np.ones(x.shape, bool) if mask is None else mask
-        number = active & (x == x)
+        number = active & ~(np.isnan(x) if to.is_floating else False)
         key = double(x) if smaller else -double(x)
         best = np.where(number, key, np.inf).min(axis=1, keepdims=True)
         at = np.argmax(number & (key == best), axis=1)
@@ -495,7 +495,7 @@ def ceildiv(x: Array, y: Array, to: DataType, mask: Any, r: Any) -> Array:
 def integer_of(x: Array) -> Array:
     """Floating point toward int32: NaN is 0, clamped, truncated."""
     d = double(x)
-    d = np.where(d != d, 0.0, np.minimum(np.maximum(d, -(2.0**31)), 2.0**31 - 1))
+    d = np.where(np.isnan(d), 0.0, np.minimum(np.maximum(d, -(2.0**31)), 2.0**31 - 1))
     return np.where(d < 0, np.ceil(d), np.floor(d)).astype(np.int64)
 
 

@@ -103,7 +103,7 @@ def constant_mask(text: str, lanes: int) -> Array:
         count = text.partition("(")[2].partition(",")[0]
         return np.arange(lanes) < (N_VALUE if count == "n" else int(count))
     plain = text[len("S.const_mask(") : -1] if text.startswith("S.const_mask(") else text
-    found = mask_lanes(eval(plain))  # noqa: S307  a literal made by forms.py
+    found = mask_lanes(eval(plain))
     assert found is not None
     return np.array([*found, *[False] * (lanes - len(found))])
 

@@ -70,7 +70,7 @@ def definition(form: Form, inputs: Inputs) -> Array:
     """The conversion by the oracle; lanes without meaning are 0."""
     arguments = eval(
         form.text.replace("S.cast", "dict_of"), {"dict_of": options_of, **{p.name: p for p in form.places}}
-    )  # noqa: S307
+    )
     x = np.concatenate([inputs[p.name] for p in form.places], axis=1)
     part, n = arguments["part"], x.shape[1]
     if part in ("even", "odd"):

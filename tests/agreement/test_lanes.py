@@ -24,7 +24,8 @@ def mask(lanes: int, t: DataType) -> Place:
 
 def joining(t: DataType, lanes: int) -> Iterator[Form]:
     """Whole registers: concatenation, interleaving, rotation, broadcast of a lane."""
-    a, b, c, d = places = vectors(t, lanes)
+    places = vectors(t, lanes)
+    a, b, c = places[:3]
     yield from (expression(f"S.vconcat((a0, a1), '{part}')", a, b) for part in PARTS)
     yield from (expression(f"S.vconcat((a0, a1, a2), '{part}')", a, b, c) for part in PARTS)
     yield expression("S.vconcat([a0, a1, a2, a3])", *places)
