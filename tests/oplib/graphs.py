@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from compass_runtime import Program
+from compass_runtime.program import numpy_dtype
 from compassc.gbuilder.build import GraphBuild, GraphOptions, build_model
+from compassc.gbuilder.plugin_api import Tensor
 from compassc.gbuilder.writer import GraphWriter
+from compassc.oplib.layer import Choice
+from compassc.oplib.plugin import Workshop
 
 Array = np.ndarray[Any, Any]
 RELATIVE = {"float32": 3e-5, "float16": 4e-3}
@@ -36,8 +41,9 @@ class Cases:
         self.wanted[top] = f"{kind} {[a.shape for a in inputs]} {shown}", want
 
     def check(self, folder: Path) -> GraphBuild:
-        """Builds all layers as one graph, runs it, and compares every output."""
-        built = build(self.graph, list(self.wanted), folder)
+        """Builds all layers as one graph, runs it, and compares every output; and with PySim bit for bit."""
+        with chosen() as choices:
+            built = build(self.graph, list(self.wanted), folder)
         got = Program.load(folder / "aipu.bin").create_job().run(self.arrays)
         for name, (label, want) in self.wanted.items():
             result = got[name]
@@ -46,7 +52,50 @@ class Cases:
             np.testing.assert_allclose(
                 result.astype("float64"), want.astype("float64"), rtol=0, atol=scale * finite, err_msg=label
             )
+        for choice in choices:
+            for name, result in pysim_outputs(choice, self.arrays).items():
+                same = result.reshape(-1).view("uint8") == got[name].reshape(-1).view("uint8")
+                assert same.all(), f"{self.wanted[name][0]}: PySim and the simulator differ"
+        assert len(choices) == built.launches
         return built
+
+
+@contextmanager
+def chosen() -> Iterator[list[Choice]]:
+    """While active, collects the kernels the library chooses."""
+    found: list[Choice] = []
+    original = Workshop.object_of
+
+    def object_of(self: Workshop, choice: Choice) -> Path:
+        found.append(choice)
+        return original(self, choice)
+
+    Workshop.object_of = object_of  # type: ignore[method-assign]
+    try:
+        yield found
+    finally:
+        Workshop.object_of = original  # type: ignore[method-assign]
+
+
+def pysim_outputs(choice: Choice, arrays: dict[str, Array]) -> dict[str, Array]:
+    """What a chosen kernel gives in PySim, by tensor: inputs are taken from `arrays`, constants from the choice."""
+    outputs: dict[str, Array] = {}
+    args: list[Any] = []
+    for value, param in zip(choice.args, choice.kernel.params, strict=True):
+        if not isinstance(value, Tensor):
+            args.append(value)
+            continue
+        dtype = numpy_dtype(str(value.dtype))
+        if value.name in arrays:
+            array = arrays[value.name].copy()
+        elif value.data is not None:
+            array = np.frombuffer(value.data, dtype).copy()
+        else:
+            array = outputs.setdefault(value.name, np.zeros(value.shape, dtype))
+        args.append(array.reshape(-1).view(numpy_dtype(str(param.type.elem))))
+    choice.kernel.target = "X2_1204"
+    choice.kernel(*args)
+    return outputs
 
 
 def build(graph: GraphWriter, outputs: Sequence[str], folder: Path, target: str = "X2_1204") -> GraphBuild:
