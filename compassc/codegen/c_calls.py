@@ -145,7 +145,7 @@ def _vconcat(p: ExprPrinter, e: E.Call) -> str:
     if part != "all" and len(e.args) != 2:
         raise codegen_error(f"vconcat {part!r} joins two registers, got {len(e.args)}")
     decimal, p.decimal_masks = p.decimal_masks, True
-    parts = [p.expr(a) for a in e.args]
+    parts = p.operands(e)
     p.decimal_masks = decimal
     if part == "all":
         return f"({c_type(e.dtype)})({','.join(parts)})"
@@ -154,7 +154,7 @@ def _vconcat(p: ExprPrinter, e: E.Call) -> str:
 
 @form("vzip")
 def _vzip(p: ExprPrinter, e: E.Call) -> str:
-    part, operands = e.attr("part", "low"), p.list(e.args)
+    part, operands = e.attr("part", "low"), ", ".join(p.operands(e))
     if part == "all":  # two masks that together are one register
         return f"({c_type(e.dtype)})(__vzipl({operands}),__vziph({operands}))"
     return f"__vzip{_PARTS[part]}({operands})"

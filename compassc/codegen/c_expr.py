@@ -169,13 +169,13 @@ class ExprPrinter:
                 f"S.{e.op} has no C form for {', '.join(str(a.dtype) for a in e.args) or 'no arguments'}"
             )
         decimal, self.decimal_masks = self.decimal_masks, self.decimal_masks or e.op.startswith("__vext")
-        parts = self._operands(e)
+        parts = self.operands(e)
         if e.mask is not None:
             parts.append(self.expr(e.mask))
         self.decimal_masks = decimal
         return f"{e.op}({', '.join(parts)})"
 
-    def _operands(self, e: E.Call) -> Any:
+    def operands(self, e: E.Call) -> Any:
         """The operands of a builtin. `ALL_TRUE_*` has no mask type of its own to choose an overload by."""
         if e.args and all(type(a) is E.ConstMask for a in e.args):
             return [self.mask_constant(a.bits, a.lanes, typed=True) for a in e.args]
@@ -183,7 +183,7 @@ class ExprPrinter:
 
     def fill(self, template: str, e: E.Call) -> str:
         """A template with the operands of a call put in."""
-        fields = dict(zip(spelling.operand_names(e.op), self._operands(e), strict=False))
+        fields = dict(zip(spelling.operand_names(e.op), self.operands(e), strict=False))
         fields["args"] = ", ".join(fields.values())
         if "{m}" in template:
             fields["m"] = self.mask(e)

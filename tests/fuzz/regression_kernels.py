@@ -114,3 +114,13 @@ def rounded_literals(out_fp32: S.ptr("fp32", "global"), out_i32: S.ptr("i32", "g
         out_i32[0] = S.i32(16777217.0)
         out_i32[1] = S.i32(S.fp16(2049))
         S.vstore(S.fp32x8(1) - S.fp16(0.1), out_fp32 + 8)
+
+
+@S.prim_func
+def constant_masks_zipped(in_u8: S.ptr("u8", "global"), out_u8: S.ptr("u8", "global")):
+    if S.get_local_id() == 0:
+        v = S.vload(in_u8, lanes=64)
+        m = S.vzip(S.tail_mask(34, 64), S.const_mask("61T3F"), part="even") & (v > 9)
+        S.vstore(S.vsel(v, S.u8x64(3), mask=m), out_u8)
+        k = S.vconcat((S.const_mask("32T"), S.const_mask("32T")), "low")
+        S.vstore(S.vsel(v, S.u8x64(5), mask=S.vconcat((k, ~k))), out_u8 + 64)
