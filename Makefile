@@ -82,12 +82,14 @@ $(INSTALLED): pyproject.toml
 	@$(BIN)/python -m compileall -q compassc core runtime sim
 	@touch $@
 
-$(ENGINE): $(INSTALLED) $(wildcard sim/engine/* sim/compass_sim/build.py)
+$(ENGINE): $(INSTALLED) $(wildcard sim/engine/* sim/compass_sim/build.py runtime/native/* runtime/include/*)
 	@$(BIN)/python -m compass_sim.build
+	@$(BIN)/python -m compass_runtime.clibrary
 	@touch $@
 
 clean:
-	rm -rf build dist examples/build .pytest_cache .mypy_cache .ruff_cache .hypothesis $(ENGINE) sim/compass_sim/_bin
+	rm -rf build dist examples/build .pytest_cache .mypy_cache .ruff_cache .hypothesis $(ENGINE) sim/compass_sim/_bin \
+	  runtime/compass_runtime/_lib
 	find . -path ./$(VENV) -prune -o \( -name __pycache__ -o -name '*.compass' \) -type d -print0 | xargs -0 rm -rf
 	find . -path ./$(VENV) -prune -o \( -name aipu.bin -o -name 'output*.npy' \) -type f -print0 | xargs -0 rm -f
 

@@ -88,10 +88,10 @@ static uint32_t end_bits(const struct file *file, uint32_t g, uint32_t task) {
 
 static void write_x2(const struct job *job, uint8_t *out) {
   const struct file *file = &job->graph->file;
-  uint32_t start = job->base + job->plan.tcbs, segmmus = (file->cores + 1) / 2, last = file->graph_count - 1;
+  uint32_t start = job->base + job->plan.tcbs, segmmus = (file->cores + 1) / 2;
   uint8_t *at = out, *previous = NULL;
   bool single = file->graph_count == 1;
-  for (uint32_t g = 0; g <= last; g++) {
+  for (uint32_t g = 0; g < file->graph_count; g++) {
     const struct subgraph *graph = &file->graphs[g];
     if (new_run(file, g)) {
       uint32_t head = start + (uint32_t)(at - out), flags = 2 * segmmus - 1;
@@ -107,7 +107,7 @@ static void write_x2(const struct job *job, uint8_t *out) {
     }
     for (uint32_t task = 0; task < file->tasks; task++, at += BLOCK) {
       uint32_t address = start + (uint32_t)(at - out), flag = TASK | end_bits(file, g, task);
-      bool run_ends = g == last || new_run(file, g + 1), ends = task == file->tasks - 1 && run_ends;
+      bool run_ends = g + 1 == file->graph_count || new_run(file, g + 1), ends = task == file->tasks - 1 && run_ends;
       if (!task && graph->waits > 0) flag |= WAIT_PREVIOUS;
       if (!task && graph->waits < 0 && !single) flag |= WAIT_ALL;
       put_common(job, g, task, address, at);

@@ -7,6 +7,7 @@
 #error "COMPASS_ENGINE is to name the simulator engine"
 #endif
 #define GRACE_MS 5000
+#define LARGE (1u << 20) /* pages of memory that large are given back instead of being written */
 #define START_LIMIT_MS 30000
 
 static void stop_worker(struct device *device) {
@@ -151,9 +152,9 @@ uint32_t device_allocate(struct device *device, uint64_t size) {
     address = (uint32_t)start;
   }
   pthread_mutex_unlock(&device->allocator);
-  if (address)
+  if (address && (size < LARGE || madvise(device->memory + address, size, MADV_REMOVE) != 0))
     memset(device->memory + address, 0, size);
-  else
+  if (!address)
     fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "the device has no %llu bytes left in one piece", (unsigned long long)size);
   return address;
 }

@@ -4,6 +4,8 @@
 
 #define MACHINE 0x29a
 #define MAX_SECTIONS_BYTES (3ull << 30)
+#define MAX_STACK (1u << 28)
+#define MAX_ALIGN (1u << 20)
 
 /* A reading position; after the first failure `status` stays, and everything reads as 0. */
 struct cursor {
@@ -98,8 +100,8 @@ static void read_static(struct cursor *c, struct section *section) {
   read_subs(c, section);
   if ((uint64_t)section->source + section->size > c->file->weights.size)
     refuse(c, AIPU_STATUS_ERROR_INVALID_GBIN, "a constant lies outside note 'weight'", section->source);
-  if (!section->align || (section->align & (section->align - 1)))
-    refuse(c, AIPU_STATUS_ERROR_INVALID_GBIN, "an alignment is no power of two", section->align);
+  if (!section->align || (section->align & (section->align - 1)) || section->align > MAX_ALIGN)
+    refuse(c, AIPU_STATUS_ERROR_INVALID_GBIN, "an alignment is no power of two up to 1 MB", section->align);
 }
 
 static void read_reuse(struct cursor *c, struct section *section) {
@@ -123,6 +125,8 @@ static void read_features(struct cursor *c) {
     bss->reuse_count = length(c, 16);
     bss->statics = allocate(c, bss->static_count, sizeof *bss->statics);
     bss->reuses = allocate(c, bss->reuse_count, sizeof *bss->reuses);
+    if (bss->stack_size > MAX_STACK || bss->stack_align > MAX_STACK)
+      refuse(c, AIPU_STATUS_ERROR_INVALID_GBIN, "the stack does not fit the device: its size", bss->stack_size);
     if (!bss->stack_size || !bss->stack_align || !bss->reuse_count)
       refuse(c, AIPU_STATUS_ERROR_INVALID_GBIN, "stack, its alignment and the sections must not be 0: BSS", b);
     for (uint32_t i = 0; c->status == AIPU_STATUS_SUCCESS && i < bss->static_count; i++)
@@ -135,7 +139,8 @@ static void read_features(struct cursor *c) {
 static void check_subgraph(struct cursor *c, const struct subgraph *graph, uint32_t index, uint32_t params_size) {
   const struct file *file = c->file;
   if (graph->text_offset >= file->text.size || graph->bss >= file->bss_count || graph->params_offset % 4 ||
-      (uint64_t)graph->params_offset + params_size > file->params.size || !graph->private_size)
+      (uint64_t)graph->params_offset + params_size > file->params.size || !graph->private_size ||
+      graph->private_size > MAX_STACK)
     refuse(c, AIPU_STATUS_ERROR_INVALID_GBIN, "offsets or sizes are outside the file: sub-graph", index);
   for (int32_t i = 0; i < graph->waits; i++)
     if (graph->precursors[i] >= index)
@@ -189,7 +194,7 @@ static void read_remaps(struct cursor *c) {
 static void read_compiler(struct cursor *c) {
   take(c, 8);
   uint32_t device = word(c), flag = word(c), isa = device >> 16 & 15, config = device & 0xffff;
-  if ((isa != 5 && isa != 6) || (device >> 20 & 0xff) || config % 100 < 1 || config % 10 > 4)
+  if ((isa != 5 && isa != 6) || (device >> 20 & 0xff) || config % 10 < 1 || config % 10 > 4)
     refuse(c, AIPU_STATUS_ERROR_TARGET_NOT_FOUND, "the device is no X2 or X3: its word", device);
   if (flag & 1 << 6) refuse(c, AIPU_STATUS_ERROR_OP_NOT_SUPPORTED, "dynamic shapes are not supported: flag", flag);
   c->file->x3 = isa == 6;

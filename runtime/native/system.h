@@ -56,6 +56,7 @@ int waitpid(int, int *, int);
 int dup2(int, int);
 void *mmap(void *, size_t, int, int, int, long);
 int munmap(void *, size_t);
+int madvise(void *, size_t, int);
 int *__errno_location(void);
 #define errno (*__errno_location())
 int pthread_create(pthread_t *, const void *, void *(*)(void *), void *);
@@ -80,5 +81,6 @@ int pthread_mutex_unlock(pthread_mutex_t *);
 #define MAP_SHARED 1
 #define MAP_NORESERVE 0x4000
 #define MAP_FAILED ((void *)-1)
+#define MADV_REMOVE 9
 
 #endif
