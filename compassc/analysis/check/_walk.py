@@ -128,8 +128,8 @@ class Walker:
         self.arith.release(mark)
 
     def _loop(self, s: Stmt, way: Way) -> Iterator[Place]:
-        start, stop, step = (self.settle(e) for e in (s.start, s.stop, s.step))  # type: ignore[attr-defined]
-        var = s.var  # type: ignore[attr-defined]
+        start, stop, step = (self.settle(e) for e in (s.start, s.stop, s.step))
+        var = s.var
         mark = self.arith.mark()
         self.arith.bind_loop(var, start, stop, step)
         runs = type(start) is type(stop) is type(step) is IntImm and start.value < stop.value and step.value > 0
@@ -137,13 +137,13 @@ class Walker:
             count = -(-(stop.value - start.value) // step.value)
             self.exact[var] = Exact(start.value, start.value + (count - 1) * step.value, step.value)
         loops = (*way.loops, (var, start, stop, step))
-        way = replace(way, loops=loops, uncertain=way.uncertain or _may_leave(s) or s.kind == "tec")  # type: ignore[attr-defined]
-        yield from self.walk(s.body, replace(way, may_not_run=way.may_not_run or not runs))  # type: ignore[attr-defined]
+        way = replace(way, loops=loops, uncertain=way.uncertain or _may_leave(s) or s.kind == "tec")
+        yield from self.walk(s.body, replace(way, may_not_run=way.may_not_run or not runs))
         self.exact.pop(var, None)
         self.arith.release(mark)
 
     def _define(self, s: Stmt) -> None:
-        var, value = s.var, s.value  # type: ignore[attr-defined]
+        var, value = s.var, s.value
         if var in self.mutable:
             return
         if isinstance(var.dtype, PointerType):
@@ -178,7 +178,7 @@ class Walker:
         """The least and the largest value a form takes when all its loops run; None when that is not known."""
         low = high = form.const
         for key, factor in form.terms.items():
-            exact = self.exact.get(self.arith.atoms[key])  # type: ignore[call-overload]
+            exact = self.exact.get(self.arith.atoms[key])
             if exact is None:
                 return None
             ends = (factor * exact.first, factor * exact.last)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from compass_core.errors import CompassError, Finding, Span
@@ -138,7 +138,7 @@ def _worst(ends: tuple[int, int], size: int, item: int) -> int:
     return (ends[1] if ends[1] >= size else ends[0]) // item
 
 
-_OPERATORS = {
+_OPERATORS: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,

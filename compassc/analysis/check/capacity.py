@@ -52,9 +52,9 @@ def _allocs(function: PrimFunc, scope: str) -> list[S.Stmt]:
 
 def _bytes(s: S.Stmt) -> int:
     count = 1
-    for extent in s.buffer.shape:  # type: ignore[attr-defined]
+    for extent in s.buffer.shape:
         count *= extent.value
-    return count * s.buffer.dtype.total_bytes  # type: ignore[attr-defined]
+    return count * s.buffer.dtype.total_bytes
 
 
 def _called(module: IRModule, function: PrimFunc) -> list[PrimFunc]:
@@ -79,10 +79,10 @@ def _reachable(module: IRModule, function: PrimFunc) -> list[PrimFunc]:
 def _error(allocs: list[S.Stmt], total: int, size: int, name: str, functions: list[PrimFunc]) -> CompassError:
     allocs = sorted(allocs, key=_bytes, reverse=True)
     others = [
-        Note(f"{s.buffer.data.name.removesuffix('_buf')!r} takes {_bytes(s)} bytes", s.span)  # type: ignore[attr-defined]
+        Note(f"{s.buffer.data.name.removesuffix('_buf')!r} takes {_bytes(s)} bytes", s.span)
         for s in allocs[1:_MOST_SHOWN]
     ]
-    largest = allocs[0].buffer.data.name.removesuffix("_buf")  # type: ignore[attr-defined]
+    largest = allocs[0].buffer.data.name.removesuffix("_buf")
     what = f"{total} bytes" if len(allocs) == 1 else f"{len(allocs)} arrays of {total} bytes together"
     return CompassError(
         f"{what} do not fit {name}, which has {size}",

@@ -63,8 +63,8 @@ class _Function:
         return freed
 
     def statement(self, s: Stmt, freed: dict[Var, Span | None]) -> None:
-        if type(s) is S.Let and s.var in self.events:  # type: ignore[attr-defined]
-            freed.pop(s.var, None)  # type: ignore[attr-defined]
+        if type(s) is S.Let and s.var in self.events:
+            freed.pop(s.var, None)
             return
         for root in s.exprs():
             self.expression(s, root, freed)

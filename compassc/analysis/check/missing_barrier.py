@@ -90,7 +90,7 @@ class _Race:
                 elif type(e) is E.Call:
                     self._call(e, reads, writes)
         if type(s) is S.Store:
-            self._element(writes, s.buffer, s.indices)  # type: ignore[attr-defined]
+            self._element(writes, s.buffer, s.indices)
         return reads, writes
 
     def _element(self, into: list[tuple[Address, int]], buffer: E.Buffer, indices: tuple[Expr, ...]) -> None:
@@ -119,7 +119,7 @@ class _Race:
             return 0
         width, size = (self.walker.settle(call.args[k]) for k in (2, 4))
         one = type(width) is type(size) is IntImm and size.value == width.value
-        return width.value if one else 0  # type: ignore[attr-defined]
+        return width.value if one else 0
 
     def _add(self, into: list[tuple[Address, int]], address: Address | None, size: int) -> None:
         if address is not None and address.data in self.shared:
@@ -233,19 +233,19 @@ def value_of(e: Expr, env: _Env) -> int | None:
     """The value of an integer expression, for values of its variables; None when it is not known."""
     kind = type(e)
     if kind is IntImm:
-        return e.value  # type: ignore[attr-defined]
+        return e.value
     if kind is Var:
-        return env.get(e)  # type: ignore[call-overload]
-    if kind is E.Binary and (e.op in E.LOGICAL or e.a.dtype.is_integer):  # type: ignore[attr-defined]
-        a, b = value_of(e.a, env), value_of(e.b, env)  # type: ignore[attr-defined]
+        return env.get(e)
+    if kind is E.Binary and (e.op in E.LOGICAL or e.a.dtype.is_integer):
+        a, b = value_of(e.a, env), value_of(e.b, env)
         if a is None or b is None:
             return None
-        value = fold(e.op, a, b, e.a.dtype)  # type: ignore[attr-defined]
+        value = fold(e.op, a, b, e.a.dtype)
         return None if value is None else int(value)
-    if kind is E.Unary and e.op == "not":  # type: ignore[attr-defined]
-        value = value_of(e.a, env)  # type: ignore[attr-defined]
+    if kind is E.Unary and e.op == "not":
+        value = value_of(e.a, env)
         return None if value is None else int(not value)
-    if kind is E.Cast and e.dtype.is_integer and e.value.dtype.is_integer:  # type: ignore[attr-defined]
-        value = value_of(e.value, env)  # type: ignore[attr-defined]
+    if kind is E.Cast and e.dtype.is_integer and e.value.dtype.is_integer:
+        value = value_of(e.value, env)
         return None if value is None else wrap(value, e.dtype)
     return None

@@ -15,7 +15,7 @@ from ..dispatch import outside_kernel
 from ..functions import Macro, Param, PyPrimFunc
 from ..source import definition, file_of
 from ..state import ACTIVE
-from .expressions import Evaluator
+from .expressions import Evaluator, bare
 from .operators import kind_name
 from .scope import Scope
 from .values import BufferValue, PointerValue, Value, unwrap, wrap
@@ -29,12 +29,12 @@ def build_op(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         op.signature.bind(*args, **kwargs)
     except TypeError as e:
         raise CompassError(
-            f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{op.signature}"
+            f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{bare(op.signature)}"
         ) from None
     try:
         return wrap(op.build(*[unwrap(a) for a in args], **{k: unwrap(v) for k, v in kwargs.items()}))
     except CompassError as e:
-        if not e.message.startswith("S."):
+        if f"S.{op.name}" not in e.message:
             e.message = f"S.{op.name}: {e.message}"
         e.help = e.help or f"`compassc ops {op.name}` shows what it takes"
         raise

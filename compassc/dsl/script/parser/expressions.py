@@ -30,6 +30,7 @@ _IDENTITY: dict[type, Callable[[Any, Any], bool]] = {
 }
 _MOST_TYPES = 5
 _LONGEST = 40
+_CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "a": ascii, "s": str}
 _FORBIDDEN = {"print": "S.printf", "max": "S.max", "min": "S.min"}
 
 
@@ -106,10 +107,10 @@ class Evaluator:
         except Exception as e:
             name = type(e).__name__
             place = user_line(e)
-            notes = (Note("it runs in Python while the kernel is parsed"),)
+            notes = [Note("it runs in Python while the kernel is parsed")]
             if place is not None:
-                notes += (Note(f"{name} is raised here", place),)
-            raise CompassError(f"{what} raised {name}: {e}", code="python", notes=notes) from e
+                notes.append(Note(f"{name} is raised here", place))
+            raise CompassError(f"{what} raised {name}: {e}", code="python", notes=tuple(notes)) from e
 
     # -- leaves and displays
 
@@ -169,7 +170,7 @@ class Evaluator:
     def eval_FormattedValue(self, node: ast.FormattedValue) -> str:
         value = self.eval(node.value)
         if node.conversion in (ord("r"), ord("a"), ord("s")):
-            value = {"r": repr, "a": ascii, "s": str}[chr(node.conversion)](value)
+            value = _CONVERSIONS[chr(node.conversion)](value)
         spec = self.eval(node.format_spec) if node.format_spec else ""
         return self.python("formatting", format, value if not is_runtime(value) else str(value), spec)
 

@@ -1,0 +1,6 @@
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(c: S.ptr("i8", "global")):
+    c[0:32] = S.vmul(S.vload(c), S.vload(c))
