@@ -25,9 +25,9 @@ class GraphWriter:
         self.sections: list[Section] = []
         self.weights = bytearray()
 
-    def input(self, name: str, shape: Sequence[int], dtype: str) -> str:
+    def input(self, name: str, shape: Sequence[int], dtype: str, /, **given: Any) -> str:
         """Adds an input; gives its name."""
-        self.add("Input", [], [(name, shape, dtype)], layer_name=f"{name}_input")
+        self.add("Input", [], [(name, shape, dtype)], layer_name=f"{name}_input", **given)
         self.inputs.append(name)
         return name
 

@@ -17,6 +17,8 @@ BITS = {"bool": "int8", "int8": "int8", "uint8": "int8", "int16": "int16", "uint
         "bfloat16": "int16", "int32": "int32", "uint32": "int32", "float32": "int32"}  # fmt: skip
 """Data type -> the integer type that moves it."""
 FLOATS = ("float32", "float16")
+QUANTISED = ("int8", "uint8", "int16")
+"""Types whose values stand for (q + zero point) / scale."""
 
 
 class Unsupported(Exception):
@@ -104,6 +106,18 @@ class Layer:
         if not axes or axes[0] < 0 or axes[-1] >= rank or len(set(axes)) != len(axes):
             raise Unsupported(f"'{key}' is {self.params.get(key)}, but the input has {rank} dimensions")
         return axes
+
+
+def input_scale(tensor: Tensor) -> list[Argument]:
+    """1 / scale and zero point of a quantised tensor, as kernels take them."""
+    if tensor.scale <= 0:
+        raise Unsupported(f"the scale of '{tensor.name}' is {tensor.scale}")
+    return [1.0 / tensor.scale, float(tensor.zero_point)]
+
+
+def output_scale(tensor: Tensor) -> list[Argument]:
+    """Scale and zero point of a quantised tensor."""
+    return [tensor.scale, float(tensor.zero_point)]
 
 
 def one_of(what: str, value: str, allowed: tuple[str, ...]) -> str:

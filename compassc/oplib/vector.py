@@ -39,6 +39,17 @@ def narrow(value: Any, dtype: str) -> Any:
     return S.cast(value, dtype) if dtype in ("float16", "bfloat16", "int32") else S.cast(S.cast(value, "int32"), dtype)
 
 
+def dequantised(value: Any, dtype: str, step: Any, zero: Any) -> Any:
+    """The real numbers that quantised ones stand for; `step` is 1 / scale."""
+    return (wide(value, dtype) + zero) * step
+
+
+def quantised(value: Any, dtype: str, scale: Any, zero: Any) -> Any:
+    """Real numbers quantised: rounded half to even and clamped to the range of the type."""
+    low, high = LIMITS[dtype]
+    return narrow(S.min(S.max(S.rint(value * scale) - zero, float(low)), float(high)), dtype)
+
+
 def filled(value: Any, lanes: int) -> Any:
     """A float32 vector with `value` in all lanes."""
     return S.vbcast(S.fp32(value), lanes=lanes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,25 @@ class Cases:
         self.arrays: dict[str, Array] = {}
         self.wanted: dict[str, tuple[str, Array]] = {}
 
-    def add(self, kind: str, inputs: Sequence[Array], want: Array, *, dtype: str = "", **given: Any) -> None:
-        """A layer of type `kind` on `inputs`, which gives `want`; its data type is that of the first input or `dtype`."""
+    def add(
+        self,
+        kind: str,
+        inputs: Sequence[Array],
+        want: Array,
+        *,
+        dtype: str = "",
+        input_scales: Sequence[tuple[float, int]] = (),
+        **given: Any,
+    ) -> None:
+        """A layer of type `kind` on `inputs`, which gives `want`; its data type is that of the first input or `dtype`.
+
+        `input_scales`: scale and zero point of the inputs.
+        """
         names = []
-        for array in inputs:
-            names.append(self.graph.input(f"x{len(self.arrays)}", array.shape, array.dtype.name))
+        for array, (scale, zero) in zip_longest(inputs, input_scales, fillvalue=(1.0, 0)):
+            names.append(f"x{len(self.arrays)}")
+            scales = {"layer_top_scale": [scale], "layer_top_zp": [zero]}
+            self.graph.input(names[-1], array.shape, array.dtype.name, **scales)
             self.arrays[names[-1]] = array
         top = self.graph.layer(kind, names, want.shape, dtype or inputs[0].dtype.name, **given)
         shown = {k: v for k, v in given.items() if not isinstance(v, np.ndarray)}

@@ -43,6 +43,34 @@ def test_linear_layers_on_int8(tmp_path, source):
     cases.check(tmp_path)
 
 
+def real(q, scale, zero):
+    return (q.astype("float32") + zero) / np.float32(scale)
+
+
+def quantised(x, scale, zero, dtype):
+    limits = np.iinfo(dtype)
+    return np.clip(np.rint(x.astype("float32") * np.float32(scale)) - zero, limits.min, limits.max).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_elementwise_layers_on_quantised_values(tmp_path, source, dtype):
+    limits, (sa, za), (sb, zb), (so, zo) = np.iinfo(dtype), (32.0, 3), (16.0, -5), (8.0, 7)
+    cases = Cases()
+    a, b = (source.integers(limits.min, limits.max + 1, (3, 45)).astype(dtype) for _ in range(2))
+    kinds = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAX": np.maximum}
+    for (method, function), act in zip(kinds.items(), ("NONE", "RELU", "NONE", "RELU6"), strict=True):
+        want = function(real(a, sa, za), real(b, sb, zb))
+        want = np.clip(want, 0 if act != "NONE" else -np.inf, 6 if act == "RELU6" else np.inf)
+        scales = {"layer_top_scale": [so], "layer_top_zp": [zo]}
+        given = {"input_scales": [(sa, za), (sb, zb)], "method": method, "with_activation": act, **scales}
+        cases.add("Eltwise", [a, b], quantised(want, so, zo, dtype), **given)
+    for method in ("RELU", "LEAKYRELU"):
+        want = np.maximum(real(a, sa, za), real(a, sa, za) * np.float32(0.125 if method[0] == "L" else 0))
+        cases.add("Activation", [a], quantised(want, so, zo, dtype), method=method, negative_slope_value=0.125,
+                  input_scales=[(sa, za)], **scales)  # fmt: skip
+    cases.check(tmp_path)
+
+
 def test_pooling_of_int8(tmp_path, source):
     cases = Cases()
     x = source.integers(-128, 128, (2, 6, 4, 35)).astype("int8")

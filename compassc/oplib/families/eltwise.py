@@ -7,8 +7,18 @@ from typing import Any
 from compassc.dsl import script as S
 from compassc.gbuilder.plugin_api import Tensor
 from compassc.oplib.activations import TABLE, fused
-from compassc.oplib.layer import FLOATS, Choice, Layer, Unsupported, count, operator
-from compassc.oplib.vector import LANES, SHORT, narrow, share, wide
+from compassc.oplib.layer import (
+    FLOATS,
+    QUANTISED,
+    Choice,
+    Layer,
+    Unsupported,
+    count,
+    input_scale,
+    operator,
+    output_scale,
+)
+from compassc.oplib.vector import LANES, SHORT, dequantised, narrow, quantised, share, wide
 
 METHODS: dict[str, Callable[[Any, Any], Any]] = {
     "ADD": lambda a, b: a + b,
@@ -87,6 +97,27 @@ def _scalars(method: str, act: str, dtype: str):
     return eltwise
 
 
+@cache
+def _quantised(method: str, act: str, dtype: str):
+    """Quantised operands of one shape: what they stand for is computed with, and the result is quantised."""
+    function, activation, lanes = METHODS[method], TABLE[act].apply, LANES[dtype]
+
+    @S.prim_func
+    def eltwise(
+        a: S.ptr(dtype, "global"), b: S.ptr(dtype, "global"), y: S.ptr(dtype, "global"), n: S.i32, p: S.fp32, q: S.fp32,
+        step_a: S.fp32, zero_a: S.fp32, step_b: S.fp32, zero_b: S.fp32, scale: S.fp32, zero: S.fp32,
+    ):  # fmt: skip
+        part = share(n, lanes)
+        first = S.get_local_id() * part
+        for at in range(first, S.min(first + part, n), lanes):
+            mask = S.tail_mask(S.min(n - at, lanes), lanes)
+            left = dequantised(S.vload(a + at, mask), dtype, step_a, zero_a)
+            right = dequantised(S.vload(b + at, mask), dtype, step_b, zero_b)
+            S.vstore(quantised(activation(function(left, right), p, q), dtype, scale, zero), y + at, mask)
+
+    return eltwise
+
+
 def _broadcast(full: list[int], part: list[int]) -> tuple[Callable[[str, str, str], Any], str, list[int]]:
     """Kernel, its name, and rows, cols and period for an operand of shape `part` that is broadcast to `full`."""
     part = [1] * (len(full) - len(part)) + part
@@ -105,11 +136,16 @@ def _broadcast(full: list[int], part: list[int]) -> tuple[Callable[[str, str, st
 @operator("Eltwise", *ALONE)
 def select(layer: Layer) -> Choice:
     method = ALONE.get(layer.type) or layer.word("method", "", ELTWISE)
-    dtype = layer.dtype(*FLOATS)
+    dtype = layer.dtype(*FLOATS, *QUANTISED)
     act, p, q = fused(layer)
     a, b, y = layer.input(0), layer.input(1), layer.output
+    name = f"eltwise_{method}_{act}_{SHORT[dtype]}".lower()
+    if dtype in QUANTISED:
+        if a.shape != b.shape:
+            raise Unsupported(f"quantised operands of different shapes, {list(a.shape)} and {list(b.shape)}")
+        scales = [*input_scale(a), *input_scale(b), *output_scale(y)]
+        return Choice(_quantised(method, act, dtype), name, [a, b, y, count(y.shape), p, q, *scales])
     if a.shape == b.shape:
-        name = f"eltwise_{method}_{act}_{SHORT[dtype]}".lower()
         return Choice(_flat(method, act, dtype), name, [a, b, y, count(y.shape), p, q])
     if count(a.shape) != count(y.shape):
         a, b, method = b, a, SWAPPED.get(method, method)
