@@ -78,7 +78,6 @@ def x2_chain(subgraphs: tuple[Subgraph, ...], places: Places, tasks: int, cores:
     """The X2 chain, to be written at `places.tcbs`."""
     segmmus = (cores + 1) // 2
     blocks: list[X2Init | X2SegMmu | X2Task] = []
-    last = len(subgraphs) - 1
     previous: int | None = None
     for run in bss_runs(subgraphs):
         head = places.tcbs + len(blocks) * TCB_SIZE
@@ -91,15 +90,24 @@ def x2_chain(subgraphs: tuple[Subgraph, ...], places: Places, tasks: int, cores:
         for index in run:
             for task in range(tasks):
                 at = places.tcbs + len(blocks) * TCB_SIZE
-                done = index == last and task == tasks - 1
                 run_end = index == run[-1] and task == tasks - 1
-                block = _x2_task(subgraphs, index, task, tasks, cores, places)
-                blocks.append(replace(block, tcbp=at, next=0 if done or run_end else at + TCB_SIZE))
+                following = 0 if run_end else at + TCB_SIZE
+                blocks.append(_x2_task(subgraphs, index, task, tasks, cores, places, at, following))
         previous = len(blocks) - 1
     return b"".join(encode(block) for block in blocks)
 
 
-def _x2_task(subgraphs: tuple[Subgraph, ...], index: int, task: int, tasks: int, cores: int, places: Places) -> X2Task:
+def _x2_task(
+    subgraphs: tuple[Subgraph, ...],
+    index: int,
+    task: int,
+    tasks: int,
+    cores: int,
+    places: Places,
+    at: int,
+    following: int,
+) -> X2Task:
+    """The block at address `at` for a task of sub-graph `index`, with the one that follows it in the chain."""
     graph, single = subgraphs[index], len(subgraphs) == 1
     last_task, last_graph = task == tasks - 1, index == len(subgraphs) - 1
     flag = tcb.TASK | (tcb.GROUP_END if last_task else 0) | (tcb.GRID_END if last_task and last_graph else 0)
@@ -111,7 +119,8 @@ def _x2_task(subgraphs: tuple[Subgraph, ...], index: int, task: int, tasks: int,
         interrupts |= tcb.X2_CLUSTER_DONE | (tcb.X2_CORE_DONE if single else 0)
     return X2Task(
         flag=flag,
-        tcbp=0,
+        next=following,
+        tcbp=at,
         interrupt_en=interrupts,
         group_id=index % cores,
         group_dim=(tasks, 1, 1),
