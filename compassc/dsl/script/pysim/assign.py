@@ -28,6 +28,7 @@ from compassc.ops.core import Op
 from compassc.ops.numeric import np_dtype
 from compassc.ops.typing import fits
 
+from ..functions import PyPrimFunc
 from ..source import definition
 from .impl import pysim_impl
 from .memory import PyBuffer, PyPointer, Storage
@@ -158,7 +159,7 @@ class _Rewrite(ast.NodeTransformer):
         return ast.copy_location(ast.Call(self.constant(bound, e), [e], []), e)
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
-        """`S.vadd(...)` becomes a call of the operation's Python side."""
+        """`S.vadd(...)` becomes a call of the operation's Python side, `sub(...)` one of a sub-function in PySim."""
         self.generic_visit(node)
         func, api = node.func, None
         if isinstance(func, ast.Name):
@@ -169,6 +170,8 @@ class _Rewrite(ast.NodeTransformer):
         op = getattr(api, "op", None)
         if isinstance(op, Op):
             node.func = self.constant(pysim_impl(op), func)
+        elif isinstance(api, PyPrimFunc):
+            node.func = self.constant(_sub_call(api), func)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -176,6 +179,16 @@ class _Rewrite(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         return node
+
+
+def _sub_call(function: PyPrimFunc) -> Callable[..., Any]:
+    """A sub-function as a running kernel calls it."""
+    from .call import call_sub  # which needs this module
+
+    def sub(*args: Any, **kwargs: Any) -> Any:
+        return call_sub(function.py_func, function.params, function.ret_type, args, kwargs)
+
+    return sub
 
 
 def _is_nest(target: ast.expr, head: ast.Call) -> bool:

@@ -20,7 +20,7 @@ from .assign import with_kernel_assignments
 from .descriptors import PyDescPointer, chains_of
 from .memory import PyBuffer, PyPointer, Storage
 from .session import PyEvent, Session, Tec
-from .values import PyVar, pyvar
+from .values import PINNED, PyVar, pyvar
 
 DEFAULT_TARGET = "X2_1204"
 
@@ -105,6 +105,10 @@ def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: Any
     """Call a sub-function from a running kernel. Values are passed and returned by value, converted to the annotated
     types; pointers take the parameter's pointee type."""
     func = py_func.__name__
+    if len(args) == len(params) and not kwargs:
+        pairs = enumerate(zip(params, args), 1)
+        values = [sub_argument(func, i, name, kind, arg) for i, ((name, kind, _), arg) in pairs]
+        return returned(func, with_kernel_assignments(py_func)(*values), ret_type)
     bound: dict[str, Any] = {}
     if len(args) > len(params):
         raise CompassError(f"{func} takes at most {len(params)} arguments, got {len(args)}", code="arguments")
@@ -127,6 +131,8 @@ def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: Any
 
 def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:
     """One argument of a sub-function call, passed by value."""
+    if type(arg) is PyVar and arg.dtype is kind and not PINNED:
+        return PyVar(arg.value, kind)
     if isinstance(kind, PointerType):
         if isinstance(arg, PyDescPointer):
             return arg
@@ -147,6 +153,8 @@ def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> An
 
 def returned(func: str, value: Any, kind: Any) -> Any:
     """A sub-function's result, converted to its annotation."""
+    if type(value) is PyVar and value.dtype is kind and not PINNED:
+        return value
     if kind is None or (not isinstance(kind, PointerType) and kind.is_void):
         return None
     if isinstance(kind, PointerType):

@@ -12,6 +12,7 @@ from types import CodeType, FrameType, TracebackType
 
 import compass_core
 from compass_core.errors import CompassError, Note, Span
+from compass_core.rendering import text
 
 from .assign import KERNEL_CODE
 
@@ -76,11 +77,13 @@ def located(error: BaseException, tec: int) -> BaseException:
     if isinstance(error, CompassError):
         found = error
     else:
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        found = CompassError(text, code="python", help="the Python traceback is in __cause__")
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        found = CompassError(said, code="python", help="the Python traceback is in __cause__")
         found.__cause__ = error
     inner = chain.pop() if chain else None
     found.span = found.span or inner
     calls = [Note("called from here", span) for span in chain[::-1][:_MAX_CALLS]]
     found.notes = (*found.notes, *calls, Note(f"raised by TEC{tec} of a PySim run"))
+    if hasattr(found, "add_note"):  # what Python shows below an exception that nobody catches
+        found.add_note(text(found).partition("\n")[2])
     return found
