@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shlex
 import shutil
@@ -107,6 +106,8 @@ class BuildManager:
             build = self._start(inp, name, base / "gbuilder")
         self._compile(build)
         if verbose:
+            import logging
+
             logging.getLogger("Compass").warning("object of %s: %s", build.name, build.file(".o"))
 
     def _compile(self, build: Build) -> None:

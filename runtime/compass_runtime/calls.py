@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -125,6 +124,8 @@ class Caller:
         if array.nbytes % info.dtype.size:
             raise CompassError(f"{what}: its {array.nbytes} bytes are no whole number of {info.dtype.name} elements",
                                code="tensor-dtype", help=f"convert it: array.astype('{info.dtype.name}')")  # fmt: skip
+        import logging
+
         logging.getLogger("Compass").warning("%s, the kernel reads its bytes as %s", what, info.dtype.name)
 
     def _job(self, given: Arguments) -> Job:

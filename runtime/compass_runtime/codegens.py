@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_runtime.errors import RuntimeValueError
-from compass_runtime.module import Module
 from compass_runtime.packed import get_global_func, list_global_func_names, register_func
+
+if TYPE_CHECKING:
+    from compass_runtime.module import Module
 
 PREFIX = "target.build."
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import tarfile
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -184,6 +183,8 @@ class PythonModule(Module):
 
 def pack(root: Module) -> bytes:
     """The bytes of a module file; the same modules give the same bytes."""
+    import tarfile
+
     modules = root.tree()
     numbers = {id(module): i for i, module in enumerate(modules)}
     description = {
@@ -206,6 +207,8 @@ def pack(root: Module) -> bytes:
 
 def unpack(data: bytes, where: str) -> Module:
     """The module of a module file. RuntimeValueError when the bytes are none, or damaged."""
+    import tarfile
+
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             members = {info.name: file.read() for info in archive if (file := archive.extractfile(info)) is not None}

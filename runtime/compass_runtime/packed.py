@@ -10,7 +10,6 @@ Names are process wide and dotted: area, then action (`target.build.compass`, `d
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _functions: dict[str, PackedFunc] = {}
 _lock = threading.Lock()
-_PLAIN = (bool, int, float, str, bytes, bytearray, BaseException, ctypes.c_void_p)
+_PLAIN = (bool, int, float, str, bytes, bytearray, BaseException)
 
 
 class PackedFunc:
@@ -58,13 +57,15 @@ def pass_value(value: Any, function: str, position: int) -> Any:
 
 
 def _pass_object(value: Any, function: str, position: int) -> Any:
+    from ctypes import c_void_p
+
     import numpy as np
 
     from compass_runtime.devices import Device
     from compass_runtime.module import Module
     from compass_runtime.ndarray import NDArray, from_dlpack
 
-    if isinstance(value, (NDArray, Module, Device, np.dtype)) or getattr(value, "packed_object", False):
+    if isinstance(value, (NDArray, Module, Device, np.dtype, c_void_p)) or getattr(value, "packed_object", False):
         return value
     if isinstance(value, np.generic):
         return value.item()
