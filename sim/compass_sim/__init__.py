@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from compass_sim.engine import engine_path
     from compass_sim.faults import KernelFault, SimulatorError, TecLocation
-    from compass_sim.worker import RunResult, Worker
+    from compass_sim.worker import RunResult, Tick, Worker
 
 _HOMES = {
     "KernelFault": "faults",
     "RunResult": "worker",
     "SimulatorError": "faults",
     "TecLocation": "faults",
+    "Tick": "worker",
     "Worker": "worker",
     "engine_path": "engine",
 }
-__all__ = ["KernelFault", "RunResult", "SimulatorError", "TecLocation", "Worker", "engine_path"]
+__all__ = ["KernelFault", "RunResult", "SimulatorError", "TecLocation", "Tick", "Worker", "engine_path"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,9 @@ from typing import Literal
 from compass_core.errors import CompassError
 from compass_sim.memory_map import describe
 
-FaultKind = Literal["segv", "bus", "illegal", "arithmetic", "timeout", "deadlock", "unsupported"]
+FaultKind = Literal[
+    "segv", "bus", "illegal", "arithmetic", "timeout", "deadlock", "unsupported", "dma", "memory", "system-call"
+]
 State = Literal["running", "at a barrier", "finished", "unknown"]
 STATES: tuple[State, ...] = ("running", "at a barrier", "finished", "unknown")
 
@@ -17,6 +19,7 @@ _SIGNAL_KINDS: dict[int, FaultKind] = {
     signal.SIGSEGV: "segv",
     signal.SIGBUS: "bus",
     signal.SIGILL: "illegal",
+    signal.SIGTRAP: "illegal",
     signal.SIGFPE: "arithmetic",
 }
 _KERNEL_SENT = 128
@@ -108,6 +111,21 @@ def deadlock_fault(locations: tuple[TecLocation, ...], printed: str) -> KernelFa
     return KernelFault(
         message, "deadlock", waiting[0] if waiting else None, None, locations, printed, notes=(_standing(locations),), help=help
     )  # fmt: skip
+
+
+def system_call_fault(number: int, tec: int | None, locations: tuple[TecLocation, ...], printed: str) -> KernelFault:
+    """The fault of code that calls the host's system; kernels that this toolchain compiled have no such code."""
+    who = "a kernel" if tec is None else f"TEC {tec}"
+    message = f"{who} made the system call {number} of the host, which code of kernels may not"
+    help = "this is no kernel of this toolchain: do not run files from where this one comes from"
+    return KernelFault(message, "system-call", tec, None, locations, printed, help=help)
+
+
+def memory_fault(limit: int, tec: int | None, locations: tuple[TecLocation, ...], printed: str) -> KernelFault:
+    """The fault of a kernel that fills more device memory than the host can spare; `limit` in bytes."""
+    message = f"the kernel filled more than {limit >> 20} MiB of device memory, which is what this host can give"
+    help = "look for writes far outside of the kernel's tensors"
+    return KernelFault(message, "memory", tec, None, locations, printed, notes=(_standing(locations),), help=help)
 
 
 def _tecs(numbers: list[int]) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import logging
 import mmap
 import os
 import socket
 import struct
 import subprocess
+import time
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, final
@@ -14,11 +17,14 @@ from typing import TYPE_CHECKING, Literal, final
 from compass_sim import memory_map
 from compass_sim.faults import (
     STATES,
+    FaultKind,
     KernelFault,
     SimulatorError,
     TecLocation,
     deadlock_fault,
+    memory_fault,
     signal_fault,
+    system_call_fault,
     timeout_fault,
 )
 
@@ -30,22 +36,41 @@ if TYPE_CHECKING:
 _REQUEST = struct.Struct("<IIIIQ")
 _REPLY = struct.Struct("<IIIIiIIIQQ")
 _LOCATION = struct.Struct("<IIQ")
+_TICK = struct.Struct("<QIIII")
+_SEED = struct.Struct("<Q")
+_WANT_TICKS, _HAS_SCHEDULE = 1, 2
 _CHAINS = {"x2": 2, "x3": 3}
 _DONE, _FAULT, _REFUSED = 0, 1, 2
-_SIGNAL, _TIMEOUT, _DEADLOCK = 1, 2, 3
+_SIGNAL, _TIMEOUT, _DEADLOCK, _DMA, _MEMORY, _SYSTEM_CALL = 1, 2, 3, 6, 7, 8
 _NO_TEC, _NO_PC = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 _START_LIMIT = 30.0
 _GRACE = 5.0
 """Seconds that the engine may take beyond a job's time limit before it counts as dead."""
 _LONGEST = 2**63 - 1
+_MOST_TAIL = 64 << 20
+"""More than any honest message has behind it, in bytes."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A mark that a kernel set for the profiler: `seconds` since the job began, and whether a section begins or ends."""
+
+    seconds: float
+    tec: int
+    id: int
+    begin: bool
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """A finished job: its wall time in seconds as the engine saw it, and what the kernel printed, TEC by TEC."""
+    """A finished job: its wall time in seconds as the engine saw it, and what the kernel printed, TEC by TEC.
+
+    `ticks`: the profiler marks in the order in which they were set, when they were asked for.
+    """
 
     seconds: float
     printf: str
+    ticks: tuple[Tick, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +87,7 @@ class _Reply:
     locations: tuple[TecLocation, ...]
     message: str
     printf: str
+    ticks: tuple[Tick, ...]
 
 
 @final
@@ -70,19 +96,25 @@ class Worker:
 
     `memory` is device memory, indexed by device address: memory[a:b] is what the kernel sees at addresses a..b. Bytes
     in the engine's own range (`memory_map`) exist but are not the device's.
+
+    The process runs under a system-call filter and limits of memory. Where the system offers no filter, `unprotected`
+    says why, and a warning is logged.
     """
 
-    def __init__(self, target: Target | None = None) -> None:
+    def __init__(self, target: Target | None = None, memory_limit: int | None = None) -> None:
+        """`memory_limit`: bytes of device memory that may be in use; by default most of what the host has free."""
         from compass_sim.engine import engine_path
 
         self.target = target
+        self._memory_limit = host_memory_limit() if memory_limit is None else memory_limit
         engine = engine_path()
-        shared = os.memfd_create("compass-device")
+        shared = os.memfd_create("compass-device", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(shared, memory_map.WINDOW_HIGH)
+        fcntl.fcntl(shared, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._socket, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [str(engine), str(theirs.fileno()), str(shared)],
+                [str(engine), str(theirs.fileno()), str(shared), *self._device()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -104,6 +136,15 @@ class Worker:
         if hello.status != _DONE:
             self._end()
             raise SimulatorError(f"the simulator engine cannot start: {hello.message}", code="no-engine")
+        self.unprotected = hello.message
+        if hello.message:
+            logging.getLogger("Compass").warning("%s; run only kernels that you trust", hello.message)
+
+    def _device(self) -> list[str]:
+        """The engine's arguments that say what the device has."""
+        target = self.target
+        sizes = (1, memory_map.MAX_TECS, 0) if target is None else (target.cores, target.tecs, target.gsram_bytes)
+        return [str(number) for number in (*sizes, self._memory_limit)]
 
     def __enter__(self) -> Worker:
         return self
@@ -126,8 +167,20 @@ class Worker:
         except BufferError:  # somebody still looks at the memory: it goes when the last view goes
             return
 
-    def dispatch(self, head: int, count: int, kind: Literal["x2", "x3"] = "x2", timeout: float = 60.0) -> RunResult:
+    def dispatch(
+        self,
+        head: int,
+        count: int,
+        kind: Literal["x2", "x3"] = "x2",
+        timeout: float = 60.0,
+        *,
+        seed: int = 0,
+        ticks: bool = False,
+    ) -> RunResult:
         """Run the chain of `count` task control blocks at device address `head`, for at most `timeout` seconds.
+
+        `seed` (64 bits): run one TEC at a time, in an order that depends on the seed alone; 0: run them side by side.
+        `ticks`: record the profiler marks.
 
         KernelFault when the kernel fails, SimulatorError when the chain or its code is damaged or the process died.
         """
@@ -135,42 +188,55 @@ class Worker:
             raise SimulatorError("this simulator has ended; make a new Worker", code="worker-ended")
         limit = min(max(int(timeout * 1e9), 1), _LONGEST)
         try:
-            self._socket.sendall(_REQUEST.pack(head, count, _CHAINS[kind], 0, limit))
-            reply = self._receive(timeout + _GRACE)
+            options = (_HAS_SCHEDULE if seed else 0) | (_WANT_TICKS if ticks else 0)
+            message = _REQUEST.pack(head, count, _CHAINS[kind], options, limit)
+            self._socket.sendall(message + _SEED.pack(seed) if seed else message)
+            reply = self._receive(timeout + _GRACE, ticks)
         except OSError as error:
             raise self._died(str(error)) from None
         except BaseException:  # interrupted: the job must not run on unseen
             self._end()
             raise
         if reply.status == _DONE:
-            return RunResult(reply.nanoseconds / 1e9, reply.printf)
+            return RunResult(reply.nanoseconds / 1e9, reply.printf, reply.ticks)
         if reply.status == _REFUSED:
             raise SimulatorError(f"the simulator refuses the job: {reply.message}", code="job-refused")
         self._end()
-        raise _fault(reply, timeout)
+        raise _fault(reply, timeout, self._memory_limit)
 
-    def _receive(self, limit: float) -> _Reply:
-        """The next message; SimulatorError when the process dies or stays silent for `limit` seconds."""
-        self._socket.settimeout(limit)
+    def _receive(self, limit: float, ticks: bool = False) -> _Reply:
+        """The next message; SimulatorError when the process dies, or the message is not complete in `limit` seconds.
+
+        What a kernel broke in its own process may have sent the message, so nothing in it is believed.
+        """
+        end = time.monotonic() + limit
         status, fault, tec, number, code, places, message_size, printf_size, address, nanoseconds = _REPLY.unpack(
-            self._exactly(_REPLY.size)
+            self._exactly(_REPLY.size, end)
         )
-        tail = self._exactly(places * _LOCATION.size + message_size + printf_size)
+        marks = address if ticks and status == _DONE else 0
+        if places * _LOCATION.size + message_size + printf_size + marks * _TICK.size > _MOST_TAIL:
+            raise self._died("it sent a damaged report")
+        tail = self._exactly(places * _LOCATION.size + message_size + printf_size, end)
         records = tail[: places * _LOCATION.size]
         locations = tuple(
-            TecLocation(who, STATES[state], None if pc == _NO_PC else pc)
+            TecLocation(who, STATES[min(state, len(STATES) - 1)], None if pc == _NO_PC else pc)
             for who, state, pc in _LOCATION.iter_unpack(records)
         )
         message = tail[len(records) : len(records) + message_size].decode(errors="replace")
         printf = tail[len(records) + message_size :].decode(errors="replace")
+        rows = _TICK.iter_unpack(self._exactly(marks * _TICK.size, end)) if marks else ()
+        recorded = tuple(Tick(at / 1e9, who, id, bool(begin)) for at, who, id, begin, _ in rows)
         return _Reply(
-            status, fault, None if tec == _NO_TEC else tec, number, code, address, nanoseconds, locations, message, printf
+            status, fault, None if tec == _NO_TEC else tec, number, code, address, nanoseconds, locations, message, printf,
+            recorded,
         )  # fmt: skip
 
-    def _exactly(self, size: int) -> bytes:
+    def _exactly(self, size: int, end: float) -> bytes:
+        """The next `size` bytes, before the clock shows `end`."""
         parts = bytearray()
         while len(parts) < size:
             try:
+                self._socket.settimeout(max(end - time.monotonic(), 0.001))
                 part = self._socket.recv(size - len(parts))
             except TimeoutError:
                 raise self._died("it does not answer") from None
@@ -193,7 +259,17 @@ def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
     process.wait()
 
 
-def _fault(reply: _Reply, limit: float) -> KernelFault | SimulatorError:
+def host_memory_limit() -> int:
+    """Three quarters of the memory the host has free, in bytes; 0 when it does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            found = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), "0")
+    except OSError:
+        return 0
+    return int(found) * 1024 * 3 // 4
+
+
+def _fault(reply: _Reply, limit: float, memory_limit: int) -> KernelFault | SimulatorError:
     """The exception for a reply that reports a fault."""
     if reply.fault == _SIGNAL and reply.tec is not None:
         return signal_fault(
@@ -205,4 +281,9 @@ def _fault(reply: _Reply, limit: float) -> KernelFault | SimulatorError:
         return timeout_fault(limit, reply.tec, reply.locations, reply.printf)
     if reply.fault == _DEADLOCK:
         return deadlock_fault(reply.locations, reply.printf)
-    return KernelFault(reply.message, "unsupported", reply.tec, None, reply.locations, reply.printf)
+    if reply.fault == _SYSTEM_CALL:
+        return system_call_fault(reply.address, reply.tec, reply.locations, reply.printf)
+    if reply.fault == _MEMORY:
+        return memory_fault(memory_limit, reply.tec, reply.locations, reply.printf)
+    kind: FaultKind = "dma" if reply.fault == _DMA else "unsupported"
+    return KernelFault(reply.message, kind, reply.tec, None, reply.locations, reply.printf)

@@ -1,13 +1,11 @@
 #include "barrier.h"
 
-#include "dma.h"
+#include "events.h"
 #include "futex.h"
-#include "tec.h"
+#include "schedule.h"
 
-/* Low half: TECs waiting in this phase; high half: TECs that ended. One word, so that both change in one step. */
-static _Atomic uint32_t meeting;
-static _Atomic uint32_t phase;
-static uint32_t party;
+/* `meeting` of a core. Low half: TECs waiting in this phase; high half: TECs that ended. One word, so that both change
+ * in one step. */
 #define WAITING(m) ((m) & 0xffffu)
 #define ENDED(m) ((m) >> 16)
 #define ONE_ENDED 0x10000u
@@ -15,46 +13,60 @@ static uint32_t party;
  * fewer, whoever spins keeps the others from arriving. */
 #define SPINS_ALL_RUN 1000
 #define SPINS_TURNS 30
-static int spins;
+static uint32_t processors = 1;
 
-static int processors(void) {
+void barrier_count_processors(void) {
   uint64_t allowed[16] = {0};
-  int count = 0;
-  if (sched_getaffinity(0, sizeof allowed, allowed) != 0) return 1;
-  for (int i = 0; i < 16; i++) count += __builtin_popcountll(allowed[i]);
-  return count;
+  if (sched_getaffinity(0, sizeof allowed, allowed) != 0) return;
+  processors = 0;
+  for (int i = 0; i < 16; i++) processors += (uint32_t)__builtin_popcountll(allowed[i]);
 }
 
-void barrier_reset(uint32_t tecs) {
-  static int available;
-  if (!available) available = processors();
-  spins = available >= (int)tecs ? SPINS_ALL_RUN : SPINS_TURNS;
-  party = tecs;
-  atomic_store(&meeting, 0);
+void barrier_reset(struct core *core, uint32_t count) {
+  core->party = count;
+  atomic_store(&core->meeting, 0);
 }
 
 /* Everyone waits or has ended, and someone waits: nobody will come. */
-static void check_deadlock(uint32_t m) {
-  if (WAITING(m) && ENDED(m) && WAITING(m) + ENDED(m) == party) declare_deadlock();
+static void check_deadlock(const struct core *core, uint32_t m) {
+  if (WAITING(m) && ENDED(m) && WAITING(m) + ENDED(m) == core->party) declare_deadlock();
 }
 
-void barrier_leave(void) { check_deadlock(atomic_fetch_add(&meeting, ONE_ENDED) + ONE_ENDED); }
+void barrier_leave(struct core *core) { check_deadlock(core, atomic_fetch_add(&core->meeting, ONE_ENDED) + ONE_ENDED); }
+
+static void open_barrier(struct core *core) {
+  atomic_store(&core->meeting, 0);
+  atomic_fetch_add(&core->phase, 1);
+  if (schedule_on)
+    schedule_release();
+  else
+    futex_wake_all(&core->phase);
+}
+
+static void wait_at_barrier(struct core *core, uint32_t seen) {
+  if (schedule_on) {
+    schedule_block();
+    return;
+  }
+  int spins = processors >= core->party * device.cores ? SPINS_ALL_RUN : SPINS_TURNS;
+  for (int i = 0; i < spins && atomic_load_explicit(&core->phase, memory_order_acquire) == seen; i++)
+    __builtin_ia32_pause();
+  while (atomic_load(&core->phase) == seen) futex_wait(&core->phase, seen, NULL);
+}
 
 void __compass_barrier(void) {
   struct tec *tec = current_tec();
-  finish_events(tec);
-  uint32_t seen = atomic_load(&phase);
+  struct core *core = tec->core;
+  schedule_point();
+  finish_events(tec, ALL_EVENTS);
+  uint32_t seen = atomic_load(&core->phase);
   atomic_store_explicit(&tec->state, TEC_AT_BARRIER, memory_order_relaxed);
-  uint32_t m = atomic_fetch_add(&meeting, 1) + 1;
-  if (m == party) {
-    atomic_store(&meeting, 0);
-    atomic_fetch_add(&phase, 1);
-    futex_wake_all(&phase);
+  uint32_t m = atomic_fetch_add(&core->meeting, 1) + 1;
+  if (m == core->party) {
+    open_barrier(core);
   } else {
-    check_deadlock(m);
-    for (int i = 0; i < spins && atomic_load_explicit(&phase, memory_order_acquire) == seen; i++)
-      __builtin_ia32_pause();
-    while (atomic_load(&phase) == seen) futex_wait(&phase, seen, NULL);
+    check_deadlock(core, m);
+    wait_at_barrier(core, seen);
   }
   atomic_store_explicit(&tec->state, TEC_RUNNING, memory_order_relaxed);
 }

@@ -2,12 +2,16 @@
 #ifndef ENGINE_BARRIER_H
 #define ENGINE_BARRIER_H
 
-#include "libc.h"
+#include "tec.h"
 
-void barrier_reset(uint32_t tecs);
+/* Once, before the first barrier: looks how many processors the TECs have. */
+void barrier_count_processors(void);
 
-/* A TEC ended: those that wait for it would wait for ever. */
-void barrier_leave(void);
+/* Makes the barrier of a core ready for a group. */
+void barrier_reset(struct core *core, uint32_t count);
+
+/* A TEC of the core ended: those that wait for it would wait for ever. */
+void barrier_leave(struct core *core);
 
 /* The exported function: returns when all TECs of the group have called it. */
 void __compass_barrier(void);

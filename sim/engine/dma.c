@@ -59,40 +59,26 @@ void transfer(const struct dma_request *request) {
   if (request->mode < sizeof modes / sizeof *modes) modes[request->mode](request);
 }
 
-/* A transfer with an event is complete as soon as it is started; only the event's life cycle is kept, so that a
- * transfer may take its time without any change to kernels or headers. */
-static void start(struct tec *tec, int event) { tec->events_pending |= 1u << event; }
-static void complete(struct tec *tec, int event) { tec->events_pending &= ~(1u << event); }
-static void wait_for(struct tec *tec, uint32_t bits) { tec->events_pending &= ~bits; }
+static const struct limit {
+  const char *name;
+  size_t field;
+  uint32_t most;
+} limits[] = {
+    {"a row", offsetof(struct dma_request, width), 0xffff},
+    {"the stride of the source", offsetof(struct dma_request, src_stride), 0xffffff},
+    {"the stride of the destination", offsetof(struct dma_request, dst_stride), 0xffffff},
+    {"the whole transfer", offsetof(struct dma_request, size), 0xffffff},
+};
 
-void finish_events(struct tec *tec) { wait_for(tec, ~0u); }
-
-void __compass_dma(const struct dma_request *request) {
-  struct tec *tec = current_tec();
-  if (request->event < 0) {
-    transfer(request);
-  } else if (request->width != 0) {
-    int event = request->event % EVENTS;
-    wait_for(tec, 1u << event);
-    start(tec, event);
-    transfer(request);
-    complete(tec, event);
+bool exceeds_descriptor(const struct dma_request *request, char *message, size_t size) {
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    uint32_t value;
+    memcpy(&value, (const char *)request + limits[i].field, sizeof value);
+    if (value <= limits[i].most) continue;
+    snprintf(message, size,
+             "an asynchronous DMA copy is too large for a DMA descriptor: %s has %u bytes, at most %u fit",
+             limits[i].name, value, limits[i].most);
+    return true;
   }
-}
-
-int *__compass_event_state(void) { return &current_tec()->event_state; }
-
-int __compass_alloc_event(void) {
-  int *state = &current_tec()->event_state;
-  int event = __builtin_ctz(~(uint32_t)*state | 1u << EVENTS);
-  if (event < EVENTS) *state |= 1 << event;
-  return event;
-}
-
-void __compass_wait_events(int bits) { wait_for(current_tec(), (uint32_t)bits); }
-
-void __compass_free_events(int bits) {
-  struct tec *tec = current_tec();
-  wait_for(tec, (uint32_t)bits);
-  tec->event_state &= ~bits;
+  return false;
 }

@@ -1,8 +1,8 @@
-/* The DMA unit and the events of a TEC. */
+/* The DMA unit: what a transfer does, and what a descriptor can say. */
 #ifndef ENGINE_DMA_H
 #define ENGINE_DMA_H
 
-#include "tec.h"
+#include "libc.h"
 
 enum dma_mode { DMA_DIRECT = 0, DMA_TRANSPOSE = 1, DMA_UPSAMPLE = 2, DMA_MEMSET = 3 };
 
@@ -17,13 +17,7 @@ struct dma_request {
 /* Does what the request says; device addresses are host addresses, so a bad one faults in the TEC's thread. */
 void transfer(const struct dma_request *request);
 
-/* Waits until no event of the TEC is pending. */
-void finish_events(struct tec *tec);
-
-void __compass_dma(const struct dma_request *request);
-int *__compass_event_state(void);
-int __compass_alloc_event(void);
-void __compass_wait_events(int bits);
-void __compass_free_events(int bits);
+/* Why one descriptor cannot say this direct transfer, written to `message`; false when it can. */
+bool exceeds_descriptor(const struct dma_request *request, char *message, size_t size);
 
 #endif

@@ -1,22 +1,19 @@
 #include "exports.h"
 
 #include "barrier.h"
-#include "dma.h"
+#include "events.h"
 #include "fault.h"
 #include "float16.h"
 #include "print.h"
 #include "tec.h"
+#include "ticks.h"
 
 static int32_t local_id(void) { return (int32_t)current_tec()->task.local_id; }
 static int32_t local_size(void) { return (int32_t)current_tec()->task.local_size; }
 static int32_t group_id(void) { return (int32_t)current_tec()->task.group_id; }
 
-static void aiff(void) { unsupported("the kernel starts the AIFF accelerator, which is not simulated"); }
-
-/* Marks of the profiler; without one they mean nothing. */
-static void tick(uint32_t id, int begin) {
-  (void)id;
-  (void)begin;
+static void aiff(void) {
+  kernel_fault(FAULT_UNSUPPORTED, "the kernel starts the AIFF accelerator, which is not simulated");
 }
 
 #define COMPASS(name, function) {"__compass_" #name, (uint64_t)(function)}
@@ -37,7 +34,7 @@ static struct {
     COMPASS(wait_events, __compass_wait_events),
     COMPASS(free_events, __compass_free_events),
     COMPASS(aiff, aiff),
-    COMPASS(tick, tick),
+    COMPASS(tick, __compass_tick),
     COMPASS(log, log),
     COMPASS(tanh, tanh),
     COMPASS(sin, sin),

@@ -1,41 +1,14 @@
 #include "fault.h"
 
 #include "futex.h"
+#include "schedule.h"
+#include "signals.h"
 #include "tec.h"
 #include "text.h"
 
-/* The kernel ABI's signal structures, as far as they are used. */
-struct signal_action {
-  void *handler;
-  unsigned long mask[16];
-  int flags;
-  void *restorer;
-};
-struct signal_info {
-  int number, error, code, padding;
-  uint64_t address;
-};
-struct signal_stack {
-  void *low;
-  int flags;
-  size_t size;
-};
-struct signal_context {
-  unsigned long flags;
-  struct signal_context *link;
-  struct signal_stack stack;
-  uint64_t registers[23];
-};
-#define REGISTER_SP 15
-#define REGISTER_PC 16
-#define SA_SIGINFO 4
-#define SA_ONSTACK 0x08000000
-#define SIGNAL_STOP 12 /* SIGUSR2: the engine asks a TEC where it stands */
-int sigaction(int, const struct signal_action *, struct signal_action *);
-int sigaltstack(const struct signal_stack *, struct signal_stack *);
-
 #define SIGNAL_STACK_SIZE 65536
 #define STOP_WAIT_NS 200000000u
+#define SIGNAL_STOP SIGNAL_USR2 /* the engine asks a TEC where it stands */
 
 static int report_socket;
 static _Atomic uint32_t reporting; /* the first fault is reported, later ones wait for the end */
@@ -81,17 +54,30 @@ static _Noreturn void report(struct reply *reply, const struct location *locatio
   _exit(1);
 }
 
+static _Noreturn void report_tec(struct reply *reply, const struct signal_context *context, const char *message) {
+  const struct tec *tec = current_tec();
+  struct location location = {tec ? tec->id : UINT32_MAX, TEC_RUNNING, tec ? kernel_pc(tec, context) : NO_PC};
+  reply->tec = location.tec;
+  reply->locations = 1;
+  report(reply, &location, tec ? message : "the simulator engine itself failed");
+}
+
 static void on_fault(int number, const struct signal_info *info, const struct signal_context *context) {
   be_the_only_reporter();
-  const struct tec *tec = current_tec();
-  struct reply reply = {.fault = FAULT_SIGNAL,
-                        .signal = (uint32_t)number,
-                        .signal_code = info->code,
-                        .address = info->address,
-                        .locations = 1,
-                        .tec = tec ? tec->id : UINT32_MAX};
-  struct location location = {reply.tec, TEC_RUNNING, tec ? kernel_pc(tec, context) : NO_PC};
-  report(&reply, &location, tec ? "" : "the simulator engine itself failed");
+  struct reply reply = {
+      .fault = FAULT_SIGNAL, .signal = (uint32_t)number, .signal_code = info->code, .address = info->address};
+  report_tec(&reply, context, "");
+}
+
+static void on_system_call(int number, const struct signal_info *info, const struct signal_context *context) {
+  be_the_only_reporter();
+  struct reply reply = {.fault = FAULT_SYSTEM_CALL, .signal = (uint32_t)number, .address = (uint64_t)info->system_call};
+  report_tec(&reply, context, "");
+}
+
+static void on_step(int number, const struct signal_info *info, struct signal_context *context) {
+  if (!schedule_on) on_fault(number, info, context);
+  schedule_after_step(context->registers);
 }
 
 static void on_stop(int number, const struct signal_info *info, const struct signal_context *context) {
@@ -104,13 +90,17 @@ static void on_stop(int number, const struct signal_info *info, const struct sig
   for (;;) pause();
 }
 
+static void handle(int number, void *handler) {
+  sigaction(number, &(struct signal_action){.handler = handler, .flags = SA_SIGINFO | SA_ONSTACK}, NULL);
+}
+
 void install_fault_handlers(int socket) {
-  static const int fatal[] = {4, 7, 8, 11}; /* SIGILL, SIGBUS, SIGFPE, SIGSEGV */
+  static const int fatal[] = {SIGNAL_ILL, SIGNAL_BUS, SIGNAL_FPE, SIGNAL_SEGV};
   report_socket = socket;
-  struct signal_action action = {.handler = (void *)on_fault, .flags = SA_SIGINFO | SA_ONSTACK};
-  for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) sigaction(fatal[i], &action, NULL);
-  action.handler = (void *)on_stop;
-  sigaction(SIGNAL_STOP, &action, NULL);
+  for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) handle(fatal[i], (void *)on_fault);
+  handle(SIGNAL_SYS, (void *)on_system_call);
+  handle(SIGNAL_TRAP, (void *)on_step);
+  handle(SIGNAL_STOP, (void *)on_stop);
   install_signal_stack();
 }
 
@@ -120,29 +110,37 @@ void install_signal_stack(void) {
   sigaltstack(&(struct signal_stack){low, 0, SIGNAL_STACK_SIZE}, NULL);
 }
 
-_Noreturn void report_standstill(enum fault fault, uint64_t nanoseconds) {
-  struct location locations[MAX_TECS];
-  struct reply reply = {.fault = fault, .tec = UINT32_MAX, .nanoseconds = nanoseconds, .locations = active_tecs};
-  be_the_only_reporter();
-  for (uint32_t i = 0; i < active_tecs; i++) {
-    locations[i] = (struct location){i, atomic_load(&tecs[i].state), NO_PC};
-    if (locations[i].state != TEC_FINISHED) pthread_kill(tecs[i].thread, SIGNAL_STOP);
+/* Where the TECs of running groups stand, one record each; their number. */
+static uint32_t stop_tecs(struct location *locations) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < MAX_TECS; i++) {
+    if (!is_engaged(&tecs[i])) continue;
+    locations[count] = (struct location){i, atomic_load(&tecs[i].state), NO_PC};
+    if (locations[count++].state != TEC_FINISHED) pthread_kill(tecs[i].thread, SIGNAL_STOP);
   }
   uint64_t patience = now() + STOP_WAIT_NS;
-  for (uint32_t i = 0; i < active_tecs; i++) {
-    while (locations[i].state != TEC_FINISHED && !atomic_load(&tecs[i].stopped) && now() < patience)
+  for (uint32_t i = 0; i < count; i++) {
+    struct tec *tec = &tecs[locations[i].tec];
+    while (locations[i].state != TEC_FINISHED && !atomic_load(&tec->stopped) && now() < patience)
       nanosleep(&(struct timespec){0, 100000}, NULL);
-    if (atomic_load(&tecs[i].stopped)) locations[i].pc = tecs[i].stopped_at;
-    if (reply.tec == UINT32_MAX && locations[i].state == TEC_RUNNING) reply.tec = i;
+    if (atomic_load(&tec->stopped)) locations[i].pc = tec->stopped_at;
   }
+  return count;
+}
+
+_Noreturn void report_standstill(enum fault fault, uint64_t nanoseconds) {
+  struct location locations[MAX_TECS];
+  be_the_only_reporter();
+  struct reply reply = {.fault = fault, .tec = UINT32_MAX, .nanoseconds = nanoseconds};
+  reply.locations = stop_tecs(locations);
+  for (uint32_t i = 0; i < reply.locations && reply.tec == UINT32_MAX; i++)
+    if (locations[i].state == TEC_RUNNING) reply.tec = locations[i].tec;
   report(&reply, locations, "");
 }
 
-_Noreturn void unsupported(const char *message) {
+_Noreturn void kernel_fault(enum fault fault, const char *message) {
   be_the_only_reporter();
-  const struct tec *tec = current_tec();
   struct signal_context here = {.registers[REGISTER_SP] = (uint64_t)__builtin_frame_address(0)};
-  struct location location = {tec->id, TEC_RUNNING, kernel_pc(tec, &here)};
-  struct reply reply = {.fault = FAULT_UNSUPPORTED, .tec = tec->id, .locations = 1};
-  report(&reply, &location, message);
+  struct reply reply = {.fault = fault};
+  report_tec(&reply, &here, message);
 }

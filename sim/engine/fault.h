@@ -13,8 +13,8 @@ void install_signal_stack(void);
 /* Asks every unfinished TEC where it stands, reports that, and ends the process. */
 _Noreturn void report_standstill(enum fault fault, uint64_t nanoseconds);
 
-/* Called in a TEC: the kernel wants what the simulator does not do. */
-_Noreturn void unsupported(const char *message);
+/* Called in a TEC: the kernel did something that ends its run. */
+_Noreturn void kernel_fault(enum fault fault, const char *message);
 
 /* Sends a reply with its tails: locations, message, and all that the TECs printed. */
 bool send_reply(int socket, struct reply *reply, const struct location *locations, const char *message);

@@ -1,36 +1,73 @@
-/* The worker process: compass-worker SOCKET SHARED_FILE, both file descriptors made by the parent.
+/* The worker process: compass-worker SOCKET SHARED_FILE [CORES TECS SHARED_BYTES MEMORY_BYTES]
+ *
+ * Both file descriptors are made by the parent. CORES is how many cores the device has, TECS how many TECs each has (16
+ * of one core when they are not given), SHARED_BYTES how much shared memory, MEMORY_BYTES how much device memory jobs
+ * may have in use; 0 is no limit.
  *
  * It runs the jobs that requests name until the socket closes, or until a kernel faults.
  */
+#include "barrier.h"
 #include "fault.h"
 #include "futex.h"
 #include "print.h"
+#include "sandbox.h"
+#include "schedule.h"
 #include "tcb.h"
 #include "text.h"
+#include "ticks.h"
 
 int main(int count, char **arguments);
 
-static void answer(int socket, const struct request *request) {
+static void answer(int socket, const struct request *request, uint64_t seed) {
   char message[MESSAGE_SIZE] = "";
-  uint32_t fault = 0;
+  uint32_t fault = 0, ticks = 0;
   print_clear();
+  ticks_begin_job(request->options & WANT_TICKS);
+  schedule_begin_job(seed);
   uint64_t start = now();
   enum status status = run_chain(request, &fault, message);
   uint64_t elapsed = now() - start;
   if (status == STATUS_FAULT) report_standstill(fault, elapsed);
   struct reply reply = {.status = status, .nanoseconds = elapsed};
+  const struct tick *marks = ticks_of_job(&ticks);
+  reply.address = ticks;
   if (!send_reply(socket, &reply, NULL, message)) _exit(2);
+  if (ticks && !send_bytes(socket, marks, ticks * sizeof *marks)) _exit(2);
+}
+
+static uint64_t number(const char *text) { return strtoul(text, NULL, 10); }
+
+static bool start(int socket, int shared_file, uint64_t memory_bytes, char *message) {
+  if (device.cores == 0 || device.tecs_per_core == 0 || device.cores * device.tecs_per_core > MAX_TECS)
+    return snprintf(message, MESSAGE_SIZE, "a device has 1 to %u TECs", MAX_TECS), false;
+  limit_memory(shared_file, memory_bytes);
+  if (!map_window(shared_file, message, MESSAGE_SIZE)) return false;
+  install_fault_handlers(socket);
+  barrier_count_processors();
+  if (!start_threads())
+    return snprintf(message, MESSAGE_SIZE, "the host cannot start a thread for each TEC: %s", strerror(errno)), false;
+  forbid_system_calls(socket, shared_file, message, MESSAGE_SIZE);
+  return true;
 }
 
 int main(int count, char **arguments) {
-  if (count != 3) return 2;
-  int socket = (int)strtoul(arguments[1], NULL, 10);
-  int shared_file = (int)strtoul(arguments[2], NULL, 10);
+  if (count != 3 && count != 7) return 2;
+  int socket = (int)number(arguments[1]), shared_file = (int)number(arguments[2]);
+  if (count == 7)
+    device =
+        (struct device){(uint32_t)number(arguments[3]), (uint32_t)number(arguments[4]), (uint32_t)number(arguments[5])};
   char message[MESSAGE_SIZE] = "";
-  struct reply hello = {.status = map_window(shared_file, message, sizeof message) ? STATUS_DONE : STATUS_REFUSED};
-  install_fault_handlers(socket);
-  if (!send_reply(socket, &hello, NULL, message) || hello.status != STATUS_DONE) return 1;
+  bool started = start(socket, shared_file, count == 7 ? number(arguments[6]) : 0, message);
+  struct reply hello = {.status = started ? STATUS_DONE : STATUS_REFUSED};
+  if (!send_reply(socket, &hello, NULL, message) || !started) return 1;
   struct request request;
-  while (receive_bytes(socket, &request, sizeof request)) answer(socket, &request);
+  uint64_t seed;
+  while (receive_bytes(socket, &request, sizeof request)) {
+    if (!(request.options & HAS_SCHEDULE))
+      seed = 0;
+    else if (!receive_bytes(socket, &seed, sizeof seed))
+      break;
+    answer(socket, &request, seed);
+  }
   return 0;
 }

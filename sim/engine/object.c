@@ -2,6 +2,7 @@
 
 #include "elf.h"
 #include "exports.h"
+#include "tec.h"
 
 #define MAX_SECTIONS 4096u
 #define MAX_SYMBOLS 65536u
@@ -115,6 +116,32 @@ static bool lay_out(struct object *object) {
   return object->area_high <= CODE_HIGH ? true : refuse("the object is too large");
 }
 
+/* The shared arrays of a kernel are static variables called KERNEL.ARRAY: whether a symbol is one, and of which kernel.
+ */
+static size_t shared_array_of(const struct elf_symbol *symbol) {
+  if (symbol->section == INDEX_UNDEFINED || symbol->section >= loader.header->section_count) return 0;
+  const struct elf_section *s = &loader.sections[symbol->section];
+  if (!is_loaded(s) || region_of(s) != REGION_DATA || SYMBOL_TYPE(symbol->info) != SYMBOL_OBJECT) return 0;
+  const char *name = symbol_name(symbol), *dot = memchr(name, '.', strlen(name));
+  return dot ? (size_t)(dot - name) : 0;
+}
+
+/* Each kernel's shared arrays must fit the shared memory of a core. */
+static bool check_shared_memory(void) {
+  for (uint32_t i = 1; device.shared_bytes && i < loader.symbol_count; i++) {
+    const char *name = symbol_name(&loader.symbols[i]);
+    size_t length = shared_array_of(&loader.symbols[i]);
+    uint64_t total = 0;
+    for (uint32_t k = i; length && k < loader.symbol_count; k++)
+      if (shared_array_of(&loader.symbols[k]) == length && memcmp(symbol_name(&loader.symbols[k]), name, length) == 0)
+        total += loader.symbols[k].size;
+    if (total > device.shared_bytes)
+      return refuse("the shared arrays of kernel '%.*s' need %llu bytes, but a core has %u bytes of shared memory",
+                    (int)(length < 100 ? length : 100), name, (unsigned long long)total, device.shared_bytes);
+  }
+  return true;
+}
+
 static bool map_and_copy(struct object *object) {
   void *area = mmap((void *)(uint64_t)ENGINE_LOW, object->area_high - ENGINE_LOW, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -220,8 +247,8 @@ bool object_load(struct object *object, const uint8_t *file, size_t size, char *
   loader.file = file;
   loader.size = size;
   loader.message = message;
-  if (!read_header() || !check_sections() || !lay_out(object) || !map_and_copy(object) || !resolve_symbols() ||
-      !relocate_sections()) {
+  if (!read_header() || !check_sections() || !check_shared_memory() || !lay_out(object) || !map_and_copy(object) ||
+      !resolve_symbols() || !relocate_sections()) {
     object_unload(object);
     return false;
   }

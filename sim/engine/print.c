@@ -1,6 +1,7 @@
 #include "print.h"
 
 #include "float16.h"
+#include "schedule.h"
 
 #define MAX_PRINTED (1u << 20) /* bytes a TEC may print in one job */
 #define MAX_STRING 4096u
@@ -134,6 +135,7 @@ static const struct vector_form *vector_form(const char *text) {
 /* A specifier the dialect does not have, or one without an argument, is printed as it stands. */
 void __compass_printf(uint32_t count, const struct print_value *values) {
   struct print_buffer *out = &current_tec()->printed;
+  schedule_point();
   const char *format = (const char *)unsigned_at(&values[0], 0, 8);
   uint32_t next = 1;
   for (const char *at = format; *at;) {

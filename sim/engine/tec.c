@@ -1,18 +1,21 @@
 #include "tec.h"
 
 #include "barrier.h"
+#include "events.h"
 #include "fault.h"
 #include "futex.h"
+#include "sandbox.h"
+#include "schedule.h"
 
 struct tec tecs[MAX_TECS];
-uint32_t active_tecs;
+struct core cores[MAX_TECS];
+struct device device = {.cores = 1, .tecs_per_core = MAX_TECS};
 
-static uint32_t threads;        /* TEC threads that exist */
-static _Atomic uint32_t ticket; /* changes with every group and wakes the TECs; low byte: their number */
 #define TICKET_TECS(ticket) ((ticket) & 0xffu)
-static _Atomic uint32_t unfinished; /* TECs of the group still running */
+#define WATCH_INTERVAL_NS 20000000u /* how often to look at the memory a job fills */
 static _Atomic uint32_t deadlock;
 static _Atomic uint32_t attention; /* grows when the main thread should look */
+static _Atomic uint32_t ready_threads;
 static _Thread_local struct tec *self;
 
 struct tec *current_tec(void) { return self; }
@@ -43,60 +46,84 @@ __attribute__((naked)) static void call_on_stack(kernel_entry *entry, const void
 }
 
 static void run_task(struct tec *tec) {
+  struct core *core = tec->core;
   tec->event_state = 0;
   tec->events_pending = 0;
+  if (schedule_on) schedule_enter(tec);
   call_on_stack(tec->task.entry, tec->task.parameters, stack_high(tec->id) - 64);
+  finish_events(tec, ALL_EVENTS);
   atomic_store(&tec->state, TEC_FINISHED);
-  barrier_leave();
-  if (atomic_fetch_sub(&unfinished, 1) == 1) call_main_thread();
+  barrier_leave(core);
+  if (schedule_on) schedule_leave(tec);
+  if (atomic_fetch_sub(&core->unfinished, 1) == 1) call_main_thread();
 }
 
 static void *serve(void *argument) {
   self = argument;
+  struct core *core = self->core;
+  uint32_t index = self->id - (uint32_t)(core - cores) * device.tecs_per_core;
   install_signal_stack();
   uint32_t seen = self->first_ticket;
+  atomic_fetch_add(&ready_threads, 1);
+  futex_wake_all(&ready_threads);
   for (;;) {
-    uint32_t drawn = atomic_load(&ticket);
+    uint32_t drawn = atomic_load(&core->ticket);
     if (drawn == seen) {
-      futex_wait(&ticket, seen, NULL);
+      futex_wait(&core->ticket, seen, NULL);
       continue;
     }
     seen = drawn;
-    if (self->id < TICKET_TECS(drawn)) run_task(self);
+    if (index < TICKET_TECS(drawn)) run_task(self);
   }
   return NULL;
 }
 
-static bool start_threads(uint32_t count) {
-  for (; threads < count; threads++) {
-    struct tec *tec = &tecs[threads];
-    tec->id = threads;
-    tec->first_ticket = atomic_load(&ticket);
+bool start_threads(void) {
+  uint32_t count = device.cores * device.tecs_per_core, seen;
+  for (uint32_t i = 0; i < count; i++) {
+    struct tec *tec = &tecs[i];
+    tec->id = i;
+    tec->core = &cores[i / device.tecs_per_core];
+    tec->first_ticket = atomic_load(&tec->core->ticket);
     if (pthread_create(&tec->thread, NULL, serve, tec) != 0) return false;
   }
+  while ((seen = atomic_load(&ready_threads)) < count) futex_wait(&ready_threads, seen, NULL);
   return true;
 }
 
-uint32_t run_group(const struct task *tasks, uint32_t count, uint64_t deadline) {
-  if (!start_threads(count)) return FAULT_NO_THREAD;
+void start_group(struct core *core, const struct task *tasks, uint32_t count) {
+  uint32_t first = (uint32_t)(core - cores) * device.tecs_per_core;
   for (uint32_t i = 0; i < count; i++) {
-    tecs[i].task = tasks[i];
-    atomic_store(&tecs[i].state, TEC_RUNNING);
+    tecs[first + i].task = tasks[i];
+    atomic_store(&tecs[first + i].state, TEC_RUNNING);
   }
-  barrier_reset(count);
-  atomic_store(&unfinished, count);
-  active_tecs = count;
-  uint32_t seen = atomic_load(&attention);
-  atomic_store(&ticket, ((atomic_load(&ticket) >> 8) + 1) << 8 | count);
-  futex_wake_all(&ticket);
+  barrier_reset(core, count);
+  atomic_store(&core->unfinished, count);
+  if (schedule_on) schedule_begin_group(first, count);
+  atomic_store(&core->ticket, ((atomic_load(&core->ticket) >> 8) + 1) << 8 | count);
+  futex_wake_all(&core->ticket);
+}
+
+/* Marks the cores idle whose groups have ended; whether those that are waited for are among them. */
+static bool retire_groups(uint32_t all) {
+  uint32_t busy = 0;
+  for (uint32_t i = 0; i < device.cores; i++) {
+    if (cores[i].party && atomic_load(&cores[i].unfinished) == 0) cores[i].party = 0;
+    busy |= (uint32_t)(cores[i].party != 0) << i;
+  }
+  return all ? !(busy & all) : busy != (1u << device.cores) - 1;
+}
+
+uint32_t wait_for_cores(uint32_t all, uint64_t deadline) {
   for (;;) {
-    if (atomic_load(&unfinished) == 0) return 0;
+    uint32_t seen = atomic_load(&attention);
+    if (retire_groups(all)) return 0;
     if (atomic_load(&deadlock)) return FAULT_DEADLOCK;
     uint64_t time = now();
     if (time >= deadline) return FAULT_TIMEOUT;
+    if (memory_is_exceeded()) return FAULT_MEMORY;
     uint64_t left = deadline - time;
-    struct timespec timeout = {(int64_t)(left / 1000000000u), (int64_t)(left % 1000000000u)};
-    futex_wait(&attention, seen, &timeout);
-    seen = atomic_load(&attention);
+    if (left > WATCH_INTERVAL_NS) left = WATCH_INTERVAL_NS;
+    futex_wait(&attention, seen, &(struct timespec){0, (int64_t)left});
   }
 }

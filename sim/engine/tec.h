@@ -1,9 +1,11 @@
-/* The TECs: one thread each, kept between jobs, running kernel code on a stack inside the device window. */
+/* The cores and their TECs: a thread per TEC, kept between jobs, running kernel code on a stack inside the device
+ * window. Each core runs one group of tasks at a time. */
 #ifndef ENGINE_TEC_H
 #define ENGINE_TEC_H
 
 #include <stdatomic.h>
 
+#include "dma.h"
 #include "memory_map.h"
 #include "protocol.h"
 
@@ -23,13 +25,23 @@ struct print_buffer {
   bool cut;
 };
 
+struct core {
+  uint32_t party;              /* TECs of the group that runs; 0: the core is idle */
+  _Atomic uint32_t ticket;     /* changes with every group and wakes the TECs; low byte: their number */
+  _Atomic uint32_t unfinished; /* TECs of the group still running */
+  _Atomic uint32_t meeting;    /* see barrier.c */
+  _Atomic uint32_t phase;
+};
+
 struct tec {
-  uint32_t id;
+  uint32_t id; /* counted over all cores */
+  struct core *core;
   pthread_t thread;
   uint32_t first_ticket; /* groups up to here began before the thread did */
   struct task task;
-  int event_state; /* bit e: event e is allocated; the kernel clears it itself */
-  uint32_t events_pending;
+  int event_state;         /* bit e: event e is allocated; the kernel clears it itself */
+  uint32_t events_pending; /* bit e: a transfer of event e is not done yet */
+  struct dma_request pending[EVENTS];
   struct print_buffer printed;
   _Atomic uint32_t state;   /* enum tec_state */
   _Atomic uint32_t stopped; /* 1 when `stopped_at` was recorded after an interrupt */
@@ -37,14 +49,30 @@ struct tec {
 };
 
 extern struct tec tecs[MAX_TECS];
-extern uint32_t active_tecs; /* TECs of the group that runs */
+extern struct core cores[MAX_TECS];
+
+/* What the device has; `shared_bytes` is the shared memory of a core, 0 when it is not limited. */
+extern struct device {
+  uint32_t cores, tecs_per_core, shared_bytes;
+} device;
 
 /* The TEC whose thread this is; NULL in the engine's main thread. */
 struct tec *current_tec(void);
 
-/* Runs one group of tasks to the end. Returns 0, FAULT_NO_THREAD, or FAULT_TIMEOUT or FAULT_DEADLOCK with the TECs
- * still standing where they were. `deadline` is in nanoseconds of `now()`. */
-uint32_t run_group(const struct task *tasks, uint32_t count, uint64_t deadline);
+static inline bool is_engaged(const struct tec *tec) {
+  return tec->core && tec->id - (uint32_t)(tec->core - cores) * device.tecs_per_core < tec->core->party;
+}
+
+/* Starts the threads of all TECs of the device and waits until they need nothing but work. False when the host cannot.
+ */
+bool start_threads(void);
+
+/* Starts a group of at most `device.tecs_per_core` tasks on an idle core. */
+void start_group(struct core *core, const struct task *tasks, uint32_t count);
+
+/* Waits until the cores with a bit in `all` are idle (0: until any core is). Returns 0, or a fault with the TECs still
+ * standing where they were. `deadline` is in nanoseconds of `now()`. */
+uint32_t wait_for_cores(uint32_t all, uint64_t deadline);
 
 /* Called by a TEC that found that no TEC can continue; does not return. */
 _Noreturn void declare_deadlock(void);

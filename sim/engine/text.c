@@ -71,12 +71,22 @@ static bool load(uint64_t start, char *message) {
   return true;
 }
 
+static bool read_record(uint32_t spc, struct text_record *record) {
+  memcpy(record, (void *)(uint64_t)spc, sizeof *record);
+  return memcmp(record->magic, "CPSENTRY", 8) == 0 && record->back <= spc &&
+         memchr(record->symbol, 0, sizeof record->symbol);
+}
+
+bool text_is_loaded(uint32_t spc) {
+  struct text_record record;
+  return checked_in_this_job && is_device_memory(spc, sizeof record) && read_record(spc, &record) &&
+         spc - record.back == loaded_from;
+}
+
 kernel_entry *text_entry(uint32_t spc, char *message) {
   struct text_record record;
   if (!is_device_memory(spc, sizeof record)) return refuse(message, "a task starts outside device memory", spc);
-  memcpy(&record, (void *)(uint64_t)spc, sizeof record);
-  if (memcmp(record.magic, "CPSENTRY", 8) != 0 || record.back > spc || !memchr(record.symbol, 0, sizeof record.symbol))
-    return refuse(message, "a task does not start at an entry record of host code", spc);
+  if (!read_record(spc, &record)) return refuse(message, "a task does not start at an entry record of host code", spc);
   uint64_t start = spc - record.back;
   if (!checked_in_this_job || start != loaded_from) {
     if (!load(start, message)) return NULL;

@@ -12,6 +12,9 @@ extern struct object loaded_object;
  * storage starts the job as the object has it. */
 void text_begin_job(void);
 
+/* Whether `text_entry` would leave the loaded object in place. */
+bool text_is_loaded(uint32_t spc);
+
 /* The function that the entry record at device address `spc` names, loading its object when it is not the loaded one.
  * NULL with a message when something is wrong. */
 kernel_entry *text_entry(uint32_t spc, char *message);

@@ -2,7 +2,8 @@
  *
  * The worker first sends a reply (DONE, or REFUSED with a message) that tells whether it could start; then each request
  * gets one reply. A reply is followed by `locations` location records, `message_size` bytes of message and
- * `printf_size` bytes of what the kernel printed. After FAULT the worker ends.
+ * `printf_size` bytes of what the kernel printed. After FAULT the worker ends. The message of the first reply, when it
+ * is DONE, says why the worker runs without its system-call filter; it is empty when there is one.
  */
 #ifndef ENGINE_WIRE_H
 #define ENGINE_WIRE_H
@@ -11,20 +12,32 @@
 
 enum task_chain { CHAIN_X2 = 2, CHAIN_X3 = 3 };
 struct request {
-  uint32_t head;  /* device address of the first task control block */
-  uint32_t count; /* number of blocks: bound of an X2 chain, length of an X3 one */
-  uint32_t chain; /* enum task_chain */
-  uint32_t reserved;
+  uint32_t head;       /* device address of the first task control block */
+  uint32_t count;      /* number of blocks: bound of an X2 chain, length of an X3 one */
+  uint32_t chain;      /* enum task_chain */
+  uint32_t options;    /* of enum request_option */
   uint64_t time_limit; /* nanoseconds */
+};
+enum request_option {
+  WANT_TICKS = 1,   /* `address` of a DONE reply counts the tick records that follow all else */
+  HAS_SCHEDULE = 2, /* eight bytes follow the request: the seed of a reproducible run, not 0 */
 };
 
 enum status { STATUS_DONE = 0, STATUS_FAULT = 1, STATUS_REFUSED = 2 };
-enum fault { FAULT_SIGNAL = 1, FAULT_TIMEOUT = 2, FAULT_DEADLOCK = 3, FAULT_UNSUPPORTED = 4, FAULT_NO_THREAD = 5 };
+enum fault {
+  FAULT_SIGNAL = 1,
+  FAULT_TIMEOUT = 2,
+  FAULT_DEADLOCK = 3,
+  FAULT_UNSUPPORTED = 4,
+  FAULT_DMA = 6,
+  FAULT_MEMORY = 7,
+  FAULT_SYSTEM_CALL = 8
+};
 struct reply {
   uint32_t status, fault, tec, signal;
   int32_t signal_code;
   uint32_t locations, message_size, printf_size;
-  uint64_t address;     /* the address whose access faulted */
+  uint64_t address;     /* the address whose access faulted; of FAULT_SYSTEM_CALL, the number of the call */
   uint64_t nanoseconds; /* wall time of the job */
 };
 
@@ -35,5 +48,10 @@ struct location {
   uint64_t pc; /* offset in the object's .text section; NO_PC when the TEC is not in kernel code */
 };
 #define NO_PC UINT64_MAX
+
+struct tick {
+  uint64_t nanoseconds; /* since the job began */
+  uint32_t tec, id, begin, reserved;
+};
 
 #endif

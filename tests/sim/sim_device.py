@@ -15,6 +15,7 @@ import numpy as np
 
 from compass_core.clang import find_clang
 from compass_core.hostcode import make_text_blob, parse_text_blob
+from compass_core.targets import load
 from compass_sim import RunResult, Worker
 
 INCLUDE = Path(__file__).parents[2] / "sim" / "include"
@@ -47,8 +48,8 @@ def compile_kernel(text: str, define: str = "__AIPUX2__", march: str = "native")
 class Bench:
     """A worker with text, parameters and tensors at fixed places of its memory."""
 
-    def __init__(self) -> None:
-        self.worker = Worker()
+    def __init__(self, target: str | None = None) -> None:
+        self.worker = Worker(None if target is None else load(target))
         self.next = ARENA
 
     def __enter__(self) -> Bench:
@@ -96,12 +97,21 @@ class Bench:
         """Write the parameter block."""
         self.write(PARAMS, struct.pack(f"<{len(words) + 1}I", *(w & 0xFFFFFFFF for w in words), 0))
 
-    def run(self, text: str, *words: int, entry: str = "entry", timeout: float = 20.0, **chain: Any) -> RunResult:
+    def run(
+        self,
+        text: str,
+        *words: int,
+        entry: str = "entry",
+        timeout: float = 20.0,
+        seed: int = 0,
+        ticks: bool = False,
+        **chain: Any,
+    ) -> RunResult:
         """Compile, load, and run with the given parameter words."""
         spc = self.load(compile_kernel(text), [entry])[entry]
         self.parameters(*words)
         head, count = self.chain(spc, **chain)
-        return self.worker.dispatch(head, count, chain.get("kind", "x2"), timeout)
+        return self.worker.dispatch(head, count, chain.get("kind", "x2"), timeout, seed=seed, ticks=ticks)
 
 
 def block(flag: int, spc: int, group: int, task: int, tasks: int) -> bytes:

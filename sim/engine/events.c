@@ -1,0 +1,51 @@
+#include "events.h"
+
+#include "fault.h"
+#include "schedule.h"
+
+void finish_events(struct tec *tec, uint32_t bits) {
+  for (bits &= tec->events_pending; bits; bits &= bits - 1) {
+    uint32_t event = (uint32_t)__builtin_ctz(bits);
+    tec->events_pending &= ~(1u << event);
+    transfer(&tec->pending[event]);
+  }
+}
+
+/* One transfer per event can be on its way: a second one waits for the first, as the device does. */
+static void start(struct tec *tec, const struct dma_request *request) {
+  char message[160];
+  if (exceeds_descriptor(request, message, sizeof message)) kernel_fault(FAULT_DMA, message);
+  uint32_t event = (uint32_t)request->event % EVENTS;
+  finish_events(tec, 1u << event);
+  tec->pending[event] = *request;
+  tec->events_pending |= 1u << event;
+}
+
+void __compass_dma(const struct dma_request *request) {
+  schedule_point();
+  if (request->event < 0)
+    transfer(request);
+  else if (request->width != 0)
+    start(current_tec(), request);
+}
+
+int *__compass_event_state(void) { return &current_tec()->event_state; }
+
+int __compass_alloc_event(void) {
+  int *state = &current_tec()->event_state;
+  int event = __builtin_ctz(~(uint32_t)*state | 1u << EVENTS);
+  if (event < EVENTS) *state |= 1 << event;
+  return event;
+}
+
+void __compass_wait_events(int bits) {
+  schedule_point();
+  finish_events(current_tec(), (uint32_t)bits);
+}
+
+void __compass_free_events(int bits) {
+  struct tec *tec = current_tec();
+  schedule_point();
+  finish_events(tec, (uint32_t)bits);
+  tec->event_state &= ~bits;
+}

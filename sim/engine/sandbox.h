@@ -1,0 +1,19 @@
+/* What the worker process may do: no system call but those the engine itself needs while jobs run, and limits of
+ * memory. */
+#ifndef ENGINE_SANDBOX_H
+#define ENGINE_SANDBOX_H
+
+#include "libc.h"
+
+/* Limits of the process itself, and how many bytes of device memory may be in use (0: any number). */
+void limit_memory(int shared_file, uint64_t most);
+
+/* Whether more device memory is in use than allowed; and how much is. */
+bool memory_is_exceeded(void);
+uint64_t memory_in_use(void);
+
+/* Takes the right to most system calls from all threads, for good; a forbidden one raises SIGSYS. False with a message
+ * when the system does not offer that. */
+bool forbid_system_calls(int socket, int shared_file, char *message, size_t size);
+
+#endif
