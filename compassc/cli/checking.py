@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,7 +76,17 @@ def check_kernel(
         }
 
     scalars = {i: value for i, value in by_position(values).items() if isinstance(value, int)}
-    return findings(Subject(module, scalars, by_position(shapes)))
+    return findings(Subject(module, scalars, by_position(shapes), sources(kernel, {f.name for f in module.functions})))
+
+
+def sources(kernel: PyPrimFunc, names: set[str]) -> tuple[tuple[ast.FunctionDef, str], ...]:
+    """The definitions of a kernel and of the functions it calls that are visible in its file."""
+    from compassc.dsl.script.functions import PyPrimFunc
+    from compassc.dsl.script.source import definition, file_of
+
+    others = [v for v in kernel.py_func.__globals__.values() if isinstance(v, PyPrimFunc) and v.__name__ in names]
+    functions = {id(k): k for k in (kernel, *others)}
+    return tuple((definition(k.py_func), file_of(k.py_func)) for k in functions.values())
 
 
 def _known_names(kernels: list[PyPrimFunc], given: Mapping[str, object]) -> None:

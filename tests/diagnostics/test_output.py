@@ -85,6 +85,13 @@ def test_check_exit_status(compassc, file):
     assert done.status == 0 and "nothing found" in done.err
 
 
+def test_check_reports_a_comparison_meant_as_assignment(compassc, file):
+    file(WARNS.replace("t = n + 1", "a[1] == n"))
+    done = compassc("check", "kernel.py")
+    assert done.status == 0 and "kernel.py:6:5: warning: the value of this line is not used [unused-result]" in done.err
+    assert "`=`" in done.err
+
+
 def test_check_looks_at_every_kernel_of_the_file(compassc, file):
     file(WARNS + WARNS.partition("\n\n\n")[2].replace("def k", "def other").replace("t =", "s ="))
     done = compassc("check", "kernel.py")

@@ -7,6 +7,7 @@ parsed, before any pass. Nothing is reported that is merely possible.
 
 from __future__ import annotations
 
+import ast
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,11 +21,13 @@ from ...ir.stmts import IRModule, PrimFunc
 
 @dataclass(frozen=True)
 class Subject:
-    """A module with what is known besides: values of the entry's scalars and shapes of its tensors, by position."""
+    """A module with what is known besides: values of the entry's scalars and shapes of its tensors, by position, and the
+    syntax trees of its functions with their files."""
 
     module: IRModule
     values: Mapping[int, int] = field(default_factory=dict)
     shapes: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    sources: tuple[tuple[ast.FunctionDef, str], ...] = ()
 
     @property
     def target(self) -> targets.Target:

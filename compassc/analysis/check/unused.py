@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from compass_core.errors import CompassError, Finding, Span
@@ -23,6 +24,25 @@ def run(subject: Subject) -> Iterator[CompassError]:
     for function in subject.functions():
         yield from _results(function)
         yield from _variables(function)
+    for node, file in subject.sources:
+        yield from _statements(node, file)
+
+
+def _statements(function: ast.FunctionDef, file: str) -> Iterator[CompassError]:
+    """Expressions alone on a line that compute something and do nothing, such as `a[0] == n` for `a[0] = n`."""
+    from ...dsl.script.source import node_span
+
+    for node in ast.walk(function):
+        if isinstance(node, ast.Expr) and isinstance(node.value, _VALUES):
+            hint = (
+                "to assign, write `=`"
+                if isinstance(node.value, ast.Compare)
+                else "assign it to a name, or remove the line"
+            )
+            yield Finding("the value of this line is not used", node_span(node, file), code=RESULT, help=hint)
+
+
+_VALUES = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript, ast.IfExp)
 
 
 def _results(function: PrimFunc) -> Iterator[CompassError]:

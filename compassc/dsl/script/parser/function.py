@@ -290,4 +290,3 @@ class FunctionParser:
             self.block(node.body)
         finally:
             self.scope.pop()
-
