@@ -13,6 +13,7 @@ from ....ir.dtypes import BOOL, INT32, DataType
 from ....ops import get
 from ....ops.core import convert, scalar_cast
 from ....ops.typing import describe, is_literal, match_operator
+from ..frontend import AllocSpec, ConstSpec, MatchSpec
 from .values import BufferValue, PointerValue, Value, index_expr, is_runtime, literal_expr
 
 PYTHON = {
@@ -55,6 +56,8 @@ def kind_name(x: Any) -> str:
         return str(x.dtype)
     if isinstance(x, str):
         return "a string"
+    if isinstance(x, (AllocSpec, ConstSpec, MatchSpec)):
+        return "storage without a name"
     if isinstance(x, BufferValue):
         return "a whole buffer"
     if type(x).__module__ == "numpy" and not hasattr(x, "__len__"):
