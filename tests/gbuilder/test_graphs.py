@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,3 +236,16 @@ def test_the_vendor_options_of_aipugb(tmp_path):
     assert (tmp_path / "temp.graph.json").read_bytes() == content.graph_json
     failed = command(tmp_path, "compassc.cli.aipugb", "missing.txt")
     assert failed.returncode == 2 and "missing.txt" in failed.stderr
+
+
+def test_a_fault_in_a_linked_kernel_is_found_in_its_source(built, plugin):
+    folder = plugin("Negate", 1)
+    path = folder / "aipubt_mine.py"
+    path.write_text(path.read_text().replace("self.space, 120", "0, 120"))
+    graph, top = chain(TWICE, ("Negate", {}), SHIFT)
+    _, program = built(graph, top, plugins=[folder])
+    with pytest.raises(CompassError) as caught:
+        program.create_job().run({"x": np.ones(SHAPE, "float32")})
+    assert caught.value.span is not None and caught.value.span.file == __file__
+    line = Path(__file__).read_text().splitlines()[caught.value.span.line - 1]
+    assert line.strip() == "w[i] = x[i] * -1.0"
