@@ -346,3 +346,20 @@ def test_descriptor_pointers():
     assert out.tolist() == [2, 2, 0, 0]
     assert chains[1][1] == 9
     assert np.shares_memory(chains[0][0], out)
+
+
+def test_a_sub_function_defined_anew_is_the_one_that_is_called(monkeypatch):
+    @S.prim_func
+    def k(d: S.ptr("uint32", "global"), out: S.ptr("uint32", "global")):
+        out[0] = second_word(d)
+
+    @S.prim_func
+    def other(d: S.ptr("uint32", "global")) -> S.u32:
+        return d[0] + 7
+
+    out = np.zeros(1, "uint32")
+    k([Chain([1, 2])], out)
+    assert out[0] == 2
+    monkeypatch.setitem(globals(), "second_word", other)
+    k([Chain([1, 2])], out)
+    assert out[0] == 8

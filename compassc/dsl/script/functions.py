@@ -14,6 +14,7 @@ from typing import Any
 from compass_core.errors import CompassError, Span
 
 from ...ir.dtypes import VOID, DataType, PointerType, pointer_type
+from .dispatch import LOCAL
 from .source import definition, file_of, function_span, node_span
 from .state import parsing
 
@@ -118,13 +119,13 @@ class PyPrimFunc:
             from .parser.calls import call_function
 
             return call_function(self, args, kwargs)
-        from . import dispatch, pysim
+        from .pysim import call_sub, run_entry
 
-        if dispatch.LOCAL.tec is not None:
-            return pysim.call_sub(self.py_func, self.params, self.ret_type, args, kwargs)
+        if LOCAL.tec is not None:
+            return call_sub(self.py_func, self.params, self.ret_type, args, kwargs)
         if kwargs:
             raise CompassError(f"{self.__name__}: an entry function takes positional arguments only", code="arguments")
-        return pysim.run_entry(self.py_func, self.params, args, self.target or "X2_1204")
+        return run_entry(self.py_func, self.params, args, self.target or "X2_1204")
 
 
 def _shown(annotation: Any) -> str:

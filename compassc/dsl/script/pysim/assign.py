@@ -28,7 +28,6 @@ from compassc.ops.core import Op
 from compassc.ops.numeric import np_dtype
 from compassc.ops.typing import fits
 
-from ..functions import PyPrimFunc
 from ..source import definition
 from .impl import pysim_impl
 from .memory import PyBuffer, PyPointer, Storage
@@ -159,19 +158,16 @@ class _Rewrite(ast.NodeTransformer):
         return ast.copy_location(ast.Call(self.constant(bound, e), [e], []), e)
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
-        """`S.vadd(...)` becomes a call of the operation's Python side, `sub(...)` one of a sub-function in PySim."""
+        """`S.vadd(...)` becomes a call of the operation's Python side. Other names may be bound anew until they are
+        used, so they are left alone."""
         self.generic_visit(node)
-        func, api = node.func, None
-        if isinstance(func, ast.Name):
-            api = self.seen.get(func.id)
-        elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
+        func = node.func
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
             module = self.seen.get(func.value.id)
             api = getattr(module, func.attr, None) if isinstance(module, types.ModuleType) else None
-        op = getattr(api, "op", None)
-        if isinstance(op, Op):
-            node.func = self.constant(pysim_impl(op), func)
-        elif isinstance(api, PyPrimFunc):
-            node.func = self.constant(_sub_call(api), func)
+            op = getattr(api, "op", None)
+            if isinstance(op, Op):
+                node.func = self.constant(pysim_impl(op), func)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -179,16 +175,6 @@ class _Rewrite(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         return node
-
-
-def _sub_call(function: PyPrimFunc) -> Callable[..., Any]:
-    """A sub-function as a running kernel calls it."""
-    from .call import call_sub  # which needs this module
-
-    def sub(*args: Any, **kwargs: Any) -> Any:
-        return call_sub(function.py_func, function.params, function.ret_type, args, kwargs)
-
-    return sub
 
 
 def _is_nest(target: ast.expr, head: ast.Call) -> bool:
