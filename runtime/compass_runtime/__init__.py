@@ -5,8 +5,8 @@
     outputs = job.run([a, b])
 
 `Program.call(args)` is the quick way for many calls: one argument per kernel parameter, outputs in place. `Context` has
-the same in the driver's terms. `Module`, `NDArray`, `PackedFunc` and `Device` are what programs for the vendor's runtime
-use; `load_module` runs what `Module.export_library` wrote, without the compiler.
+the same in the driver's terms. `Module`, `NDArray`, `PackedFunc` and `Device` are what programs for the vendor's
+runtime use; `load_module` runs what `Module.export_library` wrote, without the compiler.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ MAX_RETRIES = 8
 
 
 class Arguments(NamedTuple):
-    """The arguments of a call as the device sees them: arrays that lie in one piece, scalars, and what a job is found by.
+    """The arguments of a call as the device sees them: arrays in one piece, scalars, and what a job is found by.
 
     `offsets`: bytes between the start of a parameter's array and the element its pointer is to point at.
     """

@@ -1,7 +1,7 @@
 """The runtime in the driver's terms: contexts, graphs, jobs and tensors with ids, status codes and states.
 
-A thin layer over `Program` and `Job` for programs that think in the driver's API. Errors are `DriverError`s, which carry
-the driver's status; the C library (`runtime/include/compass_runtime.h`) has the same functions and codes.
+A thin layer over `Program` and `Job` for programs that think in the driver's API. Errors are `DriverError`s,
+which carry the driver's status; the C library (`runtime/include/compass_runtime.h`) has the same functions and codes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Modules: functions looked up by name, trees of imported modules, and one file that holds such a tree.
 
-The file is a tar archive whatever it is called: `module.json` describes the tree, one member per module has its content.
+The file is a tar archive whatever it is called: `module.json` describes the tree, one member per module has its
+content.
 A module is loaded by the global function `runtime.module.loadbinary_<type key>`, so that every kind brings its own.
 """
 
@@ -47,7 +48,7 @@ class Module:
         return None
 
     def get_function(self, name: str, query_imports: bool = False) -> PackedFunc:
-        """The function of that name, of this module or, when asked, of the imports in order; it keeps the module alive."""
+        """The function of that name, of this module or, when asked, of the imports in order. It keeps the module."""
         found = self._lookup(name, query_imports)
         if found is None:
             raise MissingFunction(f"the module ({self.type_key}) has no function '{name}'", code="no-function")

@@ -93,7 +93,7 @@ class NDArray:
         self._array[...] = value._array if isinstance(value, NDArray) else value
 
     def _create_view(self, shape: Sequence[int], dtype: Any = None, relative_byte_offset: int = 0) -> NDArray:
-        """A tensor over a part of the same memory. RuntimeValueError when it is not inside, or this is not contiguous."""
+        """A tensor over a part of the same memory. RuntimeValueError when it is not inside, or has gaps."""
         wanted = self._array.dtype if dtype is None else _dtype(dtype)
         size = int(np.prod(shape, dtype=np.int64)) * wanted.itemsize
         where = f"a view of shape {tuple(shape)} ({wanted.name}, {size} bytes) at offset {relative_byte_offset}"

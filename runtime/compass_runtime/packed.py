@@ -99,7 +99,7 @@ def register_func(name: Any, f: Callable[..., Any] | None = None, override: bool
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None:
-    """The function of that name; without one, None when that is allowed, else RuntimeValueError with the nearest name."""
+    """The function of that name; else None when that is allowed, or a RuntimeValueError with the nearest name."""
     found = _functions.get(name)
     if found is None and not allow_missing:
         from compass_core.suggest import help_for

@@ -1,4 +1,4 @@
-"""The driver's status codes: numbers, names and texts. The C library has the same (runtime/include, native/status.c)."""
+"""The driver's status codes: numbers, names and texts. The C library has the same (native/status.c)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Status(IntEnum):
-    """A driver status and its constant text. In C the names have the prefix AIPU_STATUS_ERROR_ (SUCCESS: AIPU_STATUS_)."""
+    """A driver status and its constant text. In C names begin with AIPU_STATUS_ERROR_ (SUCCESS: AIPU_STATUS_)."""
 
     text: str
 

@@ -73,7 +73,7 @@ class Plan:
 
 
 def measure(call: Callable[[], float | None], plan: Plan, before: Callable[[], Any] | None = None) -> BenchmarkResult:
-    """One warm-up call, then the groups. `call` may return the seconds the device was busy; `before` runs once a group."""
+    """One warm-up call, then the groups. `call` may return how long the device was busy; `before` runs once a group."""
     first = call()
     number, groups, busy_groups = plan.number, [], []
     for repeat in range(plan.repeat):

@@ -240,7 +240,7 @@ aipu_status_t aipu_create_job(const aipu_ctx_handle_t *ctx, uint64_t id, uint64_
   aipu_status_t status = find_graph(ctx, id, &context, &graph);
   if (status != AIPU_STATUS_SUCCESS) return status;
   if (!job) return fail(AIPU_STATUS_ERROR_NULL_PTR, "there is nowhere to put the job's id");
-  if (config) return fail(AIPU_STATUS_ERROR_OP_NOT_SUPPORTED, "jobs cannot be placed or bound: the configuration is NULL");
+  if (config) return fail(AIPU_STATUS_ERROR_OP_NOT_SUPPORTED, "jobs cannot be placed or bound: give NULL");
   struct job_entry *entry = calloc(1, sizeof *entry);
   if (!entry) return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no memory for a job");
   pthread_mutex_lock(&context->lock);

@@ -40,7 +40,9 @@ static void put_dims(uint8_t *block, uint32_t offset, uint32_t x, uint32_t y, ui
   put16(block, offset + 4, z);
 }
 
-static bool new_run(const struct file *file, uint32_t g) { return !g || file->graphs[g].bss != file->graphs[g - 1].bss; }
+static bool new_run(const struct file *file, uint32_t g) {
+  return !g || file->graphs[g].bss != file->graphs[g - 1].bss;
+}
 
 uint32_t chain_blocks(const struct file *file) {
   if (file->x3) return 1 + file->graph_count * (file->tasks + 1);

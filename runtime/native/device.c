@@ -147,7 +147,8 @@ uint32_t device_allocate(struct device *device, uint64_t size) {
     struct range *range = &device->ranges[i];
     if (range->used || range->end - range->start < size) continue;
     uint64_t start = range->start;
-    if (range->end - start > size && !insert_range(device, i + 1, (struct range){start + size, range->end, false})) break;
+    struct range rest = {start + size, range->end, false};
+    if (rest.start < rest.end && !insert_range(device, i + 1, rest)) break;
     device->ranges[i] = (struct range){start, start + size, true};
     address = (uint32_t)start;
   }

@@ -1,4 +1,5 @@
-/* What the library uses of the C library, declared here: the build machine needs no libc headers. Linux, x86-64, glibc. */
+/* What the library uses of the C library, declared here: the build machine needs no libc headers.
+ * Linux, x86-64, glibc. */
 #ifndef RUNTIME_SYSTEM_H
 #define RUNTIME_SYSTEM_H
 

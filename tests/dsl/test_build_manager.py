@@ -56,7 +56,8 @@ def files(folder):
 
 
 LAYOUT = {"gbuilder/op_lib/add_one.cl", "gbuilder/op_lib/add_one.o", "gbuilder/op_lib/add_one.log",
-          "gbuilder/compass_ir.txt", "gbuilder/compass_ir.bin", "gbuilder/aipubt_gb_add_one.py", "gbuilder/aipu.bin"}  # fmt: skip
+          "gbuilder/compass_ir.txt", "gbuilder/compass_ir.bin", "gbuilder/aipubt_gb_add_one.py",
+          "gbuilder/aipu.bin"}  # fmt: skip
 
 
 def test_the_documented_files_are_in_the_output_folder_and_nothing_elsewhere(here, monkeypatch):

@@ -49,7 +49,7 @@ class Aiff:
         self.reg_cfgs.insert(count if idx is None else idx, new)
 
     def gen_descriptor(self) -> DescChainArray:
-        """The chains: control, parameter, activation. Equal control descriptors in a row are one with a repeat count."""
+        """The chains: control, parameter, activation. Equal control descriptors in a row become one."""
         kinds = (CONTROL_CHAIN, PARAMETER_CHAIN, ACTIVATION_CHAIN)
         chains = zip(kinds, compress(self.reg_cfgs), strict=True)
         return DescChainArray(DescChain(kind, self._generation.name, words) for kind, words in chains)
