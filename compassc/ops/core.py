@@ -271,7 +271,7 @@ def rounded(value: float, dtype: DataType) -> float:
     except OverflowError:
         return math.copysign(math.inf, value)
     bits = int.from_bytes(single, "little")
-    if value == value:
+    if not math.isnan(value):
         bits += 0x7FFF + (bits >> 16 & 1)
     return struct.unpack("<f", (bits & 0xFFFF0000).to_bytes(4, "little"))[0]
 

@@ -302,6 +302,8 @@ class Aligner:
             return self.assign(s.var, self.parts(s.value, self.width_of(s.var)), s.span)
         if kind is S.SetElement:
             return self.set_element(s)
+        if kind is S.Return and s.value is not None and s.value.dtype.is_mask:
+            return [self.returned_mask(s)]
         if kind is S.Eval and s.value.flags & E.F_VECTOR:
             if type(s.value) is E.Call:
                 return [S.Eval(e, span=s.span) for e in self.rule_or_parts(s.value)]
@@ -316,6 +318,14 @@ class Aligner:
                 "assign its result to a variable in the loop",
             )
         return [new]
+
+    def returned_mask(self, s: Any) -> S.Stmt:
+        """A mask is returned in the registers its lane count alone decides: the caller knows no more."""
+        lanes = s.value.dtype.lanes
+        parts = self.parts(s.value, register_width(lanes))
+        if len(parts) != 1:
+            raise wide_error(f"a mask of {lanes} lanes does not fit one register, which a function can return")
+        return S.Return(parts[0], span=s.span)
 
     def rule_or_parts(self, e: E.Call) -> list[E.Expr]:
         if e.dtype.is_mask:

@@ -41,7 +41,9 @@ def main() -> int:
     start, kinds = time.monotonic(), Counter[str]()
     for seed, outcome in failures(given.seed, given.count):
         kinds[outcome.kind] += 1
-        print(check(seed, given.seconds) if kinds.total() <= given.keep else f"# seed {seed}: {outcome.kind}", flush=True)
+        print(
+            check(seed, given.seconds) if kinds.total() <= given.keep else f"# seed {seed}: {outcome.kind}", flush=True
+        )
     seconds = time.monotonic() - start
     print(f"{given.count} programs from seed {given.seed}: {kinds.total()} fail, {seconds:.0f} s", file=sys.stderr)
     for kind, count in kinds.most_common():

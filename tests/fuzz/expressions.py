@@ -249,6 +249,7 @@ class Expressions:
             (6, lambda: self.vector_comparison(lanes, width, depth)),
             (2, lambda: self.mask_operator(lanes, width, depth)),
             (2, lambda: self.operation(t, depth, width)),
+            (2, lambda: self.sub_call(t, depth, width)),
             (0.5, lambda: Expr(f"S.vbcast({{}}, lanes={lanes})", [self.boolean(depth - 1)], t, width)),
             (0.5, lambda: self.mask_permuted(lanes, width, depth)),
         ]
@@ -294,6 +295,8 @@ class Expressions:
             (0.5, lambda: self.mask_lane(depth)),
             (0.5, lambda: self.operation(BOOL, depth)),
             (0.5, lambda: self.bool_operator(depth)),
+            (0.7, lambda: self.sub_call(BOOL, depth)),
+            (0.4, self.pointer_comparison),
         ]
         return self.first_of(makers + leaves, lambda: Expr("(S.i32(1) > 0)", [], BOOL))
 
@@ -317,6 +320,14 @@ class Expressions:
         symbol = self.rng.choice(("&", "|", "^", "==", "!="))
         return Expr(f"({{}} {symbol} {{}})", [self.boolean(depth - 1), self.boolean(depth - 1)], BOOL)
 
+    def pointer_comparison(self) -> Expr | None:
+        found = [r for r in self.scope.regions if not r.type.is_vector and r.scope in ("global", "lsram", "private")]
+        if not found:
+            return None
+        region, t = self.rng.choice(found), BOOL
+        a, b = self.rng.randint(0, region.size - 1), self.rng.randint(0, region.size - 1)
+        return Expr(f"({region.name} + {a} {self.rng.choice(COMPARISONS[:4])} {region.name} + {b})", [], t)
+
     def some_vector(self, native: bool = False) -> DataType:
         """A vector type that some variable has, or any."""
         found = [v.type for v in self.scope.variables if v.type.is_vector and not v.type.is_mask]
@@ -332,7 +343,9 @@ class Expressions:
         return Expr(f"S.{self.rng.choice(('vall', 'vany'))}({{}})", [mask], BOOL)
 
     def mask_lane(self, depth: int) -> Expr | None:
-        found = [v for v in self.scope.variables if v.type.is_mask and v.type.is_native and v.type.lanes * v.width == 256]
+        found = [
+            v for v in self.scope.variables if v.type.is_mask and v.type.is_native and v.type.lanes * v.width == 256
+        ]
         if not found:
             return None
         mask = self.rng.choice(found)
@@ -488,7 +501,9 @@ class Expressions:
         if source is t.element_of:
             return None
         options = ", saturate=True" if t.is_integer and source.is_integer and self.chance(0.4) else ""
-        return Expr(f'S.cast({{}}, "{self.cast_name(t)}"{options})', [self.gen(source.with_lanes(t.lanes), depth - 1)], t)
+        return Expr(
+            f'S.cast({{}}, "{self.cast_name(t)}"{options})', [self.gen(source.with_lanes(t.lanes), depth - 1)], t
+        )
 
     def cast_name(self, t: DataType) -> str:
         return str(t) if self.chance(0.5) else short(t.element_of)
@@ -542,8 +557,6 @@ class Expressions:
 
     def _broadcast(self, t: DataType, depth: int) -> Expr:
         x = self.gen(t.element_of, depth - 1)
-        if not x.args and x.text().startswith("S."):  # a literal stays typed
-            return Expr("S.vbcast({}, lanes=%d)" % t.lanes, [x], t)
         return Expr(f"S.vbcast({{}}, lanes={t.lanes})", [x], t)
 
     def _compress(self, t: DataType, depth: int) -> Expr | None:
@@ -589,9 +602,9 @@ class Expressions:
 
     # ---------------------------------------------------------------------------------------------- calls
 
-    def sub_call(self, t: DataType | None, depth: int) -> Expr | None:
+    def sub_call(self, t: DataType | None, depth: int, width: int = 0) -> Expr | None:
         """A call of a generated function that returns `t` (None: one that writes memory)."""
-        found = [f for f in self.functions if f.returns is t]
+        found = [f for f in self.functions if f.returns is t and f.width == width]
         if not found:
             return None
         function = self.rng.choice(found)
@@ -604,7 +617,7 @@ class Expressions:
             named = self.chance(0.1) or (texts and "=" in texts[-1])
             texts.append(f"{param.name}={text}" if named else text)
             args += more
-        return Expr(f"{function.name}({', '.join(texts)})", args, t or dtype("void"))
+        return Expr(f"{function.name}({', '.join(texts)})", args, t or dtype("void"), width)
 
     def argument(self, param: Variable | Region, depth: int) -> tuple[str | None, list[Expr]]:
         if isinstance(param, Variable):
@@ -612,7 +625,10 @@ class Expressions:
         found = [
             r
             for r in self.scope.regions
-            if r.type is param.type and r.scope == param.scope and r.size >= param.size and (r.writable or not param.writable)
+            if r.type is param.type
+            and r.scope == param.scope
+            and r.size >= param.size
+            and (r.writable or not param.writable)
         ]
         if not found:
             return None, []

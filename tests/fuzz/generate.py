@@ -42,15 +42,18 @@ class Generator(Statements):
             self.scope.add(param)
         returns = self.return_type()
         if returns is None:
-            params.append(Region(self.name("p"), self.rng.choice(STORAGE), 64, self.rng.choice(("global", "lsram")), True))
+            params.append(
+                Region(self.name("p"), self.rng.choice(STORAGE), 64, self.rng.choice(("global", "lsram")), True)
+            )
             self.scope.add(params[-1])
         self.size_left, self.can_alloc = 8, False
-        body = self.block_with_return(returns)
+        width = self.mask_widths[returns.lanes] if returns is not None and returns.is_mask else 0
+        body = self.block_with_return(returns, width)
         inline = self.rng.choice(("", "(is_inline=True)", "(is_inline=False)"))
         annotations = {p.name: self.annotation(p) for p in params}
         kind = f"S.{short(returns)}" if returns else ""
         self.made.append(Function(f"@S.prim_func{inline}", name, annotations, kind, body))
-        self.functions.append(SubFunction(name, params, returns))
+        self.functions.append(SubFunction(name, params, returns, width))
         self.can_alloc = True
 
     def parameter(self) -> Variable | Region:
@@ -70,9 +73,12 @@ class Generator(Statements):
             return None
         if self.chance(0.3):
             return self.rng.choice([t for t in STORAGE if not t.is_bfloat]).with_lanes(self.rng.choice(FLEXIBLE))
-        return self.rng.choice([t for t in self.types if not t.is_bool and not (t.is_bfloat and t.lanes not in (1, 16))])
+        fits = [
+            t for t in self.types if not (t.is_mask and t.lanes > 32) and not (t.is_bfloat and t.lanes not in (1, 16))
+        ]
+        return self.rng.choice(fits)
 
-    def block_with_return(self, returns: DataType | None) -> list[Stmt]:
+    def block_with_return(self, returns: DataType | None, width: int) -> list[Stmt]:
         """A function body; one that returns a value writes no memory, as it may be called in any expression."""
         if returns is None:
             return self.block(self.rng.randint(2, 4))
@@ -82,9 +88,9 @@ class Generator(Statements):
         self.scope.frames.append(Frame())
         body = [s for _ in range(self.rng.randint(0, 3)) for s in self.statement()]
         if self.chance(0.3):
-            early = Stmt([Clause("if {}:", [self.boolean(2)], [simple("return {}", self.gen(returns, 2))])])
+            early = Stmt([Clause("if {}:", [self.boolean(2)], [simple("return {}", self.gen(returns, 2, width))])])
             body.append(early)
-        body.append(simple("return {}", self.gen(returns, 3)))
+        body.append(simple("return {}", self.gen(returns, 3, width)))
         self.scope.frames.pop()
         return body
 

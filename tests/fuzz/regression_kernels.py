@@ -24,7 +24,10 @@ def scalar_float_to_integers(
 
 @S.prim_func
 def narrow_integers(
-    in_u8: S.ptr("u8", "global"), in_i16: S.ptr("i16", "global"), out_u8: S.ptr("u8", "global"), out_i16: S.ptr("i16", "global")
+    in_u8: S.ptr("u8", "global"),
+    in_i16: S.ptr("i16", "global"),
+    out_u8: S.ptr("u8", "global"),
+    out_i16: S.ptr("i16", "global"),
 ):
     """C shifts and inverts in int; overloads go by the type."""
     if S.get_local_id() == 0:
@@ -59,8 +62,8 @@ def overlapping_strided_store(out_fp16: S.ptr("fp16", "global")):
 
 @S.prim_func
 def unused_wide_value(in_i16: S.ptr("i16", "global"), out_i16: S.ptr("i16", "global")):
-    v = ~in_i16[31:63]
-    w = S.vload(in_i16, lanes=20) + S.i16(1)
+    v = ~in_i16[31:63]  # noqa: F841
+    w = S.vload(in_i16, lanes=20) + S.i16(1)  # noqa: F841
     out_i16[0] = 1
 
 
@@ -124,3 +127,16 @@ def constant_masks_zipped(in_u8: S.ptr("u8", "global"), out_u8: S.ptr("u8", "glo
         S.vstore(S.vsel(v, S.u8x64(3), mask=m), out_u8)
         k = S.vconcat((S.const_mask("32T"), S.const_mask("32T")), "low")
         S.vstore(S.vsel(v, S.u8x64(5), mask=S.vconcat((k, ~k))), out_u8 + 64)
+
+
+@S.prim_func
+def sub_three_lanes(a: S.i8x3, b: S.i8x3) -> S.boolx3:
+    return a < b
+
+
+@S.prim_func
+def returned_flexible_mask(in_i8: S.ptr("i8", "global"), out_i8: S.ptr("i8", "global")):
+    """A mask is returned in registers that the caller knows, whatever it was made from."""
+    if S.get_local_id() == 0:
+        a, b = S.vload(in_i8, lanes=3), S.vload(in_i8 + 8, lanes=3)
+        S.vstore(S.vsel(a, b, mask=sub_three_lanes(a, b)), out_i8)

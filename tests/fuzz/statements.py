@@ -327,7 +327,13 @@ class Statements(Expressions):
         to = self.rng.choice(STORAGE)
         if self.chance(0.3):
             to = to.with_lanes(to.native_lanes)
-        if to.is_floating and to.element_of is not region.type and not to.is_vector and region.writable and self.chance(0.5):
+        if (
+            to.is_floating
+            and to.element_of is not region.type
+            and not to.is_vector
+            and region.writable
+            and self.chance(0.5)
+        ):
             return None
         if region.type.is_floating and not region.raw and to.element_of is not region.type:
             return None
@@ -388,7 +394,11 @@ class Statements(Expressions):
             stop = stop if stop.type is INT32 else Expr("S.i32({})", [stop], INT32)
             return f"for {self.counter_variable()} in range({{}}):", [stop]
         stop = stop if stop.type is INT32 else Expr("S.i32({})", [stop], INT32)
-        start = Expr("({} & 3)", [self.gen(INT32, 1)], INT32) if self.chance(0.4) else Expr(str(self.rng.randint(-3, 2)), [], INT32)
+        start = (
+            Expr("({} & 3)", [self.gen(INT32, 1)], INT32)
+            if self.chance(0.4)
+            else Expr(str(self.rng.randint(-3, 2)), [], INT32)
+        )
         step = f", {self.rng.randint(1, 3)}" if kind == "step" else ""
         return f"for {self.counter_variable()} in range({{}}, {{}}{step}):", [start, stop]
 

@@ -11,7 +11,7 @@ from compassc.dsl.script.functions import PyPrimFunc
 from . import regression_kernels
 from .run import alike, values_for
 
-KERNELS = {name: k for name, k in vars(regression_kernels).items() if isinstance(k, PyPrimFunc) and k.ret_type.is_void}
+KERNELS = {name: k for name, k in vars(regression_kernels).items() if isinstance(k, PyPrimFunc)}
 ENTRIES = {name: k for name, k in KERNELS.items() if not name.startswith("sub_")}
 
 
