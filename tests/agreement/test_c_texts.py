@@ -77,8 +77,8 @@ CASES: dict[str, Sequence[tuple[str, str]]] = {
         ("S.isnan(x)", "__vcneq(__vand((int8)0, __vclass((int8)0, x, ALL_TRUE_w), (int8)3, ALL_TRUE_w), (int8)0, ALL_TRUE_w)"),
         (
             "S.isinf(h)",
-            "__vcneq(__vand((short16)(short)0, __vclass((short16)(short)0, h, ALL_TRUE_h), (short16)(short)516, "
-            "ALL_TRUE_h), (short16)(short)0, ALL_TRUE_h)",
+            ("__vcneq(__vand((short16)(short)0, __vclass((short16)(short)0, h, ALL_TRUE_h), (short16)(short)516, "
+            "ALL_TRUE_h), (short16)(short)0, ALL_TRUE_h)"),
         ),
         ("S.max(a, b)", "__vmax(v, a, b, ALL_TRUE_w)"),
         ("S.min(a, b, mask=m, r=a)", "__vmin(a, a, b, m)"),
@@ -140,8 +140,8 @@ CASES: dict[str, Sequence[tuple[str, str]]] = {
         ("S.cast(a, 'i8x32')", "__vcompt(as_char32(a), __vmov_b(0x11111111))"),
         ("S.cast(s, 'i8x32')", "__vexte(as_char32(s), as_char32(s))"),
         ("S.cast((ua, ub), 'i16', saturate=True)",
-         "__vexte(__vnsrls_h_s(ua, (uint8)(uint)0, __vmov_w(286331153)), "
-         "__vnsrls_h_s(ub, (uint8)(uint)0, __vmov_w(286331153)))"),
+         ("__vexte(__vnsrls_h_s(ua, (uint8)(uint)0, __vmov_w(286331153)), "
+         "__vnsrls_h_s(ub, (uint8)(uint)0, __vmov_w(286331153)))")),
         ("S.cast((x, y), 'u16')", "__vexte(as_ushort16(convert_int8(x)), as_ushort16(convert_int8(y)))"),
         ("S.cast((x, y), 'fp16')", "__vcvtd(x, y)"),
         ("S.cast((a, b), 'bf16')", "__vcvtd_tbf16(a, b)"),
@@ -247,6 +247,8 @@ def values_of_v(expression: str, target: str, folder: Path) -> list[str]:
 def without_parentheses(text: str) -> str:
     """A text that is one parenthesis, without it."""
     depth = 0
+    if not text.startswith("("):
+        return text
     for position, character in enumerate(text):
         depth += {"(": 1, ")": -1}.get(character, 0)
         if depth == 0 and position < len(text) - 1:
