@@ -403,7 +403,14 @@ class Expressions:
         divisor = self.safe_divisor(t, depth)
         if self.chance(0.2) and t is INT32:
             return Expr("S.ceildiv(({} & 1023), {})", [self.gen(t, depth - 1), Expr("7", [], t)], t)
-        return Expr(f"({{}} {symbol} ({{}}))", [self.gen(t, depth - 1), divisor], t)
+        dividend = self.gen(t, depth - 1)
+        if symbol != "/":
+            # Constants are folded by floor division, as the language says, which PySim cannot know.
+            unknown = self.load(t, 0)
+            if unknown is None:
+                return None
+            dividend = Expr("({} ^ {})", [dividend, unknown], t)
+        return Expr(f"({{}} {symbol} ({{}}))", [dividend, divisor], t)
 
     def vector_remainder(self, t: DataType, depth: int) -> Expr | None:
         if not t.is_integer or not t.is_native:
