@@ -409,7 +409,7 @@ class Expressions:
             unknown = self.load(t, 0)
             if unknown is None:
                 return None
-            dividend = Expr("({} ^ {})", [dividend, unknown], t)
+            return Expr(f"(({{}} ^ {unknown.text()}) {symbol} ({{}}))", [dividend, divisor], t)
         return Expr(f"({{}} {symbol} ({{}}))", [dividend, divisor], t)
 
     def vector_remainder(self, t: DataType, depth: int) -> Expr | None:
