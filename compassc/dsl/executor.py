@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ _NO_CYCLES = "total cycles are not modelled yet"
 _NO_RPC = "remote sessions are not available yet"
 
 
-def _run(program: Program, args: tuple[Any, ...]) -> None:
+def _run(program: Program, args: Sequence[Any]) -> None:
     """Run a program once; what the kernel prints goes to stdout, as in PySim."""
     printed = program.call(args).printf
     if printed:
@@ -91,15 +92,15 @@ class Executor:
         if self._direct and len(args) == len(self.params):
             _run(self._program or self.program, args)
             return
-        program = self._prepare(args)
+        program, passed = self._prepare(args)
         if self.options.dumps:
             from .dumps import write_inputs, write_outputs
 
             write_inputs(self.path.parent, self.params, args, program.target)
-            _run(program, args)
+            _run(program, passed)
             write_outputs(self.path.parent, self.params, args)
         else:
-            _run(program, args)
+            _run(program, passed)
 
     run = __call__
 
@@ -119,10 +120,10 @@ class Executor:
         plan = Plan(
             number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown
         )
-        caller = self._prepare(args).caller
-        with caller.loaded(args) as job:
+        program, passed = self._prepare(args)
+        with program.caller.loaded(passed) as job:
             result = measure(lambda: run_loaded(job).seconds, plan)
-            caller.store(job, args)
+            program.caller.store(job, passed)
         return result
 
     def profile(self, *args: Any) -> int:
@@ -130,8 +131,8 @@ class Executor:
         raise CompassError(f"{self.name}: {_NO_CYCLES}", code="no-profile",
                            help="benchmark(...) measures the wall time of the simulated run")  # fmt: skip
 
-    def _prepare(self, args: tuple[Any, ...]) -> Program:
-        """The program for these arguments, built where they are part of it."""
+    def _prepare(self, args: tuple[Any, ...]) -> tuple[Program, Sequence[Any]]:
+        """The program for these arguments, built where they are part of it, and what it is to be called with."""
         if len(args) != len(self.params):
             raise CompassError(
                 f"{self.name} takes {len(self.params)} arguments, {len(args)} given",
@@ -139,13 +140,23 @@ class Executor:
                 help="one per kernel parameter: " + ", ".join(p["name"] for p in self.params),
             )
         if not self._late:
-            return self.program
+            return self.program, args
         self._check_late(args)
+        if any(p["role"] == "descriptor" for p in self.params):
+            from .descriptors import expand
+
+            call = expand(self.name, self.params, args)
+            assert self._build.params is not None
+            passed = [p for p in call.params if p["role"] != "descriptor"]
+            consts = {p["name"]: a for p, a in zip(passed, call.args, strict=True) if p["role"] == "const"}
+            self._program = self._graph({**self._build.params, "params": call.params}, consts, call.words)
+            return self._program, call.args
         sizes = tuple(args[i].nbytes for i in self._late)
         if sizes not in self._programs:
-            self._programs[sizes] = self._graph({self.params[i]["name"]: args[i] for i in self._late})
+            consts = {self.params[i]["name"]: args[i] for i in self._late}
+            self._programs[sizes] = self._graph(self._build.params or {}, consts)
         self._program = self._programs[sizes]
-        return self._program
+        return self._program, args
 
     def _check_late(self, args: tuple[Any, ...]) -> None:
         import numpy as np
@@ -158,16 +169,11 @@ class Executor:
             if not isinstance(args[i], wanted) or not len(args[i]):
                 raise CompassError(f"{self.name}: argument {i + 1} ('{name}') must be a non-empty {wanted.__name__}, "
                                    f"not {type(args[i]).__name__}", code="argument-type")  # fmt: skip
-        named = [self.params[i]["name"] for i in self._late if self.params[i]["role"] == "descriptor"]
-        if named:
-            raise CompassError(
-                f"{self.name} starts the AIFF with the descriptors {', '.join(named)}: the simulator does not model it",
-                code="no-aiff",
-                help="kernels that use vector operations alone run on the simulator",
-            )
 
-    def _graph(self, consts: dict[str, Any]) -> Program:
-        """Builds aipu.bin with the constants' content."""
+    def _graph(
+        self, params: dict[str, Any], consts: dict[str, Any], descriptors: dict[str, Any] | None = None
+    ) -> Program:
+        """Builds aipu.bin with the content of constants and descriptors."""
         from compass_runtime.program import Program
 
         from .. import gbuilder
@@ -176,6 +182,7 @@ class Executor:
         if not build.file(".o").is_file():
             build.file(".o").parent.mkdir(parents=True, exist_ok=True)
             build.file(".o").write_bytes(self._object)
-        assert build.params is not None
-        gbuilder.build_from_params(build.params, build.file(".o"), build.folder, self.path, consts=consts)
+        gbuilder.build_from_params(
+            params, build.file(".o"), build.folder, self.path, consts=consts, descriptors=descriptors
+        )
         return Program.load(self.path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from compass_core.aipubin import KernelInfo, write
 from compass_core.aipubin.device import device_word
 from compass_core.errors import CompassError
-from compassc.gbuilder.dsl_files import constant_bytes, write_files
+from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, write_files
 from compassc.gbuilder.emit import assemble, launches, steps_of
 from compassc.gbuilder.graph import graph_of
 from compassc.gbuilder.ir_text import parse
@@ -106,6 +106,7 @@ def build_from_params(
     shapes: Mapping[str, Sequence[int]] | None = None,
     values: Mapping[str, int | float] | None = None,
     consts: Mapping[str, np.ndarray | bytes] | None = None,
+    descriptors: Mapping[str, Sequence[DescriptorWord]] | None = None,
 ) -> Path:
     """Builds one DSL kernel: `params` is the content of NAME.params.json, `object_path` its compiled object.
 
@@ -114,7 +115,7 @@ def build_from_params(
     """
     info = fix(KernelInfo.from_json(dict(params), f"parameters of {object_path.name}"), shapes or {}, values or {})
     code_name = Path(os.path.relpath(object_path, out_dir)).as_posix()
-    ir_txt, weights = write_files(info, constant_bytes(info, consts or {}), code_name, out_dir)
+    ir_txt, weights = write_files(info, constant_bytes(info, consts or {}), code_name, out_dir, descriptors)
     return build_graph(ir_txt, weights, out, info.target, [out_dir])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 LAYER = "dsl_func"
 IR_TEXT, IR_BIN = "compass_ir.txt", "compass_ir.bin"
+DescriptorWord = int | tuple[str, int | str, int]
+"""A number, or an address: role and number (of a constant: its name) of a tensor, and bytes behind its start. The role
+`descriptor` is the descriptors' own start."""
 UNKNOWN = -1
 """The dim that stands for sizes which are not known at build time."""
 
@@ -123,8 +126,10 @@ def scalar_word(param: Param) -> int:
         raise CompassError(f"parameter '{param.name}': {error.message}", code=error.code) from None
 
 
-def _param_line(param: Param) -> str:
+def _param_line(param: Param, descriptor_at: Mapping[str, int]) -> str:
     """The statement that appends one kernel parameter to the plugin's parameter list."""
+    if param.role == "descriptor":
+        return f'params.append(address(sgnode, "descriptor", 0, {descriptor_at[param.name]}))  # {param.name}'
     if param.role in ("input", "output"):
         return f"params.append(sgnode.{param.role}s[{param.index}])  # {param.name}"
     if param.role == "const":
@@ -136,10 +141,26 @@ def _param_line(param: Param) -> str:
 _PLUGIN = '''\
 """Graph builder plugin for the kernel {kernel}."""
 
-from AIPUBuilder.core import BuilderOpPlugin, BuilderParams, register_optype
+from AIPUBuilder.core import BuilderOpPlugin, BuilderParams, Tensor, register_optype
 from AIPUBuilder.plugin_loader import PluginType, register_plugin
 
 OP_TYPE = register_optype("{op}")
+
+# the words of the hardware descriptors: numbers, or (kind, number, bytes behind its start) of a tensor
+DESCRIPTOR = {descriptor}
+
+
+def address(sgnode, kind, number, offset):
+    if kind == "descriptor":
+        base = sgnode.attrs.descriptorbase
+    elif kind == "const":
+        base = sgnode.constants["{layer}/" + number]
+    else:
+        base = (sgnode.inputs if kind == "input" else sgnode.outputs)[number]
+    tensor = Tensor(base)
+    tensor.memory_offset().set_base_offset(base.memory_offset())
+    tensor.memory_offset().relative_offset = offset
+    return tensor
 
 
 @register_plugin(PluginType.Builder, 0)
@@ -167,7 +188,10 @@ class {op}Plugin(BuilderOpPlugin):
         return {code}
 
     def generate_descriptor(self, sgnode, nodes):
-        return BuilderParams()
+        desc = BuilderParams()
+        for word in DESCRIPTOR:
+            desc.append(word if isinstance(word, int) else address(sgnode, *word))
+        return desc
 
     def generate_params(self, sgnode, nodes):
         params = BuilderParams()
@@ -176,28 +200,44 @@ class {op}Plugin(BuilderOpPlugin):
 '''
 
 
-def plugin_text(info: KernelInfo, code_name: str) -> str:
+def plugin_text(info: KernelInfo, code_name: str, descriptors: Mapping[str, Sequence[DescriptorWord]]) -> str:
     """The plugin's Python source; `code_name` is the object file as the builder looks it up."""
-    if descriptors := info.by_role("descriptor"):
-        raise CompassError(
-            f"the parameter '{descriptors[0].name}' is a hardware descriptor, which has no content at build time",
-            code="descriptor",
-            help="run the kernel through an Executor with descriptor chains",
-        )
+    starts: dict[str, int] = {}
+    words: list[DescriptorWord] = []
+    for param in info.by_role("descriptor"):
+        if param.name not in descriptors:
+            raise CompassError(
+                f"the parameter '{param.name}' is a hardware descriptor, which has no content at build time",
+                code="descriptor",
+                help="run the kernel through an Executor with descriptor chains",
+            )
+        starts[param.name] = 4 * len(words)
+        words += descriptors[param.name]
     return _PLUGIN.format(
         kernel=info.kernel,
         op=op_type(info.kernel),
         json=repr(json.dumps(info.to_json())),
         code=repr(code_name),
-        params="\n        ".join(_param_line(p) for p in info.params),
+        layer=LAYER,
+        descriptor=repr(words),
+        params="\n        ".join(_param_line(p, starts) for p in info.params),
     )
 
 
-def write_files(info: KernelInfo, consts: Mapping[str, bytes], code_name: str, folder: Path) -> tuple[Path, Path]:
-    """Writes IR, constants and plugin into `folder`; gives the paths of IR text and binary."""
+def write_files(
+    info: KernelInfo,
+    consts: Mapping[str, bytes],
+    code_name: str,
+    folder: Path,
+    descriptors: Mapping[str, Sequence[DescriptorWord]] | None = None,
+) -> tuple[Path, Path]:
+    """Writes IR, constants and plugin into `folder`; gives the paths of IR text and binary.
+
+    `descriptors`: the words of each descriptor parameter.
+    """
     text, binary = folder / IR_TEXT, folder / IR_BIN
     folder.mkdir(parents=True, exist_ok=True)
     text.write_text(format_ir(compass_ir(info, consts)), encoding="utf-8")
     binary.write_bytes(b"".join(consts[p.name] for p in info.by_role("const")))
-    (folder / plugin_name(info.kernel)).write_text(plugin_text(info, code_name), encoding="utf-8")
+    (folder / plugin_name(info.kernel)).write_text(plugin_text(info, code_name, descriptors or {}), encoding="utf-8")
     return text, binary

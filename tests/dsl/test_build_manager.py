@@ -179,9 +179,38 @@ def test_what_is_not_there_says_so():
             wrong()
 
 
+@S.prim_func
+def may_start_aiff(d: S.ptr("uint32", "global"), b: S.ptr("uint32", "global"), start: S.i32):
+    if start > 0:
+        S.aiff(d, d + 8, d + 16)
+    for i in range(16):
+        b[i] = d[i]
+
+
+def test_descriptors_are_words_in_memory_with_the_addresses_of_arrays():
+    aiff, data, weights, out = Aiff(), np.zeros(64, np.int8), np.zeros(32, np.int8), np.full(32, 3, np.int8)
+    aiff.mtp[0].iact_addr, aiff.mtp[1].iact_addr = data[16:], data
+    aiff.mtp[0].weight_addr, aiff.wrb.region0_oact_addr = weights, out
+    aiff.add_new_register_config(copy_idx=0)
+    aiff.ptp.mode.relu_en = 1
+    chains = aiff.gen_descriptor()
+    ex, b = BuildManager().build(may_start_aiff), np.zeros(16, np.uint32)
+    ex(chains.act + chains.ctrl, b, 0)
+    assert b[8] > 0 and b[0] - b[8] == 16
+    ex(chains.ctrl + chains.param + chains.act, b, 0)
+    first = len(next(iter(chains.ctrl[0])))
+    assert b[0] == 0x18 and b[3] * 8 == first and b[1] > 0
+    content = ex.program.content
+    assert {info.name for info in (*ex.program.inputs, *ex.program.outputs)} == {"d_in0", "b", "d_out0"}
+    assert len(content.desc) == chains.nbytes and sorted(r.target_offset for r in content.remap) == [0, 4 * first]
+    assert out.tolist() == [3] * 32
+    with pytest.raises(CompassError, match="AIFF.*not simulated"):
+        ex(chains, b, 1)
+
+
 def test_a_kernel_that_starts_the_aiff_builds_but_does_not_run():
     ex = BuildManager().build(starts_aiff)
-    with pytest.raises(CompassError, match="the simulator does not model it"):
+    with pytest.raises(CompassError, match="AIFF.*not simulated"):
         ex(Aiff().gen_descriptor(), ints(0))
     with pytest.raises(CompassError, match=r"argument 1 \('d'\) must be a non-empty DescChainArray"):
         ex(ints(0), ints(0))
