@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from forms import Form, Place
+from op_forms import Form, Place
 
 from compassc.dsl import BuildManager, load_kernels
 from compassc.ir.dtypes import DataType, make_dtype

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import oracle
 from chain import Batch, Runner, batches
-from forms import Form, Place
+from op_forms import Form, Place
 from samples import Array, difference, edges, mask_array, values
 
 from compassc.dsl.script.pysim import pysim_impl

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from forms import Form, Place
+from op_forms import Form, Place
 
 from compassc.ir.dtypes import DataType
 from compassc.ops.numeric import np_dtype

@@ -10,8 +10,8 @@ import numpy as np
 import oracle
 import pytest
 from chain import Runner, batches
-from forms import Form, Place, expression
 from law import VALUES, Inputs, check_forms, check_small, rounds
+from op_forms import Form, Place, expression
 from samples import Array, difference
 
 from compass_core.errors import CompassError

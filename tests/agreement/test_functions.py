@@ -11,8 +11,8 @@ import numpy as np
 import oracle
 import pytest
 from chain import Batch, Runner
-from forms import Form, Place
 from law import VALUES, every_value
+from op_forms import Form, Place
 from samples import Array, alike, mixture
 
 from compassc.ir.dtypes import FLOAT32, DataType, dtype

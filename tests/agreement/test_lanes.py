@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forms import Form, Place, expression, mask_texts
 from law import check_forms
+from op_forms import Form, Place, expression, mask_texts
 
 from compassc.ir.dtypes import BOOL, STORAGE, DataType, bool_of, dtype, make_dtype
 

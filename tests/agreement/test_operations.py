@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from forms import all_forms, constant_forms, mixed_forms
 from law import VALUES, check_forms
+from op_forms import all_forms, constant_forms, mixed_forms
 
 from compassc.ir.dtypes import BOOL, STORAGE, DataType
 
