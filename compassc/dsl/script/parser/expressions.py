@@ -301,7 +301,7 @@ class Evaluator:
             except TypeError as e:
                 raise _wrong_arguments(func, args, kwargs, name) or e from None
         self._undecorated(func)
-        return self.python(f"{name}(...)", func, *args, **kwargs)
+        return self.checked(self.python(f"{name}(...)", func, *args, **kwargs))
 
     @staticmethod
     def _undecorated(func: Any) -> None:

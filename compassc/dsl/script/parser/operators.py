@@ -61,7 +61,7 @@ def kind_name(x: Any) -> str:
     if isinstance(x, BufferValue):
         return "a whole buffer"
     if type(x).__module__ == "numpy" and not hasattr(x, "__len__"):
-        return f"a NumPy scalar ({type(x).__name__}); only Python int, float and bool are literals"
+        return f"a NumPy scalar ({type(x).__name__})"
     return f"{type(x).__name__}"
 
 
