@@ -14,6 +14,8 @@ from runtime_kernels import ADD, pointer, scalar
 from compass_core.clang import find_clang
 from compass_runtime import Program, clibrary
 from compass_runtime.status import Status
+from compassc.gbuilder.build import GraphOptions, build_model
+from compassc.gbuilder.writer import GraphWriter
 
 INPUT, OUTPUT = 0, 1
 ROOT = Path(__file__).parents[2]
@@ -100,6 +102,22 @@ def test_results_agree_with_the_python_runtime_on_every_family(ctx, build, targe
         found = start.copy()
         assert ctx.run(job, [a], [found], initial=True) == 0
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("target", ["X2_1204", "X3P_1304"])
+def test_a_graph_of_several_launches(ctx, tmp_path, target):
+    graph, shape = GraphWriter(), (2, 30)
+    x = graph.input("x", shape, "float32")
+    y = graph.layer("Activation", [x], shape, "float32", method="RELU")
+    z = graph.layer("Eltwise", [x, y], shape, "float32", method="ADD", with_activation="NONE")
+    text = graph.write(
+        tmp_path, [graph.layer("Eltwise", [z, y], shape, "float32", method="ADD", with_activation="NONE")]
+    )
+    options = GraphOptions(work_dir=tmp_path / "kernels")
+    path = build_model(text, tmp_path / "weight.bin", tmp_path / "aipu.bin", target, options).path
+    a, found = np.linspace(-3, 3, 60, dtype=np.float32).reshape(shape), np.zeros(shape, np.float32)
+    assert ctx.run(ctx.new("create_job", ctx.load(path.read_bytes())), [a], [found]) == 0
+    np.testing.assert_array_equal(found, (a + np.maximum(a, 0)) + np.maximum(a, 0))
 
 
 def test_counts_and_descriptors(ctx, add_fixed):
