@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,7 @@ class Executor:
         self._direct = not self._late and not self.options.dumps
         self._program: Program | None = None
         self._programs: dict[Any, Program] = {}
+        self._lock = threading.Lock()
 
     @property
     def program(self) -> Program:
@@ -142,6 +144,11 @@ class Executor:
         if not self._late:
             return self.program, args
         self._check_late(args)
+        with self._lock:  # each build writes the same files
+            return self._built(args)
+
+    def _built(self, args: tuple[Any, ...]) -> tuple[Program, Sequence[Any]]:
+        """The program whose constants and descriptors fit the arguments."""
         if any(p["role"] == "descriptor" for p in self.params):
             from .descriptors import expand
 

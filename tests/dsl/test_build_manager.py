@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -115,6 +116,19 @@ def test_constants_several_outputs_and_changing_sizes_of_constants():
         assert (b == a * w[:4]).all() and (c == a - w[:4]).all()
     with pytest.raises(CompassError, match=r"argument 2 \('w'\) must be a non-empty ndarray"):
         ex(a, None, b, c)
+
+
+def test_threads_may_call_one_executor_with_constants_of_their_own():
+    ex = BuildManager().build(scale)
+
+    def one(seed):
+        a, w = np.arange(4, dtype=np.int32) + seed, np.full(4 + seed % 3, seed, np.int32)
+        b, c = ints(0, 0, 0, 0), ints(0, 0, 0, 0)
+        ex(a, w, b, c)
+        return (b == a * seed).all() and (c == a - seed).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(one, range(24)))
 
 
 SCALARS = {"int8": -5, "uint8": 200, "int16": -30000, "uint16": 60000, "int32": -(2**31), "uint32": 2**32 - 1,
