@@ -149,11 +149,13 @@ class ExprPrinter:
         return self.reference(e.buffer, e.indices)
 
     def _get_element(self, e: E.GetElement) -> str:
-        text = self.expr(e.vector)
-        if isinstance(e.vector, _SPLATS):
+        vector = e.vector
+        constant = type(vector) is E.ConstMask
+        text = self.mask_constant(vector.bits, vector.lanes, typed=True) if constant else self.expr(vector)
+        if isinstance(vector, _SPLATS):
             text = f"({text})"
         text = f"{text}[{self.expr(e.index)}]"
-        return f"({text} & 1)" if e.vector.dtype.is_mask else text  # a true lane is any odd byte
+        return f"({text} & 1)" if vector.dtype.is_mask else text  # a true lane is any odd byte
 
     # -- calls
 

@@ -140,3 +140,13 @@ def returned_flexible_mask(in_i8: S.ptr("i8", "global"), out_i8: S.ptr("i8", "gl
     if S.get_local_id() == 0:
         a, b = S.vload(in_i8, lanes=3), S.vload(in_i8 + 8, lanes=3)
         S.vstore(S.vsel(a, b, mask=sub_three_lanes(a, b)), out_i8)
+
+
+@S.prim_func
+def lane_of_a_constant_mask(out_i32: S.ptr("i32", "global")):
+    m = S.const_mask("8T")
+    k = S.const_mask("3T13F")
+    if not m[5]:
+        out_i32[0] = 3
+    if k[2] and not k[3]:
+        out_i32[1] = 4
