@@ -20,6 +20,7 @@ ALIASES = {
     "tvm.compass.dsl.script": "compassc.dsl.script",
     "tvm.compass.dsl.aiff": "compassc.dsl.aiff",
     "tvm.compass.dsl.build_manager": "compassc.dsl.build_manager",
+    "tvm.compass.dsl.cc": "compassc.dsl.cc",
     "tvm.compass.dsl.schedule": "compassc.dsl.schedule",
     "tvm.compass.dsl.testing": "compassc.dsl.testing",
     "tvm.aipu.script": "compassc.dsl.script",

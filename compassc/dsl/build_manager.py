@@ -29,6 +29,10 @@ DEBUG_FLAGS = ("-O0", "-g")
 _OP_LIB_SUFFIXES = (".ir.txt", ".lowered.txt", ".cl", ".params.json", ".o")
 
 
+CompassCodeGenCError = CompassError
+"""What building a kernel raises when something in it is wrong, under the vendor's name."""
+
+
 class BuildManager:
     """Builds kernels for one target.
 

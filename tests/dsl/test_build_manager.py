@@ -285,12 +285,27 @@ def test_dtype_helpers():
             hw_native_vdtype(wrong)
 
 
+def test_c_text_is_compiled_by_hand(here):
+    from compassc.dsl.cc import INCLUDE_DIR_IN_PKG, CompassCompileCError, compile_c
+
+    text = "#include <compass/dsl.h>\n__kernel void k(__global int* a) { a[0] = N; }\n"
+    made = compile_c(text, extra_options="-DN=3", output_path="x.o", work_dir="lib")
+    assert made == (here / "lib/x.o").read_bytes()
+    assert {"x.cl", "x.log", "x.o"} <= files(here / "lib")
+    assert compile_c("lib/x.cl", "X3P_1304", "-DN=4") and os.listdir(here) == ["lib"]
+    assert os.path.exists(os.path.join(INCLUDE_DIR_IN_PKG, "compass", "dsl.h"))
+    with pytest.raises(CompassCompileCError, match="'N'") as caught:
+        compile_c(text, output_path="y.o")
+    assert isinstance(caught.value, RuntimeError) and "'N'" in caught.value.log_path.read_text()
+
+
 VENDOR = """
 import compassc.compat; compassc.compat.install()
 from tvm.compass.dsl import BuildManager, CompassInfo, script as S, testing, Aiff, hw_native_vdtype, resolve_dtype_alias
 from tvm.compass.dsl.testing import rand, assert_allclose, clear_traceback
 from tvm.compass.dsl.aiff import DescChainArray
-from tvm.compass.dsl.build_manager import BuildManager as Same
+from tvm.compass.dsl.cc import compile_c, CompassCompileCError, INCLUDE_DIR_IN_PKG
+from tvm.compass.dsl.build_manager import BuildManager as Same, CompassCodeGenCError
 assert BuildManager is Same
 try:
     from tvm.compass.dsl import schedule
