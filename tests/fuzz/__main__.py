@@ -34,12 +34,17 @@ def share(given: argparse.Namespace) -> int:
     return max([process.wait() for process in running], default=0)
 
 
+def tell(done: int) -> None:
+    if done and done % (25 * BATCH) == 0:
+        print(f"{done} programs done", file=sys.stderr, flush=True)
+
+
 def main() -> int:
     given = arguments()
     if given.jobs > 1:
         return share(given)
     start, kinds = time.monotonic(), Counter[str]()
-    for seed, outcome in failures(given.seed, given.count):
+    for seed, outcome in failures(given.seed, given.count, tell):
         kinds[outcome.kind] += 1
         print(
             check(seed, given.seconds) if kinds.total() <= given.keep else f"# seed {seed}: {outcome.kind}", flush=True

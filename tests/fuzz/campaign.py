@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .generate import generate
 from .minimise import minimise
@@ -13,11 +13,13 @@ from .tree import Program
 BATCH = 40
 
 
-def failures(seed: int, count: int) -> Iterator[tuple[int, Outcome]]:
-    """The programs of a range that fail, with how."""
+def failures(seed: int, count: int, progress: Callable[[int], None] | None = None) -> Iterator[tuple[int, Outcome]]:
+    """The programs of a range that fail, with how. `progress` is told how many are done."""
     device = Device()
     try:
         for first in range(seed, seed + count, BATCH):
+            if progress is not None:
+                progress(first - seed)
             seeds = range(first, min(first + BATCH, seed + count))
             for own, outcome in zip(seeds, run_batch([generate(s) for s in seeds], device)):
                 if outcome.kind:
