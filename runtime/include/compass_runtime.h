@@ -191,7 +191,36 @@ typedef struct {
   bool put_weight_gm, put_desc_gm, put_ws_gm;
 } aipu_load_graph_cfg_t;
 
-typedef struct aipu_create_job_cfg aipu_create_job_cfg_t; /* must be NULL: there is nothing to place or to bind */
+typedef struct {
+  uint32_t ds_idx;
+  uint32_t *ds_data;
+} aipu_dynshape_item_t;
+
+typedef struct {
+  uint32_t input_shape_cnt;
+  aipu_dynshape_item_t *shape_items;
+} aipu_dynshape_param_t;
+
+/* All zero, but for the quality of service (`qos_level` 0 or 1, which changes nothing): nothing can be placed or bound. */
+typedef struct {
+  union {
+    uint32_t misc;
+    struct {
+      uint8_t partition_id : 4;
+      uint8_t dbg_dispatch : 1;
+      uint8_t dbg_core_id : 3;
+      uint8_t qos_level : 4;
+      uint8_t fm_mem_region : 4;
+    };
+  };
+  bool bind_enable;
+  uint8_t bind_cluster_ids, bind_core_ids;
+  uint32_t reserved_iova_size;
+  int32_t *fm_idxes;
+  int32_t fm_idxes_cnt;
+  void *dynshape;
+  aipu_dynshape_param_t dynshape_params;
+} aipu_create_job_cfg_t;
 
 /* Called when a flushed job has ended, from a thread of the runtime. */
 typedef int (*aipu_job_callback_func_t)(uint64_t job, aipu_job_status_t state);
@@ -209,6 +238,8 @@ COMPASS_API aipu_status_t aipu_unload_graph(const aipu_ctx_handle_t *ctx, uint64
 
 COMPASS_API aipu_status_t aipu_create_job(const aipu_ctx_handle_t *ctx, uint64_t graph, uint64_t *job,
                                           aipu_create_job_cfg_t *config COMPASS_DEFAULT(NULL));
+/* Of the types, AIPU_CONFIG_TYPE_SIMULATION is accepted and changes nothing; dumps are not supported. */
+COMPASS_API aipu_status_t aipu_config_job(const aipu_ctx_handle_t *ctx, uint64_t job, uint64_t types, void *config);
 /* Runs and waits. `timeout` in milliseconds; without a positive one there is no limit. */
 COMPASS_API aipu_status_t aipu_finish_job(const aipu_ctx_handle_t *ctx, uint64_t job, int32_t timeout);
 /* Runs without waiting; aipu_get_job_status waits for the end. */

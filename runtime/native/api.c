@@ -234,13 +234,24 @@ aipu_status_t aipu_unload_graph(const aipu_ctx_handle_t *ctx, uint64_t id) {
   return AIPU_STATUS_SUCCESS;
 }
 
+static aipu_status_t check_job_config(const aipu_create_job_cfg_t *config) {
+  if (config->qos_level > 1) return fail(AIPU_STATUS_ERROR_INVALID_QOS, "qos_level is %u: 0 or 1", config->qos_level);
+  if (config->partition_id)
+    return fail(AIPU_STATUS_ERROR_INVALID_PARTITION_ID, "there is no partition %u", config->partition_id);
+  if (config->bind_enable || config->dbg_dispatch || config->fm_mem_region || config->fm_idxes_cnt)
+    return fail(AIPU_STATUS_ERROR_OP_NOT_SUPPORTED, "jobs cannot be placed or bound");
+  if (config->dynshape || config->dynshape_params.input_shape_cnt)
+    return fail(AIPU_STATUS_ERROR_OP_NOT_SUPPORTED, "dynamic shapes are not supported");
+  return AIPU_STATUS_SUCCESS;
+}
+
 aipu_status_t aipu_create_job(const aipu_ctx_handle_t *ctx, uint64_t id, uint64_t *job, aipu_create_job_cfg_t *config) {
   struct context *context;
   struct graph_entry *graph;
   aipu_status_t status = find_graph(ctx, id, &context, &graph);
   if (status != AIPU_STATUS_SUCCESS) return status;
   if (!job) return fail(AIPU_STATUS_ERROR_NULL_PTR, "there is nowhere to put the job's id");
-  if (config) return fail(AIPU_STATUS_ERROR_OP_NOT_SUPPORTED, "jobs cannot be placed or bound: give NULL");
+  if (config && (status = check_job_config(config)) != AIPU_STATUS_SUCCESS) return status;
   struct job_entry *entry = calloc(1, sizeof *entry);
   if (!entry) return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no memory for a job");
   pthread_mutex_lock(&context->lock);
@@ -269,6 +280,15 @@ aipu_status_t aipu_clean_job(const aipu_ctx_handle_t *ctx, uint64_t id) {
   pthread_mutex_unlock(&context->lock);
   free_job(job);
   return AIPU_STATUS_SUCCESS;
+}
+
+aipu_status_t aipu_config_job(const aipu_ctx_handle_t *ctx, uint64_t id, uint64_t types, void *config) {
+  struct graph_entry *graph;
+  struct job_entry *job;
+  (void)config;
+  aipu_status_t status = find_job(ctx, id, &graph, &job);
+  if (status != AIPU_STATUS_SUCCESS || types == AIPU_CONFIG_TYPE_SIMULATION) return status;
+  return fail(AIPU_STATUS_ERROR_OP_NOT_SUPPORTED, "job options %#llx are not supported", (unsigned long long)types);
 }
 
 static aipu_status_t run_entry(struct job_entry *job, int32_t timeout) {

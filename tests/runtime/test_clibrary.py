@@ -205,12 +205,21 @@ def test_wrong_use_has_the_drivers_status(ctx, library, add_fixed, build):
         (("get_tensor_count", job, 6, out), Status.INVALID_TENSOR_TYPE),
         (("rewrite_rodata", job, 6, 0), Status.INVALID_SIZE),
         (("rewrite_rodata", job, 4000, 0), Status.INVALID_SIZE),
+        (("create_job", graph, out, (c.c_uint32 * 24)(0x200)), Status.INVALID_QOS),
+        (("create_job", graph, out, (c.c_uint32 * 24)(0x002)), Status.INVALID_PARTITION_ID),
+        (("create_job", graph, out, (c.c_uint32 * 24)(0, 1)), Status.OP_NOT_SUPPORTED),
+        (("config_job", job, c.c_uint64(0x80), None), Status.OP_NOT_SUPPORTED),
         (("config_global", c.c_uint64(1), None), Status.INVALID_CONFIG),
         (("config_global", c.c_uint64(0x20000), None), Status.OP_NOT_SUPPORTED),
         (("unload_graph", c.c_uint64(77)), Status.INVALID_GRAPH_ID),
     ):
         assert (args[0], ctx(*args)) == (args[0], status)
         assert library.detail()
+    assert (
+        ctx("create_job", graph, out, (c.c_uint32 * 24)(0x100))
+        == 0
+        == ctx("config_job", job, c.c_uint64(0x10000), None)
+    )
     assert Status(library.aipu_unload_graph(None, graph)) is Status.NULL_PTR
     assert Status(library.aipu_unload_graph(c.c_void_p(8), graph)) is Status.INVALID_CTX
     assert ctx("unload_graph", graph) == 0
