@@ -201,7 +201,7 @@ typedef struct {
   aipu_dynshape_item_t *shape_items;
 } aipu_dynshape_param_t;
 
-/* All zero, but for the quality of service (`qos_level` 0 or 1, which changes nothing): nothing can be placed or bound. */
+/* All zero but for `qos_level` (0 or 1, which changes nothing): jobs cannot be placed or bound. */
 typedef struct {
   union {
     uint32_t misc;
