@@ -136,16 +136,26 @@ __COMPASS_SIGNED(X)
   }
 __COMPASS_UNSIGNED(X)
 #undef X
-/* round_even(x / 2^s): the shifted value, plus the last bit shifted out when more was shifted out or the value is odd.
- */
+/* round_even(x / 2^s): the shifted value, plus one when the bits shifted out are more than a half, or a half and the value
+ * is odd. With the same `s` in all lanes and rounds, `middle` and the mask are computed once. Shifts by more than the
+ * width give 0: of signed values, those by the width do so too. */
+#define __COMPASS_HALF_PLACE_SIGNED(U, s, bits) (__builtin_elementwise_min(s, (U)(bits)) - (U)1)
+#define __COMPASS_HALF_PLACE_UNSIGNED(U, s, bits) ((s) - (U)1)
+#define __COMPASS_ROUND_SHR(V, S, U, bits, HALF_PLACE)                                                               \
+  __COMPASS_FN V __compass_round_shr(V x, U s) {                                                                     \
+    V value = __compass_shr(x, s);                                                                                   \
+    U place = HALF_PLACE(U, s, bits), one = (U)1;                                                                    \
+    U middle = __COMPASS_PICK(U, S, __builtin_astype(place >= (U)(bits), S), (U)-1, one << place);                   \
+    U rest = __builtin_astype(x, U) & (__compass_shl(one, s) - one);                                                 \
+    return value - __builtin_astype(rest > middle - (__builtin_astype(value, U) & one), V);                           \
+  }
+#define X(V, E, L, S, U, B) __COMPASS_ROUND_SHR(V, S, U, 256 / L, __COMPASS_HALF_PLACE_SIGNED)
+__COMPASS_SIGNED(X)
+#undef X
+#define X(V, E, L, S, U, B) __COMPASS_ROUND_SHR(V, S, U, 256 / L, __COMPASS_HALF_PLACE_UNSIGNED)
+__COMPASS_UNSIGNED(X)
+#undef X
 #define X(V, E, L, S, U, B)                                                                                     \
-  __COMPASS_FN V __compass_round_shr(V x, U s) {                                                                \
-    V value = __compass_shr(x, s);                                                                              \
-    V half_bit = __compass_shr(x, s - (U)1) & (V)(E)1;                                                          \
-    V sticky = x & __builtin_astype(__compass_shl((U)1, s - (U)1) - (U)1, V);                                   \
-    V up = __COMPASS_PICK(V, S, __builtin_astype(sticky != (V)(E)0, S), half_bit, half_bit & value);            \
-    return __COMPASS_PICK(V, S, __builtin_astype(s == (U)0, S), x, value + up);                                 \
-  }                                                                                                             \
   __COMPASS_FN V __compass_ror(V x, U s) {                                                                      \
     U bits = __builtin_astype(x, U), by = s & (U)(256 / L - 1);                                                 \
     return __builtin_astype((bits >> by) | (bits << (((U)(256 / L) - by) & (U)(256 / L - 1))), V);              \
