@@ -128,6 +128,32 @@ class Executor:
             program.caller.store(job, passed)
         return result
 
+    def schedule(self, *args: Any, seed: int = 0, explore: int = 0) -> None:
+        """Runs with the TECs taking turns, one at a time.
+
+        `seed`: in the order it draws, the same every time. `explore`: in this many orders, each from the arrays'
+        present content; CompassError when one gives another result or fails, with its seed.
+        """
+        from compass_runtime import orders
+        from compass_runtime.calls import run_loaded
+
+        wanted = orders.Orders(seed, explore).checked()
+        program, passed = self._prepare(args)
+        with program.caller.loaded(passed) as job:
+
+            def run(seed: int) -> dict[str, Any]:
+                job.revive()
+                assert job.refill is not None
+                job.refill()
+                run_loaded(job, seed=seed)
+                return {slot.info.name: slot.fetch() for slot in job.outputs}
+
+            if wanted.explore:
+                orders.explore(run, wanted.explore)
+            else:
+                orders.run_in_order(run, wanted.seed)
+            program.caller.store(job, passed)
+
     def profile(self, *args: Any) -> int:
         """The total cycles of a run: a CompassError, for they are not modelled."""
         raise CompassError(f"{self.name}: {_NO_CYCLES}", code="no-profile",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from compass_runtime.compare import Mismatch
     from compass_runtime.job import Job
+    from compass_runtime.orders import Orders
     from compass_runtime.program import Program, TensorInfo
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -50,6 +51,7 @@ class Options:
     shapes: tuple[str, ...]
     repeat: int
     timeout: float | None
+    schedule: str | None
     json: bool
     verbose: bool
     color: str | None
@@ -79,6 +81,11 @@ class Options:
 @click.option("--shape", "shapes", multiple=True, metavar="NAME=SIZExSIZE", help="shape of a tensor of unknown size")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="run N times, show engine times")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="time limit of a run")
+@click.option(
+    "--schedule",
+    metavar="seed=N|explore=N",
+    help="TECs take turns in a reproducible order; or compare the results of N orders",
+)
 @click.option("--json", is_flag=True, help="print JSON instead of the table")
 @click.option("-v", "--verbose", is_flag=True, help="say on stderr what happens")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), help="colours on stderr")
@@ -150,8 +157,11 @@ def _internal(error: Exception) -> int:
 
 def run(options: Options) -> int:
     """Runs the command; gives the exit status."""
+    from compass_runtime.orders import Orders
     from compass_runtime.program import Program
     from compass_runtime.report import Outcome, as_json, text
+
+    orders = None if options.schedule is None else Orders.parse(options.schedule)
 
     program = Program.load(options.program)
     say = _talker(options.verbose)
@@ -170,7 +180,7 @@ def run(options: Options) -> int:
         if slot.info.in_out and slot.info.name not in sources:
             print(f"note: '{slot.info.name}' is also read by the kernel; it starts as zeros "
                   f"(--inputs {slot.info.name}=FILE gives its content)", file=sys.stderr)  # fmt: skip
-    results, seconds, printed = _run(job, arrays, options, say)
+    results, seconds, printed = _run(job, arrays, options, orders, say)
     mismatches = _compare(results, expected, options)
     write_arrays({targets[name]: array for name, array in results.items()})
     outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches)
@@ -191,14 +201,20 @@ def _talker(verbose: bool) -> Any:
 
 
 def _run(
-    job: Job, arrays: Mapping[str, Array], options: Options, say: Any
+    job: Job, arrays: Mapping[str, Array], options: Options, orders: Orders | None, say: Any
 ) -> tuple[dict[str, Array], list[float], str]:
     """Runs as often as asked, each time from the same content; gives the outputs, engine times and printed text."""
     inputs = {slot.info.name: arrays[slot.info.name] for slot in job.inputs}
     initial = {slot.info.name: arrays[slot.info.name] for slot in job.outputs if slot.info.name in arrays}
     seconds, results, printed = [], {}, ""
+    seed = 0 if orders is None else orders.seed
+    if orders is not None and orders.explore:
+        from compass_runtime.orders import explore
+
+        results = dict(explore(lambda s: job.run(inputs, options.timeout, initial, s), orders.explore))
+        say(f"{orders.explore} orders of the TECs give the same result")
     for number in range(options.repeat):
-        results = job.run(inputs, options.timeout, initial)
+        results = job.run(inputs, options.timeout, initial, seed)
         seconds.append(job.result.seconds)
         printed = printed or job.result.printf
         say(f"run {number + 1}: {job.result.seconds * 1e6:.1f} us")

@@ -161,6 +161,7 @@ class Job:
         inputs: Mapping[str, np.ndarray[Any, Any]] | Sequence[np.ndarray[Any, Any]] = (),
         timeout: float | None = None,
         initial: Mapping[str, np.ndarray[Any, Any]] | None = None,
+        seed: int = 0,
     ) -> dict[str, np.ndarray[Any, Any]]:
         """Runs once and gives the outputs by name.
 
@@ -171,7 +172,7 @@ class Job:
         with self.lock:
             self.revive()
             self._load(named, initial or {})
-            self.result = self.execute(timeout)
+            self.result = self.execute(timeout, seed)
             return {slot.info.name: slot.fetch() for slot in self.outputs}
 
     def _load(self, named: Mapping[str, np.ndarray[Any, Any]], initial: Mapping[str, np.ndarray[Any, Any]]) -> None:
@@ -186,8 +187,11 @@ class Job:
             else:
                 slot.load(slot.info.checked(array, slot.nbytes))
 
-    def execute(self, timeout: float | None = None) -> RunResult:
-        """Runs on what device memory holds now; no copies. A program without sub-graphs does nothing."""
+    def execute(self, timeout: float | None = None, seed: int = 0, ticks: bool = False) -> RunResult:
+        """Runs on what device memory holds now; no copies. A program without sub-graphs does nothing.
+
+        `seed`: one TEC at a time, in the order it draws; 0: side by side. `ticks`: record the profiler marks.
+        """
         if not self.program.content.subgraphs:
             from compass_sim import RunResult
 
@@ -197,7 +201,7 @@ class Job:
         self._fresh = False
         limit = self.program.time_limit if timeout is None else timeout
         try:
-            return self.device.dispatch(self._chain_at, self._plan.tcbs, limit)
+            return self.device.dispatch(self._chain_at, self._plan.tcbs, limit, seed, ticks)
         except CompassError as error:
             locate_fault(error, self.program.code.elf)
             raise

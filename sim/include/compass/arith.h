@@ -136,9 +136,9 @@ __COMPASS_SIGNED(X)
   }
 __COMPASS_UNSIGNED(X)
 #undef X
-/* round_even(x / 2^s): the shifted value, plus one when the bits shifted out are more than a half, or a half and the value
- * is odd. With the same `s` in all lanes and rounds, `middle` and the mask are computed once. Shifts by more than the
- * width give 0: of signed values, those by the width do so too. */
+/* round_even(x / 2^s): the shifted value, plus one when the bits shifted out are more than a half, or a half and the
+ * value is odd. With the same `s` in all lanes and rounds, `middle` and the mask are computed once. Shifts by more than
+ * the width give 0; of signed values, those by the width do so too. */
 #define __COMPASS_HALF_PLACE_SIGNED(U, s, bits) (__builtin_elementwise_min(s, (U)(bits)) - (U)1)
 #define __COMPASS_HALF_PLACE_UNSIGNED(U, s, bits) ((s) - (U)1)
 #define __COMPASS_ROUND_SHR(V, S, U, bits, HALF_PLACE)                                                               \
