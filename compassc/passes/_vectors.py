@@ -62,14 +62,14 @@ def first_lanes(count: int, lanes: int) -> E.ConstMask:
 
 
 def add_offset(offset: E.Expr, amount: E.Expr) -> E.Expr:
-    """`offset + amount` with constants folded."""
+    """`offset + amount` with constants folded, in the type of the amount: that of the offset may be too narrow."""
     if is_int(amount, 0):
         return offset
     if is_int(offset, 0):
         return amount
     if type(offset) is E.IntImm and type(amount) is E.IntImm:
-        return E.IntImm(offset.dtype, offset.value + amount.value)
-    return E.Binary("add", offset, amount)
+        return E.IntImm(amount.dtype, offset.value + amount.value)
+    return E.Binary("add", offset if offset.dtype is amount.dtype else E.Cast(amount.dtype, offset), amount)
 
 
 def times(factor: int, e: E.Expr) -> E.Expr:

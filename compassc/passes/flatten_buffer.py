@@ -22,13 +22,13 @@ def run(module: IRModule) -> IRModule:
 
 
 def _offset(shape: tuple[Expr, ...], indices: tuple[Expr, ...]) -> Expr:
-    """Row-major position of an element; a Ramp in the last index stays the outermost node."""
+    """Row-major position of an element, in 32 bits; a Ramp in the last index stays the outermost node."""
     *outer, last = indices
     if not outer:
         return last
-    position = outer[0]
+    position = outer[0] if outer[0].dtype.bits == 32 else E.Cast(INT32, outer[0])
     for extent, index in zip(shape[1:-1], outer[1:]):
-        position = Binary("add", Binary("mul", position, _as(extent, position)), index)
+        position = Binary("add", Binary("mul", position, _as(extent, position)), _as(index, position))
     row = Binary("mul", position, _as(shape[-1], position))
     if type(last) is E.Ramp:
         return E.Ramp(Binary("add", row, _as(last.base, row)), last.stride, last.lanes)

@@ -150,3 +150,27 @@ def lane_of_a_constant_mask(out_i32: S.ptr("i32", "global")):
         out_i32[0] = 3
     if k[2] and not k[3]:
         out_i32[1] = 4
+
+
+@S.prim_func
+def narrow_offsets(in_u8: S.ptr("u8", "global"), b: S.i8, u: S.u8, out_u8: S.ptr("u8", "global")):
+    """Offsets are sums of 32 bits, also of narrow operands."""
+    if S.get_local_id() == 0:
+        i = (b & 1) + 105
+        v = S.vload(in_u8 + i, lanes=64)
+        S.vstore(v, out_u8 + ((b & 3) + 120))
+        n = S.i32(i)
+        S.vstore(in_u8[n : n + 64], out_u8 + 192, stride=3)
+        p = in_u8 + i
+        out_u8[0] = (p + (b & 100))[3]
+        table = S.alloc_buffer((30, 8), "u8", "lsram")
+        for j in range(240):
+            table[j // 8, j % 8] = in_u8[j]
+        k = (u & 7) + 20
+        out_u8[1] = table[(b & 3) + 25, b & 7]
+        out_u8[2] = table[k, 5]
+        out_u8[8:16] = table[k, 0:8]
+        q = table.addr_of((k, b & 3))
+        out_u8[3] = q[1]
+        w = q.as_ptr("i8")
+        out_u8[4] = w[(b & 31) + 2]
