@@ -72,7 +72,7 @@ static void on_fault(int number, const struct signal_info *info, const struct si
 static void on_system_call(int number, const struct signal_info *info, const struct signal_context *context) {
   be_the_only_reporter();
   struct reply reply = {.fault = FAULT_SYSTEM_CALL, .signal = (uint32_t)number, .address = (uint64_t)info->system_call};
-  report_tec(&reply, context, "");
+  report_tec(&reply, context, "the kernel made a system call of the host, which code of kernels may not");
 }
 
 static void on_step(int number, const struct signal_info *info, struct signal_context *context) {
@@ -135,7 +135,7 @@ _Noreturn void report_standstill(enum fault fault, uint64_t nanoseconds) {
   reply.locations = stop_tecs(locations);
   for (uint32_t i = 0; i < reply.locations && reply.tec == UINT32_MAX; i++)
     if (locations[i].state == TEC_RUNNING) reply.tec = locations[i].tec;
-  report(&reply, locations, "");
+  report(&reply, locations, fault == FAULT_MEMORY ? "the kernel filled more device memory than the host can give" : "");
 }
 
 _Noreturn void kernel_fault(enum fault fault, const char *message) {

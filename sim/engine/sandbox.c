@@ -15,7 +15,6 @@ struct resource_limit {
 };
 int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
 int setrlimit(int, const struct resource_limit *);
-#define PR_SET_DUMPABLE 4
 #define PR_SET_NO_NEW_PRIVS 38
 #define SYS_FSTAT 5
 #define SYS_SECCOMP 317
@@ -114,7 +113,6 @@ bool forbid_system_calls(int socket, int shared_file, char *message, size_t size
   steps[count++] = (struct filter_step){LOAD, 0, 0, AT_NUMBER};
   for (size_t i = 0; i < PERMISSIONS; i++) count = add(steps, count, &permissions[i]);
   steps[count++] = (struct filter_step){RETURN, 0, 0, TRAP};
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
       syscall(SYS_SECCOMP, SET_MODE_FILTER, FILTER_ALL_THREADS, &(struct filter){count, steps}) == 0)
     return true;
