@@ -81,11 +81,13 @@ class FileRecorder:
         if not isinstance(path, str) or (mode is not None and not mode.startswith("r")):
             return
         full = os.path.abspath(path)
-        package = full.startswith(self.own) and ("/compassc/" in full[len(self.own) :] or "/compass_" in full)
-        if full.startswith(self.skip) or package or full.endswith((".pyc", ".pyi")) or not os.path.isfile(full):
-            return
-        if not full.startswith(("/proc/", "/sys/", "/dev/", "/etc/")):
+        if self.of_user(full) and not full.endswith((".pyc", ".pyi")) and os.path.isfile(full):
             self.files.add(Path(full))
+
+    def of_user(self, full: str) -> bool:
+        """Whether a file is the user's: not of the system, of Python, of an installed package, or of this one."""
+        package = full.startswith(self.own) and ("/compassc/" in full[len(self.own) :] or "/compass_" in full)
+        return not (package or full.startswith((*self.skip, "/proc/", "/sys/", "/dev/", "/etc/")))
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -120,20 +122,35 @@ def load_kernels(path: Path | str) -> KernelFile:
     found = recorder()
     found.files = set()
     full = path.resolve()
-    sys.path.insert(0, str(full.parent))
-    try:
-        with found.recording():
-            module = _execute(path, full)
-    finally:
-        sys.path.remove(str(full.parent))
-    for m in list(sys.modules.values()):
-        file = getattr(m, "__file__", None)
-        if file and os.path.dirname(file).startswith(str(full.parent)) and not file.startswith(found.skip):
-            found.files.add(Path(file))
+    with _own_modules(path.stem, full.parent, found), found.recording():
+        module = _execute(path, full)
     found.files.discard(full)
     found.files.discard(path.absolute())
     kernels = {n: v for n, v in vars(module).items() if isinstance(v, PyPrimFunc)}
     return KernelFile(path, module, kernels, found)
+
+
+@contextmanager
+def _own_modules(name: str, folder: Path, found: FileRecorder) -> Iterator[None]:
+    """Import from the kernel's folder first, and leave no trace: another kernel file may have modules of these names.
+
+    The user's modules that are imported meanwhile count as files that were read.
+    """
+    before = dict(sys.modules)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for key, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            users = file is not None and file.startswith(str(folder) + os.sep) and found.of_user(file)
+            if users:
+                found.files.add(Path(file))
+            if (users or key == name) and before.get(key) is not module:
+                sys.modules.pop(key)
+        if name in before:
+            sys.modules[name] = before[name]
 
 
 def _execute(path: Path, full: Path) -> ModuleType:

@@ -86,3 +86,24 @@ def test_what_a_kernel_prints_goes_to_stdout(kernel, capsys):
     built = capsys.readouterr().out
     func(b, 26)
     assert built == capsys.readouterr().out == "n is 26, 0x1a\n"
+
+
+def test_kernel_files_of_one_name_do_not_share_modules(tmp_path):
+    import sys
+
+    from compassc.dsl import load_kernels
+
+    for value in (3, 4):
+        folder = tmp_path / str(value)
+        folder.mkdir()
+        (folder / "constants.py").write_text(f"N = {value}\n")
+        (folder / "kernel.py").write_text(
+            "from constants import N\nfrom compassc.dsl import script as S\n\n\n"
+            '@S.prim_func\ndef k(b: S.ptr("i32", "global")):\n    b[0] = N\n'
+        )
+        loaded = load_kernels(folder / "kernel.py")
+        out = np.zeros(1, np.int32)
+        loaded.entry()(out)
+        assert out[0] == value
+        assert {p.name for p in loaded.dependencies} == {"kernel.py", "constants.py"}
+    assert "kernel" not in sys.modules and "constants" not in sys.modules
