@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from sim_device import TCBS, Bench
@@ -146,17 +148,25 @@ IN_ORDER = """
 """
 
 
-def test_groups_that_depend_run_one_after_another() -> None:
-    with Bench("X2_1204MP3") as bench:
+def depend(bench: Bench, kind: str, groups: int) -> None:
+    """Makes each group of a chain wait: odd ones for the one before, even ones for all before."""
+    for group in range(groups):
+        first = TCBS + 128 * (1 + (5 * group + 1 if kind == "x3" else 4 * group))
+        flags = bench.worker.memory[first] & 0xF
+        bench.write(first, bytes([flags | (0x10 if group % 2 else 0x20)]))
+        bench.write(first + 120, (0x8000 | max(group - 1, 0)).to_bytes(2, "little"))  # read by X3 alone
+
+
+@pytest.mark.parametrize(("target", "kind"), [("X2_1204MP3", "x2"), ("X3P_1304MP2", "x3")])
+def test_groups_that_depend_run_one_after_another(target: str, kind: Literal["x2", "x3"]) -> None:
+    with Bench(target) as bench:
         out = bench.place(np.zeros(8, np.int32))
-        bench.run(kernel(IN_ORDER), 0, out, 2000, groups=6)
-        head, count = TCBS, 1 + 6 * 4
-        for group in range(6):
-            first = TCBS + 128 * (1 + 4 * group)
-            bench.write(first, bytes([0x11 if group % 2 else 0x21]))  # after the one before; after all
-        bench.place(np.zeros(8, np.int32), out)
-        bench.worker.dispatch(head, count)
-        assert bench.read(out, np.zeros(7, np.int32)).tolist() == [6, 0, 1, 2, 3, 4, 5]
+        bench.run(kernel(IN_ORDER), 0, out, 2000, groups=6, kind=kind)
+        depend(bench, kind, 6)
+        for _ in range(5):
+            bench.place(np.zeros(8, np.int32), out)
+            bench.worker.dispatch(TCBS, 1 + 6 * (5 if kind == "x3" else 4), kind)
+            assert bench.read(out, np.zeros(7, np.int32)).tolist() == [6, 0, 1, 2, 3, 4, 5]
 
 
 def test_shared_arrays_have_the_size_of_the_targets_memory() -> None:
