@@ -386,8 +386,9 @@ def _assigned(body: list[Any]) -> list[str]:
 
 
 def evaluate(program: dict[str, Any], scalars: dict[str, Any], tec_count: int) -> dict[str, Extent]:
-    """The extent of every pointer parameter, over all TECs, with the given scalar values."""
-    machine = _Machine(program, scalars, tec_count)
+    """The extent of every pointer parameter, over all TECs, with the given scalar values (NumPy's are taken as Python's)."""
+    plain = {name: value.item() if hasattr(value, "item") else value for name, value in scalars.items()}
+    machine = _Machine(program, plain, tec_count)
     for tid in range(tec_count):
         machine.tid = tid
         try:
