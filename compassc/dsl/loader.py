@@ -143,8 +143,8 @@ def _own_modules(name: str, folder: Path, found: FileRecorder) -> Iterator[None]
     finally:
         sys.path.remove(str(folder))
         for key, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None)
-            users = file is not None and file.startswith(str(folder) + os.sep) and found.of_user(file)
+            file: str = getattr(module, "__file__", None) or ""
+            users = file.startswith(str(folder) + os.sep) and found.of_user(file)
             if users:
                 found.files.add(Path(file))
             if (users or key == name) and before.get(key) is not module:

@@ -57,25 +57,33 @@ def vectors():
     )  # fmt: skip
 
 
+def _statement(kind, x, v, span):
+    """A statement of a kind around a scalar and a vector expression."""
+    i = E.Var("i", I32)
+    pointer = E.Pointer(I32, A, x)
+    table = {
+        "assign": (S.Assign, V, v),
+        "store": (S.Store, E.Buffer(A, I32), (x,), x, None),
+        "if": (S.If, E.Binary("ne", x, N), (S.Assign(V, v),), (S.Break(),)),
+        "for": (S.For, i, "serial", x, N, E.IntImm(I32, 1), (S.Eval(E.Binary("add", i, x)),)),
+        "while": (S.While, E.Binary("lt", N, x), (S.SetElement(V, x, x),)),
+        "eval": (S.Eval, E.Call("vstore", (v, pointer, x), VOID, M)),
+        "element": (S.SetElement, V, x, x),
+    }
+    make, *fields = table[kind]
+    return make(*fields, span=span)
+
+
+KINDS = ("assign", "store", "if", "for", "while", "eval", "element")
+
+
 @st.composite
 def modules(draw):
     body = [S.Let(V, E.Broadcast(E.IntImm(I32, 0), 8), span=Span("k.py", 3, 5, 3, 9)), S.Let(M, E.ConstMask(5, 8))]
     for _ in range(draw(st.integers(0, 4))):
-        kind = draw(st.sampled_from(["assign", "store", "if", "for", "while", "eval", "element"]))
-        x, v = draw(scalars()), draw(vectors())
-        span = draw(st.one_of(st.none(), st.integers(1, 99).map(lambda n: Span("k.py", n, 1, n, 9))))
-        i = E.Var("i", I32)
-        body.append(
-            {
-                "assign": lambda: S.Assign(V, v, span=span),
-                "store": lambda: S.Store(E.Buffer(A, I32), (x,), x, None, span=span),
-                "if": lambda: S.If(E.Binary("ne", x, N), (S.Assign(V, v),), (S.Break(),), span=span),
-                "for": lambda: S.For(i, "serial", x, N, E.IntImm(I32, 1), (S.Eval(E.Binary("add", i, x)),), span=span),
-                "while": lambda: S.While(E.Binary("lt", N, x), (S.SetElement(V, x, x),), span=span),
-                "eval": lambda: S.Eval(E.Call("vstore", (v, E.Pointer(I32, A, x), x), VOID, M), span=span),
-                "element": lambda: S.SetElement(V, x, x, span=span),
-            }[kind]()
-        )
+        line = draw(st.one_of(st.none(), st.integers(1, 99)))
+        span = None if line is None else Span("k.py", line, 1, line, 9)
+        body.append(_statement(draw(st.sampled_from(KINDS)), draw(scalars()), draw(vectors()), span))
     f = S.PrimFunc("k", (A, N), tuple(body), VOID, (("is_inline", True),), Span("k.py", 1, 1, 9, 1))
     return S.IRModule((f,), "k", "X2_1204")
 
