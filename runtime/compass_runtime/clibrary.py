@@ -7,6 +7,7 @@ cc program.c -I$(python -m compass_runtime.clibrary --include) -L... -lcompass_r
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -64,6 +65,8 @@ def build(output: Path) -> None:
 def link_program(sources: list[Path], output: Path) -> None:
     """Builds a C program against the library where there are no start-up files of a C library: its own are used."""
     library = library_path()
+    if library.name != NAME:  # in the cache it is named after its content; a program looks for it by its own name
+        library = Path(shutil.copy(library, output.parent / NAME))
     flags = (f"-I{include_folder()}", f"-I{engine.source_folder()}", "-fPIE")
     interpreter = engine.host_libraries()[2]
     engine.compile_and_link(
