@@ -36,7 +36,7 @@ def test_a_block_runs_as_its_loop_body(kernel):
     [
         (('with S.block("B"):', 'with S.block("B") as x:'), "no `as`"),
         (('S.block("B")', "S.grid(2)"), "needs S.block"),
-        (("[i, j]", "[a, j]"), "bound to an integer"),
+        (("[i, j]", "[a2, j]"), "bound to an integer"),
         (('"SS"', '"SX"'), "S or R"),
         (("vi\n", "vi\n    b2[0, 0] = vi\n"), "undefined variable 'vi'"),
     ],

@@ -453,3 +453,18 @@ def test_printf(capsys):
 def test_printf_errors(args, message):
     with pytest.raises(CompassError, match=message):
         in_kernel(lambda p: S.printf(*args), i32(0))
+
+
+def test_a_kernel_reads_the_words_of_descriptor_chains(tmp_path):
+    from compassc.dsl import Aiff, load_kernels
+
+    path = tmp_path / "k.py"
+    path.write_text(
+        "from compassc.dsl import script as S\n\n\n"
+        '@S.prim_func\ndef k(d: S.ptr("u32", "global"), o: S.ptr("u32", "global")):\n'
+        "    e = d + 1\n    o[0] = d[0]\n    o[1] = e[2]\n"
+    )
+    chains = Aiff("X2_1204").gen_descriptor()
+    out = np.zeros(2, np.uint32)
+    load_kernels(path).entry()(chains, out)
+    assert out.tolist() == [chains[0][0], chains[0][3]]

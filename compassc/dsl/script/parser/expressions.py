@@ -118,7 +118,14 @@ class Evaluator:
         return node.value
 
     def eval_Name(self, node: ast.Name) -> Any:
-        return self.checked(self.scope.look_up(node.id))
+        value = self.scope.look_up(node.id)
+        if self.scope.blocks and isinstance(value, PointerValue):
+            raise CompassError(
+                f"the pointer {node.id!r} cannot be used in a schedulable block",
+                code="pointer-in-block",
+                help=f"view it before the loops: b = S.match_buffer({node.id}, (...)), and use b here",
+            )
+        return self.checked(value)
 
     @staticmethod
     def checked(value: Any) -> Any:

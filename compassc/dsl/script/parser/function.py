@@ -286,7 +286,9 @@ class FunctionParser:
         if not isinstance(value, BlockSpec):
             raise CompassError(f"`with` needs S.block(...), got {kind_name(value)}", code="syntax")
         self.scope.push()
+        self.scope.blocks += 1
         try:
             self.block(node.body)
         finally:
+            self.scope.blocks -= 1
             self.scope.pop()

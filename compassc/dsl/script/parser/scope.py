@@ -31,6 +31,7 @@ class Scope:
         self.captured = captured
         self.frames: list[dict[str, Any]] = [{}]
         self.loop_names: set[str] = set()
+        self.blocks = 0  # schedulable blocks around the current place
         self.places: dict[str, Span] = {}
         self.ended: set[str] = set()
 
