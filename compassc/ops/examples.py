@@ -127,7 +127,7 @@ EXAMPLES: dict[str, Example] = {
     "vcls": _unary("vcls", "i32", (0, -1, 1, -2, 255, -256, 2**30, -(2**31))),
     "vinv": _unary("vinv", "i32"),
     "vnsr": Example(
-        "S.vstore(S.vnsr(S.vload(x), 2, saturate=True, with_round=True, to_h=True), out, mask='8T')",
+        'S.vstore(S.vnsr(S.vload(x), 2, saturate=True, with_round=True, to_h=True), out, mask="8T")',
         out="i16",
         lanes=16,
     ),

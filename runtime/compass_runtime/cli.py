@@ -188,7 +188,7 @@ def run(options: Options) -> int:
         print(as_json(outcome))
     else:
         sys.stdout.write(printed if not printed or printed.endswith("\n") else printed + "\n")
-        print(text(outcome, options.repeat > 1))
+        print(text(outcome, options.repeat > 1), flush=True)  # before what follows on stderr
     for mismatch in mismatches:
         print("error: " + "\n  ".join(mismatch.lines()), file=sys.stderr)
     if mismatches:

@@ -467,8 +467,8 @@ class Expressions:
         elif not (aware or hidden):
             return call
         done = Expr(f"{text})", [*call.args, *more], t, call.width)
-        if hidden:
-            return Expr("S.vsel({}, {}, mask={})", [done, self.gen(t, depth - 1), mask], t)
+        if hidden:  # in one expression, which a reduction does not take apart
+            return Expr(f"S.vsel({done.template}, {{}}, mask={{}})", [*done.args, self.gen(t, depth - 1), mask], t)
         return done
 
     def reduction(self, t: DataType, depth: int) -> Expr | None:
