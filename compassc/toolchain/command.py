@@ -33,7 +33,10 @@ _MEANING = (  # the NPU's arithmetic, which is also PySim's
     "-fno-strict-float-cast-overflow",
     "-ffp-contract=off",
 )
-_X86_ONLY = ("-mno-avx512bf16",)  # its conversions flush subnormal numbers
+_X86_ONLY = (
+    "-mno-avx512bf16",  # its conversions flush subnormal numbers
+    "-mno-gfni",  # clang 23 shifts bytes of a selected constant wrongly with it
+)
 _NARROW_FLOATS = {  # flag -> first clang that knows it
     "-ffloat16-excess-precision=none": (16,),
     "-fbfloat16-excess-precision=none": (17,),
