@@ -8,11 +8,13 @@ from __future__ import annotations
 import linecache
 import logging
 import struct
+import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import ml_dtypes
 import numpy as np
@@ -23,7 +25,7 @@ from compass_core.hostcode import make_text_blob, parse_text_blob
 from compass_sim import Worker
 from compassc import codegen, passes
 from compassc.dsl.script.parser import parse
-from compassc.toolchain import cc, unit
+from compassc.toolchain import cc, command, unit
 
 from .generate import IN_SIZE, OUT_SIZE, SCALARS, TECS
 from .scope import SHORT
@@ -32,6 +34,7 @@ from .tree import Program
 TEXT, TCBS, PARAMS, ARENA = 0x0100_0000, 0x0020_0000, 0x0021_0000, 0x0400_0000
 TRIPLE = "x86_64-unknown-linux-gnu"
 TIMEOUT = 20.0
+CC_TIMEOUT = 60.0
 GUARD = 4096
 HEADER = "from compassc.dsl import script as S\n\n\n"
 SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-8, 70000.0)
@@ -156,7 +159,17 @@ def build_object(items: Sequence[Compiled], target: str, folder: Path) -> bytes:
     source = folder / "batch.cl"
     source.write_text(joined([item.text for item in items]), encoding="utf-8")
     options = cc.CcOptions(targets.load(target), use_cache=False)
-    return cc.compile_file(source, folder / "batch.o", options).object.read_bytes()
+    with mock.patch.object(command, "run", run_limited):
+        return cc.compile_file(source, folder / "batch.o", options).object.read_bytes()
+
+
+def run_limited(line: list[str], folder: Path, meanwhile: Callable[[], object] | None = None) -> command.Run:
+    """The compiler, which does not come to an end on every text, with a limit."""
+    try:
+        done = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=CC_TIMEOUT, check=False)
+    except subprocess.TimeoutExpired:
+        raise CompassError(f"clang is not done after {CC_TIMEOUT} s", code="cc-timeout") from None
+    return command.Run(done.returncode, done.stdout + done.stderr)
 
 
 # -------------------------------------------------------------------------------------------------------------- running
