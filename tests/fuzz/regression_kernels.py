@@ -174,3 +174,11 @@ def narrow_offsets(in_u8: S.ptr("u8", "global"), b: S.i8, u: S.u8, out_u8: S.ptr
         out_u8[3] = q[1]
         w = q.as_ptr("i8")
         out_u8[4] = w[(b & 31) + 2]
+
+
+@S.prim_func
+def shifted_selection(in_i8: S.ptr("i8", "global"), out_i8: S.ptr("i8", "global")):
+    if S.get_local_id() == 0:
+        v = in_i8[6:38]
+        inner = S.vsel(S.vinv(S.i8x32(1), mask=S.const_mask("31T1F")), v, mask=S.const_mask("31T1F"))
+        S.vstore(S.vsel(inner, S.i8x32(-1), mask="FTTFFTFTFFFTTTFTFFTTTTFTFTTTTTFT") >> 3, out_i8)
