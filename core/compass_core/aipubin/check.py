@@ -139,26 +139,28 @@ def _subgraphs(content: AipuBin) -> None:
     x3 = is_x3(target_name(content.compiler.device))
     if content.subgraphs and not content.params:
         raise AipuBinError("missing or empty: kernels have no parameters", place="note 'rodata'")
+    text, bss, params, desc = len(content.text), len(content.features.bss), len(content.params), len(content.desc)
     for g, graph in enumerate(content.subgraphs):
         rules = (
-            ("text_offset", graph.text_offset < len(content.text), f"'.text' has {len(content.text)} bytes"),
-            ("bss_index", graph.bss_index < len(content.features.bss), f"{len(content.features.bss)} BSS exist"),
+            ("text_offset", graph.text_offset < text, "'.text' has {text} bytes"),
+            ("bss_index", graph.bss_index < bss, "{bss} BSS exist"),
             ("params_offset", graph.params_offset % 4 == 0, "it must be a multiple of 4"),
-            ("params_size", graph.params_offset + graph.params_size <= len(content.params),
-             f"note 'rodata' has {len(content.params)} bytes, and the block starts at {graph.params_offset}"),
-            ("desc_size", graph.desc_offset + graph.desc_size <= len(content.desc),
-             f"note 'desc' has {len(content.desc)} bytes, and the block starts at {graph.desc_offset}"),
+            ("params_size", graph.params_offset + graph.params_size <= params,
+             "note 'rodata' has {params} bytes, and the block starts at {graph.params_offset}"),
+            ("desc_size", graph.desc_offset + graph.desc_size <= desc,
+             "note 'desc' has {desc} bytes, and the block starts at {graph.desc_offset}"),
             ("private_data_size", graph.private_data_size > 0, "it must be at least 1"),
             ("private_data_size", graph.private_data_size <= lay.REGION_SIZE, "it does not fit the device"),
         )  # fmt: skip
         for field, holds, reason in rules:
             if not holds:
-                raise _fail("subgraphs", f"subgraphs[{g}].{field}", f"{getattr(graph, field)} is wrong: {reason}")
-        _precursors(g, graph, x3)
+                why = reason.format(text=text, bss=bss, params=params, desc=desc, graph=graph)
+                raise _fail("subgraphs", f"subgraphs[{g}].{field}", f"{getattr(graph, field)} is wrong: {why}")
+        if graph.precursors:
+            _precursors(g, graph.precursors, x3)
 
 
-def _precursors(g: int, graph: lay.Subgraph, x3: bool) -> None:
-    waits = graph.precursors or ()
+def _precursors(g: int, waits: tuple[int, ...], x3: bool) -> None:
     if len(waits) > (4 if x3 else 1):
         raise _fail("subgraphs", f"subgraphs[{g}].precursors count", f"{len(waits)}: the target can wait for "
                     f"{'4' if x3 else 'one'} sub-graph at most, or for all (-1)")  # fmt: skip

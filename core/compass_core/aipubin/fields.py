@@ -8,7 +8,8 @@ that are left allow, and every error names the place, the field and the offset.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from compass_core.errors import CompassError
@@ -60,20 +61,22 @@ class Cursor:
 
     def __init__(self, data: bytes | memoryview, place: str) -> None:
         self.data = memoryview(data)
+        self.size = len(data)
         self.place = place
         self.pos = 0
-        self.path: list[str] = []
+        self.path: list[tuple[str, Sized | None]] = []
+        """Where in the place the position is: names, with the list whose next item is being read."""
 
     @property
     def remaining(self) -> int:
-        return len(self.data) - self.pos
+        return self.size - self.pos
 
     def fail(self, field: str, message: str, offset: int | None = None) -> AipuBinError:
         """The error for `field` of the record being read; `offset` defaults to the reading position."""
         return AipuBinError(
             message,
             place=self.place,
-            field=".".join([*self.path, field]),
+            field=".".join([*(n if items is None else f"{n}[{len(items)}]" for n, items in self.path), field]),
             offset=self.pos if offset is None else offset,
         )
 
@@ -115,21 +118,19 @@ class Scalar(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """A list of numbers; its count is stored right before it, or earlier when a `count_of` names it."""
+    """A list of u32; its count is stored right before it, or earlier when a `count_of` names it."""
 
     name: str
-    fmt: str = "I"
 
-    def decode(self, cursor: Cursor, length: int | None) -> tuple[int, ...]:
-        if length is None:
-            length = cursor.number("I", f"{self.name} count")
-        size = struct.calcsize("<" + self.fmt)
-        length = cursor.count(length, size, f"{self.name} count")
-        return struct.unpack(f"<{length}{self.fmt}", cursor.take(length * size, self.name))
+    def decode(self, cursor: Cursor, length: int) -> tuple[int, ...]:
+        if not length:
+            return ()
+        length = cursor.count(length, 4, f"{self.name} count")
+        start, cursor.pos = cursor.pos, cursor.pos + 4 * length
+        return struct.unpack_from(f"<{length}I", cursor.data, start)
 
-    def encode(self, value: Sequence[int], counted: bool) -> bytes:
-        head = b"" if counted else struct.pack("<I", len(value))
-        return head + struct.pack(f"<{len(value)}{self.fmt}", *value)
+    def encode(self, value: Sequence[int]) -> bytes:
+        return struct.pack(f"<{len(value)}I", *value)
 
 
 class Records(NamedTuple):
@@ -138,21 +139,20 @@ class Records(NamedTuple):
     name: str
     item: type
 
-    def decode(self, cursor: Cursor, length: int | None) -> tuple[Any, ...]:
+    def decode(self, cursor: Cursor, length: int) -> tuple[Any, ...]:
+        if not length:
+            return ()
         layout = layout_of(self.item)
-        if length is None:
-            length = cursor.number("I", f"{self.name} count")
         length = cursor.count(length, layout.min_size, f"{self.name} count")
-        items = []
-        for index in range(length):
-            cursor.path.append(f"{self.name}[{index}]")
+        items: list[Any] = []
+        cursor.path.append((self.name, items))
+        for _ in range(length):
             items.append(layout.decode(cursor))
-            cursor.path.pop()
+        cursor.path.pop()
         return tuple(items)
 
-    def encode(self, value: Sequence[Any], counted: bool) -> bytes:
-        head = b"" if counted else struct.pack("<I", len(value))
-        return head + b"".join(encode(item) for item in value)
+    def encode(self, value: Sequence[Any]) -> bytes:
+        return b"".join(map(encode, value))
 
 
 class Custom(NamedTuple):
@@ -163,10 +163,10 @@ class Custom(NamedTuple):
     read: Callable[[Cursor, str], Any]
     write: Callable[[Any], bytes]
 
-    def decode(self, cursor: Cursor, length: int | None) -> Any:
+    def decode(self, cursor: Cursor, length: int) -> Any:
         return self.read(cursor, self.name)
 
-    def encode(self, value: Any, counted: bool) -> bytes:
+    def encode(self, value: Any) -> bytes:
         return self.write(value)
 
 
@@ -220,21 +220,29 @@ class _Run:
     def __init__(self, scalars: Sequence[Scalar]) -> None:
         self.scalars = tuple(scalars)
         self.struct = struct.Struct("<" + "".join(s.codes for s in scalars))
-
-    def decode(self, cursor: Cursor, values: dict[str, Any], counts: dict[str, int]) -> None:
-        if cursor.remaining < self.struct.size:
-            raise self._short(cursor)
-        raw = self.struct.unpack_from(cursor.data, cursor.pos)
-        cursor.pos += self.struct.size
+        self.names: list[str] = []
+        picks: list[int | slice] = []  # where the values of `names` are among those of the struct
+        self.counts: list[tuple[str, int]] = []
         at = 0
         for scalar in self.scalars:
             if scalar.counts:
-                counts[scalar.counts] = raw[at]
-            elif scalar.repeat:
-                values[scalar.name] = raw[at : at + scalar.repeat]
+                self.counts.append((scalar.counts, at))
             else:
-                values[scalar.name] = raw[at]
+                self.names.append(scalar.name)
+                picks.append(slice(at, at + scalar.repeat) if scalar.repeat else at)
             at += scalar.repeat or 1
+        self.pick = itemgetter(*picks, slice(0)) if picks else None  # one more, as itemgetter of one gives no tuple
+
+    def decode(self, cursor: Cursor, values: dict[str, Any], counts: dict[str, int]) -> None:
+        try:
+            raw = self.struct.unpack_from(cursor.data, cursor.pos)
+        except struct.error:
+            raise self._short(cursor) from None
+        cursor.pos += self.struct.size
+        if self.pick is not None:
+            values.update(zip(self.names, self.pick(raw), strict=False))
+        for name, at in self.counts:
+            counts[name] = raw[at]
 
     def _short(self, cursor: Cursor) -> AipuBinError:
         """The error for the first scalar that the remaining bytes do not hold."""
@@ -280,26 +288,22 @@ class Layout:
         declared = {i.name for i in items if not (isinstance(i, Scalar) and i.counts)}
         if declared != set(self.names):
             raise TypeError(f"the layout of {cls.__name__} and its attributes differ")
-        self.counted = {i.counts for i in items if isinstance(i, Scalar) and i.counts}
+        counted = {i.counts for i in items if isinstance(i, Scalar) and i.counts}
         self.steps: list[_Run | Numbers | Records | Custom] = []
         run: list[Scalar] = []
-        for item in [*items, None]:
+        for item in items:
             if isinstance(item, Scalar):
                 run.append(item)
                 continue
+            if not isinstance(item, Custom) and item.name not in counted:
+                run.append(count_of(item.name))
             if run:
                 self.steps.append(_Run(run))
                 run = []
-            if item is not None:
-                self.steps.append(item)
-        self.min_size = sum(self._least(step) for step in self.steps)
-
-    def _least(self, step: _Run | Numbers | Records | Custom) -> int:
-        if isinstance(step, _Run):
-            return step.struct.size
-        if isinstance(step, Custom):
-            return step.min_size
-        return 0 if step.name in self.counted else 4
+            self.steps.append(item)
+        if run:
+            self.steps.append(_Run(run))
+        self.min_size = sum(map(_least, self.steps))
 
     def decode(self, cursor: Cursor) -> Any:
         values: dict[str, Any] = {}
@@ -308,9 +312,9 @@ class Layout:
             if isinstance(step, _Run):
                 step.decode(cursor, values, counts)
             else:
-                values[step.name] = step.decode(cursor, counts.get(step.name))
+                values[step.name] = step.decode(cursor, counts.get(step.name, 0))
         made: Any = object.__new__(self.cls)
-        made.__dict__.update(values)
+        object.__setattr__(made, "__dict__", values)
         return made
 
     def encode(self, obj: Any) -> bytes:
@@ -320,11 +324,18 @@ class Layout:
                 parts.append(step.encode(obj))
                 continue
             try:
-                parts.append(step.encode(getattr(obj, step.name), step.name in self.counted))
+                parts.append(step.encode(getattr(obj, step.name)))
             except struct.error as error:
                 raise AipuBinError(f"a value does not fit its field ({error})",
                                    place=type(obj).__name__, field=step.name) from error  # fmt: skip
         return b"".join(parts)
+
+
+def _least(step: _Run | Numbers | Records | Custom) -> int:
+    """The bytes a step has at least."""
+    if isinstance(step, _Run):
+        return step.struct.size
+    return step.min_size if isinstance(step, Custom) else 0
 
 
 _LAYOUTS: dict[type, Layout] = {}

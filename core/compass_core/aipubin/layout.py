@@ -307,7 +307,7 @@ def _read_gm_buffers(cursor: Cursor, field: str) -> tuple[GmBuffer, ...]:
 
 
 def _write_gm_buffers(value: tuple[GmBuffer, ...]) -> bytes:
-    return Records("buffers", GmBuffer).encode(value, counted=True)
+    return Records("buffers", GmBuffer).encode(value)
 
 
 @record(
@@ -389,7 +389,7 @@ def _read_extra_weights(cursor: Cursor, field: str) -> tuple[ExtraWeight, ...]:
 
 
 def _write_extra_weights(value: tuple[ExtraWeight, ...]) -> bytes:
-    return struct.pack("<Q", len(value)) + Records("files", ExtraWeight).encode(value, counted=True)
+    return struct.pack("<Q", len(value)) + Records("files", ExtraWeight).encode(value)
 
 
 @record(Custom("files", 8, _read_extra_weights, _write_extra_weights))

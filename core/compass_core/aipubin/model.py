@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -92,8 +93,8 @@ def _one(name: str, attribute: str, cls: type, required: bool = False, exact: bo
 
 def _many(name: str, attribute: str, cls: type, required: bool = False) -> NoteSpec:
     items = Records(attribute, cls)
-    return NoteSpec(name, attribute, lambda cursor: items.decode(cursor, None),
-                    lambda value: items.encode(value, counted=False), required)  # fmt: skip
+    return NoteSpec(name, attribute, lambda cursor: items.decode(cursor, cursor.number("I", f"{attribute} count")),
+                    lambda value: struct.pack("<I", len(value)) + items.encode(value), required)  # fmt: skip
 
 
 def _read_kernel(cursor: Cursor) -> KernelInfo:

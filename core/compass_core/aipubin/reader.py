@@ -78,9 +78,9 @@ def _sections(data: bytes) -> dict[str, bytes]:
     header = _header(data)
     cursor = Cursor(data, "section table")
     cursor.pos = header.shoff
-    entries = []
-    for index in range(header.shnum):
-        cursor.path = [f"section[{index}]"]
+    entries: list[SectionHeader] = []
+    cursor.path = [("section", entries)]
+    for _ in range(header.shnum):
         entries.append(decode(SectionHeader, cursor))
     names = _content(data, entries[header.shstrndx], "section names")
     found: dict[str, bytes] = {}
@@ -117,7 +117,7 @@ def _notes(data: bytes) -> dict[str, Note]:
     header_size = layout_of(NoteHeader).min_size
     while cursor.remaining >= header_size:
         start = cursor.pos
-        cursor.path = [f"note[{len(notes)}]"]
+        cursor.path = [("note", notes)]
         header = decode(NoteHeader, cursor)
         if header.name_size == 0:
             raise cursor.fail("name_size", "a note without a name", start)
@@ -125,7 +125,7 @@ def _notes(data: bytes) -> dict[str, Note]:
         if not name.isascii() or not name.decode("ascii").isprintable() or not name:
             raise cursor.fail("name", f"{name[:20]!r} is not a name", start + header_size)
         _skip_padding(cursor)
-        cursor.path = [f"note '{name.decode()}'"]
+        cursor.path = [(f"note '{name.decode()}'", None)]
         payload = cursor.take(header.size, "payload")
         _skip_padding(cursor)
         notes.setdefault(name.decode(), Note(name.decode(), payload, header.type))
