@@ -65,7 +65,7 @@ def _clangs(option: str | None) -> Iterator[Finding]:
 
 
 def _headers() -> Finding:
-    from compassc.toolchain.command import include_folder
+    from compass_core.hostcc.command import include_folder
 
     try:
         return Finding("C headers", True, str(include_folder()))

@@ -11,10 +11,10 @@ from typing import Any
 
 from compass_core import targets
 from compass_core.errors import CompassError
+from compass_core.hostcc.command import include_folder
 
 from ..driver.files import write_text
 from ..toolchain import cc
-from ..toolchain.command import include_folder
 from .options import canonical_target, control_options
 
 

@@ -16,9 +16,9 @@ from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.fields import replace
 from compass_core.errors import CompassError, Span
 from compass_core.hostcode import entry_symbol, make_text_blob, parse_text_blob
+from compass_core.link import Part, link
 from compassc.gbuilder.graph import Graph
 from compassc.gbuilder.graph_json import graph_json
-from compassc.gbuilder.link import Part, link
 from compassc.gbuilder.memory import Plan, PlannedSection, Step, nbytes, owner
 from compassc.gbuilder.order import waits
 from compassc.gbuilder.plugin_api import BuilderParams, Tensor

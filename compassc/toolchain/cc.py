@@ -16,8 +16,9 @@ from compass_core import host, switches
 from compass_core.cache import Cache, key_of
 from compass_core.clang import Clang, find_clang
 from compass_core.errors import CompassError
+from compass_core.hostcc import command, pch, sources
 from compass_core.targets import Target
-from compassc.toolchain import command, diagnostics, pch, unit
+from compassc.toolchain import diagnostics, unit
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class _Job:
         return self.output.parent
 
     def command(self, header: Path) -> list[str]:
-        arguments = ["-x", "cl", "-include-pch", str(header), "-c", self.unit_file.name, "-o", self.output.name]
+        arguments = command.unit_arguments(header, self.unit_file.name, self.output.name)
         return [str(self.clang.path), *self.flags, *arguments]
 
     def key(self) -> str:
@@ -133,11 +134,13 @@ def dry_run(source: Path, output: Path, options: CcOptions) -> list[str]:
 def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
     """Read the inputs and write the translation unit beside the object."""
     clang = find_clang(options.clang)
-    flags = command.kernel_flags(clang, options.target, options.extra)
+    flags = command.kernel_flags(clang, options.target.define, options.extra)
     output = output.absolute()
     text = _read(source)
     unit_text = unit.translation_unit(text, unit.read_line_map(source.with_name(source.name + ".map")), source.name)
     unit_file = output.with_suffix(".cc.cl")
+    if switches.EMBED_SOURCE.get():
+        unit_text += sources.section_source(unit_file.name, options.target.define, options.extra)
     output.parent.mkdir(parents=True, exist_ok=True)
     _replace(unit_file, unit_text.encode())
     return _Job(clang, flags, unit_text, unit_file, output)

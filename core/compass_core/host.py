@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import platform
-import struct
 from dataclasses import dataclass
 from functools import lru_cache
+
+from compass_core.elf64 import section
 
 _RELEVANT = frozenset(
     "sse4_1 sse4_2 popcnt avx avx2 fma f16c abm bmi1 bmi2 movbe aes vaes pclmulqdq vpclmulqdq gfni sha_ni adx "
@@ -16,8 +17,6 @@ _RELEVANT = frozenset(
 """Features, as the kernel names them in /proc/cpuinfo, that `-march=native` may turn into instructions."""
 
 STAMP_SECTION = ".compass.host"
-_ELF64 = struct.Struct("<16xHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
 
 
 def triple() -> str:
@@ -68,17 +67,6 @@ def stamp_source() -> list[str]:
 
 def read_stamp(elf: bytes) -> HostStamp | None:
     """The stamp inside an ELF64 object; None when the object has none or is not such an object."""
-    try:
-        header = _ELF64.unpack_from(elf)
-        table, size, count, names_index = header[5], header[10], header[11], header[12]
-        sections = [_SECTION.unpack_from(elf, table + i * size) for i in range(count)]
-        names = sections[names_index][4]
-    except (struct.error, IndexError):
-        return None
-    wanted = STAMP_SECTION.encode() + b"\0"
-    for section in sections:
-        start = names + section[0]
-        if elf[start : start + len(wanted)] == wanted:
-            parts = elf[section[4] : section[4] + section[5]].decode("ascii", "replace").split("\0")
-            return HostStamp(parts[0], parts[1]) if len(parts) > 1 else None
-    return None
+    content = section(elf, STAMP_SECTION)
+    parts = (content or b"").decode("ascii", "replace").split("\0")
+    return HostStamp(parts[0], parts[1]) if len(parts) > 1 else None

@@ -143,6 +143,9 @@ ERROR_FORMAT = Switch(
 )
 TRACEBACK = Switch("TRACEBACK", "0", _boolean, "whether an error also shows the Python traceback")
 TIMEOUT = Switch("TIMEOUT", "60", _seconds, "time limit of one simulated run, in seconds")
+EMBED_SOURCE = Switch(
+    "EMBED_SOURCE", "1", _boolean, "whether objects keep their C text (1), which checks, profiles and debuggers need"
+)
 PYSIM_CHECK = Switch(
     "PYSIM_CHECK", "uninit", _checks, f"what PySim looks for: names of {', '.join(PYSIM_CHECKS)}, or all or none"
 )
@@ -155,7 +158,7 @@ PYSIM_PAUSE = Switch(
 
 SWITCHES: tuple[Switch, ...] = (
     CLANG, CACHE_DIR, CACHE, CACHE_LIMIT, TARGET, COLOR, ERROR_FORMAT, TRACEBACK, TIMEOUT,
-    PYSIM_CHECK, PYSIM_SINGLE_THREAD, PYSIM_PAUSE,
+    EMBED_SOURCE, PYSIM_CHECK, PYSIM_SINGLE_THREAD, PYSIM_PAUSE,
 )  # fmt: skip
 _CONFIG_VARIABLE = PREFIX + "CONFIG"
 

@@ -21,11 +21,12 @@ import numpy as np
 
 from compass_core import targets
 from compass_core.errors import CompassError, render
+from compass_core.hostcc import command
 from compass_core.hostcode import make_text_blob, parse_text_blob
 from compass_sim import Worker
 from compassc import codegen, passes
 from compassc.dsl.script.parser import parse
-from compassc.toolchain import cc, command, unit
+from compassc.toolchain import cc, unit
 
 from .generate import IN_SIZE, OUT_SIZE, SCALARS, TECS
 from .scope import SHORT

@@ -11,11 +11,11 @@ import pytest
 from compass_core.aipubin import read
 from compass_core.errors import CompassError
 from compass_core.hostcode import parse_text_blob
+from compass_core.link import Part, link
 from compass_runtime import Program
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
 from compassc.gbuilder.build import GraphOptions, build_model
-from compassc.gbuilder.link import Part, link
 from compassc.gbuilder.writer import GraphWriter
 
 SHAPE = (3, 40)

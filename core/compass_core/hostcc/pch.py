@@ -8,7 +8,7 @@ from compass_core import host
 from compass_core.cache import Cache, key_of
 from compass_core.clang import Clang
 from compass_core.errors import ToolchainError
-from compassc.toolchain import command
+from compass_core.hostcc import command
 
 _KIND = "pch"
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from compass_core.elf64 import EHDR, SHDR
 from compass_core.errors import CompassError
+from compass_core.hostcc.sources import SECTION, with_entries
 
-EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
-SHDR = struct.Struct("<IIQQQQIIQQ")
 SYM = struct.Struct("<IBBHQQ")
 RELA = struct.Struct("<QQq")
 SHT_NULL, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOBITS, SHT_REL, SHT_GROUP = 0, 2, 3, 4, 8, 9, 17
@@ -118,7 +118,11 @@ class _Object:
         return self.data[offset : offset + size]
 
     def content(self, section: _Section) -> bytes:
-        return b"" if section.type == SHT_NOBITS else self._bytes(section.offset, section.size)
+        """What the section holds; the kept C text of an object is told the entries' names."""
+        if section.type == SHT_NOBITS:
+            return b""
+        data = self._bytes(section.offset, section.size)
+        return with_entries(data, self.part.entries) if section.name == SECTION else data
 
     def kept(self) -> Iterator[tuple[int, _Section]]:
         """The sections that go into the result as they are."""
@@ -146,7 +150,8 @@ class _Linker:
             flags = section.flags & ~(SHF_MERGE_STRINGS | SHF_INFO_LINK)
             key = (section.name, section.type, flags)
             joined = self.sections.setdefault(key, _Joined(len(self.sections) + 1, *key))
-            places[i] = joined, joined.append(obj.content(section), section.size, section.align)
+            content = obj.content(section)
+            places[i] = joined, joined.append(content, len(content) or section.size, section.align)
         numbers = [self._symbol(obj, symbol, places) for symbol in obj.symbols]
         for section in obj.sections:
             if section.type == SHT_REL:

@@ -11,7 +11,6 @@ from platform import machine
 from compass_core.cache import key_of
 from compass_core.clang import Clang
 from compass_core.errors import ToolchainError
-from compass_core.targets import Target
 
 _LANGUAGE = (
     "-cl-std=CL1.2",
@@ -44,15 +43,23 @@ _NARROW_FLOATS = {  # flag -> first clang that knows it
 _OUTPUT = ("-O2", "-gline-tables-only", "-fdebug-compilation-dir=.")
 
 
-def kernel_flags(clang: Clang, target: Target, extra: tuple[str, ...] = ()) -> list[str]:
-    """All flags of a kernel's compilation but input, output and precompiled header; `extra` come last."""
+def kernel_flags(clang: Clang, define: str, extra: tuple[str, ...] = ()) -> list[str]:
+    """All flags of a kernel's compilation but input, output and precompiled header; `extra` come last.
+
+    `define` is the macro of the target.
+    """
     flags = [*_LANGUAGE, *_MACHINE, *_MEANING]
     for flag, since in _NARROW_FLOATS.items():
         if clang.version >= since:
             flags += ["-Xclang", flag]
     if machine() in ("x86_64", "AMD64"):
         flags += _X86_ONLY
-    return [*flags, *_OUTPUT, f"-D{target.define}", "-I", str(include_folder()), *extra]
+    return [*flags, *_OUTPUT, f"-D{define}", "-I", str(include_folder()), *extra]
+
+
+def unit_arguments(header: Path, source: str, output: str) -> list[str]:
+    """The arguments that name the precompiled header, the translation unit and the object."""
+    return ["-x", "cl", "-include-pch", str(header), "-c", source, "-o", output]
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,31 @@
+"""A program compiled again in another way: its aipu.bin keeps the C text it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from compass_core import host
+from compass_core.hostcc.sources import compile_source, read_sources
+from compass_core.hostcode import make_text_blob
+from compass_core.link import Part, link
+
+if TYPE_CHECKING:
+    from compass_runtime.program import Program
+
+
+def variant(program: Program, flags: Sequence[str], clang: str | None = None) -> Program:
+    """A program like `program` whose kernels are compiled with `flags` behind the builder's own.
+
+    Tensors, parameters and entries are the same, only the host code in `.text` differs. Compiled objects come from the
+    compile cache when it has them. CompassError when the file keeps no C text, ToolchainError when clang is missing.
+    """
+    from compass_runtime.program import Program
+
+    code = program.code
+    parts = [Part(s.name, compile_source(s, flags, clang), s.entries) for s in read_sources(code.elf)]
+    elf = parts[0].data if len(parts) == 1 else link(parts)
+    symbols = [symbol for symbol, _ in code.entries]
+    text = make_text_blob(elf, symbols, " ".join(host.cpu_features()), host.triple())
+    return Program(replace(program.content, text=text), program.where)
