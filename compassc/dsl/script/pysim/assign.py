@@ -28,12 +28,14 @@ from compassc.ops.core import Op
 from compassc.ops.numeric import np_dtype
 from compassc.ops.typing import fits
 
+from ..functions import Macro
 from ..source import definition
 from .impl import pysim_impl
 from .memory import PyBuffer, PyPointer, Storage
+from .paste import Pasted, pasted
 from .values import PINNED, PyVar, of_numpy
 
-_MARK = "\0compassc function "
+_MARK = "\0compassc constant "
 _ALLOCATIONS = frozenset(("alloc", "alloc_buffer", "alloc_const"))
 _FACTORY = "__factory"
 _KERNEL = "__kernel"
@@ -112,18 +114,59 @@ def loop(call: Callable[..., Any], *bounds: Any) -> Iterator[Any]:
     return counted(iterable, bounds)
 
 
-class _Rewrite(ast.NodeTransformer):
-    """Wraps the right sides of assignments to names and the iterables of loops, and resolves operations."""
+class Made:
+    """What belongs to code that is made: the constants behind markers, and the macros behind function names."""
 
-    def __init__(self, seen: dict[str, Any]) -> None:
-        self.seen = seen  # the globals and closed-over values that no variable of the kernel hides
-        self.functions: dict[str, Callable[..., Any]] = {}
+    def __init__(self) -> None:
+        self.constants: dict[str, Any] = {}
+        self.pasted: dict[str, Pasted] = {}
 
-    def constant(self, function: Callable[..., Any], at: ast.AST) -> ast.expr:
-        """A function as a constant of the code; a marker stands for it until the code is compiled."""
-        mark = f"{_MARK}{len(self.functions)}"
-        self.functions[mark] = function
+
+class Rewrite(ast.NodeTransformer):
+    """Wraps the right sides of assignments to names and the iterables of loops, resolves operations, pastes macros.
+
+    `seen`: the globals and closed-over values that no variable hides. `variables`: the variables in sight, which a
+    pasted macro may assign. `made`: what belongs to the code that is made, common to a kernel and its macros.
+    """
+
+    def __init__(self, seen: dict[str, Any], variables: set[str], made: Made, macro: Macro | None = None) -> None:
+        self.seen, self.variables, self.made = seen, variables, made
+        self.macro = macro  # whose body this is; None for a function
+        self.active: tuple[Macro, ...] = ()  # it and those it was pasted by
+
+    def statements(self, nodes: list[ast.stmt]) -> list[ast.stmt]:
+        """A block of statements, rewritten."""
+        found: list[ast.stmt] = []
+        for node in nodes:
+            new = self.visit(node)
+            found += new if isinstance(new, list) else [new]
+        return found
+
+    def constant(self, value: Any, at: ast.AST) -> ast.expr:
+        """A value as a constant of the code; a marker stands for it until the code is compiled."""
+        mark = f"{_MARK}{len(self.made.constants)}"
+        self.made.constants[mark] = value
         return ast.copy_location(ast.Constant(mark), at)
+
+    def known(self, node: ast.expr) -> Any:
+        """The object that a name, or a name of a module, is sure to mean; else None."""
+        if isinstance(node, ast.Constant) and type(node.value) is str:
+            return self.made.constants.get(node.value)
+        if isinstance(node, ast.Name):
+            return self.seen.get(node.id)
+        if isinstance(node, ast.Attribute) and isinstance(module := self.known(node.value), types.ModuleType):
+            return getattr(module, node.attr, None)
+        return None
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | list[ast.stmt]:
+        if isinstance(node.value, ast.Call):
+            macro = self.known(node.value.func)
+            if isinstance(macro, Macro) and macro not in self.active:
+                found = pasted(self, macro, node)
+                if found is not None:
+                    return found
+        self.generic_visit(node)
+        return node
 
     def visit_For(self, node: ast.For) -> ast.For:
         head = node.iter
@@ -161,13 +204,10 @@ class _Rewrite(ast.NodeTransformer):
         """`S.vadd(...)` becomes a call of the operation's Python side. Other names may be bound anew until they are
         used, so they are left alone."""
         self.generic_visit(node)
-        func = node.func
-        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
-            module = self.seen.get(func.value.id)
-            api = getattr(module, func.attr, None) if isinstance(module, types.ModuleType) else None
-            op = getattr(api, "op", None)
+        if isinstance(node.func, ast.Attribute):
+            op = getattr(self.known(node.func), "op", None)
             if isinstance(op, Op):
-                node.func = self.constant(pysim_impl(op), func)
+                node.func = self.constant(pysim_impl(op), node.func)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -215,8 +255,15 @@ def with_kernel_assignments(func: Callable[..., Any]) -> Callable[..., Any]:
             except CompassError:
                 found = func
             _DONE[func] = found
-            KERNEL_CODE.add(found.__code__)
+            KERNEL_CODE.update(_with_nested(found.__code__))
     return found
+
+
+def _with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            yield from _with_nested(c)
 
 
 def _visible(func: Any) -> dict[str, Any]:
@@ -230,20 +277,35 @@ def _visible(func: Any) -> dict[str, Any]:
     return seen
 
 
-def _resolved(code: types.CodeType, functions: dict[str, Callable[..., Any]]) -> types.CodeType:
-    """The code with functions in the place of their markers, in nested code too."""
+def _resolved(code: types.CodeType, made: Made, shift: int = 0) -> types.CodeType:
+    """The code with values in the place of their markers and macros in their own files, nested code too.
+
+    `shift`: lines to add, which the line table counts from the first one of a code object.
+    """
+    of_macro = made.pasted.get(code.co_name)
+    if of_macro is not None:
+        shift += of_macro.shift
+        code = _named(code, of_macro.name).replace(co_filename=of_macro.file)
     constants = []
     for c in code.co_consts:
         if isinstance(c, types.CodeType):
-            c = _resolved(c, functions)
-        constants.append(functions.get(c, c) if type(c) is str else c)
-    return code.replace(co_consts=tuple(constants))
+            c = _resolved(c.replace(co_filename=code.co_filename), made, shift)
+        constants.append(made.constants.get(c, c) if type(c) is str else c)
+    return code.replace(co_consts=tuple(constants), co_firstlineno=code.co_firstlineno + shift)
+
+
+def _named(code: types.CodeType, name: str, qualname: str = "") -> types.CodeType:
+    names = {"co_name": name}
+    if hasattr(code, "co_qualname"):
+        names["co_qualname"] = qualname or name
+    return code.replace(**names)  # type: ignore[arg-type]
 
 
 def _rebuilt(func: Any, node: ast.FunctionDef) -> Callable[..., Any]:
     """The function compiled from its rewritten definition, with the globals, closure and defaults it had."""
-    rewrite = _Rewrite(_visible(func))
-    node.body = [rewrite.visit(statement) for statement in node.body]
+    made = Made()
+    own = {*func.__code__.co_varnames, *func.__code__.co_cellvars}
+    node.body = Rewrite(_visible(func), own, made).statements(node.body)
     node.decorator_list, node.returns = [], None
     node.args.defaults, node.args.kw_defaults = [], []
     for arg in node.args.args:
@@ -257,12 +319,14 @@ def _rebuilt(func: Any, node: ast.FunctionDef) -> Callable[..., Any]:
         warnings.simplefilter("ignore", SyntaxWarning)  # a marker looks like the call of a string
         outer = compile(source, func.__code__.co_filename, "exec", dont_inherit=True).co_consts[0]
     inner = next(c for c in outer.co_consts if isinstance(c, types.CodeType) and c.co_name == _KERNEL)
-    names = {"co_name": func.__code__.co_name}
-    if hasattr(inner, "co_qualname"):
-        names["co_qualname"] = func.__code__.co_qualname
-    code = _resolved(inner, rewrite.functions).replace(**names)
+    original = func.__code__
+    code = _named(_resolved(inner, made), original.co_name, getattr(original, "co_qualname", ""))
     cells = dict(zip(free, func.__closure__ or ()))
     closure = tuple(cells[n] for n in code.co_freevars)
-    made = types.FunctionType(code, func.__globals__, func.__name__, func.__defaults__, closure)
-    made.__kwdefaults__, made.__qualname__, made.__module__ = func.__kwdefaults__, func.__qualname__, func.__module__
-    return made
+    rebuilt = types.FunctionType(code, func.__globals__, func.__name__, func.__defaults__, closure)
+    rebuilt.__kwdefaults__, rebuilt.__qualname__, rebuilt.__module__ = (
+        func.__kwdefaults__,
+        func.__qualname__,
+        func.__module__,
+    )
+    return rebuilt

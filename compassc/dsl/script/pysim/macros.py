@@ -1,7 +1,7 @@
-"""Macros in PySim: the body runs as a function of its own.
+"""Macros that are called where the kernel's text does not tell: through another name, by a helper, with `*args`.
 
-That equals pasting it as long as the body neither assigns to its parameters nor returns; a macro that does is refused,
-because Python cannot change its caller's variables.
+The body runs as a function of its own. That equals pasting it (`paste.py`) as long as it neither assigns to its
+parameters nor returns; a macro that does is refused, because Python cannot change its caller's variables.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def _checked(macro: Macro) -> Any:
         if stored or isinstance(inner, ast.Return):
             what = "assigns to its own parameter" if stored else "returns from its caller"
             raise CompassError(
-                f"PySim cannot run macro {macro.__name__}, which {what}",
+                f"PySim cannot run macro {macro.__name__}, which {what}, where it is not called by its own name",
                 node_span(inner, file),
                 code="macro",
-                help="make it a sub-function, or run the compiled kernel",
+                help=f"write {macro.__name__}(...) as a statement of the kernel, or make it a sub-function",
             )
     return with_kernel_assignments(macro.py_func)
 
@@ -41,9 +41,7 @@ def _checked(macro: Macro) -> Any:
 def run_macro(macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any], caller_names: dict[str, Any]) -> None:
     """Run a macro's body; one that is not hygienic sees `caller_names`, the variables of the call site."""
     func = _checked(macro)
-    if not macro.hygienic:
-        names = {**func.__globals__, **caller_names}
-        closed = types.FunctionType(func.__code__, names, func.__name__, func.__defaults__, func.__closure__)
-        closed.__kwdefaults__ = func.__kwdefaults__
-        func = closed
-    func(*args, **kwargs)
+    names = macro.captured if macro.hygienic else {**func.__globals__, **caller_names}
+    closed = types.FunctionType(func.__code__, names, func.__name__, func.__defaults__, func.__closure__)
+    closed.__kwdefaults__ = func.__kwdefaults__
+    closed(*args, **kwargs)
