@@ -83,7 +83,8 @@ class BuildManager:
         if not any(param["role"] in LATE_ROLES for param in build.params["params"]):
             run_stage(build, STAGES[4])
         if isinstance(inp, PyPrimFunc):
-            inp.target = self.target.name
+            assert self.prim_func_info is not None
+            inp.built(self.cps_info, self.prim_func_info, folder, keep if control_options().dumps else None)
         return Executor(build, keep)
 
     def gen_op_lib(

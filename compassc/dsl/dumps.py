@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..driver.files import write_text
+
+if TYPE_CHECKING:
+    from .info import ParamInfo
 
 _BY_ROLE = {"input": "input{}.bin", "const": "weight{}.bin"}
 
@@ -34,3 +38,17 @@ def write_outputs(folder: Path, params: Sequence[Mapping[str, Any]], args: Seque
     outputs = [arg for param, arg in zip(params, args, strict=True) if param["role"] == "output"]
     for i, arg in enumerate(outputs):
         (folder / f"npu_output.bin{i or ''}").write_bytes(_bytes(arg))
+
+
+def write_pysim_outputs(
+    name: str, folder: Path | None, params: Sequence[ParamInfo] | None, args: Sequence[Any]
+) -> None:
+    """Writes gbuilder/pysim_output.bin, pysim_output.bin1, ... in the folder of the kernel's last build."""
+    if folder is None or params is None:
+        logging.getLogger("Compass").warning("%s was not built: PySim's outputs have no folder to go to", name)
+        return
+    target = folder / "gbuilder"
+    target.mkdir(parents=True, exist_ok=True)
+    for param, arg in zip(params, args, strict=True):
+        if param.is_output_tensor:
+            (target / f"pysim_output.bin{param.tensor_idx or ''}").write_bytes(_bytes(arg))

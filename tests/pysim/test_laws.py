@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
+from compassc.dsl import BuildManager
 from compassc.dsl import script as S
-from compassc.dsl.script.pysim import checking
+from compassc.dsl.script.pysim import PySimInfo, checking
 
 
 def i32(*values):
@@ -468,3 +469,65 @@ def test_a_kernel_reads_the_words_of_descriptor_chains(tmp_path):
     out = np.zeros(2, np.uint32)
     load_kernels(path).entry()(chains, out)
     assert out.tolist() == [chains[0][0], chains[0][3]]
+
+
+# --------------------------------------------------------------------------------------------------------- after builds
+
+
+@S.prim_func(is_inline=False)
+def two_outputs(x: S.ptr("i32", "global"), y: S.ptr("i16", "global"), z: S.ptr("i32", "global")):
+    i = S.get_local_id()
+    y[i] = x[i] + 1
+    z[i] = x[i] * 2
+
+
+def test_outputs_are_written_to_files_on_request(tmp_path, monkeypatch, caplog):
+    x, y, z = np.arange(4, dtype="int32"), np.zeros(4, "int16"), np.zeros(4, "int32")
+    monkeypatch.setenv("CPS_DSL", "emu")
+    two_outputs(x, y, z)
+    assert "two_outputs was not built" in caplog.text
+    assert (two_outputs.cps_info, two_outputs.param_infos, two_outputs.output_dir) == (None, None, None)
+    BuildManager("X2_1204", output_dir=tmp_path).build(two_outputs)
+    monkeypatch.delenv("CPS_DSL")
+    two_outputs(x, y, z)
+    folder = tmp_path / "gbuilder"
+    assert not list(folder.glob("pysim_output*"))
+    for option in ("debug", "emulator"):
+        monkeypatch.setenv("CPS_DSL", option)
+        two_outputs(x + 1, y, z)
+        assert {f.name: f.read_bytes() for f in folder.glob("pysim_output*")} == {
+            "pysim_output.bin": np.arange(2, 6, dtype="int16").tobytes(),
+            "pysim_output.bin1": np.arange(2, 10, 2, dtype="int32").tobytes(),
+        }
+
+
+def test_a_built_kernel_knows_its_target_and_folder(tmp_path):
+    seen = []
+
+    @S.prim_func(is_inline=True)
+    def k(out: S.ptr("i32", "global")):
+        seen.append((PySimInfo.current, PySimInfo.current.thread_local_data.id))
+        out[0] = 1
+
+    assert k.attrs == {"is_inline": True}
+    BuildManager("X2_1204", output_dir=tmp_path).build(two_outputs)
+    k.built(two_outputs.cps_info, two_outputs.param_infos, tmp_path, None)
+    k(np.zeros(1, "int32"))
+    session = seen[0][0]
+    assert session.cps_info.name == "X2_1204"
+    assert session.local_size == 4
+    assert session.output_dir == tmp_path / "runtime" / "pysim"
+    assert sorted(id for _, id in seen) == [0, 1, 2, 3]
+
+
+def test_random_pauses_by_the_earlier_option(monkeypatch):
+    pauses = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    out = np.zeros(8, "int32")
+    seed(out, np.arange(8, dtype="int32"))
+    assert not pauses
+    for option in ("random_pause", "rp; rs=3", "rp; rs=3"):
+        monkeypatch.setenv("CPS_DSL", option)
+        seed(out, np.arange(8, dtype="int32"))
+    assert len(pauses) == 12
+    assert sorted(pauses[4:8]) == sorted(pauses[8:]) != sorted(pauses[:4])

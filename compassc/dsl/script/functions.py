@@ -8,8 +8,9 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError, Span
 
@@ -17,6 +18,9 @@ from ...ir.dtypes import VOID, DataType, PointerType, pointer_type
 from .dispatch import LOCAL
 from .source import definition, file_of, function_span, node_span
 from .state import parsing
+
+if TYPE_CHECKING:
+    from ..info import CompassInfo, ParamInfo
 
 
 def annotation_type(annotation: Any) -> DataType | PointerType | None:
@@ -46,7 +50,11 @@ class Param:
 
 
 class PyPrimFunc:
-    """A kernel or sub-function: call it to run PySim, give it to BuildManager to compile it."""
+    """A kernel or sub-function: call it to run PySim, give it to BuildManager to compile it.
+
+    `cps_info`, `param_infos` and `output_dir` are the target, the parameters and the folder of the last build of this
+    kernel, None before. PySim runs as many TECs as that target has.
+    """
 
     __name__: str
 
@@ -54,12 +62,24 @@ class PyPrimFunc:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
         self.is_inline = is_inline
-        self.target: str | None = None
+        self.cps_info: CompassInfo | None = None
+        self.param_infos: Sequence[ParamInfo] | None = None
+        self.output_dir: Path | None = None
+        self._folder: Any = None  # what keeps a temporary `output_dir` alive
         self.params = self._parameters()
         self.ret_type = self._return_type()
 
     def __repr__(self) -> str:
         return f"<prim_func {self.__name__}>"
+
+    @property
+    def attrs(self) -> dict[str, bool]:
+        """What the decorator said."""
+        return {} if self.is_inline is None else {"is_inline": self.is_inline}
+
+    def built(self, target: CompassInfo, params: Sequence[ParamInfo], folder: Path, keep: Any) -> None:
+        """Remember a build. `keep` is what a temporary folder lives by."""
+        self.cps_info, self.param_infos, self.output_dir, self._folder = target, params, folder, keep
 
     @property
     def span(self) -> Span:
@@ -125,7 +145,18 @@ class PyPrimFunc:
             return call_sub(self.py_func, self.params, self.ret_type, args, kwargs)
         if kwargs:
             raise CompassError(f"{self.__name__}: an entry function takes positional arguments only", code="arguments")
-        return run_entry(self.py_func, self.params, args, self.target or "X2_1204")
+        run_entry(self.py_func, self.params, args, self.cps_info.name if self.cps_info else None, self.output_dir)
+        self._dump(args)
+        return None
+
+    def _dump(self, args: Sequence[Any]) -> None:
+        """The output files that the options debug and emu ask for."""
+        from ..options import control_options
+
+        if control_options().dumps:
+            from ..dumps import write_pysim_outputs
+
+            write_pysim_outputs(self.__name__, self.output_dir, self.param_infos, args)
 
 
 def _shown(annotation: Any) -> str:

@@ -6,6 +6,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,16 +36,23 @@ def _target(name: str) -> Any:
 
 
 def run_entry(
-    py_func: Callable[..., Any], params: Sequence[Param], args: Sequence[Any], target: str | None = None
+    py_func: Callable[..., Any],
+    params: Sequence[Param],
+    args: Sequence[Any],
+    target: str | None = None,
+    output_dir: Path | None = None,
 ) -> None:
-    """Run a kernel on all TECs of `target`. Pointer arguments are NumPy arrays, modified in place."""
+    """Run a kernel on all TECs of `target`. Pointer arguments are NumPy arrays, modified in place.
+
+    `output_dir`: the folder of the kernel's last build.
+    """
     if len(args) != len(params):
         raise CompassError(
             f"{py_func.__name__} takes {len(params)} arguments, got {len(args)}",
             code="arguments",
             help="an entry function is called with all its parameters: " + ", ".join(name for name, _, _ in params),
         )
-    session = Session(py_func.__name__, _target(target or DEFAULT_TARGET))
+    session = Session(py_func.__name__, _target(target or DEFAULT_TARGET), output_dir)
     values = [
         entry_argument(py_func.__name__, position, name, kind, arg)
         for position, ((name, kind, _), arg) in enumerate(zip(params, args), 1)

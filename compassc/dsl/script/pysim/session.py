@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from compass_core.errors import CompassError
 from compass_core.targets import Target
 from compassc.ops.core import TARGET
 
+from ...info import CompassInfo
+from ...options import control_options
 from ..dispatch import LOCAL, PySimInfo
 from .barrier import Aborted, TecBarrier
 from .checks import Races, Watch, chosen, prepare_plans
@@ -40,6 +43,13 @@ def _single_thread() -> bool:
     """Whether the TECs run one after another: our switch, or a variable of the earlier toolchains."""
     legacy = any(os.environ.get(v, "").upper() == "TRUE" for v in _SINGLE_THREAD_VARIABLES)
     return legacy or switches.PYSIM_SINGLE_THREAD.get()
+
+
+def _pause_seed() -> int:
+    """The seed of random pauses, 0 for none: our switch, or the option random_pause of the earlier toolchains."""
+    options = control_options()
+    wanted = options.is_random_pause and (options.random_seed or random.randrange(1, 1 << 32))
+    return switches.PYSIM_PAUSE.get() or int(wanted)
 
 
 class PyEvent:
@@ -85,21 +95,32 @@ class Tec:
 class Session(PySimInfo):
     """One run of a kernel on all TECs."""
 
-    def __init__(self, name: str, target: Target) -> None:
+    def __init__(self, name: str, target: Target, output_dir: Path | None = None) -> None:
         self.name = name
         self.target = target
+        self.output_dir = None if output_dir is None else output_dir / "runtime" / "pysim"
         self.local_size = target.tecs
         self.is_multi_thread = not _single_thread()
         self.checks = chosen()
         self.overflow = "overflow" in self.checks
         prepare_plans(self.overflow)
-        self.pause_seed = switches.PYSIM_PAUSE.get() if self.is_multi_thread else 0
+        self.pause_seed = _pause_seed() if self.is_multi_thread else 0
         self.barrier = TecBarrier(self.local_size)
         self._shared: list[Storage] = []
         self._lock = threading.Lock()
         self._errors: dict[int, BaseException] = {}
         self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._races: dict[tuple[int, int], Races] = {}
+
+    @property
+    def cps_info(self) -> CompassInfo:
+        """The target."""
+        return CompassInfo.get(self.target.name)
+
+    @property
+    def thread_local_data(self) -> Tec:
+        """The TEC that this thread plays."""
+        return LOCAL.tec
 
     def need_threads(self, what: str) -> None:
         """Refuse what cannot work when the TECs run one after another."""
@@ -125,6 +146,7 @@ class Session(PySimInfo):
                 code="shared",
                 help="every TEC must execute the same shared allocations in the same order",
             )
+        self.pause(tec)
         return found
 
     def watched(self, storage: Storage, fresh: bool, is_shared: bool) -> Storage:
