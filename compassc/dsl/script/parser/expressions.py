@@ -68,6 +68,7 @@ class Evaluator:
     def __init__(self, scope: Scope, file: str, chain: list[Note]) -> None:
         self.scope, self.file, self.chain = scope, file, chain
         self.operands: tuple[ast.expr | None, tuple[tuple[ast.expr, Any], ...]] = (None, ())
+        self.statement: ast.expr | None = None  # the expression that is a statement of its own
 
     def place(self, node: ast.AST) -> Span:
         """Where a syntax node stands."""
@@ -274,6 +275,12 @@ class Evaluator:
                 f"Python's {name}() cannot be used in a kernel", code="builtin", help=f"use {_FORBIDDEN[name]}"
             )
         func = self.eval(node.func)
+        if isinstance(func, Macro) and node is not self.statement:
+            raise CompassError(
+                f"the macro {func.__name__} has no value: its body is pasted in the place of a statement",
+                code="macro-value",
+                help="make it a function: decorate it with @S.prim_func, give parameters and result their types",
+            )
         args = self._items(node.args)
         kwargs: dict[str, Any] = {}
         for k in node.keywords:

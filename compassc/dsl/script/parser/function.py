@@ -172,6 +172,7 @@ class FunctionParser:
     def stmt_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in _SKIPPED_CALLS:
             return
+        self.evaluator.statement = node.value
         value = self.eval(node.value)
         if isinstance(value, Value):
             if type(value.expr) in (E.Call, E.FuncCall):
