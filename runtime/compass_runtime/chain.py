@@ -1,20 +1,31 @@
 """The chain of task control blocks that starts a job. A task is one TEC's share of a sub-graph.
 
-X2 blocks are linked by address; X3 blocks lie one behind the other, and the device is told how many there are.
+X2 blocks are linked by address; X3 blocks lie one behind the other, and the device is told how many there are. Task
+blocks are rows of a table with a row per sub-graph and a column per task, filled field by field.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from compass_core.aipubin.fields import encode, replace
+from compass_core.aipubin.fields import Scalar, encode, layout_of
 from compass_core.aipubin.layout import Subgraph
+from compass_core.errors import CompassError
 from compass_runtime import tcb
 from compass_runtime.tcb import TCB_SIZE, X2Init, X2SegMmu, X2Task, X3Grid, X3Group, X3Task
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    Table = np.ndarray[Any, np.dtype[np.void]]
+
 PRINTF_BYTES = 1024
 """A task's share of its sub-graph's printf page."""
+MAX_GROUPS = 0x8000
+"""Sub-graphs that the group numbers of X3 can tell apart."""
 
 
 @dataclass(frozen=True)
@@ -52,111 +63,70 @@ def tcb_count(subgraphs: tuple[Subgraph, ...], tasks: int, cores: int, x3: bool)
     """Blocks of the chain for `subgraphs` with `tasks` tasks each."""
     if x3:
         return 1 + len(subgraphs) * (tasks + 1)
-    return len(subgraphs) * tasks + len(bss_runs(subgraphs)) * (1 + (cores + 1) // 2)
+    return len(subgraphs) * tasks + len(bss_runs(subgraphs)) * _x2_head_blocks(cores)
 
 
-def _asid(base: int) -> tuple[int, int]:
-    return (base & 0xFFFFFFFF) | tcb.READ_WRITE, base >> 32
-
-
-def _common(graph: Subgraph, index: int, task: int, places: Places) -> dict[str, Any]:
-    """The addresses of one task, the same on X2 and X3."""
-    return {
-        "spc": places.text + graph.text_offset,
-        "sp": places.stacks[index] + task * places.stack_bytes,
-        "pp": places.params + graph.params_offset,
-        "dp": places.private_data[index] + task * places.private_bytes[index],
-        "cp": places.const_data,
-        "pprint": places.printf[index] + task * PRINTF_BYTES if graph.printf_size else 0,
-        "pprofiler": places.profiler + graph.profiler_offset if places.profiler else 0,
-        "global_param": places.global_param,
-        "task_id": task,
-    }
+def _x2_head_blocks(cores: int) -> int:
+    """Blocks before the tasks of a run: the init block, and one for the segment MMUs of two cores each."""
+    return 1 + (cores + 1) // 2
 
 
 def x2_chain(subgraphs: tuple[Subgraph, ...], places: Places, tasks: int, cores: int) -> bytes:
     """The X2 chain, to be written at `places.tcbs`."""
-    segmmus = (cores + 1) // 2
-    blocks: list[X2Init | X2SegMmu | X2Task] = []
-    previous: int | None = None
-    for run in bss_runs(subgraphs):
-        head = places.tcbs + len(blocks) * TCB_SIZE
-        if previous is not None:
-            blocks[previous] = replace(blocks[previous], next=head)
-        weights = places.weights[subgraphs[run[0]].bss_index]
-        asid = (*_asid(0), *(_asid(weights) if weights else (0, 0)), 0, 0, 0, 0)
-        blocks.append(X2Init(flag=min(2 * segmmus - 1, 3) << 16, next=head + (1 + segmmus) * TCB_SIZE, asid=asid))
-        blocks += [X2SegMmu()] * segmmus
-        for index in run:
-            for task in range(tasks):
-                at = places.tcbs + len(blocks) * TCB_SIZE
-                run_end = index == run[-1] and task == tasks - 1
-                following = 0 if run_end else at + TCB_SIZE
-                blocks.append(_x2_task(subgraphs, index, task, tasks, cores, places, at, following))
-        previous = len(blocks) - 1
-    return b"".join(encode(block) for block in blocks)
+    import numpy as np
+
+    runs, heads = bss_runs(subgraphs), _x2_head_blocks(cores)
+    table = _task_table(X2Task, subgraphs, places, tasks)
+    before = [heads * (number + 1) for number, run in enumerate(runs) for _ in run]
+    at = places.tcbs + TCB_SIZE * (np.arange(table.size).reshape(table.shape) + _column(before))
+    table["tcbp"] = at
+    table["next"] = at + TCB_SIZE
+    table["next"][-1, -1] = 0
+    table["group_id"] = _column([index % cores for index in range(len(subgraphs))])
+    _set_x2_flags(table, subgraphs)
+    chain = b""
+    for run in runs:
+        head = places.tcbs + len(chain)
+        asid = _asids(places.weights[subgraphs[run[0]].bss_index])
+        init = X2Init(flag=min(2 * heads - 3, 3) << 16, next=head + heads * TCB_SIZE, asid=asid)
+        chain += encode(init) + encode(X2SegMmu()) * (heads - 1) + table[run[0] : run[-1] + 1].tobytes()
+    return chain
 
 
-def _x2_task(
-    subgraphs: tuple[Subgraph, ...],
-    index: int,
-    task: int,
-    tasks: int,
-    cores: int,
-    places: Places,
-    at: int,
-    following: int,
-) -> X2Task:
-    """The block at address `at` for a task of sub-graph `index`, with the one that follows it in the chain."""
-    graph, single = subgraphs[index], len(subgraphs) == 1
-    last_task, last_graph = task == tasks - 1, index == len(subgraphs) - 1
-    flag = tcb.TASK | (tcb.GROUP_END if last_task else 0) | (tcb.GRID_END if last_task and last_graph else 0)
-    if task == 0:
-        flag |= tcb.WAIT_PREVIOUS if graph.precursors else 0
-        flag |= tcb.WAIT_ALL if graph.precursors is None and not single else 0
-    interrupts = tcb.X2_INTERRUPTS | (tcb.X2_TEC_DONE if graph.printf_size else 0)
-    if last_task and last_graph:
-        interrupts |= tcb.X2_CLUSTER_DONE | (tcb.X2_CORE_DONE if single else 0)
-    return X2Task(
-        flag=flag,
-        next=following,
-        tcbp=at,
-        interrupt_en=interrupts,
-        group_id=index % cores,
-        group_dim=(tasks, 1, 1),
-        task_pos=(task, 0, 0),
-        **_common(graph, index, task, places),
-    )
+def _set_x2_flags(table: Table, subgraphs: tuple[Subgraph, ...]) -> None:
+    """Dependencies, ends of groups and of the grid, and the interrupts a task may raise."""
+    single = len(subgraphs) == 1
+    waits = [tcb.WAIT_ALL if g.precursors is None and not single else tcb.WAIT_PREVIOUS if g.precursors else 0
+             for g in subgraphs]  # fmt: skip
+    _set_flags(table, tcb.TASK, waits)
+    table["interrupt_en"] = _column([tcb.X2_INTERRUPTS | bool(g.printf_size) * tcb.X2_TEC_DONE for g in subgraphs])
+    table["interrupt_en"][-1, -1] |= tcb.X2_CLUSTER_DONE | (tcb.X2_CORE_DONE if single else 0)
 
 
 def x3_chain(subgraphs: tuple[Subgraph, ...], places: Places, tasks: int, grid_id: int) -> bytes:
     """The X3 chain, to be written at `places.tcbs`."""
-    blocks: list[X3Grid | X3Group | X3Task] = [X3Grid(group_num=len(subgraphs), grid_id=grid_id)]
+    import numpy as np
+
+    if len(subgraphs) > MAX_GROUPS:
+        raise CompassError(f"{len(subgraphs)} sub-graphs; a grid has {MAX_GROUPS} groups at most", code="invalid-gbin")
     own_bss = len(subgraphs) > 1 and len({g.bss_index for g in subgraphs}) == len(subgraphs)
-    for index, graph in enumerate(subgraphs):
-        waits, deps = _x3_waits(graph, index, own_bss)
-        weights = places.weights[graph.bss_index]
-        asid = (*_asid(0), *(_asid(weights) if weights else (0, 0)), 0, 0, 0, 0)
-        blocks.append(
-            X3Group(
-                tcb.X3_GROUP_INIT | tcb.X3_FLUSH_GROUP | waits,
-                group_id=index,
-                grid_id=grid_id,
-                asid=asid,
-                group_deps=deps,
-            )
-        )
-        for task in range(tasks):
-            last_task, last = task == tasks - 1, index == len(subgraphs) - 1
-            flag = tcb.X3_TASK | (waits if task == 0 else 0)
-            flag |= (tcb.GROUP_END if last_task else 0) | (tcb.GRID_END if last_task and last else 0)
-            at = places.tcbs + len(blocks) * TCB_SIZE
-            common = _common(graph, index, task, places)
-            blocks.append(
-                X3Task(flag=flag, tcbp=at, group_id=index, grid_id=grid_id, group_dim=(tasks, 1, 1),
-                       task_pos=(task, 0, 0), group_deps=deps, warmup_len=graph.warmup_len & 0xFFFF, **common)
-            )  # fmt: skip
-    return b"".join(encode(block) for block in blocks)
+    waits = [_x3_waits(graph, index, own_bss) for index, graph in enumerate(subgraphs)]
+    numbers = np.arange(len(subgraphs))
+    blocks = np.empty((len(subgraphs), tasks + 1), _dtype(X3Task))
+    groups, table = blocks[:, 0].view(_dtype(X3Group)), blocks[:, 1:]
+    groups[...] = _row(X3Group, grid_id=grid_id)
+    groups["flag"] = np.array([flag for flag, _ in waits]) | tcb.X3_GROUP_INIT | tcb.X3_FLUSH_GROUP
+    groups["group_id"] = numbers
+    groups["asid"] = [_asids(places.weights[graph.bss_index]) for graph in subgraphs]
+    groups["group_deps"] = deps = np.array([deps for _, deps in waits], "uint16")
+    table[...] = _task_table(X3Task, subgraphs, places, tasks)
+    table["grid_id"] = grid_id
+    table["group_id"] = numbers[:, None]
+    table["group_deps"] = deps[:, None, :]
+    table["warmup_len"] = _column([graph.warmup_len & 0xFFFF for graph in subgraphs])
+    table["tcbp"] = places.tcbs + TCB_SIZE * (1 + np.arange(blocks.size).reshape(blocks.shape)[:, 1:])
+    _set_flags(table, tcb.X3_TASK, [flag for flag, _ in waits])
+    return encode(X3Grid(group_num=len(subgraphs), grid_id=grid_id)) + blocks.tobytes()
 
 
 def _x3_waits(graph: Subgraph, index: int, own_bss: bool) -> tuple[int, tuple[int, ...]]:
@@ -168,3 +138,61 @@ def _x3_waits(graph: Subgraph, index: int, own_bss: bool) -> tuple[int, tuple[in
         return tcb.WAIT_ALL, (0, 0, 0, 0)
     listed = [tcb.GROUP_VALID | group & 0x7FFF for group in waits]
     return (tcb.WAIT_PREVIOUS if listed else 0), tuple([*listed, 0, 0, 0, 0][:4])
+
+
+def _task_table(cls: type, subgraphs: tuple[Subgraph, ...], places: Places, tasks: int) -> Table:
+    """The task blocks of all sub-graphs with what X2 and X3 have in common: numbers and addresses."""
+    import numpy as np
+
+    task = np.arange(tasks)
+    table = np.empty((len(subgraphs), tasks), _dtype(cls))
+    table[...] = _row(cls, group_dim=(tasks, 1, 1), cp=places.const_data, global_param=places.global_param)
+    table["task_id"] = table["task_pos"][..., 0] = task
+    table["spc"] = _column([places.text + g.text_offset for g in subgraphs])
+    table["pp"] = _column([places.params + g.params_offset for g in subgraphs])
+    table["sp"] = _column(places.stacks) + task * places.stack_bytes
+    table["dp"] = _column(places.private_data) + task * _column(places.private_bytes)
+    prints = _column([g.printf_size > 0 for g in subgraphs])
+    table["pprint"] = (_column(places.printf) + task * PRINTF_BYTES) * prints
+    if places.profiler:
+        table["pprofiler"] = _column([places.profiler + g.profiler_offset for g in subgraphs])
+    return table
+
+
+def _set_flags(table: Table, kind: int, waits: list[int]) -> None:
+    """The first task of a group waits, its last one ends it, and the very last one ends the grid."""
+    flag = table["flag"]
+    flag[...] = kind
+    flag[:, 0] = [kind | wait for wait in waits]
+    flag[:, -1] |= tcb.GROUP_END
+    flag[-1, -1] |= tcb.GRID_END
+
+
+def _asids(weights: int) -> tuple[int, ...]:
+    """The address spaces: 0 at the start of memory, 1 at the constants where there are some."""
+    spaces = (0, weights) if weights else (0,)
+    words = [word for base in spaces for word in ((base & 0xFFFFFFFF) | tcb.READ_WRITE, base >> 32)]
+    return tuple([*words, *(0,) * 8][:8])
+
+
+def _column(values: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """One value per row of a table."""
+    import numpy as np
+
+    return np.array(values, "int64")[:, None]
+
+
+@lru_cache
+def _dtype(cls: type) -> np.dtype[np.void]:
+    """A record class made of numbers alone, as a NumPy type."""
+    import numpy as np
+
+    numbers = [item for item in layout_of(cls).items if isinstance(item, Scalar)]
+    return np.dtype([(item.name, f"<{item.fmt}", (item.repeat,) if item.repeat else ()) for item in numbers])
+
+
+def _row(cls: type, **values: Any) -> Any:
+    """A block with these values, all others as the class has them, as a row of a table."""
+    import numpy as np
+
+    return np.frombuffer(encode(cls(**values)), _dtype(cls))[0]

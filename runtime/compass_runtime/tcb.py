@@ -36,16 +36,16 @@ GROUP_VALID = 0x8000
 class X2Task:
     """An X2 task: entry point `spc`, stack `sp`, parameters `pp`, private data `dp`, constants `cp`."""
 
-    flag: int
-    spc: int
-    sp: int
-    pp: int
-    dp: int
-    tcbp: int
-    task_id: int
-    group_id: int
-    group_dim: tuple[int, ...]
-    task_pos: tuple[int, ...]
+    flag: int = 0
+    spc: int = 0
+    sp: int = 0
+    pp: int = 0
+    dp: int = 0
+    tcbp: int = 0
+    task_id: int = 0
+    group_id: int = 0
+    group_dim: tuple[int, ...] = (1, 1, 1)
+    task_pos: tuple[int, ...] = (0, 0, 0)
     next: int = 0
     loop_count: int = 0
     interrupt_en: int = X2_INTERRUPTS
@@ -123,11 +123,11 @@ class X3Grid:
 class X3Group:
     """What precedes the tasks of one sub-graph on X3."""
 
-    flag: int
-    group_id: int
-    grid_id: int
-    asid: tuple[int, ...]
-    group_deps: tuple[int, ...]
+    flag: int = 0
+    group_id: int = 0
+    grid_id: int = 0
+    asid: tuple[int, ...] = (0,) * 8
+    group_deps: tuple[int, ...] = (0,) * 4
     segmmu: tuple[int, ...] = (0, 0, 0)
     interrupt_en: int = 0
     seg_ctrl: tuple[int, ...] = (0,) * 16
@@ -143,18 +143,18 @@ class X3Group:
 class X3Task:
     """An X3 task; the fields mean what they mean on X2."""
 
-    flag: int
-    spc: int
-    sp: int
-    pp: int
-    dp: int
-    tcbp: int
-    task_id: int
-    group_id: int
-    grid_id: int
-    group_dim: tuple[int, ...]
-    task_pos: tuple[int, ...]
-    group_deps: tuple[int, ...]
+    flag: int = 0
+    spc: int = 0
+    sp: int = 0
+    pp: int = 0
+    dp: int = 0
+    tcbp: int = 0
+    task_id: int = 0
+    group_id: int = 0
+    grid_id: int = 0
+    group_dim: tuple[int, ...] = (1, 1, 1)
+    task_pos: tuple[int, ...] = (0, 0, 0)
+    group_deps: tuple[int, ...] = (0,) * 4
     warmup_len: int = 0
     next: int = 0
     reserved: int = 0

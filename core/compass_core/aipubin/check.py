@@ -15,6 +15,8 @@ from compass_core.aipubin.fields import AipuBinError
 if TYPE_CHECKING:
     from compass_core.aipubin.model import AipuBin
 
+    _Section = lay.StaticSection | lay.ReuseSection
+
 
 def check(content: AipuBin) -> None:
     """AipuBinError for the first rule that `content` breaks."""
@@ -74,38 +76,39 @@ def _statics(content: AipuBin) -> None:
     for b, bss in enumerate(content.features.bss):
         # BSS 1 and further may take their constants from files of their own, whose size is not known here
         own_file = content.extra_weights is not None and 1 <= b <= len(content.extra_weights.files)
+        at = f"bss[{b}].statics"
         for s, section in enumerate(bss.statics):
-            at = f"bss[{b}].statics[{s}]"
             if section.align == 0 or section.align & (section.align - 1):
-                raise _fail("fmlist", f"{at}.align", f"{section.align} is not a power of two")
+                raise _fail("fmlist", f"{at}[{s}].align", f"{section.align} is not a power of two")
             if not section.subs:
-                raise _fail("fmlist", f"{at}.subs count", "0: nothing says what kind of constant it is")
+                raise _fail("fmlist", f"{at}[{s}].subs count", "0: nothing says what kind of constant it is")
             if section.subs[-1].type not in (lay.Kind.CONSTANT, lay.Kind.ZERO_COPY):
-                raise _fail("fmlist", f"{at}.subs[-1].type", f"{section.subs[-1].type} is no kind of constant")
+                raise _fail("fmlist", f"{at}[{s}].subs[-1].type", f"{section.subs[-1].type} is no kind of constant")
             if not own_file and section.src_offset + section.size > len(content.weights):
-                raise _fail("fmlist", f"{at}.src_offset", f"{section.src_offset} with {section.size} bytes reaches "
+                raise _fail("fmlist", f"{at}[{s}].src_offset", f"{section.src_offset} with {section.size} bytes reaches "
                             f"past the {len(content.weights)} bytes of note 'weight'")  # fmt: skip
 
 
-def _sections(content: AipuBin) -> Iterator[tuple[str, str, lay.StaticSection | lay.ReuseSection]]:
-    """Every section of the file, with the note and the field it stands in."""
+def _sections(content: AipuBin) -> Iterator[tuple[str, str, int, _Section]]:
+    """Every section of the file, with the note, the list and the position it stands at."""
     for b, bss in enumerate(content.features.bss):
-        for s, static in enumerate(bss.statics):
-            yield "fmlist", f"bss[{b}].statics[{s}]", static
-        for s, reuse in enumerate(bss.reuses):
-            yield "fmlist", f"bss[{b}].reuses[{s}]", reuse
+        lists: tuple[tuple[str, tuple[_Section, ...]], ...] = (("statics", bss.statics), ("reuses", bss.reuses))
+        for field, sections in lists:
+            name = f"bss[{b}].{field}"
+            for s, section in enumerate(sections):
+                yield "fmlist", name, s, section
     for g, graph in enumerate(content.subgraphs):
         for s, buffer in enumerate(graph.private_buffers):
-            yield "subgraphs", f"subgraphs[{g}].private_buffers[{s}]", buffer
+            yield "subgraphs", f"subgraphs[{g}].private_buffers", s, buffer
 
 
 def _sizes(content: AipuBin) -> None:
     total = 0
-    for note, at, section in _sections(content):
+    for note, at, s, section in _sections(content):
         total += -(-section.size // lay.PAGE) * lay.PAGE
         for i, sub in enumerate(section.subs):
             if sub.offset + sub.size > section.size:
-                raise _fail(note, f"{at}.subs[{i}].size", f"{sub.size} bytes at {sub.offset} lie outside the section "
+                raise _fail(note, f"{at}[{s}].subs[{i}].size", f"{sub.size} bytes at {sub.offset} lie outside the section "
                             f"({section.size} bytes)")  # fmt: skip
     if total > lay.REGION_SIZE:
         raise _fail("fmlist", "sections", f"{total} bytes in all do not fit the device's {lay.REGION_SIZE} bytes")
@@ -113,12 +116,12 @@ def _sizes(content: AipuBin) -> None:
 
 def _references(content: AipuBin) -> None:
     params, desc = len(content.params), len(content.desc)
-    for note, at, section in _sections(content):
+    for note, at, s, section in _sections(content):
         for i, sub in enumerate(section.subs):
             for reference in sub.references:
                 limit = params if reference < params else params + desc
                 if reference + 4 > limit:
-                    raise _fail(note, f"{at}.subs[{i}].references", f"the word at {reference} lies outside notes "
+                    raise _fail(note, f"{at}[{s}].subs[{i}].references", f"the word at {reference} lies outside notes "
                                 f"'rodata' and 'desc' ({params} + {desc} bytes)", "invalid-size")  # fmt: skip
 
 
@@ -205,10 +208,10 @@ def _segmmu(content: AipuBin) -> None:
     count = len(content.segmmu)
     if count not in (0, 1, content.cores):
         raise _fail("segmmu", "count", f"{count} configurations for {content.cores} cores", offset=0)
-    for note, at, section in _sections(content):
+    for note, at, s, section in _sections(content):
         for i, sub in enumerate(section.subs):
             if sub.type == lay.Kind.SEGMMU and (sub.id & 0xFF > 1 or sub.id >> 8 & 0xFF > 3):
-                raise _fail(note, f"{at}.subs[{i}].id", f"{sub.id:#x} names control {sub.id & 0xFF} of segment "
+                raise _fail(note, f"{at}[{s}].subs[{i}].id", f"{sub.id:#x} names control {sub.id & 0xFF} of segment "
                             f"{sub.id >> 8 & 0xFF}; there are 2 controls in each of 4 segments")  # fmt: skip
 
 

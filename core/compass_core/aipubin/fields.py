@@ -220,29 +220,22 @@ class _Run:
     def __init__(self, scalars: Sequence[Scalar]) -> None:
         self.scalars = tuple(scalars)
         self.struct = struct.Struct("<" + "".join(s.codes for s in scalars))
-        self.names: list[str] = []
-        picks: list[int | slice] = []  # where the values of `names` are among those of the struct
-        self.counts: list[tuple[str, int]] = []
+        self.names = tuple(s.counts or s.name for s in scalars)
+        picks: list[int | slice] = []
         at = 0
         for scalar in self.scalars:
-            if scalar.counts:
-                self.counts.append((scalar.counts, at))
-            else:
-                self.names.append(scalar.name)
-                picks.append(slice(at, at + scalar.repeat) if scalar.repeat else at)
+            picks.append(slice(at, at + scalar.repeat) if scalar.repeat else at)
             at += scalar.repeat or 1
-        self.pick = itemgetter(*picks, slice(0)) if picks else None  # one more, as itemgetter of one gives no tuple
+        self.group = itemgetter(*picks, slice(0)) if at > len(picks) else None
 
-    def decode(self, cursor: Cursor, values: dict[str, Any], counts: dict[str, int]) -> None:
+    def decode(self, cursor: Cursor, values: dict[str, Any]) -> None:
+        """Reads the scalars into `values`; the length of a list goes where the list itself will be."""
         try:
             raw = self.struct.unpack_from(cursor.data, cursor.pos)
         except struct.error:
             raise self._short(cursor) from None
         cursor.pos += self.struct.size
-        if self.pick is not None:
-            values.update(zip(self.names, self.pick(raw), strict=False))
-        for name, at in self.counts:
-            counts[name] = raw[at]
+        values.update(zip(self.names, self.group(raw) if self.group else raw, strict=False))
 
     def _short(self, cursor: Cursor) -> AipuBinError:
         """The error for the first scalar that the remaining bytes do not hold."""
@@ -307,12 +300,11 @@ class Layout:
 
     def decode(self, cursor: Cursor) -> Any:
         values: dict[str, Any] = {}
-        counts: dict[str, int] = {}
         for step in self.steps:
             if isinstance(step, _Run):
-                step.decode(cursor, values, counts)
+                step.decode(cursor, values)
             else:
-                values[step.name] = step.decode(cursor, counts.get(step.name, 0))
+                values[step.name] = step.decode(cursor, values.get(step.name, 0))
         made: Any = object.__new__(self.cls)
         object.__setattr__(made, "__dict__", values)
         return made
