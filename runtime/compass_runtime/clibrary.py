@@ -33,12 +33,20 @@ def include_folder() -> Path:
     return _folder("include")
 
 
+def shared_memory() -> tuple[str, str]:
+    """Compiler flags that say how much shared memory a core of each family has; all targets of a family agree."""
+    from compass_core import targets
+
+    sizes = {t.isa: t.gsram_bytes for t in map(targets.load, targets.names())}
+    return f"-DCOMPASS_X2_SHARED_BYTES={sizes[5]}", f"-DCOMPASS_X3_SHARED_BYTES={sizes[6]}"
+
+
 def _key() -> str:
     from compass_core.cache import key_of
 
     sources = [*sorted(_folder("native").glob("*.[ch]")), include_folder() / "compass_runtime.h"]
     return key_of(*(part for f in sources for part in (f.name, f.read_bytes())), engine.source_key(),
-                  str(engine.engine_path()), *_COMPILE)  # fmt: skip
+                  str(engine.engine_path()), *_COMPILE, *shared_memory())  # fmt: skip
 
 
 def library_path() -> Path:
@@ -55,7 +63,7 @@ def library_path() -> Path:
 def build(output: Path) -> None:
     """Compiles and links the library. ToolchainError with the compiler's words when that fails."""
     defines = (f'-DCOMPASS_ENGINE="{engine.engine_path()}"', f"-I{include_folder()}",
-               f"-I{engine.source_folder()}")  # fmt: skip
+               f"-I{engine.source_folder()}", *shared_memory())  # fmt: skip
     engine.compile_and_link(
         sorted(_folder("native").glob("*.c")), output, (*_COMPILE, *defines),
         ("-shared", "-soname", NAME, "-z", "now", "-z", "relro", "-z", "noexecstack"),

@@ -208,7 +208,8 @@ aipu_status_t aipu_load_graph_helper(const aipu_ctx_handle_t *ctx, const char *d
   struct graph_entry *entry = calloc(1, sizeof *entry);
   if (!entry) return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no memory for a graph");
   status = file_read(&entry->graph.file, data, size);
-  if (status == AIPU_STATUS_SUCCESS && (status = device_open(&context->device)) != AIPU_STATUS_SUCCESS)
+  const struct shape shape = file_shape(&entry->graph.file);
+  if (status == AIPU_STATUS_SUCCESS && (status = device_open(&context->device, &shape)) != AIPU_STATUS_SUCCESS)
     file_free(&entry->graph.file);
   if (status == AIPU_STATUS_SUCCESS) status = graph_load(&entry->graph, &context->device);
   if (status != AIPU_STATUS_SUCCESS) {

@@ -6,6 +6,7 @@
 
 #include "fail.h"
 #include "system.h"
+#include "wire.h"
 
 #define PAGE 4096u
 
@@ -14,32 +15,60 @@ struct range {
   bool used;
 };
 
+/* What a worker simulates; `shared_bytes` is the shared memory of a core. */
+struct shape {
+  uint32_t cores, tecs, shared_bytes;
+};
+
 struct device {
   char *engine; /* path of the engine's executable; NULL: the one the library was built for */
   uint8_t *memory; /* indexed by device address; NULL until the device is opened */
-  int shared_file, socket, process;
+  int shared_file, socket, process; /* process: the worker; 0: there is none */
+  struct shape shape;  /* what the worker simulates */
   struct range *ranges; /* of all memory, in order */
   uint32_t range_count, range_room;
-  pthread_mutex_t allocator, running;
+  pthread_mutex_t lock;    /* of the ranges and of who the worker is */
+  pthread_mutex_t running; /* held while a job runs */
 };
 
-struct outcome {
-  bool fault;
-  char message[256];
+/* A chain of `count` task control blocks at `head`; `limit` in nanoseconds. */
+struct chain {
+  uint32_t head, count;
+  bool x3, ticks; /* ticks: profiler marks are wanted */
+  uint64_t limit;
+  struct shape shape;
+};
+
+/* What a worker reports of a job, also of one that faulted; all zero when it gave no report. */
+struct report {
+  char *tail; /* holds the texts */
+  const char *message, *printed;
+  struct tick *ticks;
+  uint32_t message_size, printed_size, tick_count;
+  uint64_t nanoseconds;
 };
 
 static inline uint64_t pages(uint64_t size) { return (size + PAGE - 1) / PAGE * PAGE; }
 
-/* Makes memory and starts the worker, unless that has been done. */
-aipu_status_t device_open(struct device *device);
+/* Makes memory and starts a worker of this shape, unless there is one. */
+aipu_status_t device_open(struct device *device, const struct shape *shape);
 void device_close(struct device *device);
 
 /* Device address of `size` zeroed bytes; 0 with a failure when there are none. */
 uint32_t device_allocate(struct device *device, uint64_t size);
 void device_release(struct device *device, uint32_t address);
 
-/* Runs the chain of `count` task control blocks at `head`; `limit` in nanoseconds. What the kernel prints goes to
- * standard output. */
-aipu_status_t device_run(struct device *device, uint32_t head, uint32_t count, bool x3, uint64_t limit);
+/* Runs a chain, one at a time; a worker of another shape is replaced. The report is the caller's to free. */
+aipu_status_t device_run(struct device *device, const struct chain *chain, struct report *report);
+void report_free(struct report *report);
+/* Ends the job that runs in another thread: it fails there as if its process had died. */
+void device_interrupt(struct device *device);
+
+/* The worker process, under the lock `running`. */
+aipu_status_t worker_start(struct device *device, const struct shape *shape);
+void worker_stop(struct device *device);
+
+/* Writes to a stream of the process. */
+void write_all(int file, const char *text, size_t size);
 
 #endif

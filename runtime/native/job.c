@@ -17,6 +17,13 @@ const struct sub_section *graph_tensor(const struct graph *graph, uint32_t type,
   return NULL;
 }
 
+#ifndef COMPASS_X2_SHARED_BYTES
+#error "COMPASS_X2_SHARED_BYTES and COMPASS_X3_SHARED_BYTES are to say how much shared memory a core has"
+#endif
+struct shape file_shape(const struct file *file) {
+  return (struct shape){file->cores, file->tasks, file->x3 ? COMPASS_X3_SHARED_BYTES : COMPASS_X2_SHARED_BYTES};
+}
+
 uint32_t graph_tensors(const struct graph *graph, uint32_t type) {
   uint32_t count = 0;
   for (uint32_t b = 0; b < graph->file.bss_count; b++)
@@ -262,5 +269,11 @@ aipu_status_t job_run(struct job *job, uint64_t limit) {
   uint32_t head = job->base + job->plan.tcbs;
   if (!job->graph->file.graph_count) return AIPU_STATUS_SUCCESS;
   memcpy(job->device->memory + head, job->chain, (size_t)job->plan.block_count * BLOCK);
-  return device_run(job->device, head, job->plan.block_count, job->graph->file.x3, limit);
+  const struct chain chain = {.head = head, .count = job->plan.block_count, .x3 = job->graph->file.x3, .limit = limit,
+                              .shape = file_shape(&job->graph->file)};
+  struct report report;
+  aipu_status_t status = device_run(job->device, &chain, &report);
+  write_all(1, report.printed, report.printed_size);
+  report_free(&report);
+  return status;
 }

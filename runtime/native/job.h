@@ -32,6 +32,9 @@ struct job {
   uint16_t grid;
 };
 
+/* What the target of a file has. */
+struct shape file_shape(const struct file *file);
+
 aipu_status_t graph_load(struct graph *graph, struct device *device);
 void graph_unload(struct graph *graph, struct device *device);
 

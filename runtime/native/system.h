@@ -19,6 +19,9 @@ struct pollfd {
   short events, revents;
 };
 #define POLLIN 1
+struct timespec {
+  int64_t seconds, nanoseconds;
+};
 
 void *memcpy(void *, const void *, size_t);
 void *memset(void *, int, size_t);
@@ -60,6 +63,8 @@ int munmap(void *, size_t);
 int madvise(void *, size_t, int);
 int *__errno_location(void);
 #define errno (*__errno_location())
+int clock_gettime(int, struct timespec *);
+#define CLOCK_MONOTONIC 1
 int pthread_create(pthread_t *, const void *, void *(*)(void *), void *);
 int pthread_join(pthread_t, void **);
 int pthread_mutex_lock(pthread_mutex_t *);
@@ -69,6 +74,11 @@ int pthread_mutex_unlock(pthread_mutex_t *);
 #define O_RDWR 2
 #define O_CLOEXEC 02000000
 #define MFD_CLOEXEC 1u
+#define MFD_ALLOW_SEALING 2u
+#define F_ADD_SEALS 1033
+#define F_SEAL_SEAL 1
+#define F_SEAL_SHRINK 2
+#define F_SEAL_GROW 4
 #define SEEK_END 2
 #define SEEK_SET 0
 #define AF_UNIX 1
