@@ -44,10 +44,10 @@ class Scope:
             self.ended.add(name)
 
     def local(self, name: str) -> Any:
-        """The binding of a name in the function's own frames; None when it has none."""
+        """The binding of a name in the function's own frames; None when it has none, or its definition failed."""
         for frame in reversed(self.frames):
             if name in frame:
-                return frame[name]
+                return None if frame[name] is Poison else frame[name]
         return None
 
     def bind(self, name: str, value: Any) -> None:
@@ -93,7 +93,7 @@ class Scope:
         raise CompassError(f"undefined variable {name!r}", code="undefined", help=self._similar(name))
 
     def visible(self, name: str) -> bool:
-        return self.local(name) is not None or name in self.captured
+        return any(name in frame for frame in self.frames) or name in self.captured
 
     def _similar(self, name: str) -> str:
         import difflib
