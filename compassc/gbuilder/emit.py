@@ -115,14 +115,14 @@ def assemble(graph: Graph, runs: list[Launch], target: str, planned: Plan, flags
     """The aipu.bin of a graph whose tensors lie as `planned`. `flags`: bit 0 no reuse of inputs, bit 1 of outputs."""
     params, desc = Words(), Words()
     blocks = [(params.append(run.params), desc.append(run.desc)) for run in runs]
-    text, symbols = _text(runs)
-    entries = parse_text_blob(text)
+    text, records = _text(runs)
+    entries = parse_text_blob(text).entries
     descriptors = {id(r.match.merged.attrs.descriptorbase): at for r, (_, at) in zip(runs, blocks, strict=True)}
     references = _References(params, desc, descriptors)
     subgraphs = tuple(
         lay.Subgraph(
             id=i,
-            text_offset=entries.offset_of(symbol),
+            text_offset=entries[record][1],
             params_offset=at_params,
             params_size=4 * len(run.params),
             desc_offset=at_desc,
@@ -131,8 +131,8 @@ def assemble(graph: Graph, runs: list[Launch], target: str, planned: Plan, flags
             precursors=before,
             private_buffers=_private(run, references),
         )
-        for i, (run, symbol, (at_params, at_desc), before) in enumerate(
-            zip(runs, symbols, blocks, waits(steps_of(runs), planned, target), strict=True)
+        for i, (run, record, (at_params, at_desc), before) in enumerate(
+            zip(runs, records, blocks, waits(steps_of(runs), planned, target), strict=True)
         )
     )
     weights, statics = _constants(graph, runs, references)
@@ -171,24 +171,35 @@ def _build_version() -> int:
     return major | minor << 8 | number << 16
 
 
-def _text(runs: list[Launch]) -> tuple[bytes, list[str]]:
-    """The host code of all launches, and the entry symbol of each."""
+def _asids(run: Launch) -> str:
+    """The ASID of each parameter word that is an address: constants are in ASID 1, all else is in ASID 0."""
+    words = (owner(word) if isinstance(word, Tensor) else None for word in run.params.words)
+    return "".join("-" if word is None else "0" if word.data is None else "1" for word in words)
+
+
+def _text(runs: list[Launch]) -> tuple[bytes, list[int]]:
+    """The host code of all launches, and the number of each one's entry record."""
     objects: dict[Path, dict[str, str]] = {}
     taken: set[str] = set()
-    symbols = []
+    records: dict[tuple[str, str], None] = {}
+    wanted = []
     for run in runs:
         entries = objects.setdefault(run.object_path.resolve(), {})
-        wanted = entry_symbol(run.kernel)
-        if wanted not in entries:
-            name = wanted
+        symbol = entry_symbol(run.kernel)
+        if symbol not in entries:
+            name = symbol
             while name in taken:  # kernels of different objects may have the same name
                 name = entry_symbol(f"{run.kernel}.{len(taken)}")
             taken.add(name)
-            entries[wanted] = name
-        symbols.append(entries[wanted])
+            entries[symbol] = name
+        wanted.append((entries[symbol], _asids(run)))
+        records[wanted[-1]] = None
     data = {path: path.read_bytes() for path in objects}
     code = next(iter(data.values())) if len(data) == 1 else link([Part(p.name, data[p], objects[p]) for p in objects])
-    return make_text_blob(code, sorted(taken), " ".join(host.cpu_features()), host.triple()), symbols
+    order = sorted(records)
+    symbols, asids = [symbol for symbol, _ in order], [text for _, text in order]
+    blob = make_text_blob(code, symbols, " ".join(host.cpu_features()), host.triple(), asids)
+    return blob, [order.index(record) for record in wanted]
 
 
 class _References:

@@ -2,6 +2,10 @@
 
 The layout is in docs/architecture.md ("aipu.bin"). A subgraph's `text_offset` is the offset of its entry record, so a
 task control block's `spc` points at that record, and the record says how far back the start of `.text` is.
+
+A record may tell which words of the parameter block are addresses, one character per word: the number of the ASID that
+the address counts from, or `-` for a word that is no address. Who runs the code needs that where ASIDs have different
+bases. Functions that are given other kinds of tensors by different launches have a record for each.
 """
 
 from __future__ import annotations
@@ -9,8 +13,12 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAGIC = b"CPSHOST1"
 ENTRY_MAGIC = b"CPSENTRY"
@@ -37,10 +45,12 @@ class HostCodeError(CompassError):
 
 @dataclass(frozen=True)
 class TextBlob:
-    """What `.text` holds: `entries` are (symbol, offset of its record in `.text`), in order."""
+    """What `.text` holds: `entries` are (symbol, offset of its record in `.text`), in order, `asids` goes with them."""
 
     elf: bytes
     entries: tuple[tuple[str, int], ...]
+    asids: tuple[str, ...]
+    """What each record tells about the parameter words; empty where it does not."""
     features: str
     triple: str
 
@@ -69,25 +79,33 @@ def _text(field: bytes, what: str, offset: int) -> str:
     return name.decode("ascii")
 
 
-def make_text_blob(elf: bytes, symbols: list[str], features: str, triple: str) -> bytes:
+def make_text_blob(elf: bytes, symbols: Sequence[str], features: str, triple: str, asids: Sequence[str] = ()) -> bytes:
     """The `.text` content for an object file.
 
     `symbols` are the entry functions in it, `features` the `-march` value (or feature list) its code needs, `triple`
-    the host it was compiled for.
+    the host it was compiled for. `asids`: what the record of each symbol tells about the parameter words; empty when
+    none of them tells.
     """
     if not 1 <= len(symbols) <= MAX_ENTRIES:
         raise HostCodeError(f"'.text' needs 1 to {MAX_ENTRIES} entries, got {len(symbols)}")
     feature_bytes = features.encode("ascii")
-    records_end = HEADER.size + ENTRY.size * len(symbols)
-    elf_offset = -(-(records_end + len(feature_bytes)) // OBJECT_ALIGN) * OBJECT_ALIGN
+    told = asids or [""] * len(symbols)
+    texts = bytearray()
+    texts_start = HEADER.size + ENTRY.size * len(symbols) + len(feature_bytes)
+    where = {"": 0}
+    for text in told:
+        if text not in where:
+            where[text] = texts_start + len(texts)
+            texts += text.encode("ascii") + b"\0"
+    elf_offset = -(-(texts_start + len(texts)) // OBJECT_ALIGN) * OBJECT_ALIGN
     header = HEADER.pack(
         MAGIC, len(symbols), elf_offset, len(elf), len(feature_bytes), _padded(triple, 40, "host triple")
     )
     records = (
-        ENTRY.pack(ENTRY_MAGIC, HEADER.size + i * ENTRY.size, 0, _padded(symbol, 48, "entry symbol"))
-        for i, symbol in enumerate(symbols)
+        ENTRY.pack(ENTRY_MAGIC, HEADER.size + i * ENTRY.size, where[text], _padded(symbol, 48, "entry symbol"))
+        for i, (symbol, text) in enumerate(zip(symbols, told, strict=True))
     )
-    head = header + b"".join(records) + feature_bytes
+    head = header + b"".join(records) + feature_bytes + texts
     return head.ljust(elf_offset, b"\0") + elf
 
 
@@ -105,19 +123,29 @@ def parse_text_blob(data: bytes) -> TextBlob:
         raise HostCodeError(f"'.text' is damaged: {count} entry records do not fit before the object ({elf_offset:#x})")
     if elf_offset % OBJECT_ALIGN or elf_offset + elf_size > len(data):
         raise HostCodeError(f"'.text' is damaged: object at {elf_offset:#x} of {elf_size} bytes in {len(data)} bytes")
-    entries = []
+    entries, asids = [], []
     for i in range(count):
         offset = HEADER.size + i * ENTRY.size
-        magic, back, _, name = ENTRY.unpack_from(data, offset)
+        magic, back, at, name = ENTRY.unpack_from(data, offset)
         if magic != ENTRY_MAGIC or back != offset:
             raise HostCodeError(f"'.text' is damaged: no entry record at offset {offset:#x}")
         entries.append((_text(name, "entry symbol", offset + 16), offset))
+        asids.append(_asids(data, at, records_end + feature_size, elf_offset) if at else "")
     features = data[records_end : records_end + feature_size]
     if not features.isascii():
         raise HostCodeError(f"'.text' is damaged: the feature string at offset {records_end:#x} is not ASCII")
     return TextBlob(
         bytes(data[elf_offset : elf_offset + elf_size]),
         tuple(entries),
+        tuple(asids),
         features.decode("ascii"),
         _text(triple, "host triple", 24),
     )
+
+
+def _asids(data: bytes, at: int, low: int, high: int) -> str:
+    """What a record tells about its parameter words, at `at`; HostCodeError when it is not text within the head."""
+    text, end, _ = bytes(data[at:high]).partition(b"\0")
+    if not low <= at < high or not end or text.strip(b"-0123"):
+        raise HostCodeError(f"'.text' is damaged: no description of parameter words at offset {at:#x}")
+    return text.decode("ascii")

@@ -27,5 +27,5 @@ def variant(program: Program, flags: Sequence[str], clang: str | None = None) ->
     parts = [Part(s.name, compile_source(s, flags, clang), s.entries) for s in read_sources(code.elf)]
     elf = parts[0].data if len(parts) == 1 else link(parts)
     symbols = [symbol for symbol, _ in code.entries]
-    text = make_text_blob(elf, symbols, " ".join(host.cpu_features()), host.triple())
+    text = make_text_blob(elf, symbols, " ".join(host.cpu_features()), host.triple(), code.asids)
     return Program(replace(program.content, text=text), program.where)

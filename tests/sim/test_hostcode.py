@@ -20,6 +20,17 @@ def test_round_trip() -> None:
         blob.offset_of("third")
 
 
+def test_what_parameter_words_are_is_read_back() -> None:
+    told = ["01-", "", "01-", "0"]
+    data = make_text_blob(bytes(100), ["a", "a", "b", "c"], "native", TRIPLE, told)
+    assert list(parse_text_blob(data).asids) == told
+    for at in (1, 100, len(data) - 1, 2**31):
+        damaged = bytearray(data)
+        damaged[76:80] = at.to_bytes(4, "little")
+        with pytest.raises(HostCodeError, match="parameter words"):
+            parse_text_blob(bytes(damaged))
+
+
 @pytest.mark.parametrize("cut", [0, 7, 63, 70, 200, 250])
 def test_truncation_is_refused(cut: int) -> None:
     data = make_text_blob(bytes(100), ["entry"], "native", TRIPLE)
