@@ -92,12 +92,10 @@ class Cursor:
         """The next value of the struct format `fmt`."""
         return struct.unpack("<" + fmt, self.take(struct.calcsize("<" + fmt), field))[0]
 
-    def count(self, value: int, item_size: int, field: str) -> int:
-        """`value` if that many items of at least `item_size` bytes can still follow."""
-        if value * item_size > self.remaining:
-            raise self.fail(field, f"{value} items of {item_size} bytes or more are announced, "
-                                   f"but only {self.remaining} bytes are left")  # fmt: skip
-        return value
+    def too_many(self, length: int, item_size: int, name: str) -> AipuBinError:
+        """The error for the list `name` whose count says more than the bytes that are left."""
+        return self.fail(f"{name} count", f"{length} items of {item_size} bytes or more are announced, "
+                                          f"but only {self.remaining} bytes are left")  # fmt: skip
 
 
 class Scalar(NamedTuple):
@@ -125,8 +123,10 @@ class Numbers(NamedTuple):
     def decode(self, cursor: Cursor, length: int) -> tuple[int, ...]:
         if not length:
             return ()
-        length = cursor.count(length, 4, f"{self.name} count")
-        start, cursor.pos = cursor.pos, cursor.pos + 4 * length
+        start = cursor.pos
+        if 4 * length > cursor.size - start:
+            raise cursor.too_many(length, 4, self.name)
+        cursor.pos = start + 4 * length
         return struct.unpack_from(f"<{length}I", cursor.data, start)
 
     def encode(self, value: Sequence[int]) -> bytes:
@@ -142,8 +142,9 @@ class Records(NamedTuple):
     def decode(self, cursor: Cursor, length: int) -> tuple[Any, ...]:
         if not length:
             return ()
-        layout = layout_of(self.item)
-        length = cursor.count(length, layout.min_size, f"{self.name} count")
+        layout = _LAYOUTS[self.item]
+        if length * layout.min_size > cursor.size - cursor.pos:
+            raise cursor.too_many(length, layout.min_size, self.name)
         items: list[Any] = []
         cursor.path.append((self.name, items))
         for _ in range(length):

@@ -227,7 +227,6 @@ def _read_dependencies(cursor: Cursor, field: str) -> tuple[int, ...] | None:
         return None
     if not 0 <= value <= 4:
         raise cursor.fail(f"{field} count", f"{value} is neither -1 (all) nor 0 to 4", cursor.pos - 4)
-    value = cursor.count(value, 4, f"{field} count")
     return struct.unpack(f"<{value}I", cursor.take(4 * value, field))
 
 
@@ -356,7 +355,7 @@ class ShapeLimit:
 
 
 def _read_name(cursor: Cursor, field: str) -> str:
-    size = cursor.count(cursor.number("Q", f"{field} length"), 1, f"{field} length")
+    size = cursor.number("Q", f"{field} length")
     start = cursor.pos
     try:
         return cursor.take(size, field).decode()
