@@ -221,7 +221,7 @@ class Job:
     def _fill(self, content: AipuBin) -> tuple[int, bytes]:
         """Fills the job's memory; gives address and bytes of the control block chain."""
         base, plan, graph, device = self._base, self._plan, self._graph, self.device
-        device.clear(base, plan.size)
+        device.clear(base, plan.offsets["stack"])  # stacks and private data, at the end, start with anything
         starts = {name: base + offset for name, offset in plan.offsets.items()}
         params, desc = bytearray(content.params), bytearray(content.desc)
         reuses = [section for bss in content.features.bss for section in bss.reuses]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 
-from compass_core.aipubin.layout import Area, Remap, ReuseSection, StaticSection
+from compass_core.aipubin.layout import CLEAN_MASK, Area, Remap, ReuseSection, StaticSection
+
+_WORD = struct.Struct("<I")
 
 
 def patch_references(
@@ -19,8 +22,8 @@ def patch_references(
             address, mask = start + sub.offset & 0xFFFFFFFF, sub.addr_mask
             for reference in sub.references:
                 block, at = (params, reference) if reference < len(params) else (desc, reference - len(params))
-                word = int.from_bytes(block[at : at + 4], "little")
-                block[at : at + 4] = (address & mask | word & ~mask & 0xFFFFFFFF).to_bytes(4, "little")
+                word = 0 if mask == CLEAN_MASK else _WORD.unpack_from(block, at)[0] & ~mask
+                _WORD.pack_into(block, at, address & mask | word)
 
 
 def remap_words(entries: Iterable[Remap], starts: Mapping[Area, int]) -> list[tuple[int, bytes]]:

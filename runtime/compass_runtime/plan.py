@@ -56,8 +56,9 @@ def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int) -> JobPlan:
     stack = pages(-(-bss.stack_size // bss.stack_align) * bss.stack_align)
     sets = private_sets(graphs)
     set_count = max(sets, default=-1) + 1
-    data_bytes = [max((pages(g.private_data_size) for g, s in zip(graphs, sets, strict=True) if s == k), default=0)
-                  for k in range(set_count)]  # fmt: skip
+    data_bytes = [0] * set_count
+    for g, s in zip(graphs, sets, strict=True):
+        data_bytes[s] = max(data_bytes[s], pages(g.private_data_size))
     workspace = _workspace(graphs)
     tcbs = tcb_count(graphs, tasks, content.cores, is_x3(content.target))
     reuses = _offsets(sizes)
@@ -102,9 +103,11 @@ def _workspace(graphs: Sequence[Subgraph]) -> list[list[int]]:
     placed, at = [], 0
     for graph in graphs:
         at = 0 if graph.precursors is None else at
-        starts = [at + start for start in _offsets([b.size for b in graph.private_buffers])]
-        placed.append(starts[:-1])
-        at = starts[-1]
+        starts = []
+        for buffer in graph.private_buffers:
+            starts.append(at)
+            at += pages(buffer.size)
+        placed.append(starts)
     return placed
 
 

@@ -114,8 +114,9 @@ class Program:
         self.where = where
         self.code: TextBlob = parse_text_blob(content.text)
         self.kernel: KernelInfo | None = content.kernel
-        self.inputs = _tensors(content, Kind.INPUT)
-        self.outputs = _tensors(content, Kind.OUTPUT)
+        described = {} if self.kernel else graph_tensors(content.graph_json)
+        self.inputs = _tensors(content, Kind.INPUT, described)
+        self.outputs = _tensors(content, Kind.OUTPUT, described)
         self.params: tuple[Param, ...] = self.kernel.params if self.kernel else ()
         self.scalars = {p.name: (i, p.element) for i, p in enumerate(self.params) if p.role == "attr"}
         self._loaded: LoadedGraph | None = None
@@ -268,12 +269,12 @@ def _constants(blob: bytes, sections: Sequence[StaticSection], zero_copy: bool) 
     return bytes(image), offsets
 
 
-def _tensors(content: AipuBin, kind: Kind) -> tuple[TensorInfo, ...]:
+def _tensors(content: AipuBin, kind: Kind, described: Mapping[str, Described]) -> tuple[TensorInfo, ...]:
     """The inputs or outputs in order, with names and shapes where the file knows them."""
     role = kind.name.lower()
     places = sorted(((i, sub) for i, sub in placed_subs(content) if sub.type == kind), key=lambda p: p[1].id)
     if content.kernel is None:
-        named = graph_tensors(content.graph_json, role)
+        named = described.get(role, [])
         return tuple(
             TensorInfo(*_label(named, sub, dtype, role), False, (i, sub))
             for i, sub in places
@@ -303,20 +304,25 @@ def _tensors(content: AipuBin, kind: Kind) -> tuple[TensorInfo, ...]:
     return tuple(infos)
 
 
-def graph_tensors(note: bytes, role: str) -> list[tuple[str, tuple[int, ...]]]:
-    """Names and shapes of a graph's inputs or outputs, from the note `graphjson`; none when it says nothing of them."""
+Described = Sequence[tuple[str, tuple[int, ...]]]
+"""Names and shapes of a graph's inputs or outputs."""
+
+
+def graph_tensors(note: bytes) -> dict[str, Described]:
+    """What the note `graphjson` says of a graph's tensors, by role; nothing when it is not ours."""
     import json
 
     try:
         content = json.loads(note or b"{}")
-        return [(str(t["name"]), tuple(int(d) for d in t["shape"])) for t in content[f"{role}s"]]
+        return {
+            role: [(str(t["name"]), tuple(int(d) for d in t["shape"])) for t in content[f"{role}s"]]
+            for role in ("input", "output")
+        }
     except (ValueError, KeyError, TypeError, RecursionError):  # graph descriptions of other builders: not ours to read
-        return []
+        return {}
 
 
-def _label(
-    named: Sequence[tuple[str, tuple[int, ...]]], sub: SubSection, dtype: DType, role: str
-) -> tuple[str, str, int, DType, tuple[int, ...]]:
+def _label(named: Described, sub: SubSection, dtype: DType, role: str) -> tuple[str, str, int, DType, tuple[int, ...]]:
     """The first fields of a graph tensor's TensorInfo; a shape that does not fit its bytes is not believed."""
     name, shape = named[sub.id] if sub.id < len(named) else (f"{role}{sub.id}", (-1,))
     if math.prod(shape) * dtype.size != sub.size or min(shape, default=0) < 0:
