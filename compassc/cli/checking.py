@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import switches, targets
-from compass_core.errors import CompassError, UsageError, together
-from compass_core.rendering import counted, flat
+from compass_core.errors import CompassError, UsageError, flat, together
+from compass_core.rendering import counted
 from compassc.cli.talk import Talk
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from compass_core.errors import CompassError, Note, Span, together
+from compass_core.errors import CompassError, Note, Span, flat, together
 
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -107,7 +107,7 @@ class FunctionPrinter(ExprPrinter):
                 if e.span is None:
                     e.span = s.span
                     e.notes = (*e.notes, Note(f"in function {self.function.name}"))
-                self.errors += getattr(e, "errors", (e,))
+                self.errors += flat(e)
 
     # -- simple statements
 

@@ -155,11 +155,17 @@ def parse_pipeline(text: str) -> tuple[str, ...]:
 def lower(module: IRModule, options: PassOptions | None = None) -> IRModule:
     """The module after the lowering pipeline."""
     options = options or PassOptions()
-    return run_pipeline(pipeline_names("lower") if options.passes is None else options.passes, module, options)
+    names = pipeline_names("lower") if options.passes is None else options.passes
+    return run_pipeline(names, module, options, pipeline_names("codegen"))
 
 
-def run_pipeline(names: tuple[str, ...], module: IRModule, options: PassOptions | None = None) -> IRModule:
-    """The module after the named passes. CompassError when the kernel is at fault, InternalPassError when a pass is."""
+def run_pipeline(
+    names: tuple[str, ...], module: IRModule, options: PassOptions | None = None, later: tuple[str, ...] = ()
+) -> IRModule:
+    """The module after the named passes. CompassError when the kernel is at fault, InternalPassError when a pass is.
+
+    `later`: passes that come after these; when one of these finds an error, they are asked for theirs.
+    """
     options = options or PassOptions()
     disabled = {_fold(name) for name in options.disabled} - _ABSENT
     for name in disabled:
@@ -169,10 +175,16 @@ def run_pipeline(names: tuple[str, ...], module: IRModule, options: PassOptions 
         _verify("the input", module, module)
     if options.dump_dir is not None and not first:
         _dump(options, 0, "input", module)
-    for name in names:
-        if _fold(name) in disabled or (options.limit is not None and len(options.runs) >= options.limit):
-            continue
-        module = _run_one(load_pass(name), module, options)
+    names = tuple(name for name in names if _fold(name) not in disabled)
+    for number, name in enumerate(names):
+        if options.limit is not None and len(options.runs) >= options.limit:
+            break
+        try:
+            module = _run_one(load_pass(name), module, options)
+        except CompassError as error:
+            from ._recovery import all_errors
+
+            raise all_errors((*names[number:], *later), module, error) from error.__cause__
     if options.time_passes:
         _print_times(options, options.runs[first:])
     return module

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compass_core.errors import CompassError, ErrorGroup, Note, Span, ToolchainError
+from compass_core.errors import CompassError, Note, Span, ToolchainError, together
 
 _MESSAGE = re.compile(
     r"(?P<file>[^:\n]+):(?P<line>\d+):(?P<col>\d+): (?P<kind>fatal error|error|warning|note): (?P<text>.*)"
@@ -31,7 +31,7 @@ def compile_error(output: str, folder: Path, headers: Path) -> CompassError:
         tail = output.strip().splitlines()[-8:]
         return ToolchainError("clang failed without naming a line", code="clang-failed", notes=tuple(tail))
     errors = [_error(message, headers) for message in messages[:MAX_ERRORS]]
-    return errors[0] if len(errors) == 1 else ErrorGroup(errors)
+    return together(errors)
 
 
 def _messages(output: str, folder: Path) -> list[_Message]:

@@ -80,11 +80,16 @@ class Finding(CompassError):
 
 
 class ErrorGroup(CompassError):
-    """Several independent errors found in one run."""
+    """Several independent errors found in one run; groups in it are dissolved."""
 
     def __init__(self, errors: Sequence[CompassError]) -> None:
-        super().__init__(f"{len(errors)} errors", errors[0].span)
-        self.errors = list(errors)
+        self.errors = [one for error in errors for one in flat(error)]
+        super().__init__(f"{len(self.errors)} errors", errors[0].span)
+
+
+def flat(error: CompassError) -> Sequence[CompassError]:
+    """The single diagnostics of an error."""
+    return error.errors if isinstance(error, ErrorGroup) else (error,)
 
 
 def together(errors: Sequence[CompassError]) -> CompassError:

@@ -20,9 +20,9 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-from compass_core.errors import CompassError, ErrorGroup, Note, Span
+from compass_core.errors import CompassError, ErrorGroup, Note, Span, flat
 
 FORMATS = ("text", "json")
 _MOST_LINES = 4
@@ -31,28 +31,19 @@ _BOLD, _GREEN, _RESET = "\x1b[1m", "\x1b[1;32m", "\x1b[0m"
 _LABEL = re.compile(r"^(?P<place>.*?)(?P<label>error|warning|note|help): (?P<text>.*)$")
 
 
-def flat(error: CompassError) -> Iterator[CompassError]:
-    """The single diagnostics of an error."""
-    if isinstance(error, ErrorGroup):
-        for one in error.errors:
-            yield from flat(one)
-    else:
-        yield error
-
-
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
 def text(error: CompassError) -> str:
     """An error in clang's layout; a group ends with the number of its errors and warnings."""
-    found = list(flat(error))
+    found = flat(error)
     parts = [_one(e) for e in found]
     if isinstance(error, ErrorGroup):
         parts.append(f"{counted(found)} generated.")
     return "\n".join(parts)
 
 
-def counted(found: list[CompassError]) -> str:
+def counted(found: Sequence[CompassError]) -> str:
     """`2 errors and 1 warning`."""
     counts = [(kind, sum(e.severity == kind for e in found)) for kind in ("error", "warning")]
     return " and ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts if n)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compass_core.rendering import flat
+from compass_core.errors import flat
 from compassc.errors import catalogue, is_command, kernel_file
 
 ROOT = Path(__file__).parents[2]

@@ -58,7 +58,9 @@ def stored_value(value: Any, to: DataType) -> E.Expr:
         raise access_error(
             "lanes-mismatch",
             f"the value is {value.dtype}, the destination {to}: the lanes differ",
-            "match the slice to the vector" if to.is_vector else "take one lane, VALUE[0], or store the vector with S.vstore",
+            "match the slice to the vector"
+            if to.is_vector
+            else "take one lane, VALUE[0], or store the vector with S.vstore",
         )
     return convert_to(value, to)
 

@@ -40,14 +40,14 @@ def assign(fp: FunctionParser, target: ast.expr, value: Any) -> None:
         assign_name(fp, target.id, value)
     elif isinstance(target, ast.Subscript):
         owner, index = fp.eval(target.value), fp.eval(target.slice)
-        _assign_item(fp, owner, index, value)
+        assign_item(fp, owner, index, value)
     else:
         raise assign_error(
             "assign-target", "only names, tuples of names and subscripts can be assigned", "use a plain name"
         )
 
 
-def _assign_item(fp: FunctionParser, owner: Any, index: Any, value: Any) -> None:
+def assign_item(fp: FunctionParser, owner: Any, index: Any, value: Any) -> None:
     if isinstance(owner, (PointerValue, BufferValue)):
         fp.append(resolve(owner, index).store(value))
         return

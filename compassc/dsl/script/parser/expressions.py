@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from compass_core.errors import CompassError, Note, Span
+from compass_core.errors import CompassError, Note, Span, together
 
 from ..functions import Macro, PyPrimFunc, annotation_type
 from ..source import header_span, user_line
@@ -87,6 +87,22 @@ class Evaluator:
                 e.notes = (*e.notes, *self._types(node))
             raise
 
+    def all(self, nodes: Iterable[ast.expr]) -> list[Any]:
+        """The values of expressions that do not depend on each other; their mistakes are reported together."""
+        values, errors, poisoned = [], [], False
+        for node in nodes:
+            try:
+                values.append(self.eval(node))
+            except CompassError as e:
+                errors.append(e)
+            except PoisonUsed:
+                poisoned = True
+        if errors:
+            raise together(errors)
+        if poisoned:
+            raise PoisonUsed
+        return values
+
     def _types(self, node: ast.expr) -> list[Note]:
         """A note with the types of an expression's operands, as they are written; else of the variables in it."""
         if isinstance(node, ast.Name):
@@ -156,11 +172,11 @@ class Evaluator:
 
     def _items(self, nodes: list[ast.expr]) -> list[Any]:
         out: list[Any] = []
-        for n in nodes:
+        for n, value in zip(nodes, self.all(n.value if isinstance(n, ast.Starred) else n for n in nodes)):
             if isinstance(n, ast.Starred):
-                out.extend(self.eval(n.value))
+                out.extend(value)
             else:
-                out.append(self.eval(n))
+                out.append(value)
         return out
 
     def eval_Dict(self, node: ast.Dict) -> Any:
@@ -199,7 +215,7 @@ class Evaluator:
     # -- operators
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
-        a, b = self.eval(node.left), self.eval(node.right)
+        a, b = self.all((node.left, node.right))
         self.operands = node, ((node.left, a), (node.right, b))
         symbol = _BINARY[type(node.op)]
         if is_runtime(a) or is_runtime(b):
@@ -211,7 +227,7 @@ class Evaluator:
 
     def eval_BoolOp(self, node: ast.BoolOp) -> Any:
         symbol = "and" if isinstance(node.op, ast.And) else "or"
-        values = [self.eval(v) for v in node.values]
+        values = self.all(node.values)
         result = values[0]
         for v in values[1:]:
             result = ops.logical(symbol, result, v)
@@ -219,9 +235,9 @@ class Evaluator:
 
     def eval_Compare(self, node: ast.Compare) -> Any:
         result: Any = None
-        left, left_node = self.eval(node.left), node.left
-        for op, right_node in zip(node.ops, node.comparators):
-            right = self.eval(right_node)
+        left, *others = self.all((node.left, *node.comparators))
+        left_node = node.left
+        for op, right_node, right in zip(node.ops, node.comparators, others):
             self.operands = node, ((left_node, left), (right_node, right))
             one = self._compare(op, left, right)
             result = one if result is None else ops.logical("and", result, one)
@@ -259,7 +275,7 @@ class Evaluator:
             raise CompassError(what, code="attribute", help=f"did you mean {hint}" if hint else "") from None
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:
-        owner, index = self.eval(node.value), self.eval(node.slice)
+        owner, index = self.all((node.value, node.slice))
         self.operands = node, ((node.value, owner), (node.slice, index))
         if is_runtime(owner):
             return owner[index]
@@ -281,13 +297,11 @@ class Evaluator:
                 code="macro-value",
                 help="make it a function: decorate it with @S.prim_func, give parameters and result their types",
             )
-        args = self._items(node.args)
+        values = self._items([*node.args, *(k.value for k in node.keywords)])
+        args, named = values[: len(values) - len(node.keywords)], values[len(values) - len(node.keywords) :]
         kwargs: dict[str, Any] = {}
-        for k in node.keywords:
-            if k.arg is None:
-                kwargs.update(self.eval(k.value))
-            else:
-                kwargs[k.arg] = self.eval(k.value)
+        for k, value in zip(node.keywords, named):
+            kwargs.update(value if k.arg is None else {k.arg: value})
         given = zip(node.args, args) if len(args) == len(node.args) else ()
         keywords = ((k.value, kwargs[k.arg]) for k in node.keywords if k.arg is not None)
         self.operands = node, (*given, *keywords)

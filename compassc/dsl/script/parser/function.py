@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from compass_core.errors import CompassError, Note
+from compass_core.errors import CompassError, Note, flat
 
 from ....ir import exprs as E
 from ....ir import stmts as S
@@ -19,12 +19,13 @@ from ..source import definition, file_of, node_span
 from . import assign, loops
 from .expressions import Evaluator
 from .operators import binary, kind_name
-from .scope import Poison, PoisonUsed, Scope
+from .scope import Poison, PoisonUsed, Scope, Undefined
 from .syntax import unsupported
 from .values import ZERO, PointerValue, Value, is_runtime
 
 _REBINDS = ("type-change", "redefined", "buffer-alias")
 _SKIPPED_CALLS = ("breakpoint", "set_trace", "pdb.set_trace")
+_BLOCKS = (ast.If, ast.For, ast.While, ast.With)
 _BINARY_AUG = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
@@ -109,16 +110,34 @@ class FunctionParser:
             if method is None:
                 raise unsupported(node)
             method(node)
-        except CompassError as e:
-            if e.span is None:
-                e.span = self.evaluator.place(node)
-            e.notes = (*e.notes, *reversed(self.chain))
-            self.errors.append(e)
-            self._poison(node, e.code in _REBINDS)
+        except CompassError as error:
+            for e in flat(error):
+                e.span = e.span or self.evaluator.place(node)
+                e.notes = (*e.notes, *reversed(self.chain))
+                self.errors.append(e)
+                if isinstance(e, Undefined):
+                    self.scope.reported.add(e.name)
+            self._failed(node, error.code in _REBINDS)
         except PoisonUsed:
-            self._poison(node)
+            self._failed(node)
         finally:
             self.current = outer
+
+    def _failed(self, node: ast.stmt, known: bool = False) -> None:
+        """Poison what a wrong statement would define, and look for mistakes in its blocks."""
+        self._poison(node, known)
+        if not isinstance(node, _BLOCKS):
+            return
+        first = len(self.errors)
+        said = {(e.span, e.message) for e in self.errors}
+        for block in (node.body, getattr(node, "orelse", [])):
+            self.scope.push()
+            for name in ast.walk(getattr(node, "target", None) or ast.Pass()):
+                if isinstance(name, ast.Name):
+                    self.scope.bind(name.id, Poison)
+            self.nested(block)
+            self.scope.pop()
+        self.errors[first:] = [e for e in self.errors[first:] if (e.span, e.message) not in said]
 
     def _poison(self, node: ast.stmt, known: bool = False) -> None:
         """Poison the names a statement would define; with `known`, also those that have a value already."""
@@ -129,7 +148,7 @@ class FunctionParser:
                     if known:
                         self.scope.rebind(name.id, Poison)
                     elif self.scope.local(name.id) is None:
-                        self.scope.bind(name.id, Poison)
+                        self.define(name.id, Poison)
 
     def stmt_Pass(self, node: ast.Pass) -> None:
         """No code."""
@@ -144,6 +163,9 @@ class FunctionParser:
         target = node.targets[0]
         if isinstance(target, (ast.Tuple, ast.List)):
             assign.assign_tuple(self, target, node.value)
+        elif isinstance(target, ast.Subscript):
+            value, owner, index = self.evaluator.all((node.value, target.value, target.slice))
+            assign.assign_item(self, owner, index, value)
         else:
             assign.assign(self, target, self.eval(node.value))
 

@@ -20,6 +20,14 @@ class PoisonUsed(Exception):
     """A name with a failed definition was used; the mistake is already reported."""
 
 
+class Undefined(CompassError):
+    """A name that means nothing; `name` is reported once per function."""
+
+    def __init__(self, name: str, why: str = "", help: str = "", notes: tuple[Note, ...] = ()) -> None:
+        super().__init__(f"undefined variable {name!r}{why}", code="undefined", notes=notes, help=help)
+        self.name = name
+
+
 def _range(*args: Any) -> LoopSpec:
     return LoopSpec("range", args)
 
@@ -34,6 +42,7 @@ class Scope:
         self.blocks = 0  # schedulable blocks around the current place
         self.places: dict[str, Span] = {}
         self.ended: set[str] = set()
+        self.reported: set[str] = set()  # undefined names
 
     def push(self) -> None:
         self.frames.append({})
@@ -83,14 +92,13 @@ class Scope:
         found = getattr(builtins, name, _MISSING)
         if found is not _MISSING:
             return found
+        if name in self.reported:
+            raise PoisonUsed
         if name in self.ended and name in self.places:
-            raise CompassError(
-                f"undefined variable {name!r}: the block that defines it has ended",
-                code="undefined",
-                notes=self.defined_here(name),
-                help="define it before that block",
+            raise Undefined(
+                name, ": the block that defines it has ended", "define it before that block", self.defined_here(name)
             )
-        raise CompassError(f"undefined variable {name!r}", code="undefined", help=self._similar(name))
+        raise Undefined(name, help=self._similar(name))
 
     def visible(self, name: str) -> bool:
         return any(name in frame for frame in self.frames) or name in self.captured

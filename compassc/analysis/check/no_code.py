@@ -1,0 +1,19 @@
+"""What has no code on the target: the passes and the C printer say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compass_core.errors import CompassError, flat
+
+from . import Subject
+
+
+def run(subject: Subject) -> Iterator[CompassError]:
+    """The errors that a build would stop at."""
+    from ... import codegen, passes
+
+    try:
+        codegen.generate(passes.lower(subject.module))
+    except CompassError as error:
+        yield from flat(error)
