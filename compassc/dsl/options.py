@@ -75,6 +75,13 @@ def control_options() -> ControlOptions:
     return ControlOptions(**values)
 
 
+def __getattr__(name: str) -> Any:
+    """`control_option`, under which the vendor's programs import what the environment says."""
+    if name == "control_option":
+        return control_options()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _help() -> tuple[str, ...]:
     return tuple(f"{' | '.join(spellings.split())}: {what}" for spellings, what in _OPTIONS.values())
 

@@ -17,6 +17,7 @@ _ALIASES.update(
 )
 _ALIAS_RE = re.compile(r"\b(" + "|".join(sorted(_ALIASES, key=len, reverse=True)) + r")(?=x\d|\b)")
 _DTYPE_RE = re.compile(r"(int|uint|float|bfloat|bool|void)(\d+)?(?:x(\d+))?\Z")
+_QUESTION_RE = re.compile(r"is_(void|int|uint|integer|bool|float|bfloat|floating)(\d+)?(?:_(scalar|vector))?\Z")
 _LEGAL_BITS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
 
 _INT_RANGE = {
@@ -28,7 +29,10 @@ _FLOAT_MAX = {("float", 16): 65504.0, ("float", 32): 3.4028234663852886e38, ("bf
 
 
 class DataType(str):
-    """An element kind, its bit width and a lane count. Make one with `dtype(text)`."""
+    """An element kind, its bit width and a lane count; `DataType(text)` is `dtype(text)`.
+
+    Questions combine: `is_float16`, `is_integer_scalar`, `is_uint8_vector`, ...
+    """
 
     type_code: str
     bits: int
@@ -38,6 +42,17 @@ class DataType(str):
     bytes: int
     """Bytes of one element (a bool takes one)."""
     total_bytes: int
+
+    def __new__(cls, text: str) -> DataType:  # noqa: PYI034 - typing.Self is younger than Python 3.10
+        return dtype(text)
+
+    def __getattr__(self, name: str) -> bool:
+        match = _QUESTION_RE.match(name)
+        if match is None:
+            raise AttributeError(f"a data type has no {name!r}")
+        kind, bits, shape = match.groups()
+        answers = [getattr(self, f"is_{word}") for word in (kind, shape) if word]
+        return all(answers) and (bits is None or self.bits == int(bits))
 
     @property
     def total_bits(self) -> int:
@@ -79,7 +94,7 @@ def make_dtype(code: str, bits: int, lanes: int = 1) -> DataType:
 @cache
 def _make_dtype(code: str, bits: int, lanes: int) -> DataType:
     name = "bool" if (code, bits) == ("uint", 1) else code if code == "void" else f"{code}{bits}"
-    self = DataType(name if lanes == 1 else f"{name}x{lanes}")
+    self = str.__new__(DataType, name if lanes == 1 else f"{name}x{lanes}")
     self.type_code, self.bits, self.lanes = code, bits, lanes
     self.bytes = max(1, bits // 8)
     self.total_bytes = self.bytes * lanes

@@ -125,7 +125,25 @@ Break = _stmt("Break", (), doc="Leave the innermost loop.")
 Return = _stmt("Return", ("value",), doc="Leave the function; value None in void functions.")
 
 
-class PrimFunc(Node):
+class _Program(Node):
+    """What is shown as program text."""
+
+    __slots__ = ()
+
+    def script(self) -> str:
+        """The text form, which `parse_module` reads."""
+        from .printer import print_module
+
+        return print_module(self if isinstance(self, IRModule) else IRModule((self,), self.name, ""))  # type: ignore[attr-defined]
+
+    __str__ = script
+
+    def show(self) -> None:
+        """Print the text form."""
+        print(self.script())
+
+
+class PrimFunc(_Program):
     """A function: parameters, body, return type (`void`, a DataType or PointerType) and attributes."""
 
     __slots__ = ("attrs", "body", "name", "params", "ret_type", "span")
@@ -151,7 +169,7 @@ class PrimFunc(Node):
         return PrimFunc(**{f: changes.get(f, getattr(self, f)) for f in (*self.fields, "span")})
 
 
-class IRModule(Node):
+class IRModule(_Program):
     """Functions in symbol order, exactly one of them the entry, and the target they are compiled for."""
 
     __slots__ = ("entry", "functions", "target")

@@ -1,8 +1,6 @@
 """BuildManager and Executor: what they accept, where files go, and how arguments are taken."""
 
 import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -297,23 +295,3 @@ def test_c_text_is_compiled_by_hand(here):
     with pytest.raises(CompassCompileCError, match="'N'") as caught:
         compile_c(text, output_path="y.o")
     assert isinstance(caught.value, RuntimeError) and "'N'" in caught.value.log_path.read_text()
-
-
-VENDOR = """
-import compassc.compat; compassc.compat.install()
-from tvm.compass.dsl import BuildManager, CompassInfo, script as S, testing, Aiff, hw_native_vdtype, resolve_dtype_alias
-from tvm.compass.dsl.testing import rand, assert_allclose, clear_traceback
-from tvm.compass.dsl.aiff import DescChainArray
-from tvm.compass.dsl.cc import compile_c, CompassCompileCError, INCLUDE_DIR_IN_PKG
-from tvm.compass.dsl.build_manager import BuildManager as Same, CompassCodeGenCError
-assert BuildManager is Same
-try:
-    from tvm.compass.dsl import schedule
-except Exception as error:
-    print(error)
-"""
-
-
-def test_the_vendors_names():
-    done = subprocess.run([sys.executable, "-c", VENDOR], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("schedules are not available yet\n", "")

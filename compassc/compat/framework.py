@@ -1,0 +1,90 @@
+"""What programs use of the framework under the vendor's packages, where nothing of ours has the same form."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+from compass_core import VERSION, targets
+from compass_core.errors import UsageError
+
+from ..dsl.info import current_target
+from ..dsl.options import canonical_target
+from ..dsl.script import tec_range
+from ..dsl.script.dispatch import LOCAL
+from ..dsl.script.frontend import LoopSpec
+from ..ir import IRModule, PrimFunc, structural_equal
+
+__version__ = VERSION
+_TEC_THREAD = "threadIdx.x"
+
+
+class Target:
+    """A target by name or by option text: `X2_1204`, `compass -mcpu=X2_1204`. As a context it is the current one."""
+
+    kind = SimpleNamespace(name="compass")
+
+    def __init__(self, target: Any) -> None:
+        self.mcpu = targets.load(canonical_target(target)).name
+        self.attrs = {"mcpu": self.mcpu}
+        self._contexts: list[contextlib.AbstractContextManager[None]] = []
+
+    def __str__(self) -> str:
+        return f"compass -mcpu={self.mcpu}"
+
+    def __repr__(self) -> str:
+        return f"Target({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and other.mcpu == self.mcpu
+
+    def __hash__(self) -> int:
+        return hash(self.mcpu)
+
+    def __enter__(self) -> Target:  # noqa: PYI034 - typing.Self is younger than Python 3.10
+        self._contexts.append(current_target(self.mcpu))
+        self._contexts[-1].__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._contexts.pop().__exit__(None, None, None)
+
+    @staticmethod
+    def current(allow_none: bool = True) -> Target | None:
+        """The target that a kernel is being built for, or of the innermost `with Target(...)`."""
+        from ..dsl.info import CompassInfo
+
+        info = CompassInfo.current(allow_none)
+        return None if info is None else Target(info.name)
+
+
+canonicalize_target = Target
+
+
+def serial(start: Any, stop: Any = None, step: Any = 1) -> Any:
+    """`range` in a kernel, under the framework's name."""
+    bounds = (0, start, step) if stop is None else (start, stop, step)
+    if LOCAL.tec is not None:
+        return range(*bounds)
+    return LoopSpec("range", (start,) if stop is None and step == 1 else bounds)
+
+
+def thread_binding(start: Any, stop: Any = None, thread: str = _TEC_THREAD) -> Any:
+    """A loop over TECs, each of which runs the body once with its number."""
+    if thread != _TEC_THREAD:
+        raise UsageError(f"a loop cannot be bound to {thread}", code="compat-thread", help=f"TECs are {_TEC_THREAD}")
+    return tec_range(start, stop)
+
+
+def assert_structural_equal(left: IRModule | PrimFunc, right: IRModule | PrimFunc) -> None:
+    """AssertionError unless two modules or functions are the same up to the names of variables."""
+    assert structural_equal(left, right), f"not structurally equal:\n{left}\n{right}"
+
+
+def main() -> None:
+    """Run the tests of the file that is the program, as pytest does."""
+    import pytest
+
+    sys.exit(pytest.main([sys.modules["__main__"].__file__ or "", *sys.argv[1:]]))

@@ -1,0 +1,131 @@
+"""The modules behind the vendor's import names: made when they are imported, from the table in `names`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from compass_core.errors import CompassError, UsageError
+
+from .names import MISSING, MODULES
+
+CHILDREN = Path(__file__).with_name("children")
+"""A folder for PYTHONPATH: programs that a program starts find the names too."""
+_ROOT = "tvm"
+_NOT_HERE = "it is not among the names that compassc offers"
+_HELP = "docs/compat.md lists the names that exist, and why others do not"
+
+
+class MissingName(UsageError, AttributeError):
+    """A name of the vendor's packages that does not exist here was looked up."""
+
+
+class MissingModule(UsageError, ModuleNotFoundError):
+    """A name of the vendor's packages that does not exist here was imported."""
+
+
+def _missing(kind: type[CompassError], full: str) -> CompassError:
+    """The error for a full name: why it is not there, as the table says of it or of what it is part of."""
+    parts = full.split(".")
+    whys = (MISSING.get(".".join(parts[:n])) for n in range(len(parts), 0, -1))
+    why = next(filter(None, whys), "")
+    close = "" if why else _close(full)
+    return kind(f"{full} does not exist here: {why or _NOT_HERE}", code="compat-name", help=close or _HELP)
+
+
+def _close(full: str) -> str:
+    import difflib
+
+    parent, _, name = full.rpartition(".")
+    found = difflib.get_close_matches(name, _names(parent), 1) if parent in MODULES else []
+    return f"did you mean {parent}.{found[0]}?" if found else ""
+
+
+def _names(module: str) -> list[str]:
+    """The names that a module offers."""
+    entry = MODULES[module]
+    children = (name.rpartition(".") for name in MODULES)
+    found = {*entry.given, *(child for parent, _, child in children if parent == module)}
+    for like in map(importlib.import_module, entry.like):
+        found |= {name for name in getattr(like, "__all__", dir(like)) if not name.startswith("_")}
+    return sorted(name for name in found if f"{module}.{name}" not in MISSING)
+
+
+def _homes(module: str, name: str) -> Iterator[tuple[str, str]]:
+    """Where the object of a name can be: module and name there, best first."""
+    entry = MODULES[module]
+    if name in entry.given:
+        home, _, there = entry.given[name].partition(":")
+        yield home, there or name
+    elif not name.startswith("_"):
+        yield from ((like, name) for like in entry.like)
+
+
+def _lookup(module: ModuleType, name: str) -> Any:
+    """The object behind `module.name`."""
+    full = f"{module.__name__}.{name}"
+    if full in MODULES:
+        return importlib.import_module(full)
+    if full not in MISSING:
+        for home, there in _homes(module.__name__, name):
+            try:
+                return getattr(importlib.import_module(home), there)
+            except AttributeError:
+                continue
+    if name.startswith("__"):  # asked by Python itself, which knows what to do without
+        raise AttributeError(name)
+    raise _missing(MissingName, full)
+
+
+class _Loader(importlib.abc.Loader):
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__doc__ = f"{module.__name__}, as compassc offers it."
+        module.__getattr__ = partial(_lookup, module)  # type: ignore[method-assign]
+        module.__dir__ = partial(_names, module.__name__)  # type: ignore[method-assign]
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Stands before all others, so that a folder that happens to be called `tvm` does not count."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name in MODULES:
+            return importlib.machinery.ModuleSpec(name, _Loader(), is_package=True)
+        if name.startswith(f"{_ROOT}."):
+            raise _missing(MissingModule, name)
+        return None
+
+
+_FINDER = _Finder()
+
+
+def installed() -> bool:
+    """Whether the names are ours in this process."""
+    return _FINDER in sys.meta_path
+
+
+def real_package() -> str | None:
+    """Where a package that really has this name lies; None when there is none."""
+    loaded = sys.modules.get(_ROOT)
+    spec = loaded.__spec__ if loaded is not None else importlib.util.find_spec(_ROOT)
+    origin = spec.origin if spec is not None else None  # a folder without __init__.py has none
+    return None if origin is None or Path(origin).is_relative_to(CHILDREN) else origin
+
+
+def take_names() -> None:
+    """Make the names ours in this process."""
+    for name in [n for n in sys.modules if n == _ROOT or n.startswith(f"{_ROOT}.")]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, _FINDER)

@@ -1,0 +1,136 @@
+"""Which of the vendor's import names exist here, what stands behind each, and why the others do not exist.
+
+`docs/compat.md` is this table for users.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+DSL, RUNTIME, FRAMEWORK = "compassc.dsl", "compass_runtime", "compassc.compat.framework"
+
+
+@dataclass(frozen=True)
+class Names:
+    """What one vendor module offers: `given`, name -> home; then all public names of the modules `like`.
+
+    A home is `MODULE:NAME`, or `MODULE:` for the same name there.
+    """
+
+    given: dict[str, str] = field(default_factory=dict)
+    like: tuple[str, ...] = ()
+
+
+def _from(**homes: str) -> dict[str, str]:
+    """Name -> home, from texts of names: `{MODULE: "a b"}` with MODULE spelled as in `_HOMES`."""
+    return {name: f"{_HOMES[home]}:" for home, names in homes.items() for name in names.split()}
+
+
+_HOMES = {
+    "dtypes": "compassc.ir.dtypes",
+    "framework": FRAMEWORK,
+    "info": f"{DSL}.info",
+    "ir": "compassc.ir",
+    "logger": f"{DSL}.logger",
+    "options": f"{DSL}.options",
+    "runtime": RUNTIME,
+    "script": f"{DSL}.script",
+    "utils": f"{DSL}.utils",
+}
+_ELEMENTS = "int8 int16 int32 uint8 uint16 uint32 float16 float32 bfloat16 bool"
+_MATH = "exp log tanh sin cos sqrt rsqrt floor ceil pow erf isnan isinf isfinite"
+_RUNTIME = "Device NDArray PackedFunc Module cpu device load_module convert"
+
+MODULES: dict[str, Names] = {
+    "tvm": Names(
+        _from(
+            dtypes="DataType",
+            framework="__version__",
+            ir="IRModule",
+            runtime="cpu device get_global_func register_func",
+            utils="can_implicit_convert get_range int_within_range",
+        )
+    ),
+    "tvm.aipu": Names(),
+    "tvm.aipu.script": Names(like=(f"{DSL}.script",)),
+    "tvm.aipu.tir": Names(like=(DSL,)),
+    "tvm.compass": Names(_from(framework="__version__")),
+    "tvm.compass.dsl": Names(like=(DSL,)),
+    "tvm.compass.dsl.aiff": Names(like=(f"{DSL}.aiff",)),
+    "tvm.compass.dsl.analysis": Names(_from(info="ParamInfo")),
+    "tvm.compass.dsl.build_manager": Names(
+        {n: f"{DSL}.build_manager:" for n in ("BuildManager", "CompassCodeGenCError")}
+    ),
+    "tvm.compass.dsl.cc": Names(like=(f"{DSL}.cc",)),
+    "tvm.compass.dsl.executor": Names({"Executor": f"{DSL}.executor:"}),
+    "tvm.compass.dsl.info": Names(_from(info="CompassInfo")),
+    "tvm.compass.dsl.script": Names(like=(f"{DSL}.script",)),
+    "tvm.compass.dsl.testing": Names(like=(f"{DSL}.testing",)),
+    "tvm.compass.dsl.transform": Names(like=("compassc.compat.transform",)),
+    "tvm.compass.dsl.utils": Names(like=(f"{DSL}.utils",)),
+    "tvm.compass.logger": Names(like=(f"{DSL}.logger",)),
+    "tvm.compass.utils": Names(_from(framework="canonicalize_target", options="control_option", utils="abspath")),
+    "tvm.ir": Names(_from(framework="assert_structural_equal", ir="IRModule structural_equal")),
+    "tvm.nd": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
+    "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME)),
+    "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
+    "tvm.script": Names(),
+    "tvm.script.tir": Names(
+        _from(framework="serial thread_binding", script=f"grid vectorized unroll {_ELEMENTS} {_MATH} max min abs")
+    ),
+    "tvm.target": Names(_from(framework="Target")),
+    "tvm.testing": Names(_from(framework="main") | {"assert_allclose": "numpy.testing:"}),
+    "tvm.tir": Names(
+        _from(ir="IRModule PrimFunc")
+        | {n: "compassc.ir.exprs:" for n in ("Buffer", "Var", "IntImm", "FloatImm", "Cast", "Ramp", "Broadcast")}
+        | {n: "compassc.ir.stmts:" for n in ("For", "While")}
+    ),
+}
+
+_GRAPHS = "models and their graphs are not compiled here: write the layer as a kernel, or build a Compass IR graph with `compassc gbuild`"
+_SCHEDULES = "schedules are not available: write the loops of the kernel as they are to run"
+_TENSORS = "tensor expressions are not available: write the kernel with @S.prim_func"
+_TUNING = "there is nothing to tune without schedules"
+_REMOTE = "remote sessions are not available: kernels run on the simulator of this machine"
+_BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
+_SCRIPT = "the framework's own script dialect is not parsed: decorate kernels with @S.prim_func"
+_PASSES = "passes run inside BuildManager; `disabled_pass` leaves some out, `compassc lower --passes` runs some"
+
+MISSING: dict[str, str] = {
+    **dict.fromkeys(("tvm.auto_scheduler", "tvm.autotvm", "tvm.meta_schedule", "tvm.dlight"), _TUNING),
+    **dict.fromkeys(
+        ("tvm.relax", "tvm.relay", "tvm.compass.relax", "tvm.compass.frontend", "tvm.compass.CompassConfig"), _GRAPHS
+    ),
+    **dict.fromkeys(("tvm.build", "tvm.lower", "tvm.driver"), _BUILD),
+    **dict.fromkeys(
+        (
+            "tvm.rpc",
+            "tvm.compass.dsl.get_rpc_session",
+            "tvm.compass.utils.get_rpc_session",
+            "tvm.compass.utils.sync_compass_output_dir",
+        ),
+        _REMOTE,
+    ),
+    **dict.fromkeys(
+        (
+            "tvm.script.ir",
+            "tvm.script.ir_module",
+            "tvm.script.relax",
+            "tvm.script.from_source",
+            "tvm.script.tir.prim_func",
+            "tvm.script.tir.Buffer",
+            "tvm.script.tir.match_buffer",
+        ),
+        _SCRIPT,
+    ),
+    **dict.fromkeys(("tvm.tir.Schedule", "tvm.tir.schedule", "tvm.compass.dsl.schedule"), _SCHEDULES),
+    **dict.fromkeys(("tvm.te", "tvm.topi"), _TENSORS),
+    **dict.fromkeys(("tvm.transform", "tvm.tir.transform", "tvm.ir.transform"), _PASSES),
+    "tvm.arith": "simplification has no interface of its own",
+    "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",
+    "tvm.compass.utils.check_call_compass_tool": "no programs of the vendor are called",
+    "tvm.contrib": "the framework's helpers around other tools are not available",
+    "tvm.script.tir.parallel": "a loop over TECs is `S.tec_range(n)`",
+    "tvm.tir.stmt_functor": "the IR is walked with compassc.ir.walk_stmts and rewritten with compassc.ir.Rewriter",
+}
+"""Full name -> why it does not exist here; holds for everything below it."""

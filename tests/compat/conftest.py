@@ -1,0 +1,34 @@
+"""Programs written for the vendor's packages, run as users run them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from compassc.compat import modules
+
+
+@pytest.fixture
+def compat(tmp_path):
+    """Run `python -m compassc.compat WORDS` in a folder of its own; `text` is written to program.py there."""
+
+    def run(*words, text=None, **environment):
+        if text is not None:
+            (tmp_path / "program.py").write_text(text)
+        return subprocess.run([sys.executable, "-m", "compassc.compat", *map(str, words)], cwd=tmp_path, text=True,
+                              capture_output=True, env=os.environ | environment, check=False)  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def names():
+    """The names in this process, for the time of one test."""
+    before = dict(sys.modules)
+    modules.take_names()
+    yield
+    sys.meta_path.remove(modules._FINDER)
+    for name in set(sys.modules) - set(before):
+        if name.split(".")[0] == "tvm":
+            del sys.modules[name]
