@@ -187,10 +187,10 @@ class Job:
             else:
                 slot.load(slot.info.checked(array, slot.nbytes))
 
-    def execute(self, timeout: float | None = None, seed: int = 0, ticks: bool = False) -> RunResult:
+    def execute(self, timeout: float | None = None, seed: int = 0, record: bool = False) -> RunResult:
         """Runs on what device memory holds now; no copies. A program without sub-graphs does nothing.
 
-        `seed`: one TEC at a time, in the order it draws; 0: side by side. `ticks`: record the profiler marks.
+        `seed`: one TEC at a time, in the order it draws; 0: side by side. `record`: keep what the TECs do.
         """
         if not self.program.content.subgraphs:
             from compass_sim import RunResult
@@ -201,7 +201,7 @@ class Job:
         self._fresh = False
         limit = self.program.time_limit if timeout is None else timeout
         try:
-            return self.device.dispatch(self._chain_at, self._plan.tcbs, limit, seed, ticks)
+            return self.device.dispatch(self._chain_at, self._plan.tcbs, limit, seed, record)
         except CompassError as error:
             locate_fault(error, self.program.code.elf)
             raise

@@ -48,10 +48,10 @@ class Device:
         """Zeroes device memory."""
         self.memory[address : address + size] = 0
 
-    def dispatch(self, head: int, count: int, timeout: float, seed: int = 0, ticks: bool = False) -> RunResult:
+    def dispatch(self, head: int, count: int, timeout: float, seed: int = 0, record: bool = False) -> RunResult:
         """Runs the chain of `count` control blocks at `head`, for at most `timeout` seconds; see `Worker.dispatch`."""
         with self.lock:
-            return self.worker.dispatch(head, count, self._kind, timeout, seed=seed, ticks=ticks)
+            return self.worker.dispatch(head, count, self._kind, timeout, seed=seed, record=record)
 
 
 _devices: dict[str, Device] = {}

@@ -34,7 +34,7 @@ struct device {
 /* A chain of `count` task control blocks at `head`; `limit` in nanoseconds. */
 struct chain {
   uint32_t head, count;
-  bool x3, ticks; /* ticks: profiler marks are wanted */
+  bool x3, record; /* record: what TECs do is wanted */
   uint64_t limit;
   struct shape shape;
 };
@@ -43,8 +43,8 @@ struct chain {
 struct report {
   char *tail; /* holds the texts */
   const char *message, *printed;
-  struct tick *ticks;
-  uint32_t message_size, printed_size, tick_count;
+  struct record *records;
+  uint32_t message_size, printed_size, record_count;
   uint64_t nanoseconds;
 };
 

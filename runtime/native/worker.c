@@ -64,23 +64,23 @@ static bool transmit(struct device *device, const void *data, size_t size) {
 }
 
 /* Reads a reply with its tails; of its locations nothing is kept. False when it does not come or is damaged. */
-static bool receive_report(struct device *device, bool ticks, struct reply *reply, struct report *report,
+static bool receive_report(struct device *device, bool record, struct reply *reply, struct report *report,
                            uint64_t end) {
   *report = (struct report){0};
   if (!receive(device, reply, sizeof *reply, end)) return false;
-  uint64_t marks = ticks && reply->status == STATUS_DONE ? reply->address : 0;
+  uint64_t count = record && reply->status == STATUS_DONE ? reply->address : 0;
   uint64_t places = reply->locations * sizeof(struct location);
   uint64_t size = places + reply->message_size + reply->printf_size;
-  if (size > MOST_TAIL || marks > MOST_TAIL / sizeof(struct tick)) return false;
+  if (size > MOST_TAIL || count > MOST_TAIL / sizeof(struct record)) return false;
   char *tail = malloc(size + 1);
-  struct tick *records = malloc(marks * sizeof *records + 1);
+  struct record *records = malloc(count * sizeof *records + 1);
   if (!tail || !records || !receive(device, tail, size, end) ||
-      !receive(device, records, marks * sizeof *records, end)) {
+      !receive(device, records, count * sizeof *records, end)) {
     free(tail);
     free(records);
     return false;
   }
-  *report = (struct report){.tail = tail, .ticks = records, .tick_count = (uint32_t)marks,
+  *report = (struct report){.tail = tail, .records = records, .record_count = (uint32_t)count,
                             .message = tail + places, .message_size = reply->message_size,
                             .printed = tail + places + reply->message_size, .printed_size = reply->printf_size,
                             .nanoseconds = reply->nanoseconds};
@@ -89,7 +89,7 @@ static bool receive_report(struct device *device, bool ticks, struct reply *repl
 
 void report_free(struct report *report) {
   free(report->tail);
-  free(report->ticks);
+  free(report->records);
   *report = (struct report){0};
 }
 
@@ -180,10 +180,10 @@ static aipu_status_t fault_status(const struct reply *reply, const struct report
 static aipu_status_t run(struct device *device, const struct chain *chain, struct report *report) {
   uint64_t limit = chain->limit < MAX_LIMIT ? chain->limit : MAX_LIMIT;
   struct request request = {.head = chain->head, .count = chain->count, .chain = chain->x3 ? CHAIN_X3 : CHAIN_X2,
-                            .options = chain->ticks ? WANT_TICKS : 0, .time_limit = limit};
+                            .options = chain->record ? WANT_RECORDS : 0, .time_limit = limit};
   struct reply reply;
   if (!transmit(device, &request, sizeof request) ||
-      !receive_report(device, chain->ticks, &reply, report, now() + limit + GRACE_NS)) {
+      !receive_report(device, chain->record, &reply, report, now() + limit + GRACE_NS)) {
     worker_stop(device);
     return fail(AIPU_STATUS_ERROR_DEV_ABNORMAL, "the simulator process ended without a report, or sent a damaged one");
   }

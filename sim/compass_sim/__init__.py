@@ -10,18 +10,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from compass_sim.engine import engine_path
     from compass_sim.faults import KernelFault, SimulatorError, TecLocation
-    from compass_sim.worker import RunResult, Tick, Worker
+    from compass_sim.records import Record, RecordKind, Tick, Transfer
+    from compass_sim.worker import RunResult, Worker
 
 _HOMES = {
     "KernelFault": "faults",
+    "Record": "records",
+    "RecordKind": "records",
     "RunResult": "worker",
     "SimulatorError": "faults",
     "TecLocation": "faults",
-    "Tick": "worker",
+    "Tick": "records",
+    "Transfer": "records",
     "Worker": "worker",
     "engine_path": "engine",
 }
-__all__ = ["KernelFault", "RunResult", "SimulatorError", "TecLocation", "Tick", "Worker", "engine_path"]
+__all__ = [
+    "KernelFault",
+    "Record",
+    "RecordKind",
+    "RunResult",
+    "SimulatorError",
+    "TecLocation",
+    "Tick",
+    "Transfer",
+    "Worker",
+    "engine_path",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -27,6 +27,7 @@ from compass_sim.faults import (
     system_call_fault,
     timeout_fault,
 )
+from compass_sim.records import RECORD, Record, Tick, decode, ticks
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
 _REQUEST = struct.Struct("<IIIIQ")
 _REPLY = struct.Struct("<IIIIiIIIQQ")
 _LOCATION = struct.Struct("<IIQ")
-_TICK = struct.Struct("<QIIII")
 _SEED = struct.Struct("<Q")
-_WANT_TICKS, _HAS_SCHEDULE = 1, 2
+_WANT_RECORDS, _HAS_SCHEDULE = 1, 2
 _CHAINS = {"x2": 2, "x3": 3}
 _DONE, _FAULT, _REFUSED = 0, 1, 2
 _SIGNAL, _TIMEOUT, _DEADLOCK, _DMA, _MEMORY, _SYSTEM_CALL = 1, 2, 3, 6, 7, 8
@@ -52,25 +52,25 @@ _MOST_TAIL = 64 << 20
 
 
 @dataclass(frozen=True)
-class Tick:
-    """A mark that a kernel set for the profiler: `seconds` since the job began, and whether a section begins or ends."""
-
-    seconds: float
-    tec: int
-    id: int
-    begin: bool
-
-
-@dataclass(frozen=True)
 class RunResult:
     """A finished job: its wall time in seconds as the engine saw it, and what the kernel printed, TEC by TEC.
 
-    `ticks`: the profiler marks in the order in which they were set, when they were asked for.
+    `recorded`: what its TECs did, as the engine sent it, when that was asked for.
     """
 
     seconds: float
     printf: str
-    ticks: tuple[Tick, ...] = ()
+    recorded: bytes = b""
+
+    @property
+    def records(self) -> list[Record]:
+        """What the TECs did, those of a TEC in order."""
+        return decode(self.recorded)
+
+    @property
+    def ticks(self) -> tuple[Tick, ...]:
+        """The profiler marks in the order in which they were set."""
+        return ticks(self.records)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class _Reply:
     locations: tuple[TecLocation, ...]
     message: str
     printf: str
-    ticks: tuple[Tick, ...]
+    recorded: bytes
 
 
 @final
@@ -175,12 +175,12 @@ class Worker:
         timeout: float = 60.0,
         *,
         seed: int = 0,
-        ticks: bool = False,
+        record: bool = False,
     ) -> RunResult:
         """Run the chain of `count` task control blocks at device address `head`, for at most `timeout` seconds.
 
         `seed` (64 bits): run one TEC at a time, in an order that depends on the seed alone; 0: run them side by side.
-        `ticks`: record the profiler marks.
+        `record`: keep what the TECs do, profiler marks among it.
 
         KernelFault when the kernel fails, SimulatorError when the chain or its code is damaged or the process died.
         """
@@ -188,23 +188,23 @@ class Worker:
             raise SimulatorError("this simulator has ended; make a new Worker", code="worker-ended")
         limit = min(max(int(timeout * 1e9), 1), _LONGEST)
         try:
-            options = (_HAS_SCHEDULE if seed else 0) | (_WANT_TICKS if ticks else 0)
+            options = (_HAS_SCHEDULE if seed else 0) | (_WANT_RECORDS if record else 0)
             message = _REQUEST.pack(head, count, _CHAINS[kind], options, limit)
             self._socket.sendall(message + _SEED.pack(seed) if seed else message)
-            reply = self._receive(timeout + _GRACE, ticks)
+            reply = self._receive(timeout + _GRACE, record)
         except OSError as error:
             raise self._died(str(error)) from None
         except BaseException:  # interrupted: the job must not run on unseen
             self._end()
             raise
         if reply.status == _DONE:
-            return RunResult(reply.nanoseconds / 1e9, reply.printf, reply.ticks)
+            return RunResult(reply.nanoseconds / 1e9, reply.printf, reply.recorded)
         if reply.status == _REFUSED:
             raise SimulatorError(f"the simulator refuses the job: {reply.message}", code="job-refused")
         self._end()
         raise _fault(reply, timeout, self._memory_limit)
 
-    def _receive(self, limit: float, ticks: bool = False) -> _Reply:
+    def _receive(self, limit: float, record: bool = False) -> _Reply:
         """The next message; SimulatorError when the process dies, or the message is not complete in `limit` seconds.
 
         What a kernel broke in its own process may have sent the message, so nothing in it is believed.
@@ -213,8 +213,8 @@ class Worker:
         status, fault, tec, number, code, places, message_size, printf_size, address, nanoseconds = _REPLY.unpack(
             self._exactly(_REPLY.size, end)
         )
-        marks = address if ticks and status == _DONE else 0
-        if places * _LOCATION.size + message_size + printf_size + marks * _TICK.size > _MOST_TAIL:
+        recorded = address * RECORD.size if record and status == _DONE else 0
+        if places * _LOCATION.size + message_size + printf_size + recorded > _MOST_TAIL:
             raise self._died("it sent a damaged report")
         tail = self._exactly(places * _LOCATION.size + message_size + printf_size, end)
         records = tail[: places * _LOCATION.size]
@@ -224,11 +224,9 @@ class Worker:
         )
         message = tail[len(records) : len(records) + message_size].decode(errors="replace")
         printf = tail[len(records) + message_size :].decode(errors="replace")
-        rows = _TICK.iter_unpack(self._exactly(marks * _TICK.size, end)) if marks else ()
-        recorded = tuple(Tick(at / 1e9, who, id, bool(begin)) for at, who, id, begin, _ in rows)
         return _Reply(
             status, fault, None if tec == _NO_TEC else tec, number, code, address, nanoseconds, locations, message, printf,
-            recorded,
+            self._exactly(recorded, end),
         )  # fmt: skip
 
     def _exactly(self, size: int, end: float) -> bytes:

@@ -2,6 +2,7 @@
 
 #include "events.h"
 #include "futex.h"
+#include "record.h"
 #include "schedule.h"
 
 /* `meeting` of a core. Low half: TECs waiting in this phase; high half: TECs that ended. One word, so that both change
@@ -58,6 +59,7 @@ void __compass_barrier(void) {
   struct tec *tec = current_tec();
   struct core *core = tec->core;
   schedule_point();
+  record(RECORD_BARRIER, 0);
   finish_events(tec, ALL_EVENTS);
   uint32_t seen = atomic_load(&core->phase);
   atomic_store_explicit(&tec->state, TEC_AT_BARRIER, memory_order_relaxed);

@@ -1,6 +1,7 @@
 #include "events.h"
 
 #include "fault.h"
+#include "record.h"
 #include "schedule.h"
 
 void finish_events(struct tec *tec, uint32_t bits) {
@@ -23,6 +24,7 @@ static void start(struct tec *tec, const struct dma_request *request) {
 
 void __compass_dma(const struct dma_request *request) {
   schedule_point();
+  if (recording) record_transfer(request);
   if (request->event < 0)
     transfer(request);
   else if (request->width != 0)
@@ -40,12 +42,14 @@ int __compass_alloc_event(void) {
 
 void __compass_wait_events(int bits) {
   schedule_point();
+  record(RECORD_WAIT, (uint32_t)bits);
   finish_events(current_tec(), (uint32_t)bits);
 }
 
 void __compass_free_events(int bits) {
   struct tec *tec = current_tec();
   schedule_point();
+  record(RECORD_WAIT, (uint32_t)bits);
   finish_events(tec, (uint32_t)bits);
   tec->event_state &= ~bits;
 }

@@ -5,8 +5,8 @@
 #include "fault.h"
 #include "float16.h"
 #include "print.h"
+#include "record.h"
 #include "tec.h"
-#include "ticks.h"
 
 static int32_t local_id(void) { return (int32_t)current_tec()->task.local_id; }
 static int32_t local_size(void) { return (int32_t)current_tec()->task.local_size; }
@@ -35,6 +35,8 @@ static struct {
     COMPASS(free_events, __compass_free_events),
     COMPASS(aiff, aiff),
     COMPASS(tick, __compass_tick),
+    COMPASS(profile_enter, __compass_profile_enter),
+    COMPASS(profile_point, __compass_profile_point),
     COMPASS(log, log),
     COMPASS(tanh, tanh),
     COMPASS(sin, sin),

@@ -10,29 +10,29 @@
 #include "fault.h"
 #include "futex.h"
 #include "print.h"
+#include "record.h"
 #include "sandbox.h"
 #include "schedule.h"
 #include "tcb.h"
 #include "text.h"
-#include "ticks.h"
 
 int main(int count, char **arguments);
 
 static void answer(int socket, const struct request *request, uint64_t seed) {
   char message[MESSAGE_SIZE] = "";
-  uint32_t fault = 0, ticks = 0;
+  uint32_t fault = 0, count = 0;
   print_clear();
-  ticks_begin_job(request->options & WANT_TICKS);
+  record_begin_job(request->options & WANT_RECORDS);
   schedule_begin_job(seed);
   uint64_t start = now();
   enum status status = run_chain(request, &fault, message);
   uint64_t elapsed = now() - start;
   if (status == STATUS_FAULT) report_standstill(fault, elapsed);
   struct reply reply = {.status = status, .nanoseconds = elapsed};
-  const struct tick *marks = ticks_of_job(&ticks);
-  reply.address = ticks;
+  const struct record *records = records_of_job(&count);
+  reply.address = count;
   if (!send_reply(socket, &reply, NULL, message)) _exit(2);
-  if (ticks && !send_bytes(socket, marks, ticks * sizeof *marks)) _exit(2);
+  if (count && !send_bytes(socket, records, count * sizeof *records)) _exit(2);
 }
 
 static uint64_t number(const char *text) { return strtoul(text, NULL, 10); }

@@ -4,6 +4,7 @@
 #include "events.h"
 #include "fault.h"
 #include "futex.h"
+#include "record.h"
 #include "sandbox.h"
 #include "schedule.h"
 
@@ -49,9 +50,11 @@ static void run_task(struct tec *tec) {
   struct core *core = tec->core;
   tec->event_state = 0;
   tec->events_pending = 0;
+  record_begin_task(tec);
   if (schedule_on) schedule_enter(tec);
   call_on_stack(tec->task.entry, tec->task.parameters, stack_high(tec->id) - 64);
   finish_events(tec, ALL_EVENTS);
+  record_end_task(tec);
   atomic_store(&tec->state, TEC_FINISHED);
   barrier_leave(core);
   if (schedule_on) schedule_leave(tec);

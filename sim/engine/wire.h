@@ -19,7 +19,7 @@ struct request {
   uint64_t time_limit; /* nanoseconds */
 };
 enum request_option {
-  WANT_TICKS = 1,   /* `address` of a DONE reply counts the tick records that follow all else */
+  WANT_RECORDS = 1, /* `address` of a DONE reply counts the records that follow all else */
   HAS_SCHEDULE = 2, /* eight bytes follow the request: the seed of a reproducible run, not 0 */
 };
 
@@ -49,9 +49,24 @@ struct location {
 };
 #define NO_PC UINT64_MAX
 
-struct tick {
+/* What a TEC did. `cycles` and `site` are what a kernel compiled for profiling says of itself, else 0: its own work in
+ * the task up to here, and where it is. */
+enum record_kind {
+  RECORD_TASK_BEGIN = 0,    /* id: group, amount: number of the task in it */
+  RECORD_TASK_END = 1,      /* id: events of the task that were not recorded */
+  RECORD_COUNT = 2,         /* at the end of a task; id: counter, amount: its value */
+  RECORD_BARRIER = 3,       /* arrives at a barrier */
+  RECORD_TRANSFER = 4,      /* starts a transfer; amount: bytes, id: channel | mode << 8 | reads << 16 | writes << 17, where
+                               channel is an event or NO_EVENT and the last two say whether device memory is used */
+  RECORD_WAIT = 5,          /* id: bits of the events waited for */
+  RECORD_SECTION_BEGIN = 6, /* a profiler mark; id: its number */
+  RECORD_SECTION_END = 7
+};
+#define NO_EVENT 0xffu
+struct record {
   uint64_t nanoseconds; /* since the job began */
-  uint32_t tec, id, begin, reserved;
+  uint64_t cycles, amount;
+  uint32_t kind, tec, id, site;
 };
 
 #endif

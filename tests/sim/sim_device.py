@@ -104,14 +104,14 @@ class Bench:
         entry: str = "entry",
         timeout: float = 20.0,
         seed: int = 0,
-        ticks: bool = False,
+        record: bool = False,
         **chain: Any,
     ) -> RunResult:
         """Compile, load, and run with the given parameter words."""
         spc = self.load(compile_kernel(text), [entry])[entry]
         self.parameters(*words)
         head, count = self.chain(spc, **chain)
-        return self.worker.dispatch(head, count, chain.get("kind", "x2"), timeout, seed=seed, ticks=ticks)
+        return self.worker.dispatch(head, count, chain.get("kind", "x2"), timeout, seed=seed, record=record)
 
 
 def block(flag: int, spc: int, group: int, task: int, tasks: int) -> bytes:

@@ -186,7 +186,7 @@ def test_profiler_marks_are_returned_when_asked_for(bench: Bench) -> None:
   __perf_record_tick_end(n);
 """)
     assert bench.run(text, 0, 0, 7).ticks == ()
-    ticks = bench.run(text, 0, 0, 7, ticks=True).ticks
+    ticks = bench.run(text, 0, 0, 7, record=True).ticks
     assert sorted((t.tec, t.begin, t.id) for t in ticks) == [(tec, b, 7) for tec in range(4) for b in (False, True)]
     for tec in range(4):
         begin, end = (t for t in ticks if t.tec == tec)
