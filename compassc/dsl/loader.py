@@ -16,7 +16,8 @@ from compass_core.errors import CompassError, Span
 
 from ..compat import install as install_vendor_names
 from .script.functions import PyPrimFunc
-from .script.source import definition
+from .script.python_errors import hint
+from .script.source import definition, user_line
 
 
 @dataclass
@@ -162,22 +163,15 @@ def _execute(path: Path, full: Path) -> ModuleType:
         code = compile(text, str(path), "exec", dont_inherit=True)  # the path as given, so that messages show it so
         exec(code, module.__dict__)  # noqa: S102 - running the user's file is the purpose
     except CompassError as e:
-        e.span = e.span or _where(e, path)
+        e.span = e.span or user_line(e, str(path))
         raise
     except SyntaxError as e:
-        raise CompassError(
-            f"{e.msg}", Span(e.filename or str(path), e.lineno or 1, e.offset or 1), code="python"
-        ) from None
+        place = Span(
+            e.filename or str(path), e.lineno or 1, e.offset or 1, e.end_lineno or 0, max(e.end_offset or 0, 0)
+        )
+        raise CompassError(f"{e.msg}", place, code="python") from None
     except Exception as e:
-        raise CompassError(f"running the file raised {type(e).__name__}: {e}", _where(e, path), code="python") from e
+        message = f"running the file raised {type(e).__name__}: {e}"
+        place = user_line(e, str(path)) or Span(str(path), 1)
+        raise CompassError(message, place, code="python", help=hint(e)) from e
     return module
-
-
-def _where(error: BaseException, path: Path) -> Span:
-    """The innermost line of the user's file in an exception's traceback."""
-    line, tb = 1, error.__traceback__
-    while tb is not None:
-        if tb.tb_frame.f_code.co_filename == str(path):
-            line = tb.tb_lineno
-        tb = tb.tb_next
-    return Span(str(path), line)

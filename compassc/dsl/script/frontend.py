@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from compass_core.errors import CompassError
+from compass_core.suggest import help_for
 
 from ...ir.dtypes import SCOPES, STORAGE, DataType, PointerType, pointer_type
 from ...ops.args import dtype_arg
@@ -130,6 +131,17 @@ def ptr(dtype: Any, scope: str = "private") -> PtrType:
     if scope not in SCOPES:
         raise CompassError(f"S.ptr: {scope!r} is not a scope", code="scope", help=f"the scopes are {', '.join(SCOPES)}")
     return PtrType(pointee_dtype(dtype, "S.ptr"), scope)
+
+
+VALUE_ATTRIBUTES = ("dtype", "addr")
+POINTER_ATTRIBUTES = ("dtype", "scope", "is_nullptr", "as_ptr")
+BUFFER_ATTRIBUTES = ("dtype", "scope", "shape", "addr_of")
+
+
+def no_attribute(attributes: tuple[str, ...], kind: str, name: str) -> CompassError:
+    """The error of an attribute that a value of a kernel does not have. `kind` says what the value is."""
+    help = help_for(name, attributes, "its attributes")
+    return CompassError(f"{kind} has no attribute {name!r}", code="attribute", help=help)
 
 
 def check_alloc(what: str, shape: Any, dtype: Any, scope: str) -> tuple[tuple[int, ...], DataType]:

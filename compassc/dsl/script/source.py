@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import os
 import sysconfig
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
+import compass_core
 from compass_core.errors import CompassError, Span
 
 
@@ -82,19 +85,39 @@ _HEADERS: dict[type, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def user_line(error: BaseException) -> Span | None:
-    """The innermost place of an exception's traceback in the user's own code; None when there is none."""
+def code_span(code: CodeType, instruction: int, line: int) -> Span:
+    """The source range of an instruction of a code object; its line where Python does not keep ranges."""
+    positions = getattr(code, "co_positions", None)
+    if positions is None:
+        return Span(code.co_filename, line)
+    file = code.co_filename
+    first, last, col, end_col = list(positions())[instruction // 2]
+    if first is None or last is None or col is None:
+        return Span(file, line)
+    return Span(file, first, _characters(file, first, col) + 1, last, _characters(file, last, end_col or 0) + 1)
+
+
+def user_line(error: BaseException, file: str = "") -> Span | None:
+    """The innermost place of an exception's traceback in the user's own code, or in `file`; None when there is none."""
     found, tb = None, error.__traceback__
     while tb is not None:
-        file = tb.tb_frame.f_code.co_filename
-        if not file.startswith(_not_the_users()):
-            found = Span(file, tb.tb_lineno)
+        code = tb.tb_frame.f_code
+        if code.co_filename == file if file else is_user_file(code.co_filename):
+            found = code_span(code, tb.tb_lasti, tb.tb_lineno)
         tb = tb.tb_next
     return found
 
 
+@lru_cache
+def is_user_file(file: str) -> bool:
+    """Whether a file is neither part of the toolchain nor of Python or its packages."""
+    return not file.startswith(_not_the_users())
+
+
 @lru_cache(maxsize=1)
 def _not_the_users() -> tuple[str, ...]:
-    """Beginnings of the file names of installed code and of this package."""
+    """Beginnings of the file names of installed code and of this toolchain."""
     paths = sysconfig.get_paths()
-    return (str(Path(__file__).parents[2]), "<", *{paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")})
+    installed = {paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")} | {os.path.dirname(os.__file__)}
+    ours = {str(Path(__file__).parents[2]), os.path.dirname(compass_core.__file__)}
+    return ("<", *(folder + os.sep for folder in installed | ours))

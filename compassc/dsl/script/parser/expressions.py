@@ -9,7 +9,9 @@ from typing import Any
 
 from compass_core.errors import CompassError, Note, Span, together
 
+from ..frontend import no_attribute
 from ..functions import Macro, PyPrimFunc, annotation_type
+from ..python_errors import hint
 from ..source import header_span, user_line
 from . import operators as ops
 from .scope import PoisonUsed, Scope
@@ -127,7 +129,7 @@ class Evaluator:
             notes = [Note("it runs in Python while the kernel is parsed")]
             if place is not None:
                 notes.append(Note(f"{name} is raised here", place))
-            raise CompassError(f"{what} raised {name}: {e}", code="python", notes=tuple(notes)) from e
+            raise CompassError(f"{what} raised {name}: {e}", code="python", notes=tuple(notes), help=hint(e)) from e
 
     # -- leaves and displays
 
@@ -269,10 +271,10 @@ class Evaluator:
         try:
             return self.checked(getattr(owner, node.attr))
         except AttributeError as e:
-            kind = type_of(owner)
-            message = f"{kind} has no attribute {node.attr!r}" if kind else str(e) or f"no attribute {node.attr!r}"
-            what, _, hint = message.partition("; did you mean ")
-            raise CompassError(what, code="attribute", help=f"did you mean {hint}" if hint else "") from None
+            if kind := type_of(owner):
+                raise no_attribute(owner.attributes, kind, node.attr) from None
+            what, _, near = (str(e) or f"no attribute {node.attr!r}").partition("; did you mean ")
+            raise CompassError(what, code="attribute", help=f"did you mean {near}" if near else hint(e)) from None
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:
         owner, index = self.all((node.value, node.slice))

@@ -14,6 +14,7 @@ from ....ir import exprs as E
 from ....ir.dtypes import INT32, SCOPES, STORAGE, VOID, DataType, PointerType, dtype, pointer_type
 from ....ops.core import convert, imm
 from ....ops.typing import is_literal
+from ..frontend import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES
 
 ZERO = E.IntImm(INT32, 0)
 ONE = E.IntImm(INT32, 1)
@@ -92,6 +93,7 @@ class Value(Operators):
     """A run-time scalar, vector or mask."""
 
     __slots__ = ("expr",)
+    attributes = VALUE_ATTRIBUTES
 
     def __init__(self, expr: E.Expr) -> None:
         self.expr = expr
@@ -170,6 +172,7 @@ class PointerValue(Operators):
     """The address `(elem*)base + offset`. `blocked` says why it cannot be subscripted yet, or is empty."""
 
     __slots__ = ("base", "blocked", "elem", "offset")
+    attributes = POINTER_ATTRIBUTES
 
     def __init__(self, elem: DataType, base: E.Expr, offset: E.Expr, blocked: str = "") -> None:
         self.elem, self.base, self.offset, self.blocked = elem, base, offset, blocked
@@ -243,6 +246,7 @@ class BufferValue:
     """An N-dimensional row-major view; `name` is empty until it is bound."""
 
     __slots__ = ("buffer", "dims", "name")
+    attributes = BUFFER_ATTRIBUTES
 
     def __init__(self, buffer: E.Buffer, dims: tuple[Any, ...], name: str = "") -> None:
         self.buffer, self.dims, self.name = buffer, dims, name

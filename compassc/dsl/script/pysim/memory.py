@@ -16,7 +16,7 @@ from compassc.ir.dtypes import INT32, DataType
 from compassc.ops.numeric import convert, np_dtype
 from compassc.ops.typing import type_error
 
-from ..frontend import pointee_dtype
+from ..frontend import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, pointee_dtype
 from .checks import check_narrowing
 from .values import PyVar, to_element
 
@@ -76,6 +76,7 @@ class PyPointer:
     """A typed address. Null when it has no storage."""
 
     __slots__ = ("_base", "_view", "dtype", "offset", "scope", "storage")
+    attributes = POINTER_ATTRIBUTES
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, storage: Storage | None, offset: int, dtype: DataType, scope: str) -> None:
@@ -287,6 +288,7 @@ class PyBuffer(PyPointer):
     """An N-dimensional row-major view of storage; the unit of shape and indices is `dtype`."""
 
     __slots__ = ("_dims", "_steps", "shape")
+    attributes = BUFFER_ATTRIBUTES
 
     def __init__(
         self, storage: Storage | None, offset: int, dtype: DataType, scope: str, shape: tuple[int, ...]

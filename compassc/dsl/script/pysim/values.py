@@ -19,6 +19,7 @@ from compassc.ops.core import get
 from compassc.ops.numeric import convert, literal, np_dtype
 from compassc.ops.typing import match_operator, type_error
 
+from ..frontend import VALUE_ATTRIBUTES
 from .checks import PLANS, check_narrowing, overflow_checked
 
 Number = int | float | bool
@@ -31,6 +32,7 @@ class PyVar:
     """A typed value. The constructor trusts its arguments; `pyvar` converts."""
 
     __slots__ = ("dtype", "pinned", "value")  # `pinned` is only set once the address was taken
+    attributes = VALUE_ATTRIBUTES
     __array_priority__ = 1000.0  # NumPy operands leave the operator to this class
     __hash__ = None  # type: ignore[assignment]
 

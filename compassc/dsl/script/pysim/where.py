@@ -3,52 +3,40 @@
 from __future__ import annotations
 
 import bdb
-import os
+import re
 import sys
-import sysconfig
-from functools import cache
-from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
-import compass_core
 from compass_core.errors import CompassError, Note, Span
 from compass_core.rendering import text
 
+from ..frontend import no_attribute
+from ..python_errors import hint
+from ..source import code_span, is_user_file
 from .assign import KERNEL_CODE
 
 _MAX_CALLS = 8
-
-
-@cache
-def _is_user_file(file: str) -> bool:
-    """Whether a file is neither part of the toolchain nor of Python or its packages."""
-    paths = sysconfig.get_paths()
-    ours = [Path(__file__).parents[3], Path(compass_core.__file__).parent]
-    folders = [*map(str, ours), paths["stdlib"], paths["purelib"], paths["platlib"], str(Path(os.__file__).parent)]
-    return not file.startswith("<") and not file.startswith(tuple(f + os.sep for f in folders))
+_API = re.compile(r"S\.(\w+): ")
+_TERMS = {
+    "PyVar": "value",
+    "PyPointer": "pointer",
+    "PyBuffer": "buffer",
+    "PyDescPointer": "descriptor",
+    "PyEvent": "event",
+}
+_OUR_TYPES = re.compile(rf"\b({'|'.join(_TERMS)})\b")
 
 
 def is_user_code(code: CodeType) -> bool:
     """Whether a debugger's user would call this code theirs: a kernel, or a helper it calls."""
-    return code in KERNEL_CODE or _is_user_file(code.co_filename)
-
-
-def _span(code: CodeType, instruction: int, line: int) -> Span:
-    """The source range of an instruction."""
-    positions = getattr(code, "co_positions", None)
-    if positions is None:
-        return Span(code.co_filename, line)
-    first, last, col, end_col = list(positions())[instruction // 2]
-    if first is None or col is None:
-        return Span(code.co_filename, line)
-    return Span(code.co_filename, first, col + 1, last or 0, (end_col or 0) + 1)
+    return code in KERNEL_CODE or is_user_file(code.co_filename)
 
 
 def user_span(frame: FrameType | None) -> Span | None:
     """The innermost user line of a running stack."""
     while frame is not None:
         if is_user_code(frame.f_code):
-            return _span(frame.f_code, frame.f_lasti, frame.f_lineno)
+            return code_span(frame.f_code, frame.f_lasti, frame.f_lineno)
         frame = frame.f_back
     return None
 
@@ -63,8 +51,23 @@ def _chain(trace: TracebackType | None) -> list[Span]:
     found = []
     while trace is not None:
         if is_user_code(trace.tb_frame.f_code):
-            found.append(_span(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_lineno))
+            found.append(code_span(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_lineno))
         trace = trace.tb_next
+    return found
+
+
+def _of_python(error: Exception) -> CompassError:
+    """An exception of Python in the words of a kernel's author."""
+    owner = getattr(error, "obj", None)
+    attributes = getattr(type(owner), "attributes", None)
+    if isinstance(error, AttributeError) and attributes is not None:
+        kind = f"{owner.dtype}*" if hasattr(owner, "scope") else str(owner.dtype)  # type: ignore[union-attr]
+        found = no_attribute(attributes, kind, str(error.name))
+    else:
+        text = _OUR_TYPES.sub(lambda m: _TERMS[m[1]], str(error))
+        said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        found = CompassError(said, code="python", help=hint(error) or "the Python traceback is in __cause__")
+    found.__cause__ = error
     return found
 
 
@@ -74,12 +77,9 @@ def located(error: BaseException, tec: int) -> BaseException:
     if not isinstance(error, Exception) or isinstance(error, bdb.BdbQuit):
         return error
     chain = _chain(error.__traceback__)
-    if isinstance(error, CompassError):
-        found = error
-    else:
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        found = CompassError(said, code="python", help="the Python traceback is in __cause__")
-        found.__cause__ = error
+    found = error if isinstance(error, CompassError) else _of_python(error)
+    api = _API.match(found.message)
+    found.help = found.help or (f"`compassc ops {api[1]}` shows what it takes" if api else "")
     inner = chain.pop() if chain else None
     found.span = found.span or inner
     calls = [Note("called from here", span) for span in chain[::-1][:_MAX_CALLS]]

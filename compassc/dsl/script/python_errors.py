@@ -1,0 +1,52 @@
+"""What to do about an exception of Python that a kernel file, a helper or a kernel in PySim raised."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any
+
+from compass_core.suggest import nearest
+
+
+def hint(error: BaseException) -> str:
+    """The help text for an exception; empty when nothing can be said in general."""
+    for kind, text in _HINTS.items():
+        if isinstance(error, kind):
+            return text if isinstance(text, str) else text(error)
+    return ""
+
+
+def _did_you_mean(name: str | None, names: Iterable[str]) -> str:
+    near = nearest(name, (n for n in names if not n.startswith("_"))) if name else None
+    return f"did you mean '{near}'?" if near else ""
+
+
+def _undefined(error: Any) -> str:
+    frame = _innermost(error.__traceback__)
+    names = {**frame.tb_frame.f_globals, **frame.tb_frame.f_locals} if frame else {}
+    return _did_you_mean(error.name, [*names, *dir(builtins)]) or "define it before it is used"
+
+
+def _innermost(trace: TracebackType | None) -> TracebackType | None:
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
+
+
+def _no_attribute(error: Any) -> str:
+    return "" if "did you mean" in str(error) else _did_you_mean(error.name, dir(error.obj))
+
+
+_HINTS: dict[type[BaseException], str | Callable[[Any], str]] = {
+    NameError: _undefined,
+    AttributeError: _no_attribute,
+    ZeroDivisionError: "test the divisor first",
+    ModuleNotFoundError: "install it, or put it beside the kernel file",
+    ImportError: "check the spelling of the name and the version of the module",
+    FileNotFoundError: "relative paths start at the folder where the program was started",
+    IndexError: "indices go from 0 to the length - 1",
+    KeyError: "look with `in` whether the key is there",
+    RecursionError: "use a loop: a function that calls itself has no end here",
+}
