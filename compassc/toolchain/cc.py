@@ -25,8 +25,11 @@ from compassc.toolchain import diagnostics, unit
 class CcOptions:
     """How to compile: `clang` names the compiler (None: look for one), `extra` are further flags for it.
 
+    Paths in include options of `extra` count from the working directory.
+
     `use_cache` says whether an object that was compiled before may be taken again (None: as the switch CACHE says); the
-    precompiled header is used in any case.
+    precompiled header is used in any case. A text that includes files other than the headers of the dialect is compiled
+    every time.
     """
 
     target: Target
@@ -55,6 +58,8 @@ class _Job:
     unit_text: str
     unit_file: Path
     output: Path
+    complete: bool
+    """Whether its key tells all that clang reads."""
 
     @property
     def folder(self) -> Path:
@@ -90,7 +95,7 @@ def compile_file(
     log = output.with_suffix(".cc.log")
     header_path = pch.pch_path(job.clang, job.flags, cache)
     line = job.command(header_path)
-    use_cache = switches.CACHE.get() if options.use_cache is None else options.use_cache
+    use_cache = job.complete and (switches.CACHE.get() if options.use_cache is None else options.use_cache)
     key = job.key()
     if use_cache and (kept := cache.get("obj", key)) and (said := cache.get("cc-log", key)):
         warnings = said.read_text(encoding="utf-8")
@@ -134,16 +139,17 @@ def dry_run(source: Path, output: Path, options: CcOptions) -> list[str]:
 def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
     """Read the inputs and write the translation unit beside the object."""
     clang = find_clang(options.clang)
-    flags = command.kernel_flags(clang, options.target.define, options.extra)
+    extra = command.with_absolute_includes(options.extra, Path.cwd())
+    flags = command.kernel_flags(clang, options.target.define, extra)
     output = output.absolute()
     text = _read(source)
     unit_text = unit.translation_unit(text, unit.read_line_map(source.with_name(source.name + ".map")), source.name)
     unit_file = output.with_suffix(".cc.cl")
     if switches.EMBED_SOURCE.get():
-        unit_text += sources.section_source(unit_file.name, options.target.define, options.extra)
+        unit_text += sources.section_source(unit_file.name, options.target.define, extra)
     output.parent.mkdir(parents=True, exist_ok=True)
     _replace(unit_file, unit_text.encode())
-    return _Job(clang, flags, unit_text, unit_file, output)
+    return _Job(clang, flags, unit_text, unit_file, output, command.is_complete(text, extra))
 
 
 def _read(path: Path) -> str:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,23 @@ def test_the_cache_tells_inputs_apart(tmp_path, options, change):
     changed = cc.CcOptions(target, extra=flags)
     assert not cc.compile_file(write(tmp_path, text), tmp_path / "vadd.o", changed).cached
     assert cc.compile_file(write(tmp_path, text), tmp_path / "vadd.o", changed).cached
+
+
+@pytest.mark.parametrize("flags", ["-I inc", "-Iinc", "-iquoteinc", "-include inc/more.h -I inc"])
+def test_included_files_are_read_every_time(tmp_path, options, monkeypatch, flags):
+    """What they say is not in the cache's key. Their folders count from the working directory."""
+    monkeypatch.chdir(tmp_path)
+    source = write(tmp_path / "text", TEXT.replace("\n", '\n#include "more.h"\n', 1).replace("+ 2", "+ MORE"))
+    (tmp_path / "inc").mkdir()
+    plain = cc.compile_file(write(tmp_path / "plain"), tmp_path / "plain.o", options).command
+    objects = set()
+    for value in (1000, 2000):
+        (tmp_path / "inc" / "more.h").write_text(f"#define MORE {value}\n")
+        made = cc.compile_file(source, tmp_path / "out" / "k.o", replace(options, extra=tuple(flags.split())))
+        objects.add(made.object.read_bytes())
+        assert f"{tmp_path}/inc" in made.command and not made.cached
+    assert len(objects) == 2
+    assert made.command[made.command.index("-include-pch") + 1] == plain[plain.index("-include-pch") + 1]
 
 
 def test_parallel_builds_share_a_new_cache(tmp_path, options, monkeypatch):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -32,14 +34,17 @@ _MEANING = (  # the NPU's arithmetic, which is also PySim's
     "-fno-strict-float-cast-overflow",
     "-ffp-contract=off",
 )
-_X86_ONLY = (
-    "-mno-avx512bf16",  # its conversions flush subnormal numbers
-    "-mno-gfni",  # clang 23 shifts bytes of a selected constant wrongly with it
-)
+_X86_ONLY = {  # flag -> first clang that knows it
+    "-mno-avx512bf16": (14,),  # its conversions flush subnormal numbers
+    "-mno-avxneconvert": (16,),  # the same conversions
+    "-mno-gfni": (14,),  # clang 23 shifts bytes of a selected constant wrongly with it
+}
 _NARROW_FLOATS = {  # flag -> first clang that knows it
     "-ffloat16-excess-precision=none": (16,),
     "-fbfloat16-excess-precision=none": (17,),
 }
+_INCLUDE_OPTIONS = ("-I", "-include", "-imacros", "-isystem", "-iquote", "-idirafter")
+_OTHER_FILES = re.compile(r"^[ \t]*#[ \t]*include\b(?![ \t]*[<\"]compass/)", re.MULTILINE)
 _OUTPUT = ("-O2", "-gline-tables-only", "-fdebug-compilation-dir=.")
 
 
@@ -53,8 +58,36 @@ def kernel_flags(clang: Clang, define: str, extra: tuple[str, ...] = ()) -> list
         if clang.version >= since:
             flags += ["-Xclang", flag]
     if machine() in ("x86_64", "AMD64"):
-        flags += _X86_ONLY
+        flags += [flag for flag, since in _X86_ONLY.items() if clang.version >= since]
     return [*flags, *_OUTPUT, f"-D{define}", "-I", str(include_folder()), *extra]
+
+
+def _includes_apart(flags: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The flags one by one: (option, path) of an include option, ("", flag) of any other."""
+    words = iter(flags)
+    for word in words:
+        option = max((o for o in _INCLUDE_OPTIONS if word.startswith(o)), key=len, default="")
+        yield option, (word[len(option) :] or next(words, "")) if option else word
+
+
+def with_absolute_includes(flags: Sequence[str], base: Path) -> tuple[str, ...]:
+    """The flags with the paths of include options made absolute, from `base`."""
+    return tuple(
+        word
+        for option, value in _includes_apart(flags)
+        for word in ((option, os.path.join(base, value)) if option else (value,))
+    )
+
+
+def without_includes(flags: Sequence[str]) -> list[str]:
+    """The flags without include options."""
+    return [value for option, value in _includes_apart(flags) if not option]
+
+
+def is_complete(text: str, flags: Sequence[str]) -> bool:
+    """Whether text and flags tell all that clang reads: no files but the headers of the dialect are included."""
+    files = any(option in ("-include", "-imacros") for option, _ in _includes_apart(flags))
+    return not files and _OTHER_FILES.search(text) is None
 
 
 def unit_arguments(header: Path, source: str, output: str) -> list[str]:

@@ -15,7 +15,9 @@ _KIND = "pch"
 
 def pch_command(clang: Clang, flags: list[str], output: Path) -> list[str]:
     """The command that precompiles the header into `output`."""
-    header = command.include_folder() / "compass" / "dsl.h"
+    folder = command.include_folder()
+    header = folder / "compass" / "dsl.h"
+    flags = [*command.without_includes(flags), "-I", str(folder)]
     # Without time stamps a header that was only touched or checked out anew stays usable; its content is in the key.
     return [str(clang.path), "-x", "cl-header", *flags, "-Xclang", "-fno-pch-timestamp", str(header), "-o", str(output)]
 
@@ -46,4 +48,5 @@ def precompiled_header(clang: Clang, flags: list[str], cache: Cache) -> Path:
 
 
 def _key(clang: Clang, flags: list[str]) -> str:
+    flags = command.without_includes(flags)  # the header includes its own folder only
     return key_of("pch-1", clang.identity, command.headers_hash(), " ".join(host.cpu_features()), *flags)

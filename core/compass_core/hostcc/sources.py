@@ -99,7 +99,8 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
     options = command.kernel_flags(compiler, source.define, (*source.flags, *flags))
     key = key_of("variant-1", compiler.identity, command.headers_hash(), " ".join(host.cpu_features()),
                  source.text, source.name, *options)  # fmt: skip
-    if (kept := cache.get("obj", key)) is not None:
+    complete = command.is_complete(source.text, options)
+    if complete and (kept := cache.get("obj", key)) is not None:
         return kept.read_bytes()
     header = pch.precompiled_header(compiler, options, cache)
     with tempfile.TemporaryDirectory(prefix="compassc-") as scratch:
@@ -116,5 +117,6 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
                 help="build the kernel again on this machine",
             )
         data = output.read_bytes()
-    cache.put("obj", key, data)
+    if complete:
+        cache.put("obj", key, data)
     return data
