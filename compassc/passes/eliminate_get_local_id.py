@@ -68,7 +68,10 @@ class _Eliminate(Rewriter):
         if not (self.interner.same(s.start, outer.start) and self.interner.same(s.stop, outer.stop)):
             inner_text, outer_text = (f"{print_expr(x.start)}..{print_expr(x.stop)}" for x in (s, outer))
             message = f"nested tec_range loops must have equal bounds, got {inner_text} inside {outer_text}"
-            raise CompassError(message, s.span, code="tec-range", notes=(Note("the outer loop", outer.span),))
+            help = "write the outer range inside too, or put the inner loop's condition into an if"
+            raise CompassError(
+                message, s.span, code="tec-range", notes=(Note("the outer loop", outer.span),), help=help
+            )
 
     def _guard(self, s, value: Expr) -> Expr | None:
         """The condition that the running TEC is in the loop's range; None when it always is."""

@@ -249,10 +249,10 @@ def test_sub_function_errors():
         (lambda a: narrow(), "argument x is missing"),
         (lambda a: narrow(1, 2), "at most 1 arguments, got 2"),
         (lambda a: narrow(y=1), "y is not a parameter"),
-        (lambda a: narrow(a), r"argument 1 \(x\) must be a int32"),
-        (lambda a: change(1), r"argument 1 \(v\) must be a int32x8"),
+        (lambda a: narrow(a), r"argument 1 \(x\) must be int32"),
+        (lambda a: change(1), r"argument 1 \(v\) must be int32x8"),
         (lambda a: second(1), r"argument 1 \(p\) must be a pointer"),
-        (lambda a: seed(a, a) or change(None), "must be a int32x8"),
+        (lambda a: seed(a, a) or change(None), "must be int32x8"),
     ):
 
         @S.prim_func

@@ -155,7 +155,7 @@ def test_lanes_are_read_and_written():
     v[2] = 300
     assert v.value.tolist() == [1, 2, 44]
     for wrong, message in (
-        (lambda: v[3], "lane 3 of a int8x3"),
+        (lambda: v[3], "lane 3 of int8x3"),
         (lambda: v[-1], "lane -1"),
         (lambda: v[1.0], "must be an integer"),
         (lambda: v.__setitem__(0, 1.5), "float32 cannot be stored"),

@@ -24,7 +24,9 @@ from .frontend import (
 def grid(*extents: Any) -> LoopSpec:
     """Nested serial loops from 0, outermost first: `for i, j in S.grid(h, w)`."""
     if not extents:
-        raise CompassError("S.grid needs at least one extent", code="arguments")
+        raise CompassError(
+            "S.grid needs at least one extent", code="arguments", help="write one per loop: for i, j in S.grid(h, w)"
+        )
     return LoopSpec("grid", extents)
 
 

@@ -144,7 +144,11 @@ class PyPrimFunc:
         if LOCAL.tec is not None:
             return call_sub(self.py_func, self.params, self.ret_type, args, kwargs)
         if kwargs:
-            raise CompassError(f"{self.__name__}: an entry function takes positional arguments only", code="arguments")
+            raise CompassError(
+                f"{self.__name__}: an entry function takes positional arguments only",
+                code="arguments",
+                help="give its arguments in order, without names",
+            )
         run_entry(self.py_func, self.params, args, self.cps_info.name if self.cps_info else None, self.output_dir)
         self._dump(args)
         return None

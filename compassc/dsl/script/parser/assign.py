@@ -52,7 +52,11 @@ def assign_item(fp: FunctionParser, owner: Any, index: Any, value: Any) -> None:
         fp.append(resolve(owner, index).store(value))
         return
     if not isinstance(owner, Value):
-        raise assign_error("assign-target", f"cannot assign to an item of {kind_name(owner)}")
+        raise assign_error(
+            "assign-target",
+            f"cannot assign to an item of {kind_name(owner)}",
+            "Python objects are constants here; use S.alloc_buffer for storage",
+        )
     if type(owner.expr) is not E.Var:
         raise assign_error(
             "assign-target", "only elements of a vector variable can be assigned", "bind the vector to a name first"
@@ -270,7 +274,9 @@ def _saved(fp: FunctionParser, names: list[str], values: list[Any]) -> list[Any]
 def _unpack(fp: FunctionParser, target: ast.expr, value: Any) -> None:
     if not isinstance(target, (ast.Tuple, ast.List)):
         if not isinstance(target, ast.Name):
-            raise assign_error("tuple-assign", "a tuple assignment takes plain names")
+            raise assign_error(
+                "tuple-assign", "a tuple assignment takes plain names", "store to memory in statements of their own"
+            )
         assign_name(fp, target.id, value)
         return
     if isinstance(value, (Value, PointerValue, BufferValue)) or not hasattr(value, "__iter__"):
@@ -293,7 +299,7 @@ def bind_axis(fp: FunctionParser, name: str, value: AxisSpec) -> None:
     elif isinstance(value.binding, Value) and value.binding.dtype.is_integer and value.binding.dtype.is_scalar:
         fp.scope.bind(name, value.binding)
     else:
-        raise assign_error("axis", "a block axis is bound to an integer, such as a loop variable")
+        raise assign_error("axis", "a block axis is bound to an integer", "bind it to a loop variable")
 
 
 _HANDLERS: dict[type, Any] = {

@@ -25,6 +25,7 @@ from .values import ZERO, PointerValue, Value, is_runtime
 
 _REBINDS = ("type-change", "redefined", "buffer-alias")
 _SKIPPED_CALLS = ("breakpoint", "set_trace", "pdb.set_trace")
+_WITH = 'a schedulable block is `with S.block("name"):`; anything else has no meaning in a kernel'
 _BLOCKS = (ast.If, ast.For, ast.While, ast.With)
 _BINARY_AUG = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -185,7 +186,9 @@ class FunctionParser:
             load = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
             assign.assign(self, node.target, self.combine(symbol, self.eval(load), self.eval(node.value)))
         else:
-            raise CompassError("only names and subscripts can be assigned", code="assign-target")
+            raise CompassError(
+                "only names and subscripts can be assigned", code="assign-target", help="use a plain name"
+            )
 
     @staticmethod
     def combine(symbol: str, a: Any, b: Any) -> Any:
@@ -304,10 +307,10 @@ class FunctionParser:
     def stmt_With(self, node: ast.With) -> None:
         """A schedulable block: without a schedule it is a scope of its own, its axes are names for loop variables."""
         if len(node.items) != 1 or node.items[0].optional_vars is not None:
-            raise CompassError("a kernel's `with` has one S.block and no `as`", code="syntax")
+            raise CompassError("a kernel's `with` has one S.block and no `as`", code="syntax", help=_WITH)
         value = self.eval(node.items[0].context_expr)
         if not isinstance(value, BlockSpec):
-            raise CompassError(f"`with` needs S.block(...), got {kind_name(value)}", code="syntax")
+            raise CompassError(f"`with` needs S.block(...), got {kind_name(value)}", code="syntax", help=_WITH)
         self.scope.push()
         self.scope.blocks += 1
         try:

@@ -49,7 +49,11 @@ def parse_for(fp: FunctionParser, node: ast.For) -> None:
 def _range_bounds(spec: LoopSpec) -> tuple[Any, Any, Any]:
     limit = 3 if spec.kind == "range" else 2
     if not 1 <= len(spec.args) <= limit:
-        raise loop_error("loop-arguments", f"{spec.kind} takes 1 to {limit} arguments, got {len(spec.args)}")
+        raise loop_error(
+            "loop-arguments",
+            f"{spec.kind} takes 1 to {limit} arguments, got {len(spec.args)}",
+            "give stop, or start and stop" + (", or start, stop and step" if limit == 3 else ""),
+        )
     if len(spec.args) == 1:
         return None, spec.args[0], 1
     return spec.args[0], spec.args[1], spec.args[2] if len(spec.args) == 3 else 1

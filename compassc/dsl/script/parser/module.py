@@ -72,7 +72,10 @@ class ModuleParser:
             raise together(self.errors)
         if self.symbol in self.done:
             raise CompassError(
-                f"a sub-function has the entry's name {self.symbol!r}", self.entry.span, code="duplicate-function"
+                f"a sub-function has the entry's name {self.symbol!r}",
+                self.entry.span,
+                code="duplicate-function",
+                help="rename one of them",
             )
         return IRModule((entry, *self.done.values()), self.symbol, target)
 

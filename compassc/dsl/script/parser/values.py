@@ -333,7 +333,9 @@ def to_expr(x: Any, what: str = "value") -> E.Expr:
         return x.expr
     if is_literal(x):
         return literal_expr(x)
-    raise CompassError(f"a {what} is expected, got {type(x).__name__}", code="value")
+    raise CompassError(
+        f"a {what} is expected, got {type(x).__name__}", code="value", help="give a number or a variable of the kernel"
+    )
 
 
 def literal_expr(x: float | bool) -> E.Expr:

@@ -73,11 +73,15 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
     if not isinstance(kind, PointerType):
         if kind.is_vector:
             raise CompassError(
-                f"{func}: parameter {name} is a {kind}: an entry takes scalars and pointers", code="arguments"
+                f"{func}: parameter {name} is {kind}: an entry takes scalars and pointers",
+                code="arguments",
+                help="pass vectors in memory: a pointer to them",
             )
         if not isinstance(arg, (int, float, bool, np.generic, PyVar)):
             raise CompassError(
-                f"{func}: argument {position} ({name}) must be a number, got {type(arg).__name__}", code="arguments"
+                f"{func}: argument {position} ({name}) must be a number, got {type(arg).__name__}",
+                code="arguments",
+                help=f"it is declared as {kind}",
             )
         return pyvar(arg, kind)
     if arg is None or (type(arg) is int and arg == 0):
@@ -118,21 +122,24 @@ def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: Any
         values = [sub_argument(func, i, name, kind, arg) for i, ((name, kind, _), arg) in pairs]
         return returned(func, with_kernel_assignments(py_func)(*values), ret_type)
     bound: dict[str, Any] = {}
+    names = f"its parameters are {', '.join(name for name, _, _ in params)}"
     if len(args) > len(params):
-        raise CompassError(f"{func} takes at most {len(params)} arguments, got {len(args)}", code="arguments")
+        raise CompassError(
+            f"{func} takes at most {len(params)} arguments, got {len(args)}", code="arguments", help=names
+        )
     for (param, _, _), arg in zip(params, args):
         bound[param] = arg
     known = {name for name, _, _ in params}
     for key, arg in kwargs.items():
         if key not in known or key in bound:
             what = "is given twice" if key in bound else "is not a parameter"
-            raise CompassError(f"{func}: {key} {what}", code="arguments")
+            raise CompassError(f"{func}: {key} {what}", code="arguments", help=names)
         bound[key] = arg
     values = []
     for position, (param, kind, default) in enumerate(params, 1):
         arg = bound.get(param, default)
         if param not in bound and default is inspect.Parameter.empty:
-            raise CompassError(f"{func}: the argument {param} is missing", code="arguments")
+            raise CompassError(f"{func}: the argument {param} is missing", code="arguments", help=names)
         values.append(sub_argument(func, position, param, kind, arg))
     return returned(func, with_kernel_assignments(py_func)(*values), ret_type)
 
@@ -145,17 +152,29 @@ def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> An
         if isinstance(arg, PyDescPointer):
             return arg
         if not isinstance(arg, PyPointer):
-            raise CompassError(f"{func}: argument {position} ({name}) must be a pointer, got {arg!r}", code="arguments")
+            raise CompassError(
+                f"{func}: argument {position} ({name}) must be a pointer, got {arg!r}",
+                code="arguments",
+                help="pass a pointer, e.g. p + i for the element p[i]",
+            )
         if isinstance(arg, PyBuffer) or arg.dtype is not kind.elem:
             return PyPointer(arg.storage, arg.offset, kind.elem, arg.scope)
         return arg
     if isinstance(arg, PyEvent):
         return arg
     if isinstance(arg, PyPointer) or arg is None:
-        raise CompassError(f"{func}: argument {position} ({name}) must be a {kind}, got {arg!r}", code="arguments")
+        raise CompassError(
+            f"{func}: argument {position} ({name}) must be {kind}, got {arg!r}",
+            code="arguments",
+            help="convert it explicitly",
+        )
     is_vector = isinstance(arg, PyVar) and arg.dtype.is_vector
     if is_vector != kind.is_vector:
-        raise CompassError(f"{func}: argument {position} ({name}) must be a {kind}, got {arg!r}", code="arguments")
+        raise CompassError(
+            f"{func}: argument {position} ({name}) must be {kind}, got {arg!r}",
+            code="arguments",
+            help="convert it explicitly",
+        )
     return pyvar(arg, kind)
 
 
@@ -167,8 +186,12 @@ def returned(func: str, value: Any, kind: Any) -> Any:
         return None
     if isinstance(kind, PointerType):
         if not isinstance(value, PyPointer):
-            raise CompassError(f"{func} returns a pointer by its annotation, but returned {value!r}", code="return")
+            raise CompassError(
+                f"{func} returns a pointer by its annotation, but returned {value!r}",
+                code="return",
+                help="change the annotation or the value",
+            )
         return value.as_ptr(kind.elem)
     if value is None:
-        raise CompassError(f"{func} ends without returning a {kind}", code="return", help="add a return statement")
+        raise CompassError(f"{func} ends without returning {kind}", code="return", help="add a return statement")
     return value if isinstance(value, PyEvent) else pyvar(value, kind)

@@ -57,13 +57,15 @@ class PyDescPointer:
 
     def _place(self, index: Any) -> tuple[Chain, int]:
         if isinstance(index, (slice, tuple)):
-            raise type_error("a descriptor pointer takes one index")
+            raise type_error("a descriptor pointer takes one index", "index it with a number of words")
         item = index_of(index)
         at = item + self.offset
         total = sum(chain.count_of_u32 for chain in self.chains)
         if item < 0 or not 0 <= at < total:
             raise CompassError(
-                f"word {item} behind a descriptor pointer at word {self.offset}: there are {total} words", code="bounds"
+                f"word {item} behind a descriptor pointer at word {self.offset}: there are {total} words",
+                code="bounds",
+                help="words count through all chains of the array",
             )
         for chain in self.chains:
             if at < chain.count_of_u32:
@@ -83,7 +85,9 @@ class PyDescPointer:
         chain, at = self._place(index)
         if isinstance(value, PyPointer):
             if value.storage is None:
-                raise CompassError("a null pointer is written to a descriptor", code="null")
+                raise CompassError(
+                    "a null pointer is written to a descriptor", code="null", help="give the address of an array"
+                )
             chain[at] = value.storage.data[value.offset :]
         elif isinstance(value, PyVar):
             chain[at] = int(value) & 0xFFFFFFFF
@@ -99,4 +103,8 @@ class PyDescPointer:
             at += chain.count_of_u32
         if self.offset >= at:
             raise IndexError(f"word {self.offset} is behind the last descriptor chain")
-        raise CompassError(f"no descriptor chain begins at word {self.offset}", code="descriptor")
+        raise CompassError(
+            f"no descriptor chain begins at word {self.offset}",
+            code="descriptor",
+            help="move the pointer by whole chains",
+        )

@@ -116,7 +116,7 @@ def masked(op: Op, plan: Plan, arrays: tuple[Any, ...], mask: Any, r: Any) -> An
     if not plan.mask_lanes:
         if op.extra.get("scalar_mask"):
             return plan.plain(*arrays)
-        raise type_error(f"S.{op.name}: a mask needs vector arguments")
+        raise type_error(f"S.{op.name}: a mask needs vector arguments", "use an if on scalars")
     active = mask_array(mask, plan.mask_lanes)
     source = None if r is None else r_array(op, r, plan.result)
     if active is None or (op.r == "param" and source is None):
@@ -137,7 +137,7 @@ def r_array(op: Op, r: Any, result: DataType) -> Any:
         return r.value
     x = operand_type(op.name, r)
     if not r_dtype_ok(x, result):
-        raise type_error(f"r ({x!r}) cannot be converted to {result}")
+        raise type_error(f"r ({x!r}) cannot be converted to {result}", f"give {result} or a scalar that fits")
     how = converter(r, result)
     return r.value if how is None else how(r.value) if callable(how) else how
 

@@ -21,7 +21,7 @@ def mask_array(mask: Any, lanes: int) -> Any:
         return None
     if type(mask) is PyVar:
         if mask.dtype.lanes != lanes or not mask.dtype.is_bool:
-            raise mask_error(f"the mask is a {mask.dtype}, its vector has {lanes} lanes")
+            raise mask_error(f"the mask is {mask.dtype}, its vector has {lanes} lanes")
         return mask.value
     if isinstance(mask, str):
         return _padded(tuple(_expand(mask)), lanes)

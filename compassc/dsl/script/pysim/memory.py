@@ -61,6 +61,7 @@ def bounds_error(what: str, ptr: Any, first: int, last: int) -> CompassError:
         f"{what}: {span} of {ptr.storage.name} out of bounds: {behind} {elem} elements lie at and after the pointer",
         code="bounds",
         notes=(f"the pointer is {ptr.offset} bytes into {ptr.storage.data.size}",),
+        help="for the last, incomplete vector give a mask: S.tail_mask(n, lanes)" if last > first else "",
     )
 
 
@@ -146,7 +147,9 @@ class PyPointer:
 
     def __sub__(self, n: Any) -> PyPointer:
         if isinstance(n, PyPointer):
-            raise type_error("pointers cannot be subtracted from each other")
+            raise type_error(
+                "pointers cannot be subtracted from each other", "count the elements in an integer variable"
+            )
         return self + -index_of(n, "a pointer step")
 
     def _position(self, other: Any) -> tuple[int, int]:
@@ -157,7 +160,10 @@ class PyPointer:
         mine, theirs = self.storage, other.storage
         if mine is not theirs and (mine is None or theirs is None or mine.data is not theirs.data):
             raise CompassError(
-                "pointers to unrelated memory are compared", code="pointer", notes=(repr(self), repr(other))
+                "pointers to unrelated memory are compared",
+                code="pointer",
+                notes=(repr(self), repr(other)),
+                help="compare pointers into the same array",
             )
         return self.offset, other.offset
 
@@ -196,7 +202,7 @@ class PyPointer:
             first, count, step = slice_range(index)
             return self.load(first, count, step, self.dtype.with_lanes(self.dtype.lanes * count))
         if kind is tuple:
-            raise type_error("a pointer is 1-D and takes one index")
+            raise type_error("a pointer is 1-D and takes one index", "S.match_buffer(p, shape) gives it dimensions")
         return self.load(
             int(index.value) if kind is PyVar and index.dtype is INT32 else index_of(index), 1, 1, self.dtype
         )
@@ -207,7 +213,7 @@ class PyPointer:
             first, count, step = slice_range(index)
             self.store(first, count, step, value)
         elif kind is tuple:
-            raise type_error("a pointer is 1-D and takes one index")
+            raise type_error("a pointer is 1-D and takes one index", "S.match_buffer(p, shape) gives it dimensions")
         else:
             self.store(int(index.value) if kind is PyVar and index.dtype is INT32 else index_of(index), 1, 1, value)
 
@@ -251,7 +257,7 @@ class PyPointer:
 def scalar_of(value: Any, elem: DataType) -> Any:
     """The value of a one-element store."""
     if type(value) is PyVar and value.dtype.is_vector:
-        raise type_error(f"a {value.dtype} cannot be stored in one {elem}", "use a slice or S.vstore")
+        raise type_error(f"{value.dtype} cannot be stored in one {elem}", "use a slice or S.vstore")
     return to_element(value, elem)
 
 
@@ -260,7 +266,10 @@ def lanes_of(value: Any, elem: DataType, lanes: int) -> Any:
     if type(value) is not PyVar or value.dtype.is_scalar:
         return to_element(value, elem)
     if value.dtype.lanes != lanes:
-        raise type_error(f"a {value.dtype} cannot be stored in {elem.with_lanes(lanes)}: the lanes differ")
+        raise type_error(
+            f"{value.dtype} cannot be stored in {elem.with_lanes(lanes)}: the lanes differ",
+            "match the slice to the vector",
+        )
     converted = convert(value.value, value.dtype, elem)
     check_narrowing(value.value, converted, elem)
     return converted
@@ -269,13 +278,19 @@ def lanes_of(value: Any, elem: DataType, lanes: int) -> Any:
 def slice_range(s: slice, size: int | None = None) -> tuple[int, int, int]:
     """First item, number of items and step of a slice; `size` is the default stop of a buffer dimension."""
     if s.stop is None and size is None:
-        raise type_error("the stop of a slice of a pointer must be given")
+        raise type_error(
+            "the stop of a slice of a pointer must be given", "a pointer knows no length: write p[i:i + 8]"
+        )
     first = 0 if s.start is None else index_of(s.start, "a slice start")
     stop = size if s.stop is None else index_of(s.stop, "a slice stop")
     step = 1 if s.step is None else index_of(s.step, "a slice step")
     assert stop is not None
     if step < 1:
-        raise CompassError(f"the step of a slice must be positive, got {step}", code="slice")
+        raise CompassError(
+            f"the step of a slice must be positive, got {step}",
+            code="slice",
+            help="take the elements forwards, then S.vrevs",
+        )
     count = (stop - first + step - 1) // step
     if first < 0 or count < 1:
         raise CompassError(
@@ -296,7 +311,11 @@ class PyBuffer(PyPointer):
         super().__init__(storage, offset, dtype, scope)
         for item in shape:
             if item <= 0:
-                raise CompassError(f"the shape {shape} of a buffer must be positive", code="shape")
+                raise CompassError(
+                    f"the shape {shape} of a buffer must be positive",
+                    code="shape",
+                    help="give at least one element per dimension",
+                )
         self.shape = shape
         steps, size = [], 1
         for item in reversed(shape):
@@ -309,7 +328,9 @@ class PyBuffer(PyPointer):
         if missing > 0:
             name = "a null pointer" if storage is None else storage.name
             raise CompassError(
-                f"{name} is {missing} bytes too small for a {dtype} buffer of shape {shape}", code="shape"
+                f"{name} is {missing} bytes too small for {dtype} elements of shape {shape}",
+                code="shape",
+                help="the shape counts elements; the array that is passed must have as many",
             )
 
     def __repr__(self) -> str:
@@ -328,13 +349,16 @@ class PyBuffer(PyPointer):
         """First flat item, number of items and step of a subscript."""
         items = index if type(index) is tuple else (index,)
         if len(items) != len(self.shape):
-            raise type_error(f"a buffer of shape {self.shape} takes {len(self.shape)} indices, got {len(items)}")
+            raise type_error(
+                f"a buffer of shape {self.shape} takes {len(self.shape)} indices, got {len(items)}",
+                "give one index per dimension",
+            )
         flat, count, step = 0, 1, 1
         for axis, (item, size, stride) in enumerate(zip(items, self.shape, self._steps)):
             if type(item) is slice:
                 first, count, step = slice_range(item, size)
                 if count > 1 and axis != len(items) - 1:
-                    raise type_error("only the last index of a buffer may be a slice")
+                    raise type_error("only the last index of a buffer may be a slice", "loop over the other dimensions")
                 last = first + (count - 1) * step
             else:
                 first = last = index_of(item)
@@ -342,6 +366,7 @@ class PyBuffer(PyPointer):
                 raise CompassError(
                     f"index {first if first < 0 else last} of {self._named()} is out of bounds: dimension {axis} has size {size}",
                     code="bounds",
+                    help=f"indices of this dimension go from 0 to {size - 1}",
                 )
             flat += first * stride
         return flat, count, step
@@ -383,7 +408,10 @@ class PyBuffer(PyPointer):
         """A pointer to an element; missing trailing indices are 0."""
         items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
         if len(items) > len(self.shape):
-            raise type_error(f"a buffer of shape {self.shape} takes {len(self.shape)} indices, got {len(items)}")
+            raise type_error(
+                f"a buffer of shape {self.shape} takes {len(self.shape)} indices, got {len(items)}",
+                "give one index per dimension",
+            )
         flat = sum(index_of(item) * stride for item, stride in zip(items, self._steps))
         return PyPointer(self.storage, self.offset + flat * self.dtype.total_bytes, self.dtype, self.scope)
 
@@ -397,4 +425,4 @@ def pointer_of(x: Any, what: str) -> PyPointer:
     """An address argument."""
     if type(x) is PyPointer or isinstance(x, PyPointer):
         return x
-    raise type_error(f"{what} must be a pointer or a buffer, got {x!r}")
+    raise type_error(f"{what} must be a pointer or a buffer, got {x!r}", "p + i is the address of p[i]")

@@ -31,7 +31,9 @@ def broadcast(name: str, items: list[Any]) -> tuple[list[DataType], list[Any]]:
 def vector(x: Any, what: str) -> DataType:
     """The type of a vector argument."""
     if type(x) is not PyVar or x.dtype.is_scalar:
-        raise type_error(f"{what} must be a vector, got {x!r}")
+        raise type_error(
+            f"{what} must be a vector, got {x!r}", "load one with S.vload, or broadcast a scalar with S.vbcast"
+        )
     return x.dtype
 
 

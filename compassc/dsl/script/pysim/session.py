@@ -176,7 +176,11 @@ class Session(PySimInfo):
     def run(self, body: Callable[[Tec], None]) -> None:
         """Run the kernel on every TEC; raises the error of the lowest TEC that failed."""
         if LOCAL.tec is not None:
-            raise CompassError("an entry function cannot be started from inside a running kernel", code="pysim")
+            raise CompassError(
+                "an entry function cannot be started from inside a running kernel",
+                code="pysim",
+                help="call it as a sub-function, from a kernel",
+            )
         with breakpoints():
             if self.is_multi_thread:
                 self._run_threads(body)

@@ -61,12 +61,12 @@ class PyVar:
 
     def __bool__(self) -> bool:
         if self.dtype.is_vector:
-            raise type_error(f"a {self.dtype} has no truth value", "use S.vall or S.vany on a mask")
+            raise type_error(f"{self.dtype} has no truth value", "use S.vall or S.vany on a mask")
         return bool(self.value != 0)
 
     def __index__(self) -> int:
         if not (self.dtype.is_scalar and self.dtype.is_integer):
-            raise TypeError(f"a {self.dtype} is not an integer; convert it explicitly")
+            raise TypeError(f"{self.dtype} is not an integer; convert it explicitly")
         return int(self.value)
 
     def __int__(self) -> int:
@@ -80,19 +80,24 @@ class PyVar:
 
     def __len__(self) -> int:
         if self.dtype.is_scalar:
-            raise TypeError(f"a {self.dtype} has no lanes")
+            raise TypeError(f"{self.dtype} has no lanes")
         return self.dtype.lanes
 
     def _lane(self, index: Any) -> int:
         if self.dtype.is_scalar:
-            raise type_error(f"a scalar {self.dtype} cannot be indexed")
+            raise type_error(f"a scalar {self.dtype} cannot be indexed", "use it without an index")
         try:
             lane = operator.index(index)
         except TypeError:
-            raise type_error(f"a lane index must be an integer, got {index!r}") from None
+            raise type_error(
+                f"a lane index must be an integer, got {index!r}",
+                "take parts of a vector with S.vxtl, S.vxth or S.vsplit",
+            ) from None
         if not 0 <= lane < self.dtype.lanes:
             raise CompassError(
-                f"lane {lane} of a {self.dtype}: it has lanes 0 to {self.dtype.lanes - 1}", code="bounds"
+                f"lane {lane} of {self.dtype}: it has lanes 0 to {self.dtype.lanes - 1}",
+                code="bounds",
+                help="lanes count from 0",
             )
         return lane
 
@@ -106,11 +111,11 @@ class PyVar:
         elem = self.dtype.element_of
         source = value.dtype if type(value) is PyVar else None
         if source is not None and source.is_vector:
-            raise type_error(f"a {source} cannot be stored in one lane of a {self.dtype}")
+            raise type_error(f"{source} cannot be stored in one lane of {self.dtype}", f"give it a scalar {elem}")
         is_float = type(value) is float if source is None else source.is_floating
         if is_float and elem.is_integer:
             what = "float32" if source is None else str(source)
-            raise type_error(f"a {what} cannot be stored in a lane of {self.dtype}", f"convert it: S.{elem}(...)")
+            raise type_error(f"{what} cannot be stored in a lane of {self.dtype}", f"convert it: S.{elem}(...)")
         if not PINNED or not hasattr(self, "pinned"):
             self.value = self.value.copy()  # operations may share arrays between values
         self.value[lane] = to_element(value, elem)
@@ -121,7 +126,7 @@ class PyVar:
         from .memory import PyPointer, Storage
 
         if self.dtype.is_bool:
-            raise type_error("the address of a bool cannot be taken")
+            raise type_error("the address of a bool cannot be taken", "store 0 or 1 in an int32")
         if not hasattr(self, "pinned"):
             lanes = np.array(self.value).reshape(self.dtype.lanes)
             self.value = lanes if self.dtype.is_vector else lanes.reshape(())
@@ -145,16 +150,18 @@ class PyVar:
 
     def __neg__(self) -> Any:
         if self.dtype.is_uint or self.dtype.is_bool:
-            raise type_error(f"a {self.dtype} cannot be negated", "convert it to a signed type first")
+            raise type_error(f"{self.dtype} cannot be negated", "convert it to a signed type first")
         return PyVar(-self.value, self.dtype)
 
     def __invert__(self) -> Any:
         if self.dtype.is_floating:
-            raise type_error(f"~ needs an integer or a mask, got {self.dtype}")
+            raise type_error(
+                f"~ needs an integer or a mask, got {self.dtype}", "convert it to an integer, or S.reinterpret its bits"
+            )
         return PyVar(~self.value, self.dtype)
 
     def __pos__(self) -> Any:
-        raise type_error("unary + is not part of the kernel language")
+        raise type_error("unary + is not part of the kernel language", "leave it out")
 
 
 # ------------------------------------------------------------------------------------------------ making values
@@ -195,7 +202,7 @@ def to_element(x: Any, elem: DataType) -> Any:
         return to_element(of_numpy(x), elem)
     if kind in (float, bool):
         return literal(x, elem)
-    raise type_error(f"{kind.__name__} is not a scalar value")
+    raise type_error(f"{kind.__name__} is not a scalar value", "give a number or a scalar variable")
 
 
 def pyvar(x: Any, dt: DataType | None = None) -> Any:
@@ -212,13 +219,13 @@ def pyvar(x: Any, dt: DataType | None = None) -> Any:
     dt = dt or source.dtype
     if dt.is_scalar:
         if source.dtype.is_vector:
-            raise type_error(f"a {source.dtype} is not a scalar {dt}")
+            raise type_error(f"{source.dtype} is not a scalar {dt}", "take one lane: v[i]")
         return scalar_result(to_element(source, dt), dt)
     elem = dt.element_of
     if source.dtype.is_scalar:
         return PyVar(np.full(dt.lanes, to_element(source, elem)), dt)
     if source.dtype.lanes != dt.lanes:
-        raise type_error(f"a {source.dtype} is not a {dt}: the lanes differ")
+        raise type_error(f"{source.dtype} is not {dt}: the lanes differ", "convert it with S.cast")
     value = convert(source.value, source.dtype, elem)
     return PyVar(value.copy() if value is source.value else value, dt)
 
@@ -241,7 +248,7 @@ def _scalar_divide(fn: Callable[[int, int], int], kind: Any) -> Callable[[Any, A
 
     def run(a: Any, b: Any) -> Any:
         if b == 0:
-            raise CompassError("an integer scalar is divided by zero", code="division")
+            raise CompassError("an integer scalar is divided by zero", code="division", help="test the divisor first")
         value = fn(int(a), int(b))
         return make(value) if low <= value <= high else np.int64(value).astype(kind)
 
@@ -371,11 +378,11 @@ def _plan(op: str, a: Any, b: Any) -> Any:
         raise type_error(f"{op} needs integers, got {matched}", "convert explicitly")
     fn, right = _FUNCTIONS[op], _converter(b, elem)
     if op == "pow" and elem.is_integer:
-        raise type_error(f"** needs floating-point operands, got {matched}")
+        raise type_error(f"** needs floating-point operands, got {matched}", "multiply, or convert to float32 first")
     if op == "pow":
         fn = _power(elem)
     if op in _DIVISIONS and type(b) in (int, float) and b == 0 and elem.is_integer:  # bools are run-time values too
-        raise CompassError("division by the constant zero", code="division")
+        raise CompassError("division by the constant zero", code="division", help="divide by something else")
     kind = np_dtype(elem)
     if op in _DIVISIONS and elem.is_integer:
         fn = _division(op, matched, kind)
@@ -404,9 +411,13 @@ def _shift_type(xa: Any, xb: Any) -> DataType:
     if not (left.is_integer and right.is_integer):
         raise type_error(f"a shift needs integers, got {left} and {right}", "convert explicitly")
     if left.lanes != right.lanes and 1 not in (left.lanes, right.lanes):
-        raise type_error(f"the operands have different lanes: {left} and {right}")
+        raise type_error(
+            f"the operands have different lanes: {left} and {right}", "take the same number of lanes from both"
+        )
     if left.is_scalar and left is INT32 and type(xb) is int and not 0 <= xb < 32:
-        raise type_error(f"the shift amount {xb} of an int32 must be from 0 to 31")
+        raise type_error(
+            f"the shift amount {xb} of an int32 must be from 0 to 31", "a shift by 32 or more has no bits left"
+        )
     return left.with_lanes(max(left.lanes, right.lanes))
 
 
