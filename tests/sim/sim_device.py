@@ -14,20 +14,14 @@ from typing import Any, final
 import numpy as np
 
 from compass_core.clang import find_clang
+from compass_core.hostcc.command import kernel_flags
 from compass_core.hostcode import make_text_blob, parse_text_blob
 from compass_core.targets import load
 from compass_sim import RunResult, Worker
 
-INCLUDE = Path(__file__).parents[2] / "sim" / "include"
-FLAGS = (
-    "-x", "cl", "-cl-std=CL1.2", "-cl-no-stdinc", "-mcmodel=small", "-fno-pic", "-fno-pie", "-fmax-type-align=1",
-    "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-cl-fp32-correctly-rounded-divide-sqrt",
-    "-Xclang", "-ffloat16-excess-precision=none", "-Xclang", "-fbfloat16-excess-precision=none",
-    "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-Wno-pointer-to-int-cast", "-Wno-uninitialized",
-    "-O2", "-gline-tables-only",
-)  # fmt: skip
 TEXT, TCBS, PARAMS, ARENA = 0x0010_0000, 0x0020_0000, 0x0021_0000, 0x0100_0000
 TRIPLE = "x86_64-unknown-linux-gnu"
+QUIET = ("-Wno-pointer-to-int-cast", "-Wno-uninitialized")
 
 
 @lru_cache(maxsize=64)
@@ -36,10 +30,10 @@ def compile_kernel(text: str, define: str = "__AIPUX2__", march: str = "native")
     with tempfile.TemporaryDirectory() as folder:
         source, output = Path(folder, "kernel.cl"), Path(folder, "kernel.o")
         source.write_text(f'#include <compass/dsl.h>\n#line 1 "kernel.py"\n{text}', encoding="utf-8")
-        command = [str(find_clang().path), *FLAGS, f"-march={march}", f"-D{define}", "-I", str(INCLUDE)]
-        done = subprocess.run(
-            [*command, "-c", str(source), "-o", str(output)], capture_output=True, text=True, check=False
-        )
+        clang = find_clang()
+        flags = kernel_flags(clang, define, (f"-march={march}", *QUIET))
+        command = [str(clang.path), "-x", "cl", *flags, "-c", str(source), "-o", str(output)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return output.read_bytes()
 
