@@ -43,8 +43,9 @@ _NARROW_FLOATS = {  # flag -> first clang that knows it
     "-ffloat16-excess-precision=none": (16,),
     "-fbfloat16-excess-precision=none": (17,),
 }
-_INCLUDE_OPTIONS = ("-I", "-include", "-imacros", "-isystem", "-iquote", "-idirafter")
-_OTHER_FILES = re.compile(r"^[ \t]*#[ \t]*include\b(?![ \t]*[<\"]compass/)", re.MULTILINE)
+_INCLUDE_OPTIONS = ("-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros")
+"""Options that name a folder or a file for `#include`, behind them or in the next word."""
+_OTHER_FILES = re.compile(r"^[ \t]*#[ \t]*(?:include|include_next|import|embed)\b(?![ \t]*<compass/)", re.MULTILINE)
 _OUTPUT = ("-O2", "-gline-tables-only", "-fdebug-compilation-dir=.")
 
 
