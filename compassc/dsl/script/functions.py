@@ -86,14 +86,17 @@ class PyPrimFunc:
         """Where the function is defined."""
         return function_span(self.py_func)
 
-    def _error(self, message: str, part: str, help: str = "") -> CompassError:
-        """An error at the parameter called `part`, or at the return annotation."""
+    def place_of(self, part: str) -> Span:
+        """Where the parameter called `part`, or the return annotation, is written."""
         node = definition(self.py_func)
         args = node.args
         named = [*args.posonlyargs, *args.args, *args.kwonlyargs, *filter(None, (args.vararg, args.kwarg))]
         found = node.returns if part == "return" else next((a for a in named if a.arg == part), None)
-        span = node_span(found, file_of(self.py_func)) if found is not None else self.span
-        return CompassError(message, span, code="signature", help=help)
+        return node_span(found, file_of(self.py_func)) if found is not None else self.span
+
+    def _error(self, message: str, part: str, help: str = "") -> CompassError:
+        """An error in the signature, at `part`."""
+        return CompassError(message, self.place_of(part), code="signature", help=help)
 
     def _parameters(self) -> list[Param]:
         params = []

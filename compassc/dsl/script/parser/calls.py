@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Note
 
 from ....ir import exprs as E
 from ....ir.dtypes import PointerType
@@ -15,7 +15,7 @@ from ..dispatch import outside_kernel
 from ..functions import Macro, Param, PyPrimFunc
 from ..source import definition, file_of
 from ..state import ACTIVE
-from .expressions import Evaluator, bare
+from .expressions import ArgumentError, Evaluator, bare
 from .operators import kind_name
 from .scope import Scope
 from .values import BufferValue, PointerValue, Value, unwrap, wrap
@@ -76,9 +76,9 @@ def _argument(func: PyPrimFunc, position: int, param: Param, value: Any) -> E.Ex
 
     def mismatch(expected: str, help: str = "") -> CompassError:
         got = value.dtype if isinstance(value, Value) else kind_name(value)
-        return CompassError(
-            f"argument {position} of {func.__name__}() must be {expected}, got {got}", code="argument-type", help=help
-        )
+        message = f"argument {position} ({param.name}) of {func.__name__}() must be {expected}, got {got}"
+        declared = Note(f"{param.name!r} is declared here", func.place_of(param.name))
+        return ArgumentError(message, param.name, position, declared, help)
 
     kind = param.type
     if isinstance(kind, PointerType):

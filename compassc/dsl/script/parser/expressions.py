@@ -48,6 +48,22 @@ def type_of(value: Any) -> str:
     return ""
 
 
+class ArgumentError(CompassError):
+    """An argument of a sub-function call that does not suit its parameter; positions count from 1."""
+
+    def __init__(self, message: str, param: str, position: int, declared: Note, help: str) -> None:
+        super().__init__(message, code="argument-type", notes=(declared,), help=help)
+        self.param, self.position = param, position
+
+    def node(self, call: ast.Call) -> ast.expr:
+        """The argument in the text of the call; the call where the text does not tell."""
+        named = [k.value for k in call.keywords if k.arg == self.param]
+        given = call.args[: self.position]
+        if len(given) == self.position and not any(isinstance(a, ast.Starred) for a in given):
+            return given[-1]
+        return named[0] if named else call
+
+
 def _wrong_arguments(func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> CompassError | None:
     """What is wrong with the arguments of one of the language's own functions; None when they suit its signature."""
     signature = inspect.signature(func)
@@ -317,6 +333,10 @@ class Evaluator:
         self.chain.append(Note(how, self.place(node)))
         try:
             return func(*args, **kwargs)
+        except ArgumentError as e:
+            e.span = self.place(e.node(node))
+            e.notes = (*e.notes, *self._types(node))
+            raise
         finally:
             self.chain.pop()
 
