@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import click
 
-from compass_core import VERSION, switches
+from compass_core import switches
 from compass_core.errors import CompassError, UsageError
 from compass_core.rendering import FORMATS
 from compassc.cli.talk import Talk
 
-INTERNAL_ERROR = 70
 INTERRUPTED = 130
 
 
@@ -36,7 +34,9 @@ def run(command: click.Command, args: list[str], name: str = "compassc") -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # noqa: BLE001 - the boundary: whatever is unforeseen is a defect of this program
-        return _report_internal(error, talk, args)
+        from compass_core.defects import defect
+
+        return _report(defect(error, [name, *args], talk.inputs, talk.folder), talk)
 
 
 def _usage_error(error: click.ClickException) -> UsageError:
@@ -70,54 +70,3 @@ def _show_traceback(error: BaseException, talk: Talk) -> None:
         import traceback
 
         talk.say("".join(traceback.format_exception(error)).rstrip())
-
-
-def _report_internal(error: Exception, talk: Talk, args: list[str]) -> int:
-    """Say that this is our defect, and leave a folder with all that is needed to see it again."""
-    _show_traceback(error, talk)
-    folder = _save_reproducer(error, talk, args)
-    again = _command_line(args)
-    if module := getattr(error, "before", ""):  # a pass failed: its input and its name are all it takes
-        (folder / "before.ir.txt").write_text(module, encoding="utf-8")
-        passes = getattr(error, "pass_name", "")
-        again = _command_line(["lower", str(folder / "before.ir.txt"), "--passes", passes, "-o", "-"])
-    defect = CompassError(
-        str(error) if module else f"internal error: {type(error).__name__}: {error}".partition("\n")[0],
-        notes=("this is a defect of compassc, not of your kernel", f"what is needed to see it again is in {folder}"),
-        code="internal",
-        help=f"report it with that folder; it happens again with `{again}`",
-    )
-    talk.diagnose(defect)
-    return INTERNAL_ERROR
-
-
-def _command_line(args: list[str]) -> str:
-    import shlex
-
-    return shlex.join(["compassc", *args])
-
-
-def _save_reproducer(error: Exception, talk: Talk, args: list[str]) -> Path:
-    """A new folder with the inputs, the stage files so far, the traceback and the versions."""
-    import platform
-    import shutil
-    import tempfile
-    import traceback
-
-    folder = Path(tempfile.mkdtemp(prefix="compassc-report-"))
-    for path in talk.inputs:
-        if path.is_file():
-            shutil.copy(path, folder)
-    if talk.folder is not None and talk.folder.is_dir():
-        shutil.copytree(talk.folder, folder / "stages", dirs_exist_ok=True)
-    (folder / "traceback.txt").write_text("".join(traceback.format_exception(error)), encoding="utf-8")
-    about = {
-        "command": _command_line(args),
-        "working directory": str(Path.cwd()),
-        "compassc": VERSION,
-        "python": platform.python_version(),
-        "system": platform.platform(),
-    }
-    lines = [f"{name}: {value}\n" for name, value in about.items()]
-    (folder / "versions.txt").write_text("".join(lines), encoding="utf-8")
-    return folder

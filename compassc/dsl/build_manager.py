@@ -6,7 +6,8 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,20 +69,22 @@ class BuildManager:
         """
         from .. import passes
 
-        build = self._start(inp, name, Path())
-        assert build.module is not None
-        return passes.lower(build.module, build.request.pass_options("lower"))
+        with _defects("lower", inp):
+            build = self._start(inp, name, Path())
+            assert build.module is not None
+            return passes.lower(build.module, build.request.pass_options("lower"))
 
     def build(self, inp: Any, name: str | None = None) -> Executor:
         """Compile a kernel into an executor: call it with NumPy arrays and scalars, one per kernel parameter."""
         from .executor import LATE_ROLES, Executor
 
         folder, keep = self._folder()
-        build = self._start(inp, name, folder / "gbuilder")
-        self._compile(build)
-        assert build.params is not None
-        if not any(param["role"] in LATE_ROLES for param in build.params["params"]):
-            run_stage(build, STAGES[4])
+        with _defects("build", inp, folder / "gbuilder"):
+            build = self._start(inp, name, folder / "gbuilder")
+            self._compile(build)
+            assert build.params is not None
+            if not any(param["role"] in LATE_ROLES for param in build.params["params"]):
+                run_stage(build, STAGES[4])
         if isinstance(inp, PyPrimFunc):
             assert self.prim_func_info is not None
             inp.built(self.cps_info, self.prim_func_info, folder, keep if control_options().dumps else None)
@@ -99,6 +102,16 @@ class BuildManager:
         `output_path`: the object; the default is `gbuilder/op_lib/NAME.o` in the output folder, or in a temporary one
         that lives as long as this object. `verbose`: log the path.
         """
+        with _defects("gen_op_lib", inp):
+            build = self._op_lib_build(inp, name, output_path)
+            self._compile(build)
+        if verbose:
+            import logging
+
+            logging.getLogger("Compass").warning("object of %s: %s", build.name, build.file(".o"))
+
+    def _op_lib_build(self, inp: Any, name: str | None, output_path: str | os.PathLike[str] | None) -> Build:
+        """A build whose object goes to `output_path`, or to its place in the output folder."""
         if output_path is not None:
             path = Path(os.path.expandvars(os.path.expanduser(output_path))).absolute()
             build = self._start(inp, name, path.parent)
@@ -109,11 +122,7 @@ class BuildManager:
                 self._op_lib = tempfile.TemporaryDirectory(prefix="compassc-")
             base = self.output_dir or Path(self._op_lib.name if self._op_lib else "")
             build = self._start(inp, name, base / "gbuilder")
-        self._compile(build)
-        if verbose:
-            import logging
-
-            logging.getLogger("Compass").warning("object of %s: %s", build.name, build.file(".o"))
+        return build
 
     def _compile(self, build: Build) -> None:
         """The stages up to the object; the log gets the vendor's name, and assembly text is made on request."""
@@ -183,6 +192,21 @@ class BuildManager:
                 )
             return inp
         raise _wrong_input(inp)
+
+
+@contextmanager
+def _defects(method: str, inp: Any, stages: Path | None = None) -> Iterator[None]:
+    """Turns what is not the user's fault into a report of a defect, with the kernel's file and the stages so far."""
+    try:
+        yield
+    except CompassError:
+        raise
+    except Exception as error:
+        from compass_core.defects import defect
+
+        kernel = [Path(inp.span.file)] if isinstance(inp, PyPrimFunc) else []
+        command = ["compassc", "BuildManager", method, getattr(inp, "__name__", type(inp).__name__)]
+        raise defect(error, command, kernel, stages) from error
 
 
 class InputError(UsageError, ValueError):

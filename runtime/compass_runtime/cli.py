@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-INTERNAL_ERROR = 70
 EPILOG = """\b
 Example:
   compass-run aipu.bin --inputs a.npy,b.npy -o c.npy --expect gt.npy
@@ -112,7 +111,10 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
         status = _report(error, args)
     except Exception as error:  # noqa: BLE001 (the outermost boundary: what arrives here is our mistake)
-        status = _internal(error)
+        from compass_core.defects import defect
+
+        words = sys.argv[1:] if args is None else list(args)
+        status = _report(defect(error, ["compass-run", *words], map(Path, words)), args)
     sys.exit(status)
 
 
@@ -139,20 +141,6 @@ def _option(words: list[str], name: str) -> str | None:
         if word.startswith(f"{name}="):
             return word.partition("=")[2]
     return None
-
-
-def _internal(error: Exception) -> int:
-    import traceback
-
-    from compass_core.switches import TRACEBACK
-
-    if TRACEBACK.get():
-        traceback.print_exception(error)
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    print(f"internal error: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})\n"
-          f"  compass-run {VERSION}; this is a bug: please report it with the command line and the files.\n"
-          "  COMPASS_TRACEBACK=1 shows the traceback.", file=sys.stderr)  # fmt: skip
-    return INTERNAL_ERROR
 
 
 def run(options: Options) -> int:

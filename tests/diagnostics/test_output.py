@@ -33,6 +33,11 @@ def k(a: S.ptr("i32", "global"), n: S.i32):
 """
 
 
+@pytest.fixture(autouse=True)
+def _reports_go_to_the_tests_own_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
 @pytest.fixture
 def file(tmp_path):
     def write(content):
@@ -114,6 +119,51 @@ def test_a_defect_of_the_compiler_asks_for_a_report(compassc, file, monkeypatch,
     assert ("before.ir.txt" in found) == ("simplify" in where)
     done = compassc("build", "kernel.py", "--stop-after", "codegen", "--error-format", "json")
     assert done.status == 70 and json.loads(done.err)["code"] == "internal"
+
+
+@pytest.mark.parametrize("command", ["check", "parse", "build", "lower", "codegen"])
+def test_a_defect_is_reported_by_every_command(compassc, file, monkeypatch, command):
+    file(WARNS)
+    assert compassc("parse", "kernel.py", "-o", "k.ir.txt").status == 0
+    assert compassc("lower", "k.ir.txt", "-o", "k.lowered.txt").status == 0
+    given = {"lower": "k.ir.txt", "codegen": "k.lowered.txt"}.get(command, "kernel.py")
+    where = {"parse": "compassc.dsl.script.parser.function.FunctionParser.stmt_Assign"}.get(command)
+    name = "canonicalize_div_mod" if command == "codegen" else "simplify"
+    monkeypatch.setattr(where or f"compassc.passes.{name}.run", lambda *_: 1 // 0)
+    done = compassc(command, given, *(["-o", "-"] if command in ("lower", "codegen") else []))
+    assert done.status == 70
+    assert "this is a defect of compassc" in done.err and "Traceback" not in done.err
+    folder = Path(done.err.partition("see it again is in ")[2].partition("\n")[0])
+    assert (folder / given).is_file()
+    assert "ZeroDivisionError" in (folder / "traceback.txt").read_text()
+
+
+def test_a_defect_of_compass_run(tmp_path, monkeypatch, capsys):
+    from compass_runtime import cli
+
+    (tmp_path / "aipu.bin").write_bytes(b"content")
+    monkeypatch.setattr(cli, "run", lambda _options: 1 // 0)
+    with pytest.raises(SystemExit) as ended:
+        cli.main([str(tmp_path / "aipu.bin")])
+    err = capsys.readouterr().err
+    assert ended.value.code == 70
+    assert "this is a defect of compass-run" in err
+    folder = Path(err.partition("see it again is in ")[2].partition("\n")[0])
+    assert (folder / "aipu.bin").read_bytes() == b"content"
+
+
+@pytest.mark.parametrize("method", ["lower", "build", "gen_op_lib"])
+def test_a_defect_in_the_python_api(file, monkeypatch, tmp_path, method):
+    from compass_core.defects import InternalError
+    from compassc.dsl import BuildManager, load_kernels
+
+    kernel = load_kernels(file(WARNS)).entry(None)
+    monkeypatch.setattr("compassc.passes.simplify.run", lambda *_: 1 // 0)
+    with pytest.raises(InternalError, match="in pass Simplify: ZeroDivisionError") as caught:
+        getattr(BuildManager(output_dir=tmp_path), method)(kernel)
+    assert caught.value.exit_code == 70 and "report it" in caught.value.help
+    folder = Path(caught.value.notes[1].message.rpartition(" ")[2])
+    assert (folder / "before.ir.txt").is_file() and (folder / "kernel.py").is_file()
 
 
 def test_long_spans_show_their_ends(tmp_path):

@@ -1,0 +1,73 @@
+"""Defects of the toolchain itself: what a user is told, and the folder with all it takes to see one again."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import shutil
+import tempfile
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from compass_core import VERSION
+from compass_core.errors import CompassError
+
+_LARGEST = 64 << 20
+"""Bytes of the largest input file that is copied."""
+
+
+class InternalError(CompassError):
+    """Something failed that is not the user's fault. Its cause is the original exception."""
+
+    exit_code = 70
+
+
+def defect(
+    error: Exception, command: Sequence[str], inputs: Iterable[Path] = (), stages: Path | None = None
+) -> InternalError:
+    """The report of an unforeseen exception. `command` is what was run, `stages` the folder of stage files so far.
+
+    A pass that failed says so by its name and the module it was given (`pass_name`, `before`): that alone shows the
+    defect again.
+    """
+    folder = _saved(error, command, inputs, stages)
+    again = shlex.join(command)
+    message = f"internal error: {type(error).__name__}: {error}".partition("\n")[0]
+    if module := getattr(error, "before", ""):
+        message = str(error).partition("\n")[0]
+        path = folder / "before.ir.txt"
+        path.write_text(module, encoding="utf-8")
+        again = shlex.join(["compassc", "lower", str(path), "--passes", getattr(error, "pass_name", ""), "-o", "-"])
+    found = InternalError(
+        message,
+        notes=(
+            f"this is a defect of {command[0]}, not of your kernel",
+            f"what is needed to see it again is in {folder}",
+        ),
+        code="internal",
+        help=f"report it with that folder; it happens again with `{again}`",
+    )
+    found.__cause__ = error
+    return found
+
+
+def _saved(error: Exception, command: Sequence[str], inputs: Iterable[Path], stages: Path | None) -> Path:
+    """A new folder with the inputs, the stage files, the traceback and the versions."""
+    folder = Path(tempfile.mkdtemp(prefix="compassc-report-"))
+    for path in inputs:
+        if path.is_file() and path.stat().st_size <= _LARGEST:
+            shutil.copy(path, folder)
+    if stages is not None and stages.is_dir():
+        shutil.copytree(stages, folder / "stages", dirs_exist_ok=True)
+    (folder / "traceback.txt").write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    about = {
+        "command": shlex.join(command),
+        "working directory": str(Path.cwd()),
+        "version": VERSION,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+    }
+    lines = [f"{name}: {value}\n" for name, value in about.items()]
+    (folder / "versions.txt").write_text("".join(lines), encoding="utf-8")
+    return folder
