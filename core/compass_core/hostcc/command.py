@@ -46,7 +46,12 @@ _NARROW_FLOATS = {  # flag -> first clang that knows it
 _INCLUDE_OPTIONS = ("-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros")
 """Options that name a folder or a file for `#include`, behind them or in the next word."""
 _OTHER_FILES = re.compile(r"^[ \t]*#[ \t]*(?:include|include_next|import|embed)\b(?![ \t]*<compass/)", re.MULTILINE)
-_OUTPUT = ("-O2", "-gline-tables-only", "-fdebug-compilation-dir=.")
+_OUTPUT = (
+    "-O2",
+    "-fno-slp-vectorize",  # clang 23 does not come to an end in it on some kernels
+    "-gline-tables-only",
+    "-fdebug-compilation-dir=.",
+)
 
 
 def kernel_flags(clang: Clang, define: str, extra: tuple[str, ...] = ()) -> list[str]:
