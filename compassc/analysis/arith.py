@@ -1,8 +1,8 @@
 """Integer arithmetic on expressions: folding with C wrap-around, value ranges, linear forms, known facts.
 
 Everything here is exact for fixed-width integers that wrap. An inequality is only taken apart (`a + 1 < b + 1`) when
-the ranges show that nothing wraps. `floordiv` and `floormod` are the language's: floor by a positive power of two or
-between constants, else they become C truncation, so other divisors are reasoned about only where both agree.
+the ranges show that nothing wraps. `floordiv` and `floormod` are the language's: floor by a positive power of two, C's
+truncation by everything else, so that other divisors are reasoned about only where both agree.
 """
 
 from __future__ import annotations
@@ -19,14 +19,27 @@ BOOL_RANGE = (0, 1)
 SWAPPED = {"gt": "lt", "ge": "le"}
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
+
+def _truncated(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def is_power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
+def _floordiv(a: int, b: int) -> int:
+    return a // b if is_power_of_two(b) else _truncated(a, b)
+
+
 _FOLD = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
-    "floordiv": lambda a, b: a // b,
-    "floormod": lambda a, b: a % b,
-    "div": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
-    "mod": lambda a, b: a - _FOLD["div"](a, b) * b,
+    "floordiv": _floordiv,
+    "floormod": lambda a, b: a - _floordiv(a, b) * b,
+    "div": _truncated,
+    "mod": lambda a, b: a - _truncated(a, b) * b,
     "min": min,
     "max": max,
     "bitand": lambda a, b: a & b,
@@ -62,10 +75,6 @@ def fold(op: str, a: int, b: int, dtype: DataType) -> int | None:
         return None
     value = int(_FOLD[op](a, b))
     return wrap(value, dtype) if op in E.ARITHMETIC else value
-
-
-def is_power_of_two(value: int) -> bool:
-    return value > 0 and value & (value - 1) == 0
 
 
 class Linear:
@@ -357,7 +366,7 @@ def _mod_range(a: Range, b: Range) -> Range | None:
 def _div_range(a: Range, b: Range) -> Range | None:
     if b[0] <= 0:
         return None
-    return _corners([_FOLD["div"](x, y) for x in a for y in b])
+    return _corners([_truncated(x, y) for x in a for y in b])
 
 
 def _bitand_range(a: Range, b: Range) -> Range | None:

@@ -85,6 +85,8 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     if op is None:
         raise error("operator-type", f"`{symbol}` is not supported on run-time values")
     _check(symbol, t, y)
+    if symbol in ("//", "%") and t.is_scalar and not is_literal(b):
+        op = "div" if symbol == "//" else "mod"  # only a literal rounds down, whatever a variable turns out to be
     return Value(E.Binary(op, convert_to(a, t), convert_to(b, t)))
 
 
