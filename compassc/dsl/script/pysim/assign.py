@@ -32,7 +32,7 @@ from ..functions import Macro
 from ..source import definition
 from .impl import pysim_impl
 from .memory import PyBuffer, PyPointer, Storage
-from .paste import Pasted, pasted
+from .paste import Pasted, addressed, pasted
 from .values import PINNED, PyVar, of_numpy
 
 _MARK = "\0compassc constant "
@@ -60,6 +60,19 @@ def bound(value: Any) -> Any:
         data = raw.reshape(-1).view(np.uint8).copy()
         return PyBuffer(Storage(data, "a constant table"), 0, of_numpy(raw.reshape(-1)[0]).dtype, "constant", raw.shape)
     return value
+
+
+def assigned(old: Any, new: Any) -> Any:
+    """What a variable whose address is taken somewhere holds after `x = new`: its pointers see the new value."""
+    if type(old) is PyVar and hasattr(old, "pinned") and type(new) is PyVar and new.dtype is old.dtype:
+        old.value[...] = new.value
+        return old
+    return new
+
+
+def all_assigned(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same for `x, y = new`, all of which was computed before."""
+    return tuple(map(assigned, old, new))
 
 
 def named(storage: Any, name: str) -> Any:
@@ -120,6 +133,7 @@ class Made:
     def __init__(self) -> None:
         self.constants: dict[str, Any] = {}
         self.pasted: dict[str, Pasted] = {}
+        self.addressed: set[str] = set()  # variables whose address is taken
 
 
 class Rewrite(ast.NodeTransformer):
@@ -183,9 +197,31 @@ class Rewrite(ast.NodeTransformer):
         target = node.targets[0]
         if isinstance(target, ast.Name):
             node.value = self.wrapped(node.value, target.id)
+            if target.id in self.made.addressed:
+                node.value = self.call(assigned, [self.held(target), node.value], node.value)
         elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
             node.value.elts = [self.wrapped(e, "") for e in node.value.elts]
+            if any(isinstance(e, ast.Name) and e.id in self.made.addressed for e in target.elts):
+                held = ast.copy_location(ast.Tuple([self.held(e) for e in target.elts], ast.Load()), target)
+                node.value = self.call(all_assigned, [held, node.value], node.value)
         return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign | ast.Assign:
+        if not isinstance(node.target, ast.Name) or node.target.id not in self.made.addressed:
+            self.generic_visit(node)
+            return node
+        own = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        value = ast.copy_location(ast.BinOp(own, node.op, node.value), node)
+        return self.visit_Assign(ast.copy_location(ast.Assign([node.target], value), node))
+
+    def held(self, target: ast.expr) -> ast.expr:
+        """What a variable holds before it is assigned, `locals().get("x")`; None for what is no name."""
+        name = target.id if isinstance(target, ast.Name) else ""
+        get = ast.Attribute(self.call(locals, [], target), "get", ast.Load())
+        return ast.fix_missing_locations(ast.copy_location(ast.Call(get, [ast.Constant(name)], []), target))
+
+    def call(self, function: Callable[..., Any], args: list[ast.expr], at: ast.expr) -> ast.expr:
+        return ast.copy_location(ast.Call(self.constant(function, at), args, []), at)
 
     def wrapped(self, e: ast.expr, name: str) -> ast.expr:
         """`bound(e)`, except for S.meta_var, whose value stays a Python value."""
@@ -197,8 +233,8 @@ class Rewrite(ast.NodeTransformer):
                 return e
             if called in _ALLOCATIONS and name:
                 label = ast.copy_location(ast.Constant(name), e)
-                return ast.copy_location(ast.Call(self.constant(named, e), [e, label], []), e)
-        return ast.copy_location(ast.Call(self.constant(bound, e), [e], []), e)
+                return self.call(named, [e, label], e)
+        return self.call(bound, [e], e)
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         """`S.vadd(...)` becomes a call of the operation's Python side. Other names may be bound anew until they are
@@ -304,6 +340,7 @@ def _named(code: types.CodeType, name: str, qualname: str = "") -> types.CodeTyp
 def _rebuilt(func: Any, node: ast.FunctionDef) -> Callable[..., Any]:
     """The function compiled from its rewritten definition, with the globals, closure and defaults it had."""
     made = Made()
+    made.addressed |= addressed(node.body)
     own = {*func.__code__.co_varnames, *func.__code__.co_cellvars}
     node.body = Rewrite(_visible(func), own, made).statements(node.body)
     node.decorator_list, node.returns = [], None

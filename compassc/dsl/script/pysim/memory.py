@@ -152,44 +152,47 @@ class PyPointer:
             )
         return self + -index_of(n, "a pointer step")
 
-    def _position(self, other: Any) -> tuple[int, int]:
+    def _distance(self, other: Any) -> int | None:
+        """Bytes from another pointer to this one; None when they point into different memory."""
         if not isinstance(other, PyPointer):
             raise type_error(
                 f"a pointer can only be compared with a pointer, got {other!r}", "test null with p.is_nullptr"
             )
         mine, theirs = self.storage, other.storage
-        if mine is not theirs and (mine is None or theirs is None or mine.data is not theirs.data):
+        if mine is theirs:
+            return self.offset - other.offset
+        if mine is None or theirs is None or not np.may_share_memory(mine.data, theirs.data):
+            return None
+        return int(mine.data.ctypes.data + self.offset - theirs.data.ctypes.data - other.offset)
+
+    def _order(self, other: Any) -> int:
+        found = self._distance(other)
+        if found is None:
             raise CompassError(
-                "pointers to unrelated memory are compared",
+                "pointers to unrelated memory have no order",
                 code="pointer",
                 notes=(repr(self), repr(other)),
-                help="compare pointers into the same array",
+                help="compare pointers into the same array; == and != compare any two",
             )
-        return self.offset, other.offset
+        return found
 
     def __lt__(self, other: Any) -> bool:
-        a, b = self._position(other)
-        return a < b
+        return self._order(other) < 0
 
     def __le__(self, other: Any) -> bool:
-        a, b = self._position(other)
-        return a <= b
+        return self._order(other) <= 0
 
     def __gt__(self, other: Any) -> bool:
-        a, b = self._position(other)
-        return a > b
+        return self._order(other) > 0
 
     def __ge__(self, other: Any) -> bool:
-        a, b = self._position(other)
-        return a >= b
+        return self._order(other) >= 0
 
     def __eq__(self, other: object) -> bool:
-        a, b = self._position(other)
-        return a == b
+        return self._distance(other) == 0
 
     def __ne__(self, other: object) -> bool:
-        a, b = self._position(other)
-        return a != b
+        return self._distance(other) != 0
 
     def __bool__(self) -> bool:
         raise type_error("a pointer has no truth value", "test null with p.is_nullptr")

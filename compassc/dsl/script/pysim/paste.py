@@ -70,6 +70,7 @@ def pasted(caller: Rewrite, macro: Macro, call: ast.Expr) -> list[ast.stmt] | No
         macro if macro.hygienic else caller.macro,
     )
     inner.active = (*caller.active, macro)
+    caller.made.addressed |= addressed(body)
     body = inner.statements(body)
     name = f".{macro.__name__} {len(caller.made.pasted)}"
     caller.made.pasted[name] = Pasted(macro.__name__, file, node.lineno - call.lineno)
@@ -120,6 +121,13 @@ def _expression(caller: Rewrite, is_given: bool, value: Any, at: ast.AST) -> ast
 
 def _stored(nodes: Iterable[ast.AST]) -> set[str]:
     return {n.id for root in nodes for n in ast.walk(root) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def addressed(body: list[ast.stmt]) -> set[str]:
+    """The variables whose address is taken in a block."""
+    nodes = (n for statement in body for n in ast.walk(statement))
+    found = [n.value for n in nodes if isinstance(n, ast.Attribute) and n.attr == "addr"]
+    return {n.id for n in found if isinstance(n, ast.Name)}
 
 
 class _Names(ast.NodeTransformer):
