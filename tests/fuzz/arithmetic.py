@@ -145,10 +145,11 @@ class Arithmetic(Draw):
     def element(self, t: DataType, depth: int) -> Expr | None:
         found = [v for v in self.scope.variables if v.type.element_of is t and v.type.is_vector]
         found = [v for v in found if v.type.total_bits % 256 == 0]
-        if not found:
-            return None
-        vector = self.rng.choice(found)
+        if found and self.chance(0.7):
+            vector = self.rng.choice(found).expr()
+        else:
+            vector = self.gen(t.with_lanes(t.native_lanes * self.rng.choice((1, 1, 2))), depth - 1)
         lanes = vector.type.lanes
         if vector.type.is_native and self.chance(0.5):
-            return Expr("{}[{}]", [vector.expr(), self.index(lanes - 1, depth - 1)], t)
-        return Expr(f"{{}}[{self.rng.randrange(lanes)}]", [vector.expr()], t)
+            return Expr("{}[{}]", [vector, self.index(lanes - 1, depth - 1)], t)
+        return Expr(f"{{}}[{self.rng.randrange(lanes)}]", [vector], t)

@@ -16,9 +16,11 @@ class Conditions(Draw):
 
     def mask_text(self, lanes: int) -> str:
         bits = [self.chance(0.6) for _ in range(lanes)]
-        if self.chance(0.5):
+        if self.chance(0.4):
             n = self.rng.randint(1, lanes)
             return f'"{n}T{lanes - n}F"' if n < lanes else f'"{lanes}T"'
+        if self.chance(0.2) and lanes % 4 == 0:  # groups of a count and a pattern, and one without a count
+            return self.rng.choice((f'"{lanes // 4}TTFT"', f'"{lanes // 2}FT"', f'"{lanes // 2 - 1}TF_FT"'))
         if self.chance(0.3) and lanes <= 16:
             return str(bits)
         return '"' + "".join("T" if b else "F" for b in bits) + '"'
@@ -119,14 +121,6 @@ class Conditions(Draw):
         symbol = self.rng.choice(("&", "|", "^", "==", "!="))
         return Expr(f"({{}} {symbol} {{}})", [self.boolean(depth - 1), self.boolean(depth - 1)], BOOL)
 
-    def pointer_comparison(self) -> Expr | None:
-        found = [r for r in self.scope.regions if not r.type.is_vector and r.scope in ("global", "lsram", "private")]
-        if not found:
-            return None
-        region, t = self.rng.choice(found), BOOL
-        a, b = self.rng.randint(0, region.size - 1), self.rng.randint(0, region.size - 1)
-        return Expr(f"({region.name} + {a} {self.rng.choice(COMPARISONS[:4])} {region.name} + {b})", [], t)
-
     def some_vector(self, native: bool = False) -> DataType:
         """A vector type that some variable has, or any."""
         found = [v.type for v in self.scope.variables if v.type.is_vector and not v.type.is_mask]
@@ -141,11 +135,7 @@ class Conditions(Draw):
         mask = self.mask(t.lanes, t.bits, depth - 1)
         return Expr(f"S.{self.rng.choice(('vall', 'vany'))}({{}})", [mask], BOOL)
 
-    def mask_lane(self, depth: int) -> Expr | None:
-        found = [
-            v for v in self.scope.variables if v.type.is_mask and v.type.is_native and v.type.lanes * v.width == 256
-        ]
-        if not found:
-            return None
-        mask = self.rng.choice(found)
-        return Expr(f"{{}}[{self.rng.randrange(mask.type.lanes)}]", [mask.expr()], BOOL)
+    def mask_lane(self, depth: int) -> Expr:
+        lanes = self.rng.choice((8, 16, 32))
+        mask = self.mask(lanes, 256 // lanes, depth - 1)
+        return Expr(f"{{}}[{self.rng.randrange(lanes)}]", [mask], BOOL)

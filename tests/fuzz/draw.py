@@ -71,7 +71,11 @@ class Draw:
         return f'S.cast({text}, "{t}")' if bf16_lanes or self.chance(0.1) else f"S.{short(t)}({text})"
 
     def literal_or(self, t: DataType, depth: int) -> Expr:
-        """A bare literal that adapts to `t`, or an expression."""
+        """A bare literal that adapts to `t`, a name for one, or an expression."""
         if t.is_integer and not t.is_bool and self.chance(0.25):
+            low, high = t.element_of.range()
+            known = [c for c in self.scope.constants if low <= c.value <= high]
+            if known and self.chance(0.5):
+                return Expr(self.rng.choice(known).name, [], t)
             return Expr(self.number(t.element_of), [], t)
         return self.gen(t, depth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compassc.ir.dtypes import INT32, DataType, dtype
 
 from .draw import INTS, Draw
-from .scope import Region
+from .scope import Matrix, Region
 from .tree import Expr
 
 
@@ -67,14 +67,14 @@ class Memory(Draw):
         """The text of a pointer to an element of a region."""
         if start.text() == "0":
             return region.name, []
-        if region.scope == "constant":  # a table is a buffer
+        if region.buffer:
             return f"{region.name}.addr_of({{}})", [start]
         return f"{region.name} + {{}}", [start]
 
     def vload(self, t: DataType, depth: int) -> Expr | None:
         if t.is_bfloat and t.lanes != 16 and self.chance(0.5):
             return None
-        found = self.region(t.element_of, t.lanes)
+        found = self.pointed(t.element_of, t.lanes)
         span = self.span(found, t.lanes, depth) if found else None
         if found is None or span is None:
             return None
@@ -104,3 +104,28 @@ class Memory(Draw):
         if offsets is None:
             return None
         return Expr(f"S.vload_gather({found.name}, {{}})", [offsets], t)
+
+    # ---------------------------------------------------------------------------------------------- buffers
+
+    def matrix(self, elem: DataType, lanes: int, writable: bool = False) -> Matrix | None:
+        found = [
+            m for m in self.scope.matrices if m.type is elem and m.shape[-1] >= lanes and (m.writable or not writable)
+        ]
+        return self.rng.choice(found) if found else None
+
+    def indices(self, matrix: Matrix, lanes: int, depth: int) -> tuple[str, list[Expr]]:
+        """The text of the indices of an access of `lanes` elements in a row."""
+        first = [Expr(matrix.row, [], INT32)] if matrix.row else []
+        args = first + [self.index(size - 1, depth) for size in matrix.shape[len(first) : -1]]
+        if lanes == 1:
+            args.append(self.index(matrix.shape[-1] - 1, depth))
+            return ", ".join(["{}"] * len(args)), args
+        start = self.rng.randint(0, matrix.shape[-1] - lanes)
+        return ", ".join(["{}"] * len(args) + [f"{start}:{start + lanes}"]), args
+
+    def matrix_load(self, t: DataType, depth: int) -> Expr | None:
+        found = self.matrix(t.element_of, t.lanes)
+        if found is None:
+            return None
+        text, args = self.indices(found, t.lanes, depth - 1)
+        return Expr(f"{found.name}[{text}]", args, t)

@@ -182,3 +182,117 @@ def shifted_selection(in_i8: S.ptr("i8", "global"), out_i8: S.ptr("i8", "global"
         v = in_i8[6:38]
         inner = S.vsel(S.vinv(S.i8x32(1), mask=S.const_mask("31T1F")), v, mask=S.const_mask("31T1F"))
         S.vstore(S.vsel(inner, S.i8x32(-1), mask="FTTFFTFTFFFTTTFTFFTTTTFTFTTTTTFT") >> 3, out_i8)
+
+
+@S.prim_func
+def sub_increment(p: S.ptr("i32", "private"), by: S.i32 = 5):
+    p[0] = p[0] + by
+
+
+@S.prim_func
+def address_of_a_variable(in_i32: S.ptr("i32", "global"), out_i32: S.ptr("i32", "global"), n: S.i32):
+    """Whoever writes, the variable or a pointer to it, the other one sees it."""
+    if S.get_local_id() == 0:
+        x = in_i32[0]
+        q = x.addr
+        x = x + 1
+        out_i32[0] = q[0]
+        q[0] = 9
+        x ^= n
+        out_i32[1] = q[0]
+        x, n = n, x
+        out_i32[2] = q[0]
+        sub_increment(x.addr)
+        sub_increment(by=n, p=q)
+        out_i32[3] = x
+        v = in_i32[0:8]
+        w = v.addr
+        v = v + n
+        S.vstore(w[0], out_i32 + 8)
+        w[0] = w[0] - 1
+        v[n & 7] = 77
+        S.vstore(v, w)
+        S.vstore(w[0] + v, out_i32 + 16)
+        for i in range(3):
+            y = x + i
+            r = y.addr
+            y *= 2
+            out_i32[24 + i] = r[0]
+
+
+@S.macro
+def double(x, i, out):
+    copy = x
+    at = copy.addr
+    copy += 1
+    at[0] = at[0] * 2
+    x = copy
+    out[i] = at[0]
+
+
+@S.prim_func
+def addresses_in_a_macro(out_i32: S.ptr("i32", "global"), n: S.i32):
+    if S.get_local_id() == 0:
+        at = n.addr
+        double(n, 0, out_i32)
+        double(n, 1, out_i32)
+        out_i32[2] = at[0]
+
+
+@S.prim_func
+def sub_nearest(p: S.ptr("i32", "global"), q: S.ptr("i32", "global"), n: S.i32) -> S.ptr("i32", "global"):
+    if n > 3:
+        return p + (n & 3)
+    return q + 2
+
+
+@S.prim_func
+def compared_pointers(in_i32: S.ptr("i32", "global"), out_i32: S.ptr("i32", "global"), n: S.i32):
+    """Pointers into different memory are not equal."""
+    if S.get_local_id() == 0:
+        own = S.alloc((8,), "i32", "lsram")
+        q = sub_nearest(in_i32, in_i32 + 8, n)
+        if in_i32 == out_i32:
+            out_i32[0] = 1
+        if q != out_i32 + 2:
+            out_i32[1] = 2
+        other = own + (n & 1)
+        out_i32[2] = S.i32(3) if other != own else S.i32(4)
+        out_i32[3] = S.i32(5) if q < in_i32 + 8 else S.i32(6)
+        out_i32[4] = S.vload(sub_nearest(in_i32, out_i32, 2))[1] if q == in_i32 else q[0]
+
+
+@S.prim_func
+def division_of_constants(out_i32: S.ptr("i32", "global"), n: S.i32):
+    """Only a literal power of two rounds down, whatever is known of a variable."""
+    if S.get_local_id() == 0:
+        x, two = -5, 2
+        out_i32[0] = S.i32(-5) // 3
+        out_i32[1] = x // 3
+        out_i32[2] = x % 3
+        out_i32[3] = x // two
+        out_i32[4] = n // two + n % (two * 2)
+        out_i32[5] = n // 2 + n % 4
+        for i in range(-5, -4):
+            out_i32[6] = i // 3
+            out_i32[7] = i % 3
+            out_i32[8] = i // 2
+        for i in range(1):
+            out_i32[9] = (i - 7) // 3 + (i - 7) // two
+
+
+@S.prim_func
+def long_compilation(
+    in_i8: S.ptr("i8", "global"),
+    in_bf16: S.ptr("bf16", "global"),
+    out_i8: S.ptr("i8", "global"),
+    out_i32: S.ptr("i32", "global"),
+    out_bf16: S.ptr("bf16", "global"),
+):
+    """The vectorizer of clang 23 did not come to an end here."""
+    if S.get_local_id() == 0:
+        wide = S.cast(out_i32[12:76], "u16", saturate=True) & 127
+        least = S.vminh(S.vload_gather(out_i8, wide), in_i8[96:160] // out_i8[8])
+        m = S.vsel(in_i8[7:71], out_i8[49:113], mask=S.tail_mask(3, 64)) >= -128
+        S.vstore(least, out_i8 + 1, mask=m, stride=2)
+        S.vstore_scatter(S.floor(S.exp2(in_bf16[89:105])), out_bf16, S.i16x16(16) & 127)

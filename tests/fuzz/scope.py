@@ -35,10 +35,11 @@ class Variable:
 
 @dataclass
 class Region:
-    """Memory behind a name, `size` elements of `type`, all initialised.
+    """Memory behind a pointer, `size` elements of `type`, all initialised.
 
-    `raw`: it holds input bytes, nothing that arithmetic produced, so that NaN bits in it are known. `shared`: other TECs
-    read it. `buffer`: it is indexed but no pointer, and has no address arithmetic.
+    `name` may also be an expression that gives the pointer, as long as the region is in no scope. `raw`: it holds input
+    bytes, nothing that arithmetic produced, so that NaN bits in it are known. `buffer`: it is indexed but no pointer,
+    and has no address arithmetic. `root`: pointers of one root point into the same memory.
     """
 
     name: str
@@ -47,30 +48,75 @@ class Region:
     scope: str
     writable: bool
     raw: bool = False
+    buffer: bool = False
+    root: str = ""
+
+    def __post_init__(self) -> None:
+        self.root = self.root or self.name
+
+
+@dataclass
+class Matrix:
+    """A buffer of several dimensions. `row`: the only first index it may have, if it is not empty."""
+
+    name: str
+    type: DataType
+    shape: tuple[int, ...]
+    writable: bool
+    row: str = ""
+
+
+@dataclass
+class Constant:
+    """A name for an integer that is known when the kernel is compiled."""
+
+    name: str
+    value: int
 
 
 @dataclass
 class SubFunction:
-    """A callable function: parameters in order are variables or regions."""
+    """A callable function: parameters in order are variables or regions, the last `defaults` of them can be left out.
+    `gives`: what is behind the pointer it returns, at least."""
 
     name: str
     params: list[Variable | Region]
     returns: DataType | None
     width: int = 0
     defaults: int = 0
+    gives: Region | None = None
+
+
+Named = Variable | Region | Matrix | Constant
 
 
 @dataclass
 class Frame:
     variables: list[Variable] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
+    matrices: list[Matrix] = field(default_factory=list)
+    constants: list[Constant] = field(default_factory=list)
+
+    def add(self, item: Named) -> None:
+        kinds = {Variable: self.variables, Region: self.regions, Matrix: self.matrices, Constant: self.constants}
+        kinds[type(item)].append(item)  # type: ignore[attr-defined]
+
+    def names(self) -> list[str]:
+        return [item.name for item in (*self.variables, *self.regions, *self.matrices, *self.constants)]
 
 
 class Scope:
-    """Frames of one function, innermost last."""
+    """Frames of one function, innermost last. `retired`: names whose frames are left."""
 
     def __init__(self) -> None:
         self.frames = [Frame()]
+        self.retired: list[str] = []
+
+    def push(self) -> None:
+        self.frames.append(Frame())
+
+    def pop(self) -> None:
+        self.retired += self.frames.pop().names()
 
     @property
     def variables(self) -> list[Variable]:
@@ -80,6 +126,22 @@ class Scope:
     def regions(self) -> list[Region]:
         return [r for frame in self.frames for r in frame.regions]
 
-    def add(self, item: Variable | Region) -> None:
-        own = self.frames[-1]
-        (own.variables if isinstance(item, Variable) else own.regions).append(item)  # type: ignore[arg-type]
+    @property
+    def matrices(self) -> list[Matrix]:
+        return [m for frame in self.frames for m in frame.matrices]
+
+    @property
+    def constants(self) -> list[Constant]:
+        return [c for frame in self.frames for c in frame.constants]
+
+    def names(self) -> list[str]:
+        return [name for frame in self.frames for name in frame.names()]
+
+    def add(self, item: Named) -> None:
+        self.frames[-1].add(item)
+
+    def frame_of(self, item: Named) -> int:
+        """The number of the frame a variable or region is defined in."""
+        return next(
+            i for i, frame in enumerate(self.frames) if any(r is item for r in (*frame.variables, *frame.regions))
+        )

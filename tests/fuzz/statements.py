@@ -7,7 +7,7 @@ from collections.abc import Callable
 from compassc.ir.dtypes import BOOL, INT32, STORAGE, DataType, bool_of, dtype
 
 from .draw import INTS
-from .scope import Frame, Variable, short
+from .scope import Variable, short
 from .stores import DEPTH, Stores
 from .tree import Clause, Expr, Stmt, simple
 
@@ -54,7 +54,7 @@ class Statements(Stores):
 
     def block(self, count: int, observe: bool = False) -> list[Stmt]:
         """Statements in a frame of their own."""
-        self.scope.frames.append(Frame())
+        self.scope.push()
         self.blocks += 1
         out: list[Stmt] = []
         for _ in range(count):
@@ -62,7 +62,7 @@ class Statements(Stores):
         if observe:
             out += [s for v in self.scope.frames[-1].variables[-2:] for s in self.observe(v)]
         self.blocks -= 1
-        self.scope.frames.pop()
+        self.scope.pop()
         return out
 
     def statement(self) -> list[Stmt]:
@@ -78,6 +78,10 @@ class Statements(Stores):
             (0.7, self.region_augmented),
             (1, self.call_statement),
             (0.8, self.alias),
+            (1.2, self.move),
+            (0.3, self.of_variable),
+            (0.7, self.matrix_store),
+            (0.25, self.constant_name),
             (0.4, self.scatter),
             (1.2, self.copy),
             (0.8, self.fill),
@@ -178,14 +182,14 @@ class Statements(Stores):
     def loop(self) -> list[Stmt] | None:
         if self.loops >= 2:
             return None
-        self.scope.frames.append(Frame())
+        self.scope.push()
         self.loops += 1
         head, args = self.loop_head()
         body = self.block(self.body_size(), True)
         if self.chance(0.3):
             body.insert(self.rng.randint(0, len(body)), Stmt([Clause("if {}:", [self.boolean(2)], [simple("break")])]))
         self.loops -= 1
-        self.scope.frames.pop()
+        self.scope.pop()
         return [Stmt([Clause(head, args, body)])]
 
     def counter_variable(self, t: DataType = INT32) -> str:

@@ -6,7 +6,7 @@ from compassc.ir.dtypes import INT32, STORAGE, DataType
 
 from .draw import INTS
 from .expressions import Expressions
-from .scope import Frame, Region, Variable
+from .scope import Constant, Matrix, Region, Variable
 from .tree import Stmt, simple
 
 DEPTH = 3
@@ -21,8 +21,16 @@ class Stores(Expressions):
     counter = 0
 
     def name(self, letter: str) -> str:
+        """A new name, or one of a block that was left."""
+        visible = set(self.scope.names())
+        free = [n for n in self.scope.retired if n not in visible]
+        if free and self.chance(0.15):
+            self.scope.retired.remove(found := self.rng.choice(free))
+            return found
         self.counter += 1
         return f"{letter}{self.counter}"
+
+    # ---------------------------------------------------------------------------------------------- stores
 
     def target(self, elem: DataType, size: int) -> Region | None:
         return self.region(elem, size, writable=True)
@@ -56,13 +64,33 @@ class Stores(Expressions):
         found = self.target(elem, 1)
         if found is None:
             return None
+        if elem.is_integer and self.chance(0.2):
+            return [simple(f"{found.name}[{{}}] /= {{}}", self.index(found.size - 1, 1), self.safe_divisor(elem, 1))]
         symbol = self.rng.choice("+-*")
+        if self.chance(0.25) and not (symbol == "*" and elem.bits == 8):
+            lanes = min(self.rng.randint(2, 40), found.size)
+            start = self.rng.randint(0, found.size - lanes)
+            value = self.gen(elem if self.chance(0.3) else elem.with_lanes(lanes), 2)
+            return [simple(f"{found.name}[{start}:{start + lanes}] {symbol}= {{}}", value)]
         return [simple(f"{found.name}[{{}}] {symbol}= {{}}", self.index(found.size - 1, 1), self.gen(elem, 2))]
+
+    def matrix_store(self) -> list[Stmt] | None:
+        t = self.rng.choice([t for t in self.types if not t.is_bool] + [INT32])
+        found = self.matrix(t.element_of, t.lanes, True)
+        if found is None:
+            return None
+        text, args = self.indices(found, t.lanes, 2)
+        symbol = self.rng.choice(("", "+", "-")) if t.is_scalar else ""
+        return [simple(f"{found.name}[{text}] {symbol}= {{}}", *args, self.gen(t, 2))]
 
     def vstore(self) -> list[Stmt] | None:
         vectors = [t for t in self.types if t.is_vector and not t.is_mask]
         t = self.rng.choice(vectors)
-        found = self.target(t.element_of, t.lanes)
+        if t.is_native and self.chance(0.08):
+            where = self.addressed(t)
+            if where:
+                return [simple(f"S.vstore({{}}, {where})", self.gen(t, 2))]
+        found = self.pointed(t.element_of, t.lanes, True)
         span = self.span(found, t.lanes, 2) if found else None
         if found is None or span is None:
             return None
@@ -87,6 +115,8 @@ class Stores(Expressions):
             return None
         return [simple(f"S.vstore_scatter({{}}, {found.name}, {{}})", self.gen(t, 2), offsets)]
 
+    # ---------------------------------------------------------------------------------------------- transfers
+
     def transfers(self) -> list[tuple[Region, Region]]:
         """Destination and source of what DMA can move."""
         regions = [r for r in self.scope.regions if not r.type.is_vector and r.scope in ("global", "lsram")]
@@ -105,7 +135,22 @@ class Stores(Expressions):
             event = self.name("e")
             text = f"{event} = S.alloc_events(1)\nS.async_dma_copy({to}, {source}, {n}, event={event})\n"
             return [simple(text + f"S.wait_events({event})\nS.free_events({event})", *more, *rest)]
+        if self.chance(0.3):
+            return self.rows(d, s)
         return [simple(f"S.dma_copy({to}, {source}, {n})", *more, *rest)]
+
+    def rows(self, d: Region, s: Region) -> list[Stmt]:
+        """A transfer of several rows, or of pixels that are repeated."""
+        width, times = self.rng.randint(1, 4), self.rng.randint(1, 3)
+        far, near = width + self.rng.randint(0, 3), width + self.rng.randint(0, 3)
+        if min(d.size, s.size) < 32:
+            return [simple(f"S.dma_copy({d.name}, {s.name}, 1)")]
+        if self.chance(0.4):
+            high, wide = self.rng.randint(1, 2), self.rng.randint(1, 3)
+            return [
+                simple(f"S.dma_upsample({d.name}, {s.name}, {high}, {wide}, 1, {times}, {near}, 1, {times * wide})")
+            ]
+        return [simple(f"S.dma_copy({d.name}, {s.name}, {width}, {far}, {times}, {near})")]
 
     def fill(self) -> list[Stmt] | None:
         found = [r for r in self.scope.regions if r.scope == "lsram" and r.writable and r.type.is_integer]
@@ -115,6 +160,8 @@ class Stores(Expressions):
         region = self.rng.choice(found)
         n = self.rng.randint(1, region.size)
         return [simple(f"S.dma_memset({region.name}, {self.number(region.type)}, {n})")]
+
+    # ---------------------------------------------------------------------------------------------- names
 
     def split(self) -> list[Stmt] | None:
         """The registers of a wide vector as variables."""
@@ -147,16 +194,18 @@ class Stores(Expressions):
         scope = self.rng.choice(("private", "lsram", "lsram"))
         name, i = self.name("m"), self.name("i")
         size = self.rng.choice((32, 64, 128))
-        self.scope.frames.append(Frame())
+        self.scope.push()
         counter = Variable(i, INT32, fixed=True)
         self.scope.add(counter)
         value = self.gen(t, 2)
-        self.scope.frames.pop()
+        self.scope.pop()
         region = Region(name, t, size, scope, True)
-        if self.chance(0.2):
-            columns = 8
-            text = f'{name}_b = S.alloc_buffer(({size // columns}, {columns}), "{t}", "{scope}")\nfor {i} in range({size}):\n'
+        if self.chance(0.3):
+            columns = self.rng.choice((8, 16))
+            matrix = Matrix(f"{name}_b", t, (size // columns, columns), True)
+            text = f'{name}_b = S.alloc_buffer({matrix.shape}, "{t}", "{scope}")\nfor {i} in range({size}):\n'
             text += f"    {name}_b[{i} // {columns}, {i} % {columns}] = {{}}\n{name} = {name}_b.addr_of(0)"
+            self.scope.add(matrix)
         else:
             text = f'{name} = S.alloc(({size},), "{t}", "{scope}")\nfor {i} in range({size}):\n    {name}[{i}] = {{}}'
         self.scope.add(region)
@@ -167,20 +216,70 @@ class Stores(Expressions):
         size = self.rng.choice((8, 32, 64))
         name = self.name("t")
         data = ", ".join(self.number(t) for _ in range(size))
-        self.scope.add(Region(name, t, size, "constant", False, raw=True))
+        self.scope.add(Region(name, t, size, "constant", False, raw=True, buffer=True))
         return [simple(f'{name} = S.alloc_const(({size},), "{t}", [{data}])')]
+
+    def constant_name(self) -> list[Stmt]:
+        """A name for a number that is known when the kernel is compiled."""
+        found = Constant(self.name("c"), self.rng.randint(0, 12))
+        self.scope.add(found)
+        return [simple(f"{found.name} = S.meta_var({found.value})")]
+
+    # ---------------------------------------------------------------------------------------------- pointers
+
+    def of_variable(self) -> list[Stmt] | None:
+        """A pointer to a variable."""
+        t = self.rng.choice([t for t in self.types if not t.is_bool and (t.is_scalar or t.is_native)])
+        text = self.addressed(t)
+        if not text:
+            return None
+        name = self.name("q")
+        self.scope.add(Region(name, t, 1, "private", True))
+        return [simple(f"{name} = {text}")]
+
+    def move(self) -> list[Stmt] | None:
+        """A pointer of this block moved on, or any pointer set to other memory that has no less behind it."""
+        own = [r for r in self.scope.frames[-1].regions if r.root == r.name and r.name[0] == "q" and r.size > 8]
+        if own and self.chance(0.6):
+            region = self.rng.choice(own)
+            limit = self.rng.randint(1, region.size // 2)
+            step = self.index(limit, 2)
+            region.size -= limit
+            return [simple(f"{region.name} {self.rng.choice(('+=', f'= {region.name} +'))} {{}}", step)]
+        frames = self.scope.frames[-1:] if self.frozen else self.scope.frames
+        found = [r for frame in frames for r in frame.regions if r.root == r.name and r.name[0] == "q"]
+        if not found:
+            return None
+        region = self.rng.choice(found)
+        sources = [r for frame in self.scope.frames[: self.scope.frame_of(region) + 1] for r in frame.regions]
+        sources = [r for r in sources if r is not region and not r.buffer and self.replaces(r, region)]
+        if not sources:
+            return None
+        source = self.rng.choice(sources)
+        where, args = self.address(source, self.index(source.size - region.size, 2))
+        return [simple(f"{region.name} = {where}", *args)]
+
+    @staticmethod
+    def replaces(new: Region, old: Region) -> bool:
+        """Whether all that may be done behind `old` may be done behind `new`."""
+        same = new.type is old.type and new.scope == old.scope and new.size >= old.size
+        return same and new.writable >= old.writable and new.raw >= old.raw
 
     def alias(self) -> list[Stmt] | None:
         """A pointer into memory: moved, or with another type."""
-        found = [r for r in self.scope.regions if not r.type.is_vector and r.size >= 16 and r.scope != "constant"]
+        found = [r for r in self.scope.regions if not r.type.is_vector and r.size >= 16 and not r.buffer]
         if not found:
             return None
         region, name = self.rng.choice(found), self.name("q")
-        if self.chance(0.5):
+        if self.chance(0.4):
+            region = self.returned_pointer(region.type, 16) or region
+        if self.chance(0.5) or region.name.endswith(")"):
             limit = region.size // 2
             where, args = self.address(region, self.index(limit, 2))
-            self.scope.add(Region(name, region.type, region.size - limit, region.scope, region.writable, region.raw))
-            if not args:
+            own = Region(name, region.type, region.size - limit, region.scope, region.writable, region.raw)
+            own.root = name if self.chance(0.6) else region.root  # a root of its own may move
+            self.scope.add(own)
+            if not args and not region.name.endswith(")"):
                 return [simple(f"{name} = {region.name} + 0")]
             return [simple(f"{name} = {where}", *args)]
         to = self.rng.choice(STORAGE)
@@ -200,5 +299,5 @@ class Stores(Expressions):
         if size < 1 or to is region.type:
             return None
         writable = region.writable and (not to.is_floating or region.type.is_floating)
-        self.scope.add(Region(name, to, size, region.scope, writable, region.raw and not writable))
+        self.scope.add(Region(name, to, size, region.scope, writable, region.raw and not writable, root=region.root))
         return [simple(f'{name} = {region.name}.as_ptr("{to}")')]
