@@ -24,6 +24,7 @@ from typing import Any
 
 FENCE = "```"
 PROGRAMS = {
+    "aipuocc": "-m compassc.cli.aipuocc",
     "compassc": "-m compassc",
     "compass-run": "-c 'import sys; from compass_runtime.cli import main; sys.exit(main())'",
     "python": "",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from compass_core import host
 from compass_core.cache import Cache, key_of
 from compass_core.clang import Clang
-from compass_core.errors import ToolchainError
+from compass_core.errors import ToolchainError, UsageError
 from compass_core.hostcc import command
 
 _KIND = "pch"
+_UNKNOWN_OPTION = re.compile(r"error: unknown argument:? '(?P<option>[^']+)'")
 
 
 def pch_command(clang: Clang, flags: list[str], output: Path) -> list[str]:
@@ -31,11 +33,14 @@ def precompiled_header(clang: Clang, flags: list[str], cache: Cache) -> Path:
     """The precompiled header for `flags`, made now when the cache has none.
 
     ToolchainError when the header itself does not compile: the installation is damaged or the compiler unfit.
+    UsageError for a flag that clang does not know.
     """
     key = _key(clang, flags)
 
     def make(path: Path) -> None:
         done = command.run(pch_command(clang, flags, path), command.include_folder())
+        if unknown := _UNKNOWN_OPTION.search(done.output):
+            raise UsageError(f"the C compiler has no option '{unknown['option']}'", code="cc-option")
         if done.status != 0:
             raise ToolchainError(
                 f"the C headers do not compile with {clang.path}",
