@@ -30,6 +30,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "ops": "List the operations of the language.",
     },
     "Set-up": {
+        "sim-plugin": "Write the simulator libraries that the vendor's driver loads.",
         "doctor": "Show which tools were found, what is missing and how to get it.",
         "env": "Show every switch with its value and origin.",
         "cache": "Show, shrink or empty the compile cache.",
@@ -47,7 +48,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        return import_module(f"compassc.cli.commands.{cmd_name}").command
+        return import_module(f"compassc.cli.commands.{cmd_name.replace('-', '_')}").command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -19,8 +19,8 @@ PREBUILT = Path(__file__).parent / "_lib" / NAME
 _COMPILE = ("-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec")
 
 
-def _folder(name: str) -> Path:
-    """`native` or `include`: in the installed package, beside it in a checkout."""
+def source_folder(name: str) -> Path:
+    """`native`, `plugin` or `include`: in the installed package, beside it in a checkout."""
     package = Path(__file__).parent
     for folder in (package / name, package.parent / name):
         if folder.is_dir():
@@ -30,7 +30,7 @@ def _folder(name: str) -> Path:
 
 def include_folder() -> Path:
     """Where compass_runtime.h is."""
-    return _folder("include")
+    return source_folder("include")
 
 
 def shared_memory() -> tuple[str, str]:
@@ -44,7 +44,7 @@ def shared_memory() -> tuple[str, str]:
 def _key() -> str:
     from compass_core.cache import key_of
 
-    sources = [*sorted(_folder("native").glob("*.[ch]")), include_folder() / "compass_runtime.h"]
+    sources = [*sorted(source_folder("native").glob("*.[ch]")), include_folder() / "compass_runtime.h"]
     return key_of(*(part for f in sources for part in (f.name, f.read_bytes())), engine.source_key(),
                   str(engine.engine_path()), *_COMPILE, *shared_memory())  # fmt: skip
 
@@ -65,7 +65,7 @@ def build(output: Path) -> None:
     defines = (f'-DCOMPASS_ENGINE="{engine.engine_path()}"', f"-I{include_folder()}",
                f"-I{engine.source_folder()}", *shared_memory())  # fmt: skip
     engine.compile_and_link(
-        sorted(_folder("native").glob("*.c")), output, (*_COMPILE, *defines),
+        sorted(source_folder("native").glob("*.c")), output, (*_COMPILE, *defines),
         ("-shared", "-soname", NAME, "-z", "now", "-z", "relro", "-z", "noexecstack"),
     )  # fmt: skip
 

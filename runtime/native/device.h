@@ -24,6 +24,7 @@ struct device {
   char *engine; /* path of the engine's executable; NULL: the one the library was built for */
   uint8_t *memory; /* indexed by device address; NULL until the device is opened */
   int shared_file, socket, process; /* process: the worker; 0: there is none */
+  bool shut;                        /* no worker may start any more */
   struct shape shape;  /* what the worker simulates */
   struct range *ranges; /* of all memory, in order */
   uint32_t range_count, range_room;
@@ -61,8 +62,8 @@ void device_release(struct device *device, uint32_t address);
 /* Runs a chain, one at a time; a worker of another shape is replaced. The report is the caller's to free. */
 aipu_status_t device_run(struct device *device, const struct chain *chain, struct report *report);
 void report_free(struct report *report);
-/* Ends the job that runs in another thread: it fails there as if its process had died. */
-void device_interrupt(struct device *device);
+/* Ends the job that runs in another thread, which fails there as if its process had died, and lets no other begin. */
+void device_shut(struct device *device);
 
 /* The worker process, under the lock `running`. */
 aipu_status_t worker_start(struct device *device, const struct shape *shape);

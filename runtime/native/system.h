@@ -14,6 +14,10 @@ typedef union {
   char bytes[40];
   long align;
 } pthread_mutex_t;
+typedef union {
+  char bytes[48];
+  long long align;
+} pthread_cond_t;
 struct pollfd {
   int fd;
   short events, revents;
@@ -30,6 +34,7 @@ void *memchr(const void *, int, size_t);
 size_t strlen(const char *);
 size_t strnlen(const char *, size_t);
 int strcmp(const char *, const char *);
+char *strrchr(const char *, int);
 int strncmp(const char *, const char *, size_t);
 char *strdup(const char *);
 char *strstr(const char *, const char *);
@@ -38,6 +43,7 @@ int snprintf(char *, size_t, const char *, ...) __attribute__((format(printf, 3,
 int vsnprintf(char *, size_t, const char *, va_list);
 void *malloc(size_t);
 void *calloc(size_t, size_t);
+void *realloc(void *, size_t);
 void free(void *);
 _Noreturn void _exit(int);
 
@@ -69,9 +75,22 @@ int pthread_create(pthread_t *, const void *, void *(*)(void *), void *);
 int pthread_join(pthread_t, void **);
 int pthread_mutex_lock(pthread_mutex_t *);
 int pthread_mutex_unlock(pthread_mutex_t *);
+int pthread_cond_wait(pthread_cond_t *, pthread_mutex_t *);
+int pthread_cond_signal(pthread_cond_t *);
+struct library_place {
+  const char *path;
+  void *base;
+  const char *symbol;
+  void *address;
+};
+int dladdr(const void *, struct library_place *);
 
 #define O_RDONLY 0
+#define O_WRONLY 1
 #define O_RDWR 2
+#define O_CREAT 0100
+#define O_TRUNC 01000
+#define O_APPEND 02000
 #define O_CLOEXEC 02000000
 #define MFD_CLOEXEC 1u
 #define MFD_ALLOW_SEALING 2u

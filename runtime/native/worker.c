@@ -27,8 +27,9 @@ void worker_stop(struct device *device) {
   pthread_mutex_unlock(&device->lock);
 }
 
-void device_interrupt(struct device *device) {
+void device_shut(struct device *device) {
   pthread_mutex_lock(&device->lock);
+  device->shut = true;
   if (device->process > 0) kill(device->process, SIGKILL);
   pthread_mutex_unlock(&device->lock);
 }
@@ -145,6 +146,7 @@ aipu_status_t worker_start(struct device *device, const struct shape *shape) {
   device->socket = sockets[0];
   device->shape = *shape;
   device->process = process;
+  if (device->shut) kill(process, SIGKILL);
   pthread_mutex_unlock(&device->lock);
   struct reply hello;
   struct report report;

@@ -115,14 +115,14 @@ def compile_and_link(sources: Sequence[Path], output: Path, flags: Sequence[str]
     clang = find_clang().path
     linker = _linker(clang)
     libc, libm, _ = host_libraries()
-    threads = [p for p in (libc.with_name("libpthread.so.0"),) if p.exists()]
+    parts = [p for p in map(libc.with_name, ("libpthread.so.0", "libdl.so.2")) if p.exists()]  # before glibc 2.34
     with tempfile.TemporaryDirectory(prefix="compass-engine-") as folder:
         objects = []
         for source in sources:
             objects.append(str(Path(folder, source.stem + ".o")))
             where = f"-ffile-prefix-map={source.parent}={source.parent.name}"
             _run([str(clang), *_COMPILE, *flags, where, "-c", str(source), "-o", objects[-1]])
-        libraries = [str(p) for p in (libc, libm, *threads)]
+        libraries = [str(p) for p in (libc, libm, *parts)]
         linked = Path(folder, output.name)
         _run([linker, *link, "-o", str(linked), *objects, *libraries])
         output.write_bytes(linked.read_bytes())

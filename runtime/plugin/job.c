@@ -1,0 +1,300 @@
+/* One job: its chain is read from the driver's memory, the buffers it names are copied to the device of the worker, the
+ * chain is written anew with the addresses they have there, run, and the buffers are copied back.
+ *
+ * The driver's addresses are 64 bits wide, an ASID's base plus 32 bits. Kernel code works on 32 bits alone, so each
+ * buffer gets a place of its own below 4 GiB; which words are addresses is told by the entry records of `.text`. */
+#include "plugin.h"
+#include "ranges.h"
+
+#define BLOCK 128u
+#define MAX_BLOCKS 65536u
+#define MAX_WORDS 4096u
+#define ASIDS 4u
+#define FULL_BASE(entry) ((entry) & ~0xfffull) /* the low bits of an ASID entry are permissions */
+#define TYPE(flag) ((flag) & 0xfu)
+#define END_DESTROYS 0x100u
+
+/* Byte offsets of fields of task control blocks. */
+enum { FLAG = 0, NEXT = 4, SPC = 12, GRID_ID = 22, PP = 56, X2_ASID = 48, X3_ASID = 88 };
+
+/* Entry records of `.text` (docs/architecture.md). */
+enum { RECORD_BACK = 8, RECORD_ASIDS = 12, RECORD_BYTES = 64 };
+
+struct buffer {
+  uint64_t base, size; /* the driver's */
+  uint32_t memory;     /* what was allocated for it on the device */
+  uint32_t start;      /* device address of its first byte */
+  bool written;        /* kernels have an address in it that is not a constant's */
+};
+
+struct launch {
+  struct sim_aipu *sim;
+  struct done *done;
+  struct buffer *buffers;
+  uint32_t buffer_count, buffer_room;
+  uint8_t *blocks; /* of tasks; PP holds an offset in `words` until they are placed */
+  uint32_t block_count, block_room;
+  uint32_t *words; /* parameter blocks, translated */
+  uint32_t word_count, word_room;
+  uint64_t asids[ASIDS];
+  uint32_t last_spc, last_pp, last_words; /* the tasks of a group have the same parameters */
+  bool has_last;
+};
+
+static uint32_t get32(const uint8_t *block, uint32_t offset) {
+  uint32_t value;
+  memcpy(&value, block + offset, sizeof value);
+  return value;
+}
+
+static void put32(uint8_t *block, uint32_t offset, uint32_t value) { memcpy(block + offset, &value, sizeof value); }
+
+/* Room for `more` items behind `count`. */
+static bool grow(void **items, uint32_t *room, uint32_t count, uint32_t more, size_t item) {
+  if (*items && count + more <= *room) return true;
+  uint32_t wanted = (count + more) * 2 + 16;
+  void *grown = realloc(*items, wanted * item);
+  if (!grown) return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no host memory for a job"), false;
+  *items = grown;
+  *room = wanted;
+  return true;
+}
+
+static bool read_memory(const struct launch *launch, uint64_t address, void *to, size_t size) {
+  const mem_interface_t *memory = &launch->sim->memory;
+  if (memory->read(address, to, size, memory->cxt) >= 0) return true;
+  return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the driver cannot read %zu bytes at %#llx", size,
+              (unsigned long long)address),
+         false;
+}
+
+/* Copies the buffer with this address to the device. */
+static struct buffer *bring(struct launch *launch, uint64_t address) {
+  const mem_interface_t *memory = &launch->sim->memory;
+  uint64_t base = 0;
+  size_t size = 0;
+  if (!memory->get_info(address, &base, &size, memory->cxt) || address < base || address - base >= size)
+    return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the address %#llx is in no buffer", (unsigned long long)address),
+           NULL;
+  if (!grow((void **)&launch->buffers, &launch->buffer_room, launch->buffer_count, 1, sizeof *launch->buffers))
+    return NULL;
+  struct buffer *buffer = &launch->buffers[launch->buffer_count];
+  uint32_t skew = (uint32_t)(base % PAGE); /* what is aligned there stays so */
+  *buffer = (struct buffer){.base = base, .size = size};
+  if (size > WINDOW_HIGH || !(buffer->memory = device_allocate(&launch->sim->device, size + skew)))
+    return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no device memory for a buffer of %zu bytes", size), NULL;
+  buffer->start = buffer->memory + skew;
+  launch->buffer_count++;
+  return read_memory(launch, base, launch->sim->device.memory + buffer->start, size) ? buffer : NULL;
+}
+
+/* The buffer that holds `size` bytes at an address; NULL with a failure when they are not in one buffer. */
+static struct buffer *find(struct launch *launch, uint64_t address, uint64_t size) {
+  struct buffer *buffer = NULL;
+  for (uint32_t i = 0; i < launch->buffer_count && !buffer; i++)
+    if (address >= launch->buffers[i].base && address - launch->buffers[i].base < launch->buffers[i].size)
+      buffer = &launch->buffers[i];
+  if (!buffer && !(buffer = bring(launch, address))) return NULL;
+  if (size <= buffer->base + buffer->size - address) return buffer;
+  return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "%llu bytes at %#llx go beyond their buffer",
+              (unsigned long long)size, (unsigned long long)address),
+         NULL;
+}
+
+static uint32_t device_address(const struct buffer *buffer, uint64_t address) {
+  return buffer->start + (uint32_t)(address - buffer->base);
+}
+
+/* Copies what the entry record at device address `at` tells about the parameter words; returns how many they are, or -1
+ * with a failure. The kernel that ran last may still write here, so nothing is read twice. */
+static int record_asids(const struct launch *launch, const struct buffer *text, uint32_t at, char *asids) {
+  const uint8_t *record = launch->sim->device.memory + at;
+  uint32_t back = get32(record, RECORD_BACK), told = get32(record, RECORD_ASIDS);
+  if (memcmp(record, "CPSENTRY", 8) != 0 || back > at - text->start)
+    return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a task does not start at host code of this toolchain"), -1;
+  uint64_t rest = text->start + text->size - (at - back); /* from the start of `.text` to the end of its buffer */
+  size_t room = !told || told >= rest ? 0 : rest - told < MAX_WORDS ? rest - told : MAX_WORDS;
+  memcpy(asids, record - back + told, room);
+  size_t count = strnlen(asids, room);
+  if (count < room) return (int)count;
+  return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL,
+              "the code of a task does not tell what its parameters are: it was built by an older version"),
+         -1;
+}
+
+/* Translates one parameter word; `asid` is a digit, or '-' for what is no address. */
+static bool translate(struct launch *launch, char asid, uint32_t *word) {
+  if (asid == '-') return true;
+  uint32_t number = (uint32_t)(asid - '0');
+  if (number >= ASIDS)
+    return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a parameter is in ASID '%c', which there is not", asid), false;
+  uint64_t address = launch->asids[number] + *word;
+  struct buffer *buffer = find(launch, address, 1);
+  if (!buffer) return false;
+  buffer->written |= number == 0;
+  *word = device_address(buffer, address);
+  return true;
+}
+
+/* Translates the parameters of a task block that starts at `spc`. */
+static bool take_words(struct launch *launch, uint32_t spc, uint32_t pp) {
+  if (launch->has_last && launch->last_spc == spc && launch->last_pp == pp) return true;
+  uint64_t address = launch->asids[0] + spc;
+  struct buffer *text = find(launch, address, RECORD_BYTES);
+  char asids[MAX_WORDS];
+  int told = text ? record_asids(launch, text, device_address(text, address), asids) : -1;
+  if (told < 0) return false;
+  uint32_t count = (uint32_t)told, start = launch->word_count;
+  struct buffer *block = count ? find(launch, launch->asids[0] + pp, count * 4ull) : NULL;
+  if (count && !block) return false;
+  if (!grow((void **)&launch->words, &launch->word_room, start, count, sizeof *launch->words)) return false;
+  if (count)
+    memcpy(launch->words + start, launch->sim->device.memory + device_address(block, launch->asids[0] + pp), count * 4);
+  for (uint32_t i = 0; i < count; i++)
+    if (!translate(launch, asids[i], &launch->words[start + i])) return false;
+  launch->word_count += count;
+  launch->last_spc = spc;
+  launch->last_pp = pp;
+  launch->last_words = start * 4;
+  return launch->has_last = true;
+}
+
+static bool take_task(struct launch *launch, const uint8_t *block) {
+  uint32_t spc = get32(block, SPC);
+  if (!take_words(launch, spc, get32(block, PP)) ||
+      !grow((void **)&launch->blocks, &launch->block_room, launch->block_count, 1, BLOCK))
+    return false;
+  uint8_t *copy = launch->blocks + (size_t)launch->block_count++ * BLOCK;
+  uint64_t entry = launch->asids[0] + spc;
+  memcpy(copy, block, BLOCK);
+  put32(copy, SPC, device_address(find(launch, entry, RECORD_BYTES), entry));
+  put32(copy, PP, launch->last_words);
+  return true;
+}
+
+static void take_asids(struct launch *launch, const uint8_t *block, uint32_t offset) {
+  memcpy(launch->asids, block + offset, sizeof launch->asids);
+  for (uint32_t i = 0; i < ASIDS; i++) launch->asids[i] = FULL_BASE(launch->asids[i]);
+  launch->has_last = false;
+}
+
+static bool take_grid(struct launch *launch, const uint8_t *block) {
+  struct done *done = launch->done;
+  uint16_t grid;
+  memcpy(&grid, block + GRID_ID, sizeof grid);
+  if (done->grid_count && done->grids[done->grid_count - 1] == grid)
+    return true; /* each run of constants has a block */
+  uint16_t *grids = realloc(done->grids, (done->grid_count + 1) * sizeof *grids);
+  if (!grids) return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no host memory for a job"), false;
+  grids[done->grid_count++] = grid;
+  done->grids = grids;
+  return true;
+}
+
+/* What the blocks of a family are, by type. On X2 a grid's block has the ASIDs, too. */
+static bool take_x2(struct launch *launch, const uint8_t *block) {
+  switch (TYPE(get32(block, FLAG))) {
+    case 0:
+      return take_asids(launch, block, X2_ASID), take_grid(launch, block);
+    case 1:
+      return take_task(launch, block);
+    default:
+      return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a block of the chain has the unknown type %u",
+                  TYPE(get32(block, FLAG))),
+             false;
+  }
+}
+
+static bool take_x3(struct launch *launch, const uint8_t *block) {
+  switch (TYPE(get32(block, FLAG))) {
+    case 0:
+      return take_grid(launch, block);
+    case 1:
+      return take_asids(launch, block, X3_ASID), true;
+    case 2:
+      return take_task(launch, block);
+    default:
+      return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a block of the chain has the unknown type %u",
+                  TYPE(get32(block, FLAG))),
+             false;
+  }
+}
+
+static bool read_chain(struct launch *launch, const struct job *job) {
+  bool x3 = launch->sim->x3;
+  uint64_t at = job->head;
+  uint8_t block[BLOCK];
+  if (x3 && job->count > MAX_BLOCKS)
+    return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a chain of %u blocks is too long", job->count), false;
+  for (uint32_t i = 0; x3 ? i < job->count : i < MAX_BLOCKS; i++) {
+    if (!read_memory(launch, at, block, BLOCK) || !(x3 ? take_x3 : take_x2)(launch, block)) return false;
+    launch->done->destroys |= (get32(block, FLAG) & END_DESTROYS) != 0;
+    launch->done->tail = at;
+    if (!x3 && !get32(block, NEXT)) return true;
+    at = x3 ? at + BLOCK : (job->head & ~0xffffffffull) | get32(block, NEXT);
+  }
+  if (x3) return true;
+  return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the chain has more than %u blocks, or goes in a circle",
+              MAX_BLOCKS),
+         false;
+}
+
+/* Puts the task blocks and their parameters on the device; returns where. */
+static uint32_t place(struct launch *launch) {
+  uint32_t block_bytes = launch->block_count * BLOCK, word_bytes = launch->word_count * 4;
+  struct device *device = &launch->sim->device;
+  uint32_t head = device_allocate(device, (uint64_t)block_bytes + word_bytes);
+  for (uint32_t i = 0; head && i < launch->block_count; i++) {
+    uint8_t *block = launch->blocks + (size_t)i * BLOCK;
+    put32(block, PP, head + block_bytes + get32(block, PP));
+    put32(block, NEXT, i + 1 < launch->block_count ? head + (i + 1) * BLOCK : 0);
+  }
+  if (head && block_bytes) memcpy(device->memory + head, launch->blocks, block_bytes);
+  if (head && word_bytes) memcpy(device->memory + head + block_bytes, launch->words, word_bytes);
+  return head;
+}
+
+static aipu_status_t copy_back(const struct launch *launch) {
+  const mem_interface_t *memory = &launch->sim->memory;
+  for (uint32_t i = 0; i < launch->buffer_count; i++) {
+    const struct buffer *buffer = &launch->buffers[i];
+    const void *data = launch->sim->device.memory + buffer->start;
+    if (buffer->written && memory->write(buffer->base, data, buffer->size, memory->cxt) < 0)
+      return fail(AIPU_STATUS_ERROR_DEV_ABNORMAL, "the driver cannot write %llu bytes at %#llx",
+                  (unsigned long long)buffer->size, (unsigned long long)buffer->base);
+  }
+  return AIPU_STATUS_SUCCESS;
+}
+
+static aipu_status_t run(struct launch *launch, bool record) {
+  struct sim_aipu *sim = launch->sim;
+  if (!launch->block_count) return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the chain has no tasks");
+  uint32_t head = place(launch);
+  if (!head) return AIPU_STATUS_ERROR_BUF_ALLOC_FAIL;
+  const struct chain chain = {.head = head,
+                              .count = launch->block_count,
+                              .x3 = sim->x3,
+                              .record = record,
+                              .limit = UINT64_MAX,
+                              .shape = sim->shape};
+  aipu_status_t status = device_run(&sim->device, &chain, &launch->done->report);
+  device_release(&sim->device, head);
+  if (status == AIPU_STATUS_SUCCESS) return copy_back(launch);
+  return status;
+}
+
+void job_run(struct sim_aipu *sim, const struct job *job, bool record, struct done *done) {
+  *done = (struct done){.status = AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL};
+  struct launch launch = {.sim = sim, .done = done};
+  if (read_chain(&launch, job)) done->status = run(&launch, record);
+  for (uint32_t i = 0; i < launch.buffer_count; i++) device_release(&sim->device, launch.buffers[i].memory);
+  free(launch.buffers);
+  free(launch.blocks);
+  free(launch.words);
+}
+
+uint64_t job_continuation(struct sim_aipu *sim, const struct done *done) {
+  uint32_t next = 0;
+  if (sim->x3 || !done->tail || sim->memory.read(done->tail + NEXT, &next, sizeof next, sim->memory.cxt) < 0) return 0;
+  return next ? (done->tail & ~0xffffffffull) | next : 0;
+}

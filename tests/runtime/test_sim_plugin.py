@@ -1,0 +1,250 @@
+"""libaipu_simulator_*.so under a driver in C that knows nothing but the interface (tests/runtime/driver)."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runtime_kernels import ADD, pointer, scalar
+
+from compass_core import targets
+from compass_runtime import clibrary, sim_plugin
+from compass_sim import engine
+from compassc.gbuilder.build import GraphOptions, build_model
+from compassc.gbuilder.writer import GraphWriter
+
+DRIVER = Path(__file__).with_name("driver")
+ALL = ["X2_1204", "X2_1204MP3", "X3P_1304", "X3P_1304MP4", "X3S_1304MP2"]
+FAMILIES = ["X2_1204", "X3P_1304"]
+
+
+@pytest.fixture(scope="session")
+def plugin_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plugin")
+    sim_plugin.write(folder / "written")
+    return (folder / "written").rename(folder / "moved")
+
+
+@pytest.fixture(scope="session")
+def driver(plugin_folder):
+    program = plugin_folder / "driver"
+    native = clibrary.source_folder("native")
+    sources = [*sorted(DRIVER.glob("*.c")), native / "file.c", engine.source_folder() / "start.c"]
+    includes = [f"-I{folder}" for folder in (DRIVER, native, clibrary.include_folder(), engine.source_folder())]
+    interpreter = engine.host_libraries()[2]
+    engine.compile_and_link(
+        sources, program, (*includes, "-fPIE", "-Werror"), ("-pie", "--dynamic-linker", interpreter)
+    )
+    return program
+
+
+class Run:
+    """What the driver printed, and the outputs it left."""
+
+    def __init__(self, folder, done):
+        self.folder, self.lines, self.errors = folder, done.stdout.splitlines(), done.stderr
+        assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+
+    def output(self, number=0, dtype=np.int32):
+        return np.fromfile(self.folder / f"output{number}", dtype)
+
+
+@pytest.fixture
+def run(driver, plugin_folder, tmp_path):
+    def start(binary, target, inputs, *steps):
+        for i, array in enumerate(inputs):
+            array.tofile(tmp_path / f"input{i}")
+        library = plugin_folder / sim_plugin.library_name(targets.load(target).version)
+        command = [driver, library, binary, tmp_path, *steps]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, check=False)
+        return Run(tmp_path, done)
+
+    return start
+
+
+@pytest.fixture
+def add(build):
+    """b = a + 1 over 1000 elements."""
+    ends = pointer("a", "input", shape=(1000,)), pointer("b", "output", shape=(1000,)), scalar("n", value=1000)
+    return lambda target: build(ADD, *ends, target=target)
+
+
+A = np.arange(1000, dtype=np.int32)
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_registers_say_what_the_device_has(run, add, target):
+    done = run(add(target), target, [], "registers")
+    wanted = targets.load(target)
+    has = f"partitions 1 pools 2 present 1 cores {wanted.cores} tecs {wanted.tecs} version compassc "
+    assert done.lines[0].startswith(has) and done.lines[0].endswith(wanted.version)
+    assert done.errors == "compass simulator: error: the command 0x4 cannot be done now\n"
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_a_job_and_the_same_again(run, add, target):
+    done = run(add(target), target, [A], "run", "clear", "run")
+    grid = " grid 7" if targets.load(target).isa == 6 else ""
+    assert done.lines == [f"end 1{grid} wrong 0"] * 2 + ["wrong 0"]
+    np.testing.assert_array_equal(done.output(), A + 1)
+    assert done.errors == ""
+    assert not (done.folder / "compass_simulator.log").exists()
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_constants_lie_in_an_asid_of_their_own(run, build, target):
+    text = """
+    __kernel void k(__global int* a, __constant int* w, __global int* sum, int s, __constant int* v) {
+      for (int i = get_local_id(0); i < 100; i += get_local_size(0)) sum[i] = a[i] * w[i & 3] + v[i & 7] * s;
+    }
+    """
+    w, v = np.array([3, 1, 4, 1], np.int32), np.arange(8, dtype=np.int32) * 10
+    path = build(text, pointer("a", "input", shape=(100,)), pointer("w", "const", shape=(4,)),
+                 pointer("sum", "output", shape=(100,)), scalar("s", value=4096),
+                 pointer("v", "const", 1, shape=(8,)), target=target,
+                 consts={"w": w.tobytes(), "v": v.tobytes()})  # fmt: skip
+    i = np.arange(100)
+    done = run(path, target, [A[:100]], "run")
+    np.testing.assert_array_equal(done.output(), A[:100] * w[i & 3] + v[i & 7] * 4096)
+
+
+@pytest.mark.parametrize("target", ALL)
+def test_a_graph_of_several_launches(run, tmp_path, target):
+    graph, shape = GraphWriter(), (2, 30)
+    x = graph.input("x", shape, "float32")
+    y = graph.layer("Activation", [x], shape, "float32", method="RELU")
+    z = graph.layer("Eltwise", [x, y], shape, "float32", method="ADD", with_activation="NONE")
+    top = graph.layer("Softmax", [z], shape, "float32", axis=1)
+    text = graph.write(tmp_path, [top])
+    path = build_model(
+        text, tmp_path / "weight.bin", tmp_path / "aipu.bin", target, GraphOptions(work_dir=tmp_path / "kernels")
+    ).path
+    a = np.linspace(-3, 3, 60, dtype=np.float32).reshape(shape)
+    found = run(path, target, [a], "run").output(dtype=np.float32).reshape(shape)
+    e = np.exp(a + np.maximum(a, 0))
+    np.testing.assert_allclose(found, e / e.sum(1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+def test_what_kernels_print_goes_to_the_debugger_or_the_console(run, build, target):
+    text = """
+    __kernel void k(__global int* a, __global int* b) {
+      if (get_local_id(0) == 2) printf("a is %d\\n", a[0]);
+    }
+    """
+    ends = pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,))
+    path = build(text, *ends, target=target, uses_printf=True)
+    done = run(path, target, [A[5:6]], "run", "printer", "run")
+    assert [line for line in done.lines if "a is" in line] == ["a is 5", "printed a is 5"]
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+def test_a_fault_is_reported_and_the_next_job_runs(run, build, target, tmp_path):
+    text = """
+    __kernel void k(__global int* a, __global int* b) {
+      if (a[0] == 1) b[-(1 << 29)] = 1;
+      b[0] = a[0] + 1;
+    }
+    """
+    path = build(text, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,)), target=target)
+    done = run(path, target, [np.array([1], np.int32)], "run", "run")
+    assert [re.sub(" grid 7", "", line) for line in done.lines] == ["end 4 wrong 0"] * 2 + ["wrong 0"]
+    assert done.errors.count("failed: TEC") == 2 and "signal 11" in done.errors
+    assert "error: the chain" in (tmp_path / "compass_simulator.log").read_text()
+    assert done.output()[0] == 0
+    assert run(path, target, [np.array([2], np.int32)], "run").output()[0] == 3
+
+
+SPIN = """
+__kernel void k(__global int* a, __global int* b) {
+  volatile int i = 0;
+  while (i < a[0]) i = i + (a[0] < 2147483647);
+  if (get_local_id(0) == 0) b[0] = b[0] + 1;
+}
+"""
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+def test_destroy_ends_a_kernel_that_does_not(run, build, target):
+    ends = pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,), read=True)
+    path = build(SPIN, *ends, target=target)
+    done = run(path, target, [np.array([2**31 - 1], np.int32)], "abandon")
+    assert done.lines == ["busy 1", "wrong 0"] and done.errors == ""
+
+
+def test_a_busy_pool_takes_a_longer_chain(run, build):
+    path = build(SPIN, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,), read=True))
+    done = run(path, "X2_1204", [np.array([4 * 10**7], np.int32)], "lengthen")
+    assert done.lines == ["end 1", "wrong 0"]
+    assert done.output()[0] == 2
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+def test_damage_is_an_error_of_the_job(run, add, target):
+    done = run(add(target), target, [A], "damage", "heads", "clear", "run")
+    *tried, last, _ = done.lines
+    assert len(tried) >= 18
+    for line in tried:
+        assert " end 16" in line, (line, done.errors)
+    assert last.startswith("end 1 ")
+    np.testing.assert_array_equal(done.output(), A + 1)
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+def test_random_damage_does_no_harm(run, add, target):
+    done = run(add(target), target, [A], "fuzz", "run")
+    assert re.fullmatch(r"fuzz done [1-9]\d* error [1-9]\d+", done.lines[0])
+    np.testing.assert_array_equal(done.output(), A + 1)
+
+
+def test_profiles_are_written_where_the_configuration_says(run, build, tmp_path):
+    text = """
+    __kernel void k(__global int* a, __global int* b) {
+      __perf_record_tick_begin(3);
+      b[get_local_id(0)] = a[0];
+      __perf_record_tick_end(3);
+    }
+    """
+    path = build(text, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(4,)))
+    run(path, "X2_1204", [A[:1]], "run", "profile")
+    assert len((tmp_path / "report.csv").read_text().splitlines()) == 1
+    run(path, "X2_1204", [A[:1]], "profiling", "run", "run", "profile")
+    head, *rows = (line.split(",") for line in (tmp_path / "report.csv").read_text().splitlines())
+    marks = [dict(zip(head, row, strict=True)) for row in rows]
+    for job in ("0", "1"):
+        sections = [(m["tec"], m["event"]) for m in marks if m["job"] == job and m["id"] == "3"]
+        assert sorted(s for s in sections if s[1] in ("begin", "end")) == sorted(
+            (str(tec), event) for tec in range(4) for event in ("begin", "end")
+        )
+    assert [m["grid"] for m in marks if m["event"] == "job"] == ["7", "7"]
+
+
+@pytest.mark.parametrize(("target", "other"), [("X2_1204", "X3P_1304"), ("X3P_1304", "X2_1204")])
+def test_a_library_simulates_its_family_alone(driver, plugin_folder, add, tmp_path, target, other):
+    library = plugin_folder / sim_plugin.library_name(targets.load(other).version)
+    done = subprocess.run([driver, library, add(target), tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stdout == "no simulator\n"
+    assert f"is no target of {targets.load(other).version}" in done.stderr
+
+
+def test_the_command_writes_what_the_driver_looks_for(tmp_path):
+    def run(*args):
+        command = [sys.executable, "-m", "compassc", "sim-plugin", *args]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    done = run("simulators", "-t", "X3P_1304MP2")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines() == [
+        "simulators/libaipu_simulator_x3p.so",
+        "simulators/compass-worker",
+        "the driver finds them with LD_LIBRARY_PATH=simulators",
+    ]
+    names = sorted(path.name for path in (tmp_path / "simulators").iterdir())
+    assert names == ["compass-worker", "libaipu_simulator_x3p.so"]
+    done = run("simulators/compass-worker/x")
+    error = "error: cannot write to 'simulators/compass-worker/x': Not a directory [file]\n"
+    assert (done.returncode, done.stderr) == (1, error)
