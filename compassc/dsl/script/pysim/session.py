@@ -7,6 +7,8 @@ in other threads, do not disturb each other.
 from __future__ import annotations
 
 import ctypes
+import functools
+import logging
 import os
 import queue
 import random
@@ -42,7 +44,15 @@ _LONGEST_PAUSE = 0.02
 def _single_thread() -> bool:
     """Whether the TECs run one after another: our switch, or a variable of the earlier toolchains."""
     legacy = any(os.environ.get(v, "").upper() == "TRUE" for v in _SINGLE_THREAD_VARIABLES)
+    if legacy:
+        _warn_of_single_thread()
     return legacy or switches.PYSIM_SINGLE_THREAD.get()
+
+
+@functools.cache
+def _warn_of_single_thread() -> None:
+    """Says once what a variable of the earlier toolchains does."""
+    logging.getLogger("Compass").warning("PySim runs the TECs one after another: data races between them do not show")
 
 
 def _pause_seed() -> int:
