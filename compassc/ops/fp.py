@@ -35,6 +35,8 @@ def fma(x: Any, y: Any, acc: Any) -> Any:
     total = np.asarray(product + addend)
     part = total - product
     error = (product - (total - part)) + (addend - part)
+    if not error.any():
+        return total.astype(np.float32)
     even = (total.view(np.int64) & 1) == 0
     inexact = np.isfinite(total) & (error != 0) & even
     return np.where(inexact, np.nextafter(total, np.copysign(np.inf, error)), total).astype(np.float32)

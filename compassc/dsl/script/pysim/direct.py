@@ -7,30 +7,72 @@ that already have the element type of the operation.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from compassc.ir.dtypes import DataType
+from compassc.ops.numeric import np_dtype
 from compassc.ops.typing import Typed
 
-_ALWAYS: dict[str, Callable[..., Any]] = {
+Function = Callable[..., Any]
+
+_ALWAYS: dict[str, Function] = {
     "vadd": np.add, "vsub": np.subtract, "vmul": np.multiply,
     "vceq": np.equal, "vcneq": np.not_equal, "vcge": np.greater_equal,
     "vcgt": np.greater, "vcle": np.less_equal, "vclt": np.less,
     "vand": np.bitwise_and, "vor": np.bitwise_or, "vxor": np.bitwise_xor, "vinv": np.invert,
 }  # fmt: skip
-_INTEGER = {"max": np.maximum, "min": np.minimum}
-_INTEGER_SCALAR = {"max": max, "min": min}
+_INTEGER_SCALAR: dict[str, Function] = {"max": max, "min": min}
 
 
-def direct(name: str, typed: Typed, options: dict[str, Any]) -> Callable[..., Any] | None:
+def quotient(x: Any, y: Any) -> Any:
+    """Integer lanes divided toward zero, saturating at the type's maximum; x / 0 is 0.
+
+    A float64 quotient of 32-bit integers that is no integer is further from the next one than it is rounded.
+    """
+    exact = np.divide(x, y, dtype=np.float64)
+    np.copyto(exact, 0.0, where=y == 0)
+    return np.minimum(exact, _most(x.dtype)).astype(x.dtype)
+
+
+@cache
+def _most(kind: Any) -> np.float64:
+    return np.float64(np.iinfo(kind).max)
+
+
+_INTEGER: dict[str, Function] = {
+    "max": np.maximum, "min": np.minimum, "vdiv": quotient,
+    "vsl": np.left_shift, "vsr": np.right_shift,  # NumPy, too, gives 0 or -1 when no bits are left
+}  # fmt: skip
+_FLOATING: dict[str, Function] = {"vdiv": np.divide}
+_SATURATED = {"vadd": np.add, "vsub": np.subtract}
+
+
+def _saturated(exact: Function, elem: DataType) -> Function:
+    """A sum or difference clipped to the range of its type."""
+    kind = np_dtype(elem)
+    wide = np.dtype(np.int64 if elem.bits == 32 else np.int32)
+    low, high = map(wide.type, elem.range())
+
+    def run(x: Any, y: Any) -> Any:
+        return np.minimum(np.maximum(exact(x, y, dtype=wide), low), high).astype(kind)
+
+    return run
+
+
+def direct(name: str, typed: Typed, options: dict[str, Any]) -> Function | None:
     """The function that computes an operation on operands of these types; None when its meaning must."""
     elem = typed.operands[0].element_of
-    if any(options.values()) or any(t.element_of is not elem for t in typed.operands):
+    if any(t.element_of is not elem for t in typed.operands):
         return None
     if typed.result.element_of is not elem and not typed.result.is_bool:
         return None
-    found: Callable[..., Any] | None = _ALWAYS.get(name)
-    if found is None and elem.is_integer:
-        found = (_INTEGER_SCALAR if typed.result.is_scalar else _INTEGER).get(name)
-    return found
+    asked = {key for key, value in options.items() if value}
+    if asked == {"saturate"} and elem.is_integer and name in _SATURATED:
+        return _saturated(_SATURATED[name], elem)
+    if asked:
+        return None
+    own = _FLOATING if not elem.is_integer else _INTEGER_SCALAR if typed.result.is_scalar else _INTEGER
+    return _ALWAYS.get(name) or own.get(name)

@@ -46,7 +46,7 @@ class Plan:
         self.meaning: Callable[..., Any] = functools.partial(op.meaning, dtype=typed.result, **fixed)
         without = {"mask": None, **({"r": None} if op.r == "param" else {})} if op.extra.get("mask_aware") else {}
         simple = direct(op.name, typed, options)
-        if simple:
+        if simple and not options.get("saturate"):
             simple = overflow_checked(op.name, simple, typed.operands[0].element_of)
         self.plain = simple or functools.partial(self.meaning, **without)
         if is_scalar:

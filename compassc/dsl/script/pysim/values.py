@@ -21,6 +21,7 @@ from compassc.ops.typing import match_operator, type_error
 
 from ..frontend import VALUE_ATTRIBUTES
 from .checks import PLANS, check_narrowing, overflow_checked
+from .direct import quotient
 
 Number = int | float | bool
 
@@ -233,14 +234,6 @@ def pyvar(x: Any, dt: DataType | None = None) -> Any:
 # ------------------------------------------------------------------------------------------------ operators
 
 
-def vector_divide(a: Any, b: Any) -> Any:
-    """Truncating division of integer vectors, saturating at the type's maximum; x / 0 is 0."""
-    kind = a.dtype
-    zero = b == 0
-    quotient = np.trunc(np.divide(a, np.where(zero, 1, b), dtype=np.float64))
-    return np.minimum(np.where(zero, 0.0, quotient), float(np.iinfo(kind).max)).astype(kind)
-
-
 def _scalar_divide(fn: Callable[[int, int], int], kind: Any) -> Callable[[Any, Any], Any]:
     """C division or remainder of integer scalars: computed exactly, then cut to the type."""
 
@@ -274,7 +267,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "sub": operator.sub,
     "mul": operator.mul,
     "div": operator.truediv,
-    "floordiv": vector_divide,
+    "floordiv": quotient,
     "floormod": np.fmod,
     "pow": np.power,  # replaced by S.pow in _plan
     "bitand": operator.and_,
@@ -400,7 +393,7 @@ def _plan(op: str, a: Any, b: Any) -> Any:
 def _division(op: str, matched: DataType, kind: Any) -> Callable[[Any, Any], Any]:
     """Integer division or remainder of the matched type."""
     if matched.is_vector:
-        return np.fmod if op == "floormod" else vector_divide
+        return np.fmod if op == "floormod" else quotient
     return _scalar_divide((lambda a, b: a - b * _truncated(a, b)) if op == "floormod" else _truncated, kind)
 
 
