@@ -71,8 +71,9 @@ class _Bounds:
             if type(limit) is IntImm:
                 ends = self.outside(place, form, 1, limit.value)
                 if ends is not None:
-                    at = f"index {_worst(ends, limit.value, 1)} of dimension {axis}"
-                    self.report(place, f"this {verb} {buffer.data.name!r} at {at}", f"{limit.value} there")
+                    worst = _worst(ends, limit.value, 1)
+                    at = f"index {worst} of dimension {axis}"
+                    self.report(place, f"this {verb} {buffer.data.name!r} at {at}", f"{limit.value} there", worst)
 
     def operand(self, place: Place, call: E.Call, index: int, verb: str, size: Any) -> None:
         """An address given to an operation."""
@@ -108,7 +109,8 @@ class _Bounds:
             return
         ends = self.outside(place, address.offset, count, root.size)
         if ends is not None:
-            self.report(place, f"this {verb} {root.name!r} at element {_worst(ends, root.size, root.item)}", root.items)
+            worst = _worst(ends, root.size, root.item)
+            self.report(place, f"this {verb} {root.name!r} at element {worst}", root.items, worst)
 
     def outside(self, place: Place, form: Linear, count: int, size: int) -> tuple[int, int] | None:
         """(first, last) unit of `count` units from `form` on, if they cannot all lie within `size` units."""
@@ -122,14 +124,14 @@ class _Bounds:
             return None
         return ends[0], ends[1] + count - 1
 
-    def report(self, place: Place, message: str, size: str) -> None:
+    def report(self, place: Place, message: str, size: str, index: int) -> None:
         span = place.stmt.span
         if (span, message) in self.seen:
             return
         self.seen.add((span, message))
         kind = Finding if place.guarded else CompassError
         notes = ("it does so whenever this line is reached",) if place.guarded else ()
-        help = "enlarge the storage, or stop earlier"
+        help = "begin at 0 or later" if index < 0 else "enlarge the storage, or stop earlier"
         self.found.append(kind(f"{message}, but it has {size}", span, code=CODE, notes=notes, help=help))
 
 
