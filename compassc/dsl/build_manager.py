@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core import targets
+from compass_core import VERSION, targets
 from compass_core.errors import CompassError, UsageError
 
 from ..driver.build import Build, Request, new_build, run_stage
 from ..driver.stages import STAGES
 from ..ir.stmts import IRModule, PrimFunc
 from .info import CompassInfo, ParamInfo, current_target, param_info
-from .options import canonical_target, control_options
+from .logger import DEBUG_ONCE, logger, set_logger_from_environment
+from .options import announce, canonical_target, control_options
 from .script.functions import PyPrimFunc
 
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ class BuildManager:
         cc_options: str = "",
         disabled_pass: Sequence[str] | None = None,
     ) -> None:
+        set_logger_from_environment()
+        DEBUG_ONCE(f"compassc {VERSION}")
+        announce()
         self.target = targets.load(canonical_target(target))
         self.output_dir = (
             None if output_dir is None else Path(os.path.expandvars(os.path.expanduser(output_dir))).absolute()
@@ -106,9 +110,7 @@ class BuildManager:
             build = self._op_lib_build(inp, name, output_path)
             self._compile(build)
         if verbose:
-            import logging
-
-            logging.getLogger("Compass").warning("object of %s: %s", build.name, build.file(".o"))
+            logger.warning("object of %s: %s", build.name, build.file(".o"))
 
     def _op_lib_build(self, inp: Any, name: str | None, output_path: str | os.PathLike[str] | None) -> Build:
         """A build whose object goes to `output_path`, or to its place in the output folder."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from compass_core import targets
 from compass_core.errors import CompassError
-from compass_core.hostcc.command import include_folder
+from compass_core.hostcc.command import include_folder, with_absolute_includes
 
 from ..driver.files import write_text
 from ..toolchain import cc
@@ -45,7 +45,8 @@ def compile_c(
         output.parent.mkdir(parents=True, exist_ok=True)
         source = write_text(output.with_suffix(".cl"), code) if "\n" in code else Path(work_dir or "", code)
         log = output.with_suffix(".log")
-        options = cc.CcOptions(targets.load(canonical_target(target)), extra=tuple(shlex.split(extra_options)))
+        extra = with_absolute_includes(shlex.split(extra_options), Path(work_dir or "").absolute())
+        options = cc.CcOptions(targets.load(canonical_target(target)), extra=extra)
         try:
             result = cc.compile_file(source, output, options)
         except CompassError as error:

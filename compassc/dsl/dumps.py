@@ -1,4 +1,4 @@
-"""The files that the options debug and emu ask for: a run's inputs, constants and outputs, and how to run it again."""
+"""The files of a run's inputs, constants and outputs that the environment asks for, and how to run it again."""
 
 from __future__ import annotations
 
@@ -9,35 +9,52 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..driver.files import write_text
+from .options import control_options, dumps_tensors
 
 if TYPE_CHECKING:
     from .info import ParamInfo
 
-_BY_ROLE = {"input": "input{}.bin", "const": "weight{}.bin"}
+_FILES = {"input": "input{}.bin", "const": "weight{}.bin"}
+_TENSOR_FILE = "{role}{i}_{dtype}.bin"
 
 
 def _bytes(array: Any) -> bytes:
     return b"" if array is None or isinstance(array, int) else array.tobytes()
 
 
+def _given(params: Sequence[Mapping[str, Any]], args: Sequence[Any], role: str) -> list[Any]:
+    return [arg for param, arg in zip(params, args, strict=True) if param["role"] == role]
+
+
 def write_inputs(folder: Path, params: Sequence[Mapping[str, Any]], args: Sequence[Any], target: str) -> None:
     """Writes input<i>.bin, weight<i>.bin and a script with the vendor's command for the same run."""
-    names: list[str] = []
-    for role, pattern in _BY_ROLE.items():
-        given = [arg for param, arg in zip(params, args, strict=True) if param["role"] == role]
-        for i, arg in enumerate(given):
+    _write_tensors(folder, "input", _given(params, args, "input"))
+    if not control_options().dumps:
+        return
+    for role, pattern in _FILES.items():
+        for i, arg in enumerate(_given(params, args, role)):
             (folder / pattern.format(i)).write_bytes(_bytes(arg))
-            names += [pattern.format(i)] if role == "input" else []
-    line = f"aipurun compass_ir.txt -w compass_ir.bin -i {','.join(names)} -o aipurun_output.bin --target {target}"
+    names = ",".join(_FILES["input"].format(i) for i in range(len(_given(params, args, "input"))))
+    line = f"aipurun compass_ir.txt -w compass_ir.bin -i {names} -o aipurun_output.bin --target {target}"
     script = write_text(folder / "run_aipurun.sh", f"#!/bin/sh\n{line}\n")
     os.chmod(script, 0o755)
 
 
 def write_outputs(folder: Path, params: Sequence[Mapping[str, Any]], args: Sequence[Any]) -> None:
     """Writes npu_output.bin, npu_output.bin1, ..."""
-    outputs = [arg for param, arg in zip(params, args, strict=True) if param["role"] == "output"]
-    for i, arg in enumerate(outputs):
-        (folder / f"npu_output.bin{i or ''}").write_bytes(_bytes(arg))
+    outputs = _given(params, args, "output")
+    _write_tensors(folder, "output", outputs)
+    if control_options().dumps:
+        for i, arg in enumerate(outputs):
+            (folder / f"npu_output.bin{i or ''}").write_bytes(_bytes(arg))
+
+
+def _write_tensors(folder: Path, role: str, args: Sequence[Any]) -> None:
+    """The files that CPS_TVM_RUNTIME_DUMP asks for: names tell the data type."""
+    if dumps_tensors():
+        for i, arg in enumerate(args):
+            name = _TENSOR_FILE.format(role=role, i=i, dtype=getattr(arg, "dtype", "null"))
+            (folder / name).write_bytes(_bytes(arg))
 
 
 def write_pysim_outputs(

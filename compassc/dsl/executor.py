@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError, UsageError
 
-from .options import ControlOptions, control_options
+from .options import ControlOptions, control_options, dumps_tensors
 
 if TYPE_CHECKING:
     from compass_runtime.compass_module import CompassModule
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 LATE_ROLES = ("const", "descriptor")
 """Parameters whose content is part of aipu.bin: the graph is built when the arguments are there."""
 _NO_CYCLES = "total cycles are not modelled yet"
-_NO_RPC = "remote sessions are not available yet"
+
+
+def _no_rpc() -> CompassError:
+    return CompassError("remote sessions are not available", code="no-rpc",
+                        help="kernels run on the simulator of this machine; leave rpc out of CPS_DSL")  # fmt: skip
 
 
 def _run(program: Program, args: Sequence[Any]) -> None:
@@ -50,7 +54,8 @@ class Executor:
         self._object = build.file(".o").read_bytes()
         self._keep = keep
         self._late = [i for i, p in enumerate(self.params) if p["role"] in LATE_ROLES]
-        self._direct = not self._late and not self.options.dumps
+        self._dumps = self.options.dumps or dumps_tensors()
+        self._direct = not (self._late or self._dumps or self.options.is_rpc)
         self._program: Program | None = None
         self._programs: dict[Any, Program] = {}
         self._lock = threading.Lock()
@@ -83,7 +88,7 @@ class Executor:
     @rpc_sess.setter
     def rpc_sess(self, session: Any) -> None:
         if session is not None:
-            raise CompassError(_NO_RPC, code="no-rpc", help="kernels run on the simulator of this machine")
+            raise _no_rpc()
 
     def __repr__(self) -> str:
         names = ", ".join(p["name"] for p in self.params)
@@ -95,7 +100,7 @@ class Executor:
             _run(self._program or self.program, args)
             return
         program, passed = self._prepare(args)
-        if self.options.dumps:
+        if self._dumps:
             from .dumps import write_inputs, write_outputs
 
             write_inputs(self.path.parent, self.params, args, program.target)
@@ -161,6 +166,8 @@ class Executor:
 
     def _prepare(self, args: tuple[Any, ...]) -> tuple[Program, Sequence[Any]]:
         """The program for these arguments, built where they are part of it, and what it is to be called with."""
+        if self.options.is_rpc:
+            raise _no_rpc()
         if len(args) != len(self.params):
             raise CompassError(
                 f"{self.name} takes {len(self.params)} arguments, {len(args)} given",

@@ -7,6 +7,8 @@ They are read when they are needed. An unknown option is a ValueError that lists
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,7 @@ from compass_core.errors import UsageError
 
 VARIABLE = "CPS_DSL"
 TARGET_VARIABLE = "CPS_TVM_GBUILDER_TARGET"
+DUMP_VARIABLE = "CPS_TVM_RUNTIME_DUMP"
 _OPTIONS = {
     "debug": ("d dbg debug", "compile with -O0 -g; write inputs and outputs to files"),
     "emu": ("e emu emulate emulator emulater", "write inputs and outputs to files"),
@@ -24,6 +27,19 @@ _OPTIONS = {
     "random_seed": ("rs random_seed random-seed randomseed", "seed of testing.rand: random_seed=NUMBER"),
     "rpc": ("r rpc", "run remotely: rpc or rpc=KEY"),
 }
+_NO_REMOTE = "kernels run on the simulator of this machine"
+WITHOUT_EFFECT = {
+    "CPS_TVM_DEVICE_COMPILER": _NO_REMOTE,
+    "CPS_TVM_DISABLE_PASS_FILE": "testing.run_op_case is not available",
+    "CPS_TVM_RPC_KEY": _NO_REMOTE,
+    "CPS_TVM_RPC_PRIORITY": _NO_REMOTE,
+    "CPS_TVM_RPC_SERVER_NOT_DOWN": _NO_REMOTE,
+    "CPS_TVM_RPC_TRACKER_IP": _NO_REMOTE,
+    "CPS_TVM_RPC_TRACKER_PORT": _NO_REMOTE,
+    "CPS_TVM_RUNTIME_SPM": "it sets the memory of the vendor's simulator in its performance mode",
+    "CPS_TVM_VALID_RPC_KEYS": _NO_REMOTE,
+}
+"""Variables of the vendor's packages that change nothing here, and why."""
 _BY_SPELLING = {spelling: name for name, (spellings, _) in _OPTIONS.items() for spelling in spellings.split()}
 
 
@@ -73,6 +89,30 @@ def control_options() -> ControlOptions:
         if name == "rpc":
             values["rpc_key"] = value or os.environ.get("CPS_TVM_RPC_KEY")
     return ControlOptions(**values)
+
+
+def dumps_tensors() -> bool:
+    """Whether the variable CPS_TVM_RUNTIME_DUMP asks for the tensors of every run."""
+    return os.environ.get(DUMP_VARIABLE, "").lower() in ("1", "true", "on", "yes")
+
+
+def announce() -> None:
+    """Tell, once for each setting of the environment, which options are in force and which variables do nothing."""
+    _announce(control_options(), tuple(name for name in WITHOUT_EFFECT if name in os.environ))
+
+
+@functools.cache
+def _announce(options: ControlOptions, idle: tuple[str, ...]) -> None:
+    from .logger import logger
+
+    values = {
+        name: value for name, value in dataclasses.asdict(options).items() if value is not None and value is not False
+    }
+    if values:
+        told = (name.removeprefix("is_") if value is True else f"{name}={value}" for name, value in values.items())
+        logger.info("%s: %s", VARIABLE, "; ".join(told))
+    for name in idle:
+        logger.warning("%s has no effect: %s", name, WITHOUT_EFFECT[name])
 
 
 def __getattr__(name: str) -> Any:

@@ -259,6 +259,27 @@ def test_options_of_the_environment(here, monkeypatch):
     assert BuildManager("X2_1204").target.name == "X3S_1304"
 
 
+def test_tensors_of_runs_are_dumped_for_the_variable(here, monkeypatch):
+    monkeypatch.setenv("CPS_TVM_RUNTIME_DUMP", "true")
+    ex = BuildManager(output_dir="out").build(add_one)
+    ex(ints(1), b := ints(0), 1)
+    written = {name: (here / "out/gbuilder" / name).read_bytes() for name in ("input0_int32.bin", "output0_int32.bin")}
+    assert written == {"input0_int32.bin": ints(1).tobytes(), "output0_int32.bin": b.tobytes()}
+    assert not (here / "out/gbuilder/input0.bin").exists()
+
+
+def test_what_the_environment_asks_for_in_vain_is_said(monkeypatch, caplog):
+    monkeypatch.setenv("CPS_DSL", "rpc=key; rs=77")
+    monkeypatch.setenv("CPS_TVM_RUNTIME_SPM", "1;2;3;4;5;x")
+    caplog.set_level("INFO", "Compass")
+    for _ in range(2):
+        ex = BuildManager().build(add_one)
+        with pytest.raises(CompassError, match="remote sessions are not available"):
+            ex(ints(1), ints(0), 1)
+    assert caplog.text.count("CPS_DSL: rpc; random_seed=77; rpc_key=key") == 1
+    assert caplog.text.count("CPS_TVM_RUNTIME_SPM has no effect: ") == 1
+
+
 @pytest.mark.parametrize(
     "row",
     ["X2_1204 X2 1 4 32768 262144", "X2_1204MP3 X2 3 4 32768 262144", "X3P_1304MP4 X3P 4 4 32768 131072",
@@ -292,6 +313,9 @@ def test_c_text_is_compiled_by_hand(here):
     assert {"x.cl", "x.log", "x.o"} <= files(here / "lib")
     assert compile_c("lib/x.cl", "X3P_1304", "-DN=4") and os.listdir(here) == ["lib"]
     assert os.path.exists(os.path.join(INCLUDE_DIR_IN_PKG, "compass", "dsl.h"))
+    (here / "lib/inc").mkdir()
+    (here / "lib/inc/n.h").write_text("#define N 5\n")
+    assert compile_c(text.replace("<", '"n.h"\n#include <', 1), extra_options="-I inc", work_dir="lib")
     with pytest.raises(CompassCompileCError, match="'N'") as caught:
         compile_c(text, output_path="y.o")
     assert isinstance(caught.value, RuntimeError) and "'N'" in caught.value.log_path.read_text()
