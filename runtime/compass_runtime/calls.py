@@ -198,18 +198,18 @@ def _load(job: Job, given: Arguments) -> None:
             job.set_constant(name, array)
 
 
-def run_loaded(job: Job, timeout: float | None = None, seed: int = 0) -> RunResult:
+def run_loaded(job: Job, timeout: float | None = None, seed: int = 0, record: bool = False) -> RunResult:
     """Runs a job that a call holds, see `Job.execute`. Where another job's fault ended the device in the meantime, it is loaded again."""
     for _ in range(MAX_RETRIES):
         try:
-            return job.execute(timeout, seed)
+            return job.execute(timeout, seed, record)
         except CompassError as error:
             if error.code != "worker-ended":
                 raise
         job.revive()
         if job.refill is not None:
             job.refill()
-    return job.execute(timeout, seed)
+    return job.execute(timeout, seed, record)
 
 
 def base_of(array: Any) -> tuple[Any, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,12 @@ def rows(outcome: Outcome) -> list[tuple[str, ...]]:
     return out
 
 
-def table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Left-aligned plain text columns."""
+def table(columns: Sequence[str], lines: Sequence[Sequence[str]], numbers: Collection[str] = ()) -> str:
+    """Plain text columns, left-aligned but for those called in `numbers`."""
     widths = [max(len(line[i]) for line in (columns, *lines)) for i in range(len(columns))]
+    aligned = [str.rjust if name in numbers else str.ljust for name in columns]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        "  ".join(place(cell, width) for place, cell, width in zip(aligned, line, widths, strict=True)).rstrip()
         for line in (columns, *lines)
     )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compass_core import host
-from compass_core.hostcc.sources import compile_source, read_sources
+from compass_core.hostcc.sources import Source, compile_source, read_sources
 from compass_core.hostcode import make_text_blob
 from compass_core.link import Part, link
 
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from compass_runtime.program import Program
 
 
-def variant(program: Program, flags: Sequence[str], clang: str | None = None) -> Program:
-    """A program like `program` whose kernels are compiled with `flags` behind the builder's own.
+def variant(
+    program: Program, flags: Sequence[str], clang: str | None = None, *, sources: Sequence[Source] | None = None
+) -> Program:
+    """A program like `program` whose kernels are compiled with `flags` behind the builder's own, or from other
+    `sources` than it keeps.
 
     Tensors, parameters and entries are the same, only the host code in `.text` differs. Compiled objects come from the
     compile cache when it has them. CompassError when the file keeps no C text, ToolchainError when clang is missing.
@@ -24,7 +27,7 @@ def variant(program: Program, flags: Sequence[str], clang: str | None = None) ->
     from compass_runtime.program import Program
 
     code = program.code
-    parts = [Part(s.name, compile_source(s, flags, clang), s.entries) for s in read_sources(code.elf)]
+    parts = [Part(s.name, compile_source(s, flags, clang), s.entries) for s in sources or read_sources(code.elf)]
     elf = parts[0].data if len(parts) == 1 else link(parts)
     symbols = [symbol for symbol, _ in code.entries]
     text = make_text_blob(elf, symbols, " ".join(host.cpu_features()), host.triple(), code.asids)

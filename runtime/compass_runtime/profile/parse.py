@@ -1,0 +1,129 @@
+"""The syntax tree of a kernel's C text, from clang: preprocessed, with the text's own functions in it and no others."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from compass_core.cache import Cache
+from compass_core.clang import find_clang
+from compass_core.errors import CompassError, ToolchainError
+from compass_core.hostcc import command, pch
+from compass_core.hostcc.sources import Source
+from compass_runtime.profile.regions import Place
+
+Node = dict[str, Any]
+OWN = "__compass_own_"
+"""What the names of the text's functions begin with while it is parsed: clang's dump is filtered by it."""
+
+_TOKEN = re.compile(
+    r'(?P<line>^#[^\n]*)|(?P<string>"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')|(?P<name>[A-Za-z_]\w*)|(?P<mark>[(){};])',
+    re.MULTILINE,
+)
+_MARKER = re.compile(r'^# (\d+) "((?:\\.|[^"\\])*)"[^\n]*$', re.MULTILINE)
+_NO_FUNCTION = ("__attribute__", "__asm__", "asm")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A preprocessed text whose own functions have names that begin with OWN, and the definitions of those functions."""
+
+    text: str
+    functions: frozenset[str]
+    declarations: tuple[Node, ...]
+    """Every declaration of an own function, definitions among them."""
+
+    @cached_property
+    def _markers(self) -> tuple[list[int], list[Place]]:
+        found = [(m.end() + 1, (json.loads(f'"{m[2]}"'), int(m[1]))) for m in _MARKER.finditer(self.text)]
+        return [at for at, _ in found], [place for _, place in found]
+
+    def place(self, offset: int) -> Place:
+        """The source line that the character at `offset` comes from."""
+        starts, places = self._markers
+        which = bisect.bisect_right(starts, offset) - 1
+        if which < 0:
+            return "?", 1 + self.text.count("\n", 0, offset)
+        file, line = places[which]
+        return file, line + self.text.count("\n", starts[which], offset)
+
+
+def parse(source: Source, clang: str | None = None) -> Text:
+    """The tree of a translation unit. ToolchainError when clang is missing or cannot read it."""
+    compiler = find_clang(clang)
+    options = command.kernel_flags(compiler, source.define, source.flags)
+    header = pch.precompiled_header(compiler, options, Cache())
+    with tempfile.TemporaryDirectory(prefix="compassc-") as scratch:
+        folder = Path(scratch)
+
+        def run(file: str, text: str, *arguments: str) -> str:
+            (folder / file).write_text(text, encoding="utf-8")
+            inputs = ("-x", "cl", "-include-pch", str(header), file)
+            done = command.run([str(compiler.path), *options, "-w", *arguments, *inputs, "-o", "out"], folder)
+            if done.status != 0:
+                raise ToolchainError(f"the kernel's C text cannot be analysed ('{source.name}')", code="no-variant",
+                                     notes=tuple(done.output.strip().splitlines()[:12]),
+                                     help="build the kernel again on this machine")  # fmt: skip
+            return (folder / "out").read_text(encoding="utf-8") if "-E" in arguments else done.output
+
+        plain = own_text(run(source.name, source.text, "-E"), source.name)
+        functions = own_functions(plain)
+        marked = with_own_names(plain, functions)
+        filter = ("-Xclang", "-ast-dump=json", "-Xclang", "-ast-dump-filter", "-Xclang", OWN)
+        dump = run("tree.cl", marked, "-fsyntax-only", *filter)
+    declared = tuple(node for node in _objects(dump) if node["kind"] == "FunctionDecl")
+    return Text(marked, functions, declared)
+
+
+def own_text(preprocessed: str, name: str) -> str:
+    """What follows the header in the output of the preprocessor."""
+    back = re.search(rf"^# 1 {re.escape(json.dumps(name))} 2$", preprocessed, re.MULTILINE)
+    if back is None:
+        raise CompassError(f"the C text '{name}' does not begin with the header of the dialect", code="no-source")
+    return f"# 1 {json.dumps(name)}" + preprocessed[back.end() :]
+
+
+def own_functions(text: str) -> frozenset[str]:
+    """The functions that a preprocessed text defines itself: those with debug information."""
+    found = set()
+    depth = parens = 0
+    names: list[str] = []
+    candidate = None
+    for token in _TOKEN.finditer(text):
+        mark = token["mark"]
+        if mark in ("(", ")"):
+            if mark == "(" and parens == depth == 0 and candidate is None and names and names[-1] not in _NO_FUNCTION:
+                candidate = names[-1]
+            parens += 1 if mark == "(" else -1
+        elif mark == "{":
+            if depth == 0 and candidate is not None and "nodebug" not in names:
+                found.add(candidate)
+            depth += 1
+        elif mark:
+            depth -= mark == "}"
+            if depth == 0:
+                names, candidate = [], None
+        elif token["name"] and depth == 0:
+            names.append(token["name"])
+    return frozenset(found)
+
+
+def with_own_names(text: str, functions: frozenset[str]) -> str:
+    """The text with OWN before every use of the functions' names."""
+    return _TOKEN.sub(lambda token: OWN + token[0] if token["name"] in functions else token[0], text)
+
+
+def _objects(dump: str) -> Iterator[Node]:
+    """The JSON objects of a dump, which stand one behind the other."""
+    decoder, at = json.JSONDecoder(), dump.find("{")
+    while at >= 0:
+        node, end = decoder.raw_decode(dump, at)
+        yield node
+        at = dump.find("{", end)

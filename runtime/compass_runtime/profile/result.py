@@ -1,0 +1,182 @@
+"""What a profile says: totals, and sums per line and per TEC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from compass_core.aipubin.device import is_x3
+from compass_core.hostcc.sources import read_sources
+from compass_runtime.profile.collect import Tally, Task, counting, tasks_of
+from compass_runtime.profile.costs import CostModel
+from compass_runtime.profile.regions import Place
+from compass_runtime.profile.timeline import Simulation, Span, Timeline
+
+if TYPE_CHECKING:
+    from compass_runtime.program import Program
+    from compass_sim import RunResult
+
+Key = TypeVar("Key")
+_DIRECTIVE = re.compile(r'# (\d+) "([^"]*)"')
+WAITS = ("dma", "event", "barrier")
+"""What a TEC waits for: transfers it started to wait for, events, other TECs."""
+
+
+@dataclass
+class Cost:
+    """What a line, or a TEC, did and how long it took, in estimated cycles."""
+
+    classes: dict[str, Tally] = field(default_factory=dict)
+    work: float = 0.0
+    waits: dict[str, float] = field(default_factory=lambda: dict.fromkeys(WAITS, 0.0))
+    dma_bytes: int = 0
+    external_bytes: int = 0
+    """Bytes that transfers, loads and stores moved to and from device memory."""
+
+    @property
+    def cycles(self) -> float:
+        return self.work + sum(self.waits.values())
+
+    @cached_property
+    def total(self) -> Tally:
+        """All classes together."""
+        total = Tally()
+        for tally in self.classes.values():
+            total.add(tally)
+        return total
+
+    @property
+    def lane_use(self) -> float | None:
+        """Active lanes of all lanes of the vectors worked on; None without vectors."""
+        return self.total.active / self.total.lanes if self.total.lanes else None
+
+
+@dataclass(frozen=True)
+class Section:
+    """The part of a kernel between two profiler marks of a number: how often it ran, and its cycles per TEC."""
+
+    id: int
+    place: Place
+    runs: int
+    cycles: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A profiled run. All cycles are estimates of the target's cost model; counts and bytes are exact."""
+
+    program: Program
+    model: CostModel
+    tasks: tuple[Task, ...]
+    timeline: Timeline
+    texts: Mapping[Place, str]
+    """The C text that each line became."""
+
+    @property
+    def cycles(self) -> int:
+        """The total."""
+        return round(self.timeline.cycles)
+
+    @property
+    def name(self) -> str:
+        kernel = self.program.kernel
+        return kernel.kernel if kernel else Path(self.program.where).name
+
+    @property
+    def lost(self) -> int:
+        """Events that the engine had no room for: when there are any, waits and transfers are incomplete."""
+        return sum(task.lost for task in self.tasks)
+
+    @property
+    def seconds(self) -> float:
+        """The estimated time on the device."""
+        return self.timeline.cycles / self.model.clock_mhz / 1e6
+
+    @cached_property
+    def lines(self) -> dict[Place, Cost]:
+        """By place, the most expensive first."""
+        out = self._sums(lambda tec, place: place)
+        return dict(sorted(out.items(), key=lambda item: (-item[1].cycles, item[0])))
+
+    @cached_property
+    def tecs(self) -> dict[int, Cost]:
+        """By number."""
+        out = self._sums(lambda tec, place: tec)
+        return dict(sorted(out.items()))
+
+    @cached_property
+    def total(self) -> Cost:
+        """All of it."""
+        return self._sums(lambda tec, place: "").get("", Cost())
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        """By number."""
+        found: dict[int, list[Span]] = {}
+        for span in self.timeline.spans:
+            if span.kind == "section":
+                found.setdefault(span.detail, []).append(span)
+        out = []
+        for id, spans in sorted(found.items()):
+            by_tec: dict[int, float] = {}
+            for span in spans:
+                by_tec[span.tec] = by_tec.get(span.tec, 0.0) + span.cycles
+            out.append(Section(id, spans[0].place, len(spans), by_tec))
+        return out
+
+    def _sums(self, key: Callable[[int, Place], Key]) -> dict[Key, Cost]:
+        """Everything, added up under what `key` makes of TEC and place."""
+        out: dict[Key, Cost] = {}
+
+        def cost(tec: int, place: Place) -> Cost:
+            return out.setdefault(key(tec, place), Cost())
+
+        for task in self.tasks:
+            for (place, kind), tally in task.tallies.items():
+                at = cost(task.tec, place)
+                at.classes.setdefault(kind, Tally()).add(tally)
+                at.external_bytes += tally.external_bytes
+            for place, cycles in task.work.items():
+                cost(task.tec, place).work += cycles
+        for span in self.timeline.spans:
+            if span.kind in WAITS:
+                cost(span.tec, span.place).waits[span.kind] += span.cycles
+            elif span.kind == "transfer":
+                at = cost(span.tec, span.place)
+                at.dma_bytes += span.detail
+                at.external_bytes += span.detail * span.crossings
+        return out
+
+
+def profile_of(program: Program, result: RunResult) -> Profile:
+    """The profile of a recorded run of `counting(program).program`."""
+    made = counting(program)
+    tasks = tasks_of(made, result)
+    timeline = Simulation(made.model, tasks, _waits(program)).run()
+    texts: dict[Place, str] = {}
+    for source in read_sources(program.code.elf):
+        for place, line in c_lines(source.text):
+            texts[place] = f"{texts[place]} {line}" if place in texts else line
+    return Profile(program, made.model, tuple(tasks), timeline, texts)
+
+
+def _waits(program: Program) -> list[Sequence[int] | None]:
+    """The sub-graphs that each sub-graph waits for; None: all before. On X2 "some" means all before, too."""
+    precursors: list[Sequence[int] | None] = [graph.precursors for graph in program.content.subgraphs]
+    return precursors if is_x3(program.target) else [None if p is None or p else () for p in precursors]
+
+
+def c_lines(text: str) -> Iterator[tuple[Place, str]]:
+    """The lines of a C text with the places that its line directives give them."""
+    file, number = "", 0
+    for line in text.splitlines():
+        if directive := _DIRECTIVE.match(line):
+            file, number = directive[2], int(directive[1])
+            continue
+        if line.strip():
+            yield (file, number), line.strip()
+        number += 1

@@ -1,0 +1,177 @@
+"""Questions about nodes of clang's syntax tree: types, constants, places, what a statement contains."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from compass_runtime.profile.parse import Node
+
+_VECTOR = re.compile(r"^(?P<element>.+?)\s*__attribute__\(\(ext_vector_type\((?P<lanes>\d+)\)\)\)$")
+_QUALIFIER = re.compile(r"\b(?:const|volatile|restrict|__private|__global|__local|__constant|__generic)\b")
+_SIZES = {"char": 1, "bool": 1, "_Bool": 1, "short": 2, "half": 2, "_Float16": 2, "__bf16": 2, "bf16": 2, "int": 4,
+          "float": 4, "uchar": 1, "ushort": 2, "uint": 4, "long": 8, "double": 8, "ulong": 8}  # fmt: skip
+_EXTERNAL = ("__global", "__constant")
+
+WRAPPERS = ("ParenExpr", "ConstantExpr", "AsTypeExpr", "ExprWithCleanups")
+CASTS = ("ImplicitCastExpr", "CStyleCastExpr")
+LITERALS = ("IntegerLiteral", "FloatingLiteral", "CharacterLiteral", "StringLiteral", "UnaryExprOrTypeTraitExpr")
+LOOPS = ("ForStmt", "WhileStmt", "DoStmt")
+_OPERATORS = {"*": "mul", "/": "div", "%": "div"}
+
+
+def children(node: Node) -> list[Node]:
+    """The nodes below, empty ones left out."""
+    return [child for child in node.get("inner", ()) if child.get("kind")]
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def begin(node: Node) -> int:
+    """Where the node's text begins."""
+    offset: int = node["range"]["begin"]["offset"]
+    return offset
+
+
+def end(node: Node) -> int:
+    """Where the node's text ends; the `;` of an expression statement does not belong to it."""
+    last = node["range"]["end"]
+    offset: int = last["offset"]
+    length: int = last["tokLen"]
+    return offset + length
+
+
+def type_text(node: Node) -> str:
+    """The node's type as the text names it."""
+    text: str = node.get("type", {}).get("qualType", "")
+    return text
+
+
+def is_mask(node: Node) -> bool:
+    """Whether the node is a mask: one byte per lane, named bool8, bool16 or bool32."""
+    return _QUALIFIER.sub("", type_text(node)).strip() in ("bool8", "bool16", "bool32")
+
+
+def vector(node: Node) -> tuple[int, int] | None:
+    """(lanes, bytes of an element) of a vector; None for other types."""
+    types = node.get("type", {})
+    text = _QUALIFIER.sub("", types.get("desugaredQualType", types.get("qualType", ""))).strip()
+    match = _VECTOR.match(text)
+    return (int(match["lanes"]), size_of(match["element"])) if match else None
+
+
+def size_of(type: str) -> int:
+    """Bytes of a scalar; pointers have the four of a device address."""
+    words = _QUALIFIER.sub("", type).replace("unsigned", "").replace("signed", "").split()
+    return _SIZES.get(words[-1], 4) if words else 4
+
+
+def is_pointer(node: Node) -> bool:
+    return "*" in type_text(node) or "[" in type_text(node)
+
+
+def is_external(node: Node) -> bool:
+    """Whether a pointer, looked at through casts, sums and builtins, points to device memory."""
+    while True:
+        text = type_text(node)
+        if "*" in text and any(space in text.partition("*")[0] for space in _EXTERNAL):
+            return True
+        below = children(node)
+        if node["kind"] == "CallExpr":
+            below = below[1:]
+        if node["kind"] == "BinaryOperator":
+            below = [child for child in below if is_pointer(child)]
+        if not below or node["kind"] == "DeclRefExpr":
+            return False
+        node = below[0]
+
+
+def bare(node: Node) -> Node:
+    """The node without parentheses and casts around it."""
+    while node["kind"] in (*WRAPPERS, *CASTS) and children(node):
+        node = children(node)[-1]
+    return node
+
+
+def is_constant(node: Node) -> bool:
+    """Whether the value is known when the kernel is compiled."""
+    if node["kind"] in LITERALS:
+        return True
+    if node["kind"] in (*WRAPPERS, *CASTS, "BinaryOperator", "UnaryOperator", "InitListExpr"):
+        return bool(children(node)) and all(is_constant(child) for child in children(node))
+    return node["kind"] == "DeclRefExpr" and node["referencedDecl"]["kind"] == "EnumConstantDecl"
+
+
+def operator_class(node: Node, opcode: str) -> str:
+    """The class of an operator of C on values of the node's type."""
+    shape = vector(node)
+    kind = _OPERATORS.get(opcode.rstrip("="), "")
+    if shape is None:
+        return f"scalar_{kind}" if kind else "scalar"
+    return "mask" if is_mask(node) else kind or "alu"
+
+
+def callee(node: Node) -> str:
+    """The name of the function that a call calls."""
+    called = bare(children(node)[0])
+    name: str = called.get("referencedDecl", {}).get("name", "")
+    return name
+
+
+def takes_mask(node: Node) -> bool:
+    """Whether the last parameter of the function that a call calls is a mask."""
+    return re.search(r"\bbool(8|16|32)\)$", type_text(bare(children(node)[0]))) is not None
+
+
+def variable(node: Node) -> str | None:
+    """The id of the variable that an expression names; None when it is something else."""
+    node = bare(node)
+    if node["kind"] != "DeclRefExpr" or node["referencedDecl"]["kind"] not in ("VarDecl", "ParmVarDecl"):
+        return None
+    id: str = node["referencedDecl"]["id"]
+    return id
+
+
+def is_assignment(node: Node) -> bool:
+    """Whether the node changes what its first child names."""
+    return (
+        node["kind"] == "CompoundAssignOperator"
+        or (node["kind"] == "BinaryOperator" and node["opcode"] == "=")
+        or (node["kind"] == "UnaryOperator" and node["opcode"] in ("++", "--", "&"))
+    )
+
+
+def written(node: Node) -> frozenset[str]:
+    """The variables that may change below a node: assigned to, declared, or their address taken."""
+    found = set()
+    for inner in walk(node):
+        if is_assignment(inner):
+            target = children(inner)[0]
+            while target["kind"] in ("ArraySubscriptExpr", "ExtVectorElementExpr", "MemberExpr", *WRAPPERS, *CASTS):
+                target = children(target)[0]
+            found.add(variable(target) or "")
+        elif inner["kind"] == "VarDecl":
+            found.add(inner["id"])
+    return frozenset(found)
+
+
+def leaves(node: Node) -> bool:
+    """Whether a statement may be left other than at its end."""
+
+    def jumps(inner: Node, in_loop: bool, in_switch: bool) -> bool:
+        kind = inner["kind"]
+        if kind in ("ReturnStmt", "GotoStmt", "LabelStmt"):
+            return True
+        if kind == "BreakStmt":
+            return not (in_loop or in_switch)
+        if kind == "ContinueStmt":
+            return not in_loop
+        in_loop, in_switch = in_loop or kind in LOOPS, in_switch or kind == "SwitchStmt"
+        return any(jumps(child, in_loop, in_switch) for child in children(inner))
+
+    return jumps(node, False, False)
