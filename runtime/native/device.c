@@ -57,7 +57,7 @@ static bool insert_range(struct device *device, uint32_t at, struct range range)
   return true;
 }
 
-uint32_t device_allocate(struct device *device, uint64_t size) {
+uint32_t device_reserve(struct device *device, uint64_t size) {
   size = pages(size ? size : 1);
   uint32_t address = 0;
   pthread_mutex_lock(&device->lock);
@@ -71,10 +71,16 @@ uint32_t device_allocate(struct device *device, uint64_t size) {
     address = (uint32_t)start;
   }
   pthread_mutex_unlock(&device->lock);
-  if (address && (size < LARGE || madvise(device->memory + address, size, MADV_REMOVE) != 0))
-    memset(device->memory + address, 0, size);
   if (!address)
     fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "the device has no %llu bytes left in one piece", (unsigned long long)size);
+  return address;
+}
+
+uint32_t device_allocate(struct device *device, uint64_t size) {
+  uint32_t address = device_reserve(device, size);
+  size = pages(size ? size : 1);
+  if (address && (size < LARGE || madvise(device->memory + address, size, MADV_REMOVE) != 0))
+    memset(device->memory + address, 0, size);
   return address;
 }
 

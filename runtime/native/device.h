@@ -57,6 +57,8 @@ void device_close(struct device *device);
 
 /* Device address of `size` zeroed bytes; 0 with a failure when there are none. */
 uint32_t device_allocate(struct device *device, uint64_t size);
+/* The same with whatever content it has, for those who fill it. */
+uint32_t device_reserve(struct device *device, uint64_t size);
 void device_release(struct device *device, uint32_t address);
 
 /* Runs a chain, one at a time; a worker of another shape is replaced. The report is the caller's to free. */

@@ -103,6 +103,7 @@ int dladdr(const void *, struct library_place *);
 #define AF_UNIX 1
 #define SOCK_STREAM_CLOEXEC (1 | 02000000)
 #define MSG_NOSIGNAL 0x4000
+#define F_GETFD 1
 #define F_SETFD 2
 #define EINTR 4
 #define SIGKILL 9

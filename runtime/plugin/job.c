@@ -81,11 +81,14 @@ static struct buffer *bring(struct launch *launch, uint64_t address) {
   struct buffer *buffer = &launch->buffers[launch->buffer_count];
   uint32_t skew = (uint32_t)(base % PAGE); /* what is aligned there stays so */
   *buffer = (struct buffer){.base = base, .size = size};
-  if (size > WINDOW_HIGH || !(buffer->memory = device_allocate(&launch->sim->device, size + skew)))
+  if (size > WINDOW_HIGH || !(buffer->memory = device_reserve(&launch->sim->device, size + skew)))
     return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no device memory for a buffer of %zu bytes", size), NULL;
   buffer->start = buffer->memory + skew;
   launch->buffer_count++;
-  return read_memory(launch, base, launch->sim->device.memory + buffer->start, size) ? buffer : NULL;
+  uint8_t *start = launch->sim->device.memory + buffer->start;
+  memset(start - skew, 0, skew);
+  memset(start + size, 0, pages(size + skew) - size - skew);
+  return read_memory(launch, base, start, size) ? buffer : NULL;
 }
 
 /* The buffer that holds `size` bytes at an address; NULL with a failure when they are not in one buffer. */
@@ -243,7 +246,7 @@ static bool read_chain(struct launch *launch, const struct job *job) {
 static uint32_t place(struct launch *launch) {
   uint32_t block_bytes = launch->block_count * BLOCK, word_bytes = launch->word_count * 4;
   struct device *device = &launch->sim->device;
-  uint32_t head = device_allocate(device, (uint64_t)block_bytes + word_bytes);
+  uint32_t head = device_reserve(device, (uint64_t)block_bytes + word_bytes);
   for (uint32_t i = 0; head && i < launch->block_count; i++) {
     uint8_t *block = launch->blocks + (size_t)i * BLOCK;
     put32(block, PP, head + block_bytes + get32(block, PP));

@@ -21,7 +21,7 @@ import pathlib, socket, struct, sys
 home = pathlib.Path({home!r})
 (home / "arguments").write_text(" ".join(sys.argv[3:]))
 parent = socket.socket(fileno=int(sys.argv[1]))
-parent.sendall(bytes(48))
+parent.sendall((home / "hello").read_bytes())
 while parent.recv(24, socket.MSG_WAITALL):
     parent.sendall((home / "answer").read_bytes())
     if (home / "end").exists():
@@ -43,6 +43,7 @@ class Session:
         engine = home / "engine"
         engine.write_text(ENGINE.format(python=sys.executable, home=str(home)))
         engine.chmod(0o755)
+        (home / "hello").write_bytes(bytes(REPLY.size))
         assert library.aipu_init_context(c.byref(self.ctx)) == 0
         config = Simulation(simulator=str(engine).encode())
         assert self("config_global", c.c_uint64(SIMULATION), c.byref(config)) == 0
@@ -89,6 +90,24 @@ def test_files_for_other_targets_get_a_worker_of_their_own(session, build, add_f
     for job, cores in ((three, "3"), (three, "3"), (one, "1")):
         assert session.run(job, REPLY.pack(*[0] * 10)) == 0
         assert (session.home / "arguments").read_text().split()[0] == cores
+
+
+def test_a_worker_without_its_filter_is_warned_of(session, add_fixed, capfd):
+    (session.home / "hello").write_bytes(reply(message=b"no filter here"))
+    session.job(add_fixed)
+    warning = "compass simulator: warning: no filter here; run only kernels that you trust\n"
+    assert capfd.readouterr().err == warning
+
+
+@pytest.mark.parametrize(("hello", "why"), [(b"", "does not start"), (b"busy", "cannot be used: busy")])
+def test_a_worker_that_does_not_start_is_an_error(session, add_fixed, hello, why):
+    (session.home / "hello").write_bytes(reply(status=2, message=hello) if hello else b"")
+    (session.home / "answer").write_bytes(b"")
+    if not hello:
+        (session.home / "engine").write_text("#!/none/at/all\n")
+    graph, data = c.c_uint64(), add_fixed.read_bytes()
+    assert session("load_graph_helper", data, len(data), c.byref(graph), None) is Status.OPEN_DEV_FAIL
+    assert why in session.detail()
 
 
 def reply(status=0, fault=0, locations=0, message=b"", message_size=None, printed=0, tail=b""):

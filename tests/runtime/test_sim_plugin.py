@@ -201,6 +201,12 @@ def test_random_damage_does_no_harm(run, add, target):
     np.testing.assert_array_equal(done.output(), A + 1)
 
 
+def test_many_jobs_leave_nothing_open(run, add):
+    done = run(add("X2_1204"), "X2_1204", [A], "many")
+    assert done.lines == ["good 400 files left 0", "wrong 0"]
+    np.testing.assert_array_equal(done.output(), A + 1)
+
+
 def test_profiles_are_written_where_the_configuration_says(run, build, tmp_path):
     text = """
     __kernel void k(__global int* a, __global int* b) {

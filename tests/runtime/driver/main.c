@@ -150,6 +150,29 @@ static void step_printer(void) {
 static void step_profiling(void) { session.api->enable_profiling(session.sim, true); }
 static void step_profile(void) { session.api->dump_profiling(session.sim); }
 
+static uint32_t open_files(void) {
+  uint32_t count = 0;
+  for (int file = 0; file < 256; file++) count += fcntl(file, F_GETFD) >= 0;
+  return count;
+}
+
+/* Many jobs, with a new simulator now and then; what is left open is counted. */
+static void step_many(void) {
+  uint32_t before = open_files(), good = 0;
+  load_inputs();
+  for (int i = 0; i < 400; i++) {
+    uint32_t grids = grids_ended;
+    graph_chain(&session.graph, session.graph.tcbs.data);
+    dispatch(session.graph.tcbs.pa);
+    good += wait(grids) == SIM_AIPU_END_DONE;
+    if (i % 100) continue;
+    session.api->destroy(session.sim);
+    create();
+  }
+  printf("good %u files left %u\n", good, open_files() - before);
+  store_outputs();
+}
+
 /* Destroys the simulator in the middle of a job, and makes another. */
 static void step_abandon(void) {
   load_inputs();
@@ -272,7 +295,7 @@ static const struct {
 } steps[] = {{"run", step_run},           {"clear", step_clear},     {"registers", step_registers},
              {"printer", step_printer},   {"profile", step_profile}, {"profiling", step_profiling},
              {"lengthen", step_lengthen}, {"damage", step_damage},   {"heads", step_heads},
-             {"abandon", step_abandon},   {"fuzz", step_fuzz}};
+             {"abandon", step_abandon},   {"fuzz", step_fuzz},       {"many", step_many}};
 
 static int code_of(const struct file *file) {
   if (!file->x3) return file->cores == 3 ? SIM_AIPU_X2_1204MP3 : SIM_AIPU_X2_1204;
