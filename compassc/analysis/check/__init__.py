@@ -22,7 +22,7 @@ from ...ir.stmts import IRModule, PrimFunc
 @dataclass(frozen=True)
 class Subject:
     """A module with what is known besides: values of the entry's scalars and shapes of its tensors, by position, and the
-    syntax trees of its functions with their files."""
+    syntax trees of its functions with their files, the entry's first."""
 
     module: IRModule
     values: Mapping[int, int] = field(default_factory=dict)

@@ -21,11 +21,20 @@ RESULT, VARIABLE = "unused-result", "unused-variable"
 
 def run(subject: Subject) -> Iterator[CompassError]:
     """A warning per dropped result of a pure operation and per variable that nothing reads."""
+    written = {node.name: _read_names(node) for node, _ in subject.sources}
+    if subject.sources:  # a build may have renamed the entry, which comes first
+        written[subject.module.entry] = _read_names(subject.sources[0][0])
     for function in subject.functions():
         yield from _results(function)
-        yield from _variables(function)
+        for finding, name in _variables(function):
+            if name not in written.get(function.name, ()):  # a branch that this build leaves out may read it
+                yield finding
     for node, file in subject.sources:
         yield from _statements(node, file)
+
+
+def _read_names(function: ast.FunctionDef) -> set[str]:
+    return {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
 def _statements(function: ast.FunctionDef, file: str) -> Iterator[CompassError]:
@@ -57,7 +66,7 @@ def _results(function: PrimFunc) -> Iterator[CompassError]:
             )
 
 
-def _variables(function: PrimFunc) -> Iterator[CompassError]:
+def _variables(function: PrimFunc) -> Iterator[tuple[CompassError, str]]:
     defined: dict[Var, Span | None] = {}
     made: dict[Var, Span | None] = {}
     read: set[Var] = set()
@@ -75,7 +84,7 @@ def _variables(function: PrimFunc) -> Iterator[CompassError]:
         if not var.name.startswith("_") and not var.name.startswith("tmp_"):
             what = "storage" if var in made or isinstance(var.dtype, PointerType) else "variable"
             help = "remove it, or begin its name with _"
-            yield Finding(f"the {what} {var.name!r} is never used", span, code=VARIABLE, help=help)
+            yield Finding(f"the {what} {var.name!r} is never used", span, code=VARIABLE, help=help), var.name
 
 
 def _mentioned(root: E.Expr) -> Iterator[Var]:
