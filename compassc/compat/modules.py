@@ -72,6 +72,8 @@ def _homes(module: str, name: str) -> Iterator[tuple[str, str]]:
 def _lookup(module: ModuleType, name: str) -> Any:
     """The object behind `module.name`."""
     full = f"{module.__name__}.{name}"
+    if name == "__all__":  # of `from MODULE import *`
+        return _names(module.__name__)
     if full in MODULES:
         return importlib.import_module(full)
     if full not in MISSING:

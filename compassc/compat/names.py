@@ -50,6 +50,7 @@ MODULES: dict[str, Names] = {
             runtime="cpu device get_global_func register_func",
             utils="can_implicit_convert get_range int_within_range",
         )
+        | {"TVMError": "compass_core.errors:CompassError"}
     ),
     "tvm.aipu": Names(),
     "tvm.aipu.script": Names(like=(f"{DSL}.script",)),
@@ -70,6 +71,7 @@ MODULES: dict[str, Names] = {
     "tvm.compass.dsl.utils": Names(like=(f"{DSL}.utils",)),
     "tvm.compass.logger": Names(like=(f"{DSL}.logger",)),
     "tvm.compass.utils": Names(_from(framework="canonicalize_target", options="control_option", utils="abspath")),
+    "tvm.error": Names({name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "TVMError")}),
     "tvm.ir": Names(_from(framework="assert_structural_equal", ir="IRModule structural_equal")),
     "tvm.nd": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
     "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME)),
@@ -104,6 +106,7 @@ MISSING: dict[str, str] = {
     **dict.fromkeys(("tvm.build", "tvm.lower", "tvm.driver"), _BUILD),
     **dict.fromkeys(
         (
+            "tvm.aipu.tir.get_rpc_session",
             "tvm.rpc",
             "tvm.compass.dsl.get_rpc_session",
             "tvm.compass.utils.get_rpc_session",

@@ -41,6 +41,20 @@ def test_modules_that_stand_for_one_of_ours_have_its_objects():
     assert set(dir(dsl)) >= {"BuildManager", "CompassInfo", "script", "utils", "hw_native_vdtype"}
 
 
+def test_a_module_gives_all_its_names_at_once():
+    seen: dict[str, object] = {}
+    exec("from tvm.compass.dsl.script import *", seen)  # noqa: S102 - no statement for a function
+    assert seen["vadd"] is script.vadd and "prim_func" in seen and "i8x32" in seen
+
+
+def test_errors_are_caught_under_the_framework_s_name():
+    import tvm
+
+    with pytest.raises(tvm.TVMError, match="unknown target"):
+        BuildManager("X5")
+    assert issubclass(CompassError, tvm.error.DiagnosticError)
+
+
 @pytest.mark.parametrize(
     "full", [*MISSING, "tvm.relay.frontend", "tvm.compass.dsl.Nothing", "tvm.no_such", "tvm.script.tir.prim"]
 )
