@@ -194,10 +194,11 @@ static void destroy(sim_aipu_t *sim) {
   release(sim);
 }
 
+/* A pool that is there already goes on: its jobs are not touched. */
 static bool create_pool(struct sim_aipu *sim, uint32_t number) {
   struct pool *pool = &sim->pools[number];
-  if (pool->unfinished) return false;
-  *pool = (struct pool){.created = true};
+  if (!pool->unfinished) pool->end = 0;
+  pool->created = true;
   sim->chosen_pool = number;
   return true;
 }

@@ -18,6 +18,11 @@ static void be_the_only_reporter(void) {
   for (;;) pause();
 }
 
+void follow_parent(void) {
+  char next;
+  if (recv(report_socket, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0) _exit(2);
+}
+
 static uint64_t offset_in_text(uint64_t address) {
   bool inside = address >= loaded_object.text_low && address < loaded_object.text_high;
   return inside ? address - loaded_object.text_low : NO_PC;

@@ -7,6 +7,9 @@
 /* Before anything runs: the socket that reports go to, and the handlers. */
 void install_fault_handlers(int socket);
 
+/* Ends the process when the parent is gone, who will not end it. Called now and then while a job runs. */
+void follow_parent(void);
+
 /* In every thread: faults are handled on a stack of their own, for the thread's own may be what is broken. */
 void install_signal_stack(void);
 

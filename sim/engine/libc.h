@@ -46,6 +46,8 @@ int mprotect(void *, size_t, int);
 
 ssize_t send(int, const void *, size_t, int);
 ssize_t recv(int, void *, size_t, int);
+#define MSG_PEEK 2
+#define MSG_DONTWAIT 0x40
 #define MSG_WAITALL 0x100
 #define MSG_NOSIGNAL 0x4000
 int *__errno_location(void);

@@ -13,7 +13,7 @@ struct core cores[MAX_TECS];
 struct device device = {.cores = 1, .tecs_per_core = MAX_TECS};
 
 #define TICKET_TECS(ticket) ((ticket) & 0xffu)
-#define WATCH_INTERVAL_NS 20000000u /* how often to look at the memory a job fills */
+#define WATCH_INTERVAL_NS 20000000u /* how often to look at the memory a job fills, and for the parent */
 static _Atomic uint32_t deadlock;
 static _Atomic uint32_t attention; /* grows when the main thread should look */
 static _Atomic uint32_t ready_threads;
@@ -125,6 +125,7 @@ uint32_t wait_for_cores(uint32_t all, uint64_t deadline) {
     uint64_t time = now();
     if (time >= deadline) return FAULT_TIMEOUT;
     if (memory_is_exceeded()) return FAULT_MEMORY;
+    follow_parent();
     uint64_t left = deadline - time;
     if (left > WATCH_INTERVAL_NS) left = WATCH_INTERVAL_NS;
     futex_wait(&attention, seen, &(struct timespec){0, (int64_t)left});

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +114,13 @@ def test_constants_lie_in_an_asid_of_their_own(run, build, target):
     np.testing.assert_array_equal(done.output(), A[:100] * w[i & 3] + v[i & 7] * 4096)
 
 
+@pytest.mark.parametrize("base", ["0x20000000", "0x70000000", "0x300000000"])
+def test_asid_0_begins_where_the_driver_says(run, add, base):
+    done = run(add("X2_1204"), "X2_1204", [A], f"base={base}", "run")
+    assert done.lines[0] == "end 1 wrong 0"
+    np.testing.assert_array_equal(done.output(), A + 1)
+
+
 @pytest.mark.parametrize("target", ALL)
 def test_a_graph_of_several_launches(run, tmp_path, target):
     graph, shape = GraphWriter(), (2, 30)
@@ -174,6 +183,31 @@ def test_destroy_ends_a_kernel_that_does_not(run, build, target):
     path = build(SPIN, *ends, target=target)
     done = run(path, target, [np.array([2**31 - 1], np.int32)], "abandon")
     assert done.lines == ["busy 1", "wrong 0"] and done.errors == ""
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+def test_jobs_wait_for_one_another(run, build, target):
+    ends = pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,), read=True)
+    done = run(build(SPIN, *ends, target=target), target, [np.array([1000], np.int32)], "queue")
+    assert done.lines[0] == "end 1 grids 5" and done.output()[0] == 5
+
+
+def workers(folder):
+    """The processes that run the engine of this folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            found += [process.name] * ((process / "exe").readlink() == folder / "compass-worker")
+    return found
+
+
+def test_a_worker_ends_with_its_driver(run, build, plugin_folder):
+    path = build(SPIN, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,), read=True))
+    run(path, "X2_1204", [np.array([2**31 - 1], np.int32)], "die")
+    end = time.monotonic() + 10
+    while workers(plugin_folder) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert workers(plugin_folder) == []
 
 
 def test_a_busy_pool_takes_a_longer_chain(run, build):

@@ -1,6 +1,7 @@
 /* driver LIBRARY AIPU_BIN FOLDER [STEP ...]
  *
- * Inputs are FOLDER/inputN, outputs are written to FOLDER/outputN. Each step prints a line; `run` is the usual one. */
+ * Inputs are FOLDER/inputN, outputs are written to FOLDER/outputN. Each step prints a line; `run` is the usual one. A
+ * first step base=ADDRESS says where ASID 0 begins on X2. */
 #include "driver.h"
 
 void *dlopen(const char *, int);
@@ -173,6 +174,26 @@ static void step_many(void) {
   store_outputs();
 }
 
+/* Jobs that wait for one another in a pool. */
+static void step_queue(void) {
+  uint32_t before = grids_ended;
+  load_inputs();
+  graph_chain(&session.graph, session.graph.tcbs.data);
+  for (int i = 0; i < 5; i++) dispatch(session.graph.tcbs.pa);
+  while (!(get(SIM_AIPU_POOL_STATUS) & SIM_AIPU_POOL_IDLE)) pause_ms(1);
+  for (int waited = 0; grids_ended < before + 5 && waited < WAIT_MS; waited++) pause_ms(1);
+  printf("end %u grids %u\n", SIM_AIPU_POOL_END(get(SIM_AIPU_POOL_STATUS)), grids_ended - before);
+  store_outputs();
+}
+
+/* The driver's process ends in the middle of a job. */
+static void step_die(void) {
+  load_inputs();
+  dispatch(session.graph.tcbs.pa);
+  pause_ms(100);
+  _exit(get(SIM_AIPU_POOL_STATUS) & SIM_AIPU_POOL_IDLE ? 1 : 0);
+}
+
 /* Destroys the simulator in the middle of a job, and makes another. */
 static void step_abandon(void) {
   load_inputs();
@@ -295,7 +316,8 @@ static const struct {
 } steps[] = {{"run", step_run},           {"clear", step_clear},     {"registers", step_registers},
              {"printer", step_printer},   {"profile", step_profile}, {"profiling", step_profiling},
              {"lengthen", step_lengthen}, {"damage", step_damage},   {"heads", step_heads},
-             {"abandon", step_abandon},   {"fuzz", step_fuzz},       {"many", step_many}};
+             {"abandon", step_abandon},   {"fuzz", step_fuzz},       {"many", step_many},
+             {"queue", step_queue},       {"die", step_die}};
 
 static int code_of(const struct file *file) {
   if (!file->x3) return file->cores == 3 ? SIM_AIPU_X2_1204MP3 : SIM_AIPU_X2_1204;
@@ -310,13 +332,14 @@ int main(int count, char **arguments) {
   CHECK(init && (session.api = init()), "no table");
   session.folder = arguments[3];
   session.graph.grid = 7;
-  graph_load(&session.graph, arguments[2], 0);
+  bool placed = count > 4 && strncmp(arguments[4], "base=", 5) == 0;
+  graph_load(&session.graph, arguments[2], placed ? strtoul(arguments[4] + 5, NULL, 0) : 0);
   session.memory = memory_interface(&session.graph.memory);
   session.config = (config_t){.code = code_of(&session.graph.file), .max_pkg_num = -1, .gm_size = 8u << 20};
   snprintf(session.config.log.filepath, sizeof session.config.log.filepath, "%s", session.folder);
   snprintf(session.config.perf.report_filename, 4096, "%s/report.csv", session.folder);
   create();
-  for (int i = 4; i < count; i++) {
+  for (int i = 4 + placed; i < count; i++) {
     size_t at = 0;
     while (at < sizeof steps / sizeof *steps && strcmp(steps[at].name, arguments[i])) at++;
     CHECK(at < sizeof steps / sizeof *steps, "there is no step %s", arguments[i]);
