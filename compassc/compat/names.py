@@ -33,6 +33,7 @@ _HOMES = {
     "ir": "compassc.ir",
     "logger": f"{DSL}.logger",
     "options": f"{DSL}.options",
+    "remote": f"{DSL}.remote",
     "runtime": RUNTIME,
     "script": f"{DSL}.script",
     "utils": f"{DSL}.utils",
@@ -70,7 +71,9 @@ MODULES: dict[str, Names] = {
     "tvm.compass.dsl.transform": Names(like=("compassc.compat.transform",)),
     "tvm.compass.dsl.utils": Names(like=(f"{DSL}.utils",)),
     "tvm.compass.logger": Names(like=(f"{DSL}.logger",)),
-    "tvm.compass.utils": Names(_from(framework="canonicalize_target", options="control_option", utils="abspath")),
+    "tvm.compass.utils": Names(
+        _from(framework="canonicalize_target", options="control_option", remote="get_rpc_session", utils="abspath")
+    ),
     "tvm.error": Names({name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "TVMError")}),
     "tvm.ir": Names(_from(framework="assert_structural_equal", ir="IRModule structural_equal")),
     "tvm.nd": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
@@ -106,10 +109,7 @@ MISSING: dict[str, str] = {
     **dict.fromkeys(("tvm.build", "tvm.lower", "tvm.driver"), _BUILD),
     **dict.fromkeys(
         (
-            "tvm.aipu.tir.get_rpc_session",
             "tvm.rpc",
-            "tvm.compass.dsl.get_rpc_session",
-            "tvm.compass.utils.get_rpc_session",
             "tvm.compass.utils.sync_compass_output_dir",
         ),
         _REMOTE,

@@ -10,6 +10,7 @@ _LAZY = {
     "BuildManager": ".build_manager",
     "CompassInfo": ".info",
     "Executor": ".executor",
+    "get_rpc_session": ".remote",
     "hw_native_vdtype": ".info",
     "load_kernels": ".loader",
     "parse": ".script.parser",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from compass_core.errors import CompassError, UsageError
 
 from .options import ControlOptions, control_options, dumps_tensors
+from .remote import no_session
 
 if TYPE_CHECKING:
     from compass_runtime.compass_module import CompassModule
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 LATE_ROLES = ("const", "descriptor")
 """Parameters whose content is part of aipu.bin: the graph is built when the arguments are there."""
 _NO_CYCLES = "total cycles are not modelled yet"
-
-
-def _no_rpc() -> CompassError:
-    return CompassError("remote sessions are not available", code="no-rpc",
-                        help="kernels run on the simulator of this machine; leave rpc out of CPS_DSL")  # fmt: skip
 
 
 def _run(program: Program, args: Sequence[Any]) -> None:
@@ -88,7 +84,7 @@ class Executor:
     @rpc_sess.setter
     def rpc_sess(self, session: Any) -> None:
         if session is not None:
-            raise _no_rpc()
+            raise no_session()
 
     def __repr__(self) -> str:
         names = ", ".join(p["name"] for p in self.params)
@@ -167,7 +163,7 @@ class Executor:
     def _prepare(self, args: tuple[Any, ...]) -> tuple[Program, Sequence[Any]]:
         """The program for these arguments, built where they are part of it, and what it is to be called with."""
         if self.options.is_rpc:
-            raise _no_rpc()
+            raise no_session()
         if len(args) != len(self.params):
             raise CompassError(
                 f"{self.name} takes {len(self.params)} arguments, {len(args)} given",

@@ -219,6 +219,14 @@ def test_options_are_those_of_the_import(monkeypatch):
     assert abspath("$WHERE/x", "/base") == "/base/there/x" and abspath(None) is None
 
 
+def test_remote_sessions_are_imported_but_not_opened():
+    from tvm.compass import dsl, utils
+
+    assert dsl.get_rpc_session is utils.get_rpc_session
+    with pytest.raises(CompassError, match="remote sessions are not available"):
+        dsl.get_rpc_session(rpc_key="key")
+
+
 def test_installing_twice_changes_nothing():
     before = list(sys.meta_path)
     assert install() and install(shadow=True) and sys.meta_path == before
