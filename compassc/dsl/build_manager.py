@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core import VERSION, targets
 from compass_core.errors import CompassError, UsageError
+from compass_core.hostcc.command import DEBUG_FLAGS
 
 from ..driver.build import Build, Request, new_build, run_stage
 from ..driver.stages import STAGES
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from .executor import Executor
 
-DEBUG_FLAGS = ("-O0", "-g")
 _OP_LIB_SUFFIXES = (".ir.txt", ".lowered.txt", ".cl", ".params.json", ".o")
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from compass_runtime.compare import Mismatch
+    from compass_runtime.debug import Debugger
     from compass_runtime.job import Job
     from compass_runtime.orders import Orders
     from compass_runtime.program import Program, TensorInfo
@@ -51,6 +52,9 @@ class Options:
     repeat: int
     timeout: float | None
     schedule: str | None
+    debug: bool
+    debugger: str | None
+    debug_commands: Path | None
     json: bool
     verbose: bool
     color: str | None
@@ -84,6 +88,14 @@ class Options:
     "--schedule",
     metavar="seed=N|explore=N",
     help="TECs take turns in a reproducible order; or compare the results of N orders",
+)
+@click.option("--debug", is_flag=True, help="run under gdb or lldb, stopped at the first line of the kernel on TEC 0")
+@click.option("--debugger", metavar="gdb|lldb|PATH", help="the debugger of --debug; default gdb, else lldb")
+@click.option(
+    "--debug-commands",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="commands for the debugger, which ends after them, in place of the terminal",
 )
 @click.option("--json", is_flag=True, help="print JSON instead of the table")
 @click.option("-v", "--verbose", is_flag=True, help="say on stderr what happens")
@@ -150,6 +162,7 @@ def run(options: Options) -> int:
     from compass_runtime.report import Outcome, as_json, text
 
     orders = None if options.schedule is None else Orders.parse(options.schedule)
+    debugger = _debugger(options)
 
     program = Program.load(options.program)
     say = _talker(options.verbose)
@@ -159,6 +172,8 @@ def run(options: Options) -> int:
     arrays = {name: read_array(path, tensors[name]) for name, path in sources.items()}
     targets = output_files(program, options)
     expected = expected_arrays(program, options.expect)
+    if debugger is not None:
+        program = debugger.prepared(program)
     job = program.create_job(
         shapes=parse_shapes(options.shapes),
         values=parse_values(options.values),
@@ -168,7 +183,7 @@ def run(options: Options) -> int:
         if slot.info.in_out and slot.info.name not in sources:
             print(f"note: '{slot.info.name}' is also read by the kernel; it starts as zeros "
                   f"(--inputs {slot.info.name}=FILE gives its content)", file=sys.stderr)  # fmt: skip
-    results, seconds, printed = _run(job, arrays, options, orders, say)
+    results, seconds, printed = _run(job, arrays, options, orders, debugger, say)
     mismatches = _compare(results, expected, options)
     write_arrays({targets[name]: array for name, array in results.items()})
     outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches)
@@ -184,12 +199,30 @@ def run(options: Options) -> int:
     return 1 if mismatches else 0
 
 
+def _debugger(options: Options) -> Debugger | None:
+    """The debugger to run under, if any; UsageError when another option needs a run that nobody stops."""
+    if not options.debug and options.debugger is None and options.debug_commands is None:
+        return None
+    others = {"--schedule": options.schedule, "--timeout": options.timeout, "--repeat": options.repeat > 1}
+    if other := next((name for name, given in others.items() if given), None):
+        raise UsageError(f"--debug does not go with {other}", code="debug-options",
+                         help="under a debugger a kernel runs once, without a time limit")  # fmt: skip
+    from compass_runtime.debug import find_debugger
+
+    return find_debugger(options.debugger)
+
+
 def _talker(verbose: bool) -> Any:
     return (lambda message: print(message, file=sys.stderr)) if verbose else (lambda message: None)
 
 
 def _run(
-    job: Job, arrays: Mapping[str, Array], options: Options, orders: Orders | None, say: Any
+    job: Job,
+    arrays: Mapping[str, Array],
+    options: Options,
+    orders: Orders | None,
+    debugger: Debugger | None,
+    say: Any,
 ) -> tuple[dict[str, Array], list[float], str]:
     """Runs as often as asked, each time from the same content; gives the outputs, engine times and printed text."""
     inputs = {slot.info.name: arrays[slot.info.name] for slot in job.inputs}
@@ -202,7 +235,10 @@ def _run(
         results = dict(explore(lambda s: job.run(inputs, options.timeout, initial, s), orders.explore))
         say(f"{orders.explore} orders of the TECs give the same result")
     for number in range(options.repeat):
-        results = job.run(inputs, options.timeout, initial, seed)
+        if debugger is None:
+            results = job.run(inputs, options.timeout, initial, seed)
+        else:
+            results = debugger.run(job, inputs, initial, options.debug_commands)
         seconds.append(job.result.seconds)
         printed = printed or job.result.printf
         say(f"run {number + 1}: {job.result.seconds * 1e6:.1f} us")

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 class Device:
     """One simulated NPU. Jobs of all programs for its target share its memory; one runs at a time."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, debug: bool = False) -> None:
         import numpy as np
 
         from compass_sim import Worker, memory_map
 
         self.target = target
-        self.worker = Worker(target)
+        self.worker = Worker(target, debug=debug)
         self.lock = threading.Lock()
         self.allocator = PageAllocator(
             (memory_map.WINDOW_LOW, memory_map.ENGINE_LOW), (memory_map.ENGINE_HIGH, memory_map.WINDOW_HIGH)
@@ -65,6 +65,13 @@ def target_of(name: str) -> Target:
     except UsageError as error:
         raise CompassError(f"there is no simulator for the target '{name}'", code="target-not-found",
                            notes=error.notes) from None  # fmt: skip
+
+
+def debugged_device(target: str) -> Device:
+    """A new device, for a debugger to attach to its worker; jobs of this target run on it from now on."""
+    with _devices_lock:
+        device = _devices[target] = Device(target_of(target), debug=True)
+        return device
 
 
 def device_for(target: str) -> Device:

@@ -24,11 +24,17 @@ def variant(
     Tensors, parameters and entries are the same, only the host code in `.text` differs. Compiled objects come from the
     compile cache when it has them. CompassError when the file keeps no C text, ToolchainError when clang is missing.
     """
+    sources = sources or read_sources(program.code.elf)
+    parts = [Part(s.name, compile_source(s, flags, clang), s.entries) for s in sources]
+    elf = parts[0].data if len(parts) == 1 else link(parts)
+    return with_object(program, elf)
+
+
+def with_object(program: Program, elf: bytes) -> Program:
+    """The same program with another object for this host, which has the same entries."""
     from compass_runtime.program import Program
 
     code = program.code
-    parts = [Part(s.name, compile_source(s, flags, clang), s.entries) for s in sources or read_sources(code.elf)]
-    elf = parts[0].data if len(parts) == 1 else link(parts)
     symbols = [symbol for symbol, _ in code.entries]
     text = make_text_blob(elf, symbols, " ".join(host.cpu_features()), host.triple(), code.asids)
     return Program(replace(program.content, text=text), program.where)

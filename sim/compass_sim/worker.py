@@ -101,11 +101,16 @@ class Worker:
     says why, and a warning is logged.
     """
 
-    def __init__(self, target: Target | None = None, memory_limit: int | None = None) -> None:
-        """`memory_limit`: bytes of device memory that may be in use; by default most of what the host has free."""
+    def __init__(self, target: Target | None = None, memory_limit: int | None = None, *, debug: bool = False) -> None:
+        """`memory_limit`: bytes of device memory that may be in use; by default most of what the host has free.
+
+        `debug`: a debugger may attach to the process `pid`. It is told what code is loaded, and has to clear the
+        engine's `debug_hold` before other TECs than the first begin.
+        """
         from compass_sim.engine import engine_path
 
         self.target = target
+        self._debug = debug
         self._memory_limit = host_memory_limit() if memory_limit is None else memory_limit
         engine = engine_path()
         shared = os.memfd_create("compass-device", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -114,12 +119,13 @@ class Worker:
         self._socket, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [str(engine), str(theirs.fileno()), str(shared), *self._device()],
+                [str(engine), str(theirs.fileno()), str(shared), *self._device(), *(["debug"] if debug else [])],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), shared),
                 env={},
+                start_new_session=debug,  # Ctrl-C is for the debugger
             )
         except OSError as error:
             self._socket.close()
@@ -158,6 +164,15 @@ class Worker:
     def alive(self) -> bool:
         """Whether jobs can still be dispatched."""
         return self._end.alive
+
+    @property
+    def pid(self) -> int:
+        """The process that runs the kernels."""
+        return self._process.pid
+
+    def leave(self) -> None:
+        """Lets the process end by itself, for a debugger to see; no more jobs. `close` is still needed."""
+        self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Ends the process and frees device memory, as far as no view of `memory` keeps it."""
@@ -201,7 +216,8 @@ class Worker:
             return RunResult(reply.nanoseconds / 1e9, reply.printf, reply.recorded)
         if reply.status == _REFUSED:
             raise SimulatorError(f"the simulator refuses the job: {reply.message}", code="job-refused")
-        self._end()
+        if not self._debug:  # a debugger sees it end by itself
+            self._end()
         raise _fault(reply, timeout, self._memory_limit)
 
     def _receive(self, limit: float, record: bool = False) -> _Reply:

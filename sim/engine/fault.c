@@ -1,5 +1,6 @@
 #include "fault.h"
 
+#include "debug.h"
 #include "futex.h"
 #include "schedule.h"
 #include "signals.h"
@@ -56,6 +57,7 @@ bool send_reply(int socket, struct reply *reply, const struct location *location
 static _Noreturn void report(struct reply *reply, const struct location *locations, const char *message) {
   reply->status = STATUS_FAULT;
   send_reply(report_socket, reply, locations, message);
+  debug_before_exit();
   _exit(1);
 }
 

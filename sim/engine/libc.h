@@ -63,6 +63,7 @@ int nanosleep(const struct timespec *, struct timespec *);
 int clock_gettime(int, struct timespec *);
 #define CLOCK_MONOTONIC 1
 long syscall(long, ...);
+int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
 #define SYS_FUTEX 202
 #define FUTEX_WAIT_PRIVATE 128
 #define FUTEX_WAKE_PRIVATE 129

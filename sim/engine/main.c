@@ -1,12 +1,13 @@
-/* The worker process: compass-worker SOCKET SHARED_FILE [CORES TECS SHARED_BYTES MEMORY_BYTES]
+/* The worker process: compass-worker SOCKET SHARED_FILE [CORES TECS SHARED_BYTES MEMORY_BYTES [debug]]
  *
  * Both file descriptors are made by the parent. CORES is how many cores the device has, TECS how many TECs each has (16
  * of one core when they are not given), SHARED_BYTES how much shared memory, MEMORY_BYTES how much device memory jobs
- * may have in use; 0 is no limit.
+ * may have in use; 0 is no limit. With one word more it may be debugged (debug.h).
  *
  * It runs the jobs that requests name until the socket closes, or until a kernel faults.
  */
 #include "barrier.h"
+#include "debug.h"
 #include "fault.h"
 #include "futex.h"
 #include "print.h"
@@ -51,13 +52,14 @@ static bool start(int socket, int shared_file, uint64_t memory_bytes, char *mess
 }
 
 int main(int count, char **arguments) {
-  if (count != 3 && count != 7) return 2;
+  if (count != 3 && count != 7 && count != 8) return 2;
   int socket = (int)number(arguments[1]), shared_file = (int)number(arguments[2]);
-  if (count == 7)
+  if (count >= 7)
     device =
         (struct device){(uint32_t)number(arguments[3]), (uint32_t)number(arguments[4]), (uint32_t)number(arguments[5])};
+  if (count == 8) debug_begin();
   char message[MESSAGE_SIZE] = "";
-  bool started = start(socket, shared_file, count == 7 ? number(arguments[6]) : 0, message);
+  bool started = start(socket, shared_file, count >= 7 ? number(arguments[6]) : 0, message);
   struct reply hello = {.status = started ? STATUS_DONE : STATUS_REFUSED};
   if (!send_reply(socket, &hello, NULL, message) || !started) return 1;
   struct request request;

@@ -1,5 +1,6 @@
 #include "object.h"
 
+#include "debug.h"
 #include "elf.h"
 #include "exports.h"
 #include "tec.h"
@@ -254,10 +255,12 @@ bool object_load(struct object *object, const uint8_t *file, size_t size, char *
   }
   protect(REGION_CODE, PROT_READ | PROT_EXEC);
   protect(REGION_CONST, PROT_READ);
+  debug_loaded(file, size, loader.place);
   return true;
 }
 
 void object_unload(struct object *object) {
+  debug_unloaded();
   if (object->area_high) munmap((void *)(uint64_t)ENGINE_LOW, object->area_high - ENGINE_LOW);
   memset(object, 0, sizeof *object);
   loader.symbol_count = 0;

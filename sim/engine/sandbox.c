@@ -13,7 +13,6 @@ struct filter {
 struct resource_limit {
   uint64_t soft, hard;
 };
-int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
 int setrlimit(int, const struct resource_limit *);
 #define PR_SET_NO_NEW_PRIVS 38
 #define SYS_FSTAT 5

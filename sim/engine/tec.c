@@ -1,6 +1,7 @@
 #include "tec.h"
 
 #include "barrier.h"
+#include "debug.h"
 #include "events.h"
 #include "fault.h"
 #include "futex.h"
@@ -12,6 +13,7 @@ struct tec tecs[MAX_TECS];
 struct core cores[MAX_TECS];
 struct device device = {.cores = 1, .tecs_per_core = MAX_TECS};
 
+#define PR_SET_NAME 15
 #define TICKET_TECS(ticket) ((ticket) & 0xffu)
 #define WATCH_INTERVAL_NS 20000000u /* how often to look at the memory a job fills, and for the parent */
 static _Atomic uint32_t deadlock;
@@ -50,6 +52,7 @@ static void run_task(struct tec *tec) {
   struct core *core = tec->core;
   tec->event_state = 0;
   tec->events_pending = 0;
+  debug_wait(tec);
   record_begin_task(tec);
   if (schedule_on) schedule_enter(tec);
   call_on_stack(tec->task.entry, tec->task.parameters, stack_high(tec->id) - 64);
@@ -61,8 +64,15 @@ static void run_task(struct tec *tec) {
   if (atomic_fetch_sub(&core->unfinished, 1) == 1) call_main_thread();
 }
 
+static void name_thread(void) {
+  char name[16];
+  snprintf(name, sizeof name, "TEC %u", self->id);
+  prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
+}
+
 static void *serve(void *argument) {
   self = argument;
+  name_thread();
   struct core *core = self->core;
   uint32_t index = self->id - (uint32_t)(core - cores) * device.tecs_per_core;
   install_signal_stack();

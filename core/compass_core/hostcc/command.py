@@ -52,6 +52,8 @@ _OUTPUT = (
     "-gline-tables-only",
     "-fdebug-compilation-dir=.",
 )
+DEBUG_FLAGS = ("-O0", "-g")
+"""What a debugger wants of a kernel, behind all other flags: steps line by line, variables in memory."""
 
 
 def kernel_flags(clang: Clang, define: str, extra: tuple[str, ...] = ()) -> list[str]:

@@ -1,0 +1,176 @@
+"""The part of `compass-run --debug` that gdb itself runs, in its own Python: how a session begins, how vectors print, and
+the command `tec`.
+
+`compass_runtime.debug` starts gdb with this file and then calls `begin_session`. Nothing of this project can be imported
+here: gdb's Python is another one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import Any
+
+import gdb
+
+_SETTINGS = (
+    "set print thread-events off",
+    "set breakpoint pending on",
+    "set debuginfod enabled off",
+    "skip -gfi engine/*",
+    "handle SIGUSR2 nostop noprint pass",
+)
+"""What not every gdb knows is left out."""
+_ELEMENTS = {"char": "int8", "unsigned char": "uint8", "short": "int16", "unsigned short": "uint16", "int": "int32",
+             "unsigned int": "uint32", "half": "float16", "_Float16": "float16", "__bf16": "bfloat16",
+             "float": "float32"}  # fmt: skip
+"""Data types of the DSL by the names that C gives them."""
+_BYTES = ("int8", "uint8")
+_CHARS = 32
+"""Lanes of a native vector of bytes."""
+_MOST_ITEMS = 200
+_ENTRY = "__compass_entry_"
+_ENGINE_CODE = 1 << 32
+"""Code of kernels lies below, the engine's own above."""
+
+
+def begin_session(pid: int, entry: str, folders: list[str]) -> None:
+    """Attach to the worker and go to the first line of the kernel behind the function `entry`, on TEC 0.
+
+    The other TECs wait before their first line until gdb lets the process run again.
+    """
+    for setting in _SETTINGS:
+        _try(setting)
+    _try(f"directory {' '.join(folders)}")
+    _try("set suppress-cli-notifications on")
+    try:
+        gdb.execute(f"attach {pid}", to_string=True)
+        for place in ("debug_kernel_is_known", entry):
+            gdb.execute(f"tbreak {place}", to_string=True)
+            gdb.execute("continue", to_string=True)
+        _try("set suppress-cli-notifications off")
+        gdb.execute("step")
+        gdb.execute("set {int}&debug_hold = 0")
+    except gdb.error as error:
+        print(f"gdb cannot stop in the kernel: {error}")
+        gdb.execute("quit 1")
+
+
+def _try(command: str) -> None:
+    try:
+        gdb.execute(command, to_string=True)
+    except gdb.error:
+        return
+
+
+class _Shown:
+    """A printer whose text is known."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def to_string(self) -> str:
+        return self.text
+
+
+def _printer(value: Any) -> _Shown | None:
+    """How values print for which gdb has no good way: vectors with their data type, masks as 0 and 1, bfloat16, and
+    bytes as numbers and not as text."""
+    type = value.type.strip_typedefs()
+    if type.code == gdb.TYPE_CODE_ARRAY:
+        return _array(value, type)
+    if type.code == gdb.TYPE_CODE_PTR:
+        return _Shown(hex(int(value))) if _element(type.target()) in _BYTES else None
+    element = _element(type)
+    return _Shown(_text(value, element)) if element == "bfloat16" or element in _BYTES else None
+
+
+def _array(value: Any, type: Any) -> _Shown | None:
+    element, count = _element(type.target()), type.range()[1] + 1
+    if element is None:
+        return None
+    if "vector_size" in str(type):
+        if (value.type.name or "").startswith("bool") or (element == "int8" and count < _CHARS):
+            element = "bool"  # of native vectors only masks are that short
+        return _Shown(f"{element}x{count} {_items(value, element, count)}")
+    return _Shown(_items(value, element, count)) if element in _BYTES else None
+
+
+def _element(type: Any) -> str | None:
+    return _ELEMENTS.get(type.strip_typedefs().name)
+
+
+def _items(value: Any, element: str, count: int) -> str:
+    shown = [_text(value[i], element) for i in range(min(count, _MOST_ITEMS))]
+    return f"{{{', '.join(shown)}{', ...' if count > _MOST_ITEMS else ''}}}"
+
+
+def _text(item: Any, element: str) -> str:
+    if element == "bool":
+        return str(int(item) & 1)
+    if element == "bfloat16":
+        return f"{_bfloat(item):.8g}"
+    return str(int(item)) if "int" in element else item.format_string(raw=True)
+
+
+def _bfloat(item: Any) -> float:
+    """The number that the two bytes are as the upper half of a float32."""
+    word: float = struct.unpack("<f", b"\0\0" + _bytes(item))[0]
+    return word
+
+
+def _bytes(item: Any) -> bytes:
+    if item.address is not None:
+        return bytes(gdb.selected_inferior().read_memory(int(item.address), 2))
+    return int(item.format_string(format="x", raw=True), 16).to_bytes(2, "little")
+
+
+class _KernelFrames:
+    """Backtraces end at the kernel: how the engine calls it is of no interest. `bt -no-filters` shows all."""
+
+    name, priority, enabled = "compass", 100, True
+
+    def filter(self, frames: Iterator[Any]) -> Iterator[Any]:
+        return takewhile(lambda frame: not str(frame.function()).startswith(_ENTRY), frames)
+
+
+class _Tec(gdb.Command):
+    """Show where each TEC of the kernel is, or go to one: tec [NUMBER]."""
+
+    def __init__(self) -> None:
+        super().__init__("tec", gdb.COMMAND_STACK)
+
+    def invoke(self, argument: str, _from_tty: bool) -> None:
+        threads = {t.name: t for t in gdb.selected_inferior().threads() if (t.name or "").startswith("TEC ")}
+        if argument:
+            thread = threads.get(f"TEC {argument}")
+            if thread is None:
+                raise gdb.GdbError(f"there is no TEC {argument}")
+            _select(thread)
+            gdb.execute("frame")
+            return
+        selected, frame = gdb.selected_thread(), gdb.selected_frame()
+        for name in sorted(threads, key=lambda name: int(name[4:])):
+            mark = "*" if threads[name] == selected else " "
+            print(f"{mark} {name:7}{_select(threads[name])}")
+        selected.switch()
+        frame.select()
+
+
+def _select(thread: Any) -> str:
+    """Makes the thread current, in the innermost frame of its kernel; says where that is."""
+    thread.switch()
+    frame, inside = gdb.newest_frame(), ""
+    while frame is not None:
+        sal = frame.find_sal()
+        if sal.symtab is not None and frame.pc() < _ENGINE_CODE:
+            frame.select()
+            return f"{sal.symtab.filename.removeprefix('./')}:{sal.line}{inside}"
+        inside, frame = f", in {frame.name()}()" if frame.name() else inside, frame.older()
+    return "not in the kernel"
+
+
+gdb.pretty_printers.append(_printer)
+gdb.frame_filters[_KernelFrames.name] = _KernelFrames()
+_Tec()
