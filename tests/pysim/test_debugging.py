@@ -43,10 +43,10 @@ k(np.arange(8, dtype="int32"), 7)
 """
 
 
-def debug(tmp_path, stop, commands, tec=0, **variables):
-    """What pdb prints when it is fed `commands` in a run of KERNEL."""
+def debug(tmp_path, stop, commands, tec=0, text=KERNEL, **variables):
+    """What pdb prints when it is fed `commands` in a run of a kernel."""
     path = tmp_path / "kernel.py"
-    text = KERNEL.replace("STOP", stop).replace("TEC", str(tec))
+    text = text.replace("STOP", stop).replace("TEC", str(tec))
     path.write_text(text)
     root = Path(S.__file__).parents[3]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (root, root / "core"))), **variables}
@@ -59,7 +59,8 @@ def debug(tmp_path, stop, commands, tec=0, **variables):
         env=env,
         timeout=60,
     )
-    return done, path, 1 + text.splitlines().index("        u = scaled(v)")
+    lines = text.splitlines()
+    return done, path, 1 + next((i for i, line in enumerate(lines) if line.endswith("u = scaled(v)")), 0)
 
 
 SINGLE = {"CPS_TVM_PYSIM_SINGLE_THREAD": "TRUE"}
@@ -90,6 +91,39 @@ def test_steps_go_through_the_users_code_only(tmp_path):
     stops = [text for text in done.stdout.splitlines() if "> " in text and "(" in text and ".py(" in text]
     assert all(str(path) in text for text in stops), done.stdout
     assert ")scaled()" in done.stdout
+
+
+MACROS = """
+import numpy as np
+from compassc.dsl import script as S
+
+@S.macro
+def bump(x, step):
+    t = x + step
+    x = t
+
+@S.prim_func
+def k(a: S.ptr("int32", "global"), n: S.i32):
+    tile = S.alloc(4, "int32", "lsram")
+    tile[1] = n
+    import pdb; pdb.set_trace()
+    bump(n, 4)
+    a[0] = n
+
+k(np.arange(8, dtype="int32"), 7)
+"""
+
+
+def test_macros_are_stepped_through_in_their_own_lines(tmp_path):
+    commands = ["p tile", "s", "s", "p step", "p x + 1", "n", "n", "u", "p n", "w", "c"] + ["c"] * 3
+    done, path, _ = debug(tmp_path, "", commands, text=MACROS, **SINGLE)
+    assert done.returncode == 0, done.stderr
+    assert "lsram int32*(lsram array tile + 0 bytes: [?, 7, ?, ?])" in done.stdout
+    assert f"{path}(7)bump()" in done.stdout and "-> t = x + step" in done.stdout
+    assert "(TEC0) 4\n" in done.stdout and "int32(8, 0x00000008)" in done.stdout
+    assert "(TEC0) int32(11, 0x0000000b)" in done.stdout
+    assert "(TEC3) " in done.stdout
+    assert str(Path(S.__file__).parent) not in done.stdout
 
 
 def test_a_prompt_names_its_tec_and_quitting_ends_the_run(tmp_path):

@@ -16,6 +16,9 @@ from typing import Any
 import compass_core
 from compass_core.errors import CompassError, Span
 
+SET_TRACE = ("set_trace", "pdb.set_trace")
+"""Calls that start the debugger, as they are written in a kernel."""
+
 
 @lru_cache(maxsize=64)
 def _definitions(text: str) -> dict[int, ast.FunctionDef]:

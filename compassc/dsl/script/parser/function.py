@@ -15,7 +15,7 @@ from ....ops.core import convert
 from ....ops.typing import is_literal
 from ..frontend import BlockSpec
 from ..functions import PyPrimFunc, captured_names
-from ..source import definition, file_of, node_span
+from ..source import SET_TRACE, definition, file_of, node_span
 from . import assign, loops
 from .expressions import Evaluator
 from .operators import binary, kind_name
@@ -24,7 +24,7 @@ from .syntax import unsupported
 from .values import ZERO, PointerValue, Value, is_runtime
 
 _REBINDS = ("type-change", "redefined", "buffer-alias")
-_SKIPPED_CALLS = ("breakpoint", "set_trace", "pdb.set_trace")
+_SKIPPED_CALLS = ("breakpoint", *SET_TRACE)
 _WITH = 'a schedulable block is `with S.block("name"):`; anything else has no meaning in a kernel'
 _BLOCKS = (ast.If, ast.For, ast.While, ast.With)
 _BINARY_AUG = {

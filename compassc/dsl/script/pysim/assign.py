@@ -29,7 +29,8 @@ from compassc.ops.numeric import np_dtype
 from compassc.ops.typing import fits
 
 from ..functions import Macro
-from ..source import definition
+from ..source import SET_TRACE, definition
+from .debug import stop
 from .impl import pysim_impl
 from .memory import PyBuffer, PyPointer, Storage
 from .paste import Pasted, addressed, pasted
@@ -240,7 +241,9 @@ class Rewrite(ast.NodeTransformer):
         """`S.vadd(...)` becomes a call of the operation's Python side. Other names may be bound anew until they are
         used, so they are left alone."""
         self.generic_visit(node)
-        if isinstance(node.func, ast.Attribute):
+        if ast.unparse(node.func) in SET_TRACE:
+            node.func = self.constant(stop, node.func)
+        elif isinstance(node.func, ast.Attribute):
             op = getattr(self.known(node.func), "op", None)
             if isinstance(op, Op):
                 node.func = self.constant(pysim_impl(op), node.func)
@@ -279,6 +282,9 @@ _LOCK = threading.Lock()
 
 KERNEL_CODE: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 """The code objects of the kernels, sub-functions and macros that were run."""
+
+MACRO_CODE: weakref.WeakKeyDictionary[types.CodeType, dict[str, str]] = weakref.WeakKeyDictionary()
+"""The code objects of pasted macros, with what is written for their parameters."""
 
 
 def with_kernel_assignments(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -327,7 +333,10 @@ def _resolved(code: types.CodeType, made: Made, shift: int = 0) -> types.CodeTyp
         if isinstance(c, types.CodeType):
             c = _resolved(c.replace(co_filename=code.co_filename), made, shift)
         constants.append(made.constants.get(c, c) if type(c) is str else c)
-    return code.replace(co_consts=tuple(constants), co_firstlineno=code.co_firstlineno + shift)
+    code = code.replace(co_consts=tuple(constants), co_firstlineno=code.co_firstlineno + shift)
+    if of_macro is not None:
+        MACRO_CODE[code] = of_macro.arguments
+    return code
 
 
 def _named(code: types.CodeType, name: str, qualname: str = "") -> types.CodeType:

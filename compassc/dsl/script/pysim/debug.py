@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 
-def _stop(*_args: Any, **_kwargs: Any) -> None:
+def stop(*_args: Any, **_kwargs: Any) -> None:
+    """Debug the caller from here on."""
     from .debugger import TecPdb  # most runs need none
 
-    TecPdb(threading.current_thread().name).set_trace(sys._getframe(1))
+    TecPdb().set_trace(sys._getframe(1))
 
 
 @contextlib.contextmanager
@@ -22,7 +22,7 @@ def breakpoints() -> Iterator[None]:
     if sys.breakpointhook is not sys.__breakpointhook__ or os.environ.get("PYTHONBREAKPOINT"):
         yield
         return
-    sys.breakpointhook = _stop
+    sys.breakpointhook = stop
     try:
         yield
     finally:

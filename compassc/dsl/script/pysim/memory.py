@@ -52,6 +52,28 @@ class Storage:
         return found
 
 
+def _shown(storage: Storage, items: Any, first: int) -> Any:
+    """Elements of a storage from byte `first` on, those that nobody has written as `?`."""
+    written = storage.watch.written if storage.watch is not None else None
+    if written is None:
+        return items
+    size = items.itemsize
+    known = np.frombuffer(written, np.uint8)[first : first + items.size * size].reshape(items.size, size).any(axis=1)
+    shown = items.astype(object)
+    shown[~known] = _UNWRITTEN
+    return shown
+
+
+class _Unwritten:
+    """Prints as a question mark."""
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+_UNWRITTEN = _Unwritten()
+
+
 def bounds_error(what: str, ptr: Any, first: int, last: int) -> CompassError:
     """An access of elements first..last (counted from the pointer) that leaves the storage."""
     elem = ptr.dtype.element_of
@@ -99,7 +121,7 @@ class PyPointer:
         if self.dtype.is_void or not 0 <= self.offset < self.storage.data.size:
             return ""
         view, base = self.elements()
-        shown = view[base : base + _PREVIEW].tolist()
+        shown = _shown(self.storage, view[base : base + _PREVIEW], self.offset).tolist()
         return f": [{', '.join(map(str, shown))}{', ...' if base + _PREVIEW < view.size else ''}]"
 
     @property
@@ -343,7 +365,7 @@ class PyBuffer(PyPointer):
         count = self.dtype.lanes
         for size in self.shape:
             count *= size
-        items = self.storage.view(self.dtype.element_of)[first : first + count]
+        items = _shown(self.storage, self.storage.view(self.dtype.element_of)[first : first + count], self.offset)
         lanes = (self.dtype.lanes,) if self.dtype.is_vector else ()
         text = np.array2string(items.reshape(*self.shape, *lanes), separator=", ", threshold=256, max_line_width=120)
         return f"{self.scope} {self.dtype}{list(self.shape)}({self.storage.name} + {self.offset} bytes)\n{text}"

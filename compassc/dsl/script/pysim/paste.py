@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 
 class Pasted(NamedTuple):
-    """A pasted macro: its name and file, and how many lines its code has to move to where it is defined."""
+    """A pasted macro: its name and file, how many lines its code has to move to where it is defined, and what is written
+    for its parameters."""
 
     name: str
     file: str
     shift: int
+    arguments: dict[str, str]
 
 
 class _NoVariable:
@@ -73,7 +75,8 @@ def pasted(caller: Rewrite, macro: Macro, call: ast.Expr) -> list[ast.stmt] | No
     caller.made.addressed |= addressed(body)
     body = inner.statements(body)
     name = f".{macro.__name__} {len(caller.made.pasted)}"
-    caller.made.pasted[name] = Pasted(macro.__name__, file, node.lineno - call.lineno)
+    written = {parameter: ast.unparse(e) for parameter, e in arguments.items()}
+    caller.made.pasted[name] = Pasted(macro.__name__, file, node.lineno - call.lineno, written)
     for statement in body:
         ast.increment_lineno(statement, call.lineno - node.lineno)
     if names.assigned:
