@@ -15,9 +15,15 @@ def install(shadow: bool = False) -> bool:
     """
     from . import modules
 
-    if modules.installed():
-        return True
-    if not shadow and modules.real_package() is not None:
+    if not shadow and other_package() is not None:
         return False
-    modules.take_names()
+    if not modules.installed():
+        modules.take_names()
     return True
+
+
+def other_package() -> str | None:
+    """Where the package lies that has the names; None when they are ours or free."""
+    from . import modules
+
+    return None if modules.installed() else modules.real_package()

@@ -14,7 +14,7 @@ from types import ModuleType, TracebackType
 
 from compass_core import switches
 from compass_core.errors import CompassError, UsageError
-from compassc.compat import install, modules
+from compassc.compat import install, modules, other_package
 
 USAGE = """\
 usage: python -m compassc.compat [--shadow] SCRIPT [ARG ...]
@@ -98,7 +98,7 @@ def _take_names(shadow: bool) -> None:
     """The names for this process and for those it starts: some take over its environment, some its `sys.path`."""
     if not install(shadow):
         raise UsageError(
-            f"a package tvm is installed: {modules.real_package()}",
+            f"a package tvm is installed: {other_package()}",
             code="compat-installed",
             help="--shadow runs the program on compassc all the same; plain `python` runs it on that package",
         )

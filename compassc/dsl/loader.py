@@ -15,6 +15,7 @@ from types import ModuleType
 from compass_core.errors import CompassError, Span
 
 from ..compat import install as install_vendor_names
+from ..compat import other_package
 from .script.functions import PyPrimFunc
 from .script.python_errors import hint
 from .script.source import definition, user_line
@@ -45,6 +46,7 @@ class KernelFile:
                 f"{self.path} defines no kernel",
                 Span(str(self.path), 1),
                 code="entry",
+                notes=_foreign_names(),
                 help="decorate one with @S.prim_func",
             )
         called = set().union(*(called_names(k) for k in self.kernels.values()))
@@ -57,6 +59,12 @@ class KernelFile:
 
     def _choices(self) -> str:
         return f"use -k NAME; kernels here: {', '.join(self.kernels) or 'none'}"
+
+
+def _foreign_names() -> tuple[str, ...]:
+    """A note for a file whose decorators may be those of another package."""
+    where = other_package()
+    return () if where is None else (f"tvm is the package installed in {where}; docs/compat.md says how it is ours",)
 
 
 def called_names(kernel: PyPrimFunc) -> set[str]:

@@ -104,8 +104,11 @@ def test_an_installed_package_is_not_shadowed_unless_asked_to(compat, tmp_path):
     assert (done.returncode, done.stdout) == (0, "int8\n")
     (tmp_path / "tvm").mkdir()  # a folder that has the name is no package
     assert compat("program.py").stdout == "int8\n"
-    kernel = "from tvm.compass.dsl import script as S\n"
-    (tmp_path / "kernel.py").write_text(kernel)
+    (tmp_path / "kernel.py").write_text("import tvm\n")
+    assert (
+        f"tvm is the package installed in {lib}"
+        in python(tmp_path, "-m", "compassc", "check", "kernel.py", PYTHONPATH=lib)[2]
+    )
     check = "import compassc.compat; print(compassc.compat.install()); import tvm"
     assert python(tmp_path, "-c", check, PYTHONPATH=lib)[1] == "False\nthe other one\n"
     assert python(tmp_path, "-c", check.replace("()", "(shadow=True)"))[1] == "True\n"
