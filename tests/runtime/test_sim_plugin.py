@@ -235,6 +235,12 @@ def test_random_damage_does_no_harm(run, add, target):
     np.testing.assert_array_equal(done.output(), A + 1)
 
 
+def test_the_log_has_what_its_level_says(run, add, tmp_path):
+    assert run(add("X2_1204"), "X2_1204", [A], "level=2", "run").errors == ""
+    (line,) = (tmp_path / "compass_simulator.log").read_text().splitlines()
+    assert re.fullmatch("compass simulator: info: pool 0: a chain begins at 0x[0-9a-f]+", line)
+
+
 def test_many_jobs_leave_nothing_open(run, add):
     done = run(add("X2_1204"), "X2_1204", [A], "many")
     assert done.lines == ["good 400 files left 0", "wrong 0"]

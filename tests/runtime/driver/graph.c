@@ -217,6 +217,7 @@ void graph_load(struct graph *graph, const char *path, uint64_t asid0_base) {
   memory_start(&graph->memory, graph->file.x3, asid0_base, (6u << 20) + size);
   graph->text = filled(graph, 0, graph->file.text, 16);
   if (graph->file.const_data.size) graph->const_data = filled(graph, 0, graph->file.const_data, 0);
+  memory_get(&graph->memory, 1, 3 * PAGE_BYTES); /* as if another graph had constants */
   for (uint32_t b = 0; b < graph->file.bss_count; b++) load_constants(graph, b);
   make_job(graph);
   patch_all(graph);

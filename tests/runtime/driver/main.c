@@ -1,7 +1,7 @@
-/* driver LIBRARY AIPU_BIN FOLDER [STEP ...]
+/* driver LIBRARY AIPU_BIN FOLDER [base=ADDRESS] [level=N] [STEP ...]
  *
- * Inputs are FOLDER/inputN, outputs are written to FOLDER/outputN. Each step prints a line; `run` is the usual one. A
- * first step base=ADDRESS says where ASID 0 begins on X2. */
+ * Inputs are FOLDER/inputN, outputs are written to FOLDER/outputN. Each step prints a line; `run` is the usual one. The
+ * base is that of ASID 0 on X2, the level is the log's. */
 #include "driver.h"
 
 void *dlopen(const char *, int);
@@ -324,27 +324,40 @@ static int code_of(const struct file *file) {
   return SIM_AIPU_X3_CODE(file->tasks, 2, file->cores, 1);
 }
 
+/* The number of a leading argument NAME=NUMBER, 0 without one; `*next` moves behind it. */
+static uint64_t setting(const char *name, char **arguments, int *next) {
+  const char *argument = arguments[*next];
+  if (!argument || strncmp(argument, name, strlen(name)) != 0) return 0;
+  ++*next;
+  return strtoul(argument + strlen(name), NULL, 0);
+}
+
+static void take_steps(char **names) {
+  for (; *names; names++) {
+    size_t at = 0;
+    while (at < sizeof steps / sizeof *steps && strcmp(steps[at].name, *names)) at++;
+    CHECK(at < sizeof steps / sizeof *steps, "there is no step %s", *names);
+    steps[at].take();
+  }
+}
+
 int main(int count, char **arguments) {
-  CHECK(count >= 4, "usage: driver LIBRARY AIPU_BIN FOLDER [STEP ...]");
+  CHECK(count >= 4, "usage: driver LIBRARY AIPU_BIN FOLDER [base=ADDRESS] [level=N] [STEP ...]");
   void *library = dlopen(arguments[1], 2);
   CHECK(library, "%s", dlerror());
   const sim_aipu_api_t *(*init)(void) = (const sim_aipu_api_t *(*)(void))dlsym(library, "sim_aipu_api_init");
   CHECK(init && (session.api = init()), "no table");
   session.folder = arguments[3];
   session.graph.grid = 7;
-  bool placed = count > 4 && strncmp(arguments[4], "base=", 5) == 0;
-  graph_load(&session.graph, arguments[2], placed ? strtoul(arguments[4] + 5, NULL, 0) : 0);
+  int next = 4;
+  graph_load(&session.graph, arguments[2], setting("base=", arguments, &next));
   session.memory = memory_interface(&session.graph.memory);
   session.config = (config_t){.code = code_of(&session.graph.file), .max_pkg_num = -1, .gm_size = 8u << 20};
+  session.config.log.level = (int)setting("level=", arguments, &next);
   snprintf(session.config.log.filepath, sizeof session.config.log.filepath, "%s", session.folder);
-  snprintf(session.config.perf.report_filename, 4096, "%s/report.csv", session.folder);
+  snprintf(session.config.perf.report_filename, SIM_AIPU_PATH_MAX, "%s/report.csv", session.folder);
   create();
-  for (int i = 4 + placed; i < count; i++) {
-    size_t at = 0;
-    while (at < sizeof steps / sizeof *steps && strcmp(steps[at].name, arguments[i])) at++;
-    CHECK(at < sizeof steps / sizeof *steps, "there is no step %s", arguments[i]);
-    steps[at].take();
-  }
+  take_steps(arguments + next);
   session.api->destroy(session.sim);
   printf("wrong %u\n", session.graph.memory.wrong);
   return 0;
