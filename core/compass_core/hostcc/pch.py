@@ -17,11 +17,19 @@ _UNKNOWN_OPTION = re.compile(r"error: unknown argument:? '(?P<option>[^']+)'")
 
 def pch_command(clang: Clang, flags: list[str], output: Path) -> list[str]:
     """The command that precompiles the header into `output`."""
-    folder = command.include_folder()
-    header = folder / "compass" / "dsl.h"
-    flags = [*command.without_includes(flags), "-I", str(folder)]
+    header = command.include_folder() / "compass" / "dsl.h"
     # Without time stamps a header that was only touched or checked out anew stays usable; its content is in the key.
-    return [str(clang.path), "-x", "cl-header", *flags, "-Xclang", "-fno-pch-timestamp", str(header), "-o", str(output)]
+    return [
+        str(clang.path),
+        "-x",
+        "cl-header",
+        *_flags(flags),
+        "-Xclang",
+        "-fno-pch-timestamp",
+        str(header),
+        "-o",
+        str(output),
+    ]
 
 
 def pch_path(clang: Clang, flags: list[str], cache: Cache) -> Path:
@@ -53,5 +61,9 @@ def precompiled_header(clang: Clang, flags: list[str], cache: Cache) -> Path:
 
 
 def _key(clang: Clang, flags: list[str]) -> str:
-    flags = command.without_includes(flags)  # the header includes its own folder only
-    return key_of("pch-1", clang.identity, command.headers_hash(), " ".join(host.cpu_features()), *flags)
+    return key_of("pch-2", clang.identity, command.headers_hash(), " ".join(host.cpu_features()), *_flags(flags))
+
+
+def _flags(flags: list[str]) -> list[str]:
+    """The flags that matter: of folders the header's own only. A precompiled header names its files by it."""
+    return [*command.without_includes(flags), "-I", str(command.include_folder())]
