@@ -118,6 +118,25 @@ def test_loop_variables_are_typed():
     assert out.tolist() == [6, -1, 2, 62, -1, 62, 1, 6]
 
 
+@S.prim_func
+def with_else(out: S.ptr("int32", "global"), n: S.i32):
+    for i in range(n):
+        out[0] = i
+    else:  # noqa: PLW0120
+        out[1] = 1
+    j = n
+    while j > 0:
+        j = j - 1
+    else:  # noqa: PLW0120
+        out[2] = 1
+
+
+def test_the_else_of_a_loop_is_ignored_as_in_compiled_code():
+    out = np.zeros(4, "int32")
+    with_else(out, 3)
+    assert out.tolist() == [2, 0, 0, 0]
+
+
 def test_break_leaves_the_innermost_loop_of_a_grid():
     out = np.zeros(1, "int32")
 

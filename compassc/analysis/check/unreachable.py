@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -30,6 +31,17 @@ def run(subject: Subject) -> Iterator[CompassError]:
                     code=CODE,
                     help="count upwards and compute the descending index",
                 )
+    for node, file in subject.sources:
+        yield from _else_of_loops(node, file)
+
+
+def _else_of_loops(function: ast.FunctionDef, file: str) -> Iterator[CompassError]:
+    from ...dsl.script.source import node_span
+
+    for node in ast.walk(function):
+        if isinstance(node, (ast.For, ast.While)) and node.orelse:
+            help = "put it behind the loop, or under an if"
+            yield Finding("the else of a loop is ignored", node_span(node.orelse[0], file), code=CODE, help=help)
 
 
 def _after_leaving(body: Body) -> Iterator[CompassError]:

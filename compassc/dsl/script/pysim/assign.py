@@ -183,7 +183,13 @@ class Rewrite(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
+    def visit_While(self, node: ast.While) -> ast.While:
+        node.orelse = []  # as compiled
+        self.generic_visit(node)
+        return node
+
     def visit_For(self, node: ast.For) -> ast.For:
+        node.orelse = []
         head = node.iter
         if isinstance(head, ast.Call) and not head.keywords:
             if _is_nest(node.target, head):
