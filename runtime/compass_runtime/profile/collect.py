@@ -72,7 +72,11 @@ class Task:
     cycles: int = 0
     tallies: dict[tuple[Place, str], Tally] = field(default_factory=dict)
     work: dict[Place, float] = field(default_factory=dict)
-    """Estimated cycles of its own work, by line."""
+    """Estimated cycles of its own work, divided among lines."""
+    active: dict[Place, int] = field(default_factory=dict)
+    """Cycles of the regions that a line is part of: while the line was at work, alone or beside others."""
+    elements: set[int] = field(default_factory=set)
+    """Bytes of the elements that it computes with."""
     lost: int = 0
     """Events that the engine had no room for."""
 
@@ -144,9 +148,12 @@ def _count(task: Task, counting: Counting, counters: Mapping[int, int]) -> None:
                 continue
             for op in region.ops:
                 active = op.lanes * runs if op.mask is None else counters.get(lanes + op.mask, 0)
+                if op_classes()[op.kind].ops:
+                    task.elements.add(op.element)
                 task.tallies.setdefault((op.place, op.kind), Tally()).add(_tally(op, runs, active))
             for place, cycles in shares(region, counting.model).items():
                 task.work[place] = task.work.get(place, 0) + cycles * runs
+                task.active[place] = task.active.get(place, 0) + region.cycles * runs
 
 
 def _tally(op: Op, runs: int, active: int) -> Tally:

@@ -32,6 +32,8 @@ class Cost:
 
     classes: dict[str, Tally] = field(default_factory=dict)
     work: float = 0.0
+    active: int = 0
+    """Cycles during which it was at work, alone or beside other lines."""
     waits: dict[str, float] = field(default_factory=lambda: dict.fromkeys(WAITS, 0.0))
     dma_bytes: int = 0
     external_bytes: int = 0
@@ -142,6 +144,7 @@ class Profile:
                 at.external_bytes += tally.external_bytes
             for place, cycles in task.work.items():
                 cost(task.tec, place).work += cycles
+                cost(task.tec, place).active += task.active[place]
         for span in self.timeline.spans:
             if span.kind in WAITS:
                 cost(span.tec, span.place).waits[span.kind] += span.cycles

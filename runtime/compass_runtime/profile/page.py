@@ -1,0 +1,211 @@
+"""The profile as one HTML page that needs nothing else: timeline, TECs, roofline, and the source with the cost of each
+line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from compass_runtime.profile import charts
+from compass_runtime.profile.data import as_data
+from compass_runtime.profile.result import WAITS, Cost, Profile
+from compass_runtime.profile.table import classes, incomplete, percent, spell_place
+
+_KINDS = {
+    "work": "work",
+    "dma": "waits for DMA",
+    "event": "waits for an event",
+    "barrier": "at a barrier",
+    "transfer": "transfer",
+    "section": "section",
+}
+_CONTEXT = 2
+"""Lines shown around those that cost something."""
+
+
+def page(profile: Profile) -> str:
+    """The text of the page."""
+    style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+    title = escape(f"{profile.name} on {profile.model.target.name}")
+    parts = [_head(profile), _timeline(profile), _tecs(profile), _roofline(profile), _source(profile), _model(profile)]
+    data = json.dumps(as_data(profile)).replace("<", "\\u003c")
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        f"<style>\n{style}</style></head>\n<body><main>\n{''.join(parts)}</main>\n"
+        f'<script type="application/json" id="profile">{data}</script></body></html>\n'
+    )
+
+
+def _section(title: str, note: str, *parts: str) -> str:
+    return f"<section><h2>{escape(title)}</h2><p>{escape(note)}</p>{''.join(parts)}</section>\n"
+
+
+def _head(profile: Profile) -> str:
+    total = profile.total
+    tiles = {
+        f"{profile.cycles:,}": "cycles (estimated)",
+        f"{profile.seconds * 1e6:,.1f} µs": f"at {profile.model.clock_mhz:g} MHz",
+        f"{total.dma_bytes:,}": "bytes by DMA",
+        f"{total.external_bytes:,}": "bytes to and from device memory",
+        percent(total.lane_use): "of vector lanes used",
+        f"{total.total.arithmetic:,}": "operations on vector lanes",
+    }
+    shown = "".join(f"<div><b>{escape(value)}</b><span>{escape(what)}</span></div>" for value, what in tiles.items())
+    note = incomplete(profile)
+    return (
+        f"<h1>{escape(profile.name)}</h1><p>Profile of a simulated run on {escape(profile.model.target.name)}. Counts and "
+        "bytes are exact. Cycles are estimates of the cost model below: good for comparing, not for predicting."
+        f'</p>{f"<p><b>{escape(note)}</b></p>" if note else ""}<div class="tiles">{shown}</div>\n'
+    )
+
+
+def _legend(kinds: Iterable[str]) -> str:
+    items = "".join(f'<span><i class="{kind}"></i>{escape(_KINDS[kind])}</span>' for kind in kinds)
+    return f'<div class="legend">{items}</div>'
+
+
+def _timeline(profile: Profile) -> str:
+    seen = {span.kind for span in profile.timeline.spans}
+    note = "What each TEC and DMA channel does, in cycles from the start. Point at a bar to see its line."
+    return _section("Timeline", note, _legend(kind for kind in _KINDS if kind in seen), charts.timeline(profile))
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = (), kind: str = "") -> str:
+    """A table; cells are HTML."""
+    classes = [' class="left"' if name in left else "" for name in columns]
+    head = "".join(f"<th{c}>{escape(name)}</th>" for c, name in zip(classes, columns, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{c}>{cell}</td>" for c, cell in zip(classes, row, strict=True)) + "</tr>\n"
+        for row in rows
+    )
+    return f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _stack(cost: Cost, whole: float) -> str:
+    """A bar of what the cycles went to."""
+    parts = {"work": cost.work, **cost.waits}
+    bars = "".join(
+        f'<i class="{kind}" style="width:{100 * cycles / whole:.2f}%" title="{_KINDS[kind]}: {cycles:,.0f} cycles"></i>'
+        for kind, cycles in parts.items()
+        if cycles
+    )
+    return f'<span class="stack">{bars}</span>'
+
+
+def _tecs(profile: Profile) -> str:
+    columns = ("TEC", "time", "cycles", "work", *WAITS, "lanes used", "load/store bytes", "DMA bytes", "operations")
+    rows = [
+        [str(number), _stack(cost, profile.timeline.cycles or 1.0), *_numbers(cost), _words(classes(cost))]
+        for number, cost in profile.tecs.items()
+    ]
+    parts = [_table(columns, rows, ("time", "operations"))]
+    if profile.sections:
+        rows = [
+            [str(s.id), escape(spell_place(s.place)), str(s.runs), f"{sum(s.cycles.values()):,.0f}", _each(s.cycles)]
+            for s in profile.sections
+        ]
+        parts.append("<h2 style='margin-top:18px'>Sections</h2>")
+        parts.append(
+            _table(("section", "begins at", "runs", "cycles", "of each TEC"), rows, ("begins at", "of each TEC"))
+        )
+    note = "Waits: dma for transfers during which the TEC stands still, event for asynchronous ones, barrier for other TECs."
+    return _section("TECs", note, *parts)
+
+
+def _each(cycles: Mapping[int, float]) -> str:
+    return ", ".join(f"{tec}: {value:,.0f}" for tec, value in sorted(cycles.items()))
+
+
+def _words(text: str) -> str:
+    return f'<span class="words">{escape(text)}</span>'
+
+
+def _numbers(cost: Cost) -> list[str]:
+    cycles = [cost.cycles, cost.work, *(cost.waits[name] for name in WAITS)]
+    return [
+        *(f"{round(value):,}" if value else "" for value in cycles),
+        percent(cost.lane_use) if cost.lane_use is not None else "",
+        f"{cost.total.bytes:,}" if cost.total.bytes else "",
+        f"{cost.dma_bytes:,}" if cost.dma_bytes else "",
+    ]
+
+
+def _roofline(profile: Profile) -> str:
+    note = (
+        "Red: the kernel, against the bytes that cross the port of the device memory. Blue: lines that compute, against "
+        "all bytes that they load, store and transfer themselves; a line that moves none stands at the right edge."
+    )
+    return _section("Roofline", note, charts.roofline(profile))
+
+
+def _source(profile: Profile) -> str:
+    files: dict[str, dict[int, Cost]] = {}
+    for (file, line), cost in profile.lines.items():
+        if file:
+            files.setdefault(file, {})[line] = cost
+    parts = [_file(profile, file, costs) for file, costs in sorted(files.items())]
+    note = "Cycles of a line are its share of the work it takes part in, and its waits, of all TECs together."
+    return _section("Source", note, *parts)
+
+
+def _file(profile: Profile, file: str, costs: dict[int, Cost]) -> str:
+    whole = profile.total.cycles or 1.0
+    most = max(cost.cycles for cost in costs.values()) or 1.0
+    columns = ("line", "share", "time", "cycles", "lanes used", "source", "operations")
+    rows, last = [], 0
+    lines = _read(file)
+    shown = sorted({n for line in costs for n in range(line - _CONTEXT, line + _CONTEXT + 1) if n > 0})
+    for line in shown:
+        if lines and line > len(lines):
+            break
+        if last and line > last + 1:
+            rows.append(["", "", "", "", "", '<span class="number">…</span>', ""])
+        last = line
+        words = lines[line - 1] if lines else profile.texts.get((file, line), "")
+        rows.append(_row(line, costs.get(line), words, whole, most))
+    missing = "" if lines else " (not found here; this is the C text of each line)"
+    head = f"<h2 style='margin-top:14px'>{escape(Path(file).name + missing)}</h2>"
+    return head + _table(columns, rows, ("time", "source", "operations"), "source")
+
+
+def _row(line: int, cost: Cost | None, words: str, whole: float, most: float) -> list[str]:
+    number = f'<span class="number">{line}</span>'
+    code = f'<span class="code" title="{escape(words.strip())}"><code>{escape(words)}</code></span>'
+    if cost is None:
+        return [number, "", "", "", "", code, ""]
+    heat = code.replace("<span ", f'<span style="background:rgba(var(--heat),{0.75 * cost.cycles / most:.2f})" ', 1)
+    lanes = percent(cost.lane_use) if cost.lane_use is not None else ""
+    moved = [f"{cost.dma_bytes:,} bytes by DMA"] if cost.dma_bytes else []
+    moved += [f"{cost.total.bytes:,} bytes loaded and stored"] if cost.total.bytes else []
+    what = _words("; ".join([classes(cost, 8), *moved]))
+    return [number, percent(cost.cycles / whole), _stack(cost, most), f"{cost.cycles:,.0f}", lanes, heat, what]
+
+
+def _read(file: str) -> list[str]:
+    """The lines of a source file; none when it is not there, or no text."""
+    try:
+        return Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _model(profile: Profile) -> str:
+    model, used = profile.model, profile.total.classes
+    columns = ("class", "count", "active lanes", "latency", "interval")
+    rows = [
+        [escape(kind), f"{tally.count:,}", f"{tally.active:,}" if tally.lanes else "",
+         str(model.latency(kind, False)), str(model.interval(kind, False))]
+        for kind, tally in sorted(used.items(), key=lambda item: -item[1].count)
+    ]  # fmt: skip
+    note = (
+        f"Estimates for {model.target.version}: {model.issue_width} operations start per cycle; units: "
+        + ", ".join(f"{count} {unit}" for unit, count in model.units.items())
+        + f". A transfer takes {model.dma['startup']} cycles and then {model.dma['bytes_per_cycle']} bytes per cycle; all "
+        f"together {model.device_memory_bytes_per_cycle} bytes per cycle of device memory. Latency: cycles until a result "
+        "can be used; interval: until the unit takes the next operation; accesses to device memory take "
+        f"{model.device_memory['latency']} and {model.device_memory['interval']} more."
+    )
+    return _section("Cost model", note, _table(columns, rows, ("class",)))
