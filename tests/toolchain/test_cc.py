@@ -1,6 +1,7 @@
 """The cc stage: entry functions, line directives down to DWARF and clang's errors, the cache, the log."""
 
 import json
+import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,6 +12,7 @@ from elftools.elf.elffile import ELFFile
 
 from compass_core import host, targets
 from compass_core.errors import CompassError, ErrorGroup, ToolchainError, render
+from compass_core.hostcc import command
 from compassc.toolchain import cc, unit
 
 TEXT = """#include <compass/dsl.h>
@@ -150,6 +152,22 @@ def test_included_files_are_read_every_time(tmp_path, options, monkeypatch, flag
         assert f"{tmp_path}/inc" in made.command and not made.cached
     assert len(objects) == 2
     assert made.command[made.command.index("-include-pch") + 1] == plain[plain.index("-include-pch") + 1]
+
+
+def test_a_precompiled_header_belongs_to_its_folder(tmp_path, options, monkeypatch):
+    """Another checkout with the same headers has its own: headers may change in one of them."""
+    used = []
+    for name in ("one", "two"):
+        folder = Path(shutil.copytree(command.include_folder(), tmp_path / name))
+        with monkeypatch.context() as patch:
+            patch.setattr(command, "include_folder", lambda folder=folder: folder)
+            patch.setattr(command, "headers_hash", lambda: "the same")
+            made = cc.compile_file(
+                write(tmp_path / f"{name}.text"), tmp_path / f"{name}.o", replace(options, use_cache=False)
+            )
+        used.append(made.command[made.command.index("-include-pch") + 1])
+        (folder / "compass" / "dsl.h").write_text("#error changed")
+    assert len(set(used)) == 2
 
 
 def test_parallel_builds_share_a_new_cache(tmp_path, options, monkeypatch):

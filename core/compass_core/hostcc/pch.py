@@ -19,17 +19,8 @@ def pch_command(clang: Clang, flags: list[str], output: Path) -> list[str]:
     """The command that precompiles the header into `output`."""
     header = command.include_folder() / "compass" / "dsl.h"
     # Without time stamps a header that was only touched or checked out anew stays usable; its content is in the key.
-    return [
-        str(clang.path),
-        "-x",
-        "cl-header",
-        *_flags(flags),
-        "-Xclang",
-        "-fno-pch-timestamp",
-        str(header),
-        "-o",
-        str(output),
-    ]
+    options = [*_flags(flags), "-Xclang", "-fno-pch-timestamp"]
+    return [str(clang.path), "-x", "cl-header", *options, str(header), "-o", str(output)]
 
 
 def pch_path(clang: Clang, flags: list[str], cache: Cache) -> Path:
