@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core.errors import CompassError, Span
+from compass_core.errors import CompassError, Span, together
 
 from ...ir.dtypes import VOID, DataType, PointerType, pointer_type
 from .dispatch import LOCAL
@@ -66,8 +66,9 @@ class PyPrimFunc:
         self.param_infos: Sequence[ParamInfo] | None = None
         self.output_dir: Path | None = None
         self._folder: Any = None  # what keeps a temporary `output_dir` alive
-        self.params = self._parameters()
-        self.ret_type = self._return_type()
+        self.params: list[Param] = []
+        self.ret_type: DataType | PointerType = VOID
+        self._read_signature()
 
     def __repr__(self) -> str:
         return f"<prim_func {self.__name__}>"
@@ -98,35 +99,45 @@ class PyPrimFunc:
         """An error in the signature, at `part`."""
         return CompassError(message, self.place_of(part), code="signature", help=help)
 
-    def _parameters(self) -> list[Param]:
-        params = []
-        for p in inspect.signature(self.py_func).parameters.values():
-            if p.kind is not p.POSITIONAL_OR_KEYWORD:
-                raise self._error(
-                    f"parameter {p.name!r} of {self.__name__}: only plain parameters are supported",
-                    p.name,
-                    "write one parameter per value",
-                )
-            if p.annotation is p.empty:
-                raise self._error(
-                    f"parameter {p.name!r} of {self.__name__} needs a type annotation",
-                    p.name,
-                    'write e.g. `a: S.ptr("int32", "global")` or `n: S.i32`',
-                )
-            kind = annotation_type(p.annotation)
-            if kind is None:
-                raise self._error(
-                    f"the annotation {_shown(p.annotation)} of parameter {p.name!r} of {self.__name__} is not a kernel type",
-                    p.name,
-                    "use an S dtype name or S.ptr(...); string annotations are not supported",
-                )
-            params.append(Param(p.name, kind, bool(getattr(p.annotation, "size", False)), p.default))
-        return params
+    def _read_signature(self) -> None:
+        """Set `params` and `ret_type`. All mistakes of the signature are reported at once."""
+        parameters = inspect.signature(self.py_func).parameters.values()
+        parts: list[Callable[[], None]] = [*(functools.partial(self._parameter, p) for p in parameters), self._result]
+        errors = []
+        for part in parts:
+            try:
+                part()
+            except CompassError as e:
+                errors.append(e)
+        if errors:
+            raise together(errors)
 
-    def _return_type(self) -> DataType | PointerType:
+    def _parameter(self, p: inspect.Parameter) -> None:
+        if p.kind is not p.POSITIONAL_OR_KEYWORD:
+            raise self._error(
+                f"parameter {p.name!r} of {self.__name__}: only plain parameters are supported",
+                p.name,
+                "write one parameter per value",
+            )
+        if p.annotation is p.empty:
+            raise self._error(
+                f"parameter {p.name!r} of {self.__name__} needs a type annotation",
+                p.name,
+                'write e.g. `a: S.ptr("int32", "global")` or `n: S.i32`',
+            )
+        kind = annotation_type(p.annotation)
+        if kind is None:
+            raise self._error(
+                f"the annotation {_shown(p.annotation)} of parameter {p.name!r} of {self.__name__} is not a kernel type",
+                p.name,
+                "use an S dtype name or S.ptr(...); string annotations are not supported",
+            )
+        self.params.append(Param(p.name, kind, bool(getattr(p.annotation, "size", False)), p.default))
+
+    def _result(self) -> None:
         annotation = inspect.signature(self.py_func).return_annotation
         if annotation in (inspect.Signature.empty, None):
-            return VOID
+            return
         kind = annotation_type(annotation)
         if kind is None:
             raise self._error(
@@ -134,7 +145,7 @@ class PyPrimFunc:
                 "return",
                 "use an S dtype name or S.ptr(...); leave it out when nothing is returned",
             )
-        return kind
+        self.ret_type = kind
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Inside a kernel that is being compiled: a call expression. Otherwise run in Python (PySim)."""
