@@ -12,17 +12,34 @@ __COMPASS_FLOATS(X)
 #undef X
 
 /* Minimum and maximum. Of a number and a NaN the device returns the number. */
-#define __COMPASS_FLOAT_MAX(V, S, op, x, y)                                                                    \
-  __COMPASS_PICK(V, S, __builtin_convertvector((__compass_ordered(x) op __compass_ordered(y)) |                \
-                                                   (__compass_ordered(y) != __compass_ordered(y)), S), x, y)
+#define __COMPASS_FLOAT_WHERE(V, S, x, op, y, yes, no) \
+  __COMPASS_PICK(V, S, __builtin_convertvector(__compass_ordered(x) op __compass_ordered(y), S), yes, no)
+/* x where it is the greater (lesser) one, else y, also where one of them is NaN: what the host's instruction does. */
+#define X(V, E, L, S, U, B)                                                                                            \
+  __COMPASS_FN V __compass_greater(V x, V y) { return __COMPASS_FLOAT_WHERE(V, S, x, >, y, x, y); }                    \
+  __COMPASS_FN V __compass_lesser(V x, V y) { return __COMPASS_FLOAT_WHERE(V, S, x, <, y, x, y); }
+#ifdef __AVX__
+__COMPASS_FN float8 __compass_greater(float8 x, float8 y) { return __builtin_ia32_maxps256(x, y); }
+__COMPASS_FN float8 __compass_lesser(float8 x, float8 y) { return __builtin_ia32_minps256(x, y); }
+#else
+X(float8, float, 8, int8, uint8, bool8)
+#endif
+#if defined(__AVX512FP16__) && defined(__AVX512VL__)
+__COMPASS_FN half16 __compass_greater(half16 x, half16 y) { return __builtin_ia32_maxph256(x, y); }
+__COMPASS_FN half16 __compass_lesser(half16 x, half16 y) { return __builtin_ia32_minph256(x, y); }
+#else
+X(half16, half, 16, short16, ushort16, bool16)
+#endif
+X(bf1616, bf16, 16, short16, ushort16, bool16)
+#undef X
 #define X(V, E, L, S, U, B)                                                                 \
   __COMPASS_FN V __compass_max(V x, V y) { return __builtin_elementwise_max(x, y); }        \
   __COMPASS_FN V __compass_min(V x, V y) { return __builtin_elementwise_min(x, y); }
 __COMPASS_INTS(X)
 #undef X
-#define X(V, E, L, S, U, B)                                                                 \
-  __COMPASS_FN V __compass_max(V x, V y) { return __COMPASS_FLOAT_MAX(V, S, >, x, y); }     \
-  __COMPASS_FN V __compass_min(V x, V y) { return __COMPASS_FLOAT_MAX(V, S, <, x, y); }
+#define X(V, E, L, S, U, B)                                                                                            \
+  __COMPASS_FN V __compass_max(V x, V y) { return __COMPASS_FLOAT_WHERE(V, S, y, !=, y, x, __compass_greater(x, y)); } \
+  __COMPASS_FN V __compass_min(V x, V y) { return __COMPASS_FLOAT_WHERE(V, S, y, !=, y, x, __compass_lesser(x, y)); }
 __COMPASS_FLOATS(X)
 #undef X
 #define X(V, E, L, S, U, B)                                \

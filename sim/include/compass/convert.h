@@ -42,8 +42,8 @@ __COMPASS_FN float8 __compass_float(__bf168 x) {
 __COMPASS_FN half16 __compass_narrow(__float16 x, half16 like) { return __builtin_convertvector(x, half16); }
 __COMPASS_FN bf1616 __compass_narrow(__float16 x, bf1616 like) { return __compass_bf16(x); }
 
-#define __COMPASS_EVEN_16(x) __builtin_shufflevector(x, x, 0, 2, 4, 6, 8, 10, 12, 14)
-#define __COMPASS_ODD_16(x) __builtin_shufflevector(x, x, 1, 3, 5, 7, 9, 11, 13, 15)
+#define __COMPASS_EVEN_16(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14)
+#define __COMPASS_ODD_16(x, y) __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15)
 
 /* A float outside int's range goes to the nearest end of it; NaN goes to 0. `x` is already a whole number or is cut. */
 __COMPASS_FN int8 __compass_saturate(float8 x) {
@@ -73,16 +73,17 @@ __COMPASS_FN bf1616 __vcvtd_tbf16(int8 x, int8 y) {
   return __vcvtd_tbf16(__compass_sticky_float(x), __compass_sticky_float(y));
 }
 
-#define __COMPASS_WIDEN(suffix, V, PART)                                                                            \
-  __COMPASS_FN float8 __vcvtu##suffix##_tfp32(V x) { return __compass_float(PART); }                                \
-  __COMPASS_FN int8 __vcvtu##suffix##_tw(V x) {                                                                     \
-    return __compass_saturate(__builtin_elementwise_roundeven(__compass_float(PART)));                              \
+/* Lanes are chosen after the conversion: zipping even and odd ones, the way to low and high ones, then costs nothing. */
+#define __COMPASS_WIDEN(suffix, V, FLOATS)                                                    \
+  __COMPASS_FN float8 __vcvtu##suffix##_tfp32(V x) { return FLOATS; }                         \
+  __COMPASS_FN int8 __vcvtu##suffix##_tw(V x) {                                               \
+    return __compass_saturate(__builtin_elementwise_roundeven(__vcvtu##suffix##_tfp32(x)));   \
   }
-#define __COMPASS_WIDENS(V)                        \
-  __COMPASS_WIDEN(e, V, __COMPASS_EVEN_16(x))      \
-  __COMPASS_WIDEN(o, V, __COMPASS_ODD_16(x))       \
-  __COMPASS_WIDEN(l, V, x.lo)                      \
-  __COMPASS_WIDEN(h, V, x.hi)
+#define __COMPASS_WIDENS(V)                                                                \
+  __COMPASS_WIDEN(e, V, __COMPASS_EVEN_16(__compass_float(x.lo), __compass_float(x.hi)))   \
+  __COMPASS_WIDEN(o, V, __COMPASS_ODD_16(__compass_float(x.lo), __compass_float(x.hi)))    \
+  __COMPASS_WIDEN(l, V, __compass_float(x.lo))                                             \
+  __COMPASS_WIDEN(h, V, __compass_float(x.hi))
 __COMPASS_WIDENS(half16)
 __COMPASS_WIDENS(bf1616)
 

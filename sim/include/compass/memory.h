@@ -52,23 +52,31 @@ __COMPASS_ALL(X)
 __COMPASS_ALL(X)
 #undef X
 
+/* Elements as integers, of which hosts put vectors together best. */
+typedef uchar __compass_item32;
+typedef ushort __compass_item16;
+typedef uint __compass_item8;
+
 /* Lane i at byte distance i * s, or at a byte offset of its own: lanes 0..15 by `o`, lanes 16..31 by `o1`. Scattered
  * lanes are written in lane order, so the highest lane wins where offsets meet. */
 #define __COMPASS_AT(E, p, offset) (*(E *)(__COMPASS_BYTES(p) + (offset)))
-#define __COMPASS_OFFSET(i) ((i) < 16 ? o[(i) & 15] : o1[(i) & 15])
+#define __COMPASS_OFFSET_IN(o, i) (__builtin_astype(o, __ulong4)[(i) / 4 & 3] >> (i) % 4 * 16 & 0xffff)
+#define __COMPASS_OFFSET(i) ((i) < 16 ? __COMPASS_OFFSET_IN(o, i) : __COMPASS_OFFSET_IN(o1, i))
 #define X(V, E, L, S, U, B)                                                                                   \
   __COMPASS_FN V __compass_load_stride(const V *p, int s, B m) {                                              \
-    V out = (V)(E)0;                                                                                          \
-    __COMPASS_LANES(i, L) if (m[i] & 1) out[i] = __COMPASS_AT(E, p, (long)i * s);                             \
-    return out;                                                                                               \
+    U out = 0;                                                                                                \
+    __COMPASS_LANES(i, L) if (m[i] & 1) out[i] = __COMPASS_AT(__compass_item##L, p, (long)i * s);             \
+    return __builtin_astype(out, V);                                                                          \
   }                                                                                                           \
   __COMPASS_FN void __compass_store_stride(V v, V *p, int s, B m) {                                           \
     __COMPASS_LANES(i, L) if (m[i] & 1) __COMPASS_AT(E, p, (long)i * s) = v[i];                               \
   }                                                                                                           \
   __COMPASS_FN V __compass_gather(const V *p, ushort16 o, ushort16 o1, B m) {                                 \
-    V out = (V)(E)0;                                                                                          \
-    __COMPASS_LANES(i, L) if (m[i] & 1) out[i] = __COMPASS_AT(E, p, __COMPASS_OFFSET(i));                     \
-    return out;                                                                                               \
+    uint8 out = 0;                                                                                            \
+    __COMPASS_LANES(i, L)                                                                                     \
+    if (m[i] & 1) out[i * 8 / L] |= (uint)__COMPASS_AT(__compass_item##L, p, __COMPASS_OFFSET(i))             \
+                                    << i % (L / 8) * (256 / L);                                               \
+    return __builtin_astype(out, V);                                                                          \
   }                                                                                                           \
   __COMPASS_FN void __compass_scatter(V v, V *p, ushort16 o, ushort16 o1, B m) {                              \
     __COMPASS_LANES(i, L) if (m[i] & 1) __COMPASS_AT(E, p, __COMPASS_OFFSET(i)) = v[i];                       \
