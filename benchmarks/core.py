@@ -23,18 +23,21 @@ class Goal:
     limit: float | None = None
     at_most: bool = True
 
-    def met(self, value: float) -> bool | None:
-        """Whether a value is good enough; None when nothing is asked of it."""
-        if self.limit is None:
+    def met(self, value: float | None) -> bool | None:
+        """Whether a value is good enough; None when nothing is asked of it, or when it could not be measured."""
+        if self.limit is None or value is None:
             return None
         return value <= self.limit if self.at_most else value >= self.limit
 
 
 @dataclass(frozen=True)
 class Result:
-    """A measured value (a median), and a few words on what it was made of."""
+    """A measured value (a median), and a few words on what it was made of.
 
-    value: float
+    The value is None where what it is compared to is not installed; the words say so.
+    """
+
+    value: float | None
     detail: str = ""
 
 

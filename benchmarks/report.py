@@ -12,6 +12,8 @@ from typing import Any
 from .core import Benchmark, Goal, Result
 
 Row = tuple[Benchmark, Goal, Result]
+WIDEST = 220
+"""Columns of the table where no terminal limits it."""
 VERDICTS = {True: "ok", False: "MISSED", None: ""}
 
 
@@ -29,6 +31,9 @@ def show(found: Iterable[Row]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    console = Console()
+    if not console.is_terminal:  # a file or a pipe has no width: nothing is to be wrapped
+        console = Console(width=WIDEST)
     table = Table(box=None, pad_edge=False)
     for title in ("benchmark", "what", "measured", "unit", "goal", "verdict", "detail"):
         table.add_column(title, justify="right" if title in ("measured", "goal") else "left", overflow="fold")
@@ -38,14 +43,14 @@ def show(found: Iterable[Row]) -> None:
         table.add_row(
             benchmark.name,
             goal.what,
-            f"{result.value:.3g}",
+            "-" if result.value is None else f"{result.value:.3g}",
             goal.unit,
             limit_text(goal),
             verdict,
             result.detail,
             style=style,
         )
-    Console().print(table)
+    console.print(table)
 
 
 def as_json(found: Iterable[Row]) -> dict[str, Any]:
@@ -56,7 +61,7 @@ def as_json(found: Iterable[Row]) -> dict[str, Any]:
         {
             "benchmark": benchmark.name,
             "what": goal.what,
-            "value": float(f"{result.value:.6g}"),
+            "value": None if result.value is None else float(f"{result.value:.6g}"),
             "unit": goal.unit,
             "goal": limit_text(goal),
             "met": goal.met(result.value),

@@ -14,8 +14,7 @@ struct job {
 static inline wide widen(const int8_t *p) { return __builtin_convertvector(*(const narrow *)p, wide); }
 static inline wide pick(wide condition, wide yes, wide no) { return (condition & yes) | (~condition & no); }
 
-static void *work(void *argument) {
-  const struct tec *tec = argument;
+static void work(const struct tec *tec) {
   const struct job job = *(const struct job *)tec->job;
   ptrdiff_t share = job.n / TECS, first = tec->id * share;
   const int8_t *restrict a = job.a + first, *restrict b = job.b + first;
@@ -29,11 +28,10 @@ static void *work(void *argument) {
     result = pick(result > 127, (wide)127, pick(result < -128, (wide)-128, result));
     *(narrow *)(out + i) = __builtin_convertvector(result, narrow);
   }
-  return NULL;
 }
 
 int64_t eltwise_int8(const int8_t *a, const int8_t *b, int8_t *out, int n, int za, int sa, int zb, int sb, int shift,
                      int zo) {
   struct job job = {a, b, out, n, za, sa, zb, sb, shift, zo};
-  return run(work, &job);
+  return run(&job);
 }

@@ -2,9 +2,6 @@
  * of 16, at most 4096. */
 #include "tecs.h"
 
-typedef _Float16 half8 __attribute__((ext_vector_type(8), aligned(2)));
-typedef float float8 __attribute__((ext_vector_type(8)));
-typedef int int8 __attribute__((ext_vector_type(8)));
 struct job {
   const _Float16 *src;
   _Float16 *dst;
@@ -61,14 +58,12 @@ static void row(const _Float16 *from, _Float16 *to, int cols) {
   __builtin_memcpy(to, src, cols * sizeof *src);
 }
 
-static void *work(void *argument) {
-  const struct tec *tec = argument;
+static void work(const struct tec *tec) {
   const struct job *job = tec->job;
   for (ptrdiff_t r = tec->id; r < job->rows; r += TECS) row(job->src + r * job->cols, job->dst + r * job->cols, job->cols);
-  return NULL;
 }
 
 int64_t softmax(const _Float16 *src, _Float16 *dst, int rows, int cols) {
   struct job job = {src, dst, rows, cols};
-  return run(work, &job);
+  return run(&job);
 }

@@ -1,4 +1,7 @@
-/* Four threads, as many as the simulator runs for the four TECs, and the time they take together. */
+/* Four threads, as many as the simulator runs for the four TECs and like those kept between runs, and the time of a
+ * run. A program defines `void work(const struct tec *)`, what each thread does, and a function with the loop's
+ * parameters that calls `run(&job)` and returns the nanoseconds.
+ */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,13 +12,44 @@ struct timespec {
   int64_t seconds, nanoseconds;
 };
 int pthread_create(pthread_t *, const void *attributes, void *(*)(void *), void *);
-int pthread_join(pthread_t, void **);
 int clock_gettime(int, struct timespec *);
+long syscall(long, ...);
 
 struct tec {
   int id;
   const void *job;
 };
+static void work(const struct tec *tec);
+
+/* Waiting for a word to change, as the C library's own condition variables do it. */
+static inline void word_wait(_Atomic uint32_t *word, uint32_t value) { syscall(202, word, 128, value, NULL); }
+static inline void word_wake(_Atomic uint32_t *word) { syscall(202, word, 129, 0x7fffffff); }
+
+static struct tec tecs[TECS];
+static _Atomic uint32_t runs, unfinished, arrived, phase;
+
+static inline void *serve(void *argument) {
+  const struct tec *tec = argument;
+  for (uint32_t seen = 0;; seen++) {
+    while (runs == seen) word_wait(&runs, seen);
+    work(tec);
+    if (--unfinished == 0) word_wake(&unfinished);
+  }
+  return NULL;
+}
+
+/* Until all threads are here. */
+static inline void barrier(void) {
+  uint32_t seen = phase;
+  if (++arrived == TECS) {
+    arrived = 0;
+    phase++;
+    word_wake(&phase);
+  } else {
+    for (int i = 0; i < 30 && phase == seen; i++) __builtin_ia32_pause();
+    while (phase == seen) word_wait(&phase, seen);
+  }
+}
 
 static inline int64_t now(void) {
   struct timespec t;
@@ -23,14 +57,35 @@ static inline int64_t now(void) {
   return t.seconds * 1000000000 + t.nanoseconds;
 }
 
-static inline int64_t run(void *(*work)(void *), const void *job) {
-  int64_t start = now();
-  pthread_t threads[TECS];
-  struct tec tecs[TECS];
+static inline int64_t run(const void *job) {
+  static pthread_t threads[TECS];
   for (int i = 0; i < TECS; i++) {
     tecs[i] = (struct tec){i, job};
-    if (pthread_create(&threads[i], NULL, work, &tecs[i]) != 0) return -1;
+    if (!threads[i] && pthread_create(&threads[i], NULL, serve, &tecs[i]) != 0) return -1;
   }
-  for (int i = 0; i < TECS; i++) pthread_join(threads[i], NULL);
+  int64_t start = now();
+  unfinished = TECS;
+  runs++;
+  word_wake(&runs);
+  for (uint32_t left; (left = unfinished) != 0;) word_wait(&unfinished, left);
   return now() - start;
 }
+
+/* The part of 0..n of a thread, in whole multiples of `step`. */
+struct range {
+  ptrdiff_t low, high;
+};
+static inline struct range share(const struct tec *tec, ptrdiff_t n, ptrdiff_t step) {
+  ptrdiff_t part = (n / step + TECS - 1) / TECS * step, low = tec->id * part, high = low + part;
+  return (struct range){low < n ? low : n, high < n ? high : n};
+}
+
+/* Vectors of 32 bytes, as the NPU has them, at any address. */
+#define VECTOR(T, N, A) T __attribute__((ext_vector_type(N), aligned(A)))
+typedef VECTOR(float, 8, 4) float8;
+typedef VECTOR(int32_t, 8, 4) int8;
+typedef VECTOR(_Float16, 16, 2) half16;
+typedef VECTOR(_Float16, 8, 2) half8;
+typedef VECTOR(int8_t, 32, 1) byte32;
+#define LOAD(V, p) (*(const V *)(p))
+#define STORE(p, v) (*(__typeof__(v) *)(p) = (v))

@@ -1,0 +1,4 @@
+__kernel void add_i32(__global const int *a, __global const int *b, __global int *c, int n) {
+  size_t i = get_global_id(0);
+  c[i] = a[i] + b[i];
+}
