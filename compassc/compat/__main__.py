@@ -14,6 +14,7 @@ from types import ModuleType, TracebackType
 
 from compass_core import switches
 from compass_core.errors import CompassError, UsageError
+from compassc.cli.talk import Talk
 from compassc.compat import install, modules, other_package
 
 USAGE = """\
@@ -75,23 +76,18 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
     while trace is not None and trace.tb_frame.f_code.co_filename in _OWN_FILES:
         trace = trace.tb_next
     error.__traceback__ = trace
-    if not isinstance(error, CompassError) or switches.TRACEBACK.get():
+    talk = Talk()
+    if not isinstance(error, CompassError) or talk.use_traceback():
         sys.__excepthook__(kind, error, trace)
         return
     packages = (f.f_globals.get("__name__", "").partition(".")[0] for f, _ in traceback.walk_tb(trace))
     users = list(
         itertools.takewhile(lambda pair: pair[0] not in _TOOLCHAIN, zip(packages, traceback.extract_tb(trace)))
     )
-    if users:
+    if users and talk.format() == "text":
         lines = traceback.format_list([line for _, line in users])
         print("Traceback (most recent call last):", "".join(lines), sep="\n", end="", file=sys.stderr)
-    _diagnose(error)
-
-
-def _diagnose(error: CompassError) -> None:
-    from compass_core.rendering import shown, wants_color
-
-    print(shown(error, switches.ERROR_FORMAT.get(), wants_color(switches.COLOR.get())), file=sys.stderr)
+    talk.diagnose(error)
 
 
 def _take_names(shadow: bool) -> None:
@@ -114,11 +110,12 @@ def main(words: Sequence[str]) -> None:
         return
     shadow = words[:1] == ["--shadow"]
     try:
+        switches.check()
         program = _Program(words[shadow:])
         program.prepare()
         _take_names(shadow)
     except CompassError as error:
-        _diagnose(error)
+        Talk().diagnose(error)
         sys.exit(error.exit_code)
     sys.excepthook = _show
     program.run()

@@ -1,5 +1,6 @@
 """`python -m compassc.compat`: programs, modules and code run as Python runs them, with the vendor's names."""
 
+import json
 import os
 import sys
 import textwrap
@@ -66,6 +67,11 @@ def test_a_mistake_in_a_kernel_is_shown_where_it_is(compat):
     assert [line.split(", in ")[-1] for line in lines if line.startswith("  File")] == ["<module>", "run"]
     assert "program.py:8:33: error: undefined variable 'bias'" in done.stderr
     assert "compassc/" not in done.stderr
+    told = [json.loads(line) for line in compat("program.py", COMPASS_ERROR_FORMAT="json").stderr.splitlines()]
+    assert [(one["line"], one["code"]) for one in told] == [(8, "undefined")]
+    assert "build_manager.py" in compat("program.py", COMPASS_TRACEBACK="1").stderr
+    done = compat("program.py", COMPASS_COLOUR="1")
+    assert done.returncode == 2 and "COMPASS_COLOUR" in done.stderr
 
 
 def test_child_processes_have_the_names_too(compat):
