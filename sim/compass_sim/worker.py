@@ -101,16 +101,26 @@ class Worker:
     says why, and a warning is logged.
     """
 
-    def __init__(self, target: Target | None = None, memory_limit: int | None = None, *, debug: bool = False) -> None:
+    def __init__(
+        self,
+        target: Target | None = None,
+        memory_limit: int | None = None,
+        *,
+        debug: bool = False,
+        checks: bool = False,
+    ) -> None:
         """`memory_limit`: bytes of device memory that may be in use; by default most of what the host has free.
 
         `debug`: a debugger may attach to the process `pid`. It is told what code is loaded, and has to clear the
         engine's `debug_hold` before other TECs than the first begin.
+        `checks`: runs kernels that were compiled for checks, one TEC at a time; what is checked and what is found lies
+        in `memory` from ENGINE_LOW on (sim/engine/check_area.h).
         """
         from compass_sim.engine import engine_path
 
         self.target = target
         self._debug = debug
+        self._checks = checks
         self._memory_limit = host_memory_limit() if memory_limit is None else memory_limit
         engine = engine_path()
         shared = os.memfd_create("compass-device", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -150,7 +160,9 @@ class Worker:
         """The engine's arguments that say what the device has."""
         target = self.target
         sizes = (1, memory_map.MAX_TECS, 0) if target is None else (target.cores, target.tecs, target.gsram_bytes)
-        return [str(number) for number in (*sizes, self._memory_limit)]
+        if self._checks:  # shared arrays have gaps between them then, and may need more
+            sizes = (*sizes[:2], 0)
+        return [*(str(number) for number in (*sizes, self._memory_limit)), *(["check"] if self._checks else [])]
 
     def __enter__(self) -> Worker:
         return self

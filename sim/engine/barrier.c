@@ -1,5 +1,6 @@
 #include "barrier.h"
 
+#include "check.h"
 #include "events.h"
 #include "futex.h"
 #include "record.h"
@@ -38,6 +39,7 @@ void barrier_leave(struct core *core) { check_deadlock(core, atomic_fetch_add(&c
 static void open_barrier(struct core *core) {
   atomic_store(&core->meeting, 0);
   atomic_fetch_add(&core->phase, 1);
+  if (check_on) check_new_phase();
   if (schedule_on)
     schedule_release();
   else
@@ -60,6 +62,7 @@ void __compass_barrier(void) {
   struct core *core = tec->core;
   schedule_point();
   record(RECORD_BARRIER, 0);
+  if (check_on) check_barrier(tec);
   finish_events(tec, ALL_EVENTS);
   uint32_t seen = atomic_load(&core->phase);
   atomic_store_explicit(&tec->state, TEC_AT_BARRIER, memory_order_relaxed);

@@ -1,14 +1,22 @@
 #include "events.h"
 
+#include "check_dma.h"
 #include "fault.h"
 #include "record.h"
 #include "schedule.h"
+
+static void carry_out(struct tec *tec, const struct dma_request *request) {
+  if (check_on)
+    check_transfer(tec, request);
+  else
+    transfer(request);
+}
 
 void finish_events(struct tec *tec, uint32_t bits) {
   for (bits &= tec->events_pending; bits; bits &= bits - 1) {
     uint32_t event = (uint32_t)__builtin_ctz(bits);
     tec->events_pending &= ~(1u << event);
-    transfer(&tec->pending[event]);
+    carry_out(tec, &tec->pending[event]);
   }
 }
 
@@ -25,8 +33,9 @@ static void start(struct tec *tec, const struct dma_request *request) {
 void __compass_dma(const struct dma_request *request) {
   schedule_point();
   if (recording) record_transfer(request);
+  if (check_on && !check_dma(current_tec(), request, __builtin_return_address(0))) return;
   if (request->event < 0)
-    transfer(request);
+    carry_out(current_tec(), request);
   else if (request->width != 0)
     start(current_tec(), request);
 }
@@ -37,12 +46,14 @@ int __compass_alloc_event(void) {
   int *state = &current_tec()->event_state;
   int event = __builtin_ctz(~(uint32_t)*state | 1u << EVENTS);
   if (event < EVENTS) *state |= 1 << event;
+  if (check_on) check_alloc_event(current_tec(), event, __builtin_return_address(0));
   return event;
 }
 
 void __compass_wait_events(int bits) {
   schedule_point();
   record(RECORD_WAIT, (uint32_t)bits);
+  if (check_on) check_wait_events(current_tec(), (uint32_t)bits, false, __builtin_return_address(0));
   finish_events(current_tec(), (uint32_t)bits);
 }
 
@@ -50,6 +61,7 @@ void __compass_free_events(int bits) {
   struct tec *tec = current_tec();
   schedule_point();
   record(RECORD_WAIT, (uint32_t)bits);
+  if (check_on) check_wait_events(tec, (uint32_t)bits, true, __builtin_return_address(0));
   finish_events(tec, (uint32_t)bits);
   tec->event_state &= ~bits;
 }

@@ -1,12 +1,14 @@
-/* The worker process: compass-worker SOCKET SHARED_FILE [CORES TECS SHARED_BYTES MEMORY_BYTES [debug]]
+/* The worker process: compass-worker SOCKET SHARED_FILE [CORES TECS SHARED_BYTES MEMORY_BYTES [debug|check]]
  *
  * Both file descriptors are made by the parent. CORES is how many cores the device has, TECS how many TECs each has (16
  * of one core when they are not given), SHARED_BYTES how much shared memory, MEMORY_BYTES how much device memory jobs
- * may have in use; 0 is no limit. With one word more it may be debugged (debug.h).
+ * may have in use; 0 is no limit. `debug`: it may be debugged (debug.h),
+ * `check`: it runs kernels that were compiled for checks (check.h).
  *
  * It runs the jobs that requests name until the socket closes, or until a kernel faults.
  */
 #include "barrier.h"
+#include "check.h"
 #include "debug.h"
 #include "fault.h"
 #include "futex.h"
@@ -25,9 +27,11 @@ static void answer(int socket, const struct request *request, uint64_t seed) {
   print_clear();
   record_begin_job(request->options & WANT_RECORDS);
   schedule_begin_job(seed);
+  if (check_on) check_begin_job();
   uint64_t start = now();
   enum status status = run_chain(request, &fault, message);
   uint64_t elapsed = now() - start;
+  if (check_on) check_end_job();
   if (status == STATUS_FAULT) report_standstill(fault, elapsed);
   struct reply reply = {.status = status, .nanoseconds = elapsed};
   const struct record *records = records_of_job(&count);
@@ -38,11 +42,12 @@ static void answer(int socket, const struct request *request, uint64_t seed) {
 
 static uint64_t number(const char *text) { return strtoul(text, NULL, 10); }
 
-static bool start(int socket, int shared_file, uint64_t memory_bytes, char *message) {
+static bool start(int socket, int shared_file, uint64_t memory_bytes, bool checks, char *message) {
   if (device.cores == 0 || device.tecs_per_core == 0 || device.cores * device.tecs_per_core > MAX_TECS)
     return snprintf(message, MESSAGE_SIZE, "a device has 1 to %u TECs", MAX_TECS), false;
-  limit_memory(shared_file, memory_bytes);
+  limit_memory(shared_file, memory_bytes, checks ? SHADOW_BYTES : 0);
   if (!map_window(shared_file, message, MESSAGE_SIZE)) return false;
+  if (checks && !check_start(shared_file, message, MESSAGE_SIZE)) return false;
   install_fault_handlers(socket);
   barrier_count_processors();
   if (!start_threads())
@@ -57,9 +62,10 @@ int main(int count, char **arguments) {
   if (count >= 7)
     device =
         (struct device){(uint32_t)number(arguments[3]), (uint32_t)number(arguments[4]), (uint32_t)number(arguments[5])};
-  if (count == 8) debug_begin();
+  if (count == 8 && strcmp(arguments[7], "debug") == 0) debug_begin();
   char message[MESSAGE_SIZE] = "";
-  bool started = start(socket, shared_file, count >= 7 ? number(arguments[6]) : 0, message);
+  bool checks = count == 8 && strcmp(arguments[7], "check") == 0;
+  bool started = start(socket, shared_file, count >= 7 ? number(arguments[6]) : 0, checks, message);
   struct reply hello = {.status = started ? STATUS_DONE : STATUS_REFUSED};
   if (!send_reply(socket, &hello, NULL, message) || !started) return 1;
   struct request request;

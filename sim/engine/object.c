@@ -127,6 +127,14 @@ static size_t shared_array_of(const struct elf_symbol *symbol) {
   return dot ? (size_t)(dot - name) : 0;
 }
 
+void object_each_shared(void (*visit)(const char *name, uint64_t address, uint64_t size)) {
+  for (uint32_t i = 1; i < loader.symbol_count; i++) {
+    const struct elf_symbol *symbol = &loader.symbols[i];
+    size_t kernel = shared_array_of(symbol);
+    if (kernel) visit(symbol_name(symbol) + kernel + 1, loader.place[symbol->section] + symbol->value, symbol->size);
+  }
+}
+
 /* Each kernel's shared arrays must fit the shared memory of a core. */
 static bool check_shared_memory(void) {
   for (uint32_t i = 1; device.shared_bytes && i < loader.symbol_count; i++) {
@@ -266,13 +274,22 @@ void object_unload(struct object *object) {
   loader.symbol_count = 0;
 }
 
+/* The address of symbol `i` when it is a function called `name`, else 0. */
+static uint64_t function_at(uint32_t i, const char *name) {
+  const struct elf_symbol *symbol = &loader.symbols[i];
+  if (symbol->section == INDEX_UNDEFINED || symbol->section >= loader.header->section_count) return 0;
+  const struct elf_section *s = &loader.sections[symbol->section];
+  bool found = is_loaded(s) && (s->flags & FLAG_EXEC) && symbol->value < s->size && strcmp(symbol_name(symbol), name) == 0;
+  return found ? loader.place[symbol->section] + symbol->value : 0;
+}
+
 uint64_t object_function(const char *name) {
-  for (uint32_t i = 1; i < loader.symbol_count; i++) {
-    const struct elf_symbol *symbol = &loader.symbols[i];
-    if (symbol->section == INDEX_UNDEFINED || symbol->section >= loader.header->section_count) continue;
-    const struct elf_section *s = &loader.sections[symbol->section];
-    if (is_loaded(s) && (s->flags & FLAG_EXEC) && symbol->value < s->size && strcmp(symbol_name(symbol), name) == 0)
-      return loader.place[symbol->section] + symbol->value;
-  }
-  return 0;
+  uint64_t address = 0;
+  for (uint32_t i = 1; i < loader.symbol_count && !address; i++) address = function_at(i, name);
+  return address;
+}
+
+void object_each_function(const char *name, void (*visit)(uint64_t address)) {
+  for (uint32_t i = 1; i < loader.symbol_count; i++)
+    if (function_at(i, name)) visit(function_at(i, name));
 }

@@ -19,4 +19,10 @@ void object_unload(struct object *object);
 /* The address of a function the loaded object defines; 0 when it defines none of that name. */
 uint64_t object_function(const char *name);
 
+/* Visits every shared array of a kernel (a static array called KERNEL.ARRAY). */
+void object_each_shared(void (*visit)(const char *name, uint64_t address, uint64_t size));
+
+/* Visits every function of that name. */
+void object_each_function(const char *name, void (*visit)(uint64_t address));
+
 #endif

@@ -77,12 +77,13 @@ bool memory_is_exceeded(void) { return memory_limit && memory_in_use() > memory_
 #define OWN_MEMORY (512ull << 20) /* beyond the device's: code, printed text, heap */
 #define ADDRESS_SPACE ((4ull << 30) + (1ull << 30))
 
-void limit_memory(int shared_file, uint64_t most) {
+void limit_memory(int shared_file, uint64_t most, uint64_t shadows) {
   device_file = shared_file;
   memory_limit = most;
   setrlimit(LIMIT_FILE_SIZE, &(struct resource_limit){0, 0});
   setrlimit(LIMIT_CORE, &(struct resource_limit){0, 0});
-  setrlimit(LIMIT_ADDRESS_SPACE, &(struct resource_limit){ADDRESS_SPACE + OWN_MEMORY, ADDRESS_SPACE + OWN_MEMORY});
+  uint64_t all = ADDRESS_SPACE + OWN_MEMORY + shadows;
+  setrlimit(LIMIT_ADDRESS_SPACE, &(struct resource_limit){all, all});
 }
 
 /* Appends one permission, which falls through for other calls. The call's number is in the accumulator before and

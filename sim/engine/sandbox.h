@@ -6,7 +6,7 @@
 #include "libc.h"
 
 /* Limits of the process itself, and how many bytes of device memory may be in use (0: any number). */
-void limit_memory(int shared_file, uint64_t most);
+void limit_memory(int shared_file, uint64_t most, uint64_t shadows);
 
 /* Whether more device memory is in use than allowed; and how much is. */
 bool memory_is_exceeded(void);

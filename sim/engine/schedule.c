@@ -9,7 +9,7 @@
 #define LONGEST_SLICE_BITS 11   /* a slice of single steps has up to 2^11 instructions of the kernel */
 #define STEPS_PER_INSTRUCTION 8 /* what the functions it calls may add, on average */
 
-bool schedule_on;
+bool schedule_on, schedule_in_order;
 
 /* All of this belongs to the TEC whose turn it is. Bit i of the sets stands for TEC i. */
 static uint64_t random_state;
@@ -27,12 +27,12 @@ static uint64_t draw(void) {
 }
 
 void schedule_begin_job(uint64_t seed) {
-  schedule_on = seed != 0;
+  schedule_on = seed != 0 || schedule_in_order;
   random_state = seed;
 }
 
 static void give_turn(void) {
-  uint32_t which = (uint32_t)(draw() % (uint32_t)__builtin_popcount(ready)), left = ready;
+  uint32_t which = schedule_in_order ? 0 : (uint32_t)(draw() % (uint32_t)__builtin_popcount(ready)), left = ready;
   while (which--) left &= left - 1;
   _Atomic uint32_t *turn = &turns[__builtin_ctz(left)];
   atomic_store(turn, 1);
@@ -44,6 +44,7 @@ static void wait_for_turn(struct tec *tec) {
   _Atomic uint32_t *turn = &turns[tec->id];
   while (atomic_load(turn) == 0) futex_wait(turn, 0, NULL);
   atomic_store(turn, 0);
+  if (schedule_in_order) return;
   uint64_t chance = draw();
   finish_events(tec, (uint32_t)(chance & chance >> 8) & ALL_EVENTS);
   uint32_t bits = 1 + (uint32_t)(chance >> 16) % LONGEST_SLICE_BITS;
@@ -67,11 +68,15 @@ void schedule_enter(struct tec *tec) {
   single_step(instructions_left != 0);
 }
 
-void schedule_change_turn(void) {
+static void switch_turn(void) {
   single_step(false);
   give_turn();
   wait_for_turn(current_tec());
   single_step(instructions_left != 0);
+}
+
+void schedule_change_turn(void) {
+  if (!schedule_in_order) switch_turn();
 }
 
 void schedule_block(void) {
@@ -87,7 +92,7 @@ void schedule_block(void) {
 void schedule_release(void) {
   ready |= blocked;
   blocked = 0;
-  schedule_change_turn();
+  switch_turn();
 }
 
 void schedule_leave(struct tec *tec) {

@@ -10,6 +10,9 @@
 
 extern bool schedule_on;
 
+/* Set once: every run has a schedule, in which each TEC runs from barrier to barrier and the first that can goes on. */
+extern bool schedule_in_order;
+
 /* Before a job: `seed` 0 lets the TECs run freely. */
 void schedule_begin_job(uint64_t seed);
 

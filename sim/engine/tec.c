@@ -1,6 +1,7 @@
 #include "tec.h"
 
 #include "barrier.h"
+#include "check.h"
 #include "debug.h"
 #include "events.h"
 #include "fault.h"
@@ -55,7 +56,9 @@ static void run_task(struct tec *tec) {
   debug_wait(tec);
   record_begin_task(tec);
   if (schedule_on) schedule_enter(tec);
+  if (check_on) check_begin_task(tec);
   call_on_stack(tec->task.entry, tec->task.parameters, stack_high(tec->id) - 64);
+  if (check_on) check_end_task(tec);
   finish_events(tec, ALL_EVENTS);
   record_end_task(tec);
   atomic_store(&tec->state, TEC_FINISHED);
@@ -112,6 +115,7 @@ void start_group(struct core *core, const struct task *tasks, uint32_t count) {
   }
   barrier_reset(core, count);
   atomic_store(&core->unfinished, count);
+  if (check_on) check_begin_group();
   if (schedule_on) schedule_begin_group(first, count);
   atomic_store(&core->ticket, ((atomic_load(&core->ticket) >> 8) + 1) << 8 | count);
   futex_wake_all(&core->ticket);

@@ -1,5 +1,7 @@
 #include "text.h"
 
+#include "check.h"
+
 struct text_header {
   char magic[8];
   uint32_t entries, object_offset, object_size, features_size;
@@ -68,6 +70,7 @@ static bool load(uint64_t start, char *message) {
     return false;
   }
   keep_data_image();
+  if (check_on) check_object_loaded();
   return true;
 }
 

@@ -13,6 +13,40 @@ __COMPASS_ALL(X)
 #undef X
 #define __COMPASS_BYTES(p) ((uchar *)(ulong)(p))
 
+#ifdef __COMPASS_CHECK
+/* Kernels compiled for checks (compass_runtime/checks): the engine looks at every lane and does the access. These are
+ * functions of their own, so that clang adds no checks to them and the kernel's stack frame stays small. */
+void __compass_checked_lanes(void *value, const void *base, long step, const void *offsets, const void *mask, uint shape,
+                             ulong pc);
+#define __COMPASS_CHECKED_FN \
+  static __attribute__((overloadable, noinline, nodebug, no_sanitize("address", "kernel-address")))
+#define __COMPASS_CHECKED(value, base, step, offsets, m, E, L, kind)                                     \
+  __compass_checked_lanes(value, base, step, offsets, &m, (L) | (uint)sizeof(E) << 8 | (uint)(kind) << 16, \
+                          (ulong)__builtin_return_address(0))
+#define X(V, E, L, S, U, B)                                                             \
+  __COMPASS_CHECKED_FN V __compass_load_stride(const V *p, int s, B m) {                \
+    V out = (V)(E)0;                                                                    \
+    __COMPASS_CHECKED(&out, p, s, NULL, m, E, L, 1);                                    \
+    return out;                                                                         \
+  }                                                                                     \
+  __COMPASS_CHECKED_FN void __compass_store_stride(V v, V *p, int s, B m) {             \
+    __COMPASS_CHECKED(&v, p, s, NULL, m, E, L, 2);                                      \
+  }                                                                                     \
+  __COMPASS_CHECKED_FN V __compass_gather(const V *p, ushort16 o, ushort16 o1, B m) {   \
+    ushort16 offsets[2] = {o, o1};                                                      \
+    V out = (V)(E)0;                                                                    \
+    __COMPASS_CHECKED(&out, p, 0, offsets, m, E, L, 1);                                 \
+    return out;                                                                         \
+  }                                                                                     \
+  __COMPASS_CHECKED_FN void __compass_scatter(V v, V *p, ushort16 o, ushort16 o1, B m) { \
+    ushort16 offsets[2] = {o, o1};                                                      \
+    __COMPASS_CHECKED(&v, p, 0, offsets, m, E, L, 2);                                   \
+  }                                                                                     \
+  __COMPASS_FN V __compass_load(const V *p, B m) { return __compass_load_stride(p, (int)sizeof(E), m); } \
+  __COMPASS_FN void __compass_store(V v, V *p, B m) { __compass_store_stride(v, p, (int)sizeof(E), m); }
+__COMPASS_ALL(X)
+#undef X
+#else
 /* Masked access by the host's instructions where it has them for all widths; else one plain access when every lane is
  * active, and lane by lane when not. */
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
@@ -83,6 +117,8 @@ typedef uint __compass_item8;
   }
 __COMPASS_ALL(X)
 #undef X
+#endif
+
 /* The forms with fewer operands: one offset vector for 16- and 32-bit elements, no mask for all lanes. */
 #define __COMPASS_ONE_OFFSET(V, B)                                                                                   \
   __COMPASS_FN V __compass_gather(const V *p, ushort16 o, B m) { return __compass_gather(p, o, o, m); }              \

@@ -1,0 +1,251 @@
+#include "check_access.h"
+
+#include "check_dma.h"
+#include "check_place.h"
+
+/* What is known of each byte that several TECs can reach: who first read and who first wrote it in the present phase,
+ * and who wrote it at all. As a TEC is done with a phase before the next one begins it, the first one is the one that
+ * others meet. A stamp has the phase, the TEC and a number for the place in the code. */
+struct history {
+  uint32_t reader, writer; /* stamps; 0: nobody */
+  uint16_t writers;        /* one bit per TEC; of the phase in `writer` */
+  uint16_t unused;
+};
+#define HISTORY(address) ((struct history *)(RACE_SHADOW + (address) * sizeof(struct history)))
+#define STAMP(tec, site) (phase << 20 | (tec) << 16 | (site))
+#define STAMP_PHASE(stamp) ((stamp) >> 20)
+#define STAMP_TEC(stamp) ((stamp) >> 16 & 0xfu)
+#define STAMP_SITE(stamp) ((stamp) & 0xffffu)
+#define LAST_PHASE 0xfffu
+#define MAX_SITES 0x10000u
+#define BY_DMA (1ull << 63) /* in the place of an access that the DMA unit makes */
+
+static uint32_t phase = 1;
+static uint64_t site_pcs[MAX_SITES];
+static uint32_t sites; /* site 0: all places beyond the table's end */
+
+void check_new_phase(void) {
+  if (phase++ < LAST_PHASE) return;
+  phase = 1;
+  mmap((void *)RACE_SHADOW, SHADOWED * sizeof(struct history), PROT_READ | PROT_WRITE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+#define SLOTS 0x20000u /* of a table with open addressing */
+static uint32_t site_of(uint64_t pc) {
+  static uint32_t slots[SLOTS];
+  uint32_t at = (uint32_t)(pc * 0x9e3779b1u) % SLOTS;
+  for (; slots[at]; at = (at + 1) % SLOTS)
+    if (site_pcs[slots[at]] == pc) return slots[at];
+  if (sites + 1 == MAX_SITES) return 0;
+  site_pcs[slots[at] = ++sites] = pc;
+  return sites;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- reports */
+
+void access_report(enum check_kind kind, const struct tec *tec, const struct access *access,
+                   const struct check_side *there) {
+  struct check_finding finding = {.kind = kind, .times = 1, .event = -1};
+  finding.here = (struct check_side){access->pc, tec->id, access->kind};
+  if (there) finding.there = *there;
+  finding.address = access->address;
+  finding.size = access->size;
+  finding.item = access->item;
+  place_describe(tec, access->address, &finding.place);
+  check_report(&finding);
+}
+
+static struct check_side side_of(uint32_t stamp, uint32_t kind) {
+  uint32_t site = STAMP_SITE(stamp);
+  uint64_t pc = site_pcs[site];
+  return (struct check_side){site ? pc & ~BY_DMA : NO_PC, STAMP_TEC(stamp), kind | (pc & BY_DMA ? ACCESS_DMA : 0)};
+}
+
+/* ------------------------------------------------------------------------------------------------------ same values */
+
+/* Writes that may turn out to change nothing: what was there before, and the report if it is not there afterwards. */
+struct doubt {
+  struct access access;
+  uint32_t meets; /* stamp of the other write */
+};
+static struct doubts {
+  struct doubt *list;
+  uint32_t count, room;
+  uint8_t *old;
+  size_t old_size, old_room;
+} doubts;
+
+static bool grow(void **memory, size_t *room, size_t need, size_t item) {
+  if (need <= *room) return true;
+  void *more = realloc(*memory, need * 2 * item);
+  if (!more) return false;
+  *memory = more;
+  *room = need * 2;
+  return true;
+}
+
+static void doubt(const struct access *access, uint32_t meets) {
+  size_t room = doubts.room;
+  if (!grow((void **)&doubts.list, &room, doubts.count + 1u, sizeof *doubts.list) ||
+      !grow((void **)&doubts.old, &doubts.old_room, doubts.old_size + access->size, 1))
+    return;
+  doubts.room = (uint32_t)room;
+  doubts.list[doubts.count++] = (struct doubt){*access, meets};
+  memcpy(doubts.old + doubts.old_size, (void *)access->address, access->size);
+  doubts.old_size += access->size;
+}
+
+void access_settle(struct tec *tec) {
+  const uint8_t *old = doubts.old;
+  for (uint32_t i = 0; i < doubts.count; i++) {
+    struct access *access = &doubts.list[i].access;
+    const uint8_t *now = (const uint8_t *)access->address;
+    uint32_t at = 0;
+    while (at < access->size && now[at] == old[at]) at++;
+    old += access->size;
+    if (at == access->size) continue;
+    struct check_side there = side_of(doubts.list[i].meets, ACCESS_WRITE);
+    uint32_t skip = at - at % (access->item ? access->item : 1);
+    struct access changed = *access;
+    changed.address += skip;
+    changed.size -= skip;
+    access_report(KIND_RACE, tec, &changed, &there);
+  }
+  doubts.count = 0;
+  doubts.old_size = 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ races */
+
+/* The stamp of what one byte's access meets, else 0. `*write`: whether that was a write. Takes note of the access. */
+static uint32_t meet(struct history *h, uint32_t tec, uint32_t stamp, bool writes, bool *write) {
+  bool read = STAMP_PHASE(h->reader) == phase, written = STAMP_PHASE(h->writer) == phase;
+  uint32_t met = 0;
+  *write = false;
+  if (!written) h->writers = 0;
+  bool wrote = h->writers >> tec & 1;
+  if (written && STAMP_TEC(h->writer) != tec && (writes || !wrote)) {
+    met = h->writer;
+    *write = true;
+  } else if (writes && read && STAMP_TEC(h->reader) != tec && !(h->writers >> STAMP_TEC(h->reader) & 1)) {
+    met = h->reader;
+  }
+  if (writes) {
+    if (!written) h->writer = stamp;
+    h->writers |= (uint16_t)(1u << tec);
+  } else if (!read || h->writers >> STAMP_TEC(h->reader) & 1) {
+    h->reader = stamp;
+  }
+  return met;
+}
+
+void access_races(struct tec *tec, const struct access *access) {
+  bool writes = access->kind & ACCESS_WRITE, sure = false, met_write = false;
+  uint32_t stamp = STAMP(tec->id, site_of(access->pc | (access->kind & ACCESS_DMA ? BY_DMA : 0))), met = 0, at = 0;
+  for (uint32_t i = 0; i < access->size; i++) {
+    bool write;
+    uint32_t other = meet(HISTORY(access->address + i), tec->id, stamp, writes, &write);
+    if (!other || sure || (met && writes && write)) continue;
+    met = other;
+    met_write = write;
+    sure = !(writes && write);
+    at = i;
+  }
+  if (!met) return;
+  if (!sure) {
+    doubt(access, met);
+    return;
+  }
+  struct check_side there = side_of(met, met_write ? ACCESS_WRITE : ACCESS_READ);
+  struct access part = *access;
+  part.address += at - (access->item ? at % access->item : 0);
+  part.size = access->item && access->item < access->size ? access->item : access->size;
+  access_report(KIND_RACE, tec, &part, &there);
+}
+
+/* -------------------------------------------------------------------------------------------------------------- all */
+
+bool access_in_bounds(const struct tec *tec, const struct access *access) {
+  if (access->size == 0 || place_is_valid(tec, access->address, access->size)) return true;
+  if (check_wants(CHECK_BOUNDS)) access_report(KIND_BOUNDS, tec, access, NULL);
+  return false;
+}
+
+bool access_check(struct tec *tec, const struct access *access) {
+  access_settle(tec);
+  if (!access_in_bounds(tec, access)) return false;
+  if (check_wants(CHECK_ALIGN) && access->item > 1 && access->address % access->item)
+    access_report(KIND_ALIGN, tec, access, NULL);
+  if (check_wants(CHECK_RACE) && access->address < SHADOWED) {
+    if (tec->events_pending) dma_meets(tec, access);
+    if (!is_stack(access->address)) access_races(tec, access);
+  }
+  return true;
+}
+
+/* What clang's instrumentation calls before each access. Of larger ones the size of an element is not known. */
+#define LARGEST_SCALAR 4u
+static void plain(uint64_t address, uint64_t size, uint32_t kind, const void *caller) {
+  struct tec *tec = current_tec();
+  struct access access = {address, check_pc(caller), (uint32_t)size, size <= LARGEST_SCALAR ? (uint32_t)size : 0, kind};
+  if (tec) access_check(tec, &access);
+}
+
+#define CHECKED(size)                                                                                                  \
+  void __asan_load##size##_noabort(uint64_t at) { plain(at, size, ACCESS_READ, __builtin_return_address(0)); }         \
+  void __asan_store##size##_noabort(uint64_t at) { plain(at, size, ACCESS_WRITE, __builtin_return_address(0)); }
+CHECKED(1)
+CHECKED(2)
+CHECKED(4)
+CHECKED(8)
+CHECKED(16)
+void __asan_loadN_noabort(uint64_t at, uint64_t size) { plain(at, size, ACCESS_READ, __builtin_return_address(0)); }
+void __asan_storeN_noabort(uint64_t at, uint64_t size) { plain(at, size, ACCESS_WRITE, __builtin_return_address(0)); }
+void *__asan_memcpy(void *to, const void *from, uint64_t size) {
+  plain((uint64_t)from, size, ACCESS_READ, __builtin_return_address(0));
+  plain((uint64_t)to, size, ACCESS_WRITE, __builtin_return_address(0));
+  return memmove(to, from, size);
+}
+void *__asan_memset(void *to, int value, uint64_t size) {
+  plain((uint64_t)to, size, ACCESS_WRITE, __builtin_return_address(0));
+  return memset(to, value, size);
+}
+
+/* The shadow of large gaps between variables of a frame. */
+#define SET_SHADOW(code) \
+  void __asan_set_shadow_##code(uint8_t *at, uint64_t size) { memset(at, 0x##code, size); }
+SET_SHADOW(00)
+SET_SHADOW(f1)
+SET_SHADOW(f2)
+SET_SHADOW(f3)
+SET_SHADOW(f5)
+SET_SHADOW(f8)
+void __asan_handle_no_return(void) {}
+
+static bool copy_lane(struct tec *tec, const struct access *access, uint8_t *value) {
+  if (!access_check(tec, access)) return false;
+  if (access->kind == ACCESS_READ)
+    memcpy(value, (void *)access->address, access->size);
+  else
+    memcpy((void *)access->address, value, access->size);
+  return true;
+}
+
+void __compass_checked_lanes(uint8_t *value, const void *base, int64_t step, const uint16_t *offsets,
+                             const uint8_t *mask, uint32_t shape, const void *pc) {
+  struct tec *tec = current_tec();
+  uint32_t lanes = shape & 0xff, item = shape >> 8 & 0xff, kind = shape >> 16, first = 0;
+  struct access access = {.pc = check_pc(pc), .item = item, .kind = kind};
+  while (first < lanes) {
+    uint32_t end = first + 1;
+    if (mask[first] & 1) {
+      access.address = (uint64_t)base + (uint64_t)(offsets ? offsets[first] : (int64_t)first * step);
+      while (!offsets && step == item && end < lanes && mask[end] & 1) end++;
+      access.size = (end - first) * item;
+      copy_lane(tec, &access, value + first * item);
+    }
+    first = end;
+  }
+  access_settle(tec);
+}

@@ -1,0 +1,182 @@
+#include "check_uninit.h"
+
+#include "check_place.h"
+#include "object.h"
+
+#define VALUES(address) ((uint8_t *)(VALUE_SHADOW + (address)))
+#define ORIGINS(address) ((uint32_t *)(ORIGIN_SHADOW + ((address) & ~3ull)))
+
+/* Where a value comes from: an array (then `name`), or a store of a value that has the origin `from`. */
+struct origin {
+  uint64_t pc;
+  uint32_t from, tec;
+  char name[48];
+};
+#define MAX_ORIGINS 16384u
+#define MAX_STEPS 8u
+static struct origin origins[MAX_ORIGINS]; /* 0: unknown */
+static uint32_t origin_count = 1;
+
+/* What clang passes beside arguments and results; the layout is the one it uses for kernels. */
+#define CONTEXT_BYTES 8192
+static uint64_t contexts[MAX_TECS][CONTEXT_BYTES / 8];
+/* For memory without shadow: values that are initialised, and a place for what nobody reads. */
+static uint8_t nothing[4096], anything[4096];
+
+static bool has_shadow(uint64_t address, uint64_t size) { return address < SHADOWED && size <= SHADOWED - address; }
+
+/* Values that go round in a loop do not get longer and longer stories. */
+static bool is_told(uint64_t pc, uint32_t tec, uint32_t origin) {
+  uint32_t steps = 0;
+  for (; origins[origin].from; origin = origins[origin].from)
+    if (steps++ == MAX_STEPS || (origins[origin].pc == pc && origins[origin].tec == tec)) return true;
+  return false;
+}
+
+static uint32_t origin_of(uint64_t pc, uint32_t from, uint32_t tec, const char *name) {
+  if (is_told(pc, tec, from)) return from;
+  size_t length = strnlen(name, sizeof origins->name - 1);
+  for (uint32_t i = 1; i < origin_count; i++) {
+    const struct origin *o = &origins[i];
+    if (o->pc == pc && o->from == from && o->tec == tec && memcmp(o->name, name, length) == 0 && !o->name[length])
+      return i;
+  }
+  if (origin_count == MAX_ORIGINS) return from;
+  struct origin *o = &origins[origin_count];
+  *o = (struct origin){pc, from, tec, ""};
+  memcpy(o->name, name, length);
+  return origin_count++;
+}
+
+static void poison(uint64_t address, uint64_t size, uint32_t origin) {
+  if (!has_shadow(address, size)) return;
+  memset(VALUES(address), 0xff, size);
+  for (uint64_t at = address & ~3ull; at < address + size; at += 4) *ORIGINS(at) = origin;
+}
+
+static void unpoison(uint64_t address, uint64_t size) {
+  if (has_shadow(address, size)) memset(VALUES(address), 0, size);
+}
+
+static bool is_poisoned(uint64_t address, uint64_t size) {
+  for (uint64_t i = 0; i < size; i++)
+    if (*VALUES(address + i)) return true;
+  return false;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- life */
+
+static void poison_shared(const char *name, uint64_t address, uint64_t size) {
+  poison(address, size, origin_of(NO_PC, 0, 0, name));
+}
+
+void uninit_begin_group(void) { object_each_shared(poison_shared); }
+
+void uninit_begin_task(struct tec *tec) {
+  memset(contexts[tec->id], 0, sizeof contexts[tec->id]);
+  unpoison(stack_low(tec->id), STACK_SIZE);
+}
+
+static void report(enum check_kind kind, uint32_t tec, uint64_t pc, uint32_t origin, uint64_t address) {
+  struct check_finding finding = {.kind = kind, .times = 1, .event = -1, .here = {pc, tec, 0}};
+  if (address) place_describe(&tecs[tec], address, &finding.place);
+  finding.address = address;
+  while (origins[origin].from) origin = origins[origin].from;
+  memcpy(finding.origin.name, origins[origin].name, sizeof origins->name);
+  finding.origin.memory = finding.origin.name[0] ? MEMORY_NAMED : MEMORY_NONE;
+  check_report(&finding);
+}
+
+void uninit_end_job(void) {
+  for (uint32_t i = 0; i < check_area->region_count && i < MAX_REGIONS; i++) {
+    const struct check_region *region = &check_area->regions[i];
+    uint64_t end = (uint64_t)region->address + region->size;
+    for (uint64_t at = region->address; region->is_output && at < end; at++) {
+      if (at % 8 == 0 && at + 8 <= end && *(uint64_t *)VALUES(at) == 0) at += 7;
+      else if (*VALUES(at)) {
+        uint32_t origin = *ORIGINS(at);
+        report(KIND_UNINIT_STORED, origins[origin].tec, origin ? origins[origin].pc : NO_PC, origin, at);
+      }
+    }
+  }
+}
+
+/* -------------------------------------------------------------------------------------------------------- transfers */
+
+static void move_values(uint64_t to, uint64_t from, uint64_t size, uint64_t pc, uint32_t tec) {
+  if (!is_poisoned(from, size)) {
+    unpoison(to, size);
+    return;
+  }
+  memmove(VALUES(to), VALUES(from), size);
+  for (uint64_t i = 0; i < size; i++)
+    if (*VALUES(to + i)) *ORIGINS(to + i) = origin_of(pc, *ORIGINS(from + i), tec, "");
+}
+
+void uninit_transfer(const struct tec *tec, const struct dma_request *r, uint64_t pc) {
+  uint64_t to = r->dst, from = r->src;
+  if (r->mode == DMA_MEMSET) unpoison(to, r->size);
+  for (uint64_t row = 0; r->mode == DMA_DIRECT && r->width && row < r->size / r->width; row++)
+    move_values(to + row * r->dst_stride, from + row * r->src_stride, r->width, pc, tec->id);
+  for (uint64_t i = 0; r->mode == DMA_TRANSPOSE && i < r->count; i++)
+    for (uint64_t j = 0; j < r->width; j++)
+      move_values(to + (j * r->dst_stride + i) * r->item, from + (i * r->src_stride + j) * r->item, r->item, pc, tec->id);
+  for (uint64_t row = 0; r->mode == DMA_UPSAMPLE && row < r->h_scale; row++)
+    for (uint64_t i = 0; i < (uint64_t)r->count * r->w_scale; i++)
+      move_values(to + row * r->row_stride + i * r->dst_stride, from + i / r->w_scale * r->src_stride, r->width, pc,
+                  tec->id);
+}
+
+/* -------------------------------------------------------------------------------------------------- instrumentation */
+
+struct metadata __msan_metadata_ptr_for_load_n(uint64_t address, uint64_t size) {
+  if (has_shadow(address, size)) return (struct metadata){VALUES(address), ORIGINS(address)};
+  return (struct metadata){nothing, (uint32_t *)nothing};
+}
+struct metadata __msan_metadata_ptr_for_store_n(uint64_t address, uint64_t size) {
+  if (has_shadow(address, size)) return (struct metadata){VALUES(address), ORIGINS(address)};
+  return (struct metadata){anything, (uint32_t *)anything};
+}
+#define METADATA(size)                                                      \
+  struct metadata __msan_metadata_ptr_for_load_##size(uint64_t address) {   \
+    return __msan_metadata_ptr_for_load_n(address, size);                   \
+  }                                                                         \
+  struct metadata __msan_metadata_ptr_for_store_##size(uint64_t address) {  \
+    return __msan_metadata_ptr_for_store_n(address, size);                  \
+  }
+METADATA(1)
+METADATA(2)
+METADATA(4)
+METADATA(8)
+
+void *__msan_get_context_state(void) { return contexts[current_tec() ? current_tec()->id : 0]; }
+
+void __msan_poison_alloca(uint64_t address, uint64_t size, const char *name) {
+  struct tec *tec = current_tec();
+  poison(address, size, origin_of(NO_PC, 0, tec ? tec->id : 0, name));
+}
+void __msan_unpoison_alloca(uint64_t address, uint64_t size) { unpoison(address, size); }
+void __msan_instrument_asm_store(uint64_t address, uint64_t size) { unpoison(address, size); }
+
+void __msan_warning(uint32_t origin) {
+  struct tec *tec = current_tec();
+  uint64_t pc = check_pc(__builtin_return_address(0));
+  if (tec && check_wants(CHECK_UNINIT)) report(KIND_UNINIT_USED, tec->id, pc, origin < origin_count ? origin : 0, 0);
+}
+
+uint32_t __msan_chain_origin(uint32_t origin) {
+  struct tec *tec = current_tec();
+  if (!tec || origin >= origin_count) return origin;
+  return origin_of(check_pc(__builtin_return_address(0)), origin, tec->id, "");
+}
+
+void *__msan_memmove(void *to, const void *from, uint64_t size) {
+  struct tec *tec = current_tec();
+  if (tec && has_shadow((uint64_t)to, size) && has_shadow((uint64_t)from, size))
+    move_values((uint64_t)to, (uint64_t)from, size, check_pc(__builtin_return_address(0)), tec->id);
+  return memmove(to, from, size);
+}
+void *__msan_memset(void *to, int value, uint64_t size) {
+  unpoison((uint64_t)to, size);
+  return memset(to, value, size);
+}
