@@ -40,7 +40,8 @@ class BuildManager:
 
     `output_dir`: where the files of builds go, in the vendor's layout (`gbuilder/op_lib/NAME.cl`, `gbuilder/aipu.bin`,
     ...); without it they go to a temporary folder that lives as long as what was built. `cc_options`: more C compiler
-    options, split as a shell does. `disabled_pass`: names of passes to leave out.
+    options, split as a shell does. `disabled_pass`: names of passes to leave out. `check`: every call of what is built
+    is checked for these modes, as `Executor.check` does it.
 
     `cps_info` describes the target; `prim_func_info` the parameters of the kernel that was built last.
     """
@@ -51,6 +52,7 @@ class BuildManager:
         output_dir: str | os.PathLike[str] | None = None,
         cc_options: str = "",
         disabled_pass: Sequence[str] | None = None,
+        check: str | None = None,
     ) -> None:
         set_logger_from_environment()
         DEBUG_ONCE(f"compassc {VERSION}")
@@ -61,6 +63,11 @@ class BuildManager:
         )
         self.cc_options = cc_options
         self.disabled_pass = tuple(disabled_pass or ())
+        if check is not None:
+            from compass_runtime.checks.modes import Modes
+
+            Modes.parse(check)
+        self.check = check
         self.cps_info = CompassInfo.get(self.target.name)
         self.prim_func_info: tuple[ParamInfo, ...] | None = None
         self._op_lib: tempfile.TemporaryDirectory[str] | None = None
@@ -91,8 +98,8 @@ class BuildManager:
                 run_stage(build, STAGES[4])
         if isinstance(inp, PyPrimFunc):
             assert self.prim_func_info is not None
-            inp.built(self.target.name, self.prim_func_info, folder, keep if control_options().dumps else None)
-        return Executor(build, keep)
+            inp.built(self.cps_info, self.prim_func_info, folder, keep if control_options().dumps else None)
+        return Executor(build, keep, self.check)
 
     def gen_op_lib(
         self,

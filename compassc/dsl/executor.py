@@ -32,6 +32,16 @@ def _run(program: Program, args: Sequence[Any]) -> None:
         sys.stdout.write(printed)
 
 
+def _log(warnings: Sequence[CompassError]) -> None:
+    """The warnings of a checked run, where nobody asked for them."""
+    import logging
+
+    from compass_core.errors import render
+
+    for warning in warnings:
+        logging.getLogger("Compass").warning("%s", render(warning))
+
+
 class Executor:
     """A built kernel. `ex(a, out)` takes one argument per kernel parameter, in order: a NumPy array for a pointer
     (`None` or 0 for a null pointer), a number for a scalar. Output arrays are changed in place, starting from their
@@ -39,7 +49,7 @@ class Executor:
 
     mtriple: str | None = None
 
-    def __init__(self, build: Build, keep: Any = None) -> None:
+    def __init__(self, build: Build, keep: Any = None, check: str | None = None) -> None:
         assert build.generated is not None and build.params is not None
         self.name = build.name
         self.c_code: str = build.generated.text
@@ -51,7 +61,8 @@ class Executor:
         self._keep = keep
         self._late = [i for i, p in enumerate(self.params) if p["role"] in LATE_ROLES]
         self._dumps = self.options.dumps or dumps_tensors()
-        self._direct = not (self._late or self._dumps or self.options.is_rpc)
+        self._check = check
+        self._direct = not (self._late or self._dumps or self.options.is_rpc or check)
         self._program: Program | None = None
         self._programs: dict[Any, Program] = {}
         self._lock = threading.Lock()
@@ -94,6 +105,9 @@ class Executor:
         """Run the kernel once; see the class."""
         if self._direct and len(args) == len(self.params):
             _run(self._program or self.program, args)
+            return
+        if self._check is not None:
+            _log(self.check(*args, modes=self._check))
             return
         program, passed = self._prepare(args)
         if self._dumps:
@@ -154,6 +168,20 @@ class Executor:
             else:
                 orders.run_in_order(run, wanted.seed)
             program.caller.store(job, passed)
+
+    def check(self, *args: Any, modes: str = "all") -> list[CompassError]:
+        """Runs with checks and looks for `modes`: `bounds`, `race`, `uninit`, `dma`, `align`, several with commas, or
+        `all`. CompassError with all that is wrong; then the output arrays stay as they are. Gives the warnings.
+        """
+        from compass_runtime.checks import Modes, check_call
+
+        wanted = Modes.parse(modes)
+        program, passed = self._prepare(args)
+        outcome = check_call(program, wanted, passed)
+        outcome.raise_errors()
+        if outcome.result is not None and outcome.result.printf:
+            sys.stdout.write(outcome.result.printf)
+        return outcome.warnings
 
     def profile(self, *args: Any) -> int:
         """The total cycles of a run: a CompassError, for they are not modelled."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from compass_runtime.files import read_array, split_items, split_named, write_ar
 if TYPE_CHECKING:
     import numpy as np
 
+    from compass_runtime.checks.modes import Modes
     from compass_runtime.compare import Mismatch
     from compass_runtime.debug import Debugger
     from compass_runtime.job import Job
@@ -51,6 +52,7 @@ class Options:
     shapes: tuple[str, ...]
     repeat: int
     timeout: float | None
+    check: str | None
     schedule: str | None
     debug: bool
     debugger: str | None
@@ -84,6 +86,11 @@ class Options:
 @click.option("--shape", "shapes", multiple=True, metavar="NAME=SIZExSIZE", help="shape of a tensor of unknown size")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="run N times, show engine times")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="time limit of a run")
+@click.option(
+    "--check",
+    metavar="MODES",
+    help="look for mistakes first: bounds, race, uninit, dma, align (separated by commas), or all",
+)
 @click.option(
     "--schedule",
     metavar="seed=N|explore=N",
@@ -157,13 +164,14 @@ def _option(words: list[str], name: str) -> str | None:
 
 def run(options: Options) -> int:
     """Runs the command; gives the exit status."""
+    from compass_runtime.checks.modes import Modes
     from compass_runtime.orders import Orders
     from compass_runtime.program import Program
     from compass_runtime.report import Outcome, as_json, text
 
     orders = None if options.schedule is None else Orders.parse(options.schedule)
     debugger = _debugger(options)
-
+    modes = None if options.check is None else Modes.parse(options.check)
     program = Program.load(options.program)
     say = _talker(options.verbose)
     say(f"{options.program}: target {program.target}, {len(program.inputs)} inputs, {len(program.outputs)} outputs")
@@ -172,13 +180,19 @@ def run(options: Options) -> int:
     arrays = {name: read_array(path, tensors[name]) for name, path in sources.items()}
     targets = output_files(program, options)
     expected = expected_arrays(program, options.expect)
+
+    def create(program: Program) -> Job:
+        return program.create_job(
+            shapes=parse_shapes(options.shapes),
+            values=parse_values(options.values),
+            arrays={name: tensors[name].elements_of(array) for name, array in arrays.items()},
+        )
+
+    if modes is not None:
+        _check(program, modes, create, arrays, options)
     if debugger is not None:
         program = debugger.prepared(program)
-    job = program.create_job(
-        shapes=parse_shapes(options.shapes),
-        values=parse_values(options.values),
-        arrays={name: tensors[name].elements_of(array) for name, array in arrays.items()},
-    )
+    job = create(program)
     for slot in job.outputs:
         if slot.info.in_out and slot.info.name not in sources:
             print(f"note: '{slot.info.name}' is also read by the kernel; it starts as zeros "
@@ -214,6 +228,21 @@ def _debugger(options: Options) -> Debugger | None:
 
 def _talker(verbose: bool) -> Any:
     return (lambda message: print(message, file=sys.stderr)) if verbose else (lambda message: None)
+
+
+def _check(
+    program: Program, modes: Modes, create: Callable[[Program], Job], arrays: Mapping[str, Array], options: Options
+) -> None:
+    """Runs with checks. Raises what is wrong; warnings go to stderr."""
+    from compass_core import switches
+    from compass_core.rendering import shown, wants_color
+    from compass_runtime.checks import check_job
+
+    outcome = check_job(program, modes, create, arrays, options.timeout, arrays)
+    outcome.raise_errors()
+    for warning in outcome.warnings:
+        print(shown(warning, switches.ERROR_FORMAT.get(options.error_format), wants_color(switches.COLOR.get(options.color))),
+              file=sys.stderr)  # fmt: skip
 
 
 def _run(

@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Buffer:
+    """Device memory that a kernel may use. `slot` where it is an input or output of the program."""
+
+    name: str
+    address: int
+    nbytes: int
+    slot: Slot | None = None
+
+
+@dataclass(frozen=True)
 class Slot:
     """A tensor of a job: what it is, its shape and its bytes in device memory."""
 
@@ -85,7 +95,7 @@ class Job:
         self.device: Device = self._graph.device
         infos = [*program.inputs, *program.outputs]
         nbytes = {info.name: _count(self._shapes[info.name]) * info.dtype.size for info in infos}
-        self._plan = job_plan(content, section_sizes(content, infos, nbytes), self.device.target.tecs)
+        self._plan = job_plan(content, section_sizes(content, infos, nbytes), self.device.target.tecs, program.gap)
         self._base = self.device.allocator.allocate(self._plan.size)
         self._owned = [self._base]
         self._release = weakref.finalize(self, _release_all, self.device.allocator, self._owned)
@@ -144,6 +154,29 @@ class Job:
                                code="tensor-size", help="build the kernel again with this constant")  # fmt: skip
         self.device.write(at, array.tobytes())
 
+    def buffers(self) -> list[Buffer]:
+        """All device memory that the kernels of this job may use, by address."""
+        content, base, plan = self.program.content, self._base, self._plan
+        found = [Buffer("parameters", base + plan.offsets["params"], len(content.params))]
+        sections = set()
+        for slot in self.slots.values():
+            section, sub = slot.info.place
+            sections.add(section)
+            if slot.info.name not in self._nulls:
+                found.append(Buffer(slot.info.name, base + plan.reuses[section] + sub.offset, slot.nbytes, slot))
+        first = content.subgraphs[0].params_offset if content.subgraphs else 0
+        names = {first + 4 * i: param.name for i, param in enumerate(self.program.params)}
+        for static, at in self._graph.statics:
+            name = next((names[r] for sub in static.subs for r in sub.references if r in names), "constant")
+            found.append(Buffer(name, *self._constants.get(name, (at, static.size))))
+        reuses = [section for bss in content.features.bss for section in bss.reuses]
+        found += [Buffer("intermediate tensor", base + plan.reuses[i], section.size)
+                  for i, section in enumerate(reuses) if i not in sections]  # fmt: skip
+        for subgraph, offsets in zip(content.subgraphs, plan.private_buffers, strict=True):
+            found += [Buffer("workspace", base + at, section.size)
+                      for section, at in zip(subgraph.private_buffers, offsets, strict=True)]  # fmt: skip
+        return sorted(found, key=lambda buffer: buffer.address)
+
     def rewrite_parameter(self, offset: int, value: int) -> None:
         """Replaces the word at byte `offset` of the parameter blocks. CompassError when there is no such word."""
         if offset % 4 or not 0 <= offset < len(self.program.content.params):
@@ -171,11 +204,12 @@ class Job:
         named = inputs if isinstance(inputs, Mapping) else self._by_position(inputs)
         with self.lock:
             self.revive()
-            self._load(named, initial or {})
+            self.load(named, initial or {})
             self.result = self.execute(timeout, seed)
             return {slot.info.name: slot.fetch() for slot in self.outputs}
 
-    def _load(self, named: Mapping[str, np.ndarray[Any, Any]], initial: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def load(self, named: Mapping[str, np.ndarray[Any, Any]], initial: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Copies inputs, and what outputs hold before the run, to the device; see `run`."""
         for slot in self.inputs:
             if slot.info.name not in named:
                 raise CompassError(f"the input '{slot.info.name}' is missing", code="no-input")

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 class Device:
     """One simulated NPU. Jobs of all programs for its target share its memory; one runs at a time."""
 
-    def __init__(self, target: Target, debug: bool = False) -> None:
+    def __init__(self, target: Target, debug: bool = False, checks: bool = False) -> None:
         import numpy as np
 
         from compass_sim import Worker, memory_map
 
         self.target = target
-        self.worker = Worker(target, debug=debug)
+        self.worker = Worker(target, debug=debug, checks=checks)
         self.lock = threading.Lock()
         self.allocator = PageAllocator(
             (memory_map.WINDOW_LOW, memory_map.ENGINE_LOW), (memory_map.ENGINE_HIGH, memory_map.WINDOW_HIGH)
@@ -54,7 +54,7 @@ class Device:
             return self.worker.dispatch(head, count, self._kind, timeout, seed=seed, record=record)
 
 
-_devices: dict[str, Device] = {}
+_devices: dict[tuple[str, bool], Device] = {}
 _devices_lock = threading.Lock()
 
 
@@ -70,14 +70,17 @@ def target_of(name: str) -> Target:
 def debugged_device(target: str) -> Device:
     """A new device, for a debugger to attach to its worker; jobs of this target run on it from now on."""
     with _devices_lock:
-        device = _devices[target] = Device(target_of(target), debug=True)
+        device = _devices[target, False] = Device(target_of(target), debug=True)
         return device
 
 
-def device_for(target: str) -> Device:
-    """The device of a target; started when it is first asked for, and again after a fault ended it."""
+def device_for(target: str, checks: bool = False) -> Device:
+    """The device of a target; started when it is first asked for, and again after a fault ended it.
+
+    `checks`: the one that runs programs compiled for checks.
+    """
     with _devices_lock:
-        device = _devices.get(target)
+        device = _devices.get((target, checks))
         if device is None or not device.alive:
-            device = _devices[target] = Device(target_of(target))
+            device = _devices[target, checks] = Device(target_of(target), checks=checks)
         return device

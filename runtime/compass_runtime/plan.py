@@ -15,6 +15,9 @@ from compass_runtime.tcb import TCB_SIZE
 OVERREAD = 0x800
 """Bytes behind a buffer that the hardware may read."""
 TEXT_OVERREAD = 16
+GAP = 0x10000
+"""Bytes between buffers in runs that check accesses, at least: a larger buffer has as much around it as in it."""
+_LARGEST_GAP = 0x1000000
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,11 @@ def private_sets(subgraphs: Sequence[Subgraph]) -> tuple[int, ...]:
     return tuple(sets)
 
 
-def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int) -> JobPlan:
-    """The plan of a job whose reuse sections have `sizes` bytes, with `tasks` tasks per sub-graph."""
+def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int, gap: int = 0) -> JobPlan:
+    """The plan of a job whose reuse sections have `sizes` bytes, with `tasks` tasks per sub-graph.
+
+    `gap`: how far apart buffers are at least.
+    """
     graphs = content.subgraphs
     bss = content.features.bss[0]
     stack = pages(-(-bss.stack_size // bss.stack_align) * bss.stack_align)
@@ -59,15 +65,15 @@ def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int) -> JobPlan:
     data_bytes = [0] * set_count
     for g, s in zip(graphs, sets, strict=True):
         data_bytes[s] = max(data_bytes[s], pages(g.private_data_size))
-    workspace = _workspace(graphs)
+    workspace = _workspace(graphs, gap)
     tcbs = tcb_count(graphs, tasks, content.cores, is_x3(content.target))
-    reuses = _offsets(sizes)
+    reuses = _offsets(sizes, gap)
     buffers = {
         "model_param": _model_param_bytes(content),
         "params": len(content.params),
         "desc": len(content.desc),
         "tcbs": tcbs * TCB_SIZE,
-        "private": max((at + pages(b.size) for graph, offsets in zip(graphs, workspace, strict=True)
+        "private": max((at + pages(b.size) + gap for graph, offsets in zip(graphs, workspace, strict=True)
                         for at, b in zip(offsets, graph.private_buffers, strict=True)), default=0),
         "reuse": reuses[-1] + OVERREAD,
         "printf": len(graphs) * PAGE,
@@ -90,23 +96,24 @@ def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int) -> JobPlan:
     )
 
 
-def _offsets(sizes: Sequence[int]) -> list[int]:
+def _offsets(sizes: Sequence[int], gap: int = 0) -> list[int]:
     """Where each of the sizes starts when every one takes whole pages; the last item is the end of all."""
-    starts = [0]
+    starts = [gap]
     for size in sizes:
-        starts.append(starts[-1] + pages(size))
+        room = pages(size)
+        starts.append(starts[-1] + room + (max(gap, min(room, _LARGEST_GAP)) if gap else 0))
     return starts
 
 
-def _workspace(graphs: Sequence[Subgraph]) -> list[list[int]]:
+def _workspace(graphs: Sequence[Subgraph], gap: int = 0) -> list[list[int]]:
     """Offsets of the private buffers in the workspace, which is free again where a sub-graph waits for all."""
     placed, at = [], 0
     for graph in graphs:
         at = 0 if graph.precursors is None else at
         starts = []
         for buffer in graph.private_buffers:
-            starts.append(at)
-            at += pages(buffer.size)
+            starts.append(at + gap)
+            at += pages(buffer.size) + gap
         placed.append(starts)
     return placed
 

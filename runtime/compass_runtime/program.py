@@ -107,7 +107,12 @@ class LoadedGraph:
 
 
 class Program:
-    """An aipu.bin ready to run. `inputs`, `outputs` and `params` are its metadata, in order."""
+    """An aipu.bin ready to run. `inputs`, `outputs` and `params` are its metadata, in order.
+
+    `gap`: how far apart its buffers are in device memory, where that is checked; else 0.
+    """
+
+    gap = 0
 
     def __init__(self, content: AipuBin, where: str) -> None:
         self.content = content
@@ -170,7 +175,8 @@ class Program:
         scalars = resolve_values(self.kernel, values)
         from compass_runtime.npu import target_of
 
-        return resolve_shapes(self.kernel, arrays, shapes, scalars, target_of(self.target).tecs, nulls), scalars
+        tecs = target_of(self.target).tecs
+        return resolve_shapes(self.kernel, arrays, shapes, scalars, tecs, nulls, self.gap != 0), scalars
 
     def call(self, args: Sequence[Any], timeout: float | None = None) -> RunResult:
         """Runs with one argument per kernel parameter: an array (None for a null pointer) or a number.
@@ -207,7 +213,7 @@ class Program:
         with self._lock:
             if self._loaded is None or not self._loaded.device.alive:
                 self._check_host()
-                self._loaded = load_graph(self.content, device_for(self.target))
+                self._loaded = load_graph(self.content, device_for(self.target, self.gap != 0), self.gap)
                 weakref.finalize(self, self._loaded.release)
             return self._loaded
 
@@ -231,8 +237,8 @@ class Program:
                                code="invalid-gbin")  # fmt: skip
 
 
-def load_graph(content: AipuBin, device: Device) -> LoadedGraph:
-    """Copies code and constants to the device."""
+def load_graph(content: AipuBin, device: Device, gap: int = 0) -> LoadedGraph:
+    """Copies code and constants to the device, `gap` bytes around each constant."""
     if content.extra_weights is not None:
         raise CompassError("constants in extra weight files are not supported by this runtime", code="invalid-gbin")
     owned: list[int] = []
@@ -250,7 +256,7 @@ def load_graph(content: AipuBin, device: Device) -> LoadedGraph:
     for bss in content.features.bss:
         bases: dict[bool, int] = {}
         for zero_copy in (False, True):
-            image, offsets = _constants(content.weights, bss.statics, zero_copy)
+            image, offsets = _constants(content.weights, bss.statics, zero_copy, gap)
             if offsets:
                 bases[zero_copy] = place(image, OVERREAD)
                 statics += [(bss.statics[i], bases[zero_copy] + at) for i, at in offsets.items()]
@@ -258,14 +264,16 @@ def load_graph(content: AipuBin, device: Device) -> LoadedGraph:
     return LoadedGraph(device, text, const_data, tuple(weights), tuple(statics), tuple(owned))
 
 
-def _constants(blob: bytes, sections: Sequence[StaticSection], zero_copy: bool) -> tuple[bytes, dict[int, int]]:
+def _constants(
+    blob: bytes, sections: Sequence[StaticSection], zero_copy: bool, gap: int
+) -> tuple[bytes, dict[int, int]]:
     """The image of the constants of one kind, and where each section starts in it."""
-    image, offsets = bytearray(), {}
+    image, offsets = bytearray(gap), {}
     for i, section in enumerate(sections):
         if section.zero_copy == zero_copy:
             image += bytes(-len(image) % section.align)
             offsets[i] = len(image)
-            image += blob[section.src_offset : section.src_offset + section.size]
+            image += blob[section.src_offset : section.src_offset + section.size] + bytes(gap)
     return bytes(image), offsets
 
 

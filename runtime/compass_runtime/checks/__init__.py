@@ -1,0 +1,15 @@
+"""Checked runs: a program's kernels compiled again with clang's instrumentation, and what they do wrong as errors.
+
+| module | |
+|---|---|
+| `modes` | what can be checked |
+| `build` | the two ways of compiling: for accesses of memory, and for values that were never written |
+| `area` | what the engine is told and what it found (sim/engine/check_area.h) |
+| `words` | findings as errors, in the words of a kernel author |
+| `run` | running a job with checks |
+"""
+
+from compass_runtime.checks.modes import Modes
+from compass_runtime.checks.run import check_call, check_job
+
+__all__ = ["Modes", "check_call", "check_job"]

@@ -1,0 +1,41 @@
+"""What a checked run looks for."""
+
+from __future__ import annotations
+
+from enum import IntFlag
+
+from compass_core.errors import UsageError
+
+
+class Modes(IntFlag):
+    """The checks, numbered as sim/engine/check_area.h has them.
+
+    `BOUNDS`: accesses outside of every buffer; `RACE`: TECs that touch the same memory without a barrier in between,
+    or memory of an asynchronous transfer on its way; `UNINIT`: values that were never written decide something or are
+    stored in an output; `DMA`: misuse of events, transfers without meaning; `ALIGN`: addresses that are no multiple of
+    the element's size.
+    """
+
+    BOUNDS = 1
+    RACE = 2
+    UNINIT = 4
+    DMA = 8
+    ALIGN = 16
+    ALL = 31
+
+    @classmethod
+    def parse(cls, text: str) -> Modes:
+        """Names separated by commas; UsageError for a name that is none, or no name at all."""
+        found = cls(0)
+        for name in filter(None, (part.strip() for part in text.split(","))):
+            if name.upper() not in cls.__members__:
+                raise _unknown(f"there is no check '{name}'")
+            found |= cls[name.upper()]
+        if not found:
+            raise _unknown("no check is named")
+        return found
+
+
+def _unknown(message: str) -> UsageError:
+    names = ", ".join(name.lower() for name in Modes.__members__)
+    return UsageError(message, code="bad-check", help=f"one or more of {names}: --check bounds,race")
