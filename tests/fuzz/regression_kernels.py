@@ -296,19 +296,3 @@ def long_compilation(
         m = S.vsel(in_i8[7:71], out_i8[49:113], mask=S.tail_mask(3, 64)) >= -128
         S.vstore(least, out_i8 + 1, mask=m, stride=2)
         S.vstore_scatter(S.floor(S.exp2(in_bf16[89:105])), out_bf16, S.i16x16(16) & 127)
-
-
-@S.prim_func
-def least_of_one_lane(in_u8: S.ptr("u8", "global"), out_u8: S.ptr("u8", "global")):
-    """What is left of a vector when most of its lanes are not stored becomes calls of the C library."""
-    if S.get_local_id() == 0:
-        S.vstore(S.vzip(S.i8x6(1) / in_u8[53:59], S.i8(1) / out_u8[80:86]), out_u8 + 1, mask="2T10F")
-
-
-@S.prim_func
-def compared_constants(in_i8: S.ptr("i8", "global"), out_i8: S.ptr("i8", "global"), n: S.i32):
-    """clang 23 joins the constants of two `or` though a lane between them is replaced."""
-    if S.get_local_id() == 0:
-        inner = S.vsel(in_i8[205:208], S.i8(1))
-        last = S.vsel(S.vbrevs(S.i8x3(-1), mask=S.const_mask("FFT")), inner, mask=S.const_mask("FFT"))
-        S.vstore(S.vsel(S.i8x3(1), S.i8x3(0), mask=last == ((S.u32(7) == 1) * S.i8(1))), out_i8 + 38)
