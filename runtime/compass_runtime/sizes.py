@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compass_core.aipubin import KernelInfo, Param
-from compass_core.aipubin.dtypes import scalar_bits
+from compass_core.aipubin.dtypes import scalar_bits, scalar_value
 from compass_core.errors import CompassError
 from compass_core.suggest import help_for
 
@@ -34,7 +34,7 @@ def resolve_values(info: KernelInfo, given: Mapping[str, float]) -> dict[str, fl
             scalar_bits(param.element, value)
         except CompassError as error:
             raise CompassError(f"scalar '{name}': {error.message}", code=error.code) from None
-        values[name] = value
+        values[name] = scalar_value(param.element, value)
     return values
 
 

@@ -152,6 +152,33 @@ def test_scalars_of_every_dtype_arrive(dtype, tmp_path):
     assert b[0] == SCALARS[dtype]
 
 
+@S.prim_func
+def stores_scalars(b: S.ptr("int32", "global"), f: S.ptr("fp32", "global"), n: S.i8, u: S.u16, h: S.fp16):
+    b[0] = n
+    b[1] = u
+    f[0] = S.fp32(h)
+
+
+@pytest.mark.parametrize(
+    ("n", "u", "h"),
+    [(-128, 65535, 65504), (127.0, np.float32(2), -0.0), (np.int64(5), True, float("inf")), (0, 0, np.float16(1.5)),
+     (128, 0, 0), (0, -1, 0), (1.5, 0, 0), (0, 0, 1e6), (float("nan"), 0, 0), (0, 10**400, 0), (0, 0, 10**400)],
+)  # fmt: skip
+def test_scalars_that_fit_arrive_and_others_are_refused_compiled_and_in_pysim(n, u, h):
+    outcomes = []
+    for run in (BuildManager().build(stores_scalars), stores_scalars):
+        b, f = ints(9, 9), np.zeros(1, np.float32)
+        try:
+            run(b, f, n, u, h)
+        except CompassError as error:
+            outcomes.append(("refused", error.code))
+        else:
+            outcomes.append((b.tolist(), f.tobytes()))
+    fits = -128 <= n <= 127 and n == int(n) and 0 <= u < 65536 and (abs(h) <= 65504 or h == float("inf"))
+    right = ([int(n), int(u)], np.float32(h).tobytes()) if fits else ("refused", "scalar-value")
+    assert outcomes == [right, right]
+
+
 @pytest.mark.parametrize("null", [None, 0])
 def test_null_pointers(null):
     ex = BuildManager().build(is_null)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from numbers import Integral, Real
 from typing import NamedTuple
 
 from compass_core.errors import CompassError
@@ -61,6 +62,13 @@ def element_dtype(name: str) -> DType:
     return found
 
 
+def scalar_value(dtype: DType, value: float) -> float:
+    """The value as its type has it: a number without a fraction is an integer for an integer type."""
+    if dtype.fmt not in "efd" and isinstance(value, Real) and not isinstance(value, Integral):
+        return int(value) if float(value).is_integer() else value
+    return value
+
+
 def scalar_bits(dtype: DType, value: float) -> int:
     """The signed integer whose bits are those of the scalar `value`. CompassError when the type cannot hold it."""
     try:
@@ -71,6 +79,8 @@ def scalar_bits(dtype: DType, value: float) -> int:
         else:
             packed = struct.pack("<" + dtype.fmt, bool(value) if dtype.fmt == "?" else value)
     except (struct.error, OverflowError) as error:
+        if (plain := scalar_value(dtype, value)) is not value:
+            return scalar_bits(dtype, plain)
         raise CompassError(f"{value!r} is not a value of type {dtype.name}", code="scalar-value") from error
     return int.from_bytes(packed, "little", signed=True)
 

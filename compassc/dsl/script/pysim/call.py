@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,8 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
                 code="arguments",
                 help=f"it is declared as {kind}",
             )
+        if type(arg) is not PyVar:
+            _check_range(func, position, name, kind, arg)
         return pyvar(arg, kind)
     if arg is None or (type(arg) is int and arg == 0):
         return PyPointer(None, 0, kind.elem, kind.scope)
@@ -111,6 +114,21 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
             kind.elem,
         )
     return PyPointer(Storage(arg.reshape(-1).view(np.uint8), f"parameter {name}"), 0, kind.elem, kind.scope)
+
+
+def _check_range(func: str, position: int, name: str, kind: Any, arg: Any) -> None:
+    """Refuses a number that the parameter's type cannot hold, as a run of the compiled kernel does."""
+    if kind.is_bool:
+        return
+    low, high = kind.range()
+    if isinstance(arg, int) or math.isfinite(arg):
+        fits = low <= arg <= high and (kind.is_floating or int(arg) == arg)
+    else:
+        fits = kind.is_floating
+    if not fits:
+        raise CompassError(
+            f"{func}: argument {position} ({name}): {arg!r} is not a value of type {kind}", code="scalar-value"
+        )
 
 
 def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: Any, args: Any, kwargs: Any) -> Any:
