@@ -18,7 +18,7 @@ from compass_core.errors import CompassError
 from ..analysis.mask_types import MaskTypes, register_width
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import VOID, DataType, bool_of, native, pointer_type
+from ..ir.dtypes import VOID, DataType, PointerType, bool_of, native, pointer_type
 from ..ir.visit import walk_exprs, walk_stmts
 from ..ops import core, spelling
 from ._hazards import Hazards
@@ -87,6 +87,8 @@ class Aligner:
     def saved(self, e: E.Expr) -> E.Expr:
         """`e`, evaluated before the statement."""
         tmp = E.Var("tmp", e.dtype)
+        if isinstance(e.dtype, PointerType):
+            self.hazards.known[tmp] = self.hazards.roots(e)
         self.before.append(S.Let(tmp, e, span=self.span))
         return tmp
 

@@ -296,3 +296,15 @@ def long_compilation(
         m = S.vsel(in_i8[7:71], out_i8[49:113], mask=S.tail_mask(3, 64)) >= -128
         S.vstore(least, out_i8 + 1, mask=m, stride=2)
         S.vstore_scatter(S.floor(S.exp2(in_bf16[89:105])), out_bf16, S.i16x16(16) & 127)
+
+
+@S.prim_func
+def sub_further(p: S.ptr("u16", "global")) -> S.ptr("u16", "global"):
+    return p + 18
+
+
+@S.prim_func
+def overlapping_store_behind_a_returned_pointer(out_u16: S.ptr("u16", "global")):
+    """The second register of the load is what the first of the store overwrites."""
+    if S.get_local_id() == 0:
+        S.vstore(S.vload(sub_further(out_u16 + 32), lanes=32), out_u16 + 72)
