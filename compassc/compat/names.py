@@ -38,8 +38,8 @@ _HOMES = {
     "script": f"{DSL}.script",
     "utils": f"{DSL}.utils",
 }
-_ELEMENTS = "int8 int16 int32 uint8 uint16 uint32 float16 float32 bfloat16 bool"
-_MATH = "exp log tanh sin cos sqrt rsqrt floor ceil pow erf isnan isinf isfinite"
+SCALARS = "int8 int16 int32 uint8 uint16 uint32 float16 float32 bfloat16 bool"
+FUNCTIONS = "exp log tanh sin cos sqrt rsqrt floor ceil pow erf isnan isinf isfinite"
 _RUNTIME = "Device NDArray PackedFunc Module cpu device load_module convert"
 
 MODULES: dict[str, Names] = {
@@ -81,7 +81,7 @@ MODULES: dict[str, Names] = {
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
     "tvm.script": Names(),
     "tvm.script.tir": Names(
-        _from(framework="serial thread_binding", script=f"grid vectorized unroll {_ELEMENTS} {_MATH} max min abs")
+        _from(framework="serial thread_binding", script=f"grid vectorized unroll {SCALARS} {FUNCTIONS} max min abs")
     ),
     "tvm.target": Names(_from(framework="Target")),
     "tvm.testing": Names(_from(framework="main") | {"assert_allclose": "numpy.testing:"}),

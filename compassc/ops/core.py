@@ -381,6 +381,6 @@ def build_value(op: Op, *args: Any, **kwargs: Any) -> E.Expr:
         return scalar_ir(*converted) if scalar_ir else E.Call(name, converted, typed.result, attrs=attrs)
     mask_expr = build_mask(mask, mask_lanes_of(op, typed))
     r_expr = build_r(r, typed.result) if op.r == "param" else None
-    if op.r == "param" and r_expr is None:
-        mask_expr = None
+    if op.r == "param" and r_expr is None and not (mask_expr is not None and mask_expr.flags & E.F_FUNC):
+        mask_expr = None  # inactive lanes are undefined; a sub-function in the mask is called all the same
     return E.Call(name, converted, typed.result, mask_expr, r_expr if mask_expr is not None else None, attrs)

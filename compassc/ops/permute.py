@@ -217,10 +217,10 @@ def _build_vshfl(x: Any, shift: Any) -> E.Expr:
     constant = _in_range(
         _constant(shift, "S.vshfl: the shift of several registers"), vector.dtype.lanes, "S.vshfl: shift"
     )
-    return E.Call("vsldl", (vector, vector, imm(constant, INT32)), vector.dtype)
+    return E.Call("vshfl", (vector, imm(constant, INT32)), vector.dtype)
 
 
-@special_op(GROUP, _build_vshfl, c="__vshfl({x}, {shift})")
+@special_op(GROUP, _build_vshfl, c="__vshfl({x}, {shift})", split="vshfl")
 def vshfl(x: Any, shift: Any) -> Any:
     """Rotate the lanes towards lane 0 by `shift`.
 

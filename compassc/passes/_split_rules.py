@@ -183,8 +183,8 @@ def convert(a: Aligner, e: E.Call) -> list[E.Expr]:
         return [cast((x,), kind, part, saturate) for x in inputs]
     names = ("even", "odd") if part == "all_with_no_zip" else _WIDENING[kind.bits // source.bits]
     wanted = part_count(e.dtype.lanes, kind.lanes)
-    pieces = [(x, name) for x in inputs for name in names][:wanted]
-    return [cast((a.once(x) if x.flags & E.F_FUNC else x,), kind, name, saturate) for x, name in pieces]
+    pieces = [(x, name) for x in map(a.once, inputs) for name in names][:wanted]
+    return [cast((x,), kind, name, saturate) for x, name in pieces]
 
 
 # -------------------------------------------------------------------------------------------------------- permutation
@@ -228,9 +228,20 @@ def sldl(x: E.Expr, y: E.Expr, lanes: int) -> E.Expr:
 
 @rule("vsldl")
 def vsldl(a: Aligner, e: E.Call) -> list[E.Expr]:
-    per = e.args[0].dtype.native_lanes
-    registers = a.parts(e.args[0]) + a.parts(e.args[1])
-    whole, rest = divmod(constant(e, 2, "shift"), per)
+    return slid(a.parts(e.args[0]) + a.parts(e.args[1]), constant(e, 2, "shift"))
+
+
+@rule("vshfl")
+def vshfl(a: Aligner, e: E.Call) -> list[E.Expr]:
+    parts = a.parts(e.args[0])
+    if len(parts) == 1:
+        return [E.Call(e.op, (parts[0], a.scalar(e.args[1])), parts[0].dtype)]
+    return slid(parts + parts, constant(e, 1, "shift"))
+
+
+def slid(registers: list[E.Expr], shift: int) -> list[E.Expr]:
+    """Half of the registers, from lane `shift` of all of them on."""
+    whole, rest = divmod(shift, registers[0].dtype.lanes)
     count = len(registers) // 2
     if not rest:
         return registers[whole : whole + count]

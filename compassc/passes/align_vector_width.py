@@ -11,6 +11,7 @@ Vendor name: AlignVectorWidthBySplit followed by AlignVectorWidthByPad.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -29,6 +30,10 @@ NAME = "AlignVectorWidth"
 
 REPEATING = frozenset({"cast", "clip"})
 """Operations whose C has an operand in several places."""
+IN_A_CONDITION = (
+    "a sub-function call in a loop condition is used for several registers",
+    "assign its result to a variable in the loop",
+)
 
 
 def wide_error(message: str, help: str = "") -> CompassError:
@@ -43,6 +48,7 @@ class Aligner:
         self.arrays: dict[E.Var, E.Var] = {}
         self.vars: dict[E.Var, tuple[E.Var, ...]] = {}
         self.before: list[S.Stmt] = []
+        self.calls: dict[int, tuple[E.Expr, E.Expr]] = {}  # by identity: a sub-function call, and what became of it
         self.span: Any = None
         self._table = {
             E.Var: self._var_parts,
@@ -120,14 +126,14 @@ class Aligner:
         return [E.ConstMask(e.bits >> (k * width), width) for k in range(part_count(e.lanes, width))]
 
     def _tail_mask(self, e: E.TailMask, width: int) -> list[E.Expr]:
-        count = self.scalar(e.count)
+        count = self.once(self.scalar(e.count))  # C has it several times
         pieces = part_count(e.lanes, width)
         if type(count) is E.IntImm:
             limits = [max(0, min(width, count.value - k * width)) for k in range(pieces)]
             return [first_lanes(n, width) for n in limits]
         if pieces == 1:
             return [E.TailMask(count, width)]
-        count, kind = self.once(count), count.dtype
+        kind = count.dtype
         zero, full = E.IntImm(kind, 0), E.IntImm(kind, width)
         out: list[E.Expr] = []
         for k in range(pieces):
@@ -259,6 +265,8 @@ class Aligner:
         return E.GetElement(parts[index.value // width], int32(index.value % width))
 
     def _arguments(self, e: Any) -> E.Expr:
+        if id(e) in self.calls:
+            return self.calls[id(e)][1]
         function = self.functions.get(e.func)
         args: list[E.Expr] = []
         for i, x in enumerate(e.args):
@@ -271,7 +279,9 @@ class Aligner:
         dtype = e.dtype
         if isinstance(dtype, DataType) and dtype.is_vector and not dtype.is_native:
             dtype = bool_of(register_width(dtype.lanes)) if dtype.is_mask else dtype
-        return E.FuncCall(e.func, tuple(args), dtype)
+        new = E.FuncCall(e.func, tuple(args), dtype)
+        self.calls[id(e)] = e, new
+        return new
 
     def _address_of(self, e: Any) -> E.Expr:
         if e.var in self.arrays:
@@ -291,8 +301,7 @@ class Aligner:
         for s in body:
             self.before, self.span = [], s.span
             new = self.stmt(s)
-            out += self.before
-            out += new
+            out += evaluated_once([*self.before, *new])
         self.before = outer
         return tuple(out)
 
@@ -315,10 +324,7 @@ class Aligner:
             raise wide_error("a wide store was not lowered", "keep the pass LowerStandard enabled")
         new = s.map(self.any, self.body)
         if kind is S.While and self.before:
-            raise wide_error(
-                "a sub-function call in a loop condition is used for several registers",
-                "assign its result to a variable in the loop",
-            )
+            raise wide_error(*IN_A_CONDITION)
         return [new]
 
     def returned_mask(self, s: Any) -> S.Stmt:
@@ -445,12 +451,36 @@ def addressed(f: S.PrimFunc) -> set[E.Var]:
     return found
 
 
+def evaluated_once(stmts: list[S.Stmt]) -> list[S.Stmt]:
+    """Statements made from one, in which a sub-function call that got into several registers is made once, before."""
+    calls = (e for s in stmts for root in s.exprs() if root.flags & E.F_FUNC for e in walk_exprs(root))
+    counts = Counter(id(e) for e in calls if type(e) is E.FuncCall)
+    if all(n == 1 for n in counts.values()):
+        return stmts
+    out: list[S.Stmt] = []
+    made: dict[int, E.Var] = {}
+    for s in stmts:
+
+        def once(e: E.Expr, span: Any = s.span) -> E.Expr:
+            if not e.flags & E.F_FUNC or counts[id(e)] < 2:
+                return e.map(once) if e.flags & E.F_FUNC else e
+            if id(e) not in made:
+                var = E.Var("tmp", e.dtype)
+                out.append(S.Let(var, e.map(once), span=span))
+                made[id(e)] = var
+            return made[id(e)]
+
+        if type(s) is S.While and any(counts[id(e)] > 1 for e in walk_exprs(s.cond)):
+            raise wide_error(*IN_A_CONDITION)
+        out.append(s.map(once, lambda body: body))
+    return out
+
+
 def repeats_calls(f: S.PrimFunc) -> bool:
     """Whether a sub-function call is in an operand that C has in several places."""
     roots = (e for s in walk_stmts(f.body) for e in s.exprs() if e.flags & E.F_FUNC)
-    return any(
-        type(e) is E.Call and e.op in REPEATING for root in roots for e in walk_exprs(root) if e.flags & E.F_FUNC
-    )
+    nodes = (e for root in roots for e in walk_exprs(root) if e.flags & E.F_FUNC)
+    return any(type(e) is E.TailMask or (type(e) is E.Call and e.op in REPEATING) for e in nodes)
 
 
 def run(module: S.IRModule) -> S.IRModule:

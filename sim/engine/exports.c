@@ -55,6 +55,8 @@ static struct {
     PLAIN(floorf),
     PLAIN(ceilf),
     PLAIN(fmaf),
+    PLAIN(fminf),
+    PLAIN(fmaxf),
     PLAIN(sqrtf),
     PLAIN(__truncsfbf2),
     PLAIN(__truncdfbf2),

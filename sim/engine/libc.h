@@ -70,5 +70,6 @@ int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
 
 double log(double), tanh(double), sin(double), cos(double), exp2(double), erf(double), pow(double, double);
 float roundevenf(float), truncf(float), floorf(float), ceilf(float), fmaf(float, float, float), sqrtf(float);
+float fminf(float, float), fmaxf(float, float);
 
 #endif

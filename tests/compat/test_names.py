@@ -2,7 +2,9 @@
 
 import importlib
 import pickle
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 import compassc.dsl
 from compass_core.errors import CompassError
 from compassc.compat import install, modules
-from compassc.compat.names import MISSING, MODULES
+from compassc.compat.names import FUNCTIONS, MISSING, MODULES, SCALARS
 from compassc.dsl import BuildManager, script
 
 pytestmark = pytest.mark.usefixtures("names")
@@ -25,6 +27,18 @@ def test_every_name_of_the_table_leads_somewhere():
             assert getattr(imported, name) is not None, f"{module}.{name}"
         for like in given.like:
             importlib.import_module(like)
+
+
+def test_the_page_has_every_name():
+    page = (Path(__file__).parents[2] / "docs" / "compat.md").read_text()
+    told = set(re.findall(r"`([\w.]+)`", page)) | set(f"{SCALARS} {FUNCTIONS}".split())
+    wanted = {name for names in MODULES.values() for name in names.given if not name.startswith("_")}
+    assert wanted - told == set()
+    modules_told = told | {f"tvm.compass.dsl{name}" for name in told if name.startswith(".")}
+    assert {module for module, names in MODULES.items() if wanted & {*names.given}} - modules_told == set()
+    assert {
+        full for full in MISSING if not {full, full.rpartition(".")[2], f"T.{full.rpartition('.')[2]}"} & told
+    } == set()
 
 
 def test_modules_that_stand_for_one_of_ours_have_its_objects():

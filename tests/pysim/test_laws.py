@@ -511,7 +511,7 @@ def test_a_built_kernel_knows_its_target_and_folder(tmp_path):
 
     assert k.attrs == {"is_inline": True}
     BuildManager("X2_1204", output_dir=tmp_path).build(two_outputs)
-    k.built(two_outputs.cps_info, two_outputs.param_infos, tmp_path, None)
+    k.built(two_outputs.target, two_outputs.param_infos, tmp_path, None)
     k(np.zeros(1, "int32"))
     session = seen[0][0]
     assert session.cps_info.name == "X2_1204"

@@ -565,3 +565,9 @@ def test_builtins_mean_what_the_dialect_says(shared: Bench, group: str, start: i
             wrong.append(f"{row.id}: {len(bad)} lanes, first vector {k} lane {lane}: x, y, r = {values}, "
                          f"got {got[k, lane]!r}, want {want[k, lane]!r}")  # fmt: skip
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("march", ["x86-64-v2", "x86-64-v3", "skylake-avx512", "icelake-client", "sapphirerapids"])
+def test_the_headers_are_in_order_for_every_kind_of_host(march: str) -> None:
+    """Each has other instructions that the headers choose; the result need not run here."""
+    compile_kernel("void f(__global half16 *x) { *x = __vmax(*x, x[0], x[1], ALL_TRUE_h); }", march=march)

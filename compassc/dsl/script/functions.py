@@ -52,7 +52,7 @@ class Param:
 class PyPrimFunc:
     """A kernel or sub-function: call it to run PySim, give it to BuildManager to compile it.
 
-    `cps_info`, `param_infos` and `output_dir` are the target, the parameters and the folder of the last build of this
+    `target`, `param_infos` and `output_dir` are the target, the parameters and the folder of the last build of this
     kernel, None before. PySim runs as many TECs as that target has.
     """
 
@@ -62,7 +62,7 @@ class PyPrimFunc:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
         self.is_inline = is_inline
-        self.cps_info: CompassInfo | None = None
+        self.target: str | None = None
         self.param_infos: Sequence[ParamInfo] | None = None
         self.output_dir: Path | None = None
         self._folder: Any = None  # what keeps a temporary `output_dir` alive
@@ -78,9 +78,16 @@ class PyPrimFunc:
         """What the decorator said."""
         return {} if self.is_inline is None else {"is_inline": self.is_inline}
 
-    def built(self, target: CompassInfo, params: Sequence[ParamInfo], folder: Path, keep: Any) -> None:
+    @property
+    def cps_info(self) -> CompassInfo | None:
+        """The configuration of the target."""
+        from ..info import CompassInfo
+
+        return None if self.target is None else CompassInfo.get(self.target)
+
+    def built(self, target: str, params: Sequence[ParamInfo], folder: Path, keep: Any) -> None:
         """Remember a build. `keep` is what a temporary folder lives by."""
-        self.cps_info, self.param_infos, self.output_dir, self._folder = target, params, folder, keep
+        self.target, self.param_infos, self.output_dir, self._folder = target, params, folder, keep
 
     @property
     def span(self) -> Span:
@@ -163,7 +170,7 @@ class PyPrimFunc:
                 code="arguments",
                 help="give its arguments in order, without names",
             )
-        run_entry(self.py_func, self.params, args, self.cps_info.name if self.cps_info else None, self.output_dir)
+        run_entry(self.py_func, self.params, args, self.target, self.output_dir)
         self._dump(args)
         return None
 

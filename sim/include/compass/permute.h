@@ -38,13 +38,15 @@ __COMPASS_FN bool16 __vbxuh(bool32 m) { return m.hi; }
 __COMPASS_FN bool8 __vbxul(bool16 m) { return m.lo; }
 __COMPASS_FN bool8 __vbxuh(bool16 m) { return m.hi; }
 
+/* Vectors as the host's own instructions take them, by lanes. */
+typedef char __compass_v32 __attribute__((vector_size(32)));
+typedef short __compass_v16 __attribute__((vector_size(32)));
+typedef int __compass_v8 __attribute__((vector_size(32)));
+
 /* __compass_permute(x, y, i): lane k is lane i[k] of the 2 * L lanes of (x, y), i[k] modulo 2 * L.
  * __compass_slide(x, y, s): lanes s .. s+L-1 of them, s modulo L.
  * __compass_compress(x, m): the active lanes, then 0. */
 #if defined(__AVX512VBMI__) && defined(__AVX512VBMI2__) && defined(__AVX512VL__)
-typedef char __compass_v32 __attribute__((vector_size(32)));
-typedef short __compass_v16 __attribute__((vector_size(32)));
-typedef int __compass_v8 __attribute__((vector_size(32)));
 #define __COMPASS_PERMUTE_32 __builtin_ia32_vpermi2varqi256
 #define __COMPASS_PERMUTE_16 __builtin_ia32_vpermi2varhi256
 #define __COMPASS_PERMUTE_8 __builtin_ia32_vpermi2vard256

@@ -8,6 +8,7 @@ from typing import Any
 from compass_core.errors import CompassError, Note
 
 from ....ir import exprs as E
+from ....ir import stmts as S
 from ....ir.dtypes import PointerType
 from ....ops.core import Op, convert
 from ....ops.typing import is_literal
@@ -32,12 +33,25 @@ def build_op(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{bare(op.signature)}"
         ) from None
     try:
-        return wrap(op.build(*[unwrap(a) for a in args], **{k: unwrap(v) for k, v in kwargs.items()}))
+        given = [unwrap(a) for a in args], {k: unwrap(v) for k, v in kwargs.items()}
+        found = op.build(*given[0], **given[1])
+        if isinstance(found, tuple) and any(getattr(e, "flags", 0) & E.F_FUNC for e in found):  # each part has them
+            found = op.build(*map(_called, given[0]), **{k: _called(v) for k, v in given[1].items()})
+        return wrap(found)
     except CompassError as e:
         if f"S.{op.name}" not in e.message:
             e.message = f"S.{op.name}: {e.message}"
         e.help = e.help or f"`compassc ops {op.name}` shows what it takes"
         raise
+
+
+def _called(x: Any) -> Any:
+    """An operand in which a sub-function is called, evaluated by a statement of its own."""
+    if not isinstance(x, E.Expr) or not x.flags & E.F_FUNC:
+        return x
+    var = E.Var("tmp", x.dtype)
+    ACTIVE[-1].functions[-1].emit(S.Let, var, x)
+    return var
 
 
 def call_function(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

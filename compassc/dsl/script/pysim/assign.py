@@ -214,12 +214,17 @@ class Rewrite(ast.NodeTransformer):
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign | ast.Assign:
-        if not isinstance(node.target, ast.Name) or node.target.id not in self.made.addressed:
+        """`x op= e`, written as `x = x op e` where the two differ: C evaluates an index twice."""
+        target = node.target
+        named = isinstance(target, ast.Name) and target.id in self.made.addressed
+        called = isinstance(target, ast.Subscript) and any(isinstance(n, ast.Call) for n in ast.walk(target.slice))
+        if not named and not called:
             self.generic_visit(node)
             return node
-        own = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        own = copy.deepcopy(target)
+        own.ctx = ast.Load()
         value = ast.copy_location(ast.BinOp(own, node.op, node.value), node)
-        return self.visit_Assign(ast.copy_location(ast.Assign([node.target], value), node))
+        return self.visit_Assign(ast.copy_location(ast.Assign([target], value), node))
 
     def held(self, target: ast.expr) -> ast.expr:
         """What a variable holds before it is assigned, `locals().get("x")`; None for what is no name."""
