@@ -47,6 +47,8 @@ struct report {
   struct record *records;
   uint32_t message_size, printed_size, record_count;
   uint64_t nanoseconds;
+  bool has_pc; /* of a fault: where in `.text` its TEC stood is known */
+  uint64_t pc;
 };
 
 static inline uint64_t pages(uint64_t size) { return (size + PAGE - 1) / PAGE * PAGE; }
@@ -64,6 +66,8 @@ void device_release(struct device *device, uint32_t address);
 /* Runs a chain, one at a time; a worker of another shape is replaced. The report is the caller's to free. */
 aipu_status_t device_run(struct device *device, const struct chain *chain, struct report *report);
 void report_free(struct report *report);
+/* Returns the status; to the text of a failure the source line is added, from the `.text` whose code ran. */
+aipu_status_t fail_in_kernel(aipu_status_t status, const struct report *report, const uint8_t *text, size_t size);
 /* Ends the job that runs in another thread, which fails there as if its process had died, and lets no other begin. */
 void device_shut(struct device *device);
 

@@ -274,6 +274,7 @@ aipu_status_t job_run(struct job *job, uint64_t limit) {
   struct report report;
   aipu_status_t status = device_run(job->device, &chain, &report);
   write_all(1, report.printed, report.printed_size);
+  status = fail_in_kernel(status, &report, job->graph->file.text.data, job->graph->file.text.size);
   report_free(&report);
   return status;
 }

@@ -82,6 +82,7 @@ static const struct {
 
 static _Thread_local char detail[512];
 
+const char *fail_text(void) { return detail; }
 const char *compass_error_detail(void) { return detail; }
 
 aipu_status_t fail(aipu_status_t status, const char *format, ...) {

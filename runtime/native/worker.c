@@ -1,6 +1,7 @@
 /* The worker process: started, given jobs, and its reports read. A kernel may have broken it, so that what it sends is
  * checked before it is used, and it must come in time. */
 #include "device.h"
+#include "lines.h"
 
 #ifndef COMPASS_ENGINE
 #error "COMPASS_ENGINE is to name the simulator engine"
@@ -64,7 +65,17 @@ static bool transmit(struct device *device, const void *data, size_t size) {
   return true;
 }
 
-/* Reads a reply with its tails; of its locations nothing is kept. False when it does not come or is damaged. */
+/* Where the TEC of a fault stood, from the locations at `tail`. */
+static void find_place(const struct reply *reply, const char *tail, struct report *report) {
+  for (uint32_t i = 0; i < reply->locations && !report->has_pc; i++) {
+    struct location location;
+    memcpy(&location, tail + i * sizeof location, sizeof location);
+    report->has_pc = location.tec == reply->tec && location.pc != NO_PC;
+    report->pc = location.pc;
+  }
+}
+
+/* Reads a reply with its tails. False when it does not come or is damaged. */
 static bool receive_report(struct device *device, bool record, struct reply *reply, struct report *report,
                            uint64_t end) {
   *report = (struct report){0};
@@ -85,6 +96,7 @@ static bool receive_report(struct device *device, bool record, struct reply *rep
                             .message = tail + places, .message_size = reply->message_size,
                             .printed = tail + places + reply->message_size, .printed_size = reply->printf_size,
                             .nanoseconds = reply->nanoseconds};
+  find_place(reply, tail, report);
   return true;
 }
 
@@ -186,6 +198,14 @@ static aipu_status_t fault_status(const struct reply *reply, const struct report
     default:
       return fail(AIPU_STATUS_ERROR_JOB_EXCEPTION, "%.*s", (int)report->message_size, report->message);
   }
+}
+
+aipu_status_t fail_in_kernel(aipu_status_t status, const struct report *report, const uint8_t *text, size_t size) {
+  char place[512], why[256];
+  if (status == AIPU_STATUS_SUCCESS || !report->has_pc || !line_in_text(text, size, report->pc, place, sizeof place))
+    return status;
+  snprintf(why, sizeof why, "%s", fail_text());
+  return fail(status, "%s: %s", place, why);
 }
 
 static aipu_status_t run(struct device *device, const struct chain *chain, struct report *report) {

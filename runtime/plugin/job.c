@@ -39,6 +39,7 @@ struct launch {
   uint64_t asids[ASIDS];
   uint32_t last_spc, last_pp, last_words; /* the tasks of a group have the same parameters */
   bool has_last;
+  uint32_t text, text_bytes; /* the first code that was found: device address, bytes to the end of its buffer */
 };
 
 static uint32_t get32(const uint8_t *block, uint32_t offset) {
@@ -110,13 +111,17 @@ static uint32_t device_address(const struct buffer *buffer, uint64_t address) {
 
 /* Copies what the entry record at device address `at` tells about the parameter words; returns how many they are, or -1
  * with a failure. The kernel that ran last may still write here, so nothing is read twice. */
-static int record_asids(const struct launch *launch, const struct buffer *text, uint32_t at, char *asids) {
+static int record_asids(struct launch *launch, const struct buffer *text, uint32_t at, char *asids) {
   const uint8_t *record = launch->sim->device.memory + at;
   uint32_t back = get32(record, RECORD_BACK), told = get32(record, RECORD_ASIDS);
   if (memcmp(record, "CPSENTRY", 8) != 0 || back > at - text->start)
     return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a task does not start at host code of this toolchain"), -1;
   uint64_t rest = text->start + text->size - (at - back); /* from the start of `.text` to the end of its buffer */
   size_t room = !told || told >= rest ? 0 : rest - told < MAX_WORDS ? rest - told : MAX_WORDS;
+  if (!launch->text) {
+    launch->text = at - back;
+    launch->text_bytes = (uint32_t)rest;
+  }
   memcpy(asids, record - back + told, room);
   size_t count = strnlen(asids, room);
   if (count < room) return (int)count;
@@ -283,7 +288,7 @@ static aipu_status_t run(struct launch *launch, bool record) {
   aipu_status_t status = device_run(&sim->device, &chain, &launch->done->report);
   device_release(&sim->device, head);
   if (status == AIPU_STATUS_SUCCESS) return copy_back(launch);
-  return status;
+  return fail_in_kernel(status, &launch->done->report, sim->device.memory + launch->text, launch->text_bytes);
 }
 
 void job_run(struct sim_aipu *sim, const struct job *job, bool record, struct done *done) {

@@ -1,6 +1,6 @@
 #include "plugin.h"
 
-static _Thread_local char last_failure[256];
+static _Thread_local char last_failure[512];
 
 aipu_status_t fail(aipu_status_t status, const char *format, ...) {
   va_list arguments;
@@ -17,7 +17,7 @@ static const char *const level_names[] = {"error", "warning", "info", "debug"};
 /* Errors are always seen. The file is made by the first line, so that runs without any leave nothing behind. */
 void log_write(struct sim_aipu *sim, int level, const char *format, ...) {
   struct log *log = &sim->log;
-  char text[512], line[600], path[SIM_AIPU_PATH_MAX + 32];
+  char text[700], line[750], path[SIM_AIPU_PATH_MAX + 32];
   if (level > log->level && level > SIM_AIPU_LOG_ERROR) return;
   va_list arguments;
   va_start(arguments, format);

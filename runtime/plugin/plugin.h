@@ -78,9 +78,6 @@ uint64_t job_continuation(struct sim_aipu *sim, const struct done *done);
 __attribute__((format(printf, 3, 4))) void log_write(struct sim_aipu *sim, int level, const char *format, ...);
 void log_close(struct sim_aipu *sim);
 
-/* The text of this thread's last failure. */
-const char *fail_text(void);
-
 void profile_add(struct profile *profile, const struct done *done);
 /* Writes the report; false when it cannot. */
 bool profile_write(const struct profile *profile);

@@ -2,7 +2,7 @@
 #ifndef ENGINE_ELF_H
 #define ENGINE_ELF_H
 
-#include "libc.h"
+#include <stdint.h>
 
 struct elf_header {
   uint8_t ident[16];
