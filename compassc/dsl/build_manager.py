@@ -98,7 +98,7 @@ class BuildManager:
                 run_stage(build, STAGES[4])
         if isinstance(inp, PyPrimFunc):
             assert self.prim_func_info is not None
-            inp.built(self.cps_info, self.prim_func_info, folder, keep if control_options().dumps else None)
+            inp.built(self.target.name, self.prim_func_info, folder, keep if control_options().dumps else None)
         return Executor(build, keep, self.check)
 
     def gen_op_lib(
