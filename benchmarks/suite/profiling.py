@@ -44,7 +44,7 @@ def _arguments(name: str, rng: np.random.Generator) -> Sequence[Any]:
 
 def _compare(name: str, arguments: Sequence[Any]) -> Result:
     from compass_runtime.calls import run_loaded
-    from compass_runtime.profile import counting
+    from compass_runtime.profile.collect import counting
 
     plain = BuildManager(TARGET).build(kernel(name)).program
     counted = counting(plain).program

@@ -15,6 +15,7 @@ from .remote import no_session
 
 if TYPE_CHECKING:
     from compass_runtime.compass_module import CompassModule
+    from compass_runtime.profile.result import Profile
     from compass_runtime.program import Program
     from compass_runtime.timing import BenchmarkResult
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 LATE_ROLES = ("const", "descriptor")
 """Parameters whose content is part of aipu.bin: the graph is built when the arguments are there."""
-_NO_CYCLES = "total cycles are not modelled yet"
 
 
 def _run(program: Program, args: Sequence[Any]) -> None:
@@ -59,10 +59,12 @@ class Executor:
         self._build = build
         self._object = build.file(".o").read_bytes()
         self._keep = keep
+        self.latest_profile: Profile | None = None
         self._late = [i for i, p in enumerate(self.params) if p["role"] in LATE_ROLES]
         self._dumps = self.options.dumps or dumps_tensors()
         self._check = check
-        self._direct = not (self._late or self._dumps or self.options.is_rpc or check)
+        special = self._dumps or self.options.is_rpc or self.options.is_profile or check
+        self._direct = not (self._late or special)
         self._program: Program | None = None
         self._programs: dict[Any, Program] = {}
         self._lock = threading.Lock()
@@ -114,12 +116,18 @@ class Executor:
             from .dumps import write_inputs, write_outputs
 
             write_inputs(self.path.parent, self.params, args, program.target)
-            _run(program, passed)
+            self._run_once(program, passed)
             write_outputs(self.path.parent, self.params, args)
         else:
-            _run(program, passed)
+            self._run_once(program, passed)
 
     run = __call__
+
+    def _run_once(self, program: Program, passed: Sequence[Any]) -> None:
+        if self.options.is_profile:
+            self._run_profiled(program, passed)
+        else:
+            _run(program, passed)
 
     def benchmark(
         self, *args: Any, repeat: int = 2, number: int = 3, min_repeat_ms: float = 0,
@@ -184,9 +192,21 @@ class Executor:
         return outcome.warnings
 
     def profile(self, *args: Any) -> int:
-        """The total cycles of a run: a CompassError, for they are not modelled."""
-        raise CompassError(f"{self.name}: {_NO_CYCLES}", code="no-profile",
-                           help="benchmark(...) measures the wall time of the simulated run")  # fmt: skip
+        """Runs once with counters in the kernel; prints and gives the total cycles, estimated by the target's cost
+        model. `latest_profile` has the details; a page of them and a trace for Perfetto are written as
+        `profile_output.html` and `profile_trace.json` to the folder `runtime` beside that of aipu.bin."""
+        program, passed = self._prepare(args)
+        return self._run_profiled(program, passed)
+
+    def _run_profiled(self, program: Program, passed: Sequence[Any]) -> int:
+        from compass_runtime.profile.run import profiled_call
+        from compass_runtime.profile.wishes import Wishes
+
+        self.latest_profile = profile = profiled_call(program, passed)
+        folder = self.path.parent.parent / "runtime"
+        Wishes(False, folder / "profile_output.html", folder / "profile_trace.json").write(profile)
+        print(f"Total Cycles: {profile.cycles}")
+        return profile.cycles
 
     def _prepare(self, args: tuple[Any, ...]) -> tuple[Program, Sequence[Any]]:
         """The program for these arguments, built where they are part of it, and what it is to be called with."""

@@ -21,7 +21,7 @@ DUMP_VARIABLE = "CPS_TVM_RUNTIME_DUMP"
 _OPTIONS = {
     "debug": ("d dbg debug", "compile with -O0 -g; write inputs and outputs to files"),
     "emu": ("e emu emulate emulator emulater", "write inputs and outputs to files"),
-    "profile": ("p prf profile profiler profilor", "build for profiling"),
+    "profile": ("p prf profile profiler profilor", "profile every run"),
     "random_pause": ("rp random_pause random-pause randompause", "PySim pauses at random"),
     "asm": ("a asm assembly", "write the assembly text beside the object"),
     "random_seed": ("rs random_seed random-seed randomseed", "seed of testing.rand: random_seed=NUMBER"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from compass_runtime.debug import Debugger
     from compass_runtime.job import Job
     from compass_runtime.orders import Orders
+    from compass_runtime.profile.wishes import Wishes
     from compass_runtime.program import Program, TensorInfo
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -57,6 +58,9 @@ class Options:
     debug: bool
     debugger: str | None
     debug_commands: Path | None
+    profile: bool
+    profile_html: Path | None
+    trace: Path | None
     json: bool
     verbose: bool
     color: str | None
@@ -103,6 +107,16 @@ class Options:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
     help="commands for the debugger, which ends after them, in place of the terminal",
+)
+@click.option("--profile", is_flag=True, help="run with counters in the kernels; show costs per TEC and per line")
+@click.option(
+    "--profile-html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="the profile as a page: timeline, roofline, source with costs",
+)
+@click.option(
+    "--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="its timeline for Perfetto"
 )
 @click.option("--json", is_flag=True, help="print JSON instead of the table")
 @click.option("-v", "--verbose", is_flag=True, help="say on stderr what happens")
@@ -190,17 +204,29 @@ def run(options: Options) -> int:
 
     if modes is not None:
         _check(program, modes, create, arrays, options)
+    plain = program
     if debugger is not None:
         program = debugger.prepared(program)
+    if wishes := _profile_wishes(options):
+        from compass_runtime.profile.collect import counting
+
+        program = counting(plain).program
     job = create(program)
     for slot in job.outputs:
         if slot.info.in_out and slot.info.name not in sources:
             print(f"note: '{slot.info.name}' is also read by the kernel; it starts as zeros "
                   f"(--inputs {slot.info.name}=FILE gives its content)", file=sys.stderr)  # fmt: skip
-    results, seconds, printed = _run(job, arrays, options, orders, debugger, say)
+    results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(wishes), say)
     mismatches = _compare(results, expected, options)
     write_arrays({targets[name]: array for name, array in results.items()})
-    outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches)
+    profile = None
+    if wishes:
+        from compass_runtime.profile.result import profile_of
+
+        profile = profile_of(plain, job.result)
+        wishes.write(profile)
+    shown = profile if wishes.tables else None
+    outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches, shown)
     if options.json:
         print(as_json(outcome))
     else:
@@ -224,6 +250,16 @@ def _debugger(options: Options) -> Debugger | None:
     from compass_runtime.debug import find_debugger
 
     return find_debugger(options.debugger)
+
+
+def _profile_wishes(options: Options) -> Wishes:
+    """What is wanted of a profile; UsageError when another option needs a run without counters."""
+    from compass_runtime.profile.wishes import Wishes
+
+    wishes = Wishes(options.profile, options.profile_html, options.trace)
+    debugs = options.debug or options.debugger is not None or options.debug_commands is not None
+    wishes.check({"--debug": debugs, "--schedule explore": (options.schedule or "").startswith("explore")})
+    return wishes
 
 
 def _talker(verbose: bool) -> Any:
@@ -251,6 +287,7 @@ def _run(
     options: Options,
     orders: Orders | None,
     debugger: Debugger | None,
+    record: bool,
     say: Any,
 ) -> tuple[dict[str, Array], list[float], str]:
     """Runs as often as asked, each time from the same content; gives the outputs, engine times and printed text."""
@@ -265,7 +302,7 @@ def _run(
         say(f"{orders.explore} orders of the TECs give the same result")
     for number in range(options.repeat):
         if debugger is None:
-            results = job.run(inputs, options.timeout, initial, seed)
+            results = job.run(inputs, options.timeout, initial, seed, record)
         else:
             results = debugger.run(job, inputs, initial, options.debug_commands)
         seconds.append(job.result.seconds)

@@ -195,6 +195,7 @@ class Job:
         timeout: float | None = None,
         initial: Mapping[str, np.ndarray[Any, Any]] | None = None,
         seed: int = 0,
+        record: bool = False,
     ) -> dict[str, np.ndarray[Any, Any]]:
         """Runs once and gives the outputs by name.
 
@@ -205,7 +206,7 @@ class Job:
         with self.lock:
             self.revive()
             self.load(named, initial or {})
-            self.result = self.execute(timeout, seed)
+            self.result = self.execute(timeout, seed, record)
             return {slot.info.name: slot.fetch() for slot in self.outputs}
 
     def load(self, named: Mapping[str, np.ndarray[Any, Any]], initial: Mapping[str, np.ndarray[Any, Any]]) -> None:

@@ -7,11 +7,14 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_runtime.compare import Mismatch
 from compass_runtime.job import Job
 from compass_runtime.sizes import spell
+
+if TYPE_CHECKING:
+    from compass_runtime.profile.result import Profile
 
 COLUMNS = ("name", "role", "dtype", "shape", "bytes", "file")
 
@@ -26,6 +29,7 @@ class Outcome:
     printed: str
     compared: Sequence[str]
     mismatches: Sequence[Mismatch]
+    profile: Profile | None = None
 
     @property
     def median(self) -> float:
@@ -66,6 +70,10 @@ def text(outcome: Outcome, repeated: bool) -> str:
                      f"median {_time(outcome.median)}")  # fmt: skip
     if outcome.compared and not outcome.mismatches:
         lines.append(f"as expected: {', '.join(outcome.compared)}")
+    if outcome.profile is not None:
+        from compass_runtime.profile.table import text as tables
+
+        lines.append("\n" + tables(outcome.profile))
     return "\n".join(lines)
 
 
@@ -90,7 +98,7 @@ def as_json(outcome: Outcome) -> str:
             | {"shape": list(slot.shape), "bytes": slot.nbytes, "file": None if file is None else str(file)}
         )
     kernel = job.program.kernel
-    content = {
+    content: dict[str, Any] = {
         "program": job.program.where,
         "kernel": kernel.kernel if kernel else None,
         "target": job.program.target,
@@ -110,4 +118,8 @@ def as_json(outcome: Outcome) -> str:
             for m in outcome.mismatches
         ],
     }
+    if outcome.profile is not None:
+        from compass_runtime.profile.data import as_data
+
+        content["profile"] = as_data(outcome.profile)
     return json.dumps(content, indent=2)

@@ -208,7 +208,6 @@ def test_benchmark_times_the_run_and_leaves_the_result():
 def test_what_is_not_there_says_so():
     ex = BuildManager().build(add_one)
     for wrong, message in (
-        (lambda: ex.profile(), "cycles are not modelled"),
         (lambda: setattr(ex, "rpc_sess", object()), "remote sessions"),
         (lambda: __import__("compassc.dsl.schedule"), "schedules are not available yet"),
         (lambda: ex(ints(1), ints(1)), "takes 3 arguments, 2 given"),
@@ -216,6 +215,21 @@ def test_what_is_not_there_says_so():
     ):
         with pytest.raises(CompassError, match=message):
             wrong()
+
+
+def test_profile_gives_the_total_cycles_and_writes_a_page(tmp_path, capsys, monkeypatch):
+    ex = BuildManager(output_dir=str(tmp_path)).build(add_one)
+    a, b = np.arange(64, dtype="int32"), np.zeros(64, "int32")
+    cycles = ex.profile(a, b, 64)
+    assert capsys.readouterr().out == f"Total Cycles: {cycles}\n" and cycles == ex.latest_profile.cycles > 0
+    assert (b == a + 1).all() and sorted(p.name for p in (tmp_path / "runtime").iterdir()) == [
+        "profile_output.html",
+        "profile_trace.json",
+    ]
+    assert f'"Total Cycles": {cycles},' in (tmp_path / "runtime" / "profile_output.html").read_text()
+    monkeypatch.setenv("CPS_DSL", "profile")
+    BuildManager().build(add_one)(a, b, 64)
+    assert capsys.readouterr().out == f"Total Cycles: {cycles}\n"
 
 
 @S.prim_func

@@ -197,3 +197,26 @@ def test_an_internal_error_asks_for_a_report(run, add_fixed, monkeypatch):
     status, _, err = run(add_fixed)
     assert status == 70
     assert "please report" in err
+
+
+def test_profile_prints_tables_and_writes_files(run, here, add_fixed):
+    status, out, err = run(add_fixed, "--inputs", "a.npy", "--expect", "gt.npy", "--profile", "--profile-html", "p/p.html",
+                           "--trace", "t.json")  # fmt: skip
+    assert (status, err) == (0, "") and out.startswith("name") and "as expected: b\n\nk: " in out
+    assert "</html>" in (here / "p" / "p.html").read_text() and json.loads((here / "t.json").read_text())["traceEvents"]
+    status, out, _ = run(add_fixed, "--inputs", "a.npy", "--profile", "--json")
+    assert json.loads(out)["profile"]["total"]["operations"]["scalar_store"] == 8
+    status, out, _ = run(add_fixed, "--inputs", "a.npy", "--trace", "t.json")
+    assert status == 0 and "cycles" not in out
+
+
+@pytest.mark.parametrize("other", [["--debug"], ["--schedule", "explore=2"]])
+def test_profile_needs_a_run_of_its_own(run, add_fixed, other):
+    status, out, err = run(add_fixed, "--inputs", "a.npy", "--profile", *other)
+    assert (status, out) == (2, "") and f"--profile does not go with {' '.join(other).split('=')[0]}" in err
+
+
+def test_profiles_that_cannot_be_written(run, here, add_fixed):
+    (here / "file").write_text("")
+    status, _, err = run(add_fixed, "--inputs", "a.npy", "--profile-html", "file/p.html")
+    assert status == 1 and "cannot write 'file/p.html'" in err

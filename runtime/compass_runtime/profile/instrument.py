@@ -22,6 +22,8 @@ from compass_runtime.profile.regions import Place, Region, cost
 _COUNTERS = "__compass_counters"
 _ENTRY = entry_symbol("")
 _SKIP = re.compile(r"(?:\s|^#[^\n]*$)*;?", re.MULTILINE)
+_PRAGMAS = re.compile(r'(?:_Pragma\("(?:\\.|[^"\\])*"\)\s*(?:^#[^\n]*\n\s*)*)+\Z', re.MULTILINE)
+_LONGEST_PRAGMAS = 500
 _EMPTY = re.compile(r"\s*(?:void\s*)?\)")
 
 
@@ -171,6 +173,8 @@ class _Writer:
             self._insert(syntax.begin(body) + 1, enter)
         self._on.region = None
         self._compound(body)
+        if is_entry:
+            self._point(syntax.end(body) - 1)
 
     def _first_argument(self, offset: int, addition: str) -> None:
         """Puts a parameter or an argument behind the next parenthesis."""
@@ -184,6 +188,11 @@ class _Writer:
         else:
             self._insert(at, f"{addition}, ")
 
+    def _point(self, offset: int) -> None:
+        """Tells the engine where the kernel is. The last one is at its end, so that all counters are in memory then."""
+        self._insert(offset, f"__compass_profile_point({_COUNTERS}, {self._first_site + len(self._sites)}); ")
+        self._sites.append(self._text.place(offset))
+
     # Statements
 
     def _statement(self, node: Node) -> None:
@@ -192,11 +201,10 @@ class _Writer:
     def _plain(self, node: Node) -> None:
         if node["kind"] == "NullStmt":
             return
-        at = syntax.begin(node)
+        at = self._start(node)
         self._open(at)
         if any(_is_point(inner) for inner in syntax.walk(node) if _is_call(inner)):
-            self._insert(at, f"__compass_profile_point({_COUNTERS}, {self._first_site + len(self._sites)}); ")
-            self._sites.append(self._text.place(at))
+            self._point(at)
         self._on.value(node)
         if syntax.leaves(node) or self._talks(node):
             self._on.region = None
@@ -207,7 +215,7 @@ class _Writer:
 
     def _body(self, node: Node, counted: bool = False) -> None:
         """The body of a control statement, in braces; `counted`: its region is there even when it is empty."""
-        inside = syntax.begin(node) + (node["kind"] == "CompoundStmt")
+        inside = self._start(node) + (node["kind"] == "CompoundStmt")
         if node["kind"] != "CompoundStmt":
             self._insert(inside, "{ ")
         if counted:
@@ -215,6 +223,12 @@ class _Writer:
         self._statement(node)
         if node["kind"] != "CompoundStmt":
             self._insert(self._behind(node), " }")
+
+    def _start(self, node: Node) -> int:
+        """Where a statement begins, with the pragmas before it, which must stay next to it."""
+        at = syntax.begin(node)
+        pragmas = _PRAGMAS.search(self._text.text, max(at - _LONGEST_PRAGMAS, 0), at)
+        return pragmas.start() if pragmas else at
 
     def _behind(self, node: Node) -> int:
         """Where a statement ends, its `;` included."""
@@ -228,7 +242,7 @@ class _Writer:
 
     def _if(self, node: Node) -> None:
         condition, *branches = syntax.children(node)
-        self._open(syntax.begin(node))
+        self._open(self._start(node))
         self._on.add("branch", node, self._on.value(condition))
         self._nested(node, lambda: self._branches(branches))
 
@@ -263,24 +277,24 @@ class _Writer:
 
     def _for(self, node: Node) -> None:
         start, _, condition, step, body = node["inner"]
-        self._open(syntax.begin(node))
+        self._open(self._start(node))
         if start.get("kind"):
             self._on.value(start)
         self._loop(node, body, [part for part in (step, condition) if part.get("kind")], bool(condition.get("kind")))
 
     def _while(self, node: Node) -> None:
         *_, condition, body = syntax.children(node)
-        self._open(syntax.begin(node))
+        self._open(self._start(node))
         self._loop(node, body, [condition], True)
 
     def _do(self, node: Node) -> None:
         body, condition = syntax.children(node)
-        self._open(syntax.begin(node))
+        self._open(self._start(node))
         self._loop(node, body, [condition], False)
 
     def _switch(self, node: Node) -> None:
         *_, value, body = syntax.children(node)
-        self._open(syntax.begin(node))
+        self._open(self._start(node))
         self._on.add("branch", node, self._on.value(value))
         self._nested(node, lambda: self._statement(body))
 

@@ -28,6 +28,7 @@ _TOKEN = re.compile(
     re.MULTILINE,
 )
 _MARKER = re.compile(r'^# (\d+) "((?:\\.|[^"\\])*)"[^\n]*$', re.MULTILINE)
+_PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+([^\n]*)$", re.MULTILINE)
 _NO_FUNCTION = ("__attribute__", "__asm__", "asm")
 
 
@@ -83,11 +84,12 @@ def parse(source: Source, clang: str | None = None) -> Text:
 
 
 def own_text(preprocessed: str, name: str) -> str:
-    """What follows the header in the output of the preprocessor."""
+    """What follows the header in the output of the preprocessor; pragmas as operators, before which text may stand."""
     back = re.search(rf"^# 1 {re.escape(json.dumps(name))} 2$", preprocessed, re.MULTILINE)
     if back is None:
         raise CompassError(f"the C text '{name}' does not begin with the header of the dialect", code="no-source")
-    return f"# 1 {json.dumps(name)}" + preprocessed[back.end() :]
+    text = f"# 1 {json.dumps(name)}" + preprocessed[back.end() :]
+    return _PRAGMA.sub(lambda pragma: f"_Pragma({json.dumps(pragma[1])})", text)
 
 
 def own_functions(text: str) -> frozenset[str]:

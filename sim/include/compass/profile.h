@@ -13,7 +13,7 @@
  * the first counter in the program. */
 ulong *__compass_profile_enter(__constant uint *costs, uint first, uint regions, uint counters) __attribute__((malloc));
 
-/* Before the kernel calls the device: work so far is what the counters say. `site` is the place, numbered through the
+/* Before the kernel calls the device, and at its end: work so far is what the counters say. `site` is the place, numbered through the
  * program. */
 void __compass_profile_point(const ulong *counters __attribute__((noescape)), uint site);
 

@@ -1,0 +1,22 @@
+"""A profiled call of a program."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from compass_runtime.calls import run_loaded
+from compass_runtime.profile.collect import counting
+from compass_runtime.profile.result import Profile, profile_of
+from compass_runtime.program import Program
+
+
+def profiled_call(program: Program, args: Sequence[Any]) -> Profile:
+    """Calls the program like `Program.call`, with counters in its kernels; gives the profile."""
+    counted = counting(program).program
+    with counted.caller.loaded(args) as job:
+        result = run_loaded(job, record=True)
+        counted.caller.store(job, args)
+    sys.stdout.write(result.printf)
+    return profile_of(program, result)

@@ -1,0 +1,50 @@
+"""What is to be shown of a profile, and the files it goes to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compass_core.errors import CompassError, UsageError
+
+if TYPE_CHECKING:
+    from compass_runtime.profile.result import Profile
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What `compass-run` is to show of a profile: the tables, a page, a trace."""
+
+    tables: bool
+    page: Path | None
+    trace: Path | None
+
+    def __bool__(self) -> bool:
+        return self.tables or self.page is not None or self.trace is not None
+
+    def check(self, others: Mapping[str, bool]) -> None:
+        """UsageError when one of the other options that are given needs a run that is not profiled."""
+        if self and (other := next((name for name, given in others.items() if given), None)):
+            raise UsageError(f"--profile does not go with {other}", code="profile-options",
+                             help="profile a run of its own")  # fmt: skip
+
+    def write(self, profile: Profile) -> None:
+        """Writes the files. CompassError where that is not possible."""
+        from compass_runtime.profile.page import page
+        from compass_runtime.profile.trace import as_trace
+
+        if self.page is not None:
+            _write(self.page, page(profile))
+        if self.trace is not None:
+            _write(self.trace, json.dumps(as_trace(profile)))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CompassError(f"cannot write '{path}': {error.strerror or error}", code="file") from None

@@ -1,0 +1,96 @@
+"""Counters in the C text of kernels: the same results, and numbers that can be worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from runtime_kernels import pointer, scalar
+
+from compass_runtime import Program
+from compass_runtime.profile.collect import Tally
+from compass_runtime.profile.run import profiled_call
+
+N = 40
+STATEMENTS = {
+    "for": ("for (int i = 0; i < n; i++) out[i] = a[i] * 3;", N, N),
+    "nested without braces": ("for (int i = 0; i < n; i++) for (int j = 0; j < 2; j++) if (j) out[i] = a[i]; else out[i] = 1;", N, 2 * N),
+    "while with break": ("int i = 0; while (1) { if (i >= n) break; out[i] = a[i]; i++; }", N, N),
+    "continue": ("for (int i = 0; i < n; i++) { if (i & 1) continue; out[i] = a[i]; }", N // 2, N // 2),
+    "do": ("int i = 0; do { out[i] = a[i]; } while (++i < n);", N, N),
+    "early return": ("for (int i = 0; i < n; i++) { if (i == 7) return; out[i] = a[i]; }", 7, 7),
+    "switch": (
+        """for (int i = 0; i < n; i++) {
+             switch (i & 3) {
+               case 0: out[i] = a[i]; break;
+               case 1: out[i] = 1;
+               case 2: out[i] += 2; break;
+               default: ;
+             }
+           }""",
+        N // 4 + N // 2, N // 4 + N // 4 + N // 2,
+    ),
+    "arms": ("for (int i = 0; i < n; i++) out[i] = i < 8 ? a[i] : i;", 8, N),
+    "lazy": ("int s = 0; for (int i = 0; i < n; i++) if (i < 5 && a[i] > -100) s++; out[0] = s;", 5, 1),
+    "lazy or": ("int s = 0; for (int i = 0; i < n; i++) if (i >= 5 || a[i] > -100) s++; out[0] = s;", 5, 1),
+    "goto": ("int i = 0; again: out[i] = a[i]; i++; if (i < n) goto again;", N, N),
+    "macro": ("#define EACH(i) for (int i = 0; i < n; i++)\n EACH(i) out[i] = a[i];\n", N, N),
+    "pragma": ("#pragma unroll\n for (int i = 0; i < n; i++) { out[i] = a[i]; }", N, N),
+    "pragma of a loop without braces": ("#pragma clang loop unroll_count(2)\n for (int i = 0; i < n; i++) out[i] = a[i];", N, N),
+    "statements on one line": ("if (n > 3) out[0] = a[0];if (n > 4) out[1] = a[1];else out[2] = a[2];out[3] = a[3];", 3, 3),
+    "pointers": ("__global int* p = a; __global int* q = out; while (p < a + n) *q++ = *p++;", N, N),
+    "comma": ("for (int i = 0, j = n; i < j; i++, j--) out[i] = a[i], out[j - 1] = a[j - 1];", N, N),
+    "declaration in a condition's scope": ("if (n) { int x = a[0], y = a[1]; out[0] = x + y; }", 2, 1),
+}  # fmt: skip
+FUNCTIONS = """
+_CLC_INLINE int twice(__global int* p, int i);
+_CLC_INLINE int twice(__global int* p, int i) { return p[i] * 2; }
+int nothing(void) { return 1; }
+int none() { return 0; }
+_CLC_OVERLOAD int pick(int x) { return x; }
+_CLC_OVERLOAD int pick(float x) { return (int)x; }
+__attribute__((noinline)) void last(__global int* out, __global int* a, int n) {
+  for (int i = 0; i < n; i++)
+    out[i] = twice(a, i) + nothing() + none() + pick(i) + pick((float)i);
+}
+"""
+
+
+def one_tec(body: str) -> str:
+    return (
+        "__kernel void k(__global int* a, __global int* out, int n) {\n  if (get_local_id(0)) return;\n"
+        + body
+        + "\n}\n"
+    )
+
+
+def kernel(build, text):
+    return build(text, pointer("a", "input", shape=(N,)), pointer("out", "output", shape=(N,)), scalar("n"))
+
+
+def profiled(path, n=N):
+    """The profile of a run that gives the same as one without counters."""
+    program = Program.load(path)
+    a = np.random.default_rng(0).integers(-99, 99, N, dtype="int32")
+    plain, counted = np.zeros(N, "int32"), np.zeros(N, "int32")
+    program.call([a, plain, n])
+    profile = profiled_call(program, [a, counted, n])
+    assert plain.tobytes() == counted.tobytes() and plain.any()
+    return profile
+
+
+def count(profile, kind):
+    return profile.total.classes.get(kind, Tally()).count
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_scalar_loads_and_stores_of_statements(build, name):
+    body, loads, stores = STATEMENTS[name]
+    profile = profiled(kernel(build, one_tec(body)))
+    arguments = 4 * 3
+    assert (count(profile, "scalar_load") - arguments, count(profile, "scalar_store")) == (loads, stores)
+
+
+def test_functions_take_their_counters_along(build):
+    profile = profiled(kernel(build, FUNCTIONS + one_tec("last(out, a, n);")))
+    assert count(profile, "scalar_store") == N and count(profile, "scalar_load") == N + 12
+    assert count(profile, "call") == 4 + 1 + 5 * N
