@@ -184,7 +184,7 @@ def run(options: Options) -> int:
     from compass_runtime.report import Outcome, as_json, text
 
     orders = None if options.schedule is None else Orders.parse(options.schedule)
-    debugger = _debugger(options)
+    debugger, wishes = _debugger(options), _profile_wishes(options)
     modes = None if options.check is None else Modes.parse(options.check)
     program = Program.load(options.program)
     say = _talker(options.verbose)
@@ -204,13 +204,7 @@ def run(options: Options) -> int:
 
     if modes is not None:
         _check(program, modes, create, arrays, options)
-    plain = program
-    if debugger is not None:
-        program = debugger.prepared(program)
-    if wishes := _profile_wishes(options):
-        from compass_runtime.profile.collect import counting
-
-        program = counting(plain).program
+    plain, program = program, debugger.prepared(program) if debugger else wishes.prepared(program)
     job = create(program)
     for slot in job.outputs:
         if slot.info.in_out and slot.info.name not in sources:
@@ -219,14 +213,8 @@ def run(options: Options) -> int:
     results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(wishes), say)
     mismatches = _compare(results, expected, options)
     write_arrays({targets[name]: array for name, array in results.items()})
-    profile = None
-    if wishes:
-        from compass_runtime.profile.result import profile_of
-
-        profile = profile_of(plain, job.result)
-        wishes.write(profile)
-    shown = profile if wishes.tables else None
-    outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches, shown)
+    profile = wishes.profile(plain, job.result) if wishes else None
+    outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches, profile)
     if options.json:
         print(as_json(outcome))
     else:

@@ -12,6 +12,8 @@ from compass_core.errors import CompassError, UsageError
 
 if TYPE_CHECKING:
     from compass_runtime.profile.result import Profile
+    from compass_runtime.program import Program
+    from compass_sim import RunResult
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,22 @@ class Wishes:
         if self and (other := next((name for name, given in others.items() if given), None)):
             raise UsageError(f"--profile does not go with {other}", code="profile-options",
                              help="profile a run of its own")  # fmt: skip
+
+    def prepared(self, program: Program) -> Program:
+        """The program to run: with counters when a profile is wanted."""
+        if not self:
+            return program
+        from compass_runtime.profile.collect import counting
+
+        return counting(program).program
+
+    def profile(self, program: Program, result: RunResult) -> Profile | None:
+        """Makes the profile of a run of the prepared program and writes the files; gives it when tables are wanted."""
+        from compass_runtime.profile.result import profile_of
+
+        made = profile_of(program, result)
+        self.write(made)
+        return made if self.tables else None
 
     def write(self, profile: Profile) -> None:
         """Writes the files. CompassError where that is not possible."""
