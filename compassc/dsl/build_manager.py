@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from compass_core import VERSION, targets
-from compass_core.errors import CompassError, UsageError
+from compass_core import VERSION, switches, targets
+from compass_core.errors import CompassError, ErrorGroup, UsageError
 from compass_core.hostcc.command import DEBUG_FLAGS
 
 from ..driver.build import Build, Request, new_build, run_stage
@@ -28,11 +28,48 @@ if TYPE_CHECKING:
 
     from .executor import Executor
 
+T = TypeVar("T")
 _OP_LIB_SUFFIXES = (".ir.txt", ".lowered.txt", ".cl", ".params.json", ".o")
 
 
 CompassCodeGenCError = CompassError
 """What building a kernel raises when something in it is wrong, under the vendor's name."""
+
+
+def _reported(method: Callable[..., T]) -> Callable[..., T]:
+    """A method of the builder whose errors say all there is to say, without the compiler's own stack.
+
+    What is not the user's fault becomes the report of a defect, with the kernel's file and the stage files so far.
+    """
+
+    @functools.wraps(method)
+    def run(self: BuildManager, inp: Any, *args: Any, **kwargs: Any) -> T:
+        self._stages = None
+        try:
+            return method(self, inp, *args, **kwargs)
+        except CompassError as error:
+            raise _explained(error)
+        except Exception as error:
+            from compass_core.defects import defect
+
+            kernel = [Path(inp.span.file)] if isinstance(inp, PyPrimFunc) else []
+            command = ["compassc", "BuildManager", method.__name__, getattr(inp, "__name__", type(inp).__name__)]
+            raise _explained(defect(error, command, kernel, self._stages)) from error
+
+    return run
+
+
+def _explained(error: CompassError) -> CompassError:
+    """The error as an uncaught one is to be shown: with its source lines, notes and help."""
+    if switches.TRACEBACK.get():
+        return error
+    if hasattr(error, "add_note"):
+        from compass_core.rendering import text
+
+        shown = text(error)
+        error.add_note(shown if isinstance(error, ErrorGroup) else shown.partition("\n")[2])
+    error.__suppress_context__ = True
+    return error.with_traceback(None)
 
 
 class BuildManager:
@@ -70,8 +107,10 @@ class BuildManager:
         self.check = check
         self.cps_info = CompassInfo.get(self.target.name)
         self.prim_func_info: tuple[ParamInfo, ...] | None = None
+        self._stages: Path | None = None  # the folder of the stage files of the build that runs
         self._op_lib: tempfile.TemporaryDirectory[str] | None = None
 
+    @_reported
     def lower(self, inp: Any, name: str | None = None) -> IRModule:
         """The lowered IR of a kernel (a function decorated with S.prim_func, an IR function, or an IR module).
 
@@ -80,27 +119,27 @@ class BuildManager:
         """
         from .. import passes
 
-        with _defects("lower", inp):
-            build = self._start(inp, name, Path())
-            assert build.module is not None
-            return passes.lower(build.module, build.request.pass_options("lower"))
+        build = self._start(inp, name, Path())
+        assert build.module is not None
+        return passes.lower(build.module, build.request.pass_options("lower"))
 
+    @_reported
     def build(self, inp: Any, name: str | None = None) -> Executor:
         """Compile a kernel into an executor: call it with NumPy arrays and scalars, one per kernel parameter."""
         from .executor import LATE_ROLES, Executor
 
         folder, keep = self._folder()
-        with _defects("build", inp, folder / "gbuilder"):
-            build = self._start(inp, name, folder / "gbuilder")
-            self._compile(build)
-            assert build.params is not None
-            if not any(param["role"] in LATE_ROLES for param in build.params["params"]):
-                run_stage(build, STAGES[4])
+        build = self._start(inp, name, folder / "gbuilder")
+        self._compile(build)
+        assert build.params is not None
+        if not any(param["role"] in LATE_ROLES for param in build.params["params"]):
+            run_stage(build, STAGES[4])
         if isinstance(inp, PyPrimFunc):
             assert self.prim_func_info is not None
             inp.built(self.target.name, self.prim_func_info, folder, keep if control_options().dumps else None)
         return Executor(build, keep, self.check)
 
+    @_reported
     def gen_op_lib(
         self,
         inp: Any,
@@ -113,9 +152,8 @@ class BuildManager:
         `output_path`: the object; the default is `gbuilder/op_lib/NAME.o` in the output folder, or in a temporary one
         that lives as long as this object. `verbose`: log the path.
         """
-        with _defects("gen_op_lib", inp):
-            build = self._op_lib_build(inp, name, output_path)
-            self._compile(build)
+        build = self._op_lib_build(inp, name, output_path)
+        self._compile(build)
         if verbose:
             logger.warning("object of %s: %s", build.name, build.file(".o"))
 
@@ -175,6 +213,7 @@ class BuildManager:
             cc_flags=self._flags(),
             fix_shapes=False,  # an executor takes the shapes of the arrays it is called with
         )
+        self._stages = folder if folder != Path() else None
         build = new_build(request)
         build.module = self._module(inp, name)
         build.name = build.module.entry
@@ -201,21 +240,6 @@ class BuildManager:
                 )
             return inp
         raise _wrong_input(inp)
-
-
-@contextmanager
-def _defects(method: str, inp: Any, stages: Path | None = None) -> Iterator[None]:
-    """Turns what is not the user's fault into a report of a defect, with the kernel's file and the stages so far."""
-    try:
-        yield
-    except CompassError:
-        raise
-    except Exception as error:
-        from compass_core.defects import defect
-
-        kernel = [Path(inp.span.file)] if isinstance(inp, PyPrimFunc) else []
-        command = ["compassc", "BuildManager", method, getattr(inp, "__name__", type(inp).__name__)]
-        raise defect(error, command, kernel, stages) from error
 
 
 class InputError(UsageError, ValueError):

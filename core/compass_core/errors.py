@@ -86,6 +86,9 @@ class ErrorGroup(CompassError):
         self.errors = [one for error in errors for one in flat(error)]
         super().__init__(f"{len(self.errors)} errors", errors[0].span)
 
+    def __str__(self) -> str:
+        return self.message if hasattr(self, "__notes__") else "\n".join([self.message, *map(str, self.errors)])
+
 
 def flat(error: CompassError) -> Sequence[CompassError]:
     """The single diagnostics of an error."""

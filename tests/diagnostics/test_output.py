@@ -1,6 +1,7 @@
 """Errors as text, in colour, as JSON; a defect of the compiler; exit statuses."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -164,6 +165,21 @@ def test_a_defect_in_the_python_api(file, monkeypatch, tmp_path, method):
     assert caught.value.exit_code == 70 and "report it" in caught.value.help
     folder = Path(caught.value.notes[1].message.rpartition(" ")[2])
     assert (folder / "before.ir.txt").is_file() and (folder / "kernel.py").is_file()
+
+
+def test_an_uncaught_error_of_the_python_api_shows_all_there_is_to_see(file):
+    path = file(BAD + '\n\nfrom compassc.dsl import BuildManager\n\nBuildManager("X2_1204").build(k)\n')
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    assert "undefined variable 'missing' [undefined]" in done.stderr and "2 errors generated." in done.stderr
+    frames = re.findall(r'File "(.*?)", line', done.stderr)
+    assert len(frames) == 2 and frames[0] == str(path)
+
+
+def test_a_group_of_errors_as_text():
+    group = ErrorGroup(
+        [CompassError("one", Span("k.py", 1, 2)), ErrorGroup([CompassError("two"), CompassError("three")])]
+    )
+    assert str(group) == "3 errors\nk.py:1:2: one\ntwo\nthree"
 
 
 def test_long_spans_show_their_ends(tmp_path):
