@@ -308,3 +308,19 @@ def overlapping_store_behind_a_returned_pointer(out_u16: S.ptr("u16", "global"))
     """The second register of the load is what the first of the store overwrites."""
     if S.get_local_id() == 0:
         S.vstore(S.vload(sub_further(out_u16 + 32), lanes=32), out_u16 + 72)
+
+
+@S.prim_func
+def least_of_one_lane(in_u8: S.ptr("u8", "global"), out_u8: S.ptr("u8", "global")):
+    """What is left of a vector when most of its lanes are not stored becomes calls of the C library."""
+    if S.get_local_id() == 0:
+        S.vstore(S.vzip(S.i8x6(1) / in_u8[53:59], S.i8(1) / out_u8[80:86]), out_u8 + 1, mask="2T10F")
+
+
+@S.prim_func
+def compared_constants(in_i8: S.ptr("i8", "global"), out_i8: S.ptr("i8", "global"), n: S.i32):
+    """clang 23 joins the constants of two `or` though a lane between them is replaced."""
+    if S.get_local_id() == 0:
+        inner = S.vsel(in_i8[205:208], S.i8(1))
+        last = S.vsel(S.vbrevs(S.i8x3(-1), mask=S.const_mask("FFT")), inner, mask=S.const_mask("FFT"))
+        S.vstore(S.vsel(S.i8x3(1), S.i8x3(0), mask=last == ((S.u32(7) == 1) * S.i8(1))), out_i8 + 38)
