@@ -45,7 +45,7 @@ class ExprPrinter:
             E.Binary: self._binary,
             E.Unary: self._unary,
             E.Select: lambda e: f"({self.expr(e.cond)} ? {self.expr(e.a)} : {self.expr(e.b)})",
-            E.Broadcast: lambda e: f"({c_type(e.dtype)}){self.expr(e.value)}",
+            E.Broadcast: self._broadcast,
             E.VectorLiteral: lambda e: f"({c_type(e.dtype)})({','.join([self._element(x) for x in e.elems])})",
             E.ConstMask: lambda e: self.mask_constant(e.bits, e.lanes),
             E.Pointer: self._pointer,
@@ -147,6 +147,12 @@ class ExprPrinter:
         if e.mask is not None:
             raise codegen_error("a masked load has no C form as a subscript", "keep the pass LowerStandard enabled")
         return self.reference(e.buffer, e.indices)
+
+    def _broadcast(self, e: E.Broadcast) -> str:
+        text = self.expr(e.value)
+        if type(e.value) is E.GetElement and text[0] == "(":  # (type)(x)[k] is element k of the vector (type)(x)
+            text = f"({text})"
+        return f"({c_type(e.dtype)}){text}"
 
     def _get_element(self, e: E.GetElement) -> str:
         vector = e.vector

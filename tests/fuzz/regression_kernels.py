@@ -324,3 +324,12 @@ def compared_constants(in_i8: S.ptr("i8", "global"), out_i8: S.ptr("i8", "global
         inner = S.vsel(in_i8[205:208], S.i8(1))
         last = S.vsel(S.vbrevs(S.i8x3(-1), mask=S.const_mask("FFT")), inner, mask=S.const_mask("FFT"))
         S.vstore(S.vsel(S.i8x3(1), S.i8x3(0), mask=last == ((S.u32(7) == 1) * S.i8(1))), out_i8 + 38)
+
+
+@S.prim_func
+def splat_of_an_element(in_u8: S.ptr("u8", "global"), out_u8: S.ptr("u8", "global"), n: S.i32):
+    """OpenCL reads `(uchar32)(x)[3]` as an element of the vector `(uchar32)(x)`."""
+    if S.get_local_id() == 0:
+        S.vstore(S.vror(S.u8x32(1), S.u8x32(S.u8x32(1)[3])), out_u8)
+        S.vstore(S.vbcast((in_u8[0:32] + in_u8[32:64])[n & 31], lanes=32), out_u8 + 32)
+        S.vstore(in_u8[0:32] ^ (in_u8[0:32] - out_u8[0:32])[7], out_u8 + 64)
