@@ -28,9 +28,9 @@ struct log {
   pthread_mutex_t lock;
 };
 
-/* What ran while profiling was on, as lines of the report. */
+/* What ran while profiling was on, as lines of the report that are not written yet. */
 struct profile {
-  bool enabled;
+  bool enabled, begun; /* begun: the report is this run's */
   char report[SIM_AIPU_PATH_MAX];
   char *lines;
   size_t size, room;
@@ -79,7 +79,7 @@ __attribute__((format(printf, 3, 4))) void log_write(struct sim_aipu *sim, int l
 void log_close(struct sim_aipu *sim);
 
 void profile_add(struct profile *profile, const struct done *done);
-/* Writes the report; false when it cannot. */
-bool profile_write(const struct profile *profile);
+/* Writes to the report what came since it was written last; false when it cannot. */
+bool profile_write(struct profile *profile);
 
 #endif

@@ -38,10 +38,13 @@ void profile_add(struct profile *profile, const struct done *done) {
   add_line(profile, "%u,%u,job,,,,%llu\n", job, grid, (unsigned long long)done->report.nanoseconds);
 }
 
-bool profile_write(const struct profile *profile) {
-  int file = open(profile->report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+bool profile_write(struct profile *profile) {
+  int how = profile->begun ? O_APPEND : O_TRUNC;
+  int file = open(profile->report, O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
   if (file < 0) return false;
-  write_all(file, HEADING, sizeof HEADING - 1);
+  if (!profile->begun) write_all(file, HEADING, sizeof HEADING - 1);
   write_all(file, profile->lines, profile->size);
+  profile->begun = true;
+  profile->size = 0;
   return close(file) == 0;
 }

@@ -258,7 +258,7 @@ def test_profiles_are_written_where_the_configuration_says(run, build, tmp_path)
     path = build(text, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(4,)))
     run(path, "X2_1204", [A[:1]], "run", "profile")
     assert len((tmp_path / "report.csv").read_text().splitlines()) == 1
-    run(path, "X2_1204", [A[:1]], "profiling", "run", "run", "profile")
+    run(path, "X2_1204", [A[:1]], "profiling", "run", "profile", "run", "profile")
     head, *rows = (line.split(",") for line in (tmp_path / "report.csv").read_text().splitlines())
     marks = [dict(zip(head, row, strict=True)) for row in rows]
     for job in ("0", "1"):
