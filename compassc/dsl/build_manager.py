@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compass_core import VERSION, switches, targets
-from compass_core.errors import CompassError, ErrorGroup, UsageError
+from compass_core.errors import CompassError, UsageError
 from compass_core.hostcc.command import DEBUG_FLAGS
 
 from ..driver.build import Build, Request, new_build, run_stage
@@ -63,13 +63,10 @@ def _explained(error: CompassError) -> CompassError:
     """The error as an uncaught one is to be shown: with its source lines, notes and help."""
     if switches.TRACEBACK.get():
         return error
-    if hasattr(error, "add_note"):
-        from compass_core.rendering import text
+    from compass_core.rendering import noted
 
-        shown = text(error)
-        error.add_note(shown if isinstance(error, ErrorGroup) else shown.partition("\n")[2])
     error.__suppress_context__ = True
-    return error.with_traceback(None)
+    return noted(error).with_traceback(None)
 
 
 class BuildManager:

@@ -43,6 +43,14 @@ def text(error: CompassError) -> str:
     return "\n".join(parts)
 
 
+def noted(error: CompassError) -> CompassError:
+    """The error with all there is to see as a note, which Python shows when nobody catches it."""
+    if hasattr(error, "add_note"):  # since Python 3.11
+        shown = text(error)
+        error.add_note(shown if isinstance(error, ErrorGroup) else shown.partition("\n")[2])
+    return error
+
+
 def counted(found: Sequence[CompassError]) -> str:
     """`2 errors and 1 warning`."""
     counts = [(kind, sum(e.severity == kind for e in found)) for kind in ("error", "warning")]

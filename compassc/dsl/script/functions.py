@@ -117,7 +117,9 @@ class PyPrimFunc:
             except CompassError as e:
                 errors.append(e)
         if errors:
-            raise together(errors)
+            from compass_core.rendering import noted
+
+            raise noted(together(errors))
 
     def _parameter(self, p: inspect.Parameter) -> None:
         if p.kind is not p.POSITIONAL_OR_KEYWORD:

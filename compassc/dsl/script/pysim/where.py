@@ -8,7 +8,7 @@ import sys
 from types import CodeType, FrameType, TracebackType
 
 from compass_core.errors import CompassError, Note, Span
-from compass_core.rendering import text
+from compass_core.rendering import noted
 
 from ..frontend import no_attribute
 from ..python_errors import hint
@@ -84,6 +84,4 @@ def located(error: BaseException, tec: int) -> BaseException:
     found.span = found.span or inner
     calls = [Note("called from here", span) for span in chain[::-1][:_MAX_CALLS]]
     found.notes = (*found.notes, *calls, Note(f"raised by TEC{tec} of a PySim run"))
-    if hasattr(found, "add_note"):  # what Python shows below an exception that nobody catches
-        found.add_note(text(found).partition("\n")[2])
-    return found
+    return noted(found)
