@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,13 +74,18 @@ def read_line_map(path: Path) -> LineMap:
 
 def find_kernels(text: str) -> list[Kernel]:
     """The kernels that a dialect text defines, in order."""
-    blanked = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    blanked = _blanked(text)
     kernels = []
     for match in _KERNEL.finditer(blanked):
         params = [param.strip() for param in match["params"].split(",")]
         line = blanked.count("\n", 0, match.start()) + 1
         kernels.append(Kernel(match["name"], line, () if params in ([""], ["void"]) else tuple(params)))
     return kernels
+
+
+def _blanked(text: str) -> str:
+    """The text with spaces in the place of comments."""
+    return _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
 def translation_unit(text: str, line_map: LineMap, name: str) -> str:
@@ -92,11 +98,25 @@ def translation_unit(text: str, line_map: LineMap, name: str) -> str:
             code="no-kernel",
             help="a kernel is a function `__kernel void NAME(...) { ... }`",
         )
-    parts = _with_directives(text, line_map, name)
+    parts = _with_directives(_with_last_barriers(text, kernels), line_map, name)
     parts += ["#include <compass/entry.h>", *host.stamp_source()]
     for kernel in kernels:
         parts += _entry(kernel, line_map, name)
     return "\n".join(parts) + "\n"
+
+
+def _with_last_barriers(text: str, kernels: Sequence[Kernel]) -> str:
+    """The text with the barriers that kernels end with marked as such, unless a kernel is called as a function."""
+    blanked = _blanked(text)
+    if any(re.search(rf"(?<!void )\b{kernel.name}\s*\(", blanked) for kernel in kernels):
+        return text
+    lines = text.splitlines()
+    for kernel in kernels:
+        end = next((n for n in range(kernel.line, len(lines)) if lines[n].startswith("}")), 0)
+        before, last = lines[max(end - 2, 0)].rstrip(), lines[end - 1].strip()
+        if last == "barrier(CLK_LOCAL_MEM_FENCE);" and before.endswith((";", "{", "}")):  # a statement of its own
+            lines[end - 1] = "  __compass_last_barrier();"
+    return "\n".join(lines)
 
 
 def _with_directives(text: str, line_map: LineMap, name: str) -> list[str]:

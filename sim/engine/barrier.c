@@ -1,16 +1,20 @@
 #include "barrier.h"
 
 #include "check.h"
+#include "debug.h"
 #include "events.h"
 #include "futex.h"
 #include "record.h"
 #include "schedule.h"
 
-/* `meeting` of a core. Low half: TECs waiting in this phase; high half: TECs that ended. One word, so that both change
- * in one step. */
-#define WAITING(m) ((m) & 0xffffu)
-#define ENDED(m) ((m) >> 16)
-#define ONE_ENDED 0x10000u
+/* `meeting` of a core counts TECs: those that arrived in this phase, those of them that went on to their end without
+ * waiting, and those that ended in an earlier phase. One word, so that all change in one step. */
+#define ARRIVED(m) ((m) & 0x3ffu)
+#define LEAVING(m) ((m) >> 10 & 0x3ffu)
+#define ENDED(m) ((m) >> 20)
+#define ONE_ARRIVED 1u
+#define ONE_LEAVING 0x400u
+#define ONE_ENDED 0x100000u
 /* How often to look before sleeping. With a processor for every TEC the others arrive within a microsecond or so; with
  * fewer, whoever spins keeps the others from arriving. */
 #define SPINS_ALL_RUN 1000
@@ -31,18 +35,21 @@ void barrier_reset(struct core *core, uint32_t count) {
 
 /* Everyone waits or has ended, and someone waits: nobody will come. */
 static void check_deadlock(const struct core *core, uint32_t m) {
-  if (WAITING(m) && ENDED(m) && WAITING(m) + ENDED(m) == core->party) declare_deadlock();
+  if (ARRIVED(m) && ENDED(m) && ARRIVED(m) + ENDED(m) == core->party) declare_deadlock();
 }
 
-void barrier_leave(struct core *core) { check_deadlock(core, atomic_fetch_add(&core->meeting, ONE_ENDED) + ONE_ENDED); }
+void barrier_leave(struct tec *tec) {
+  if (!tec->left_at_barrier) check_deadlock(tec->core, atomic_fetch_add(&tec->core->meeting, ONE_ENDED) + ONE_ENDED);
+}
 
-static void open_barrier(struct core *core) {
-  atomic_store(&core->meeting, 0);
+/* All have arrived; `m` is the count. */
+static void open_barrier(struct core *core, uint32_t m) {
+  atomic_store(&core->meeting, LEAVING(m) * ONE_ENDED);
   atomic_fetch_add(&core->phase, 1);
   if (check_on) check_new_phase();
   if (schedule_on)
     schedule_release();
-  else
+  else if (LEAVING(m) < ARRIVED(m))
     futex_wake_all(&core->phase);
 }
 
@@ -66,12 +73,28 @@ void __compass_barrier(void) {
   finish_events(tec, ALL_EVENTS);
   uint32_t seen = atomic_load(&core->phase);
   atomic_store_explicit(&tec->state, TEC_AT_BARRIER, memory_order_relaxed);
-  uint32_t m = atomic_fetch_add(&core->meeting, 1) + 1;
-  if (m == core->party) {
-    open_barrier(core);
+  uint32_t m = atomic_fetch_add(&core->meeting, ONE_ARRIVED) + ONE_ARRIVED;
+  if (ARRIVED(m) == core->party) {
+    open_barrier(core, m);
   } else {
     check_deadlock(core, m);
     wait_at_barrier(core, seen);
   }
   atomic_store_explicit(&tec->state, TEC_RUNNING, memory_order_relaxed);
+}
+
+void __compass_last_barrier(void) {
+  if (schedule_on || recording || debugged) { /* somebody looks who waits for whom */
+    __compass_barrier();
+    return;
+  }
+  struct tec *tec = current_tec();
+  struct core *core = tec->core;
+  finish_events(tec, ALL_EVENTS);
+  tec->left_at_barrier = true;
+  uint32_t m = atomic_fetch_add(&core->meeting, ONE_ARRIVED + ONE_LEAVING) + ONE_ARRIVED + ONE_LEAVING;
+  if (ARRIVED(m) == core->party)
+    open_barrier(core, m);
+  else
+    check_deadlock(core, m);
 }

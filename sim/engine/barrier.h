@@ -10,10 +10,12 @@ void barrier_count_processors(void);
 /* Makes the barrier of a core ready for a group. */
 void barrier_reset(struct core *core, uint32_t count);
 
-/* A TEC of the core ended: those that wait for it would wait for ever. */
-void barrier_leave(struct core *core);
+/* A TEC ended: those that wait for it would wait for ever. */
+void barrier_leave(struct tec *tec);
 
-/* The exported function: returns when all TECs of the group have called it. */
+/* The exported functions. The first returns when all TECs of the group have called one of them. The second is for the
+ * end of a kernel: nothing follows but the return, so the TEC need not wait for the others, nor they be woken for it. */
 void __compass_barrier(void);
+void __compass_last_barrier(void);
 
 #endif

@@ -26,7 +26,7 @@ __attribute__((noinline, used)) void __jit_debug_register_code(void) { __asm__ v
 /* Where a debugger stops to find a kernel's lines known and none of it run. */
 __attribute__((noinline, used)) void debug_kernel_is_known(void) { __asm__ volatile("" ::: "memory"); }
 
-static bool debugged;
+bool debugged;
 __attribute__((used)) volatile uint32_t debug_hold;
 static struct code_entry entry;
 

@@ -5,6 +5,9 @@
 
 #include "tec.h"
 
+/* Whether the worker was started to be debugged. */
+extern bool debugged;
+
 /* Lets debuggers attach to this process, and TECs wait for one. The process ends with its parent from now on. */
 void debug_begin(void);
 

@@ -28,6 +28,7 @@ static struct {
     COMPASS(local_size, local_size),
     COMPASS(group_id, group_id),
     COMPASS(barrier, __compass_barrier),
+    COMPASS(last_barrier, __compass_last_barrier),
     COMPASS(dma, __compass_dma),
     COMPASS(printf, __compass_printf),
     COMPASS(event_state, __compass_event_state),

@@ -53,6 +53,7 @@ static void run_task(struct tec *tec) {
   struct core *core = tec->core;
   tec->event_state = 0;
   tec->events_pending = 0;
+  tec->left_at_barrier = false;
   debug_wait(tec);
   record_begin_task(tec);
   if (schedule_on) schedule_enter(tec);
@@ -62,7 +63,7 @@ static void run_task(struct tec *tec) {
   finish_events(tec, ALL_EVENTS);
   record_end_task(tec);
   atomic_store(&tec->state, TEC_FINISHED);
-  barrier_leave(core);
+  barrier_leave(tec);
   if (schedule_on) schedule_leave(tec);
   if (atomic_fetch_sub(&core->unfinished, 1) == 1) call_main_thread();
 }

@@ -42,6 +42,7 @@ struct tec {
   int event_state;         /* bit e: event e is allocated; the kernel clears it itself */
   uint32_t events_pending; /* bit e: a transfer of event e is not done yet */
   struct dma_request pending[EVENTS];
+  bool left_at_barrier; /* the barrier counts it among those that arrived: it was at the kernel's last one */
   struct print_buffer printed;
   _Atomic uint32_t state;   /* enum tec_state */
   _Atomic uint32_t stopped; /* 1 when `stopped_at` was recorded after an interrupt */

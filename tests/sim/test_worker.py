@@ -180,6 +180,32 @@ def test_barrier_that_one_tec_misses_is_a_deadlock(bench: Bench) -> None:
     assert line_of(fault, text) == 6
 
 
+LEAVE = """
+__kernel void k(__global int* a, int n) {
+  int tid = get_local_id(0);
+  a[tid] = 1;
+  %s
+  __compass_last_barrier();
+}
+__COMPASS_ENTRY(entry) { k(__COMPASS_POINTER(__global int, 0), __COMPASS_SCALAR(int, 1)); }
+"""
+
+
+@pytest.mark.parametrize("missed", ["if (tid == 2) return;", "if (tid == 2) barrier(CLK_LOCAL_MEM_FENCE);"])
+def test_the_last_barrier_is_one_that_all_must_reach(bench: Bench, missed: str) -> None:
+    """TECs do not wait at it, but one that does not come, or comes once too often, is found all the same."""
+    fault = expect_fault(bench, LEAVE % missed, bench.place(np.zeros(4, np.int32)), 0)
+    assert fault.kind == "deadlock"
+
+
+def test_tecs_at_the_last_barrier_let_those_at_another_one_go_on(bench: Bench) -> None:
+    body = "if (tid == 2) { barrier(CLK_LOCAL_MEM_FENCE); a[2] = a[0] + a[1] + a[3]; return; }"
+    at = bench.place(np.zeros(4, np.int32))
+    for _ in range(100):
+        bench.run(LEAVE % body, at, 0)
+        assert bench.read(at, np.zeros(4, np.int32)).tolist() == [1, 1, 3, 1]
+
+
 def test_dead_worker_is_an_error(bench: Bench) -> None:
     os.kill(bench.worker._process.pid, signal.SIGKILL)
     with pytest.raises(SimulatorError, match="gone"):

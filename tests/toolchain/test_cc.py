@@ -239,6 +239,22 @@ def test_a_malformed_line_map_is_refused(tmp_path, content):
         unit.read_line_map(path)
 
 
+END = "  barrier(CLK_LOCAL_MEM_FENCE);\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("__kernel void k(int n) {\n  n = 1;\n" + END, 1),
+        ("__kernel void k(int n);\n__kernel void k(int n) {\n" + END + "void f() {\n" + END, 1),
+        ("__kernel void k(int n) {\n  while (n--)\n" + END, 0),
+        ("__kernel void k(int n) {\n  n = 1;\n" + END + "__kernel void l() {\n  k(1);\n" + END, 0),
+    ],
+)
+def test_the_barrier_at_the_end_of_a_kernel_is_marked(text, marked):
+    assert unit.translation_unit(text, unit.LineMap(()), "k.cl").count("__compass_last_barrier();") == marked
+
+
 def test_directives_only_where_the_place_jumps():
     places = (None, ("a.py", 5), ("a.py", 6), ("a.py", 6), None)
     text = unit.translation_unit("x\n__kernel void k() {\nx\nx\n}\n", unit.LineMap(places), "k.cl")

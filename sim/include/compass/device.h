@@ -28,6 +28,8 @@ __COMPASS_FN void barrier(uint fence) {
   __compass_barrier();
   __COMPASS_MEMORY_FENCE();
 }
+/* The barrier at the end of a kernel; the cc stage puts it in the place of `barrier`. */
+void __compass_last_barrier(void);
 
 /* Events 0..3 of the TEC. */
 int *__compass_event_state(void);
