@@ -10,7 +10,7 @@
 #   make clean   remove what builds and tests left; `make distclean` removes $(VENV) too
 #
 # PYTHON=...         the Python that makes the environment (default: python3)
-# COMPASS_CLANG=...  a clang >= 14 of yours; without it the clang wheel is installed, so that every machine compiles with
+# COMPASS_CLANG=...  a clang >= 23 of yours; without it the clang wheel is installed, so that every machine compiles with
 #                    the same compiler whatever its PATH holds
 
 PYTHON ?= python3

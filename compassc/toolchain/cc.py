@@ -140,7 +140,7 @@ def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
     """Read the inputs and write the translation unit beside the object."""
     clang = find_clang(options.clang)
     extra = command.with_absolute_includes(options.extra, Path.cwd())
-    flags = command.kernel_flags(clang, options.target.define, extra)
+    flags = command.kernel_flags(options.target.define, extra)
     output = output.absolute()
     text = _read(source)
     unit_text = unit.translation_unit(text, unit.read_line_map(source.with_name(source.name + ".map")), source.name)

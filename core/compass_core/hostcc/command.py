@@ -11,7 +11,6 @@ from pathlib import Path
 from platform import machine
 
 from compass_core.cache import key_of
-from compass_core.clang import Clang
 from compass_core.errors import ToolchainError
 
 _LANGUAGE = (
@@ -33,16 +32,16 @@ _MEANING = (  # the NPU's arithmetic, which is also PySim's
     "-fno-strict-aliasing",
     "-fno-strict-float-cast-overflow",
     "-ffp-contract=off",
+    "-Xclang",
+    "-ffloat16-excess-precision=none",
+    "-Xclang",
+    "-fbfloat16-excess-precision=none",
 )
-_X86_ONLY = {  # flag -> first clang that knows it
-    "-mno-avx512bf16": (14,),  # its conversions flush subnormal numbers
-    "-mno-avxneconvert": (16,),  # the same conversions
-    "-mno-gfni": (14,),  # clang 23 shifts bytes of a selected constant wrongly with it
-}
-_NARROW_FLOATS = {  # flag -> first clang that knows it
-    "-ffloat16-excess-precision=none": (16,),
-    "-fbfloat16-excess-precision=none": (17,),
-}
+_X86_ONLY = (
+    "-mno-avx512bf16",  # its conversions flush subnormal numbers
+    "-mno-avxneconvert",  # the same conversions
+    "-mno-gfni",  # clang 23 shifts bytes of a selected constant wrongly with it
+)
 _INCLUDE_OPTIONS = ("-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros")
 """Options that name a folder or a file for `#include`, behind them or in the next word."""
 _OTHER_FILES = re.compile(r"^[ \t]*#[ \t]*(?:include|include_next|import|embed)\b(?![ \t]*<compass/)", re.MULTILINE)
@@ -56,17 +55,14 @@ DEBUG_FLAGS = ("-O0", "-g")
 """What a debugger wants of a kernel, behind all other flags: steps line by line, variables in memory."""
 
 
-def kernel_flags(clang: Clang, define: str, extra: tuple[str, ...] = ()) -> list[str]:
+def kernel_flags(define: str, extra: tuple[str, ...] = ()) -> list[str]:
     """All flags of a kernel's compilation but input, output and precompiled header; `extra` come last.
 
     `define` is the macro of the target.
     """
     flags = [*_LANGUAGE, *_MACHINE, *_MEANING]
-    for flag, since in _NARROW_FLOATS.items():
-        if clang.version >= since:
-            flags += ["-Xclang", flag]
     if machine() in ("x86_64", "AMD64"):
-        flags += [flag for flag, since in _X86_ONLY.items() if clang.version >= since]
+        flags += _X86_ONLY
     return [*flags, *_OUTPUT, f"-D{define}", "-I", str(include_folder()), *extra]
 
 

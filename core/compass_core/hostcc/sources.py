@@ -96,7 +96,7 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
     import tempfile
 
     compiler, cache = find_clang(clang), Cache()
-    options = command.kernel_flags(compiler, source.define, (*source.flags, *flags))
+    options = command.kernel_flags(source.define, (*source.flags, *flags))
     key = key_of("variant-1", compiler.identity, command.headers_hash(), " ".join(host.cpu_features()),
                  source.text, source.name, *options)  # fmt: skip
     complete = command.is_complete(source.text, options)

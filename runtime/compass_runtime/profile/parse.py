@@ -59,7 +59,7 @@ class Text:
 def parse(source: Source, clang: str | None = None) -> Text:
     """The tree of a translation unit. ToolchainError when clang is missing or cannot read it."""
     compiler = find_clang(clang)
-    options = command.kernel_flags(compiler, source.define, source.flags)
+    options = command.kernel_flags(source.define, source.flags)
     header = pch.precompiled_header(compiler, options, Cache())
     with tempfile.TemporaryDirectory(prefix="compassc-") as scratch:
         folder = Path(scratch)

@@ -214,20 +214,8 @@ __COMPASS_UNSIGNED(X)
 #define X(V, E, L, S, U, B) __COMPASS_UNARY(__vbrevs, V, S, B, __builtin_elementwise_bitreverse(x))
 __COMPASS_INTS(X)
 #undef X
-#if __has_builtin(__builtin_elementwise_clzg)
-#define __COMPASS_CLZ(V, U, L, x) __builtin_elementwise_clzg(x, (U)(256 / (L)))
-#else
-#define __COMPASS_CLZ(V, U, L, x) __compass_clz(x)
-#define X(V, E, L, S, U, B)                                                       \
-  __COMPASS_FN U __compass_clz(U x) {                                             \
-    for (int by = 1; by < 256 / L; by *= 2) x |= x >> (U)by;                      \
-    return __builtin_elementwise_popcount(~x);                                    \
-  }
-__COMPASS_SIGNED(X)
-#undef X
-#endif
 #define X(V, E, L, S, U, B)                                                                                    \
-  __COMPASS_FN U __compass_leading(U x) { return __COMPASS_CLZ(U, U, L, x); }                                  \
+  __COMPASS_FN U __compass_leading(U x) { return __builtin_elementwise_clzg(x, (U)(256 / (L))); }              \
   __COMPASS_UNARY(__vclz, U, S, B, __compass_leading(x))                                                       \
   __COMPASS_UNARY(__vclz, V, S, B, __builtin_astype(__compass_leading(__builtin_astype(x, U)), V))             \
   __COMPASS_FN U __vcls(U r, V x, B m) {                                                                       \
