@@ -15,12 +15,13 @@ import click
 from compassc.cli import errors, options
 from compassc.cli.talk import Talk
 
+_AT_RUN = "any program is profiled when it is run: compass-run --profile"
 WITHOUT_EFFECT = {
-    "profile": "the simulator records no profile",
-    "fast_perf": "the simulator has no model of time",
-    "enable_dma_perf": "the simulator has no model of time",
+    "profile": _AT_RUN,
+    "fast_perf": _AT_RUN,
+    "enable_dma_perf": _AT_RUN,
     "tcm_size": "the simulator has no TCM",
-    "prof_unit": "the simulator records no profile",
+    "prof_unit": _AT_RUN,
     "disable_mmu": "the simulator has no MMU",
     "dumpir": "there are no inner stages to dump",
     "dump": "there are no inner stages to dump",
