@@ -107,6 +107,7 @@ int dladdr(const void *, struct library_place *);
 #define F_SETFD 2
 #define EINTR 4
 #define SIGKILL 9
+#define WNOHANG 1
 #define PROT_READ 1
 #define PROT_WRITE 2
 #define MAP_SHARED 1

@@ -17,11 +17,16 @@ static uint64_t now(void) {
   return (uint64_t)time.seconds * 1000000000u + (uint64_t)time.nanoseconds;
 }
 
+/* Ends a worker that is still ours: a program that waits for all its children may have taken its number away. */
+static void end_process(int process) {
+  if (waitpid(process, NULL, WNOHANG) == 0) kill(process, SIGKILL);
+}
+
 void worker_stop(struct device *device) {
   pthread_mutex_lock(&device->lock);
   if (device->process > 0) {
     close(device->socket);
-    kill(device->process, SIGKILL);
+    end_process(device->process);
     waitpid(device->process, NULL, 0);
   }
   device->process = 0;
@@ -31,7 +36,7 @@ void worker_stop(struct device *device) {
 void device_shut(struct device *device) {
   pthread_mutex_lock(&device->lock);
   device->shut = true;
-  if (device->process > 0) kill(device->process, SIGKILL);
+  if (device->process > 0) end_process(device->process);
   pthread_mutex_unlock(&device->lock);
 }
 
@@ -166,7 +171,7 @@ aipu_status_t worker_start(struct device *device, const struct shape *shape) {
   device->socket = sockets[0];
   device->shape = *shape;
   device->process = process;
-  if (device->shut) kill(process, SIGKILL);
+  if (device->shut) end_process(process);
   pthread_mutex_unlock(&device->lock);
   struct reply hello;
   struct report report;

@@ -103,7 +103,9 @@ static void handle(int number, void *handler) {
 
 void install_fault_handlers(int socket) {
   static const int fatal[] = {SIGNAL_ILL, SIGNAL_BUS, SIGNAL_FPE, SIGNAL_SEGV};
+  static const unsigned long none[16];
   report_socket = socket;
+  sigprocmask(SIG_SETMASK, none, NULL); /* the parent's thread may have blocked some */
   for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) handle(fatal[i], (void *)on_fault);
   handle(SIGNAL_SYS, (void *)on_system_call);
   handle(SIGNAL_TRAP, (void *)on_step);

@@ -40,6 +40,8 @@ enum {
   SIGNAL_USR2 = 12,
   SIGNAL_SYS = 31
 };
+#define SIG_SETMASK 2
+int sigprocmask(int, const unsigned long *mask, unsigned long *before); /* masks of 16 words */
 int sigaction(int, const struct signal_action *, struct signal_action *);
 int sigaltstack(const struct signal_stack *, struct signal_stack *);
 

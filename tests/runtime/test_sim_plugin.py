@@ -151,16 +151,19 @@ def test_what_kernels_print_goes_to_the_debugger_or_the_console(run, build, targ
     assert [line for line in done.lines if "a is" in line] == ["a is 5", "printed a is 5"]
 
 
+FAULT = """
+__kernel void k(__global int* a, __global int* b) {
+  if (a[0] == 1) b[-(1 << 29)] = 1;
+  b[0] = a[0] + 1;
+}
+"""
+
+
 @pytest.mark.parametrize("target", FAMILIES)
-def test_a_fault_is_reported_and_the_next_job_runs(run, build, target, tmp_path):
-    text = """
-    __kernel void k(__global int* a, __global int* b) {
-      if (a[0] == 1) b[-(1 << 29)] = 1;
-      b[0] = a[0] + 1;
-    }
-    """
-    path = build(text, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,)), target=target)
-    done = run(path, target, [np.array([1], np.int32)], "run", "run")
+@pytest.mark.parametrize("setting", ["level=0", "blocked=1"])
+def test_a_fault_is_reported_and_the_next_job_runs(run, build, target, setting, tmp_path):
+    path = build(FAULT, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,)), target=target)
+    done = run(path, target, [np.array([1], np.int32)], setting, "run", "run")
     assert [re.sub(" grid 7", "", line) for line in done.lines] == ["end 4 wrong 0"] * 2 + ["wrong 0"]
     assert len(re.findall(r"failed: k\.cl:5: TEC \d faulted \(signal 11, ", done.errors)) == 2
     assert "error: the chain" in (tmp_path / "compass_simulator.log").read_text()

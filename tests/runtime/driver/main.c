@@ -1,13 +1,16 @@
-/* driver LIBRARY AIPU_BIN FOLDER [base=ADDRESS] [level=N] [STEP ...]
+/* driver LIBRARY AIPU_BIN FOLDER [base=ADDRESS] [level=N] [blocked=1] [STEP ...]
  *
  * Inputs are FOLDER/inputN, outputs are written to FOLDER/outputN. Each step prints a line; `run` is the usual one. The
- * base is that of ASID 0 on X2, the level is the log's. */
+ * base is that of ASID 0 on X2, the level is the log's; blocked: all signals
+ * are. */
 #include "driver.h"
 
 void *dlopen(const char *, int);
 void *dlsym(void *, const char *);
 char *dlerror(void);
 int nanosleep(const struct timespec *, struct timespec *);
+#define SIG_BLOCK 0
+int sigprocmask(int, const unsigned long *mask, unsigned long *before);
 unsigned long strtoul(const char *, char **, int);
 
 #define WAIT_MS 20000
@@ -342,7 +345,7 @@ static void take_steps(char **names) {
 }
 
 int main(int count, char **arguments) {
-  CHECK(count >= 4, "usage: driver LIBRARY AIPU_BIN FOLDER [base=ADDRESS] [level=N] [STEP ...]");
+  CHECK(count >= 4, "usage: driver LIBRARY AIPU_BIN FOLDER [base=ADDRESS] [level=N] [blocked=1] [STEP ...]");
   void *library = dlopen(arguments[1], 2);
   CHECK(library, "%s", dlerror());
   const sim_aipu_api_t *(*init)(void) = (const sim_aipu_api_t *(*)(void))dlsym(library, "sim_aipu_api_init");
@@ -356,6 +359,7 @@ int main(int count, char **arguments) {
   session.config.log.level = (int)setting("level=", arguments, &next);
   snprintf(session.config.log.filepath, sizeof session.config.log.filepath, "%s", session.folder);
   snprintf(session.config.perf.report_filename, SIM_AIPU_PATH_MAX, "%s/report.csv", session.folder);
+  if (setting("blocked=", arguments, &next)) sigprocmask(SIG_BLOCK, (const unsigned long[16]){~0ul}, NULL);
   create();
   take_steps(arguments + next);
   session.api->destroy(session.sim);
