@@ -170,7 +170,9 @@ def test_a_defect_in_the_python_api(file, monkeypatch, tmp_path, method):
 def test_an_uncaught_error_of_the_python_api_shows_all_there_is_to_see(file):
     path = file(BAD + '\n\nfrom compassc.dsl import BuildManager\n\nBuildManager("X2_1204").build(k)\n')
     done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
-    assert "undefined variable 'missing' [undefined]" in done.stderr and "2 errors generated." in done.stderr
+    assert "undefined variable 'missing'" in done.stderr and "2 errors" in done.stderr
+    if sys.version_info >= (3, 11):  # which shows notes
+        assert "help: convert" in done.stderr and "2 errors generated." in done.stderr
     frames = re.findall(r'File "(.*?)", line', done.stderr)
     assert len(frames) == 2 and frames[0] == str(path)
 

@@ -1,10 +1,11 @@
 """Each kernel of tests/errors breaks one rule; the text beside it is what its author must read."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from compass_core.errors import render
+from compass_core.errors import flat, render
 
 FOLDER = Path(__file__).parents[1] / "errors"
 KERNELS = sorted(FOLDER.glob("*.py"))
@@ -19,7 +20,15 @@ def test_rendering(kernel, mistake, request, monkeypatch):
     golden = kernel.with_suffix(".txt")
     if request.config.getoption("--update-golden"):
         golden.write_text(shown, encoding="utf-8")
-    assert shown == golden.read_text(encoding="utf-8"), "run pytest --update-golden if the change is meant"
+    wanted = golden.read_text(encoding="utf-8")
+    if sys.version_info < (3, 11) and not all(place.col for place in places(error)):
+        assert error.message in wanted  # this Python keeps no columns of instructions
+    else:
+        assert shown == wanted, "run pytest --update-golden if the change is meant"
+
+
+def places(error):
+    return [x.span for one in flat(error) for x in (one, *one.notes) if x.span is not None]
 
 
 def test_each_text_has_its_kernel():

@@ -1,5 +1,7 @@
 """Assignments in PySim behave as in compiled code."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -175,7 +177,8 @@ def test_errors_point_at_the_source(kernel, message):
     with open(__file__) as f:
         line = f.read().splitlines()[e.value.span.line - 1]
     assert "S.alloc" in line or "3000000000" in line
-    assert line[e.value.span.col - 1 :].startswith(("S.alloc", "3000000000"))
+    if sys.version_info >= (3, 11):  # which keeps columns
+        assert line[e.value.span.col - 1 :].startswith(("S.alloc", "3000000000"))
 
 
 def test_without_source_the_function_runs_as_it_is():

@@ -2,6 +2,7 @@
 
 import importlib.util
 import linecache
+import sys
 
 import numpy as np
 import pytest
@@ -160,7 +161,8 @@ def test_errors_are_in_the_lines_of_the_macros(tmp_path):
     places = [error.span, *(note.span for note in error.notes[:2])]
     lines = [linecache.getline(place.file, place.line).strip() for place in places]
     assert lines == ["p[i] = value", "fill(p, count, 2)", "both(tile, m)"]
-    assert linecache.getline(error.span.file, error.span.line)[error.span.col - 1 :].startswith("p[i]")
+    if sys.version_info >= (3, 11):  # which keeps columns
+        assert linecache.getline(error.span.file, error.span.line)[error.span.col - 1 :].startswith("p[i]")
 
 
 @S.macro
