@@ -126,8 +126,7 @@ def _compile(
         except CompassError as error:
             _place(error, source)
             raise
-        output.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(made, output)
+        shutil.copyfile(made, output)
     talk.detail(shown(output))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import platform
 import shlex
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 from compass_core import VERSION
 from compass_core.errors import CompassError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _LARGEST = 64 << 20
 """Bytes of the largest input file that is copied."""
 
@@ -25,12 +27,17 @@ class InternalError(CompassError):
 
 def defect(
     error: Exception, command: Sequence[str], inputs: Iterable[Path] = (), stages: Path | None = None
-) -> InternalError:
+) -> CompassError:
     """The report of an unforeseen exception. `command` is what was run, `stages` the folder of stage files so far.
+
+    What the system refuses about a file is no defect.
 
     A pass that failed says so by its name and the module it was given (`pass_name`, `before`): that alone shows the
     defect again.
     """
+    if isinstance(error, OSError) and (error.filename or error.errno in _FULL):
+        what = f"'{error.filename}' cannot be used" if error.filename else "a file cannot be written"
+        return CompassError(f"{what}: {error.strerror}", code="file-access")
     folder = _saved(error, command, inputs, stages)
     again = shlex.join(command)
     message = f"internal error: {type(error).__name__}: {error}".partition("\n")[0]

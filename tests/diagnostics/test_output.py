@@ -105,6 +105,14 @@ def test_check_looks_at_every_kernel_of_the_file(compassc, file):
     assert "'s'" not in compassc("check", "kernel.py", "-k", "k").err
 
 
+@pytest.mark.parametrize("words", [("build",), ("build", "--stop-after", "parse"), ("parse",)])
+def test_what_the_system_refuses_is_no_defect(compassc, file, tmp_path, words):
+    file(WARNS)
+    (tmp_path / "taken").write_text("")
+    done = compassc(*words, "kernel.py", "-o", "taken/out")
+    assert done.status == 1 and "taken" in done.err and "[file-access]" in done.err, done.err
+
+
 @pytest.mark.parametrize("where", ["compassc.passes.simplify.run", "compassc.codegen.generate"])
 def test_a_defect_of_the_compiler_asks_for_a_report(compassc, file, monkeypatch, where):
     def fail(*_):
