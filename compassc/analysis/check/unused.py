@@ -27,7 +27,7 @@ def run(subject: Subject) -> Iterator[CompassError]:
     for function in subject.functions():
         yield from _results(function)
         for finding, name in _variables(function):
-            if name not in written.get(function.name, ()):  # a branch that this build leaves out may read it
+            if name not in written.get(function.name, ()):  # else a branch that this build leaves out may read it
                 yield finding
     for node, file in subject.sources:
         yield from _statements(node, file)
@@ -71,7 +71,7 @@ def _variables(function: PrimFunc) -> Iterator[tuple[CompassError, str]]:
     made: dict[Var, Span | None] = {}
     read: set[Var] = set()
     for s in walk_stmts(function.body):
-        if type(s) is S.Let:
+        if type(s) is S.Let and not _is_event(s.value):  # that one is not freed is said elsewhere
             defined.setdefault(s.var, s.span)
         elif type(s) in (S.Alloc, S.AllocConst):
             made[s.buffer.data] = s.span
@@ -85,6 +85,10 @@ def _variables(function: PrimFunc) -> Iterator[tuple[CompassError, str]]:
             what = "storage" if var in made or isinstance(var.dtype, PointerType) else "variable"
             help = "remove it, or begin its name with _"
             yield Finding(f"the {what} {var.name!r} is never used", span, code=VARIABLE, help=help), var.name
+
+
+def _is_event(e: E.Expr) -> bool:
+    return type(e) is E.Call and e.op == "alloc_event"
 
 
 def _mentioned(root: E.Expr) -> Iterator[Var]:
