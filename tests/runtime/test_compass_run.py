@@ -196,7 +196,7 @@ def test_an_internal_error_asks_for_a_report(run, add_fixed, monkeypatch):
     monkeypatch.setattr(cli, "run", lambda options: 1 / 0)
     status, _, err = run(add_fixed)
     assert status == 70
-    assert "please report" in err
+    assert "report it with that folder" in err
 
 
 def test_profile_prints_tables_and_writes_files(run, here, add_fixed):
