@@ -52,9 +52,22 @@ def _aipu_bin(path: Path) -> list[Table]:
     from compass_core import aipubin
 
     try:
-        return list(aipubin.describe(aipubin.read(path.read_bytes())))
+        content = aipubin.read(path.read_bytes())
     except aipubin.AipuBinError as error:
         raise CompassError(f"{path}: {error.message}", code=error.code, notes=error.notes, help=error.help) from error
+    return [*aipubin.describe(content), *_entries(content.text)]
+
+
+def _entries(text: bytes) -> list[Table]:
+    """The entry records of `.text`; nothing for code of another toolchain."""
+    from compass_core.hostcode import HostCodeError, parse_text_blob
+
+    try:
+        blob = parse_text_blob(text)
+    except HostCodeError:
+        return []
+    rows = [(hex(at), symbol, asids) for (symbol, at), asids in zip(blob.entries, blob.asids, strict=True)]
+    return [("entries (of each parameter word: the ASID of an address, - a value)", ("entry", "symbol", "words"), rows)]
 
 
 def _module(path: Path) -> list[Table]:

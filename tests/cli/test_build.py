@@ -205,6 +205,8 @@ def test_inspect_shows_every_file_of_a_build(compassc):
         done = compassc("inspect", path)
         assert (done.status, done.err) == (0, ""), path
         assert "---" in done.out
+    entries = compassc("inspect", "aipu.bin").out.splitlines()[-1].split()
+    assert entries == ["0x40", "__compass_entry_vadd", "00"]
 
 
 def test_builds_in_parallel_do_not_disturb_each_other():
