@@ -157,7 +157,10 @@ class Job:
     def buffers(self) -> list[Buffer]:
         """All device memory that the kernels of this job may use, by address."""
         content, base, plan = self.program.content, self._base, self._plan
-        found = [Buffer("parameters", base + plan.offsets["params"], len(content.params))]
+        found = [
+            Buffer("parameters", base + plan.offsets["params"], len(content.params)),
+            Buffer("descriptors", base + plan.offsets["desc"], len(content.desc)),
+        ]
         sections = set()
         for slot in self.slots.values():
             section, sub = slot.info.place

@@ -10,15 +10,16 @@
 bool check_on;
 struct check_area *check_area;
 
-static bool map_shadow(uint64_t at, uint64_t size) {
-  return mmap((void *)at, size, PROT_READ | PROT_WRITE,
-              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) == (void *)at;
+bool check_map_shadow(uint64_t at, uint64_t size) {
+  return mmap((void *)at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+              0) == (void *)at;
 }
 
 bool check_start(int shared_file, char *message, size_t size) {
   void *area = mmap(NULL, CHECK_AREA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, shared_file, CHECK_AREA_OFFSET);
-  check_on = area != MAP_FAILED && map_shadow(STACK_SHADOW, SHADOWED / 8) && map_shadow(RACE_SHADOW, SHADOWED * 12) &&
-             map_shadow(VALUE_SHADOW, SHADOWED) && map_shadow(ORIGIN_SHADOW, SHADOWED);
+  check_on = area != MAP_FAILED && check_map_shadow(STACK_SHADOW, SHADOWED / 8) &&
+             check_map_shadow(RACE_SHADOW, SHADOWED * 12) && check_map_shadow(VALUE_SHADOW, SHADOWED) &&
+             check_map_shadow(ORIGIN_SHADOW, SHADOWED);
   check_area = area;
   schedule_in_order = check_on;
   if (!check_on) snprintf(message, size, "the host does not give the address space that checks need: %s", strerror(errno));
@@ -33,6 +34,7 @@ uint64_t check_pc(const void *address) {
 void check_begin_job(void) {
   check_area->finding_count = check_area->dropped = 0;
   dma_begin_job();
+  if (check_wants(CHECK_UNINIT)) uninit_begin_job();
 }
 
 void check_end_job(void) {

@@ -27,6 +27,9 @@ extern struct check_area *check_area;
 #define SHADOWED 0x100000000u
 #define SHADOW_BYTES (SHADOWED / 8 + SHADOWED * 12 + 2 * SHADOWED)
 
+/* Empties a shadow. False when the host does not give the address space. */
+bool check_map_shadow(uint64_t at, uint64_t size);
+
 /* Before system calls are forbidden: maps area and shadows. False with a message when that fails. */
 bool check_start(int shared_file, char *message, size_t size);
 

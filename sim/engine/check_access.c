@@ -27,8 +27,7 @@ static uint32_t sites; /* site 0: all places beyond the table's end */
 void check_new_phase(void) {
   if (phase++ < LAST_PHASE) return;
   phase = 1;
-  mmap((void *)RACE_SHADOW, SHADOWED * sizeof(struct history), PROT_READ | PROT_WRITE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  check_map_shadow(RACE_SHADOW, SHADOWED * sizeof(struct history));
 }
 
 #define SLOTS 0x20000u /* of a table with open addressing */
@@ -141,6 +140,7 @@ static uint32_t meet(struct history *h, uint32_t tec, uint32_t stamp, bool write
 }
 
 void access_races(struct tec *tec, const struct access *access) {
+  if (is_stack(access->address) || access->address + access->size > SHADOWED) return;
   bool writes = access->kind & ACCESS_WRITE, sure = false, met_write = false;
   uint32_t stamp = STAMP(tec->id, site_of(access->pc | (access->kind & ACCESS_DMA ? BY_DMA : 0))), met = 0, at = 0;
   for (uint32_t i = 0; i < access->size; i++) {
@@ -167,8 +167,8 @@ void access_races(struct tec *tec, const struct access *access) {
 /* -------------------------------------------------------------------------------------------------------------- all */
 
 bool access_in_bounds(const struct tec *tec, const struct access *access) {
-  if (access->size == 0 || place_is_valid(tec, access->address, access->size)) return true;
-  if (check_wants(CHECK_BOUNDS)) access_report(KIND_BOUNDS, tec, access, NULL);
+  if (!check_wants(CHECK_BOUNDS) || access->size == 0 || place_is_valid(tec, access->address, access->size)) return true;
+  access_report(KIND_BOUNDS, tec, access, NULL);
   return false;
 }
 
@@ -177,9 +177,9 @@ bool access_check(struct tec *tec, const struct access *access) {
   if (!access_in_bounds(tec, access)) return false;
   if (check_wants(CHECK_ALIGN) && access->item > 1 && access->address % access->item)
     access_report(KIND_ALIGN, tec, access, NULL);
-  if (check_wants(CHECK_RACE) && access->address < SHADOWED) {
+  if (check_wants(CHECK_RACE)) {
     if (tec->events_pending) dma_meets(tec, access);
-    if (!is_stack(access->address)) access_races(tec, access);
+    access_races(tec, access);
   }
   return true;
 }

@@ -1,6 +1,5 @@
 #include "check_dma.h"
 
-#include "check_place.h"
 #include "check_uninit.h"
 #include "events.h"
 
@@ -99,7 +98,7 @@ static bool meets_none(struct tec *tec, const struct access *access) {
 }
 
 static bool note_race(struct tec *tec, const struct access *access) {
-  if (!is_stack(access->address)) access_races(tec, access);
+  access_races(tec, access);
   return true;
 }
 
@@ -165,6 +164,7 @@ bool check_dma(struct tec *tec, const struct dma_request *request, const void *c
       report(KIND_EVENT_BUSY, tec, pc, request->event, &there);
   }
   if (check_wants(CHECK_DMA)) check_request(tec, request, pc);
+  if (check_wants(CHECK_UNINIT)) uninit_check_request(tec, request, pc);
   if (!each_row(tec, &from, ACCESS_READ, pc, in_bounds) || !each_row(tec, &to, ACCESS_WRITE, pc, in_bounds))
     return false;
   finish_events(tec, bit); /* the transfer that has the event now is done before this one begins */

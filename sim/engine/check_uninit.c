@@ -6,16 +6,19 @@
 #define VALUES(address) ((uint8_t *)(VALUE_SHADOW + (address)))
 #define ORIGINS(address) ((uint32_t *)(ORIGIN_SHADOW + ((address) & ~3ull)))
 
-/* Where a value comes from: an array (then `name`), or a store of a value that has the origin `from`. */
+/* Where a value comes from: the array with the name `array`, or a store of a value that has the origin `from`. */
 struct origin {
   uint64_t pc;
+  const char *array;
   uint32_t from, tec;
-  char name[48];
+  char name[48]; /* that of `array`, which may be gone when it is told */
 };
 #define MAX_ORIGINS 16384u
 #define MAX_STEPS 8u
 static struct origin origins[MAX_ORIGINS]; /* 0: unknown */
 static uint32_t origin_count = 1;
+#define SLOTS (2 * MAX_ORIGINS) /* of a table with open addressing */
+static uint16_t slots[SLOTS];
 
 /* What clang passes beside arguments and results; the layout is the one it uses for kernels. */
 #define CONTEXT_BYTES 8192
@@ -33,18 +36,19 @@ static bool is_told(uint64_t pc, uint32_t tec, uint32_t origin) {
   return false;
 }
 
-static uint32_t origin_of(uint64_t pc, uint32_t from, uint32_t tec, const char *name) {
-  if (is_told(pc, tec, from)) return from;
-  size_t length = strnlen(name, sizeof origins->name - 1);
-  for (uint32_t i = 1; i < origin_count; i++) {
-    const struct origin *o = &origins[i];
-    if (o->pc == pc && o->from == from && o->tec == tec && memcmp(o->name, name, length) == 0 && !o->name[length])
-      return i;
+static uint32_t origin_of(uint64_t pc, uint32_t from, uint32_t tec, const char *array) {
+  if (from && is_told(pc, tec, from)) return from;
+  uint64_t key = (pc ^ (uint64_t)array << 20 ^ (uint64_t)from << 40 ^ tec) * 0x9e3779b97f4a7c15u;
+  uint32_t at = (uint32_t)(key >> 40) % SLOTS;
+  for (; slots[at]; at = (at + 1) % SLOTS) {
+    const struct origin *o = &origins[slots[at]];
+    if (o->pc == pc && o->from == from && o->tec == tec && o->array == array) return slots[at];
   }
   if (origin_count == MAX_ORIGINS) return from;
   struct origin *o = &origins[origin_count];
-  *o = (struct origin){pc, from, tec, ""};
-  memcpy(o->name, name, length);
+  *o = (struct origin){pc, array, from, tec, ""};
+  if (array) memcpy(o->name, array, strnlen(array, sizeof o->name - 1));
+  slots[at] = (uint16_t)origin_count;
   return origin_count++;
 }
 
@@ -65,6 +69,13 @@ static bool is_poisoned(uint64_t address, uint64_t size) {
 }
 
 /* ------------------------------------------------------------------------------------------------------------- life */
+
+/* What the host copied to the device is initialised. */
+void uninit_begin_job(void) {
+  check_map_shadow(VALUE_SHADOW, SHADOWED);
+  memset(slots, 0, sizeof slots);
+  origin_count = 1;
+}
 
 static void poison_shared(const char *name, uint64_t address, uint64_t size) {
   poison(address, size, origin_of(NO_PC, 0, 0, name));
@@ -96,6 +107,7 @@ void uninit_end_job(void) {
       else if (*VALUES(at)) {
         uint32_t origin = *ORIGINS(at);
         report(KIND_UNINIT_STORED, origins[origin].tec, origin ? origins[origin].pc : NO_PC, origin, at);
+        at |= 3; /* the next one that has an origin of its own */
       }
     }
   }
@@ -110,7 +122,13 @@ static void move_values(uint64_t to, uint64_t from, uint64_t size, uint64_t pc, 
   }
   memmove(VALUES(to), VALUES(from), size);
   for (uint64_t i = 0; i < size; i++)
-    if (*VALUES(to + i)) *ORIGINS(to + i) = origin_of(pc, *ORIGINS(from + i), tec, "");
+    if (*VALUES(to + i)) *ORIGINS(to + i) = origin_of(pc, *ORIGINS(from + i), tec, NULL);
+}
+
+void uninit_check_request(const struct tec *tec, const struct dma_request *request, uint64_t pc) {
+  uint64_t at = (uint64_t)request;
+  for (uint64_t end = at + sizeof *request; at < end; at += 4)
+    if (is_poisoned(at, 4)) report(KIND_UNINIT_USED, tec->id, pc, *ORIGINS(at), 0);
 }
 
 void uninit_transfer(const struct tec *tec, const struct dma_request *r, uint64_t pc) {
@@ -167,7 +185,7 @@ void __msan_warning(uint32_t origin) {
 uint32_t __msan_chain_origin(uint32_t origin) {
   struct tec *tec = current_tec();
   if (!tec || origin >= origin_count) return origin;
-  return origin_of(check_pc(__builtin_return_address(0)), origin, tec->id, "");
+  return origin_of(check_pc(__builtin_return_address(0)), origin, tec->id, NULL);
 }
 
 void *__msan_memmove(void *to, const void *from, uint64_t size) {

@@ -5,11 +5,13 @@
 
 #include "check.h"
 
+void uninit_begin_job(void);
 void uninit_begin_group(void);
 void uninit_begin_task(struct tec *tec);
 void uninit_end_job(void);
 
-/* A transfer moves values that are not initialised as they are. */
+/* Looks at what a transfer is asked to do. A transfer moves values that are not initialised as they are. */
+void uninit_check_request(const struct tec *tec, const struct dma_request *request, uint64_t pc);
 void uninit_transfer(const struct tec *tec, const struct dma_request *request, uint64_t pc);
 
 /* What the instrumentation calls. */

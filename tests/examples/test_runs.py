@@ -30,3 +30,11 @@ def test_inputs_are_left_alone(example: Example) -> None:
     for (name, before), after in zip(case.args.items(), args, strict=True):
         if name not in case.expected:
             assert (after == before) if isinstance(before, int) else (after == before).all()
+
+
+def test_checks_find_nothing_and_change_nothing(example: Example) -> None:
+    for case in itertools.islice(example.cases(5), 3):
+        args = case.fresh_args()
+        assert example.executor.check(*args) == []
+        got = {name: a for name, a in zip(case.args, args, strict=True) if name in case.expected}
+        check_identical(case, got, example.run_python(case), "checked and plain run")

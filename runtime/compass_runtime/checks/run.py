@@ -13,7 +13,7 @@ from compass_runtime.checks import area
 from compass_runtime.checks.build import CheckedProgram, checked_programs
 from compass_runtime.checks.modes import Modes
 from compass_runtime.checks.words import Teller
-from compass_runtime.job import Job
+from compass_runtime.job import Buffer, Job
 
 if TYPE_CHECKING:
     from compass_runtime.program import Program
@@ -21,15 +21,23 @@ if TYPE_CHECKING:
 
 _one_at_a_time = threading.Lock()
 """A device has one area for what it found."""
+_RACE_BYTES = 12
+"""What is noted of each byte that TECs may share: `struct history` of sim/engine/check_access.c."""
+_PATIENCE = 20
+"""How much longer than a plain run a checked one may take when the caller gives no limit."""
 
 
 @dataclass
 class Outcome:
-    """What checked runs gave: the last one's result, errors, and warnings, which stop nobody."""
+    """What checked runs gave: the last one's result, errors, and warnings, which stop nobody.
+
+    `faulted`: the kernel was ended, and would be in the next run too.
+    """
 
     result: RunResult | None = None
     errors: list[CompassError] = field(default_factory=list)
     warnings: list[CompassError] = field(default_factory=list)
+    faulted: bool = False
 
     def add(self, job: Job, modes: Modes, timeout: float | None) -> None:
         """Runs a job that is loaded, with the checks among `modes` that its program was compiled for."""
@@ -37,15 +45,15 @@ class Outcome:
         assert isinstance(program, CheckedProgram)
         buffers = area.merged(job.buffers())
         memory = job.device.worker.memory
+        _check_room(buffers, modes & program.modes)
         fault: list[CompassError] = []
-        with _one_at_a_time:
-            area.prepare(memory, modes & program.modes, buffers)
-            try:
-                self.result = job.execute(timeout)
-            except CompassError as error:
-                fault.append(error)
-            found, dropped = area.findings(memory)
-        told = Teller(program, buffers).errors(found, dropped)
+        area.prepare(memory, modes & program.modes, buffers)
+        try:
+            self.result = job.execute(timeout or program.time_limit * _PATIENCE)
+        except CompassError as error:
+            fault.append(error)
+        self.faulted = bool(fault)
+        told = Teller(program, buffers).errors(*area.findings(memory))
         self.errors += [error for error in told if error.severity == "error"] + fault
         self.warnings += [error for error in told if error.severity != "error"]
 
@@ -53,6 +61,16 @@ class Outcome:
         """Raises the errors together with the warnings; nothing when there are none."""
         if self.errors:
             raise together([*self.errors, *self.warnings])
+
+
+def _check_room(buffers: Sequence[Buffer], modes: Modes) -> None:
+    """CompassError when the host has not the memory in which a run takes notes of each byte of the buffers."""
+    from compass_sim.worker import host_memory_limit
+
+    need = sum(buffer.nbytes for buffer in buffers) * (_RACE_BYTES if Modes.RACE in modes else 1)
+    if 0 < host_memory_limit() < need:
+        raise CompassError(f"a checked run of these tensors needs {need >> 20} MiB of memory, more than this host can give",
+                           code="out-of-memory", help="check with smaller tensors, or without race")  # fmt: skip
 
 
 def check_job(
@@ -66,23 +84,25 @@ def check_job(
     """Runs a job of `program`, as `create` makes it of a program, with checks. For the other arguments see `Job.run`."""
     outcome = Outcome()
     for checked in checked_programs(program, modes):
-        job = create(checked)
-        with job.lock:
-            job.revive()
+        with _one_at_a_time:
+            job = create(checked)
             job.load(inputs, initial or {})
             outcome.add(job, modes, timeout)
-        job.close()
+            job.close()
+        if outcome.faulted:
+            break
     return outcome
 
 
 def check_call(program: Program, modes: Modes, args: Sequence[Any], timeout: float | None = None) -> Outcome:
     """Runs with arguments as `Program.call` takes them; outputs are changed when nothing is wrong."""
     outcome = Outcome()
-    with ExitStack() as stack:
+    with _one_at_a_time, ExitStack() as stack:
         for checked in checked_programs(program, modes):
             job = stack.enter_context(checked.caller.loaded(args))
             outcome.add(job, modes, timeout)
-            store = (checked, job)
+            if outcome.faulted:
+                break
         if not outcome.errors:
-            store[0].caller.store(store[1], args)
+            checked.caller.store(job, args)
     return outcome
