@@ -73,8 +73,7 @@ def decode(data: bytes) -> list[Record]:
 
 
 def ticks(records: list[Record]) -> tuple[Tick, ...]:
-    """The profiler marks among the records, in their order."""
+    """The profiler marks among the records, in the order in which they were set."""
     begin, end = RecordKind.SECTION_BEGIN, RecordKind.SECTION_END
-    return tuple(
-        Tick(r.nanoseconds / 1e9, r.tec, r.id, r.kind == begin) for r in records if r.kind in (begin, end)
-    )  # fmt: skip
+    marks = sorted((r for r in records if r.kind in (begin, end)), key=lambda r: r.nanoseconds)
+    return tuple(Tick(r.nanoseconds / 1e9, r.tec, r.id, r.kind == begin) for r in marks)

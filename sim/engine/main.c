@@ -23,7 +23,7 @@ int main(int count, char **arguments);
 
 static void answer(int socket, const struct request *request, uint64_t seed) {
   char message[MESSAGE_SIZE] = "";
-  uint32_t fault = 0, count = 0;
+  uint32_t fault = 0;
   print_clear();
   record_begin_job(request->options & WANT_RECORDS);
   schedule_begin_job(seed);
@@ -34,10 +34,9 @@ static void answer(int socket, const struct request *request, uint64_t seed) {
   if (check_on) check_end_job();
   if (status == STATUS_FAULT) report_standstill(fault, elapsed);
   struct reply reply = {.status = status, .nanoseconds = elapsed};
-  const struct record *records = records_of_job(&count);
-  reply.address = count;
+  reply.address = record_count();
   if (!send_reply(socket, &reply, NULL, message)) _exit(2);
-  if (count && !send_bytes(socket, records, count * sizeof *records)) _exit(2);
+  if (!send_records(socket)) _exit(2);
 }
 
 static uint64_t number(const char *text) { return strtoul(text, NULL, 10); }

@@ -4,52 +4,62 @@
 #include "futex.h"
 #include "schedule.h"
 
-/* Events beyond the limit of a job are only counted; the counters of its tasks have room of their own. */
-#define MAX_EVENTS (1u << 20)
-#define MAX_RECORDS (MAX_EVENTS + (1u << 18))
+/* The records of a job that there is room for; every TEC has its share. A share's last part is for tasks and their
+ * counters: events that find no room before it are only counted. */
+#define MAX_RECORDS (5u << 18)
+#define RESERVED_SHARE 4
 #define MAX_COUNTERS (1u << 16)
 
 bool recording;
 static uint64_t job_start;
 static struct record *records;
-static _Atomic uint32_t recorded, events;
+static uint32_t share; /* records of a TEC */
 
-/* What a TEC counts in the task it runs. */
+/* What a TEC counts in the task it runs, and what it recorded. */
 static struct profile {
   uint64_t *counters;
   const uint32_t *costs; /* estimated cycles of a region, by which it is to be multiplied */
   uint32_t first, regions, used, room;
   uint32_t site; /* where the kernel is, by its own numbers */
   uint32_t lost; /* events that found no room */
+  uint32_t recorded;
   uint64_t cycles;
-} profiles[MAX_TECS];
+} __attribute__((aligned(128))) profiles[MAX_TECS];
 
 void record_begin_job(bool wanted) {
   recording = wanted && (records || (records = malloc(MAX_RECORDS * sizeof *records)));
+  share = MAX_RECORDS / (device.cores * device.tecs_per_core);
   job_start = now();
-  atomic_store(&recorded, 0);
-  atomic_store(&events, 0);
+  for (uint32_t i = 0; i < MAX_TECS; i++) profiles[i].recorded = 0;
 }
 
-const struct record *records_of_job(uint32_t *count) {
-  uint32_t all = atomic_load(&recorded);
-  *count = recording ? all < MAX_RECORDS ? all : MAX_RECORDS : 0;
-  return records;
+uint32_t record_count(void) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; recording && i < MAX_TECS; i++) count += profiles[i].recorded;
+  return count;
+}
+
+bool send_records(int socket) {
+  for (uint32_t i = 0; recording && i < MAX_TECS; i++)
+    if (!send_bytes(socket, &records[i * share], profiles[i].recorded * sizeof *records)) return false;
+  return true;
 }
 
 static void append(const struct tec *tec, enum record_kind kind, uint32_t id, uint64_t amount) {
-  const struct profile *profile = &profiles[tec->id];
-  uint32_t at = atomic_fetch_add(&recorded, 1);
-  if (at < MAX_RECORDS)
-    records[at] = (struct record){now() - job_start, profile->cycles, amount, kind, tec->id, id, profile->site};
+  struct profile *profile = &profiles[tec->id];
+  bool timed = !profile->used || kind == RECORD_SECTION_BEGIN || kind == RECORD_SECTION_END;
+  if (profile->recorded < share)
+    records[tec->id * share + profile->recorded++] = (struct record){
+        timed ? now() - job_start : 0, profile->cycles, amount, kind, tec->id, id, profile->site};
 }
 
 void record_event(enum record_kind kind, uint32_t id, uint64_t amount) {
   struct tec *tec = current_tec();
-  if (atomic_fetch_add(&events, 1) < MAX_EVENTS)
+  struct profile *profile = &profiles[tec->id];
+  if (profile->recorded < share - share / RESERVED_SHARE)
     append(tec, kind, id, amount);
   else
-    profiles[tec->id].lost++;
+    profile->lost++;
 }
 
 void record_begin_task(struct tec *tec) {
@@ -74,8 +84,9 @@ void record_end_task(struct tec *tec) {
   append(tec, RECORD_TASK_END, profile->lost, 0);
 }
 
-uint64_t *__compass_profile_enter(const uint32_t *costs, uint32_t first, uint32_t regions, uint32_t counters) {
+uint64_t *__compass_profile_enter(const uint32_t *costs, uint32_t first, uint32_t regions, uint32_t bytes) {
   struct profile *profile = &profiles[current_tec()->id];
+  uint32_t counters = bytes / sizeof *profile->counters;
   if (counters > MAX_COUNTERS || regions > counters) kernel_fault(FAULT_UNSUPPORTED, "the kernel counts too much");
   if (counters > profile->room) {
     uint64_t *more = realloc(profile->counters, counters * sizeof *more);
@@ -107,16 +118,23 @@ void __compass_tick(uint32_t id, int begin) {
 /* Device memory is what lies outside of the engine's own range: the rest is on the TEC or its core. */
 static bool is_external(uint32_t address) { return address < ENGINE_LOW || address >= ENGINE_HIGH; }
 
+static uint64_t bytes_of(const struct dma_request *r) {
+  switch (r->mode) {
+    case DMA_DIRECT:
+      return r->size == r->width ? r->size : r->width ? r->size - r->size % r->width : 0;
+    case DMA_TRANSPOSE:
+      return (uint64_t)r->width * r->count * r->item;
+    case DMA_UPSAMPLE:
+      return (uint64_t)r->width * r->count * r->w_scale * r->h_scale;
+    default:
+      return r->size;
+  }
+}
+
 void record_transfer(const struct dma_request *r) {
-  const uint64_t bytes[] = {
-      [DMA_DIRECT] = r->width ? (uint64_t)r->size / r->width * r->width : 0,
-      [DMA_TRANSPOSE] = (uint64_t)r->width * r->count * r->item,
-      [DMA_UPSAMPLE] = (uint64_t)r->width * r->count * r->w_scale * r->h_scale,
-      [DMA_MEMSET] = r->size,
-  };
-  if (r->mode >= sizeof bytes / sizeof *bytes) return;
+  if (r->mode > DMA_MEMSET) return;
   uint32_t channel = r->event < 0 ? NO_EVENT : (uint32_t)r->event % EVENTS;
   bool reads = r->mode != DMA_MEMSET && is_external(r->src);
-  record_event(RECORD_TRANSFER,
-               channel | r->mode << 8 | (uint32_t)reads << 16 | (uint32_t)is_external(r->dst) << 17, bytes[r->mode]);
+  uint32_t id = channel | r->mode << 8 | (uint32_t)reads << 16 | (uint32_t)is_external(r->dst) << 17;
+  record_event(RECORD_TRANSFER, id, bytes_of(r));
 }

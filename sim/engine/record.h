@@ -10,8 +10,9 @@ extern bool recording;
 /* Before a job: forgets what was recorded. */
 void record_begin_job(bool wanted);
 
-/* All records of the job, those of a TEC in the order in which they were made; `*count` of them. */
-const struct record *records_of_job(uint32_t *count);
+/* How many records the job has, and sending them: TEC after TEC, those of a TEC in the order in which they were made. */
+uint32_t record_count(void);
+bool send_records(int socket);
 
 /* In a TEC, around its task. */
 void record_begin_task(struct tec *tec);
@@ -25,7 +26,7 @@ static inline void record(enum record_kind kind, uint32_t id) {
 
 /* The exported functions; sim/include/compass/profile.h says what a kernel does with the last two. */
 void __compass_tick(uint32_t id, int begin);
-uint64_t *__compass_profile_enter(const uint32_t *costs, uint32_t first, uint32_t regions, uint32_t counters);
+uint64_t *__compass_profile_enter(const uint32_t *costs, uint32_t first, uint32_t regions, uint32_t bytes);
 void __compass_profile_point(const uint64_t *counters, uint32_t site);
 
 #endif

@@ -64,7 +64,7 @@ enum record_kind {
 };
 #define NO_EVENT 0xffu
 struct record {
-  uint64_t nanoseconds; /* since the job began */
+  uint64_t nanoseconds; /* since the job began; 0 where a kernel compiled for profiling says `cycles` instead */
   uint64_t cycles, amount;
   uint32_t kind, tec, id, site;
 };

@@ -168,7 +168,7 @@ class _Writer:
         if body is None:
             return
         if is_entry:
-            sizes = f"{self._first}, __COMPASS_REGIONS, __COMPASS_REGIONS + __COMPASS_MASKS"
+            sizes = f"{self._first}, __COMPASS_REGIONS, 8 * (__COMPASS_REGIONS + __COMPASS_MASKS)"
             enter = f" __COMPASS_COUNTERS = __compass_profile_enter(__compass_costs, {sizes}); "
             self._insert(syntax.begin(body) + 1, enter)
         self._on.region = None

@@ -9,9 +9,11 @@
 
 #define __COMPASS_COUNTERS ulong *restrict __compass_counters
 
-/* At the start of a task: zeroed counters of this TEC. The first `regions` have a cost each; `first` is the number of
- * the first counter in the program. */
-ulong *__compass_profile_enter(__constant uint *costs, uint first, uint regions, uint counters) __attribute__((malloc));
+/* At the start of a task: `bytes` of zeroed counters of this TEC. The first `regions` have a cost each; `first` is the
+ * number of the first counter in the program. The attributes tell compilers that nobody else sees the counters, so that
+ * they may count in registers where a counter is increased in a branch. */
+ulong *__compass_profile_enter(__constant uint *costs, uint first, uint regions, uint bytes)
+    __attribute__((malloc, returns_nonnull, alloc_size(4)));
 
 /* Before the kernel calls the device, and at its end: work so far is what the counters say. `site` is the place, numbered through the
  * program. */
