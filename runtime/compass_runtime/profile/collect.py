@@ -13,11 +13,12 @@ from compass_runtime.profile.costs import CostModel, cost_model, op_classes
 from compass_runtime.profile.instrument import Instrumented, instrument
 from compass_runtime.profile.regions import Op, Place, shares
 from compass_runtime.variants import variant
+from compass_sim.records import Record, RecordKind
 
 if TYPE_CHECKING:
     from compass_core.targets import Target
     from compass_runtime.program import Program
-    from compass_sim import Record, RunResult
+    from compass_sim import RunResult
 
 NOWHERE: Place = ("", 0)
 """The place of steps of programs that do not say where they are."""
@@ -101,8 +102,6 @@ def counting(program: Program) -> Counting:
 
 def tasks_of(counting: Counting, result: RunResult) -> list[Task]:
     """The tasks of a run, in the order of their sub-graphs."""
-    from compass_sim import RecordKind
-
     target = counting.model.target
     sites = [place for unit in counting.units for place in unit.sites]
     current: dict[int, Task] = {}

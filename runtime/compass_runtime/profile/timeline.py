@@ -15,6 +15,7 @@ from compass_core.aipubin.device import is_x3
 from compass_runtime.profile.collect import NOWHERE, Step, Task
 from compass_runtime.profile.costs import CostModel
 from compass_runtime.profile.regions import Place
+from compass_sim.records import RecordKind, Transfer
 
 _EPSILON = 1e-6
 
@@ -96,7 +97,15 @@ class Simulation:
         self._arrived: dict[int, list[tuple[_Tec, float, Place]]] = {}
         self._finished: set[int] = set()
         self._now = 0.0
+        self._rates: dict[int, float] = {}
         self._line = Timeline()
+        self._actions: Mapping[int, Callable[[_Tec, Step], None]] = {
+            RecordKind.TRANSFER: self._transfer,
+            RecordKind.WAIT: self._wait_events,
+            RecordKind.BARRIER: self._barrier,
+            RecordKind.SECTION_BEGIN: self._section_begin,
+            RecordKind.SECTION_END: self._section_end,
+        }
 
     def run(self) -> Timeline:
         self._start_groups()
@@ -111,8 +120,9 @@ class Simulation:
 
     # Time
 
-    def _rates(self) -> dict[int, float]:
-        """Bytes per cycle of the transfers that move, by TEC: each DMA unit's own speed, or its share of the port."""
+    def _share_port(self) -> None:
+        """Sets the bytes per cycle of the transfers that move, by TEC: each DMA unit's own speed, or its share of the
+        port."""
         moving = [tec for tec in self._tecs if tec.queue and tec.queue[0].moving]
         rates = {tec.number: self._own_rate(tec.queue[0]) for tec in moving}
         room = self._model.device_memory_bytes_per_cycle
@@ -123,7 +133,7 @@ class Simulation:
             share = room / (len(shared) - position) / tec.queue[0].crossings
             rates[tec.number] = min(rates[tec.number], share)
             room -= rates[tec.number] * tec.queue[0].crossings
-        return rates
+        self._rates = rates
 
     def _own_rate(self, transfer: _Transfer) -> float:
         return self._model.dma["bytes_per_cycle"] / (self._model.dma["reorder"] if transfer.reordered else 1)
@@ -135,16 +145,15 @@ class Simulation:
         first = tec.queue[0]
         if not first.moving:
             return first.starts + self._model.dma["startup"]
-        return self._now + first.left / self._rates()[tec.number]
+        return self._now + first.left / self._rates[tec.number]
 
     def _advance(self, time: float) -> None:
-        rates = self._rates()
-        for tec in self._tecs:
-            if tec.number in rates:
-                tec.queue[0].left -= rates[tec.number] * (time - self._now)
+        for number, rate in self._rates.items():
+            self._tecs[number].queue[0].left -= rate * (time - self._now)
         self._now = max(time, self._now)
-        for tec in self._tecs:
-            self._move(tec)
+        changes = [self._move(tec) for tec in self._tecs if tec.queue]
+        if any(changes):
+            self._share_port()
         for tec in self._tecs:
             if tec.waiting is not None and not tec.waiting():
                 tec.waiting = None
@@ -154,11 +163,10 @@ class Simulation:
                 tec.runs = False
                 self._step(tec)
 
-    def _move(self, tec: _Tec) -> None:
-        """Lets the DMA unit of a TEC begin or finish its transfer when it is time."""
-        if not tec.queue:
-            return
+    def _move(self, tec: _Tec) -> bool:
+        """Lets the DMA unit of a TEC begin or finish its transfer when it is time; whether it did."""
         first = tec.queue[0]
+        moved = first.moving
         if not first.moving and first.starts + self._model.dma["startup"] <= self._now + _EPSILON:
             first.moving, first.left = True, float(first.bytes)
         if first.moving and first.left <= _EPSILON * max(1.0, first.bytes):
@@ -166,6 +174,8 @@ class Simulation:
             self._add(tec, "transfer", first.starts, first.place, first)
             if tec.queue:
                 tec.queue[0].starts = max(tec.queue[0].starts, self._now)
+            return True
+        return first.moving != moved
 
     def _add(self, tec: _Tec, kind: str, start: float, place: Place, moved: _Transfer | None = None) -> None:
         """A span from `start` until now."""
@@ -240,8 +250,6 @@ class Simulation:
         self._continue(tec)
 
     def _step(self, tec: _Tec) -> None:
-        from compass_sim import RecordKind
-
         task = tec.task
         assert task is not None
         if tec.next_step >= len(task.steps):
@@ -249,18 +257,9 @@ class Simulation:
             return
         step = task.steps[tec.next_step]
         tec.next_step += 1
-        actions: Mapping[int, Callable[[_Tec, Step], None]] = {
-            RecordKind.TRANSFER: self._transfer,
-            RecordKind.WAIT: self._wait_events,
-            RecordKind.BARRIER: self._barrier,
-            RecordKind.SECTION_BEGIN: self._section_begin,
-            RecordKind.SECTION_END: self._section_end,
-        }
-        actions[step.kind](tec, step)
+        self._actions[step.kind](tec, step)
 
     def _transfer(self, tec: _Tec, step: Step) -> None:
-        from compass_sim import Transfer
-
         what = Transfer.of(step.id)
         reordered = what.mode in ("transpose", "upsample")
         transfer = _Transfer(step.amount, what.reads + what.writes, reordered, what.channel, step.place)
