@@ -199,7 +199,10 @@ class Accumulate:
         wanted = scaled(self.factor)(types)
         if acc is not wanted:
             products = " and ".join(map(str, types))
-            raise type_error(f"acc is {acc}, but products of {products} need {wanted}", f"start it as S.{wanted}(0), or convert x or y")
+            raise type_error(
+                f"acc is {acc}, but products of {products} need {wanted}",
+                f"start it as S.{wanted}(0), or convert x or y",
+            )
         check_width(x, self.width)
         lanes = (acc, *types)[self.mask_on].lanes
         return Typed((acc, *types), acc, lanes, targets=self.float_targets if x.is_floating else ())

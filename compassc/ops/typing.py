@@ -16,6 +16,7 @@ from compass_core.errors import CompassError
 from ..ir.dtypes import BOOL, FLOAT32, INT32, DataType, make_dtype
 
 Operand = Any
+NO_FLOAT = "convert it with S.i32(...), or S.reinterpret for its bits"
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,24 @@ def match_operator(a: Operand, b: Operand, adapt: bool = True) -> DataType:
         else:
             elems.append(INT32 if type(x) is int else literal_dtype(x))
     return promote(*elems).with_lanes(max(lanes_a, lanes_b))
+
+
+def check_operator(symbol: str, t: DataType, divisor: Operand) -> None:
+    """Refuse operators that the hardware has no instruction for, and division by a literal zero. `t`: the matched type."""
+    if symbol == "*" and t.is_vector and t.bits == 8:
+        raise type_error(
+            f"`*` on {t}: an 8-bit product of 8-bit vectors is meaningless",
+            "widen with S.cast first, or use S.vmull",
+            "operator-type",
+        )
+    if symbol == "/" and t.is_vector and t.is_floating and t.bits == 16:
+        raise type_error(f"`/` does not support {t}", 'convert to float32 first: S.cast(v, "fp32")', "operator-type")
+    if symbol in ("//", "%", "&", "|", "^") and t.is_floating:
+        raise type_error(f"`{symbol}` needs integers, got {t}", NO_FLOAT, "operator-type")
+    if symbol in ("//", "%", "/") and t.is_integer and is_literal(divisor) and divisor == 0:
+        raise type_error(
+            f"division by the constant zero (`{symbol}` on {t})", "the hardware gives no result", "zero-division"
+        )
 
 
 def double_width(t: DataType) -> DataType:

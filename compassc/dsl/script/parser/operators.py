@@ -12,7 +12,7 @@ from ....ir import exprs as E
 from ....ir.dtypes import BOOL, INT32, DataType
 from ....ops import get
 from ....ops.core import convert, scalar_cast
-from ....ops.typing import describe, is_literal, match_operator
+from ....ops.typing import NO_FLOAT, check_operator, describe, is_literal, match_operator
 from ..frontend import AllocSpec, ConstSpec, MatchSpec
 from .values import BufferValue, PointerValue, Value, index_expr, is_runtime, literal_expr
 
@@ -29,7 +29,6 @@ PREFIX: dict[str, Callable[[Any], Any]] = {
     "+": operator.pos,
 }
 _POINTERS = "a pointer can be moved by an integer with + and -, compared, and subscripted"
-_NO_FLOAT = "convert it with S.i32(...), or S.reinterpret for its bits"
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "floormod"}
 BITWISE = {"&": "bitand", "|": "bitor", "^": "bitxor"}
 SHIFTS = {"<<": "shl", ">>": "shr"}
@@ -84,7 +83,7 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     op = ARITHMETIC.get(symbol) or BITWISE.get(symbol)
     if op is None:
         raise error("operator-type", f"`{symbol}` is not supported on run-time values")
-    _check(symbol, t, y)
+    check_operator(symbol, t, y)
     if symbol in ("//", "%") and t.is_scalar and not is_literal(b):
         op = "div" if symbol == "//" else "mod"  # only a literal rounds down, whatever a variable turns out to be
     return Value(E.Binary(op, convert_to(a, t), convert_to(b, t)))
@@ -99,24 +98,6 @@ def convert_to(x: Any, t: DataType) -> E.Expr:
     return convert(x.expr, t)
 
 
-def _check(symbol: str, t: DataType, divisor: Any) -> None:
-    """Operators the hardware has no instruction for, and division by a literal zero."""
-    if symbol == "*" and t.is_vector and t.bits == 8:
-        raise error(
-            "operator-type",
-            f"`*` on {t}: an 8-bit product of 8-bit vectors is meaningless",
-            "widen with S.cast first, or use S.vmull",
-        )
-    if symbol == "/" and t.is_vector and t.is_floating and t.bits == 16:
-        raise error("operator-type", f"`/` does not support {t}", 'convert to float32 first: S.cast(v, "fp32")')
-    if symbol in ("//", "%", "&", "|", "^") and t.is_floating:
-        raise error("operator-type", f"`{symbol}` needs integers, got {t}", _NO_FLOAT)
-    if symbol in ("//", "%", "/") and t.is_integer and is_literal(divisor) and divisor == 0:
-        raise error(
-            "zero-division", f"division by the constant zero (`{symbol}` on {t})", "the hardware gives no result"
-        )
-
-
 def _pow(a: Any, b: Any, t: DataType) -> E.Expr:
     if not t.is_floating:
         raise error("operator-type", f"`**` needs a floating-point type, got {t}", "convert with S.fp32(...)")
@@ -127,7 +108,7 @@ def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
     left = literal_expr(a) if is_literal(a) else a.expr
     for side in (left.dtype, literal_expr(b).dtype if is_literal(b) else y):
         if not side.is_integer:
-            raise error("operator-type", f"`{symbol}` needs integers, got {side}", _NO_FLOAT)
+            raise error("operator-type", f"`{symbol}` needs integers, got {side}", NO_FLOAT)
     t = left.dtype
     if not is_literal(b) and y.is_vector:
         if t.is_vector and t.lanes != y.lanes:
@@ -210,7 +191,7 @@ def unary(symbol: str, a: Any) -> Any:
         return binary("*", a, -1)
     if symbol == "~":
         if not t.is_integer:
-            raise error("operator-type", f"`~` needs integers or masks, got {t}", _NO_FLOAT)
+            raise error("operator-type", f"`~` needs integers or masks, got {t}", NO_FLOAT)
         return Value(E.Unary("bitnot", a.expr))
     if symbol == "not":
         if t is not BOOL:

@@ -30,6 +30,7 @@ from compassc.ops.typing import fits
 
 from ..functions import Macro
 from ..source import SET_TRACE, definition
+from .bools import OPERATORS, PREFIXES, Bools, calculate
 from .debug import stop
 from .impl import pysim_impl
 from .memory import PyBuffer, PyPointer, Storage
@@ -61,6 +62,12 @@ def bound(value: Any) -> Any:
         data = raw.reshape(-1).view(np.uint8).copy()
         return PyBuffer(Storage(data, "a constant table"), 0, of_numpy(raw.reshape(-1)[0]).dtype, "constant", raw.shape)
     return value
+
+
+def copied(value: Any) -> Any:
+    """The same where the address of a variable is taken, and two names must not be one variable."""
+    found = bound(value)
+    return PyVar(found.value, found.dtype) if type(found) is PyVar else found
 
 
 def assigned(old: Any, new: Any) -> Any:
@@ -135,6 +142,7 @@ class Made:
         self.constants: dict[str, Any] = {}
         self.pasted: dict[str, Pasted] = {}
         self.addressed: set[str] = set()  # variables whose address is taken
+        self.bools: set[str] = set()  # variables that may hold a bool
 
 
 class Rewrite(ast.NodeTransformer):
@@ -148,6 +156,7 @@ class Rewrite(ast.NodeTransformer):
         self.seen, self.variables, self.made = seen, variables, made
         self.macro = macro  # whose body this is; None for a function
         self.active: tuple[Macro, ...] = ()  # it and those it was pasted by
+        self.bools = Bools(self.known, made.bools)
 
     def statements(self, nodes: list[ast.stmt]) -> list[ast.stmt]:
         """A block of statements, rewritten."""
@@ -218,13 +227,24 @@ class Rewrite(ast.NodeTransformer):
         target = node.target
         named = isinstance(target, ast.Name) and target.id in self.made.addressed
         called = isinstance(target, ast.Subscript) and any(isinstance(n, ast.Call) for n in ast.walk(target.slice))
-        if not named and not called:
+        if not named and not called and not self.bools.may_be(target):
             self.generic_visit(node)
             return node
         own = copy.deepcopy(target)
         own.ctx = ast.Load()
         value = ast.copy_location(ast.BinOp(own, node.op, node.value), node)
         return self.visit_Assign(ast.copy_location(ast.Assign([target], value), node))
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        bools = type(node.op) in OPERATORS and (self.bools.may_be(node.left) or self.bools.may_be(node.right))
+        self.generic_visit(node)
+        return self.call(calculate(type(node.op)), [node.left, node.right], node) if bools else node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        function = PREFIXES.get(type(node.op))
+        bools = function is not None and self.bools.may_be(node.operand)
+        self.generic_visit(node)
+        return self.call(function, [node.operand], node) if bools and function else node
 
     def held(self, target: ast.expr) -> ast.expr:
         """What a variable holds before it is assigned, `locals().get("x")`; None for what is no name."""
@@ -246,7 +266,7 @@ class Rewrite(ast.NodeTransformer):
             if called in _ALLOCATIONS and name:
                 label = ast.copy_location(ast.Constant(name), e)
                 return self.call(named, [e, label], e)
-        return self.call(bound, [e], e)
+        return self.call(copied if self.made.addressed else bound, [e], e)
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         """`S.vadd(...)` becomes a call of the operation's Python side. Other names may be bound anew until they are
@@ -357,12 +377,20 @@ def _named(code: types.CodeType, name: str, qualname: str = "") -> types.CodeTyp
     return code.replace(**names)  # type: ignore[arg-type]
 
 
+def _is_bool(func: Any, name: str) -> bool:
+    """Whether a parameter is annotated as a bool or mask."""
+    kind = getattr(func.__annotations__.get(name), "dtype", None)
+    return isinstance(kind, DataType) and kind.is_bool
+
+
 def _rebuilt(func: Any, node: ast.FunctionDef) -> Callable[..., Any]:
     """The function compiled from its rewritten definition, with the globals, closure and defaults it had."""
     made = Made()
     made.addressed |= addressed(node.body)
     own = {*func.__code__.co_varnames, *func.__code__.co_cellvars}
-    node.body = Rewrite(_visible(func), own, made).statements(node.body)
+    rewrite = Rewrite(_visible(func), own, made)
+    rewrite.bools.learn(node.body, [a.arg for a in node.args.args if _is_bool(func, a.arg)])
+    node.body = rewrite.statements(node.body)
     node.decorator_list, node.returns = [], None
     node.args.defaults, node.args.kw_defaults = [], []
     for arg in node.args.args:

@@ -21,6 +21,7 @@ from ..dispatch import load_python_sides
 from .assign import with_kernel_assignments
 from .descriptors import PyDescPointer, chains_of
 from .memory import PyBuffer, PyPointer, Storage
+from .recursion import refuse_recursion
 from .session import PyEvent, Session, Tec
 from .values import PINNED, PyVar, pyvar
 
@@ -53,6 +54,7 @@ def run_entry(
             code="arguments",
             help="an entry function is called with all its parameters: " + ", ".join(name for name, _, _ in params),
         )
+    refuse_recursion(py_func)
     session = Session(py_func.__name__, _target(target or DEFAULT_TARGET), output_dir)
     values = [
         entry_argument(py_func.__name__, position, name, kind, arg)
@@ -186,11 +188,11 @@ def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> An
             code="arguments",
             help="convert it explicitly",
         )
-    is_vector = isinstance(arg, PyVar) and arg.dtype.is_vector
-    if is_vector != kind.is_vector:
+    source = arg.dtype if isinstance(arg, PyVar) else None
+    if source is not kind and (kind.is_vector or (source is not None and source.is_vector)):
         raise CompassError(
             f"{func}: argument {position} ({name}) must be {kind}, got {arg!r}",
-            code="arguments",
+            code="argument-type",
             help="convert it explicitly",
         )
     return pyvar(arg, kind)

@@ -73,6 +73,7 @@ def pasted(caller: Rewrite, macro: Macro, call: ast.Expr) -> list[ast.stmt] | No
     )
     inner.active = (*caller.active, macro)
     caller.made.addressed |= addressed(body)
+    inner.bools.learn(body)
     body = inner.statements(body)
     name = f".{macro.__name__} {len(caller.made.pasted)}"
     written = {parameter: ast.unparse(e) for parameter, e in arguments.items()}

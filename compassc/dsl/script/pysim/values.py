@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from compass_core.errors import CompassError
-from compassc.ir.dtypes import FLOAT32, INT32, DataType, bool_of, dtype, make_dtype
+from compassc.ir.dtypes import FLOAT32, INT32, DataType, bool_of, dtype
 from compassc.ops.core import get
 from compassc.ops.numeric import convert, literal, np_dtype
-from compassc.ops.typing import match_operator, type_error
+from compassc.ops.typing import check_operator, is_literal, literal_dtype, match_operator, type_error
 
 from ..frontend import VALUE_ATTRIBUTES
 from .checks import PLANS, check_narrowing, overflow_checked
@@ -150,6 +150,8 @@ class PyVar:
     # ------------------------------------------------------------------------------------------- operators
 
     def __neg__(self) -> Any:
+        if self.dtype.bits == 8 and self.dtype.is_vector:
+            check_operator("*", self.dtype, None)
         if self.dtype.is_uint or self.dtype.is_bool:
             raise type_error(f"{self.dtype} cannot be negated", "convert it to a signed type first")
         return PyVar(-self.value, self.dtype)
@@ -283,7 +285,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "ne": operator.ne,
 }
 _COMPARE = frozenset("lt le gt ge eq ne".split())
-_INT_ONLY = frozenset("floordiv floormod shl shr bitand bitor bitxor".split())
+_SYMBOLS = {"mul": "*", "div": "/", "floordiv": "//", "floormod": "%", "bitand": "&", "bitor": "|", "bitxor": "^"}
 _SHIFTS = frozenset(("shl", "shr"))
 _DIVISIONS = frozenset("div floordiv floormod".split())
 _MAX_PLANS = 1024
@@ -367,19 +369,18 @@ def _plan(op: str, a: Any, b: Any) -> Any:
         return NotImplemented
     matched = _shift_type(xa, xb) if op in _SHIFTS else match_operator(xa, xb)
     elem = matched.element_of
-    if op in _INT_ONLY and not elem.is_integer:
-        raise type_error(f"{op} needs integers, got {matched}", "convert explicitly")
+    check_operator(_SYMBOLS.get(op, op), matched, None if type(xb) is bool else xb)  # a bool is no literal here
     fn, right = _FUNCTIONS[op], _converter(b, elem)
     if op == "pow" and elem.is_integer:
         raise type_error(f"** needs floating-point operands, got {matched}", "multiply, or convert to float32 first")
     if op == "pow":
         fn = _power(elem)
-    if op in _DIVISIONS and type(b) in (int, float) and b == 0 and elem.is_integer:  # bools are run-time values too
-        raise CompassError("division by the constant zero", code="division", help="divide by something else")
     kind = np_dtype(elem)
-    if op in _DIVISIONS and elem.is_integer:
+    if elem.is_bool and matched.is_scalar and op not in _COMPARE:
+        fn = _of_bools(op)
+    elif op in _DIVISIONS and elem.is_integer:
         fn = _division(op, matched, kind)
-    if op in _SHIFTS and matched.is_scalar:
+    elif op in _SHIFTS and matched.is_scalar:
         fn = _scalar_shift(fn, kind)
     if op in ("floordiv", "floormod") and matched.is_scalar and type(b) is int and b > 0 and b & (b - 1) == 0:
         fn = operator.rshift if op == "floordiv" else operator.and_
@@ -388,6 +389,13 @@ def _plan(op: str, a: Any, b: Any) -> Any:
     result = bool_of(matched.lanes) if op in _COMPARE else matched
     scalar_bool = result.is_scalar and result.is_bool
     return _converter(a, elem), right, fn, None if scalar_bool else result
+
+
+def _of_bools(op: str) -> Callable[[Any, Any], bool]:
+    """An operator on scalar bools: computed with ints, any result but 0 is True."""
+    function = _scalar_divide(_truncated if op != "floormod" else operator.mod, np.dtype(np.int32))
+    fn = function if op in _DIVISIONS else _FUNCTIONS[op]
+    return lambda a, b: bool(fn(int(a), int(b)))
 
 
 def _division(op: str, matched: DataType, kind: Any) -> Callable[[Any, Any], Any]:
@@ -399,8 +407,7 @@ def _division(op: str, matched: DataType, kind: Any) -> Callable[[Any, Any], Any
 
 def _shift_type(xa: Any, xb: Any) -> DataType:
     """The type of a shift: the left operand's, broadcast to the lanes of the right one."""
-    left = xa if isinstance(xa, DataType) else make_dtype("int", 32) if type(xa) is int else FLOAT32
-    right = xb if isinstance(xb, DataType) else make_dtype("int", 32) if type(xb) is int else FLOAT32
+    left, right = (literal_dtype(x) if is_literal(x) else x for x in (xa, xb))
     if not (left.is_integer and right.is_integer):
         raise type_error(f"a shift needs integers, got {left} and {right}", "convert explicitly")
     if left.lanes != right.lanes and 1 not in (left.lanes, right.lanes):
