@@ -18,7 +18,6 @@ _SYMBOLS = {
 _SWAPPED = {"gt": "<", "ge": "<="}
 _ROUNDED = frozenset(("add", "sub", "mul", "div", "floordiv"))
 """Operators whose scalar result is cast back to its type, as C computes it in a wider one."""
-_SPLATS = (E.Broadcast, E.VectorLiteral, E.Cast)
 _ONE_TYPE = frozenset(("min", "max"))
 _NAME_CHARS = str.maketrans(":-.", "___")
 
@@ -108,14 +107,15 @@ class ExprPrinter:
         if op in _SWAPPED:
             return f"({self.expr(e.b)} {_SWAPPED[op]} {self.expr(e.a)})"
         text = f"({self.expr(e.a)} {_SYMBOLS[op]} {self.expr(e.b)})"
-        if e.dtype is INT32 or op not in _ROUNDED or e.dtype.is_vector:
+        kept = op not in _ROUNDED and not (op == "shl" and e.dtype.is_bool)
+        if e.dtype is INT32 or kept or e.dtype.is_vector:
             return text
         return f"({c_type(e.dtype)}){text}"
 
     def _unary(self, e: E.Unary) -> str:
         text = self.expr(e.a)
         if e.op == "bitnot":
-            return f"(~{text})"
+            return f"(bool)(~{text})" if e.dtype is BOOL else f"(~{text})"
         return f"!{text}" if e.op == "not" else f"({text} == NULL)"
 
     # -- memory
@@ -158,7 +158,7 @@ class ExprPrinter:
         vector = e.vector
         constant = type(vector) is E.ConstMask
         text = self.mask_constant(vector.bits, vector.lanes, typed=True) if constant else self.expr(vector)
-        if isinstance(vector, _SPLATS):
+        if text[0] == "(" and not _is_group(text):
             text = f"({text})"
         text = f"{text}[{self.expr(e.index)}]"
         return f"({text} & 1)" if vector.dtype.is_mask else text  # a true lane is any odd byte
@@ -243,6 +243,16 @@ def _is_promoted(e: E.Expr) -> bool:
     if kind is E.Binary:
         return e.op not in _ROUNDED and e.op not in _ONE_TYPE and _is_narrow(e)
     return (kind is E.Select or (kind is E.Unary and e.op == "bitnot")) and _is_narrow(e)
+
+
+def _is_group(text: str) -> bool:
+    """Whether a text that begins with a parenthesis is all inside of it, and no cast."""
+    depth = 0
+    for position, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return position == len(text) - 1
+    return False
 
 
 def c_name(name: str) -> str:

@@ -213,6 +213,10 @@ def address_of_a_variable(in_i32: S.ptr("i32", "global"), out_i32: S.ptr("i32", 
         v[n & 7] = 77
         S.vstore(v, w)
         S.vstore(w[0] + v, out_i32 + 16)
+        z = n
+        other = n.addr
+        n = z if n > z else n + 1
+        out_i32[4] = z + other[0]
         for i in range(3):
             y = x + i
             r = y.addr
@@ -333,3 +337,47 @@ def splat_of_an_element(in_u8: S.ptr("u8", "global"), out_u8: S.ptr("u8", "globa
         S.vstore(S.vror(S.u8x32(1), S.u8x32(S.u8x32(1)[3])), out_u8)
         S.vstore(S.vbcast((in_u8[0:32] + in_u8[32:64])[n & 31], lanes=32), out_u8 + 32)
         S.vstore(in_u8[0:32] ^ (in_u8[0:32] - out_u8[0:32])[7], out_u8 + 64)
+        out_u8[96] = S.reinterpret(S.reinterpret(S.u8x32(13), "i32x8"), "u8x32")[2]
+
+
+@S.prim_func
+def sub_both(x: S.i32, q: S.bool) -> S.bool:
+    both = q + q
+    return both * q + (x > 3)
+
+
+@S.macro
+def put_bools(out, n):
+    e = n == 3
+    out[20] = e + 1
+    out[21] = n + e + e
+
+
+@S.prim_func
+def arithmetic_of_bools(out_i32: S.ptr("i32", "global"), n: S.i32, f: S.fp32, b: S.i8):
+    """What is calculated of bools is a bool, unless a wider type takes part."""
+    if S.get_local_id() == 0:
+        t, less = sub_both(n, n > 4), n < b
+        m = S.i32x8(n) > S.i32x8(4)
+        z = m[2]
+        out_i32[0] = t + t
+        out_i32[1] = (t + 1) + S.i8(3)
+        out_i32[2] = S.i8(3) + (t + 2)
+        out_i32[3] = z - 1
+        out_i32[4] = z / 1 + t % 1
+        out_i32[5] = (t << z) + (t >> less)
+        out_i32[6] = -t
+        out_i32[7] = (~t) + t
+        out_i32[8] = (t | 1) + (t & 1)
+        out_i32[9] = t / 2
+        out_i32[10] = t * 7 % 3
+        chosen = t if n > 3 else z
+        out_i32[11] = chosen + chosen
+        out_i32[12] = S.i32((t * 1.5) * 2.0)
+        t |= z
+        t += less
+        out_i32[13] = t - less
+        out_i32[14] = S.vall(m) + 1
+        special = S.isnan(f) + S.isinf(f)
+        out_i32[15] = special + special
+        put_bools(out_i32, n)
