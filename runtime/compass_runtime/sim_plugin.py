@@ -17,7 +17,7 @@ FAMILIES = ("X2", "X3P", "X3S")
 _ENGINE = "compass-worker"
 _COMPILE = ("-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec", f'-DCOMPASS_VERSION="{VERSION}"',
             f'-DCOMPASS_ENGINE="{_ENGINE}"')  # fmt: skip
-_SHARED_SOURCES = ("device.c", "worker.c", "lines.c")
+_SHARED_SOURCES = ("device.c", "fail.c", "lines.c", "worker.c")
 """What the libraries have in common with libcompass_runtime."""
 
 

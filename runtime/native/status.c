@@ -80,18 +80,7 @@ static const struct {
     {AIPU_STATUS_ERROR_ZERO_DIVISION_ERR, "division by zero"},
 };
 
-static _Thread_local char detail[512];
-
-const char *fail_text(void) { return detail; }
-const char *compass_error_detail(void) { return detail; }
-
-aipu_status_t fail(aipu_status_t status, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(detail, sizeof detail, format, arguments);
-  va_end(arguments);
-  return status;
-}
+const char *compass_error_detail(void) { return fail_text(); }
 
 const char *status_text(aipu_status_t status) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)

@@ -1,17 +1,5 @@
 #include "plugin.h"
 
-static _Thread_local char last_failure[512];
-
-aipu_status_t fail(aipu_status_t status, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(last_failure, sizeof last_failure, format, arguments);
-  va_end(arguments);
-  return status;
-}
-
-const char *fail_text(void) { return last_failure; }
-
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
 /* Errors are always seen. The file is made by the first line, so that runs without any leave nothing behind. */
