@@ -111,11 +111,9 @@ def _compile(
     source: Path, output: Path, target: targets.Target, extra: tuple[str, ...], assembly: bool, talk: Talk
 ) -> None:
     """One file, in a folder of its own: clang's first look for an included file is beside the text it reads."""
-    from compass_core.hostcc.command import include_folder
     from compassc.toolchain import cc
 
-    beside = ("-iquote", str(include_folder()), "-iquote", str(source.absolute().parent))
-    options = cc.CcOptions(target, extra=(*beside, *extra))
+    options = cc.CcOptions(target, extra=extra)
     with tempfile.TemporaryDirectory(prefix="compassc-") as scratch:
         made = Path(scratch, output.name)
         try:

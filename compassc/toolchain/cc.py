@@ -139,17 +139,20 @@ def dry_run(source: Path, output: Path, options: CcOptions) -> list[str]:
 def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
     """Read the inputs and write the translation unit beside the object."""
     clang = find_clang(options.clang)
+    text = _read(source)
     extra = command.with_absolute_includes(options.extra, Path.cwd())
+    complete = command.is_complete(text, extra)
+    if not complete:  # clang reads a copy of the text elsewhere: files beside the text come after our headers
+        extra = ("-iquote", str(command.include_folder()), "-iquote", str(source.absolute().parent), *extra)
     flags = command.kernel_flags(options.target.define, extra)
     output = output.absolute()
-    text = _read(source)
     unit_text = unit.translation_unit(text, unit.read_line_map(source.with_name(source.name + ".map")), source.name)
     unit_file = output.with_suffix(".cc.cl")
     if switches.EMBED_SOURCE.get():
         unit_text += sources.section_source(unit_file.name, options.target.define, extra)
     output.parent.mkdir(parents=True, exist_ok=True)
     _replace(unit_file, unit_text.encode())
-    return _Job(clang, flags, unit_text, unit_file, output, command.is_complete(text, extra))
+    return _Job(clang, flags, unit_text, unit_file, output, complete)
 
 
 def _read(path: Path) -> str:

@@ -154,6 +154,15 @@ def test_included_files_are_read_every_time(tmp_path, options, monkeypatch, flag
     assert made.command[made.command.index("-include-pch") + 1] == plain[plain.index("-include-pch") + 1]
 
 
+def test_files_beside_the_text_are_found_after_our_headers(tmp_path, options):
+    text = TEXT.replace("<compass/dsl.h>", '"compass/dsl.h"').replace("\n", '\n#include "more.h"\n', 1)
+    source = write(tmp_path / "text", text.replace("+ 2", "+ MORE"))
+    (tmp_path / "text" / "more.h").write_text("#define MORE 3\n")
+    (tmp_path / "text" / "compass").mkdir()
+    (tmp_path / "text" / "compass" / "dsl.h").write_text("#error not ours\n")
+    assert cc.compile_file(source, tmp_path / "out" / "k.o", options).object.is_file()
+
+
 def test_a_precompiled_header_belongs_to_its_folder(tmp_path, options, monkeypatch):
     """Another checkout with the same headers has its own: headers may change in one of them."""
     used = []
