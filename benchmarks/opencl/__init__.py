@@ -50,12 +50,12 @@ class Kernel:
         self._grid = items, group
 
     def seconds(self) -> float:
-        """One run: the time that the device took for it, without the call from Python."""
+        """One run: the time from when the device got it to its end, as the engine's clock takes it."""
         import pyopencl as cl
 
         event = cl.enqueue_nd_range_kernel(self._queue, self._kernel, *self._grid)
         event.wait()
-        return (event.profile.end - event.profile.start) / 1e9
+        return (event.profile.end - event.profile.submit) / 1e9
 
     def fetch(self, position: int, like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The content of an argument."""
