@@ -41,6 +41,8 @@ char *strstr(const char *, const char *);
 char *strerror(int);
 int snprintf(char *, size_t, const char *, ...) __attribute__((format(printf, 3, 4)));
 int vsnprintf(char *, size_t, const char *, va_list);
+char *getenv(const char *);
+double strtod(const char *, char **);
 void *malloc(size_t);
 void *calloc(size_t, size_t);
 void *realloc(void *, size_t);

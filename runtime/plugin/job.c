@@ -283,7 +283,7 @@ static aipu_status_t run(struct launch *launch, bool record) {
                               .count = launch->block_count,
                               .x3 = sim->x3,
                               .record = record,
-                              .limit = UINT64_MAX,
+                              .limit = sim->limit,
                               .shape = sim->shape};
   aipu_status_t status = device_run(&sim->device, &chain, &launch->done->report);
   device_release(&sim->device, head);

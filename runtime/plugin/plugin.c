@@ -6,6 +6,7 @@
 #endif
 #define IS_X2 (SIM_FAMILY[1] == '2')
 #define SHARED_BYTES (IS_X2 ? COMPASS_X2_SHARED_BYTES : COMPASS_X3_SHARED_BYTES)
+#define TIME_LIMIT "COMPASS_TIMEOUT"
 #define DEFAULT_REPORT "./perf.csv"
 
 /* The codes that are plain numbers. */
@@ -135,6 +136,17 @@ static void warn_of_unused(struct sim_aipu *sim, const config_t *config) {
     log_write(sim, SIM_AIPU_LOG_WARNING, "instruction packets are not counted: max_pkg_num is not used");
 }
 
+/* The switch of the other runtimes; without it a job may take any time, as on the device. */
+static uint64_t time_limit(struct sim_aipu *sim) {
+  const char *text = getenv(TIME_LIMIT);
+  char *end;
+  double seconds = text && *text ? strtod(text, &end) : 0;
+  if (!text || !*text) return UINT64_MAX;
+  if (!*end && seconds > 0 && seconds < 1e9) return (uint64_t)(seconds * 1e9);
+  log_write(sim, SIM_AIPU_LOG_WARNING, TIME_LIMIT "='%.40s' is no number of seconds and is not used", text);
+  return UINT64_MAX;
+}
+
 static bool start(struct sim_aipu *sim, const config_t *config) {
   sim->shape = shape_of(config->code);
   if (!sim->shape.cores || !sim->shape.tecs)
@@ -142,6 +154,7 @@ static bool start(struct sim_aipu *sim, const config_t *config) {
   if (!sim->memory.read || !sim->memory.write || !sim->memory.get_info)
     return log_write(sim, SIM_AIPU_LOG_ERROR, "the memory interface has no read, write or get_info"), false;
   warn_of_unused(sim, config);
+  sim->limit = time_limit(sim);
   sim->device.engine = engine_path();
   if (device_open(&sim->device, &sim->shape) != AIPU_STATUS_SUCCESS)
     return log_write(sim, SIM_AIPU_LOG_ERROR, "%s", fail_text()), false;

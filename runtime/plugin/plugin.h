@@ -41,6 +41,7 @@ struct sim_aipu {
   struct shape shape;
   bool x3;
   mem_interface_t memory;
+  uint64_t limit; /* nanoseconds that a chain may take */
   struct device device;
   struct log log;
   pthread_t thread;

@@ -213,6 +213,18 @@ def test_a_worker_ends_with_its_driver(run, build, plugin_folder):
     assert workers(plugin_folder) == []
 
 
+@pytest.mark.parametrize("target", FAMILIES)
+def test_a_time_limit_finds_where_a_kernel_hangs(run, build, target, monkeypatch):
+    path = build(SPIN, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,), read=True), target=target)
+    monkeypatch.setenv("COMPASS_TIMEOUT", "0.2")
+    done = run(path, target, [np.array([2**31 - 1], np.int32)], "run")
+    assert done.lines[0].startswith("end 4")
+    assert re.search(r"k\.cl:[56]: the kernel did not finish within its time limit", done.errors)
+    monkeypatch.setenv("COMPASS_TIMEOUT", "soon")
+    assert run(path, target, [np.array([1], np.int32)], "level=1", "run").lines[0].startswith("end 1")
+    assert "COMPASS_TIMEOUT='soon' is no number" in (done.folder / "compass_simulator.log").read_text()
+
+
 def test_a_busy_pool_takes_a_longer_chain(run, build):
     path = build(SPIN, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,), read=True))
     done = run(path, "X2_1204", [np.array([4 * 10**7], np.int32)], "lengthen")
