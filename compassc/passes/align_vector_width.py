@@ -318,7 +318,9 @@ class Aligner:
         if kind is S.Eval and s.value.flags & E.F_VECTOR:
             if type(s.value) is E.Call:
                 return [S.Eval(e, span=s.span) for e in self.rule_or_parts(s.value)]
-            if s.value.dtype.is_vector and type(s.value) is not E.FuncCall:
+            if type(s.value) is E.FuncCall:
+                return [S.Eval(self._arguments(s.value), span=s.span)]
+            if s.value.dtype.is_vector:
                 return [S.Eval(e, span=s.span) for e in self.parts(s.value)]
         if kind is S.Store and s.value.dtype.is_vector and not s.value.dtype.is_native:
             raise wide_error("a wide store was not lowered", "keep the pass LowerStandard enabled")

@@ -55,28 +55,19 @@ class Arithmetic(Draw):
             return None
         return Expr("(-{})", [self.gen(t, depth - 1)], t)
 
-    def safe_divisor(self, t: DataType, depth: int, unknown: str = "") -> Expr:
-        """A divisor that is not 0; `unknown` is put into it so that it is no constant unless it is a literal."""
+    def safe_divisor(self, t: DataType, depth: int) -> Expr:
+        """A divisor that is not 0."""
         if self.chance(0.4):
             return Expr(str(self.rng.choice((1, 2, 3, 4, 5, 7, 8, 10, 16, 64, 100))), [], t)
-        text = self.rng.choice(SAFE)
-        if unknown:
-            text = text.replace("{}", f"({{}} ^ {unknown})")
-        return Expr(text, [self.gen(t, depth - 1)], t)
+        return Expr(self.rng.choice(SAFE), [self.gen(t, depth - 1)], t)
 
     def scalar_division(self, t: DataType, depth: int) -> Expr | None:
-        """Floor division and remainder of what folds to constants, and by what folds to a power of two, round down,
-        which PySim cannot know: the operands get a value that is loaded."""
         if not t.is_integer:
             return None
         if self.chance(0.2) and t is INT32:
             return Expr("S.ceildiv(({} & 1023), {})", [self.gen(t, depth - 1), Expr("7", [], t)], t)
-        symbol, loaded = self.rng.choice(("/", "//", "%")), self.load(t, 0)
-        if symbol == "/" or loaded is None:
-            return Expr("({} / ({}))", [self.gen(t, depth - 1), self.safe_divisor(t, depth)], t)
-        unknown = loaded.text()
-        divisor = self.safe_divisor(t, depth, unknown)
-        return Expr(f"(({{}} ^ {unknown}) {symbol} ({{}}))", [self.gen(t, depth - 1), divisor], t)
+        symbol = self.rng.choice(("/", "//", "%"))
+        return Expr(f"({{}} {symbol} ({{}}))", [self.gen(t, depth - 1), self.safe_divisor(t, depth)], t)
 
     def vector_remainder(self, t: DataType, depth: int) -> Expr | None:
         if not t.is_integer or not t.is_native:

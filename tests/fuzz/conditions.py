@@ -118,7 +118,9 @@ class Conditions(Draw):
         return Expr(f"({{}} {word} {{}})", [self.boolean(depth - 1), self.boolean(depth - 1)], BOOL)
 
     def bool_operator(self, depth: int) -> Expr:
-        symbol = self.rng.choice(("&", "|", "^", "==", "!="))
+        symbol = self.rng.choice(("&", "|", "^", "==", "!=", "+", "-", "*"))
+        if symbol in "+-&|" and self.chance(0.3):
+            return Expr(f"({{}} {symbol} 1)", [self.boolean(depth - 1)], BOOL)
         return Expr(f"({{}} {symbol} {{}})", [self.boolean(depth - 1), self.boolean(depth - 1)], BOOL)
 
     def some_vector(self, native: bool = False) -> DataType:

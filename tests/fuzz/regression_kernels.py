@@ -143,6 +143,19 @@ def returned_flexible_mask(in_i8: S.ptr("i8", "global"), out_i8: S.ptr("i8", "gl
 
 
 @S.prim_func
+def sub_narrow_mask(m: S.boolx32, v: S.u32x8) -> S.boolx32:
+    return m & ~S.const_mask("3TF")
+
+
+@S.prim_func
+def unused_mask(out_u8: S.ptr("u8", "global")):
+    """What a function returned and nobody uses has any width."""
+    if S.get_local_id() == 0:
+        m = sub_narrow_mask(S.const_mask("32T"), S.u32x8(out_u8[0]))  # noqa: F841
+        out_u8[1] = 3
+
+
+@S.prim_func
 def lane_of_a_constant_mask(out_i32: S.ptr("i32", "global")):
     m = S.const_mask("8T")
     k = S.const_mask("3T13F")

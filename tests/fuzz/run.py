@@ -10,6 +10,7 @@ import logging
 import struct
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -271,7 +272,9 @@ def compare(item: Compiled, device: Device, spc: int) -> Outcome:
 def run_batch(programs: Sequence[Program], device: Device) -> list[Outcome]:
     """The outcome of each program."""
     logging.disable(logging.WARNING)
-    items = [compile_program(p) for p in programs]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tags without effect
+        items = [compile_program(p) for p in programs]
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         for target in sorted({p.target for p in programs}):
             ready = [i for i in items if i.program.target == target and not i.outcome.kind]

@@ -35,9 +35,9 @@ class Vectors(Draw):
         if source is t.element_of:
             return None
         options = ", saturate=True" if t.is_integer and source.is_integer and self.chance(0.4) else ""
-        return Expr(
-            f'S.cast({{}}, "{self.cast_name(t)}"{options})', [self.gen(source.with_lanes(t.lanes), depth - 1)], t
-        )
+        text = f'S.cast({{}}, "{self.cast_name(t)}"{options})'
+        text = f'S.tag({text}, "no_zip")' if self.chance(0.05) else text
+        return Expr(text, [self.gen(source.with_lanes(t.lanes), depth - 1)], t)
 
     def cast_name(self, t: DataType) -> str:
         return str(t) if self.chance(0.5) else short(t.element_of)
