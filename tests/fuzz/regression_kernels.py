@@ -144,7 +144,7 @@ def returned_flexible_mask(in_i8: S.ptr("i8", "global"), out_i8: S.ptr("i8", "gl
 
 @S.prim_func
 def sub_narrow_mask(m: S.boolx32, v: S.u32x8) -> S.boolx32:
-    return m & ~S.const_mask("3TF")
+    return m & ~S.const_mask("16TF")
 
 
 @S.prim_func
