@@ -124,6 +124,8 @@ enum {
   SIM_AIPU_CLUSTER0_CTRL = 0xc04,
   SIM_AIPU_POOL_STEP = 0x40
 };
+/* Commands. DISPATCH starts the chain that the address registers name, in a pool that CREATE has made; on X2 that is
+ * the pool of the last CREATE, on X3 the one in the command. */
 enum { SIM_AIPU_CREATE = 1, SIM_AIPU_DESTROY = 2, SIM_AIPU_DISPATCH = 4 };
 
 /* The driver waits for bit 6 of POOL_STATUS. Bits 16 and up are of this simulator: how the pool's last job ended, with

@@ -14,6 +14,7 @@ import pytest
 from runtime_kernels import ADD, pointer, scalar
 
 from compass_core import targets
+from compass_core.clang import find_clang
 from compass_runtime import clibrary, sim_plugin
 from compass_sim import engine
 from compassc.gbuilder.build import GraphOptions, build_model
@@ -290,6 +291,21 @@ def test_a_library_simulates_its_family_alone(driver, plugin_folder, add, tmp_pa
     done = subprocess.run([driver, library, add(target), tmp_path], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stdout == "no simulator\n"
     assert f"is no target of {targets.load(other).version}" in done.stderr
+
+
+def test_the_header_is_cpp_too(tmp_path):
+    (tmp_path / "h.cpp").write_text(
+        "#include <sim_aipu.h>\n"
+        "uint32_t f(const config_t &config, const mem_interface_t &memory) {\n"
+        "  const sim_aipu_api_t *api = sim_aipu_api_init();\n"
+        "  uint32_t status = 0;\n"
+        "  api->read_register(api->create(&config, &memory), SIM_AIPU_POOL_STATUS, &status);\n"
+        "  return SIM_AIPU_POOL_END(status) + SIM_AIPU_X3_CODE(4, 2, 1, 1);\n"
+        "}\n"
+    )
+    command = [find_clang().path, "-fsyntax-only", "-Wall", "-Werror", "-nostdlibinc", "-ffreestanding",
+               f"-I{clibrary.include_folder()}", tmp_path / "h.cpp"]  # fmt: skip
+    subprocess.run(command, check=True)
 
 
 def test_the_command_writes_what_the_driver_looks_for(tmp_path):
