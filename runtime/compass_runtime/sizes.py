@@ -56,9 +56,10 @@ def resolve_shapes(
 ) -> dict[str, Shape]:
     """The shape of every input and output.
 
-    In this order: as built; as `given`; of the array the caller passes (`arrays`); from the kernel's extents with the
-    scalars' `values`. Null pointers (`nulls`) need no size. CompassError when none of them says, or when they contradict each other. `may_be_small`: tensors may have fewer
-    elements than the kernel accesses, for a run that finds such accesses.
+    In this order: as built; as `given`; of the array the caller passes (`arrays`); as the kernel shapes it, or from its
+    extents, with the scalars' `values`. Null pointers (`nulls`) need no size. CompassError when none of them says, or
+    when they contradict each other. `may_be_small`: tensors may have fewer elements than the kernel accesses, for a run
+    that finds such accesses.
     """
     tensors = {p.name: p for p in (*info.by_role("input"), *info.by_role("output"))}
     _known(info, given, tensors, "inputs and outputs")
@@ -69,7 +70,7 @@ def resolve_shapes(
             shapes[name] = param.shape or (0,)
             continue
         extent = extents.get(name)
-        shape = _shape(param, arrays.get(name), given.get(name), extent)
+        shape = _shape(param, arrays.get(name), given.get(name), extent, values)
         _check_array(param, shape, arrays.get(name))
         if param.shape is None and extent is not None and extent.elements is not None and not may_be_small:
             _check_extent(param, shape, extent.elements)
@@ -87,7 +88,13 @@ def _extents(info: KernelInfo, values: Mapping[str, float], tecs: int) -> Mappin
                            code="invalid-gbin", help="build the kernel again") from error  # fmt: skip
 
 
-def _shape(param: Param, array: Shape | None, given: Sequence[int] | None, extent: Extent | None) -> Shape:
+def _shape(
+    param: Param,
+    array: Shape | None,
+    given: Sequence[int] | None,
+    extent: Extent | None,
+    values: Mapping[str, float],
+) -> Shape:
     if given is not None:
         if param.shape is not None and _count(given) != _count(param.shape):
             raise CompassError(f"'{param.name}' was built for the shape {spell(param.shape)}, not {spell(given)}",
@@ -97,6 +104,8 @@ def _shape(param: Param, array: Shape | None, given: Sequence[int] | None, exten
         return param.shape
     if array is not None:
         return array
+    if (dims := _as_the_kernel_says(param, values)) is not None:
+        return dims
     if extent is not None and extent.elements is not None:
         return (extent.elements,)
     why = (extent.reason,) if extent is not None and extent.reason else ()
@@ -107,6 +116,12 @@ def _shape(param: Param, array: Shape | None, given: Sequence[int] | None, exten
         help=f"give it with --shape {param.name}=SIZE, for instance --shape {param.name}=4x1024 "
         f"(Python: shapes={{'{param.name}': (4, 1024)}})",
     )
+
+
+def _as_the_kernel_says(param: Param, values: Mapping[str, float]) -> Shape | None:
+    """The shape that the kernel gives the tensor; None when it does not, or the scalars are no sizes."""
+    dims = [values.get(dim, -1) if isinstance(dim, str) else dim for dim in param.dims or ()]
+    return tuple(int(dim) for dim in dims) if dims and min(dims) >= 0 else None
 
 
 def _check_array(param: Param, shape: Shape, array: Shape | None) -> None:

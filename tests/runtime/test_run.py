@@ -270,3 +270,14 @@ def test_code_for_another_machine_is_refused(add, tmp_path):
     other = data.replace(triple, b"riscv64" + triple[7:])
     with pytest.raises(CompassError, match="was compiled for riscv64"):
         job(Program.load(other))
+
+
+def test_outputs_have_the_shape_that_the_kernel_gives_them(build):
+    text = "__kernel void k(__global int* b, int n) { for (int i = 0; i < 4 * n; i++) b[i] = i; }"
+    path = build(text, pointer("b", "output") | {"dims": [4, "n"]}, scalar("n"))
+    program = Program.load(path)
+    assert program.params[0].dims == (4, "n")
+    (b,) = program.create_job(values={"n": 3}).run({}).values()
+    assert b.tolist() == np.arange(12).reshape(4, 3).tolist()
+    (b,) = program.create_job(values={"n": 3}, shapes={"b": (12,)}).run({}).values()
+    assert b.shape == (12,)

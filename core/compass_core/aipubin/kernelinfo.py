@@ -22,6 +22,7 @@ class Param:
     """One kernel parameter. `index` counts within the role; `read`: an output that the kernel also loads from.
 
     `shape` (scalar elements) is None when the sizes are not known at build time, `value` None for a run-time scalar.
+    `dims`: the shape that the kernel gives the tensor, with names of scalars that are sizes; None when it says nothing.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Param:
     read: bool = False
     shape: tuple[int, ...] | None = None
     value: int | float | None = None
+    dims: tuple[int | str, ...] | None = None
 
     @property
     def is_tensor(self) -> bool:
@@ -117,6 +119,8 @@ def _param_json(param: Param) -> dict[str, Any]:
     data = asdict(param)
     for absent in ("value",) if param.role != "attr" else ("shape", "scope", "read", "index"):
         del data[absent]
+    if param.dims is None:
+        del data["dims"]
     return data
 
 
@@ -151,6 +155,7 @@ def _param(data: Any, where: str, position: int) -> Param:
         read=_typed(data.get("read", False), bool, where, f"{at}.read"),
         shape=_shape(data.get("shape"), where, f"{at}.shape"),
         value=value,
+        dims=_dims(data.get("dims"), where, f"{at}.dims"),
     )
     if param.element.size * _product(param.shape or ()) > MAX_BYTES:
         raise CompassError(f"{where}: '{at}.shape' {list(param.shape or ())} is larger than the device's memory")
@@ -165,13 +170,19 @@ def _product(shape: tuple[int, ...]) -> int:
 
 
 def _shape(value: Any, where: str, name: str) -> tuple[int, ...] | None:
+    dims = _dims(value, where, name)
+    return None if dims is None else tuple(_typed(dim, int, where, name) for dim in dims)
+
+
+def _dims(value: Any, where: str, name: str) -> tuple[int | str, ...] | None:
+    """Dimensions, each a size or the name of a scalar."""
     if value is None:
         return None
     dims = _typed(value, list, where, name)
     if len(dims) > MAX_RANK:
         raise CompassError(f"{where}: '{name}' has {len(dims)} dimensions; at most {MAX_RANK} are possible")
     for dim in dims:
-        if not 0 <= _typed(dim, int, where, name) <= MAX_BYTES:
+        if not isinstance(_typed(dim, (int, str), where, name), str) and not 0 <= dim <= MAX_BYTES:
             raise CompassError(f"{where}: '{name}' has the impossible dimension {dim}")
     return tuple(dims)
 
