@@ -34,6 +34,7 @@ uint64_t check_pc(const void *address) {
 void check_begin_job(void) {
   check_area->finding_count = check_area->dropped = 0;
   dma_begin_job();
+  access_begin_job();
   if (check_wants(CHECK_UNINIT)) uninit_begin_job();
 }
 

@@ -24,10 +24,16 @@ static uint32_t phase = 1;
 static uint64_t site_pcs[MAX_SITES];
 static uint32_t sites; /* site 0: all places beyond the table's end */
 
-void check_new_phase(void) {
-  if (phase++ < LAST_PHASE) return;
+void access_begin_job(void) {
   phase = 1;
   check_map_shadow(RACE_SHADOW, SHADOWED * sizeof(struct history));
+}
+
+void check_new_phase(void) {
+  if (phase == LAST_PHASE)
+    access_begin_job();
+  else
+    phase++;
 }
 
 #define SLOTS 0x20000u /* of a table with open addressing */

@@ -15,6 +15,9 @@ struct access {
 bool access_check(struct tec *tec, const struct access *access);
 void access_settle(struct tec *tec);
 
+/* Forgets all accesses, and gives their memory back. */
+void access_begin_job(void);
+
 /* The parts of access_check, for transfers: whether all of it lies in a buffer; whether other TECs are in the way. */
 bool access_in_bounds(const struct tec *tec, const struct access *access);
 void access_races(struct tec *tec, const struct access *access);

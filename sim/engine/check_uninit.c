@@ -73,6 +73,7 @@ static bool is_poisoned(uint64_t address, uint64_t size) {
 /* What the host copied to the device is initialised. */
 void uninit_begin_job(void) {
   check_map_shadow(VALUE_SHADOW, SHADOWED);
+  check_map_shadow(ORIGIN_SHADOW, SHADOWED);
   memset(slots, 0, sizeof slots);
   origin_count = 1;
 }
