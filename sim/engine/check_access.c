@@ -181,8 +181,6 @@ bool access_in_bounds(const struct tec *tec, const struct access *access) {
 bool access_check(struct tec *tec, const struct access *access) {
   access_settle(tec);
   if (!access_in_bounds(tec, access)) return false;
-  if (check_wants(CHECK_ALIGN) && access->item > 1 && access->address % access->item)
-    access_report(KIND_ALIGN, tec, access, NULL);
   if (check_wants(CHECK_RACE)) {
     if (tec->events_pending) dma_meets(tec, access);
     access_races(tec, access);
@@ -229,7 +227,16 @@ SET_SHADOW(f5)
 SET_SHADOW(f8)
 void __asan_handle_no_return(void) {}
 
+void __ubsan_handle_type_mismatch_v1(const struct typed_access *typed, uint64_t address) {
+  struct tec *tec = current_tec();
+  uint32_t item = 1u << typed->alignment_log;
+  struct access access = {address, check_pc(__builtin_return_address(0)), item, item,
+                          typed->is_store ? ACCESS_WRITE : ACCESS_READ};
+  if (tec && check_wants(CHECK_ALIGN)) access_report(KIND_ALIGN, tec, &access, NULL);
+}
+
 static bool copy_lane(struct tec *tec, const struct access *access, uint8_t *value) {
+  if (check_wants(CHECK_ALIGN) && access->address % access->item) access_report(KIND_ALIGN, tec, access, NULL);
   if (!access_check(tec, access)) return false;
   if (access->kind == ACCESS_READ)
     memcpy(value, (void *)access->address, access->size);

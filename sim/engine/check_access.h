@@ -46,6 +46,17 @@ void __asan_storeN_noabort(uint64_t at, uint64_t size);
 void *__asan_memcpy(void *to, const void *from, uint64_t size);
 void *__asan_memset(void *to, int value, uint64_t size);
 
+/* What it calls when an address is no multiple of what its type asks for. */
+struct typed_access {
+  struct {
+    const char *file;
+    uint32_t line, column;
+  } place;
+  const void *type;
+  uint8_t alignment_log, is_store;
+};
+void __ubsan_handle_type_mismatch_v1(const struct typed_access *typed, uint64_t address);
+
 /* What it calls where a function begins or ends: `size` bytes of its shadow get the code in the name. */
 void __asan_set_shadow_00(uint8_t *at, uint64_t size);
 void __asan_set_shadow_f1(uint8_t *at, uint64_t size);

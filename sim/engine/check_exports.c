@@ -27,6 +27,7 @@ static struct {
     ROW(__asan_set_shadow_f3),
     ROW(__asan_set_shadow_f5),
     ROW(__asan_set_shadow_f8),
+    ROW(__ubsan_handle_type_mismatch_v1),
     {"__asan_handle_no_return_noabort", (uint64_t)__asan_handle_no_return},
     ROW(__asan_handle_no_return),
     ROW(__asan_register_globals),

@@ -20,7 +20,7 @@ _STACK_SHADOW = 0x1000_0000_0000
 _ACCESSES = (
     "-O0",
     "-D__COMPASS_CHECK",
-    "-fsanitize=kernel-address",
+    *("-fsanitize=kernel-address,alignment", "-fsanitize-recover=alignment", "-fno-max-type-align"),
     *("-mllvm", "-asan-instrumentation-with-call-threshold=0"),
     *("-mllvm", "-asan-opt=0"),  # accesses that are in bounds can race
     *("-mllvm", "-asan-use-stack-safety=0"),

@@ -11,7 +11,11 @@
 #define __kernel
 #define __lsram /* the TEC's own memory: automatic arrays on the TEC's stack */
 
+#ifdef __COMPASS_CHECK /* clang's checks of alignment ask for that of an element */
+#define __COMPASS_VECTOR(T, N) __attribute__((ext_vector_type(N), aligned(sizeof(T)))) T
+#else
 #define __COMPASS_VECTOR(T, N) __attribute__((ext_vector_type(N))) T
+#endif
 
 typedef unsigned char uchar;
 typedef unsigned short ushort;
