@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,10 +16,13 @@ from ..dsl.options import canonical_target
 from ..dsl.script import tec_range
 from ..dsl.script.dispatch import LOCAL
 from ..dsl.script.frontend import LoopSpec
-from ..ir import IRModule, PrimFunc, structural_equal
+from ..ir import IRModule as Module
+from ..ir import PrimFunc, structural_equal
 
 __version__ = VERSION
 _TEC_THREAD = "threadIdx.x"
+_MAIN = "main"
+"""The name of a module's entry where it has several functions."""
 
 
 class Target:
@@ -78,7 +82,30 @@ def thread_binding(start: Any, stop: Any = None, thread: str = _TEC_THREAD) -> A
     return tec_range(start, stop)
 
 
-def assert_structural_equal(left: IRModule | PrimFunc, right: IRModule | PrimFunc) -> None:
+class _ModuleType(type):
+    """The type of `IRModule`: what it makes, and counts as its own, are our modules."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Module)
+
+    def __call__(cls, functions: Mapping[str, PrimFunc]) -> Module:
+        if len(functions) != 1 and _MAIN not in functions:
+            raise UsageError(f"a module of {len(functions)} functions has no entry", code="entry",
+                             help=f"give one function, or call the entry '{_MAIN}'")  # fmt: skip
+        entry = functions[_MAIN] if _MAIN in functions else next(iter(functions.values()))
+        return Module(tuple(functions.values()), entry.name, "")
+
+
+class IRModule(metaclass=_ModuleType):
+    """`IRModule({"main": function})`: a module of lowered functions, which keep their names, for any target."""
+
+    @staticmethod
+    def from_expr(function: PrimFunc) -> Module:
+        """A module of one function, by the name it has."""
+        return Module((function,), function.name, "")
+
+
+def assert_structural_equal(left: Module | PrimFunc, right: Module | PrimFunc) -> None:
     """AssertionError unless two modules or functions are the same up to the names of variables."""
     assert structural_equal(left, right), f"not structurally equal:\n{left}\n{right}"
 

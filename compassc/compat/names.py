@@ -46,8 +46,7 @@ MODULES: dict[str, Names] = {
     "tvm": Names(
         _from(
             dtypes="DataType",
-            framework="__version__",
-            ir="IRModule",
+            framework="__version__ IRModule",
             runtime="cpu device get_global_func register_func",
             utils="can_implicit_convert get_range int_within_range",
         )
@@ -75,7 +74,7 @@ MODULES: dict[str, Names] = {
         _from(framework="canonicalize_target", options="control_option", remote="get_rpc_session", utils="abspath")
     ),
     "tvm.error": Names({name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "TVMError")}),
-    "tvm.ir": Names(_from(framework="assert_structural_equal", ir="IRModule structural_equal")),
+    "tvm.ir": Names(_from(framework="IRModule assert_structural_equal", ir="structural_equal")),
     "tvm.nd": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
     "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME)),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
@@ -86,7 +85,7 @@ MODULES: dict[str, Names] = {
     "tvm.target": Names(_from(framework="Target")),
     "tvm.testing": Names(_from(framework="main") | {"assert_allclose": "numpy.testing:"}),
     "tvm.tir": Names(
-        _from(ir="IRModule PrimFunc")
+        _from(framework="IRModule", ir="PrimFunc")
         | {n: "compassc.ir.exprs:" for n in ("Buffer", "Var", "IntImm", "FloatImm", "Cast", "Ramp", "Broadcast")}
         | {n: "compassc.ir.stmts:" for n in ("For", "While")}
     ),

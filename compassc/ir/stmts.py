@@ -170,7 +170,7 @@ class PrimFunc(_Program):
 
 
 class IRModule(_Program):
-    """Functions in symbol order, exactly one of them the entry, and the target they are compiled for."""
+    """Functions in symbol order, exactly one of them the entry, and the target they are compiled for ("": any)."""
 
     __slots__ = ("entry", "functions", "target")
     fields = ("functions", "entry", "target")

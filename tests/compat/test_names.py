@@ -146,6 +146,24 @@ def test_modules_of_the_framework(capsys):
         tvm.ir.assert_structural_equal(module, BuildManager().lower(add_one, name="other"))
 
 
+def test_modules_made_of_functions_are_built():
+    import tvm
+
+    function = BuildManager().lower(add_one)["add_one"]
+    for module in (tvm.IRModule({"main": function}), tvm.IRModule.from_expr(function)):
+        assert isinstance(module, tvm.ir.IRModule) and isinstance(module, tvm.tir.IRModule)
+        for target in ("X2_1204", "X3P_1304"):
+            ex = BuildManager(target).build(module)
+            ex(np.arange(3, dtype=np.int32), b := np.zeros(3, np.int32), 3)
+            assert (ex.name, b.tolist()) == ("add_one", [1, 2, 3])
+    assert not isinstance(function, tvm.IRModule)
+    other = function.replace(name="other")
+    assert tvm.IRModule({"other": other, "main": function}).entry == "add_one"
+    for functions in ({}, {"a": function, "b": other}):
+        with pytest.raises(CompassError, match="has no entry"):
+            tvm.IRModule(functions)
+
+
 def test_targets():
     import tvm
     from tvm.compass.utils import canonicalize_target
