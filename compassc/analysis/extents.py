@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from compass_core.extents import fold
+
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType, PointerType
@@ -52,7 +54,7 @@ class _Slicer:
         if e.op == "get_local_size":
             return ["tecs"]
         if e.op in ("ceildiv", "max", "min", "abs") and e.dtype.is_scalar:
-            return [e.op, *map(self.expr, e.args)]
+            return fold(e.op, *map(self.expr, e.args))
         return UNKNOWN
 
     def _pointer(self, e: E.Pointer) -> Any:
@@ -60,7 +62,7 @@ class _Slicer:
             return ["local"]
         offset = self.expr(e.offset)
         size = e.elem.total_bytes if e.elem.bits else 0
-        return ["addr", self.expr(e.base), ["mul", offset, size] if size != 1 else offset]
+        return ["addr", self.expr(e.base), fold("mul", offset, size)]
 
     # -- statements
 
@@ -88,7 +90,7 @@ class _Slicer:
         if isinstance(size, E.Expr):
             return self.expr(size)
         if isinstance(size, list):
-            return [size[0], *map(self.extent, size[1:])]
+            return fold(size[0], *map(self.extent, size[1:]))
         return size
 
     def mask_count(self, mask: E.Expr | None, lanes: int) -> Any:
@@ -108,12 +110,12 @@ class _Slicer:
             lanes = i.dtype.lanes
             one = self.expr(i.base) if type(i) is E.Ramp else self.expr(i)
             if type(i) is E.Ramp:
-                one = ["add", one, ["mul", self.expr(i.stride), lanes - 1]]
+                one = fold("add", one, fold("mul", self.expr(i.stride), lanes - 1))
             if len(indices) > 1:
-                index = ["add", ["mul", index, self.expr(buffer.shape[k])], one]
+                index = fold("add", fold("mul", index, self.expr(buffer.shape[k])), one)
             else:
                 index = one
-        out.append(["access", self.name(buffer.data), ["mul", index, size], size])
+        out.append(["access", self.name(buffer.data), fold("mul", index, size), size])
 
     def _function(self, e: E.FuncCall) -> Any:
         return ["call", e.func, *map(self.expr, e.args)]
@@ -159,9 +161,9 @@ _EXPRS: dict[type, Any] = {
     E.IntImm: lambda m, e: e.value,
     E.FloatImm: lambda m, e: e.value,
     E.Cast: _Slicer._cast,
-    E.Binary: lambda m, e: [e.op, m.expr(e.a), m.expr(e.b)],
+    E.Binary: lambda m, e: fold(e.op, m.expr(e.a), m.expr(e.b)),
     E.Unary: lambda m, e: [e.op, m.expr(e.a)],
-    E.Select: lambda m, e: ["select", m.expr(e.cond), m.expr(e.a), m.expr(e.b)],
+    E.Select: lambda m, e: fold("select", m.expr(e.cond), m.expr(e.a), m.expr(e.b)),
     E.Call: _Slicer._call,
     E.FuncCall: _Slicer._function,
     E.Pointer: _Slicer._pointer,

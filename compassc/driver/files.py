@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from compass_core.errors import CompassError
+
+_WIDTH = 120
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -19,6 +22,31 @@ def write_text(path: Path, text: str) -> Path:
     finally:
         partial.unlink(missing_ok=True)
     return path
+
+
+def json_text(value: Any, indent: str = "", taken: int = 0) -> str:
+    """JSON for people: what fits on a line stands on one, the rest is broken up.
+
+    `taken`: characters that stand between the indent and the value.
+    """
+    import json
+
+    flat = json.dumps(value)
+    if len(indent) + taken + len(flat) < _WIDTH or not isinstance(value, (list, dict)):
+        return flat
+    inner = indent + " "
+    if isinstance(value, dict):
+        lines = [f"{json.dumps(k)}: {json_text(v, inner, len(k) + 4)}" for k, v in value.items()]
+        return "{\n" + inner + f",\n{inner}".join(lines) + f"\n{indent}}}"
+    lines, simple = [], False
+    for item in value:  # numbers and words share a line
+        text = json_text(item, inner)
+        if simple and not isinstance(item, (list, dict)) and len(inner) + len(lines[-1]) + len(text) + 3 < _WIDTH:
+            lines[-1] += f", {text}"
+        else:
+            lines.append(text)
+        simple = not isinstance(item, (list, dict))
+    return "[\n" + inner + f",\n{inner}".join(lines) + f"\n{indent}]"
 
 
 def read_text(path: Path) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core import targets
 from compass_core.errors import CompassError, Span, UsageError
-from compassc.driver.files import read_text, write_text
+from compassc.driver.files import json_text, read_text, write_text
 
 if TYPE_CHECKING:
     from compassc.driver.build import Build
@@ -94,7 +94,7 @@ def _codegen(build: Build) -> list[Path]:
     return [
         write_text(text, build.generated.text),
         write_text(text.with_name(text.name + ".map"), json.dumps(build.generated.line_map)),
-        write_text(build.file(".params.json"), json.dumps(build.params, indent=1) + "\n"),
+        write_text(build.file(".params.json"), json_text(build.params) + "\n"),
     ]
 
 

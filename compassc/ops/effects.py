@@ -22,9 +22,7 @@ class Arg:
 
 def _rows(width: int, stride: int, size: int) -> list[Any]:
     """Bytes from the first row's start to the last row's end of a strided copy; operands by index, all in bytes."""
-    w, s, total = Arg(width), Arg(stride), Arg(size)
-    rows = ["floordiv", ["sub", ["add", total, w], 1], ["max", w, 1]]
-    return ["select", ["gt", rows, 0], ["add", ["mul", ["sub", rows, 1], s], w], 0]
+    return ["strided", Arg(width), Arg(stride), Arg(size)]
 
 
 def _transpose(outer: int, stride: int, inner: int) -> list[Any]:

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-STEP_LIMIT = 3_000_000
+STEP_LIMIT = 300_000
+"""Statements executed before the answer is that it takes too long; a second or two."""
 LARGEST = 1 << 62
 
 
@@ -79,7 +80,13 @@ def _ceildiv(a: int, b: int) -> int:
     return _trunc_div(a + b - 1, b)
 
 
-_OPERATORS: dict[str, Callable[..., Any]] = {
+def _strided(width: int, stride: int, size: int) -> int:
+    """Bytes from the first row's start to the last row's end, of a copy of `size` bytes in rows."""
+    rows = (size + width - 1) // max(width, 1)
+    return (rows - 1) * stride + width if rows > 0 else 0
+
+
+OPERATORS: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -105,8 +112,31 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "int": int,
     "float": float,
     "ceildiv": _ceildiv,
+    "strided": _strided,
     "abs": abs,
 }
+"""What the operators of expressions mean on numbers."""
+
+
+def fold(op: str, *args: Any) -> Any:
+    """The expression `[op, *args]`, shorter where whole numbers among the arguments allow it."""
+    if op == "select" and isinstance(args[0], (bool, int)):
+        return args[1] if args[0] else args[2]
+    if all(type(a) is int for a in args) and op in _EXACT:
+        return OPERATORS[op](*args)
+    if op == "strided" and args[0] == args[1] == args[2]:
+        return fold("max", 0, args[2])
+    if op in ("add", "mul"):
+        neutral = 0 if op == "add" else 1
+        for one, other in (args, args[::-1]):
+            if type(one) is int and one == neutral:
+                return other
+            if type(one) is int and op == "mul" and one == 0:
+                return 0
+    return [op, *args]
+
+
+_EXACT = frozenset({"add", "sub", "mul", "min", "max", "eq", "ne", "lt", "le", "gt", "ge"})
 
 
 class _Machine:
@@ -323,7 +353,7 @@ class _Machine:
             return args[0] if isinstance(args[0], Unknown) else args[-1]
         if not any(isinstance(a, Affine) for a in args):
             try:
-                result = _OPERATORS[op](*args)
+                result = OPERATORS[op](*args)
                 return result if -LARGEST < result < LARGEST else Unknown("the index arithmetic leaves every address")
             except (ZeroDivisionError, TypeError, ValueError, OverflowError):
                 return Unknown(f"the index arithmetic fails at `{op}`")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from compass_core.errors import CompassError, Finding, Span
+from compass_core.extents import OPERATORS
 
 from ...ir import exprs as E
 from ...ir import stmts as S
@@ -140,16 +141,6 @@ def _worst(ends: tuple[int, int], size: int, item: int) -> int:
     return (ends[1] if ends[1] >= size else ends[0]) // item
 
 
-_OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floordiv": lambda a, b: a // b if b else None,
-    "max": max,
-    "gt": lambda a, b: a > b,
-}
-
-
 def _evaluate(size: Any, constants: list[Expr], itemsize: int) -> Any:
     """A byte count of `compassc.ops.effects` with constant operands; None when one is not constant."""
     if isinstance(size, int):
@@ -166,5 +157,8 @@ def _evaluate(size: Any, constants: list[Expr], itemsize: int) -> Any:
         return None
     if size[0] == "select":
         return parts[1] if parts[0] else parts[2]
-    rule = _OPERATORS.get(size[0])
-    return rule(*parts) if rule else None
+    rule = OPERATORS.get(size[0])
+    try:
+        return rule(*parts) if rule else None
+    except ZeroDivisionError:
+        return None
