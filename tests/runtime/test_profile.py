@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,7 +12,7 @@ from runtime_kernels import pointer, scalar
 
 from compass_core import targets
 from compass_runtime import Program
-from compass_runtime.profile.collect import Step, Tally, Task
+from compass_runtime.profile.collect import Step, Task
 from compass_runtime.profile.costs import class_of, cost_model, op_classes
 from compass_runtime.profile.data import as_data
 from compass_runtime.profile.page import page
@@ -259,6 +260,30 @@ def test_groups_wait_for_what_they_depend_on():
     assert line_of(*groups, waits=[(), (), ()]).cycles == 3 * (X2.launch_cycles + 1000)  # one core
 
 
+def test_a_graph_of_several_objects_on_several_cores(tmp_path):
+    """Which core of an X3 runs a group is the engine's choice of the moment; the profile's is always the same."""
+    from compassc.gbuilder.build import GraphOptions, build_model
+    from compassc.gbuilder.writer import GraphWriter
+
+    graph, n = GraphWriter(), 3 * 40
+    x = graph.input("x", (3, 40), "float32")
+    made = [graph.layer("Activation", [x], (3, 40), "float32", method=m) for m in ("SOFTPLUS", "TANH")]
+    options = GraphOptions(work_dir=tmp_path / "kernels")
+    path = build_model(graph.write(tmp_path, made), tmp_path / "weight.bin", tmp_path / "g.bin", "X3P_1304MP2", options)
+    program = Program.load(path.path)
+    arrays = [np.zeros((3, 40), "float32") for _ in range(3)]
+    first, second = (profiled_call(program, arrays) for _ in range(2))
+    assert as_data(first) == as_data(second) and sorted(first.tecs) == list(range(8))
+    assert len({task.group for task in first.tasks}) == 2 and first.total.classes["store"].active == 2 * n
+
+
+def test_events_that_found_no_room_are_told(tiles):
+    whole = tiles(1024)
+    some = replace(whole, tasks=(*whole.tasks, Task(0, 4, 0, lost=3)))
+    assert "3 events found no room" in text(some) and "3 events found no room" in page(some)
+    assert "no room" not in text(whole) + page(whole)
+
+
 def test_tables_show_totals_tecs_lines_and_sections(tiles):
     shown = text(tiles(2048), lines=3).splitlines()
     assert shown[0].startswith(f"k: {tiles(2048).cycles} cycles") and "estimates" in shown[2]
@@ -305,9 +330,3 @@ def test_the_trace_has_a_track_per_tec_and_channel(tiles):
     bars = [e for e in trace["traceEvents"] if e["ph"] == "X"]
     assert sum(e["args"].get("bytes", 0) for e in bars) == tiles(2048).total.dma_bytes
     assert max(e["ts"] + e["dur"] for e in bars) == pytest.approx(tiles(2048).seconds * 1e6, rel=1e-3)
-
-
-def test_a_tally_adds_up():
-    one = Tally(1, 2, 3, 4, 5, 6)
-    one.add(Tally(10, 20, 30, 40, 50, 60))
-    assert one == Tally(11, 22, 33, 44, 55, 66)

@@ -94,3 +94,21 @@ def test_functions_take_their_counters_along(build):
     profile = profiled(kernel(build, FUNCTIONS + one_tec("last(out, a, n);")))
     assert count(profile, "scalar_store") == N and count(profile, "scalar_load") == N + 12
     assert count(profile, "call") == 4 + 1 + 5 * N
+
+
+def test_text_is_printed_once_and_counted(build, capsys):
+    profile = profiled(kernel(build, one_tec('for (int i = 0; i < 3; i++) printf("%d (\\n", i); out[0] = 1;')))
+    assert capsys.readouterr().out == "0 (\n1 (\n2 (\n" and count(profile, "print") == 3
+
+
+MASK_CASTS = """
+  int8 v = __vload((__global int8*)a, ALL_TRUE_w);
+  __vstore(v, (__global int8*)out, (bool8)(n > 3));
+  if (n) __vstore((int8)(n), (__global int8*)(out + 8), (bool8)(n < 3));
+"""
+
+
+def test_masks_made_of_casts(build):
+    """clang does not count the last parenthesis of such a cast to it."""
+    stores = profiled(kernel(build, one_tec(MASK_CASTS))).total.classes["store"]
+    assert (stores.count, stores.active, stores.lanes) == (2, 8, 16)

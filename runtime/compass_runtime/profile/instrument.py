@@ -86,8 +86,8 @@ class _Writer:
         costs = ", ".join(str(region.cycles) for region in self._regions) or "0"
         head = (
             "#include <compass/profile.h>\n"
-            f"#define __COMPASS_REGIONS {len(self._regions)}\n"
-            f"#define __COMPASS_MASKS {self._masks}\n"
+            f"#define __COMPASS_COUNTED_REGIONS {len(self._regions)}\n"
+            f"#define __COMPASS_COUNTED_MASKS {self._masks}\n"
             f"__constant uint __compass_costs[] = {{{costs}}};\n"
         )
         text = head + self._rewritten().replace(OWN, "")
@@ -143,7 +143,7 @@ class _Writer:
         self._on.region = region = self._new_region()
         self._insert(syntax.begin(node), f"({_COUNTERS}[{region.number}]++, ")
         evaluate()
-        self._insert(syntax.end(node), ")")
+        self._insert(self._text.end(node), ")")
         self._on.region = outer
         return ()
 
@@ -151,7 +151,7 @@ class _Writer:
         """The mask's active lanes are added to a counter; gives its number among those."""
         number, self._masks = self._masks, self._masks + 1
         self._insert(syntax.begin(node), "__compass_count_lanes(")
-        self._insert(syntax.end(node), f", &{_COUNTERS}[__COMPASS_REGIONS + {number}])")
+        self._insert(self._text.end(node), f", &{_COUNTERS}[__COMPASS_COUNTED_REGIONS + {number}])")
         return number
 
     # Functions
@@ -168,7 +168,9 @@ class _Writer:
         if body is None:
             return
         if is_entry:
-            sizes = f"{self._first}, __COMPASS_REGIONS, 8 * (__COMPASS_REGIONS + __COMPASS_MASKS)"
+            sizes = (
+                f"{self._first}, __COMPASS_COUNTED_REGIONS, 8 * (__COMPASS_COUNTED_REGIONS + __COMPASS_COUNTED_MASKS)"
+            )
             enter = f" __COMPASS_COUNTERS = __compass_profile_enter(__compass_costs, {sizes}); "
             self._insert(syntax.begin(body) + 1, enter)
         self._on.region = None
@@ -237,8 +239,9 @@ class _Writer:
             last = syntax.children(last)[-1]
         if last["kind"] in ("CompoundStmt", "NullStmt", "DeclStmt"):
             return syntax.end(last)
-        match = _SKIP.match(self._text.text, syntax.end(last))
-        return match.end() if match else syntax.end(last)
+        end = self._text.end(last)
+        match = _SKIP.match(self._text.text, end)
+        return match.end() if match else end
 
     def _if(self, node: Node) -> None:
         condition, *branches = syntax.children(node)

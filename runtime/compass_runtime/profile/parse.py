@@ -41,6 +41,15 @@ class Text:
     declarations: tuple[Node, ...]
     """Every declaration of an own function, definitions among them."""
 
+    def end(self, node: Node) -> int:
+        """Where an expression's text ends. clang leaves the last parenthesis of casts to vectors, `(int8)(x)`, out."""
+        first, last = node["range"]["begin"]["offset"], node["range"]["end"]
+        at: int = last["offset"] + last["tokLen"]
+        marks = [token["mark"] for token in _TOKEN.finditer(self.text, first, at)]
+        for _ in range(marks.count("(") - marks.count(")")):
+            at = self.text.index(")", at) + 1
+        return at
+
     @cached_property
     def _markers(self) -> tuple[list[int], list[Place]]:
         found = [(m.end() + 1, (json.loads(f'"{m[2]}"'), int(m[1]))) for m in _MARKER.finditer(self.text)]
