@@ -39,7 +39,8 @@ class Region:
 
     `name` may also be an expression that gives the pointer, as long as the region is in no scope. `raw`: it holds input
     bytes, nothing that arithmetic produced, so that NaN bits in it are known. `buffer`: it is indexed but no pointer,
-    and has no address arithmetic. `root`: pointers of one root point into the same memory.
+    and has no address arithmetic. `root`: pointers of one root point into the same memory. `movable`: the pointer is a
+    variable that may be set to another address.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Region:
     raw: bool = False
     buffer: bool = False
     root: str = ""
+    movable: bool = False
 
     def __post_init__(self) -> None:
         self.root = self.root or self.name

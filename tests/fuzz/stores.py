@@ -239,7 +239,7 @@ class Stores(Expressions):
 
     def move(self) -> list[Stmt] | None:
         """A pointer of this block moved on, or any pointer set to other memory that has no less behind it."""
-        own = [r for r in self.scope.frames[-1].regions if r.root == r.name and r.name[0] == "q" and r.size > 8]
+        own = [r for r in self.scope.frames[-1].regions if r.movable and r.size > 8]
         if own and self.chance(0.6):
             region = self.rng.choice(own)
             limit = self.rng.randint(1, region.size // 2)
@@ -247,7 +247,7 @@ class Stores(Expressions):
             region.size -= limit
             return [simple(f"{region.name} {self.rng.choice(('+=', f'= {region.name} +'))} {{}}", step)]
         frames = self.scope.frames[-1:] if self.frozen else self.scope.frames
-        found = [r for frame in frames for r in frame.regions if r.root == r.name and r.name[0] == "q"]
+        found = [r for frame in frames for r in frame.regions if r.movable]
         if not found:
             return None
         region = self.rng.choice(found)
@@ -277,7 +277,8 @@ class Stores(Expressions):
             limit = region.size // 2
             where, args = self.address(region, self.index(limit, 2))
             own = Region(name, region.type, region.size - limit, region.scope, region.writable, region.raw)
-            own.root = name if self.chance(0.6) else region.root  # a root of its own may move
+            own.movable = self.chance(0.6)
+            own.root = name if own.movable else region.root
             self.scope.add(own)
             if not args and not region.name.endswith(")"):
                 return [simple(f"{name} = {region.name} + 0")]
