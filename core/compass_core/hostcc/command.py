@@ -17,6 +17,7 @@ _LANGUAGE = (
     "-cl-std=CL1.2",
     "-cl-no-stdinc",
     "-cl-fp32-correctly-rounded-divide-sqrt",
+    "-fno-convergent-functions",  # which work items make a call together does not matter: calls may leave loops
 )
 _MACHINE = (
     "-march=native",

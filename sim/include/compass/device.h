@@ -3,16 +3,10 @@
 #ifndef COMPASS_DEVICE_H
 #define COMPASS_DEVICE_H
 
-/* Work items: TEC index and number of TECs. They do not change while a kernel runs, so they are asked for once, outside
- * loops: for that a compiler must know that it does not matter which work items ask together, which OpenCL assumes. */
-#if __has_attribute(noconvergent)
-#define __COMPASS_FIXED __attribute__((const, noconvergent))
-#else
-#define __COMPASS_FIXED __attribute__((const))
-#endif
-int __compass_local_id(void) __COMPASS_FIXED;
-int __compass_local_size(void) __COMPASS_FIXED;
-int __compass_group_id(void) __COMPASS_FIXED;
+/* Work items: TEC index and number of TECs. They do not change while a kernel runs. */
+int __compass_local_id(void) __attribute__((const));
+int __compass_local_size(void) __attribute__((const));
+int __compass_group_id(void) __attribute__((const));
 __COMPASS_FN int get_local_id(uint dimension) { return dimension == 0 ? __compass_local_id() : 0; }
 __COMPASS_FN int get_local_size(uint dimension) { return dimension == 0 ? __compass_local_size() : 1; }
 __COMPASS_FN int get_group_id(uint dimension) { return dimension == 0 ? __compass_group_id() : 0; }

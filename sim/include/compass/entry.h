@@ -19,6 +19,7 @@
  * Command line of a kernel (the driver adds -march, -O2, -g, -o):
  *     clang -x cl -cl-std=CL1.2 -cl-no-stdinc -D__AIPUX2__ -I sim/include -c -mcmodel=small -fno-pic -fno-pie
  *           -fmax-type-align=1 -fwrapv -fno-strict-aliasing -fno-strict-float-cast-overflow -ffp-contract=off -cl-fp32-correctly-rounded-divide-sqrt
+ *           -fno-convergent-functions
  *           -Xclang -ffloat16-excess-precision=none -Xclang -fbfloat16-excess-precision=none -mno-avx512bf16
  *           -fno-stack-protector -fno-asynchronous-unwind-tables -Wno-pointer-to-int-cast -Wno-uninitialized
  * with -D__AIPUX2__, -D__AIPUX3P__ or -D__AIPUX3S__ for the target family. `compass/dsl.h` can be precompiled with the
