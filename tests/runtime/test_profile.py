@@ -274,7 +274,10 @@ def test_a_graph_of_several_objects_on_several_cores(tmp_path):
     arrays = [np.zeros((3, 40), "float32") for _ in range(3)]
     first, second = (profiled_call(program, arrays) for _ in range(2))
     assert as_data(first) == as_data(second) and sorted(first.tecs) == list(range(8))
-    assert len({task.group for task in first.tasks}) == 2 and first.total.classes["store"].active == 2 * n
+    kernels = [(kernel, run.core, run.start) for kernel, run in first.launches]
+    assert [core for _, core, _ in kernels] == [0, 1] and {start for _, _, start in kernels} == {0.0}
+    assert kernels[0][0] != kernels[1][0] and all(kernel in text(first) for kernel, _, _ in kernels)
+    assert first.total.classes["store"].active == 2 * n
 
 
 def test_events_that_found_no_room_are_told(tiles):

@@ -13,7 +13,7 @@ from compass_runtime.profile.timeline import Span
 from compass_runtime.profile.trace import track
 
 WIDTH = 1180
-_LEFT, _RIGHT = 120, 20
+_LEFT, _RIGHT = 140, 20
 _ROW, _GAP = 22, 5
 _COLUMNS = WIDTH - _LEFT - _RIGHT
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -159,8 +159,3 @@ def _tally(op: Op, runs: int, active: int) -> Tally:
     kind = op_classes()[op.kind]
     moved = (active or runs) * op.element if kind.unit == "memory" else 0
     return Tally(runs, op.lanes * runs, active, active * kind.ops, moved, moved * op.external)
-
-
-def lost_events(tasks: Sequence[Task]) -> int:
-    """Events that the engine had no room for."""
-    return sum(task.lost for task in tasks)

@@ -19,6 +19,10 @@ def as_data(profile: Profile) -> dict[str, Any]:
         "total": _cost(profile.total),
         "tecs": [{"tec": number, **_cost(cost)} for number, cost in profile.tecs.items()],
         "lines": [{"file": f, "line": n, **_cost(cost)} for (f, n), cost in profile.lines.items()],
+        "launches": [
+            {"kernel": kernel, "core": run.core, "start": round(run.start, 1), "end": round(run.end, 1)}
+            for kernel, run in profile.launches
+        ],
         "sections": [
             {"id": s.id, "file": s.place[0], "line": s.place[1], "runs": s.runs}
             | {"cycles": {str(tec): round(cycles, 1) for tec, cycles in s.cycles.items()}}

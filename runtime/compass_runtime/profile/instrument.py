@@ -82,12 +82,11 @@ class _Writer:
             self._function(function)
         for region in self._regions:
             region.cycles = cost(region, self._model)
-        # A region without a counter would make an array of no elements, which C does not have.
-        costs = ", ".join(str(region.cycles) for region in self._regions) or "0"
+        costs = ", ".join(str(region.cycles) for region in self._regions)
         head = (
             "#include <compass/profile.h>\n"
             f"#define __COMPASS_COUNTED_REGIONS {len(self._regions)}\n"
-            f"#define __COMPASS_COUNTED_MASKS {self._masks}\n"
+            f"#define __COMPASS_COUNTED ({len(self._regions) + self._masks} * sizeof(ulong))\n"
             f"__constant uint __compass_costs[] = {{{costs}}};\n"
         )
         text = head + self._rewritten().replace(OWN, "")
@@ -168,11 +167,10 @@ class _Writer:
         if body is None:
             return
         if is_entry:
-            sizes = (
-                f"{self._first}, __COMPASS_COUNTED_REGIONS, 8 * (__COMPASS_COUNTED_REGIONS + __COMPASS_COUNTED_MASKS)"
+            enter = (
+                f"__compass_profile_enter(__compass_costs, {self._first}, __COMPASS_COUNTED_REGIONS, __COMPASS_COUNTED)"
             )
-            enter = f" __COMPASS_COUNTERS = __compass_profile_enter(__compass_costs, {sizes}); "
-            self._insert(syntax.begin(body) + 1, enter)
+            self._insert(syntax.begin(body) + 1, f" __COMPASS_COUNTERS = {enter}; ")
         self._on.region = None
         self._compound(body)
         if is_entry:

@@ -29,7 +29,8 @@ def page(profile: Profile) -> str:
     """The text of the page."""
     style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
     title = escape(f"{profile.name} on {profile.model.target.name}")
-    parts = [_head(profile), _timeline(profile), _tecs(profile), _roofline(profile), _source(profile), _model(profile)]
+    makers = (_head, _timeline, _launches, _tecs, _roofline, _source, _model)
+    parts = [make(profile) for make in makers]
     data = json.dumps(as_data(profile)).replace("<", "\\u003c")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
@@ -71,6 +72,22 @@ def _timeline(profile: Profile) -> str:
     seen = {span.kind for span in profile.timeline.spans}
     note = "What each TEC and DMA channel does, in cycles from the start. Point at a bar to see its line."
     return _section("Timeline", note, _legend(kind for kind in _KINDS if kind in seen), charts.timeline(profile))
+
+
+def _launches(profile: Profile) -> str:
+    """The sub-graphs, where there are several."""
+    if len(profile.launches) < 2:
+        return ""
+    whole = profile.timeline.cycles
+    columns = ("launch", "kernel", "core", "begins", "cycles", "share", "time")
+    rows = []
+    for kernel, run in profile.launches:
+        numbers = [f"{run.start:,.0f}", f"{run.end - run.start:,.0f}", percent((run.end - run.start) / whole)]
+        left, width = 100 * run.start / whole, 100 * (run.end - run.start) / whole
+        bar = f'<i class="work" style="margin-left:{left:.2f}%;width:{width:.2f}%"></i>'
+        rows.append([str(run.group), escape(kernel), str(run.core), *numbers, f'<span class="stack">{bar}</span>'])
+    note = "The sub-graphs of the file, one per layer or fused layers, and when they run."
+    return _section("Launches", note, _table(columns, rows, ("kernel", "time")))
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = (), kind: str = "") -> str:
@@ -146,14 +163,15 @@ def _source(profile: Profile) -> str:
     for (file, line), cost in profile.lines.items():
         if file:
             files.setdefault(file, {})[line] = cost
-    parts = [_file(profile, file, costs) for file, costs in sorted(files.items())]
+    ordered = sorted(files.items(), key=lambda item: -max(cost.cycles for cost in item[1].values()))
+    parts = [_file(profile, file, costs) for file, costs in ordered]
     note = "Cycles of a line are its share of the work it takes part in, and its waits, of all TECs together."
     return _section("Source", note, *parts)
 
 
 def _file(profile: Profile, file: str, costs: dict[int, Cost]) -> str:
     whole = profile.total.cycles or 1.0
-    most = max(cost.cycles for cost in costs.values()) or 1.0
+    most = max(cost.cycles for cost in profile.lines.values()) or 1.0
     columns = ("line", "share", "time", "cycles", "lanes used", "source", "operations")
     rows, last = [], 0
     lines = _read(file)

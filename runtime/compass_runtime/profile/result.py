@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from compass_core.aipubin.device import is_x3
 from compass_core.hostcc.sources import read_sources
+from compass_core.hostcode import ENTRY_PREFIX
 from compass_runtime.profile.collect import Tally, Task, counting, tasks_of
 from compass_runtime.profile.costs import CostModel
 from compass_runtime.profile.regions import Place
-from compass_runtime.profile.timeline import Simulation, Span, Timeline
+from compass_runtime.profile.timeline import Launch, Simulation, Span, Timeline
 
 if TYPE_CHECKING:
     from compass_runtime.program import Program
@@ -97,6 +98,14 @@ class Profile:
     def seconds(self) -> float:
         """The estimated time on the device."""
         return self.timeline.cycles / self.model.clock_mhz / 1e6
+
+    @cached_property
+    def launches(self) -> list[tuple[str, Launch]]:
+        """The sub-graphs in order, each with the name of its kernel."""
+        names = {offset: symbol.removeprefix(ENTRY_PREFIX) for symbol, offset in self.program.code.entries}
+        graphs = self.program.content.subgraphs
+        ordered = sorted(self.timeline.launches, key=lambda launch: launch.group)
+        return [(names.get(graphs[launch.group].text_offset, "?"), launch) for launch in ordered]
 
     @cached_property
     def lines(self) -> dict[Place, Cost]:

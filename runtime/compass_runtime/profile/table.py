@@ -18,6 +18,8 @@ _COUNTS = ("vector", "lanes", "ld/st bytes", "dma bytes")
 def text(profile: Profile, lines: int = _LINES_SHOWN) -> str:
     """All tables; of the lines only the most expensive."""
     parts = [headline(profile), _tecs(profile), _lines(profile, lines)]
+    if len(profile.launches) > 1:
+        parts.append(_launches(profile))
     if profile.sections:
         parts.append(_sections(profile))
     if note := incomplete(profile):
@@ -81,6 +83,16 @@ def _lines(profile: Profile, most: int) -> str:
     ]
     rest = len(profile.lines) - most
     return table(columns, rows, columns[1:-1]) + (f"\n... and {rest} more lines" if rest > 0 else "")
+
+
+def _launches(profile: Profile) -> str:
+    columns = ("launch", "kernel", "core", "begins", "cycles", "share")
+    rows = [
+        [str(run.group), kernel, str(run.core), str(round(run.start)), str(round(run.end - run.start))]
+        + [percent((run.end - run.start) / profile.timeline.cycles)]
+        for kernel, run in profile.launches
+    ]
+    return table(columns, rows, columns[2:])
 
 
 def _sections(profile: Profile) -> str:

@@ -41,11 +41,22 @@ class Span:
         return self.end - self.start
 
 
+@dataclass(frozen=True)
+class Launch:
+    """The run of a sub-graph on a core."""
+
+    group: int
+    core: int
+    start: float
+    end: float
+
+
 @dataclass
 class Timeline:
-    """The spans of a run and the end of the last."""
+    """The spans of a run and the end of the last; the sub-graphs in the order of their ends."""
 
     spans: list[Span] = field(default_factory=list)
+    launches: list[Launch] = field(default_factory=list)
     cycles: float = 0
 
 
@@ -94,6 +105,7 @@ class Simulation:
         self._waits = waits
         self._tecs = [_Tec(number) for number in range(model.tecs)]
         self._running: dict[int, int] = {}
+        self._started: dict[int, tuple[int, float]] = {}
         self._arrived: dict[int, list[tuple[_Tec, float, Place]]] = {}
         self._finished: set[int] = set()
         self._now = 0.0
@@ -199,6 +211,7 @@ class Simulation:
                 return
             self._pending.popleft()
             self._running[group] = len(self._groups[group])
+            self._started[group] = core, self._now
             for task in self._groups[group]:
                 tec = self._tecs[core * size + task.number % size]
                 task.tec = tec.number
@@ -308,6 +321,7 @@ class Simulation:
         self._running[group] -= 1
         if self._running[group] == 0:
             self._finished.add(group)
+            self._line.launches.append(Launch(group, *self._started[group], self._now))
             self._start_groups()
         elif len(self._arrived.get(group, ())) == self._running[group]:
             self._open_barrier(group)
