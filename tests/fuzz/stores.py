@@ -241,11 +241,7 @@ class Stores(Expressions):
         """A pointer of this block moved on, or any pointer set to other memory that has no less behind it."""
         own = [r for r in self.scope.frames[-1].regions if r.movable and r.size > 8]
         if own and self.chance(0.6):
-            region = self.rng.choice(own)
-            limit = self.rng.randint(1, region.size // 2)
-            step = self.index(limit, 2)
-            region.size -= limit
-            return [simple(f"{region.name} {self.rng.choice(('+=', f'= {region.name} +'))} {{}}", step)]
+            return [self.moved_on(self.rng.choice(own))]
         frames = self.scope.frames[-1:] if self.frozen else self.scope.frames
         found = [r for frame in frames for r in frame.regions if r.movable]
         if not found:
@@ -258,6 +254,12 @@ class Stores(Expressions):
         source = self.rng.choice(sources)
         where, args = self.address(source, self.index(source.size - region.size, 2))
         return [simple(f"{region.name} = {where}", *args)]
+
+    def moved_on(self, region: Region) -> Stmt:
+        limit = self.rng.randint(1, region.size // 2)
+        step = self.index(limit, 2)
+        region.size -= limit
+        return simple(f"{region.name} {self.rng.choice(('+=', f'= {region.name} +'))} {{}}", step)
 
     @staticmethod
     def replaces(new: Region, old: Region) -> bool:
@@ -281,8 +283,11 @@ class Stores(Expressions):
             own.root = name if own.movable else region.root
             self.scope.add(own)
             if not args and not region.name.endswith(")"):
-                return [simple(f"{name} = {region.name} + 0")]
-            return [simple(f"{name} = {where}", *args)]
+                where = f"{region.name} + 0"
+            made = [simple(f"{name} = {where}", *args)]
+            if own.movable and own.size > 8 and self.chance(0.4):
+                made.append(self.moved_on(own))
+            return made
         to = self.rng.choice(STORAGE)
         if self.chance(0.3):
             to = to.with_lanes(to.native_lanes)
