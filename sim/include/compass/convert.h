@@ -46,12 +46,19 @@ __COMPASS_FN bf1616 __compass_narrow(__float16 x, bf1616 like) { return __compas
 #define __COMPASS_ODD_16(x, y) __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15)
 
 /* A float outside int's range goes to the nearest end of it; NaN goes to 0. `x` is already a whole number or is cut. */
+#ifdef __AVX__ /* whose instruction gives the lowest int for all that does not fit */
+__COMPASS_FN int8 __compass_saturate(float8 x) {
+  int8 value = __builtin_ia32_cvttps2dq256(x);
+  return x != x ? (int8)0 : (x >= 0x1p+31f ? (int8)2147483647 : value);
+}
+#else
 __COMPASS_FN int8 __compass_saturate(float8 x) {
   int8 low = x < -0x1p+31f, high = x >= 0x1p+31f;
   float8 inside = __COMPASS_PICK(float8, int8, low | high | (x != x), (float8)0.0f, x);
   int8 value = __builtin_convertvector(inside, int8);
   return low ? (int8)(-2147483647 - 1) : (high ? (int8)2147483647 : value);
 }
+#endif
 __COMPASS_FN int8 convert_int8(float8 x) { return __compass_saturate(x); }
 
 __COMPASS_FN float8 __vcvt(int8 x) { return __builtin_convertvector(x, float8); }
