@@ -22,8 +22,15 @@ static uint8_t *copy;
 static size_t copy_size;
 static bool checked_in_this_job;
 static uint8_t *data_image; /* writable sections as loaded */
+static struct {
+  uint32_t spc;
+  kernel_entry *entry;
+} latest; /* the entry found last: the tasks of a group have the same; NULL when there is none in this job */
 
-void text_begin_job(void) { checked_in_this_job = false; }
+void text_begin_job(void) {
+  checked_in_this_job = false;
+  latest.entry = NULL;
+}
 
 static kernel_entry *refuse(char *message, const char *why, uint64_t address) {
   snprintf(message, MESSAGE_SIZE, "%s (device address %#llx)", why, (unsigned long long)address);
@@ -31,6 +38,7 @@ static kernel_entry *refuse(char *message, const char *why, uint64_t address) {
 }
 
 static void forget(void) {
+  latest.entry = NULL;
   object_unload(&loaded_object);
   free(copy);
   free(data_image);
@@ -88,6 +96,7 @@ bool text_is_loaded(uint32_t spc) {
 
 kernel_entry *text_entry(uint32_t spc, char *message) {
   struct text_record record;
+  if (latest.entry && spc == latest.spc) return latest.entry;
   if (!is_device_memory(spc, sizeof record)) return refuse(message, "a task starts outside device memory", spc);
   if (!read_record(spc, &record)) return refuse(message, "a task does not start at an entry record of host code", spc);
   uint64_t start = spc - record.back;
@@ -100,5 +109,7 @@ kernel_entry *text_entry(uint32_t spc, char *message) {
     snprintf(message, MESSAGE_SIZE, "the object in '.text' defines no function '%s'", record.symbol);
     return NULL;
   }
-  return (kernel_entry *)address;
+  latest.spc = spc;
+  latest.entry = (kernel_entry *)address;
+  return latest.entry;
 }
