@@ -198,7 +198,7 @@ def _row(line: int, cost: Cost | None, words: str, whole: float, most: float) ->
     lanes = percent(cost.lane_use) if cost.lane_use is not None else ""
     moved = [f"{cost.dma_bytes:,} bytes by DMA"] if cost.dma_bytes else []
     moved += [f"{cost.total.bytes:,} bytes loaded and stored"] if cost.total.bytes else []
-    what = _words("; ".join([classes(cost, 8), *moved]))
+    what = _words("; ".join([classes(cost), *moved]))
     return [number, percent(cost.cycles / whole), _stack(cost, most), f"{cost.cycles:,.0f}", lanes, heat, what]
 
 

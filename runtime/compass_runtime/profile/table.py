@@ -9,7 +9,6 @@ from compass_runtime.profile.regions import Place
 from compass_runtime.profile.result import WAITS, Cost, Profile
 from compass_runtime.report import table
 
-_CLASSES_SHOWN = 5
 _LINES_SHOWN = 40
 _COSTS = ("cycles", "work", *WAITS)
 _COUNTS = ("vector", "lanes", "ld/st bytes", "dma bytes")
@@ -54,11 +53,10 @@ def spell_place(place: Place) -> str:
     return f"{Path(place[0]).name}:{place[1]}" if place[0] else "-"
 
 
-def classes(cost: Cost, most: int = _CLASSES_SHOWN) -> str:
+def classes(cost: Cost) -> str:
     """The classes of operations, the most frequent first."""
     ordered = sorted(cost.classes.items(), key=lambda item: (-item[1].count, item[0]))
-    shown = [f"{kind} {tally.count}" for kind, tally in ordered[:most]]
-    return ", ".join(shown) + (", ..." if len(ordered) > most else "")
+    return ", ".join(f"{kind} {tally.count}" for kind, tally in ordered)
 
 
 def _cells(cost: Cost) -> list[str]:
