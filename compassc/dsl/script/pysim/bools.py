@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compassc.ir.dtypes import BOOL
+from compassc.ir.dtypes import BOOL, DataType
 
 from ..functions import Macro, PyPrimFunc
 from .values import PyVar
@@ -24,7 +24,10 @@ OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
     ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
 }  # fmt: skip
-_NEVER = frozenset("cast reinterpret vload vload_gather get_local_id get_local_size vsplit alloc alloc_buffer".split())
+_ALWAYS = frozenset("vceq vcneq vcge vcgt vcle vclt vall vany isnan isinf isfinite const_mask tail_mask".split())
+"""Operations that give bools or masks of other operands too."""
+_NEVER = frozenset("addr_of as_ptr alloc alloc_buffer alloc_const match_buffer meta_var".split())
+"""Calls that give pointers, buffers, and values that are no run-time values."""
 
 
 def _typed(x: bool) -> PyVar:
@@ -103,15 +106,19 @@ class Bools:
             return e.attr == "is_nullptr"
         if isinstance(e, ast.Call):
             return self._call(e)
-        parts = [n for n in ast.iter_child_nodes(e) if isinstance(n, ast.expr)]
         if isinstance(e, ast.Subscript):
-            parts = [e.value]
-        return any(map(self.may_be, parts))
+            return self.may_be(e.value)
+        if isinstance(e, ast.IfExp):
+            return self.may_be(e.body) or self.may_be(e.orelse)
+        return any(self.may_be(n) for n in ast.iter_child_nodes(e) if isinstance(n, ast.expr))
 
     def _call(self, e: ast.Call) -> bool:
         called = self.known(e.func)
         if isinstance(called, PyPrimFunc):
-            return called.ret_type.is_bool if hasattr(called.ret_type, "is_bool") else False
+            return isinstance(called.ret_type, DataType) and called.ret_type.is_bool
         if hasattr(called, "dtype") or (isinstance(e.func, ast.Attribute) and e.func.attr in _NEVER):
-            return False  # the name of a type is called, or an operation that gives no bool
+            return False  # `hasattr`: the name of a type
+        if (op := getattr(called, "op", None)) is not None:
+            operands = [*e.args, *(k.value for k in e.keywords if k.arg not in ("mask", "r"))]
+            return op.name in _ALWAYS or any(map(self.may_be, operands))
         return not isinstance(called, Macro)
