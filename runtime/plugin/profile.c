@@ -33,7 +33,7 @@ void profile_add(struct profile *profile, const struct done *done) {
   for (uint32_t i = 0; i < done->report.record_count; i++) {
     const struct record *record = &done->report.records[i];
     add_line(profile, "%u,%u,%s,%u,%u,%llu,%llu\n", job, grid, record->kind < KINDS ? kinds[record->kind] : "",
-             record->tec, record->id, (unsigned long long)record->amount, (unsigned long long)record->nanoseconds);
+             record->tec, record->id, (unsigned long long)record->amount, (unsigned long long)record->time);
   }
   add_line(profile, "%u,%u,job,,,,%llu\n", job, grid, (unsigned long long)done->report.nanoseconds);
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-RECORD = struct.Struct("<QQQIIII")
+RECORD = struct.Struct("<QQIIII")
 _NO_EVENT = 0xFF
 _MODES = ("direct", "transpose", "upsample", "memset")
 
@@ -26,11 +26,10 @@ class RecordKind(IntEnum):
 
 
 class Record(NamedTuple):
-    """One step of a TEC. `cycles` and `site` come from kernels compiled for profiling: the TEC's own work in this task so
-    far, and where in the kernel it is; they are 0 in others."""
+    """One step of a TEC. `time`: nanoseconds since the job began; in kernels compiled for profiling, the cycles that the
+    TEC's own work in this task so far is estimated at, and `site` is where in the kernel it is."""
 
-    nanoseconds: int
-    cycles: int
+    time: int
     amount: int
     kind: int
     tec: int
@@ -75,5 +74,5 @@ def decode(data: bytes) -> list[Record]:
 def ticks(records: list[Record]) -> tuple[Tick, ...]:
     """The profiler marks among the records, in the order in which they were set."""
     begin, end = RecordKind.SECTION_BEGIN, RecordKind.SECTION_END
-    marks = sorted((r for r in records if r.kind in (begin, end)), key=lambda r: r.nanoseconds)
-    return tuple(Tick(r.nanoseconds / 1e9, r.tec, r.id, r.kind == begin) for r in marks)
+    marks = sorted((r for r in records if r.kind in (begin, end)), key=lambda r: r.time)
+    return tuple(Tick(r.time / 1e9, r.tec, r.id, r.kind == begin) for r in marks)

@@ -49,8 +49,7 @@ struct location {
 };
 #define NO_PC UINT64_MAX
 
-/* What a TEC did. `cycles` and `site` are what a kernel compiled for profiling says of itself, else 0: its own work in
- * the task up to here, and where it is. */
+/* What a TEC did. `site` is where a kernel compiled for profiling says it is, else 0. */
 enum record_kind {
   RECORD_TASK_BEGIN = 0,    /* id: group, amount: number of the task in it */
   RECORD_TASK_END = 1,      /* id: events of the task that were not recorded */
@@ -64,8 +63,9 @@ enum record_kind {
 };
 #define NO_EVENT 0xffu
 struct record {
-  uint64_t nanoseconds; /* since the job began; 0 where a kernel compiled for profiling says `cycles` instead */
-  uint64_t cycles, amount;
+  uint64_t time; /* nanoseconds since the job began; in kernels compiled for profiling, the cycles that the TEC's own
+                    work in the task up to here is estimated at */
+  uint64_t amount;
   uint32_t kind, tec, id, site;
 };
 

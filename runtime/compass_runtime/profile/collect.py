@@ -115,14 +115,14 @@ def tasks_of(counting: Counting, result: RunResult) -> list[Task]:
             current[tec], counters[tec] = Task(group, record.amount, tec), {}
         elif record.kind == RecordKind.TASK_END:
             task = current.pop(tec)
-            task.cycles, task.lost = record.cycles, record.id
+            task.cycles, task.lost = record.time, record.id
             _count(task, counting, counters.pop(tec))
             tasks.append(task)
         elif record.kind == RecordKind.COUNT:
             counters[tec][record.id] = record.amount
         else:
             place = sites[record.site] if record.site < len(sites) else NOWHERE
-            current[tec].steps.append(Step(record.cycles, record.kind, record.id, record.amount, place))
+            current[tec].steps.append(Step(record.time, record.kind, record.id, record.amount, place))
     return sorted(tasks, key=lambda task: (task.group, task.number))
 
 
