@@ -37,7 +37,7 @@ void check_new_phase(void) {
 }
 
 #define SLOTS 0x20000u /* of a table with open addressing */
-static uint32_t site_of(uint64_t pc) {
+uint32_t site_of(uint64_t pc) {
   static uint32_t slots[SLOTS];
   uint32_t at = (uint32_t)(pc * 0x9e3779b1u) % SLOTS;
   for (; slots[at]; at = (at + 1) % SLOTS)
@@ -46,6 +46,8 @@ static uint32_t site_of(uint64_t pc) {
   site_pcs[slots[at] = ++sites] = pc;
   return sites;
 }
+
+uint64_t site_pc(uint32_t site) { return site ? site_pcs[site] & ~BY_DMA : NO_PC; }
 
 /* ---------------------------------------------------------------------------------------------------------- reports */
 
@@ -63,8 +65,7 @@ void access_report(enum check_kind kind, const struct tec *tec, const struct acc
 
 static struct check_side side_of(uint32_t stamp, uint32_t kind) {
   uint32_t site = STAMP_SITE(stamp);
-  uint64_t pc = site_pcs[site];
-  return (struct check_side){site ? pc & ~BY_DMA : NO_PC, STAMP_TEC(stamp), kind | (pc & BY_DMA ? ACCESS_DMA : 0)};
+  return (struct check_side){site_pc(site), STAMP_TEC(stamp), kind | (site_pcs[site] & BY_DMA ? ACCESS_DMA : 0)};
 }
 
 /* ------------------------------------------------------------------------------------------------------ same values */

@@ -22,6 +22,10 @@ void access_begin_job(void);
 bool access_in_bounds(const struct tec *tec, const struct access *access);
 void access_races(struct tec *tec, const struct access *access);
 
+/* A number below 2^16 for a place in the code, 0 when there are too many; and the place, NO_PC for 0. */
+uint32_t site_of(uint64_t pc);
+uint64_t site_pc(uint32_t site);
+
 void access_report(enum check_kind kind, const struct tec *tec, const struct access *access,
                    const struct check_side *there);
 

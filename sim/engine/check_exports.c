@@ -41,6 +41,7 @@ static struct {
     ROW(__msan_poison_alloca),
     ROW(__msan_unpoison_alloca),
     ROW(__msan_instrument_asm_store),
+    ROW(__compass_declared),
     ROW(__msan_warning),
     ROW(__msan_chain_origin),
     {"__msan_memcpy", (uint64_t)__msan_memmove},

@@ -33,6 +33,7 @@ void *__msan_get_context_state(void);
 void __msan_poison_alloca(uint64_t address, uint64_t size, const char *name);
 void __msan_unpoison_alloca(uint64_t address, uint64_t size);
 void __msan_instrument_asm_store(uint64_t address, uint64_t size);
+void __compass_declared(void *array);
 void __msan_warning(uint32_t origin);
 uint32_t __msan_chain_origin(uint32_t origin);
 void *__msan_memmove(void *to, const void *from, uint64_t size);

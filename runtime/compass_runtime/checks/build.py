@@ -1,15 +1,20 @@
 """Programs compiled for checks.
 
-Neither is optimised, so that each access is there and belongs to its line, and what reads a buffer that nobody fills is
-not folded away. For accesses, every load and store calls the engine, and clang leaves gaps around arrays. For values,
-every variable has a shadow that says which of its bits were set.
+Accesses are checked in code that is not optimised, so that each one is there and belongs to its line; every load and
+store calls the engine, and clang leaves gaps around arrays. Values are followed in optimised code, where lanes are
+chosen without branches, which would count as decisions; the address of each array is given away where it is declared,
+or else loads of one that nobody fills would be folded away.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
+from collections.abc import Callable
+from dataclasses import replace
 
+from compass_core.hostcc.sources import read_sources
 from compass_runtime.checks.modes import Modes
 from compass_runtime.plan import GAP
 from compass_runtime.program import Program
@@ -29,12 +34,24 @@ _ACCESSES = (
     *("-mllvm", "-asan-kernel-mem-intrinsic-prefix=1"),
     *("-mllvm", f"-asan-mapping-offset={_STACK_SHADOW:#x}"),
 )
-_VALUES = ("-O0", "-fsanitize=kernel-memory")
-_PASSES: tuple[tuple[Modes, tuple[str, ...]], ...] = (
-    (Modes.ALL & ~Modes.UNINIT, _ACCESSES),
-    (Modes.UNINIT, _VALUES),
+_VALUES = ("-O1", "-D__COMPASS_CHECK_VALUES", "-fsanitize=kernel-memory", "-fno-sanitize-memory-param-retval")
+_ARRAY = re.compile(r"^\s*(?:__lsram )?\w+ (\w+)\[\d+\];$", re.MULTILINE)
+
+
+def _with_addresses(text: str) -> str:
+    """C text in which each array of a function is followed by a call that knows its address."""
+    return _ARRAY.sub(r"\g<0> __compass_declared(\1);", text)
+
+
+def _same(text: str) -> str:
+    return text
+
+
+_PASSES: tuple[tuple[Modes, tuple[str, ...], Callable[[str], str]], ...] = (
+    (Modes.ALL & ~Modes.UNINIT, _ACCESSES, _same),
+    (Modes.UNINIT, _VALUES, _with_addresses),
 )
-"""Each way of compiling, and what it can check."""
+"""Each way of compiling, what it can check, and what it changes in the text."""
 
 
 class CheckedProgram(Program):
@@ -56,11 +73,12 @@ def checked_programs(program: Program, modes: Modes) -> list[CheckedProgram]:
     found = []
     with _lock:
         kept = _kept.setdefault(program, {})
-        for able, flags in _PASSES:
+        for able, flags, change in _PASSES:
             if not able & modes:
                 continue
             if able not in kept:
-                other = variant(program, flags)
+                sources = [replace(s, text=change(s.text)) for s in read_sources(program.code.elf)]
+                other = variant(program, flags, sources=sources)
                 kept[able] = CheckedProgram(other.content, program.where)
                 kept[able].modes = able
             found.append(kept[able])

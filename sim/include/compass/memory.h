@@ -13,6 +13,11 @@ __COMPASS_ALL(X)
 #undef X
 #define __COMPASS_BYTES(p) ((uchar *)(ulong)(p))
 
+#ifdef __COMPASS_CHECK_VALUES
+/* Where kernels are compiled to find values that were never set, each array is announced. */
+void __compass_declared(void *array);
+#endif
+
 #ifdef __COMPASS_CHECK
 /* Kernels compiled for checks (compass_runtime/checks): the engine looks at every lane and does the access. These are
  * functions of their own, so that clang adds no checks to them and the kernel's stack frame stays small. */

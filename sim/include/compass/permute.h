@@ -46,7 +46,7 @@ typedef int __compass_v8 __attribute__((vector_size(32)));
 /* __compass_permute(x, y, i): lane k is lane i[k] of the 2 * L lanes of (x, y), i[k] modulo 2 * L.
  * __compass_slide(x, y, s): lanes s .. s+L-1 of them, s modulo L.
  * __compass_compress(x, m): the active lanes, then 0. */
-#if defined(__AVX512VBMI__) && defined(__AVX512VBMI2__) && defined(__AVX512VL__)
+#if defined(__AVX512VBMI__) && defined(__AVX512VBMI2__) && defined(__AVX512VL__) && !defined(__COMPASS_CHECK_VALUES)
 #define __COMPASS_PERMUTE_32 __builtin_ia32_vpermi2varqi256
 #define __COMPASS_PERMUTE_16 __builtin_ia32_vpermi2varhi256
 #define __COMPASS_PERMUTE_8 __builtin_ia32_vpermi2vard256
