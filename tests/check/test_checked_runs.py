@@ -45,6 +45,20 @@ def ends_at_null(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
     b[0] = a[0]
 
 
+@S.prim_func
+def some_lanes(a: S.ptr("fp32", "global"), b: S.ptr("fp32", "global")):
+    buf = S.alloc_buffer((8,), "float32", "lsram")
+    for i in range(5):
+        buf[i] = a[i]
+    mask = S.tail_mask(5, 8)
+    x = S.vload(buf)
+    y = S.exp(S.vsel(x, x * 2.0, x > 1.0)) + S.cast(S.cast(x, "int32") << 1, "fp32")
+    S.vstore(S.vcompt(y + S.rsqrt(x), mask), b)
+    S.vstore(S.cast(S.cast(y, "fp16"), "fp32"), b + 8, mask)
+    if S.vany(S.vand(x > 3.0, mask)):
+        b[16] = 1.0
+
+
 def codes(error: CompassError) -> list[str]:
     return [e.code for e in flat(error)]
 
@@ -140,6 +154,14 @@ def test_tecs_that_write_the_same_do_not_race() -> None:
     b = zeros(64)
     assert BuildManager().build(same_work).check(ints(32), b) == []
     assert np.array_equal(b[:32] + 1, b[32:])
+
+
+def test_unset_lanes_that_nothing_depends_on_are_fine() -> None:
+    executor = BuildManager().build(some_lanes)
+    a, b, plain = np.arange(1, 9, dtype=np.float32), np.zeros(24, np.float32), np.zeros(24, np.float32)
+    assert executor.check(a, b) == []
+    executor(a, plain)
+    assert np.array_equal(b, plain) and b[16] == 1
 
 
 def test_values_of_one_job_are_not_those_of_the_next() -> None:
