@@ -14,8 +14,6 @@ from types import ModuleType
 
 from compass_core.errors import CompassError, Span
 
-from ..compat import install as install_vendor_names
-from ..compat import other_package
 from .script.functions import PyPrimFunc
 from .script.python_errors import hint
 from .script.source import definition, user_line
@@ -63,6 +61,8 @@ class KernelFile:
 
 def _foreign_names() -> tuple[str, ...]:
     """A note for a file whose decorators may be those of another package."""
+    from ..compat import other_package
+
     where = other_package()
     return () if where is None else (f"tvm is the package installed in {where}; docs/compat.md says how it is ours",)
 
@@ -124,10 +124,12 @@ def load_kernels(path: Path | str) -> KernelFile:
 
     A Python error in the file is a CompassError at its line.
     """
+    from ..compat import install
+
     path = Path(path)
     if not path.is_file():
         raise CompassError(f"no such kernel file: {path}", code="input")
-    install_vendor_names()
+    install()
     found = recorder()
     found.files = set()
     full = path.resolve()

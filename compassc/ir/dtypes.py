@@ -58,9 +58,6 @@ class DataType(str):
     def total_bits(self) -> int:
         return self.bits * self.lanes
 
-    def _with(self, code: str, bits: int, lanes: int) -> DataType:
-        return make_dtype(code, bits, lanes)
-
     def with_lanes(self, lanes: int) -> DataType:
         return make_dtype(self.type_code, self.bits, lanes)
 
@@ -113,10 +110,6 @@ def _make_dtype(code: str, bits: int, lanes: int) -> DataType:
     self.is_native = self.is_vector and (lanes == self.native_lanes or (self.is_bool and lanes in (8, 16, 32)))
     self.element_of = self if lanes == 1 else make_dtype(code, bits)
     return self
-
-
-def is_alias(text: str) -> bool:
-    return text in _ALIASES
 
 
 @cache

@@ -68,10 +68,6 @@ class Expr(Node):
 _set = object.__setattr__
 
 
-def _mask_like(dtype: DataType) -> DataType:
-    return bool_of(dtype.lanes)
-
-
 class Var(Expr):
     """A variable; equal only to itself. `nonneg` promises a value >= 0."""
 

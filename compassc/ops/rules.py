@@ -95,10 +95,6 @@ def bool_type(types: list[DataType]) -> DataType:
     return bool_of(1)
 
 
-def shape_of_first(types: list[DataType]) -> DataType:
-    return types[0].element_of.with_lanes(types[0].lanes)
-
-
 def scaled(factor: Callable[[DataType], int]) -> Result:
     """Elements `factor` times as wide, in as many lanes less; signed when an integer operand is."""
 

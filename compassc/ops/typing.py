@@ -13,7 +13,7 @@ from typing import Any
 
 from compass_core.errors import CompassError
 
-from ..ir.dtypes import BOOL, FLOAT32, INT32, DataType, make_dtype
+from ..ir.dtypes import BOOL, FLOAT32, INT32, DataType
 
 Operand = Any
 NO_FLOAT = "convert it with S.i32(...), or S.reinterpret for its bits"
@@ -194,8 +194,3 @@ def check_operator(symbol: str, t: DataType, divisor: Operand) -> None:
         raise type_error(
             f"division by the constant zero (`{symbol}` on {t})", "the hardware gives no result", "zero-division"
         )
-
-
-def double_width(t: DataType) -> DataType:
-    """Twice the element bits, half the lanes."""
-    return make_dtype(t.type_code, t.bits * 2, t.lanes // 2)

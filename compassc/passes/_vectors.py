@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import INT32, VOID, DataType, native
+from ..ir.dtypes import INT32, VOID, DataType
 
 FULL_WIDTHS = (8, 16, 32)
 
@@ -15,14 +15,6 @@ FULL_WIDTHS = (8, 16, 32)
 @lru_cache(maxsize=4096)
 def int32(value: int) -> E.IntImm:
     return E.IntImm(INT32, value)
-
-
-def register_lanes(lanes: int) -> int:
-    """The smallest register width (8, 16 or 32 lanes) that holds `lanes`."""
-    for width in FULL_WIDTHS:
-        if lanes <= width:
-            return width
-    return FULL_WIDTHS[-1]
 
 
 def is_int(e: E.Expr, value: int) -> bool:
@@ -114,11 +106,6 @@ def wide_function(f: S.PrimFunc) -> bool:
 
 def _is_wide_type(t: Any) -> bool:
     return t.is_vector and not t.is_native
-
-
-def half_width(t: DataType) -> DataType:
-    """The native vector of half the element bits."""
-    return native(t.element_of.with_bits(t.bits // 2))
 
 
 def with_sign_of(t: DataType, signed: bool) -> DataType:

@@ -11,7 +11,7 @@ Names are process wide and dotted: area, then action (`target.build.compass`, `d
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
@@ -118,13 +118,6 @@ def remove_global_func(name: str) -> None:
     """Forgets a name; one that is not registered is no error."""
     with _lock:
         _functions.pop(name, None)
-
-
-def call_global(name: str, args: Sequence[Any]) -> Any:
-    """Calls the function of that name."""
-    function = get_global_func(name)
-    assert function is not None
-    return function(*args)
 
 
 def convert(value: Any) -> Any:

@@ -182,10 +182,6 @@ def u32(name: str) -> Scalar:
     return Scalar(name, "I")
 
 
-def u64(name: str) -> Scalar:
-    return Scalar(name, "Q")
-
-
 def i32(name: str) -> Scalar:
     return Scalar(name, "i")
 

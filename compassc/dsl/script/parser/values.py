@@ -11,9 +11,8 @@ from typing import Any
 from compass_core.errors import CompassError
 
 from ....ir import exprs as E
-from ....ir.dtypes import INT32, SCOPES, STORAGE, VOID, DataType, PointerType, dtype, pointer_type
+from ....ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType, dtype
 from ....ops.core import convert, imm
-from ....ops.typing import is_literal
 from ..frontend import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES
 
 ZERO = E.IntImm(INT32, 0)
@@ -214,9 +213,6 @@ class PointerValue(Operators):
             return PointerValue(elem, self.base, ZERO, self.blocked)
         return PointerValue(elem, self.expr, ZERO, "a converted pointer with an offset")
 
-    def element_pointer(self) -> PointerValue:
-        return self
-
     def __getitem__(self, index: Any) -> Value:
         from .access import load
 
@@ -287,9 +283,6 @@ class BufferValue:
             )
         return PointerValue(self.dtype, self.buffer.data, self.flat_index(tuple(index_expr(i) for i in items)))
 
-    def element_pointer(self) -> PointerValue:
-        return self.addr_of(0)
-
     def __getitem__(self, index: Any) -> Value:
         from .access import load
 
@@ -327,17 +320,6 @@ def is_runtime(x: Any) -> bool:
     return isinstance(x, (Value, PointerValue, BufferValue))
 
 
-def to_expr(x: Any, what: str = "value") -> E.Expr:
-    """A scalar/vector value or literal as an expression of its own type."""
-    if isinstance(x, (Value, PointerValue)):
-        return x.expr
-    if is_literal(x):
-        return literal_expr(x)
-    raise CompassError(
-        f"a {what} is expected, got {type(x).__name__}", code="value", help="give a number or a variable of the kernel"
-    )
-
-
 def literal_expr(x: float | bool) -> E.Expr:
     """A literal as a constant of the type it takes on its own."""
     from ....ops.typing import literal_dtype
@@ -348,8 +330,3 @@ def literal_expr(x: float | bool) -> E.Expr:
             f"the literal {x} does not fit int32", code="literal-range", help=f"write S.u32({x}) or split the value"
         )
     return imm(x, kind)
-
-
-def pointer_var(name: str, elem: DataType, scope: str) -> E.Var:
-    assert scope in SCOPES
-    return E.Var(name, pointer_type(elem, scope))

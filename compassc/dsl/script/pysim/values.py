@@ -23,8 +23,6 @@ from ..frontend import VALUE_ATTRIBUTES
 from .checks import PLANS, check_narrowing, overflow_checked
 from .direct import quotient
 
-Number = int | float | bool
-
 PINNED: set[bool] = set()
 """Not empty once the address of a variable was taken: until then nobody needs to ask for `PyVar.pinned`."""
 
