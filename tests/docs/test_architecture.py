@@ -1,0 +1,115 @@
+"""docs/architecture.md against the tree: its folders, and who imports whom."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs/architecture.md").read_text()
+SOURCES = {
+    "compassc": ROOT,
+    "compass_core": ROOT / "core",
+    "compass_runtime": ROOT / "runtime",
+    "compass_sim": ROOT / "sim",
+}
+EVERYBODYS = "compass_core"
+
+
+def table(head: str) -> list[list[str]]:
+    """The rows of the table whose head starts so."""
+    lines = TEXT.split(head, 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def words(cell: str) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", cell))
+
+
+def part_of(module: str) -> str:
+    """What the table calls it: `compass_core`, `dsl` for `compassc.dsl.info`, `compassc` itself."""
+    top, *rest = module.split(".")
+    if rest == ["__main__"]:
+        return module
+    return rest[0] if top == "compassc" and rest else top
+
+
+def imported(node: ast.Import | ast.ImportFrom, package: list[str]) -> Iterator[str]:
+    """The modules that an import statement names; of `from compassc import dsl` that is `compassc.dsl`."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+        return
+    base = package[: len(package) - node.level + 1] if node.level else []
+    module = ".".join(base + ([node.module] if node.module else []))
+    yield from (f"{module}.{alias.name}" for alias in node.names) if module == "compassc" else (module,)
+
+
+def loads(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The import statements that run when a module is loaded."""
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        elif isinstance(node, ast.Try):
+            yield from loads(node.body)
+
+
+def imports() -> Iterator[tuple[str, str, bool, str]]:
+    """Every import of one part from another: who, whom, whether at load time, where."""
+    for top, folder in SOURCES.items():
+        for path in sorted((folder / top).rglob("*.py")):
+            *package, name = path.relative_to(folder).with_suffix("").parts
+            asking = part_of(".".join(package if name == "__init__" else [*package, name]))
+            tree = ast.parse(path.read_text())
+            early = set(map(id, loads(tree.body)))
+            for node in ast.walk(tree):
+                if isinstance(node, (ast.Import, ast.ImportFrom)):
+                    for other in imported(node, package):
+                        if other.split(".")[0] in SOURCES and part_of(other) != asking:
+                            yield asking, part_of(other), id(node) in early, f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+def directions() -> dict[str, tuple[set[str], set[str]]]:
+    """Part -> what it may ask when it is loaded, and in functions; what stands in parentheses are reasons."""
+    rows = [[re.sub(r"\([^)]*\)", "", cell) for cell in row] for row in table("| part | asks |")]
+    return {name: (words(early), words(late)) for part, early, late in rows for name in words(part)}
+
+
+DIRECTIONS = directions()
+
+
+def test_imports_are_those_of_the_table():
+    wrong, seen = [], set()
+    for asking, other, early, where in imports():
+        loaded, later = DIRECTIONS.get(asking, (set(), set()))
+        seen.add((asking, other))
+        if other != EVERYBODYS and other not in (loaded if early else loaded | later):
+            wrong.append(f"{where}: {asking} imports {other} {'at load time' if early else 'in a function'}")
+    assert not wrong, "\n".join(wrong)
+    unused = [(a, b) for a, (loaded, later) in DIRECTIONS.items() for b in loaded | later if (a, b) not in seen]
+    assert not unused
+
+
+def test_no_circle_at_load_time():
+    TopologicalSorter({name: loaded for name, (loaded, _) in DIRECTIONS.items()}).prepare()
+
+
+def folders() -> Iterator[str]:
+    """The folders with files of ours; `_bin`, `_lib` and `__pycache__` are made."""
+    for top in ("compassc", "core", "runtime", "sim"):
+        for path in sorted((ROOT / top).rglob("*")):
+            where = path.parent.relative_to(ROOT)
+            if path.is_file() and not any(name.startswith("_") for name in where.parts):
+                yield str(where)
+
+
+def test_every_folder_is_in_the_table():
+    rows = table("| folder | package |")
+    named = {folder for row in rows for folder in words(row[0])}
+    named |= {
+        f"{folder}/{name[:-1]}" for row in rows for folder in words(row[0]) for name in words(row[2]) if name[-1] == "/"
+    }
+    assert set(folders()) - named == {"compassc"}
+    assert not [name for name in named if not (ROOT / name).is_dir()]
