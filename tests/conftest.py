@@ -1,9 +1,49 @@
-"""Options of the whole test suite."""
+"""Options of the whole test suite, and running `compassc` inside the test process."""
 
 from __future__ import annotations
 
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
 import pytest
+
+USERS_OWN = ("COMPASS_TRACEBACK", "COMPASS_COLOR", "COMPASS_TARGET", "COMPASS_CACHE", "NO_COLOR")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite stored texts instead of comparing with them")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Exit status, stdout and stderr of a command."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def compassc(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Outcome]:
+    """A function that runs `compassc ARGS...` in a fresh folder, with the user's switches out of sight."""
+    from compassc.cli import errors
+    from compassc.cli.main import cli
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMPASS_CONFIG", str(tmp_path / "no config"))
+    for name in USERS_OWN:
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*args: object, stdin: str = "") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        capsys.readouterr()
+        status = errors.run(cli, [str(arg) for arg in args])
+        captured = capsys.readouterr()
+        return Outcome(status, captured.out, captured.err)
+
+    return run

@@ -1,6 +1,5 @@
 """What a kernel file gives: the errors of its whole way to C."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -8,33 +7,6 @@ import pytest
 from compass_core.errors import CompassError
 
 TARGET = "X2_1204"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Exit status, stdout and stderr of a command."""
-
-    status: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def compassc(capsys, monkeypatch, tmp_path):
-    """A function that runs `compassc ARGS...` in a fresh folder, without the user's config file."""
-    from compassc.cli import errors
-    from compassc.cli.main import cli
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COMPASS_CONFIG", str(tmp_path / "no config"))
-
-    def run(*args):
-        capsys.readouterr()
-        status = errors.run(cli, [str(arg) for arg in args])
-        captured = capsys.readouterr()
-        return Outcome(status, captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Tensor sizes from the index arithmetic: what the analysis says is what PySim's accesses need."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,31 +10,7 @@ from hypothesis import strategies as st
 from compass_core.extents import evaluate
 from compassc.analysis.extents import program
 
-TILED = """
-@S.prim_func
-def k(src: S.ptr("u8", "global"), dst: S.ptr("u8", "global"), total: S.i32):
-    buf = S.alloc((2048,), "uint8", scope="lsram")
-    tec = S.get_local_id()
-    per = S.ceildiv(total, S.get_local_size())
-    lo = tec * per
-    left = S.min(per, total - lo)
-    for off in range(0, left, 2048):
-        now = S.min(left - off, 2048)
-        S.dma_copy(buf, src + lo + off, now)
-        S.dma_copy(dst + lo + off, buf, now)
-"""
-
-TAIL = """
-@S.prim_func
-def k(x: S.ptr("i16", "global"), y: S.ptr("i16", "global"), n: S.i32):
-    full = n // 16
-    for b in range(full):
-        S.vstore(S.vload(x + b * 16), y + b * 16)
-    rest = n % 16
-    if rest > 0:
-        m = S.tail_mask(rest, 16)
-        S.vstore(S.vload(x + full * 16, m), y + full * 16, m)
-"""
+KERNELS = Path(__file__).parents[1] / "examples/spec_kernels.py"
 
 
 def sizes(kernel, source, **scalars):
@@ -42,28 +20,25 @@ def sizes(kernel, source, **scalars):
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
+def programs():
+    """The extents programs of a kernel that works in tiles and of one with a tail."""
     from compassc.dsl import load_kernels, parse
 
-    found = {}
-    for name, source in {"tiled": TILED, "tail": TAIL}.items():
-        path = tmp_path_factory.mktemp(name) / "k.py"
-        path.write_text("from compassc.dsl import script as S\n" + source)
-        found[name] = program(parse(load_kernels(path).entry("k")))
-    return found
+    loaded = load_kernels(KERNELS)
+    return {name: program(parse(loaded.entry(name))) for name in ("tile_inc", "satadd")}
 
 
 @settings(max_examples=60, deadline=None)
 @given(total=st.integers(0, 300_000))
 def test_tiles_over_all_tecs_cover_exactly_the_total(programs, total):
-    found = evaluate(programs["tiled"], {"total": total}, 4)
+    found = evaluate(programs["tile_inc"], {"total": total}, 4)
     assert {n: e.elements for n, e in found.items()} == {"src": total, "dst": total}
 
 
 @settings(max_examples=60, deadline=None)
 @given(n=st.integers(0, 100_000))
 def test_a_tail_mask_limits_the_access(programs, n):
-    found = evaluate(programs["tail"], {"n": n}, 4)
+    found = evaluate(programs["satadd"], {"n": n}, 4)
     assert {k: e.elements for k, e in found.items()} == {"x": n, "y": n}
 
 

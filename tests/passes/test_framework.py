@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
-from conftest import module_text
+from module_text import module_text
 
 from compass_core.errors import CompassError, UsageError
 from compassc import passes

@@ -1,4 +1,4 @@
-from conftest import module_text
+from module_text import module_text
 
 from compassc import passes
 from compassc.ir import parse_module

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import module_text
+from module_text import module_text
 
 from compassc.ir import exprs as E
 from compassc.ir import parse_module
