@@ -165,6 +165,7 @@ def test_every_target_has_a_complete_cost_model(name):
     assert set(model.units) == {kind.unit for kind in op_classes().values()}
     assert all(set(costs) == {"latency", "interval"} for costs in model.classes.values())
     assert model.peak(1) > model.peak(4) > 0 and model.dma["startup"] > 0
+    assert (model.issue_width == 3) == (model.target.version == "X2")  # X3 says so on top of what it is based on
 
 
 def ops(*kinds):
@@ -322,6 +323,7 @@ def test_the_page_stands_alone(tiles):
     assert tags.open == [] and tags.links == [] and "@import" not in content and "url(" not in content
     assert tags.seen.count("svg") == 2 and tags.seen.count("section") == 5
     assert f'"Total Cycles": {tiles(2048).cycles},' in content
+    assert "this is the C text of each line" in content and "__vload" in content  # k.cl is not there
     data = content.partition('id="profile">')[2].partition("</script>")[0]
     assert json.loads(data) == as_data(tiles(2048))
 

@@ -97,6 +97,7 @@ def cost_model(target: str) -> CostModel:
 
 
 def _read(name: str) -> dict[str, Any]:
+    """A file of the folder; what it says replaces what the file says that it is based on."""
     import yaml
 
     path = targets.folder() / "cost" / f"{name}.yaml"
@@ -104,4 +105,4 @@ def _read(name: str) -> dict[str, Any]:
         raise CompassError(f"there is no cost model for {name}", code="bad-target-file",
                            help=f"it would be {path}")  # fmt: skip
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return content
+    return {**_read(content.pop("based_on")), **content} if "based_on" in content else content

@@ -13,8 +13,8 @@ from compass_runtime.profile.regions import Op, Region
 Value = tuple[tuple[int, int], ...]
 """The operations that make a value: (region, number in it)."""
 NONE: Value = ()
-_FREE_CASTS = {"VectorSplat": "permute", "IntegralToFloating": "scalar", "FloatingToIntegral": "scalar",
-               "FloatingCast": "scalar"}  # fmt: skip
+_CAST_CLASSES = {"VectorSplat": "permute", "IntegralToFloating": "scalar", "FloatingToIntegral": "scalar",
+                 "FloatingCast": "scalar"}  # fmt: skip
 _LAZY = ("&&", "||")
 
 
@@ -179,7 +179,7 @@ class Expressions:
     # Operators
 
     def _cast(self, node: Node) -> Value:
-        kind = _FREE_CASTS.get(node["castKind"])
+        kind = _CAST_CLASSES.get(node["castKind"])
         value = self._all(node)
         if kind is None or all(syntax.is_constant(child) for child in syntax.children(node)):
             return value
