@@ -34,6 +34,13 @@ def same_work(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
 
 
 @S.prim_func
+def says_hello(b: S.ptr("i32", "global")):
+    if S.get_local_id() == 0:
+        b[0] = 7
+        S.printf("hello %d\n", b[0])
+
+
+@S.prim_func
 def unset(b: S.ptr("i32", "global")):
     buf = S.alloc_buffer((8,), "int32", "lsram")
     S.vstore(S.vload(buf), b)
@@ -181,6 +188,11 @@ def test_findings_outlive_a_fault() -> None:
     assert any("'b[40]', which is out of bounds" in e.message for e in flat(caught.value))
     b = zeros(64)
     assert BuildManager().build(same_work).check(ints(32), b) == [] and b[1] == 3
+
+
+def test_what_a_kernel_prints_is_printed_once(capsys) -> None:
+    BuildManager().build(says_hello).check(zeros(4))
+    assert capsys.readouterr().out == "hello 7\n"
 
 
 def test_the_base_of_a_view_is_in_bounds() -> None:

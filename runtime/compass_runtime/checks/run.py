@@ -29,7 +29,7 @@ _PATIENCE = 20
 
 @dataclass
 class Outcome:
-    """What checked runs gave: the last one's result, errors, and warnings, which stop nobody.
+    """What checked runs gave: errors, and warnings, which stop nobody; and the result of the plain run behind them.
 
     `faulted`: the kernel was ended, and would be in the next run too.
     """
@@ -49,7 +49,7 @@ class Outcome:
         fault: list[CompassError] = []
         area.prepare(memory, modes & program.modes, buffers)
         try:
-            self.result = job.execute(timeout or program.time_limit * _PATIENCE)
+            job.execute(timeout or program.time_limit * _PATIENCE)
         except CompassError as error:
             fault.append(error)
         self.faulted = bool(fault)
@@ -95,7 +95,8 @@ def check_job(
 
 
 def check_call(program: Program, modes: Modes, args: Sequence[Any], timeout: float | None = None) -> Outcome:
-    """Runs with arguments as `Program.call` takes them; outputs are changed when nothing is wrong."""
+    """Runs with arguments as `Program.call` takes them. When nothing is wrong, a plain run follows, which changes the
+    outputs: the code of checked ones may give other bits of signalling NaNs."""
     outcome = Outcome()
     with _one_at_a_time, ExitStack() as stack:
         for checked in checked_programs(program, modes):
@@ -103,6 +104,6 @@ def check_call(program: Program, modes: Modes, args: Sequence[Any], timeout: flo
             outcome.add(job, modes, timeout)
             if outcome.faulted:
                 break
-        if not outcome.errors:
-            checked.caller.store(job, args)
+    if not outcome.errors:
+        outcome.result = program.call(args, timeout)
     return outcome
