@@ -19,42 +19,36 @@ V = E.Var("v", dtype("int32x8"))
 M = E.Var("m", dtype("boolx8"))
 
 
-def scalars(depth: int = 3):
-    leaf = st.one_of(
+OPERATORS = st.sampled_from(sorted(E.ARITHMETIC))
+SCALARS = st.recursive(
+    st.one_of(
         st.integers(-(2**31), 2**31 - 1).map(lambda v: E.IntImm(I32, v)),
         st.just(N),
         st.just(E.Load(E.Buffer(A, I32), (N,))),
-    )
-    ops = st.sampled_from(sorted(E.ARITHMETIC))
-    return st.recursive(
-        leaf,
-        lambda inner: st.one_of(
-            st.builds(E.Binary, ops, inner, inner),
-            st.builds(lambda x: E.Unary("bitnot", x), inner),
-            st.builds(lambda a, b, c: E.Select(E.Binary("lt", a, b), b, c), inner, inner, inner),
-            st.builds(lambda x: E.Cast(I32, E.Cast(F16, x)), inner),
-            st.builds(lambda x: E.GetElement(V, x), inner),
-        ),
-        max_leaves=8,
-    )
-
-
-def vectors():
-    leaf = st.one_of(st.just(V), scalars().map(lambda x: E.Broadcast(x, 8)))
-    mask = st.one_of(
-        st.none(),
-        st.just(M),
-        st.integers(0, 255).map(lambda b: E.ConstMask(b, 8)),
-        scalars().map(lambda n: E.TailMask(n, 8)),
-    )
-    return st.recursive(
-        leaf,
-        lambda inner: st.builds(
-            lambda x, y, m, r, s: E.Call("vadd", (x, y), V.dtype, m, r, (("saturate", s),)),
-            inner, inner, mask, st.one_of(st.none(), inner), st.booleans(),
-        ),
-        max_leaves=5,
-    )  # fmt: skip
+    ),
+    lambda inner: st.one_of(
+        st.builds(E.Binary, OPERATORS, inner, inner),
+        st.builds(lambda x: E.Unary("bitnot", x), inner),
+        st.builds(lambda a, b, c: E.Select(E.Binary("lt", a, b), b, c), inner, inner, inner),
+        st.builds(lambda x: E.Cast(I32, E.Cast(F16, x)), inner),
+        st.builds(lambda x: E.GetElement(V, x), inner),
+    ),
+    max_leaves=8,
+)
+MASKS = st.one_of(
+    st.none(),
+    st.just(M),
+    st.integers(0, 255).map(lambda b: E.ConstMask(b, 8)),
+    SCALARS.map(lambda n: E.TailMask(n, 8)),
+)
+VECTORS = st.recursive(
+    st.one_of(st.just(V), SCALARS.map(lambda x: E.Broadcast(x, 8))),
+    lambda inner: st.builds(
+        lambda x, y, m, r, s: E.Call("vadd", (x, y), V.dtype, m, r, (("saturate", s),)),
+        inner, inner, MASKS, st.one_of(st.none(), inner), st.booleans(),
+    ),
+    max_leaves=5,
+)  # fmt: skip
 
 
 def _statement(kind, x, v, span):
@@ -83,7 +77,7 @@ def modules(draw):
     for _ in range(draw(st.integers(0, 4))):
         line = draw(st.one_of(st.none(), st.integers(1, 99)))
         span = None if line is None else Span("k.py", line, 1, line, 9)
-        body.append(_statement(draw(st.sampled_from(KINDS)), draw(scalars()), draw(vectors()), span))
+        body.append(_statement(draw(st.sampled_from(KINDS)), draw(SCALARS), draw(VECTORS), span))
     f = S.PrimFunc("k", (A, N), tuple(body), VOID, (("is_inline", True),), Span("k.py", 1, 1, 9, 1))
     return S.IRModule((f,), "k", "X2_1204")
 
