@@ -42,6 +42,8 @@ void barrier_leave(struct tec *tec) {
   if (!tec->left_at_barrier) check_deadlock(tec->core, atomic_fetch_add(&tec->core->meeting, ONE_ENDED) + ONE_ENDED);
 }
 
+bool barrier_keeps(struct tec *tec) { return tec->left_at_barrier && atomic_load(&tec->core->phase) == tec->left_phase; }
+
 /* All have arrived; `m` is the count. */
 static void open_barrier(struct core *core, uint32_t m) {
   atomic_store(&core->meeting, LEAVING(m) * ONE_ENDED);
@@ -91,6 +93,7 @@ void __compass_last_barrier(void) {
   struct tec *tec = current_tec();
   struct core *core = tec->core;
   finish_events(tec, ALL_EVENTS);
+  tec->left_phase = atomic_load(&core->phase);
   tec->left_at_barrier = true;
   uint32_t m = atomic_fetch_add(&core->meeting, ONE_ARRIVED + ONE_LEAVING) + ONE_ARRIVED + ONE_LEAVING;
   if (ARRIVED(m) == core->party)

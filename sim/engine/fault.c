@@ -1,5 +1,6 @@
 #include "fault.h"
 
+#include "barrier.h"
 #include "debug.h"
 #include "futex.h"
 #include "schedule.h"
@@ -133,6 +134,7 @@ static uint32_t stop_tecs(struct location *locations) {
     while (locations[i].state != TEC_FINISHED && !atomic_load(&tec->stopped) && now() < patience)
       nanosleep(&(struct timespec){0, 100000}, NULL);
     if (atomic_load(&tec->stopped)) locations[i].pc = tec->stopped_at;
+    if (barrier_keeps(tec)) locations[i].state = TEC_AT_BARRIER;
   }
   return count;
 }

@@ -43,6 +43,7 @@ struct tec {
   uint32_t events_pending; /* bit e: a transfer of event e is not done yet */
   struct dma_request pending[EVENTS];
   bool left_at_barrier; /* the barrier counts it among those that arrived: it was at the kernel's last one */
+  uint32_t left_phase;  /* in this phase of its core */
   struct print_buffer printed;
   _Atomic uint32_t state;   /* enum tec_state */
   _Atomic uint32_t stopped; /* 1 when `stopped_at` was recorded after an interrupt */

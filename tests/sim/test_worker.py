@@ -191,11 +191,18 @@ __COMPASS_ENTRY(entry) { k(__COMPASS_POINTER(__global int, 0), __COMPASS_SCALAR(
 """
 
 
-@pytest.mark.parametrize("missed", ["if (tid == 2) return;", "if (tid == 2) barrier(CLK_LOCAL_MEM_FENCE);"])
-def test_the_last_barrier_is_one_that_all_must_reach(bench: Bench, missed: str) -> None:
+@pytest.mark.parametrize(
+    ("missed", "who"),
+    [
+        ("if (tid == 2) return;", "TECs 0, 1, 3 wait for ever"),
+        ("if (tid == 2) barrier(CLK_LOCAL_MEM_FENCE);", "TEC 2 waits for ever"),
+    ],
+)
+def test_the_last_barrier_is_one_that_all_must_reach(bench: Bench, missed: str, who: str) -> None:
     """TECs do not wait at it, but one that does not come, or comes once too often, is found all the same."""
     fault = expect_fault(bench, LEAVE % missed, bench.place(np.zeros(4, np.int32)), 0)
     assert fault.kind == "deadlock"
+    assert fault.message.startswith(who)
 
 
 def test_tecs_at_the_last_barrier_let_those_at_another_one_go_on(bench: Bench) -> None:
