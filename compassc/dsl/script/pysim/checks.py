@@ -101,9 +101,9 @@ class Watch:
             return
         size = len(written)
         at = written.find(0, *bad)
-        part = "some of them" if written.find(1, *bad) >= 0 else "none of them"
+        part = "some of them were never" if written.find(1, *bad) >= 0 else "none of them was ever"
         raise CompassError(
-            f"{what}: bytes {bad[0]} to {bad[1] - 1} of {self.storage.name} are read, but {part} was ever written",
+            f"{what}: bytes {bad[0]} to {bad[1] - 1} of {self.storage.name} are read, but {part} written",
             code="uninitialised",
             notes=(f"byte {at} of {size} is the first unwritten one",),
             help="write it first, e.g. with S.dma_memset or a DMA copy; a missing S.wait_events has the same effect",
