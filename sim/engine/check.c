@@ -22,7 +22,8 @@ bool check_start(int shared_file, char *message, size_t size) {
              check_map_shadow(ORIGIN_SHADOW, SHADOWED);
   check_area = area;
   schedule_in_order = check_on;
-  if (!check_on) snprintf(message, size, "the host does not give the address space that checks need: %s", strerror(errno));
+  if (!check_on)
+    snprintf(message, size, "the host does not give the address space that checks need: %s", strerror(errno));
   return check_on;
 }
 

@@ -47,7 +47,7 @@ uint32_t site_of(uint64_t pc) {
   return sites;
 }
 
-uint64_t site_pc(uint32_t site) { return site ? site_pcs[site] & ~BY_DMA : NO_PC; }
+uint64_t site_pc(uint32_t site) { return site && site_pcs[site] != NO_PC ? site_pcs[site] & ~BY_DMA : NO_PC; }
 
 /* ---------------------------------------------------------------------------------------------------------- reports */
 
@@ -174,7 +174,8 @@ void access_races(struct tec *tec, const struct access *access) {
 /* -------------------------------------------------------------------------------------------------------------- all */
 
 bool access_in_bounds(const struct tec *tec, const struct access *access) {
-  if (!check_wants(CHECK_BOUNDS) || access->size == 0 || place_is_valid(tec, access->address, access->size)) return true;
+  if (!check_wants(CHECK_BOUNDS) || access->size == 0 || place_is_valid(tec, access->address, access->size))
+    return true;
   access_report(KIND_BOUNDS, tec, access, NULL);
   return false;
 }
@@ -197,8 +198,8 @@ static void plain(uint64_t address, uint64_t size, uint32_t kind, const void *ca
   if (tec) access_check(tec, &access);
 }
 
-#define CHECKED(size)                                                                                                  \
-  void __asan_load##size##_noabort(uint64_t at) { plain(at, size, ACCESS_READ, __builtin_return_address(0)); }         \
+#define CHECKED(size)                                                                                          \
+  void __asan_load##size##_noabort(uint64_t at) { plain(at, size, ACCESS_READ, __builtin_return_address(0)); } \
   void __asan_store##size##_noabort(uint64_t at) { plain(at, size, ACCESS_WRITE, __builtin_return_address(0)); }
 CHECKED(1)
 CHECKED(2)

@@ -30,13 +30,13 @@ void access_report(enum check_kind kind, const struct tec *tec, const struct acc
                    const struct check_side *there);
 
 /* What an exported function does for the vector accesses of sim/include/compass/memory.h: lane i of `lanes` whose byte
- * of `mask` has bit 0 is at `offsets[i]`, or i * `step` without offsets, from `base`, and is copied to or from lane i of
- * `value`. `pc` is where the kernel is. */
+ * of `mask` has bit 0 is at `offsets[i]`, or i * `step` without offsets, from `base`, and is copied to or from lane i
+ * of `value`. `pc` is where the kernel is. */
 void __compass_checked_lanes(uint8_t *value, const void *base, int64_t step, const uint16_t *offsets,
                              const uint8_t *mask, uint32_t shape, const void *pc);
 
 /* What clang's instrumentation (-fsanitize=kernel-address) calls before each access. */
-#define CHECKED(size)                             \
+#define CHECKED(size)                            \
   void __asan_load##size##_noabort(uint64_t at); \
   void __asan_store##size##_noabort(uint64_t at);
 CHECKED(1)

@@ -75,7 +75,7 @@ struct check_area {
   uint32_t modes; /* of enum check_mode */
   uint32_t region_count;
   uint32_t finding_count;
-  uint32_t dropped; /* findings for which there was no room */
+  uint32_t dropped;                         /* findings for which there was no room */
   struct check_region regions[MAX_REGIONS]; /* sorted by address, no two meet */
   struct check_finding findings[MAX_FINDINGS];
 };

@@ -10,7 +10,8 @@ static struct transfers {
   uint32_t started; /* bit e: event e had a transfer */
 } transfers[MAX_TECS];
 
-/* The memory of a transfer: rows of `width` bytes, `count` of them, `stride` apart; `times` such groups `step` apart. */
+/* The memory of a transfer: rows of `width` bytes, `count` of them, `stride` apart; `times` such groups `step` apart.
+ */
 struct rows {
   uint64_t first, stride, step;
   uint32_t width, count, times, item;
@@ -119,7 +120,8 @@ void check_transfer(struct tec *tec, const struct dma_request *request) {
 
 /* --------------------------------------------------------------------------------------------------------- requests */
 
-static void report(enum check_kind kind, const struct tec *tec, uint64_t pc, int event, const struct check_side *there) {
+static void report(enum check_kind kind, const struct tec *tec, uint64_t pc, int event,
+                   const struct check_side *there) {
   struct check_finding finding = {.kind = kind, .times = 1, .event = event, .here = {pc, tec->id, 0}};
   if (there) finding.there = *there;
   check_report(&finding);

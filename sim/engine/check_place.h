@@ -11,9 +11,7 @@ bool place_is_valid(const struct tec *tec, uint64_t address, uint64_t size);
 void place_describe(const struct tec *tec, uint64_t address, struct check_place *place);
 
 /* True for the memory of one TEC alone, which no other one may touch. */
-static inline bool is_stack(uint64_t address) {
-  return address >= STACKS_LOW && address < stack_low(MAX_TECS);
-}
+static inline bool is_stack(uint64_t address) { return address >= STACKS_LOW && address < stack_low(MAX_TECS); }
 
 void places_forget_statics(void);
 

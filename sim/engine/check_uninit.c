@@ -68,9 +68,7 @@ void uninit_begin_job(void) {
   origin_count = 1;
 }
 
-static void poison_shared(const char *name, uint64_t address, uint64_t size) {
-  poison(address, size, origin_of(name));
-}
+static void poison_shared(const char *name, uint64_t address, uint64_t size) { poison(address, size, origin_of(name)); }
 
 void uninit_begin_group(void) { object_each_shared(poison_shared); }
 
@@ -94,7 +92,8 @@ void uninit_end_job(void) {
     const struct check_region *region = &check_area->regions[i];
     uint64_t end = (uint64_t)region->address + region->size;
     for (uint64_t at = region->address; region->is_output && at < end; at++) {
-      if (at % 8 == 0 && at + 8 <= end && *(uint64_t *)VALUES(at) == 0) at += 7;
+      if (at % 8 == 0 && at + 8 <= end && *(uint64_t *)VALUES(at) == 0)
+        at += 7;
       else if (*VALUES(at)) {
         uint32_t store = *STORES(at);
         report(KIND_UNINIT_STORED, store >> 16, site_pc(store & 0xffff), *ORIGINS(at), at);
@@ -155,12 +154,12 @@ static struct metadata stored(uint64_t address, uint64_t size, const void *calle
   if (tec && !is_stack(address)) note_store(address, size, STORE(tec->id, site_of(check_pc(caller))));
   return (struct metadata){VALUES(address), ORIGINS(address)};
 }
-#define METADATA(suffix, size, ...)                                                              \
-  struct metadata __msan_metadata_ptr_for_load_##suffix(uint64_t address __VA_ARGS__) {          \
-    return loaded(address, size);                                                                \
-  }                                                                                              \
-  struct metadata __msan_metadata_ptr_for_store_##suffix(uint64_t address __VA_ARGS__) {         \
-    return stored(address, size, __builtin_return_address(0));                                   \
+#define METADATA(suffix, size, ...)                                                      \
+  struct metadata __msan_metadata_ptr_for_load_##suffix(uint64_t address __VA_ARGS__) {  \
+    return loaded(address, size);                                                        \
+  }                                                                                      \
+  struct metadata __msan_metadata_ptr_for_store_##suffix(uint64_t address __VA_ARGS__) { \
+    return stored(address, size, __builtin_return_address(0));                           \
   }
 METADATA(1, 1)
 METADATA(2, 2)
@@ -170,9 +169,7 @@ METADATA(n, size, , uint64_t size)
 
 void *__msan_get_context_state(void) { return contexts[current_tec() ? current_tec()->id : 0]; }
 
-void __msan_poison_alloca(uint64_t address, uint64_t size, const char *name) {
-  poison(address, size, origin_of(name));
-}
+void __msan_poison_alloca(uint64_t address, uint64_t size, const char *name) { poison(address, size, origin_of(name)); }
 void __msan_unpoison_alloca(uint64_t address, uint64_t size) { unpoison(address, size); }
 void __msan_instrument_asm_store(uint64_t address, uint64_t size) { unpoison(address, size); }
 

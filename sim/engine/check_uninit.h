@@ -21,8 +21,8 @@ struct metadata {
 };
 struct metadata __msan_metadata_ptr_for_load_n(uint64_t address, uint64_t size);
 struct metadata __msan_metadata_ptr_for_store_n(uint64_t address, uint64_t size);
-#define METADATA(size)                                                    \
-  struct metadata __msan_metadata_ptr_for_load_##size(uint64_t address);  \
+#define METADATA(size)                                                   \
+  struct metadata __msan_metadata_ptr_for_load_##size(uint64_t address); \
   struct metadata __msan_metadata_ptr_for_store_##size(uint64_t address);
 METADATA(1)
 METADATA(2)

@@ -279,7 +279,8 @@ static uint64_t function_at(uint32_t i, const char *name) {
   const struct elf_symbol *symbol = &loader.symbols[i];
   if (symbol->section == INDEX_UNDEFINED || symbol->section >= loader.header->section_count) return 0;
   const struct elf_section *s = &loader.sections[symbol->section];
-  bool found = is_loaded(s) && (s->flags & FLAG_EXEC) && symbol->value < s->size && strcmp(symbol_name(symbol), name) == 0;
+  bool found =
+      is_loaded(s) && (s->flags & FLAG_EXEC) && symbol->value < s->size && strcmp(symbol_name(symbol), name) == 0;
   return found ? loader.place[symbol->section] + symbol->value : 0;
 }
 

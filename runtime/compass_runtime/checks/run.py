@@ -69,8 +69,11 @@ def _check_room(buffers: Sequence[Buffer], modes: Modes) -> None:
 
     need = sum(buffer.nbytes for buffer in buffers) * (_RACE_BYTES if Modes.RACE in modes else 1)
     if 0 < host_memory_limit() < need:
-        raise CompassError(f"a checked run of these tensors needs {need >> 20} MiB of memory, more than this host can give",
-                           code="out-of-memory", help="check with smaller tensors, or without race")  # fmt: skip
+        raise CompassError(
+            f"a checked run of these tensors needs {need >> 20} MiB of memory, more than this host can give",
+            code="out-of-memory",
+            help="check with smaller tensors, or without race",
+        )
 
 
 def check_job(
@@ -81,7 +84,7 @@ def check_job(
     timeout: float | None = None,
     initial: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Runs a job of `program`, as `create` makes it of a program, with checks. For the other arguments see `Job.run`."""
+    """Runs a job of `program`, as `create` makes it of a program, with checks; see `Job.run` for the rest."""
     outcome = Outcome()
     for checked in checked_programs(program, modes):
         with _one_at_a_time:

@@ -130,7 +130,7 @@ class Teller:
             return ()
         count = _product(buffer.shape)
         shape = f" (shape {spell(buffer.shape)})" if len(buffer.shape) > 1 else ""
-        return (Note(f"{_article(buffer.what)} '{buffer.name}' has {count} elements of {buffer.dtype}{shape}"),)
+        return (Note(f"the {buffer.what} '{buffer.name}' has {count} elements of {buffer.dtype}{shape}"),)
 
     # -------------------------------------------------------------------------------------------------------- errors
 
@@ -165,9 +165,14 @@ class Teller:
     def memory(self, rule: _Rule, one: Found, times: int) -> CompassError:
         """Something about one access of memory."""
         buffer = self._buffer(one.place)
-        words = {"tec": one.here.tec, "verb": _verb(one.here), "memory": self._memory(one), "item": one.item,
-                 "address": f"byte {one.place.offset} of '{buffer.name}'" if buffer else f"address {one.address:#x}"}  # fmt: skip
-        return self._make(rule, one, times, rule.message.format(**words))
+        message = rule.message.format(
+            tec=one.here.tec,
+            verb=_verb(one.here),
+            memory=self._memory(one),
+            item=one.item,
+            address=f"byte {one.place.offset} of '{buffer.name}'" if buffer else f"address {one.address:#x}",
+        )
+        return self._make(rule, one, times, message)
 
     def event(self, rule: _Rule, one: Found, times: int) -> CompassError:
         """Something about an event."""
@@ -241,7 +246,7 @@ _RULES = {
         "what it gives is not defined: copy through another buffer", code="check-dma",
     ),
     Kind.DMA_STRIDE: _Rule(
-        Teller.memory, "a transfer of TEC {tec} {verb} rows of {memory} that overlap: the stride is less than the width",
+        Teller.memory, "a transfer of TEC {tec} {verb} rows of {memory} that overlap: the stride is less than a row",
         "strides count from the start of a row to the start of the next one", code="check-dma",
     ),
     Kind.DMA_IGNORED: _Rule(
@@ -253,10 +258,6 @@ _RULES = {
 
 def _verb(side: Side) -> str:
     return "writes" if side.access & Access.WRITE else "reads"
-
-
-def _article(what: str) -> str:
-    return f"the {what}"
 
 
 def _product(shape: Sequence[int]) -> int:

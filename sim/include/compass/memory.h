@@ -21,8 +21,8 @@ void __compass_declared(void *array);
 #ifdef __COMPASS_CHECK
 /* Kernels compiled for checks (compass_runtime/checks): the engine looks at every lane and does the access. These are
  * functions of their own, so that clang adds no checks to them and the kernel's stack frame stays small. */
-void __compass_checked_lanes(void *value, const void *base, long step, const void *offsets, const void *mask, uint shape,
-                             ulong pc);
+void __compass_checked_lanes(void *value, const void *base, long step, const void *offsets, const void *mask,
+                             uint shape, ulong pc);
 #define __COMPASS_CHECKED_FN \
   static __attribute__((overloadable, noinline, nodebug, no_sanitize("address", "kernel-address")))
 #define __COMPASS_CHECKED(value, base, step, offsets, m, E, L, kind)                                     \
