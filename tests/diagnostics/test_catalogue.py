@@ -3,6 +3,7 @@
 import ast
 import shlex
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ def positions(tree):
     return found
 
 
+@cache
 def raised():
     """Code -> one place where it is used."""
     all_trees = list(trees())
