@@ -12,7 +12,7 @@ from compass_core.errors import CompassError, together
 from compass_runtime.checks import area
 from compass_runtime.checks.build import CheckedProgram, checked_programs
 from compass_runtime.checks.modes import Modes
-from compass_runtime.checks.words import Teller
+from compass_runtime.checks.words import OUT_OF_BOUNDS, Teller
 from compass_runtime.job import Buffer, Job
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ _PATIENCE = 20
 class Outcome:
     """What checked runs gave: errors, and warnings, which stop nobody; and the result of the plain run behind them.
 
-    `faulted`: the kernel was ended, and would be in the next run too.
+    `broken`: another run has no meaning, for this one was ended by a fault or wrote where it may not.
     """
 
     result: RunResult | None = None
     errors: list[CompassError] = field(default_factory=list)
     warnings: list[CompassError] = field(default_factory=list)
-    faulted: bool = False
+    broken: bool = False
 
     def add(self, job: Job, modes: Modes, timeout: float | None) -> None:
         """Runs a job that is loaded, with the checks among `modes` that its program was compiled for."""
@@ -52,8 +52,8 @@ class Outcome:
             job.execute(timeout or program.time_limit * _PATIENCE)
         except CompassError as error:
             fault.append(error)
-        self.faulted = bool(fault)
         told = Teller(program, buffers).errors(*area.findings(memory))
+        self.broken = bool(fault) or any(error.code == OUT_OF_BOUNDS for error in told)
         self.errors += [error for error in told if error.severity == "error"] + fault
         self.warnings += [error for error in told if error.severity != "error"]
 
@@ -92,7 +92,7 @@ def check_job(
             job.load(inputs, initial or {})
             outcome.add(job, modes, timeout)
             job.close()
-        if outcome.faulted:
+        if outcome.broken:
             break
     return outcome
 
@@ -105,7 +105,7 @@ def check_call(program: Program, modes: Modes, args: Sequence[Any], timeout: flo
         for checked in checked_programs(program, modes):
             job = stack.enter_context(checked.caller.loaded(args))
             outcome.add(job, modes, timeout)
-            if outcome.faulted:
+            if outcome.broken:
                 break
     if not outcome.errors:
         outcome.result = program.call(args, timeout)

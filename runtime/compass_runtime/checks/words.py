@@ -18,6 +18,7 @@ from compass_runtime.sizes import spell
 
 _C_TYPES = {"char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16", "int": "int32", "uint": "uint32",
             "half": "float16", "bf16": "bfloat16", "float": "float32"}  # fmt: skip
+OUT_OF_BOUNDS = "check-bounds"
 _SCOPES = {"__lsram": "lsram", "__local": "shared", "": "private"}
 _ARRAY = re.compile(r"^\s*(?:(__lsram|__local) )?(\w+?)(\d*) (\w+)\[(\d+)\];$", re.MULTILINE)
 _POINTER = re.compile(r"^\s*(?:__lsram |__local )?\w+\* (\w+) = (\w+_buf\w*);$", re.MULTILINE)
@@ -91,7 +92,8 @@ class Teller:
                 return _Named(buffer.name, info.role, info.dtype.name, info.dtype.size, buffer.slot.shape)
             param = self._params.get(buffer.name)
             if param is not None:
-                return _Named(buffer.name, "constant", param.element.name, param.element.size, param.shape or ())
+                shape = param.shape or (buffer.nbytes // param.element.size,)
+                return _Named(buffer.name, "constant", param.element.name, param.element.size, shape)
             return _Named(buffer.name, "memory of the program", "uint8", 1, (buffer.nbytes,))
         if place.memory == Memory.NAMED:
             array = self._arrays.get(place.name)
@@ -204,7 +206,7 @@ _RULES = {
     Kind.BOUNDS: _Rule(
         Teller.bounds, "",
         "check index, stride and size; a mask (S.tail_mask) keeps lanes behind the end from being used",
-        code="check-bounds",
+        code=OUT_OF_BOUNDS,
     ),
     Kind.RACE: _Rule(
         Teller.race, "", "put S.barrier() between the two, or let each TEC work on a part of its own", code="check-race"
