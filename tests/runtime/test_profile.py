@@ -307,7 +307,7 @@ class Tags(HTMLParser):
     def handle_starttag(self, tag, attributes):
         self.seen.append(tag)
         self.links += [value for name, value in attributes if name in ("src", "href")]
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "input"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attributes):

@@ -13,14 +13,16 @@ from compass_runtime.profile.timeline import Span
 from compass_runtime.profile.trace import track
 
 WIDTH = 1180
-_LEFT, _RIGHT = 140, 20
+_LEFT, _RIGHT = 90, 20
 _ROW, _GAP = 22, 5
 _COLUMNS = WIDTH - _LEFT - _RIGHT
+_STEPS = 4000
+"""What of a timeline can be told apart when it is zoomed."""
 
 
 def svg(height: float, parts: Iterable[str], label: str) -> str:
     body = "".join(parts)
-    return f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(label)}">{body}</svg>'
+    return f'<svg class="chart" viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(label)}">{body}</svg>'
 
 
 def _text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
@@ -42,23 +44,35 @@ def nice_steps(top: float, most: int = 8) -> list[float]:
 
 
 def timeline(profile: Profile) -> str:
-    """A row per TEC and DMA channel. Spans too narrow to be seen are merged into the one they follow."""
+    """A row per TEC and DMA channel, times in percent of the whole, so that the rows can be made wider than the page.
+    Spans that could not be seen even then are merged with their neighbours."""
     rows: dict[int, tuple[str, list[Span]]] = {}
     for span in profile.timeline.spans:
         number, name = track(span)
         rows.setdefault(number, (name, []))[1].append(span)
     whole = profile.timeline.cycles or 1.0
-    height = len(rows) * (_ROW + _GAP) + 34
-    parts = []
-    for cycles in nice_steps(whole):
-        x = _LEFT + cycles / whole * _COLUMNS
-        parts.append(_line(x, 4, x, height - 22, "grid") + _text(x, height - 6, f"{cycles:,.0f}", "axis", "middle"))
+    height = len(rows) * (_ROW + _GAP) + 30
+    parts, names = [], []
+    for cycles in nice_steps(whole, 16):
+        x, anchor = _share(cycles, whole), "end" if cycles > 0.97 * whole else "middle" if cycles else "start"
+        parts.append(f'<line x1="{x}" y1="4" x2="{x}" y2="{height - 22}" class="grid"/>')
+        parts.append(f'<text x="{x}" y="{height - 6}" class="axis" text-anchor="{anchor}">{cycles:,.0f}</text>')
     for index, (_, (name, spans)) in enumerate(sorted(rows.items())):
         y = 4 + index * (_ROW + _GAP)
-        parts.append(_text(_LEFT - 8, y + 15, name, "label", "end"))
-        parts.append(f'<rect x="{_LEFT}" y="{y}" width="{_COLUMNS}" height="{_ROW}" class="row"/>')
-        parts += [_bar(span, count, whole, y) for span, count in _visible(spans, whole / _COLUMNS)]
-    return svg(height, parts, "timeline of the TECs and DMA channels, in cycles")
+        names.append(f"<span>{escape(name)}</span>")
+        parts.append(f'<rect x="0" y="{y}" width="100%" height="{_ROW}" class="row"/>')
+        parts += [_bar(span, count, whole, y) for span, count in _visible(spans, whole / _STEPS)]
+    drawing = (
+        f'<svg style="height:{height}px" role="img" aria-label="timeline of the TECs and DMA channels, in cycles">'
+    )
+    return (
+        f'<div class="lanes"><div class="names">{"".join(names)}</div>'
+        f'<div class="scroll">{drawing}{"".join(parts)}</svg></div></div>'
+    )
+
+
+def _share(cycles: float, whole: float) -> str:
+    return f"{100 * cycles / whole:.3f}%"
 
 
 def _visible(spans: Sequence[Span], least: float) -> Iterable[tuple[Span, int]]:
@@ -80,18 +94,19 @@ def _merged(group: Sequence[Span]) -> Span:
     return Span(longest.tec, longest.kind, group[0].start, group[-1].end, longest.place, amount, longest.channel)
 
 
+_WHAT = {"work": "work", "dma": "waits for DMA", "event": "waits for an event", "barrier": "at a barrier"}
+
+
 def _bar(span: Span, count: int, whole: float, y: float) -> str:
-    x, width = _LEFT + span.start / whole * _COLUMNS, max(span.cycles / whole * _COLUMNS, 0.6)
-    what = {"transfer": f"transfer of {span.detail:,} bytes", "section": f"section {span.detail}"}.get(
-        span.kind,
-        {"work": "work", "dma": "waits for DMA", "event": "waits for an event"}.get(span.kind, "at a barrier"),
-    )
+    x, width = _share(span.start, whole), _share(max(span.cycles, whole / _STEPS / 2), whole)
+    amounts = {"transfer": f"transfer of {span.detail:,} bytes", "section": f"section {span.detail}"}
     several = f" and {count - 1} more" if count > 1 else ""
-    title = f"{what}, {spell_place(span.place)}{several}: {span.cycles:,.0f} cycles from {span.start:,.0f}"
-    name = f"section {span.detail}" if span.kind == "section" and width > 70 else ""
-    label = _text(x + 5, y + 15, name, "inside") if name else ""
+    what = f"{amounts.get(span.kind) or _WHAT[span.kind]}, {spell_place(span.place)}{several}"
+    title = f"{what}: {span.cycles:,.0f} cycles from {span.start:,.0f}"
+    named = span.kind == "section" and span.cycles > whole / 20
+    label = f'<text x="{x}" dx="5" y="{y + 15}" class="inside">section {span.detail}</text>' if named else ""
     return (
-        f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{_ROW}" class="{span.kind}">'
+        f'<rect x="{x}" y="{y}" width="{width}" height="{_ROW}" class="{span.kind}">'
         f"<title>{escape(title)}</title></rect>{label}"
     )
 

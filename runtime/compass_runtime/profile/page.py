@@ -21,6 +21,10 @@ _KINDS = {
     "transfer": "transfer",
     "section": "section",
 }
+_ZOOM = (
+    '<label class="zoom">zoom <input type="range" min="1" max="20" step="0.5" value="1" '
+    "oninput=\"this.closest('section').style.setProperty('--zoom', this.value)\"></label>"
+)
 _CONTEXT = 2
 """Lines shown around those that cost something."""
 
@@ -71,7 +75,8 @@ def _legend(kinds: Iterable[str]) -> str:
 def _timeline(profile: Profile) -> str:
     seen = {span.kind for span in profile.timeline.spans}
     note = "What each TEC and DMA channel does, in cycles from the start. Point at a bar to see its line."
-    return _section("Timeline", note, _legend(kind for kind in _KINDS if kind in seen), charts.timeline(profile))
+    legend = _legend(kind for kind in _KINDS if kind in seen)
+    return _section("Timeline", note, _ZOOM, legend, charts.timeline(profile))
 
 
 def _launches(profile: Profile) -> str:
