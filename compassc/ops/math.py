@@ -107,7 +107,7 @@ def pow(x: Any, exponent: Any, dtype: Any) -> Any:
     Either argument may be a scalar. x^0 and 1^y are 1, also for NaN; a negative base with a fractional exponent gives
     NaN.
     """
-    return fp.in_double(np.power, dtype, x, exponent)
+    return fp.in_double(np.float_power, dtype, x, exponent)  # np.power takes the root for one exponent of 0.5
 
 
 @value_op(GROUP, "x, y", Scalars(INTS), c="ceildiv({x}, {y})", split="none")

@@ -97,6 +97,9 @@ def power_operator(in_fp32: S.ptr("fp32", "global"), in_i32: S.ptr("i32", "globa
         for i in range(8):
             S.vstore(in_i32[0:8] ** in_fp32[i], out_fp32 + i * 16)
             out_fp32[i * 16 + 8] = (in_fp32[i + 8] * in_fp32[i + 8]) ** in_fp32[i]
+            out_fp32[i * 16 + 9] = in_fp32[i + 16] ** 0.5
+        S.vstore(in_fp32[32:64] ** 0.5, out_fp32 + 160)
+        S.vstore(S.pow(in_fp32[64:80], -1.0), out_fp32 + 192)
 
 
 @S.prim_func
@@ -215,6 +218,8 @@ def address_of_a_variable(in_i32: S.ptr("i32", "global"), out_i32: S.ptr("i32", 
         out_i32[1] = q[0]
         x, n = n, x
         out_i32[2] = q[0]
+        x, before = n + 1, q[0]
+        out_i32[5] = before
         sub_increment(x.addr)
         sub_increment(by=n, p=q)
         out_i32[3] = x

@@ -253,13 +253,20 @@ def assign_tuple(fp: FunctionParser, target: ast.Tuple | ast.List, node: ast.exp
     _unpack(fp, target, value)
 
 
+def _reads(fp: FunctionParser, expr: E.Expr, var: E.Var) -> bool:
+    """Whether a value uses a variable, by its name or by a pointer to it."""
+    if var in fp.addressed and expr.flags & (E.F_LOAD | E.F_POINTER | E.F_FUNC):
+        return True
+    return any(e is var for e in walk_exprs(expr))
+
+
 def _saved(fp: FunctionParser, names: list[str], values: list[Any]) -> list[Any]:
     """Values that mention an earlier target of the same tuple are copied before it changes."""
     changed: dict[E.Var, str] = {}
     out = []
     for name, value in zip(names, values):
         expr = value.expr if isinstance(value, (Value, PointerValue)) else None
-        hits = [v for v in changed if expr is not None and any(e is v for e in walk_exprs(expr))]
+        hits = [] if expr is None else [v for v in changed if _reads(fp, expr, v)]
         if hits and isinstance(value, Value):
             var = E.Var(f"tmp_{changed[hits[0]]}", value.dtype)
             fp.emit(S.Let, var, value.expr)

@@ -52,6 +52,7 @@ class FunctionParser:
         self.scope.places = {a.arg: node_span(a, self.file) for a in self.node.args.args}
         self.params = [E.Var(p.name, p.type, p.nonneg) for p in func.params]
         self.renamed: dict[E.Var, E.Var] = {}
+        self.addressed: set[E.Var] = set()  # variables whose address was taken so far
         self.shapes: dict[E.Var, list[int | str | None]] = {}
         for var in self.params:
             pointer = isinstance(var.dtype, PointerType)

@@ -14,6 +14,7 @@ from ....ir import exprs as E
 from ....ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType, dtype
 from ....ops.core import convert, imm
 from ..frontend import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES
+from ..state import ACTIVE
 
 ZERO = E.IntImm(INT32, 0)
 ONE = E.IntImm(INT32, 1)
@@ -132,6 +133,7 @@ class Value(Operators):
                 code="address-of",
                 help=f"types with an address are {names}",
             )
+        ACTIVE[-1].functions[-1].addressed.add(self.expr)
         return PointerValue(self.dtype, E.AddressOf(self.expr), ZERO, "a temporary pointer of a variable")
 
 
