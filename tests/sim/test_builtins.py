@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -69,150 +70,86 @@ def same(v: Vector, expression: str, reference: Any, y: Vector | None = None, ou
     return Row(expression, v, y or v, out, out, reference, v.mask)
 
 
+def mixed(expression: str, x: Vector, y: Vector, out: Vector, reference: Any) -> Row:
+    return Row(expression, x, y, out, out, reference, x.mask)
+
+
+def integers(v: Vector) -> Iterator[Row]:
+    def quotient(x: Array, y: Array) -> Array:
+        return np.where(y == 0, 0, sat(truncated_quotient(x, y), v))
+
+    def remainder(x: Array, y: Array) -> Array:
+        return np.where(y == 0, 0, wide(x) - truncated_quotient(x, y) * wide(y))
+
+    yield same(v, "__vadd(r, x, y, m)", lambda x, y, r, m: select(m, wrap(wide(x) + wide(y), v), r))
+    yield same(v, "__vsub(r, x, y, m)", lambda x, y, r, m: select(m, wrap(wide(x) - wide(y), v), r))
+    yield same(v, "x * y", lambda x, y, r, m: wrap(wide(x) * wide(y), v))
+    yield same(v, "__vdiv(r, x, y, m)", lambda x, y, r, m: select(m, quotient(x, y), r))
+    yield same(v, "__vmod(r, x, y, m)", lambda x, y, r, m: select(m, remainder(x, y), r))
+    yield same(v, "__vmax(r, x, y, m)", lambda x, y, r, m: select(m, np.maximum(x, y), r))
+    yield same(v, "__vmin(r, x, y, m)", lambda x, y, r, m: select(m, np.minimum(x, y), r))
+    yield same(v, "__vabss(r, x, m)", lambda x, y, r, m: select(m, sat(np.abs(wide(x)), v), r))
+    signs = (SIGNED_OF[v], UNSIGNED_OF[v])
+    for name, op in (("add", np.add), ("sub", np.subtract)):
+        yield same(v, f"__v{name}h(x, y)", lambda x, y, r, m, op=op: pairs(x, y, op, v))
+        for a, b in itertools.product(signs, signs):
+            saturated = lambda x, y, r, m, op=op: select(m, sat(op(wide(x), wide(y)), v), r)
+            yield mixed(f"__v{name}s(r, x, y, m)", a, b, v, saturated)
+    yield same(v, "__vmaxh(x, y)", lambda x, y, r, m: pairs(x, y, np.maximum, v))
+    yield same(v, "__vminh(x, y)", lambda x, y, r, m: pairs(x, y, np.minimum, v))
+
+
+def floats(v: Vector) -> Iterator[Row]:
+    def by_float(op: Any, *operands: Array) -> Array:
+        return op(*[a.astype(np.float32) for a in operands]).astype(v.dtype)
+
+    for sign, op in (("+", np.add), ("-", np.subtract), ("*", np.multiply)):
+        yield same(v, f"x {sign} y", lambda x, y, r, m, op=op: by_float(op, x, y))
+    yield same(v, "__vmul(r, x, y, m)", lambda x, y, r, m: select(m, by_float(np.multiply, x, y), r))
+    yield same(v, "__vmax(r, x, y, m)", lambda x, y, r, m: select(m, number_of_two(x, y, np.maximum), r))
+    yield same(v, "__vmin(r, x, y, m)", lambda x, y, r, m: select(m, number_of_two(x, y, np.minimum), r))
+    yield same(v, "__vabs(r, x, m)", lambda x, y, r, m: select(m, np.abs(x), r))
+    yield same(v, "__vrint(r, x, m)", lambda x, y, r, m: select(m, by_float(np.rint, x), r))
+    yield same(v, "__vclass(r, x, m)", lambda x, y, r, m: select(m, float_class(x, v), r), out=SIGNED_OF[v])
+
+
 def arithmetic() -> Iterator[Row]:
     for v in INTS:
-        yield same(v, "__vadd(r, x, y, m)", lambda x, y, r, m, v=v: select(m, wrap(wide(x) + wide(y), v), r))
-        yield same(v, "__vsub(r, x, y, m)", lambda x, y, r, m, v=v: select(m, wrap(wide(x) - wide(y), v), r))
-        yield same(v, "x * y", lambda x, y, r, m, v=v: wrap(wide(x) * wide(y), v))
-        yield same(
-            v,
-            "__vdiv(r, x, y, m)",
-            lambda x, y, r, m, v=v: select(m, np.where(y == 0, 0, sat(truncated_quotient(x, y), v)).astype(v.dtype), r),
-        )
-        yield same(
-            v,
-            "__vmod(r, x, y, m)",
-            lambda x, y, r, m, v=v: select(
-                m, np.where(y == 0, 0, wide(x) - truncated_quotient(x, y) * wide(y)), r
-            ).astype(v.dtype),
-        )
-        yield same(v, "__vmax(r, x, y, m)", lambda x, y, r, m: select(m, np.maximum(x, y), r))
-        yield same(v, "__vmin(r, x, y, m)", lambda x, y, r, m: select(m, np.minimum(x, y), r))
-        yield same(v, "__vabss(r, x, m)", lambda x, y, r, m, v=v: select(m, sat(np.abs(wide(x)), v), r))
-        for name, op in (("add", np.add), ("sub", np.subtract)):
-            yield same(v, f"__v{name}h(x, y)", lambda x, y, r, m, v=v, op=op: pairs(x, y, op, v))
-            family = (v, SIGNED_OF[v], UNSIGNED_OF[v])
-            for a in family[1:]:
-                for b in family[1:]:
-                    yield Row(
-                        f"__v{name}s(r, x, y, m)",
-                        a,
-                        b,
-                        v,
-                        v,
-                        lambda x, y, r, m, v=v, op=op: select(m, sat(op(wide(x), wide(y)), v), r),
-                        v.mask,
-                    )
-        yield same(v, "__vmaxh(x, y)", lambda x, y, r, m, v=v: pairs(x, y, np.maximum, v))
-        yield same(v, "__vminh(x, y)", lambda x, y, r, m, v=v: pairs(x, y, np.minimum, v))
+        yield from integers(v)
     for v in FLOATS:
-        for sign, op in (("+", np.add), ("-", np.subtract), ("*", np.multiply)):
-            yield same(
-                v,
-                f"x {sign} y",
-                lambda x, y, r, m, op=op: op(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype),
-            )
-        yield same(
-            v,
-            "__vmul(r, x, y, m)",
-            lambda x, y, r, m: select(m, (x.astype(np.float32) * y.astype(np.float32)).astype(x.dtype), r),
-        )
-        yield same(v, "__vmax(r, x, y, m)", lambda x, y, r, m: select(m, number_of_two(x, y, np.maximum), r))
-        yield same(v, "__vmin(r, x, y, m)", lambda x, y, r, m: select(m, number_of_two(x, y, np.minimum), r))
-        yield same(v, "__vabs(r, x, m)", lambda x, y, r, m: select(m, np.abs(x), r))
-        yield same(
-            v, "__vrint(r, x, m)", lambda x, y, r, m: select(m, np.rint(x.astype(np.float32)).astype(x.dtype), r)
-        )
-        yield same(v, "__vclass(r, x, m)", lambda x, y, r, m, v=v: select(m, float_class(x, v), r), out=SIGNED_OF[v])
+        yield from floats(v)
     yield same(F32, "__vdiv(r, x, y, m)", lambda x, y, r, m: select(m, x / y, r))
     yield same(F32, "__vfma(r, x, y, m)", lambda x, y, r, m: select(m, fma(x, y, r), r))
     for v in SIGNED:
-        yield same(
-            v,
-            "__vabs(r, x, m)",
-            lambda x, y, r, m, v=v: select(m, np.abs(wide(x)), r).astype(r.dtype),
-            out=UNSIGNED_OF[v],
-        )
+        yield same(v, "__vabs(r, x, m)", lambda x, y, r, m: select(m, np.abs(wide(x)), r), out=UNSIGNED_OF[v])
+
+
+def products(v: Vector, b: Vector) -> Iterator[Row]:
+    """Products of elements of `v` and `b`, which differ in sign at most, in the next wider type and sums of them."""
+    unsigned = v in UNSIGNED and b in UNSIGNED
+    out = WIDE[v] if unsigned else WIDE[SIGNED_OF[v]]
+    low, high = slice(0, v.lanes // 2), slice(v.lanes // 2, None)
+    for name, part in (("__vmul", low), ("__vmulh", high)):
+        product = lambda x, y, r, m, p=part: select(m[:, p], wide(x[:, p]) * wide(y[:, p]), r)
+        yield mixed(f"{name}(r, x, y, m)", v, b, out, product)
+    sums = [("d", 2, out)] + [("qd", 4, U32 if unsigned else I32)] * (v in (I8, U8))
+    for letters, count, total in sums:
+        plain = lambda x, y, r, m, n=count, to=total: dot(x, y, m, n, np.int64(0), to, r)
+        added = lambda x, y, r, m, n=count, to=total: dot(x, y, m, n, wide(r), to, None)
+        yield mixed(f"__v{letters}ot(r, x, y, m)", v, b, total, plain)
+        yield mixed(f"__v{letters}pa(r, x, y, m)", v, b, total, added)
 
 
 def widening() -> Iterator[Row]:
     for v in (I8, I16, U8, U16):
         for b in (SIGNED_OF[v], UNSIGNED_OF[v]):
-            out = WIDE[v] if v in UNSIGNED and b in UNSIGNED else WIDE[SIGNED_OF[v]]
-            half = v.lanes // 2
-            yield Row(
-                "__vmul(r, x, y, m)",
-                v,
-                b,
-                out,
-                out,
-                lambda x, y, r, m, h=half: select(m[:, :h], wide(x[:, :h]) * wide(y[:, :h]), r).astype(r.dtype),
-                v.mask,
-            )
-            yield Row(
-                "__vmulh(r, x, y, m)",
-                v,
-                b,
-                out,
-                out,
-                lambda x, y, r, m, h=half: select(m[:, h:], wide(x[:, h:]) * wide(y[:, h:]), r).astype(r.dtype),
-                v.mask,
-            )
-            yield Row(
-                "__vdot(r, x, y, m)",
-                v,
-                b,
-                out,
-                out,
-                lambda x, y, r, m, out=out: dot(x, y, m, 2, np.int64(0), out, r),
-                v.mask,
-            )
-            yield Row(
-                "__vdpa(r, x, y, m)",
-                v,
-                b,
-                out,
-                out,
-                lambda x, y, r, m, out=out: dot(x, y, m, 2, wide(r), out, None),
-                v.mask,
-            )
-            if v in (I8, U8):
-                quad = U32 if v in UNSIGNED and b in UNSIGNED else I32
-                yield Row(
-                    "__vqdot(r, x, y, m)",
-                    v,
-                    b,
-                    quad,
-                    quad,
-                    lambda x, y, r, m, out=quad: dot(x, y, m, 4, np.int64(0), out, r),
-                    v.mask,
-                )
-                yield Row(
-                    "__vqdpa(r, x, y, m)",
-                    v,
-                    b,
-                    quad,
-                    quad,
-                    lambda x, y, r, m, out=quad: dot(x, y, m, 4, wide(r), out, None),
-                    v.mask,
-                )
+            yield from products(v, b)
     for name, part in (("__vmul", slice(0, 4)), ("__vmulh", slice(4, 8))):
-        yield same(
-            I32,
-            f"{name}(r, x, y, m)",
-            lambda x, y, r, m, p=part: select(
-                np.repeat(m[:, p], 2, axis=1), (wide(x[:, p]) * wide(y[:, p])).view(np.int32), r
-            ),
-        )
-        yield same(
-            U32,
-            f"{name}(r, x, y, m)",
-            lambda x, y, r, m, p=part: select(
-                np.repeat(m[:, p], 2, axis=1),
-                (x[:, p].astype(np.uint64) * y[:, p].astype(np.uint64)).view(np.uint32),
-                r,
-            ),
-        )
+        for v, twice in ((I32, np.int64), (U32, np.uint64)):
+            halves = lambda x, y, r, m, p=part, to=twice: select(
+                np.repeat(m[:, p], 2, axis=1), (x[:, p].astype(to) * y[:, p].astype(to)).view(r.dtype), r
+            )
+            yield same(v, f"{name}(r, x, y, m)", halves)
     for v, letter in ((I8, "s"), (I16, "s"), (U8, "u"), (U16, "u")):
         for part, cut in (("l", slice(0, v.lanes // 2)), ("h", slice(v.lanes // 2, None))):
             yield same(
@@ -361,53 +298,39 @@ def movement() -> Iterator[Row]:
         yield same(v, "__vsel(x, y, __vprevs(m))", lambda x, y, r, m: select(m[:, ::-1], x, y))
 
 
-def conversions() -> Iterator[Row]:
-    f32 = np.float32
-    yield same(I32, "__vcvt(x)", lambda x, y, r, m: x.astype(f32), out=F32)
-    yield same(F32, "__vcvt(x)", lambda x, y, r, m: to_int(np.rint(x)), out=I32)
-    yield same(F32, "convert_int8(x)", lambda x, y, r, m: to_int(x), out=I32)
-    yield same(F16, "__vcvt(x)", lambda x, y, r, m: x.astype(f32).astype(r.dtype), out=BF16)
-    yield same(BF16, "__vcvt(x)", lambda x, y, r, m: x.astype(f32).astype(r.dtype), out=F16)
+def narrowings() -> Iterator[Row]:
+    """Two vectors of 32-bit elements to one of 16-bit floats."""
     for v in (F32, I32):
-        yield same(
-            v,
-            "__vcvtd(x, y)",
-            lambda x, y, r, m: np.concatenate([x, y], 1).astype(np.float64).astype(np.float16),
-            out=F16,
-        )
+        half = lambda x, y, r, m: np.concatenate([x, y], 1).astype(np.float64).astype(np.float16)
+        yield same(v, "__vcvtd(x, y)", half, out=F16)
         yield same(v, "__vcvtd_tbf16(x, y)", lambda x, y, r, m: bfloat(np.concatenate([x, y], 1)), out=BF16)
-    for v in (F16, BF16):
-        for letter, part in (
-            ("e", slice(0, None, 2)),
-            ("o", slice(1, None, 2)),
-            ("l", slice(0, 8)),
-            ("h", slice(8, 16)),
-        ):
-            yield same(v, f"__vcvtu{letter}_tfp32(x)", lambda x, y, r, m, p=part: x[:, p].astype(f32), out=F32)
-            yield same(
-                v, f"__vcvtu{letter}_tw(x)", lambda x, y, r, m, p=part: to_int(np.rint(x[:, p].astype(f32))), out=I32
-            )
-        for name, part in (("__vfmae", slice(0, None, 2)), ("__vfmao", slice(1, None, 2))):
-            yield Row(
-                f"{name}(r, x, y, m)",
-                v,
-                v,
-                F32,
-                F32,
-                lambda x, y, r, m, p=part: select(m, r + x[:, p].astype(f32) * y[:, p].astype(f32), r),
-                "bool8",
-            )
-        yield same(v, "__vqdot(r, x, y, m)", lambda x, y, r, m: quads(x, y, r, m, 0.0), out=F32)
-        yield same(v, "__vqdpa(r, x, y, m)", lambda x, y, r, m: quads(x, y, r, m, 1.0), out=F32)
-        yield same(
-            v,
-            "__vrpadd(r, x, m)",
-            lambda x, y, r, m: lane0(
-                tree_sum(np.where(m, x.astype(f32), f32(0))[:, :8] + np.where(m, x.astype(f32), f32(0))[:, 8:])[:, 0],
-                F32,
-            ),
-            out=F32,
-        )
+
+
+EVEN, ODD, LOW, HIGH = slice(0, None, 2), slice(1, None, 2), slice(0, 8), slice(8, 16)
+
+
+def widened(v: Vector) -> Iterator[Row]:
+    """16-bit floats computed with in float32."""
+    f32 = np.float32
+    for letter, part in (("e", EVEN), ("o", ODD), ("l", LOW), ("h", HIGH)):
+        whole = lambda x, y, r, m, p=part: to_int(np.rint(x[:, p].astype(f32)))
+        yield same(v, f"__vcvtu{letter}_tfp32(x)", lambda x, y, r, m, p=part: x[:, p].astype(f32), out=F32)
+        yield same(v, f"__vcvtu{letter}_tw(x)", whole, out=I32)
+    for name, part in (("__vfmae", EVEN), ("__vfmao", ODD)):
+        added = lambda x, y, r, m, p=part: select(m, r + x[:, p].astype(f32) * y[:, p].astype(f32), r)
+        yield Row(f"{name}(r, x, y, m)", v, v, F32, F32, added, "bool8")
+    yield same(v, "__vqdot(r, x, y, m)", lambda x, y, r, m: quads(x, y, r, m, 0.0), out=F32)
+    yield same(v, "__vqdpa(r, x, y, m)", lambda x, y, r, m: quads(x, y, r, m, 1.0), out=F32)
+
+    def total(x: Array, y: Array, r: Array, m: Array) -> Array:
+        kept = np.where(m, x.astype(f32), f32(0))
+        return lane0(tree_sum(kept[:, LOW] + kept[:, HIGH])[:, 0], F32)
+
+    yield same(v, "__vrpadd(r, x, m)", total, out=F32)
+
+
+def reductions() -> Iterator[Row]:
+    f32 = np.float32
     yield same(F32, "__vrpadd(r, x, m)", lambda x, y, r, m: lane0(tree_sum(np.where(m, x, f32(0)))[:, 0], F32))
     for v in INTS:
         low, high = limits(v)
@@ -416,13 +339,23 @@ def conversions() -> Iterator[Row]:
         yield same(v, "__vrpmin(r, x, m)", lambda x, y, r, m, v=v, e=high: lane0(np.where(m, x, e).min(1), v))
     for v in FLOATS:
         for name, f in (("__vrpmax", np.fmax), ("__vrpmin", np.fmin)):
-            yield same(
-                v,
-                f"{name}(r, x, m)",
-                lambda x, y, r, m, v=v, f=f: lane0(
-                    f.reduce(np.where(m, x.astype(f32), f32("nan")), axis=1).astype(v.dtype), v
-                ),
+            extreme = lambda x, y, r, m, v=v, f=f: lane0(
+                f.reduce(np.where(m, x.astype(f32), f32("nan")), axis=1).astype(v.dtype), v
             )
+            yield same(v, f"{name}(r, x, m)", extreme)
+
+
+def conversions() -> Iterator[Row]:
+    f32 = np.float32
+    yield same(I32, "__vcvt(x)", lambda x, y, r, m: x.astype(f32), out=F32)
+    yield same(F32, "__vcvt(x)", lambda x, y, r, m: to_int(np.rint(x)), out=I32)
+    yield same(F32, "convert_int8(x)", lambda x, y, r, m: to_int(x), out=I32)
+    yield same(F16, "__vcvt(x)", lambda x, y, r, m: x.astype(f32).astype(r.dtype), out=BF16)
+    yield same(BF16, "__vcvt(x)", lambda x, y, r, m: x.astype(f32).astype(r.dtype), out=F16)
+    yield from narrowings()
+    for v in (F16, BF16):
+        yield from widened(v)
+    yield from reductions()
 
 
 def bfloat(x: Array) -> Array:
