@@ -32,6 +32,18 @@ class Stmt(Node):
         return ()
 
 
+def _mapped(old: Any, expr) -> Any:
+    """What `expr` makes of an expression field: None, a Buffer, expressions or one; the same object if nothing changes."""
+    if old is None:
+        return None
+    if type(old) is Buffer:
+        return old.map(expr)
+    if type(old) is tuple:
+        new = tuple([expr(e) for e in old])
+        return old if all(map(_is, new, old)) else new
+    return expr(old)
+
+
 def _stmt(name: str, exprs: tuple[str, ...], bodies: tuple[str, ...] = (), others: tuple[str, ...] = (), doc: str = ""):
     """A statement class: constructor arguments are `others`, `exprs`, `bodies`, then `span`.
 
@@ -51,15 +63,7 @@ def _stmt(name: str, exprs: tuple[str, ...], bodies: tuple[str, ...] = (), other
         values = [getattr(self, f) for f in others]
         for field in exprs:
             old = getattr(self, field)
-            if old is None:
-                new = None
-            elif type(old) is Buffer:
-                new = old.map(expr)
-            elif type(old) is tuple:
-                new = tuple([expr(e) for e in old])
-                new = old if all(map(_is, new, old)) else new
-            else:
-                new = expr(old)
+            new = _mapped(old, expr)
             changed |= new is not old
             values.append(new)
         for field in bodies:
