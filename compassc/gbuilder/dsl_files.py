@@ -35,9 +35,18 @@ def plugin_name(kernel: str) -> str:
 
 
 def constant_bytes(info: KernelInfo, consts: Mapping[str, np.ndarray | bytes]) -> dict[str, bytes]:
-    """The bytes of every constant parameter, in parameter order; CompassError when one is missing or of wrong size."""
+    """The bytes of every constant parameter, in parameter order; CompassError when one is missing, of wrong type or
+    size, or when there is no such constant."""
+    from compass_core.suggest import help_for
+
     out = {}
-    for param in info.by_role("const"):
+    known = info.by_role("const")
+    for name in consts:
+        if all(param.name != name for param in known):
+            raise CompassError(f"the kernel '{info.kernel}' has no parameter '{name}' among its constants",
+                               code="no-parameter", notes=("constants are the pointers of the scope global.1",),
+                               help=help_for(name, [param.name for param in known], "constants"))  # fmt: skip
+    for param in known:
         if param.name not in consts:
             raise CompassError(
                 f"the constant parameter '{param.name}' has no data",
@@ -45,7 +54,11 @@ def constant_bytes(info: KernelInfo, consts: Mapping[str, np.ndarray | bytes]) -
                 help="constants (scope global.1) become part of aipu.bin and must be given at build time",
             )
         value = consts[param.name]
-        data = value if isinstance(value, bytes) else value.tobytes()
+        if not isinstance(value, bytes) and value.dtype.kind != "V" and value.dtype.name != param.element.name:
+            raise CompassError(f"the constant '{param.name}' is {param.element.name}, but its array is "
+                               f"{value.dtype.name}", code="tensor-dtype",
+                               help=f"convert it: array.astype('{param.element.name}')")  # fmt: skip
+        data = value if isinstance(value, bytes) else value.astype(value.dtype.newbyteorder("="), copy=False).tobytes()
         if len(data) % param.element.size or param.nbytes not in (None, len(data)):
             raise CompassError(f"the constant '{param.name}' is {len(data)} bytes, but {param.element.name} of shape "
                                f"{list(param.shape or ())} needs {param.nbytes}", code="constant-size")  # fmt: skip

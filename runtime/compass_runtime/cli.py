@@ -326,8 +326,8 @@ def _by_output(program: Program, texts: Sequence[str], option: str) -> dict[str,
     names = [info.name for info in program.outputs]
     positional, named = split_named(split_items(texts), names, option)
     if len(positional) > len(names):
-        raise CompassError(f"{option}: {len(positional)} files, but the kernel has {len(names)} outputs "
-                           f"({', '.join(names)})", code="output-count")  # fmt: skip
+        raise CompassError(f"{option}: {len(positional)} files, but the kernel has {len(names)} "
+                           f"output{'' if len(names) == 1 else 's'} ({', '.join(names)})", code="output-count")  # fmt: skip
     return dict(zip(names, positional, strict=False)) | named
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
-from compass_runtime.sizes import spell
+from compass_runtime.sizes import elements
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,8 +47,8 @@ def compare(name: str, got: Array, expected: Array, rtol: float, atol: float) ->
     import numpy as np
 
     if got.size != expected.size:
-        raise CompassError(f"'{name}' has {got.size} elements ({spell(got.shape)}), but {expected.size} "
-                           f"({spell(expected.shape)}) are expected", code="expect-size")  # fmt: skip
+        message = f"'{name}' has {elements(got.shape)}, but the expected array has {elements(expected.shape)}"
+        raise CompassError(message, code="expect-size")
     mine, wanted = got.reshape(-1), expected.reshape(-1)
     wide_mine, wide = mine.astype(np.float64), wanted.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -72,8 +72,8 @@ def resolve_shapes(
         extent = extents.get(name)
         shape = _shape(param, arrays.get(name), given.get(name), extent, values)
         _check_array(param, shape, arrays.get(name))
-        if param.shape is None and extent is not None and extent.elements is not None and not may_be_small:
-            _check_extent(param, shape, extent.elements)
+        if extent is not None and extent.elements is not None and not may_be_small:
+            _check_extent(param, shape, extent.elements, bool(values))
         shapes[name] = shape
     return shapes
 
@@ -127,19 +127,21 @@ def _as_the_kernel_says(param: Param, values: Mapping[str, float]) -> Shape | No
 def _check_array(param: Param, shape: Shape, array: Shape | None) -> None:
     if array is not None and _count(array) != _count(shape):
         raise CompassError(
-            f"{param.role} '{param.name}' is to have {_count(shape)} elements ({spell(shape)}), "
-            f"but the array has {_count(array)} ({spell(array)})",
+            f"{param.role} '{param.name}' is to have {elements(shape)}, but the array has {elements(array)}",
             code="tensor-size",
+            help=f"its size was fixed when the kernel was built; --shape {param.name}={spell(array)} builds it for this one"
+            if param.shape is not None and _count(array) > _count(shape)
+            else "",
         )
 
 
-def _check_extent(param: Param, shape: Shape, needed: int) -> None:
+def _check_extent(param: Param, shape: Shape, needed: int, scalars: bool) -> None:
     if _count(shape) < needed:
         raise CompassError(
-            f"{param.role} '{param.name}' has {_count(shape)} elements ({spell(shape)}), but with these scalars the "
+            f"{param.role} '{param.name}' has {elements(shape)}, but {'with these scalars ' if scalars else ''}the "
             f"kernel accesses {needed}",
             code="tensor-size",
-            help=f"give a larger '{param.name}' or other scalars (--set)",
+            help=f"give a larger '{param.name}'" + (" or other scalars (--set)" if scalars else ""),
         )
 
 
@@ -148,6 +150,13 @@ def _count(shape: Sequence[int]) -> int:
     for dim in shape:
         total *= dim
     return total
+
+
+def elements(shape: Sequence[int]) -> str:
+    """How many elements a shape has, and its dimensions where there are several."""
+    count = _count(shape)
+    dims = f" ({spell(shape)})" if len(shape) > 1 else ""
+    return f"{count} element{'' if count == 1 else 's'}{dims}"
 
 
 def spell(shape: Sequence[int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 
+import numpy as np
 import pytest
 
 from compass_core.aipubin import layout as lay
@@ -93,6 +94,26 @@ def test_constants_go_to_the_weights(build):
     assert found == [bytes(range(32)), b"\1\2\3\4"]
     assert [s.subs[0].references for s in statics] == [(0,), (8,)]
     assert all(s.src_offset % s.align == 0 for s in statics)
+
+
+@pytest.mark.parametrize(
+    ("consts", "message"),
+    [
+        ({}, "'w' has no data"),
+        ({"w": np.zeros(4, np.float32)}, "'w' is int32, but its array is float32"),
+        ({"w": np.zeros(3, np.int32)}, "'w' is 12 bytes, but int32 of shape .4. needs 16"),
+        ({"w": np.zeros(4, np.int32), "b": np.zeros(1, np.int32)}, "no parameter 'b' among its constants"),
+    ],
+)
+def test_constants_that_do_not_fit_are_refused(build, consts, message):
+    params = kernel(pointer("w", "const", scope="global.1", shape=(4,)), pointer("b", "output"))
+    with pytest.raises(CompassError, match=message):
+        build(params, consts=consts)
+
+
+def test_the_bytes_of_a_constant_are_in_the_order_of_the_device(build):
+    params = kernel(pointer("w", "const", scope="global.1", shape=(2,)), pointer("b", "output"))
+    assert build(params, consts={"w": np.array([1, 2], ">i4")}).weights[:8] == b"\1\0\0\0\2\0\0\0"
 
 
 def test_unknown_sizes_get_a_page_and_keep_the_extents_program(build):

@@ -137,7 +137,7 @@ def test_what_a_kernel_printed_before_its_fault_is_shown(run, build):
         (["--inputs", "text.npy"], 1, "not a .npy file"),
         (["--inputs", "objects.npy"], 1, "Python objects"),
         (["--inputs", "a.npy", "--expect", "small.npy"], 1, "'b' has 8 elements"),
-        (["--inputs", "a.npy", "-o", "x.npy,y.npy"], 1, "2 files, but the kernel has 1 outputs"),
+        (["--inputs", "a.npy", "-o", "x.npy,y.npy"], 1, "2 files, but the kernel has 1 output"),
         (["--inputs", "a.npy", "-o", "folder"], 1, "cannot write 'folder'"),
         (["--inputs", "a.npy", "--set", "n"], 2, "not NAME=NUMBER"),
         (["--inputs", "a.npy", "--set", "n=4"], 1, "was fixed to 8"),

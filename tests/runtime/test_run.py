@@ -150,12 +150,26 @@ def test_printf_is_handed_over(build):
     assert job.result.printf == "hello 42\n"
 
 
+def test_a_shape_that_was_built_in_must_hold_what_the_kernel_accesses(build):
+    a = pointer("a", "input", shape=(6,))
+    path = build(ADD, a, pointer("b", "output"), scalar("n"), extents=extents("a", "b"))
+    program = Program.load(path)
+    with pytest.raises(CompassError, match="'a' has 6 elements, but with these scalars the kernel accesses 7"):
+        program.create_job(values={"n": 7})
+    with pytest.raises(CompassError, match="is to have 6 elements, but the array has 1 element") as caught:
+        program.create_job(values={"n": 5}, arrays={"a": (1,)})
+    assert not caught.value.help
+    with pytest.raises(CompassError, match="the array has 8 elements .2x4.") as caught:
+        program.create_job(values={"n": 5}, arrays={"a": (2, 4)})
+    assert "--shape a=2x4" in caught.value.help
+
+
 def test_sizes_come_from_the_extents(build):
     path = build(ADD, pointer("a", "input"), pointer("b", "output"), scalar("n"), extents=extents("a", "b"))
     program = Program.load(path)
     a = np.arange(6, dtype=np.int32)
     assert program.create_job(values={"n": 5}, arrays={"a": a.shape}).run([a])["b"].tolist() == [1, 2, 3, 4, 5]
-    with pytest.raises(CompassError, match="'a' has 6 elements .* accesses 7"):
+    with pytest.raises(CompassError, match="'a' has 6 elements, but with these scalars the kernel accesses 7"):
         program.create_job(values={"n": 7}, arrays={"a": a.shape})
     b = np.zeros(6, np.int32)
     program.call([a, b, 6])
