@@ -1,6 +1,7 @@
 """Checked runs from the command line and from Python: status, output, what stays as it was."""
 
 import json
+import mmap
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,11 @@ import pytest
 from check_data import ints, zeros
 
 from compass_core.errors import CompassError, ErrorGroup, UsageError, flat
+from compass_runtime.checks import Modes, area
+from compass_runtime.checks.build import checked_programs
+from compass_runtime.checks.words import Teller
 from compass_runtime.cli import main
+from compass_sim import memory_map
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
 
@@ -228,6 +233,18 @@ def test_no_more_is_run_after_a_write_that_is_out_of_bounds() -> None:
     with pytest.raises(CompassError, match=r"'buf\[16\]'") as caught:
         BuildManager().build(breaks_its_stack).check(zeros(16))
     assert codes(caught.value) == ["check-bounds"]
+
+
+def test_a_damaged_report_is_no_internal_error(built) -> None:
+    program = checked_programs(built.program, Modes.RACE)[0]
+    memory = mmap.mmap(-1, memory_map.CODE_HIGH)
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        memory[memory_map.ENGINE_LOW : memory_map.ENGINE_LOW + 0x60000] = random.bytes(0x60000)
+        for at in range(memory_map.ENGINE_LOW + 16 + 12 * 16384, memory_map.ENGINE_LOW + 0x40000, 240):
+            memory[at : at + 4] = int(random.integers(1, 14)).to_bytes(4, "little")
+        found, dropped = area.findings(memory)
+        assert len(found) > 100 and all(str(e) for e in Teller(program, []).errors(found, dropped))
 
 
 def test_the_base_of_a_view_is_in_bounds() -> None:

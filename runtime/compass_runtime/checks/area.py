@@ -127,7 +127,7 @@ def findings(memory: mmap) -> tuple[list[Finding], int]:
         (kind, times, pc, tec, access, other_pc, other_tec, other_access, address, size, item, event, _) = (
             _FINDING.unpack_from(memory, at)
         )
-        if kind not in Kind.__members__.values():
+        if kind not in Kind.__members__.values() or (kind == Kind.RACE and not other_access):
             continue
         there = _side(other_pc, other_tec, other_access) if other_access else None
         place, origin = (_place(memory, at + _FINDING.size + k * _PLACE.size) for k in range(2))
