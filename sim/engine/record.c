@@ -6,7 +6,7 @@
 
 /* The records of a job that there is room for; every TEC has its share. A share's last part is for tasks and their
  * counters: events that find no room before it are only counted. */
-#define MAX_RECORDS (5u << 18)
+#define MAX_RECORDS (5u << 17)
 #define RESERVED_SHARE 4
 #define MAX_COUNTERS (1u << 16)
 
