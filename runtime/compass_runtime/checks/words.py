@@ -22,6 +22,7 @@ OUT_OF_BOUNDS = "check-bounds"
 _SCOPES = {"__lsram": "lsram", "__local": "shared", "": "private"}
 _ARRAY = re.compile(r"^\s*(?:(__lsram|__local) )?(\w+?)(\d*) (\w+)\[(\d+)\];$", re.MULTILINE)
 _POINTER = re.compile(r"^\s*(?:__lsram |__local )?\w+\* (\w+) = (\w+_buf\w*);$", re.MULTILINE)
+_TABLE = re.compile(r"^\s*__constant (\w+?)(\d*)\* (\w+) = \(__constant \w+\*\)(\w+);$", re.MULTILINE)
 
 
 class _Array(NamedTuple):
@@ -54,11 +55,16 @@ class Teller:
         self._names: dict[str, str] = {}
         for source in read_sources(self._elf):
             for space, ctype, lanes, name, _ in _ARRAY.findall(source.text):
-                if ctype in _C_TYPES:
-                    dtype = _C_TYPES[ctype]
-                    self._arrays[name] = _Array(_SCOPES[space], dtype + (f"x{lanes}" if lanes else ""),
-                                                BY_NAME[dtype].size * int(lanes or 1))  # fmt: skip
+                self._declare(name, _SCOPES[space], ctype, lanes)
             self._names |= {array: pointer for pointer, array in _POINTER.findall(source.text)}
+            for ctype, lanes, pointer, table in _TABLE.findall(source.text):  # the C text has tables as bytes
+                self._declare(table, "constant", ctype, lanes)
+                self._names[table] = pointer
+
+    def _declare(self, name: str, scope: str, ctype: str, lanes: str) -> None:
+        if dtype := _C_TYPES.get(ctype):
+            size = BY_NAME[dtype].size * int(lanes or 1)
+            self._arrays[name] = _Array(scope, dtype + (f"x{lanes}" if lanes else ""), size)
 
     def errors(self, found: Sequence[Found], dropped: int) -> list[CompassError]:
         """One error for what happens at the same lines of the kernel to the same buffer, in the order of lines.

@@ -12,4 +12,4 @@ def wrong(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
     lut = S.alloc_const((4,), "int32", [2, 3, 5, 7])
     if S.get_local_id() == 0:
         for i in range(8):
-            b[i] = lut[a[i]]  # check-bounds: which is out of bounds
+            b[i] = lut[a[i]]  # check-bounds: reads 'lut[4]', which is out of bounds
