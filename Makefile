@@ -2,11 +2,11 @@
 #
 #   make demo    set up, then build and run three kernels and print their results
 #   make test    set up, then run all tests
-#   make fuzz-bin  a million damaged aipu.bin files through the reader (about ten minutes)
 #   make bench   measure, print a table, keep it as JSON
 #   make docs    write the pages of the operations, docs/ops
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
-#   make lint    formatting, lint and types
+#   make fuzz-bin  COUNT damaged aipu.bin files through the reader (COUNT=1000000, about ten minutes)
+#   make lint    formatting, lint and types; `make format` mends the first two
 #   make clean   remove what builds and tests left; `make distclean` removes $(VENV) too
 #
 # PYTHON=...         the Python that makes the environment (default: python3)
@@ -18,6 +18,7 @@ VENV ?= .venv
 JOBS ?= 2
 N ?= 2000
 SEED ?= 0
+COUNT ?= 1000000
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -28,7 +29,7 @@ PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim $(addprefix compassc.,cli codegen compat driver dsl gbuilder oplib toolchain)
 DEMO := build/demo
 
-.PHONY: demo test fuzz bench docs lint format setup clean distclean
+.PHONY: demo test fuzz fuzz-bin bench docs lint format setup clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)
@@ -48,7 +49,6 @@ test: $(ENGINE)
 fuzz: $(ENGINE)
 	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(N) --jobs $(JOBS)
 
-COUNT ?= 1000000
 fuzz-bin: $(INSTALLED)
 	$(BIN)/python -m tests.aipubin.fuzz --count $(COUNT)
 
