@@ -107,7 +107,13 @@ def pow(x: Any, exponent: Any, dtype: Any) -> Any:
     Either argument may be a scalar. x^0 and 1^y are 1, also for NaN; a negative base with a fractional exponent gives
     NaN.
     """
-    return fp.in_double(np.float_power, dtype, x, exponent)  # np.power takes the root for one exponent of 0.5
+    return fp.in_double(_power, dtype, x, exponent)
+
+
+def _power(x: Any, y: Any) -> Any:
+    """C's pow. np.power takes the root for a single exponent of 0.5; a product is never a signalling NaN, of which the
+    0th power would be NaN."""
+    return np.float_power(x * 1.0, y * 1.0)
 
 
 @value_op(GROUP, "x, y", Scalars(INTS), c="ceildiv({x}, {y})", split="none")

@@ -91,7 +91,13 @@ def store_of_what_is_there(out_u8: S.ptr("u8", "global"), out_i32: S.ptr("i32", 
 
 
 @S.prim_func
-def power_operator(in_fp32: S.ptr("fp32", "global"), in_i32: S.ptr("i32", "global"), out_fp32: S.ptr("fp32", "global")):
+def power_operator(
+    in_fp32: S.ptr("fp32", "global"),
+    in_i32: S.ptr("i32", "global"),
+    in_fp16: S.ptr("fp16", "global"),
+    in_u16: S.ptr("u16", "global"),
+    out_fp32: S.ptr("fp32", "global"),
+):
     """`**` rounds as S.pow does."""
     if S.get_local_id() == 0:
         for i in range(8):
@@ -100,6 +106,8 @@ def power_operator(in_fp32: S.ptr("fp32", "global"), in_i32: S.ptr("i32", "globa
             out_fp32[i * 16 + 9] = in_fp32[i + 16] ** 0.5
         S.vstore(in_fp32[32:64] ** 0.5, out_fp32 + 160)
         S.vstore(S.pow(in_fp32[64:80], -1.0), out_fp32 + 192)
+        signalling = S.reinterpret((in_u16[0:16] & 1) | 0x7C01, "fp16x16")
+        S.vstore(S.cast(S.pow(signalling, in_fp16[0:16] * S.fp16(0)), "fp32"), out_fp32 + 224)
 
 
 @S.prim_func
