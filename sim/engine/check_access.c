@@ -146,13 +146,29 @@ static uint32_t meet(struct history *h, uint32_t tec, uint32_t stamp, bool write
   return met;
 }
 
+/* The common cases of `meet`: in this phase nobody was here before, or only this TEC, or all that came have read. */
+static inline bool is_alone(struct history *h, uint32_t own_bit, uint32_t stamp, bool writes) {
+  bool read = STAMP_PHASE(h->reader) == phase;
+  if (STAMP_PHASE(h->writer) == phase) return h->writers == own_bit;
+  if (writes && read) return false;
+  if (writes) {
+    h->writer = stamp;
+    h->writers = (uint16_t)own_bit;
+  } else if (!read) {
+    h->reader = stamp;
+  }
+  return true;
+}
+
 void access_races(struct tec *tec, const struct access *access) {
   if (is_stack(access->address) || access->address + access->size > SHADOWED) return;
   bool writes = access->kind & ACCESS_WRITE, sure = false, met_write = false;
   uint32_t stamp = STAMP(tec->id, site_of(access->pc | (access->kind & ACCESS_DMA ? BY_DMA : 0))), met = 0, at = 0;
   for (uint32_t i = 0; i < access->size; i++) {
     bool write;
-    uint32_t other = meet(HISTORY(access->address + i), tec->id, stamp, writes, &write);
+    struct history *h = HISTORY(access->address + i);
+    if (is_alone(h, 1u << tec->id, stamp, writes)) continue;
+    uint32_t other = meet(h, tec->id, stamp, writes, &write);
     if (!other || sure || (met && writes && write)) continue;
     met = other;
     met_write = write;
