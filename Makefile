@@ -26,7 +26,8 @@ ENGINE := $(VENV)/.engine
 COMMA := ,
 EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
 PIP := -m pip --disable-pip-version-check --quiet
-TYPED := compass_core compass_runtime compass_sim $(addprefix compassc.,cli codegen compat driver dsl gbuilder oplib toolchain)
+TYPED := compass_core compass_runtime compass_sim \
+  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder oplib ops passes toolchain)
 DEMO := build/demo
 
 .PHONY: demo test fuzz fuzz-bin bench docs lint format setup clean distclean

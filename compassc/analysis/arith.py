@@ -7,7 +7,7 @@ truncation by everything else, so that other divisors are reasoned about only wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..ir import exprs as E
 from ..ir.dtypes import DataType
@@ -32,7 +32,7 @@ def _floordiv(a: int, b: int) -> int:
     return a // b if is_power_of_two(b) else _truncated(a, b)
 
 
-_FOLD = {
+_FOLD: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -328,7 +328,7 @@ def _is_int(e: Expr) -> bool:
 
 
 def _full(dtype: DataType) -> Range:
-    return BOOL_RANGE if dtype.is_bool else dtype.range()  # type: ignore[return-value]
+    return BOOL_RANGE if dtype.is_bool else dtype.range()
 
 
 # ------------------------------------------------------------------------------------ ranges of operators on two ranges

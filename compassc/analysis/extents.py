@@ -93,7 +93,7 @@ class _Slicer:
             return fold(size[0], *map(self.extent, size[1:]))
         return size
 
-    def mask_count(self, mask: E.Expr | None, lanes: int) -> Any:
+    def mask_count(self, mask: Any, lanes: int) -> Any:
         """How many leading lanes a mask can reach."""
         if type(mask) is E.ConstMask:
             return mask.bits.bit_length()

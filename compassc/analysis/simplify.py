@@ -64,7 +64,7 @@ class Simplifier:
                 return e
             if is_pure(e):
                 return self._sum(e)
-        e = e.map(self.expr)  # type: ignore[assignment]
+        e = e.map(self.expr)
         if not integer:
             return Binary(SWAPPED[e.op], e.b, e.a) if e.op in SWAPPED else e
         if type(e.a) is IntImm and type(e.b) is IntImm:
@@ -76,7 +76,7 @@ class Simplifier:
         return e if rule is None else rule(self, e)
 
     def _vector_binary(self, e: Binary) -> Expr:
-        e = e.map(self.expr)  # type: ignore[assignment]
+        e = e.map(self.expr)
         return Binary(SWAPPED[e.op], e.b, e.a) if e.op in SWAPPED else e
 
     def _sum(self, e: Binary) -> Expr:
@@ -236,7 +236,7 @@ class Simplifier:
     # -- other nodes
 
     def _unary(self, e: E.Unary) -> Expr:
-        e = e.map(self.expr)  # type: ignore[assignment]
+        e = e.map(self.expr)
         a = e.a
         if e.op == "not":
             return negate(a)
@@ -247,13 +247,13 @@ class Simplifier:
         return e
 
     def _select(self, e: E.Select) -> Expr:
-        e = e.map(self.expr)  # type: ignore[assignment]
+        e = e.map(self.expr)
         if type(e.cond) is IntImm:
             return e.a if e.cond.value else e.b
         return e.a if self.arith.interner.same(e.a, e.b) and is_pure(e.cond) else e
 
     def _cast(self, e: E.Cast) -> Expr:
-        e = e.map(self.expr)  # type: ignore[assignment]
+        e = e.map(self.expr)
         value, dtype = e.value, e.dtype
         if value.dtype is dtype:
             return value
@@ -264,13 +264,13 @@ class Simplifier:
         return e
 
     def _tail(self, e: E.TailMask) -> Expr:
-        e = e.map(self.expr)  # type: ignore[assignment]
+        e = e.map(self.expr)
         if type(e.count) is IntImm and 0 <= e.count.value <= e.lanes:
             return E.ConstMask((1 << e.count.value) - 1, e.lanes)
         return e
 
     def _call(self, e: Call) -> Expr:
-        e = e.map(self.expr)  # type: ignore[assignment]
+        e = e.map(self.expr)
         operator = scalar_min_max(e)
         if operator is not None:
             return self.expr(Binary(operator, *e.args))
@@ -279,12 +279,12 @@ class Simplifier:
         return e
 
     def _load(self, e: E.Load) -> Expr:
-        e = e.map(self.expr)  # type: ignore[assignment]
+        e = e.map(self.expr)
         full = type(e.mask) is E.ConstMask and e.mask.all_true
         return E.Load(e.buffer, e.indices) if full else e
 
     def _pointer(self, e: E.Pointer) -> Expr:
-        e = e.map(self.expr)  # type: ignore[assignment]
+        e = e.map(self.expr)
         base = e.base
         if type(base) is E.Pointer and base.elem is e.elem and base.offset.dtype is e.offset.dtype:
             return E.Pointer(e.elem, base.base, self.expr(Binary("add", base.offset, e.offset)))
@@ -304,11 +304,11 @@ def negate(cond: Expr) -> Expr:
     """`not cond`, with comparisons inverted where that is the same for NaN."""
     kind = type(cond)
     if kind is IntImm:
-        return IntImm(BOOL, 1 - cond.value)  # type: ignore[attr-defined]
-    if kind is E.Unary and cond.op == "not":  # type: ignore[attr-defined]
-        return cond.a  # type: ignore[attr-defined]
-    if kind is Binary and cond.op in NEGATED:  # type: ignore[attr-defined]
-        op, a, b = cond.op, cond.a, cond.b  # type: ignore[attr-defined]
+        return IntImm(BOOL, 1 - cond.value)
+    if kind is E.Unary and cond.op == "not":
+        return cond.a
+    if kind is Binary and cond.op in NEGATED:
+        op, a, b = cond.op, cond.a, cond.b
         if op in ("eq", "ne") or getattr(a.dtype, "is_integer", False):
             op = NEGATED[op]
             return Binary(SWAPPED[op], b, a) if op in SWAPPED else Binary(op, a, b)

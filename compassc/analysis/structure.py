@@ -29,9 +29,9 @@ class Interner:
             if kind is Var:
                 shape: object = e
             elif kind is E.Binary:
-                shape = (e.op, self.key(e.a), self.key(e.b))  # type: ignore[attr-defined]
+                shape = (e.op, self.key(e.a), self.key(e.b))
             elif kind is IntImm:
-                shape = (e.dtype, e.value)  # type: ignore[attr-defined]
+                shape = (e.dtype, e.value)
             elif kind is E.FloatImm:
                 shape = (kind, e.dtype, repr(e.value))
             else:

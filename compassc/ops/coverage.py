@@ -99,11 +99,14 @@ def _declared(parameters: str) -> str:
     return _plain(inspect.signature(scope["declared"]))
 
 
+_STARS: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
 def _plain(signature: inspect.Signature) -> str:
     """Names and defaults. How a parameter may be passed and its annotation do not count, nor that a decorator can take
     the function itself."""
     parts = []
     for p in signature.parameters.values():
-        stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        stars = _STARS.get(p.kind, "")
         parts.append(stars + p.name + ("" if p.default is p.empty else f"={p.default!r}"))
     return f"({', '.join(parts[parts[:1] == ['func=None'] :])})"

@@ -149,7 +149,8 @@ def refusals(op: Op) -> list[tuple[str, str]]:
         return []
     i32, u32, f32 = (make_dtype(code, 32, 8) for code in ("int", "uint", "float"))
     good = next((operands_of(op, t, "native") for t in forms(op) if operands_of(op, t, "native")), [])
-    count, found = len(op.operands), {}
+    count = len(op.operands)
+    found: dict[str, tuple[str, CompassError]] = {}
     tries: list[tuple[str, list[DataType], dict[str, Any]]] = [
         ("scalars", [i32.element_of] * count, {}),
         ("float vectors", [f32] * count, {}),

@@ -24,7 +24,7 @@ def mutable_vars(f: PrimFunc) -> frozenset[Var]:
     seen: set[Expr] = set()
     for s in walk_stmts(f.body):
         if type(s) in (S.Assign, S.SetElement):
-            changed.add(s.var)  # type: ignore[attr-defined]
+            changed.add(s.var)
         stack = [e for e in s.exprs() if e.flags & _HIDES_CHANGES]
         while stack:
             e = stack.pop()

@@ -56,8 +56,8 @@ class _Facts:
         found = self._movable.get(e)
         if found is None:
             kind = type(e)
-            own = (kind is Binary and e.op not in _NOT_MOVED) or kind is E.Cast  # type: ignore[attr-defined]
-            own = own or (kind is E.Unary and e.op == "not")  # type: ignore[attr-defined]
+            own = (kind is Binary and e.op not in _NOT_MOVED) or kind is E.Cast
+            own = own or (kind is E.Unary and e.op == "not")
             found = own and all(map(self._inside, e.children()))
             self._movable[e] = found
         return found

@@ -46,7 +46,7 @@ class _Flatten(Rewriter):
     interest = E.F_LOAD
 
     def Load(self, e: E.Load) -> Expr:
-        e = self.default(e)  # type: ignore[assignment]
+        e = self.default(e)
         if not e.buffer.shape:
             return e
         return E.Load(_flat(e.buffer), (_offset(e.buffer.shape, e.indices),), e.mask)

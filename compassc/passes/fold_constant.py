@@ -25,7 +25,7 @@ def run(module: IRModule) -> IRModule:
 
 def _is_constant(e: Expr) -> bool:
     kind = type(e)
-    return kind in (E.IntImm, E.FloatImm, E.ConstMask) or (kind is E.Broadcast and _is_constant(e.value))  # type: ignore
+    return kind in (E.IntImm, E.FloatImm, E.ConstMask) or (kind is E.Broadcast and _is_constant(e.value))
 
 
 def _function(f: PrimFunc) -> PrimFunc:
@@ -54,7 +54,7 @@ class _Fold(Rewriter):
         return e if value is e.value else E.Broadcast(value, e.lanes)
 
     def Call(self, e: E.Call) -> Expr:
-        e = self.default(e)  # type: ignore[assignment]
+        e = self.default(e)
         all_lanes = type(e.mask) is E.ConstMask and e.mask.all_true
         return e.replace(mask=None, r=None) if all_lanes else e
 

@@ -61,7 +61,7 @@ class _Array:
 
     @property
     def buffer(self) -> Buffer:
-        return self.stmt.buffer  # type: ignore[attr-defined]
+        return self.stmt.buffer
 
     @property
     def data(self) -> Var:
@@ -69,7 +69,7 @@ class _Array:
 
     @property
     def count(self) -> int:
-        return self.buffer.shape[0].value  # type: ignore[attr-defined]
+        return self.buffer.shape[0].value
 
     @property
     def shareable(self) -> bool:
@@ -137,10 +137,10 @@ class _Liveness:
         accesses: set[Var] = set()
         addresses: set[Var] = set()
         if type(s) is S.Store:
-            accesses.add(s.buffer.data)  # type: ignore[attr-defined]
+            accesses.add(s.buffer.data)
         asynchronous = False
         for root in s.exprs():
-            if type(s) is S.Store and root is s.buffer.data:  # type: ignore[attr-defined]
+            if type(s) is S.Store and root is s.buffer.data:
                 continue
             asynchronous |= self._scan(root, accesses, addresses)
         for var in accesses | addresses:
@@ -155,7 +155,7 @@ class _Liveness:
         if asynchronous or type(s) in _ESCAPES:
             array.escapes = True
         elif type(s) is S.Let:
-            self.aliases[s.var] = array  # type: ignore[attr-defined]
+            self.aliases[s.var] = array
             block.waiting.append((array, self.number))
 
     def _use(self, array: _Array) -> None:
