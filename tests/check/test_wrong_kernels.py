@@ -17,7 +17,6 @@ from compass_core.errors import CompassError, ErrorGroup
 from compassc.dsl import BuildManager, load_kernels
 
 KERNELS = sorted((Path(__file__).parent / "kernels").glob("*.py"))
-MODES = {"uninit": "uninit"}
 _EXPECTED = re.compile(r"# (check-\w+): ([^#]*)")
 
 
@@ -39,7 +38,7 @@ def expected(path: Path) -> tuple[list[Expected], int | None]:
 
 
 def found(path: Path) -> list[CompassError]:
-    """What a checked run of a kernel reports, warnings too."""
+    """What a checked run of a kernel reports, warnings too. Unset values are looked for where they are the mistake."""
     arguments = [np.copy(a) if isinstance(a, np.ndarray) else a for a in runpy.run_path(str(path))["ARGUMENTS"]]
     executor = BuildManager("X2_1204").build(load_kernels(path).entry())
     modes = "uninit" if path.stem.startswith("uninit") else "bounds,race,dma,align"
@@ -55,12 +54,12 @@ def found(path: Path) -> list[CompassError]:
 def test_mistake_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(path.parent.parent))
     reports, there = expected(path)
+    assert reports
     errors = found(path)
     assert [(e.code, e.span.line if e.span else 0) for e in errors] == [(r.code, r.line) for r in reports], [
         (e.message, e.span) for e in errors
     ]
     for error, report in zip(errors, reports, strict=True):
         assert report.words in error.message
-    assert reports
     if there is not None:
         assert {n.span.line for e in errors for n in e.notes if n.span} == {there}
