@@ -11,6 +11,8 @@ from compass_core.errors import CompassError, Span
 from compassc.cli.tables import Table
 from compassc.driver.files import read_text
 
+PLUGIN_NOTE = "compassc_kernel"
+"""The attribute of a plugin that holds the parameters of its kernel."""
 PARAMETER_COLUMNS = ("name", "kind", "dtype", "scope", "role", "index", "shape", "value")
 
 
@@ -33,7 +35,11 @@ def _by_content(path: Path) -> list[Table]:
         return _object(path)
     if data.startswith(b"\x7fELF"):
         return _aipu_bin(path)
-    raise CompassError(
+    raise _foreign(path)
+
+
+def _foreign(path: Path) -> CompassError:
+    return CompassError(
         f"'{path}' is neither a stage file nor an aipu.bin",
         code="unknown-file",
         help=f"files end in {', '.join(_BY_SUFFIX)}",
@@ -208,6 +214,23 @@ def _compass_ir(path: Path) -> list[Table]:
     return [(path.name, ("key", "value"), [tuple(line.partition("=")[::2]) for line in lines])]
 
 
+def _constants(path: Path) -> list[Table]:
+    """The constants of Compass IR, which are bare bytes."""
+    return [(path.name, ("what", "value"), [("constants", f"{path.stat().st_size} bytes")])]
+
+
+def _plugin(path: Path) -> list[Table]:
+    """A plugin of the gbuild stage: what it says of its kernel."""
+    import ast
+
+    try:
+        assigned = [node for node in ast.walk(ast.parse(read_text(path))) if isinstance(node, ast.Assign)]
+        texts = [a.value.value for a in assigned if ast.unparse(a.targets[0]) == PLUGIN_NOTE]  # type: ignore[attr-defined]
+        return _parameter_tables(json.loads(texts[0]))
+    except (SyntaxError, ValueError, AttributeError, TypeError, IndexError):
+        raise _foreign(path) from None
+
+
 _BY_SUFFIX: dict[str, Callable[[Path], list[Table]]] = {
     ".ir.txt": _module,
     ".lowered.txt": _module,
@@ -219,5 +242,7 @@ _BY_SUFFIX: dict[str, Callable[[Path], list[Table]]] = {
     ".yaml": _record,
     "compass_ir.txt": _compass_ir,
     ".json": _json_text,
+    "compass_ir.bin": _constants,
+    ".py": _plugin,
     ".bin": _aipu_bin,
 }

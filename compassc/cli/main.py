@@ -45,6 +45,12 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for section in COMMANDS.values() for name in section]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
@@ -76,7 +82,8 @@ Example:
   compass-run aipu.bin --inputs a.npy
 
 \b
-Exit status: 0 ok, 1 the kernel or a file is wrong, 2 usage, 3 a tool is missing, 70 a defect of compassc."""
+Exit status: 0 ok, 1 the kernel or a file is wrong, 2 usage,
+3 a tool is missing, 70 a defect of compassc."""
 
 
 @click.command(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

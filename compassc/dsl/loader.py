@@ -164,12 +164,20 @@ def _own_modules(name: str, folder: Path, found: FileRecorder) -> Iterator[None]
             sys.modules[name] = before[name]
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        what = f"'{path}' is no Python file: it is not UTF-8 text"
+        raise CompassError(what, Span(str(path), 1), code="python", help="give the file with the kernel") from None
+
+
 def _execute(path: Path, full: Path) -> ModuleType:
     module = ModuleType(path.stem)
     module.__file__ = str(full)
     sys.modules[path.stem] = module
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _text(path)
         code = compile(text, str(path), "exec", dont_inherit=True)  # the path as given, so that messages show it so
         exec(code, module.__dict__)  # noqa: S102 - running the user's file is the purpose
     except CompassError as e:
@@ -180,7 +188,7 @@ def _execute(path: Path, full: Path) -> ModuleType:
             e.filename or str(path), e.lineno or 1, e.offset or 1, e.end_lineno or 0, max(e.end_offset or 0, 0)
         )
         raise CompassError(f"{e.msg}", place, code="python") from None
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         message = f"running the file raised {type(e).__name__}: {e}"
         place = user_line(e, str(path)) or Span(str(path), 1)
         raise CompassError(message, place, code="python", help=hint(e)) from e

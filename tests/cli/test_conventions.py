@@ -60,6 +60,8 @@ def test_a_misspelt_name_gets_the_nearest_one(compassc, tmp_path, args, suggesti
 @pytest.mark.parametrize(
     ("args", "what"),
     [
+        ([], "Usage: compassc"),
+        (["ops", "match_buffer"], "docs/language.md has statements and storage"),
         (["build"], "needs the kernel's Python file"),
         (["build", "absent.py"], "does not exist"),
         (["build", "k.py", "--set", "n"], "expected NAME=VALUE"),
@@ -201,6 +203,9 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(compassc):
         ("a.cl.map", b"{}"),
         ("a.ir.txt", b"def f(:"),
         ("strange.txt", b"hello"),
+        ("kernel.py", b"x = compassc_kernel"),
+        ("kernel.py", b"def f(:"),
+        ("kernel.py", b"compassc_kernel = '{'"),
     ],
 )
 def test_inspect_refuses_what_is_damaged_or_foreign(compassc, tmp_path, name, content):

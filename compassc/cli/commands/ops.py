@@ -41,21 +41,28 @@ def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
         write(write_docs)
         return
     from compass_core.errors import UsageError
-    from compass_core.suggest import help_for
+    from compass_core.suggest import nearest
     from compassc.cli.tables import table_text
     from compassc.cli.talk import artifact
-    from compassc.ops import core, docs
+    from compassc.ops import docs
 
-    known = core.load()
+    known = {op.name: op for op in docs.documented()}
     if name in known:
         artifact(docs.page(known[name]))
         return
-    found = [op for _, op in sorted(known.items()) if name in op.name]
+    found = [op for op in known.values() if name in op.name]
     if not found:
-        raise UsageError(
-            f"no operation is called '{name}'", code="unknown-op", help=help_for(name, known, "operations")
+        near = nearest(name, known)
+        help = (
+            f"did you mean '{near}'?"
+            if near
+            else "`compassc ops` lists them; docs/language.md has statements and storage"
         )
-    rows = [(f"S.{op.name}", op.group, str(op.signature), op.doc.strip().partition("\n")[0]) for op in found]
+        raise UsageError(f"no operation is called '{name}'", code="unknown-op", help=help)
+    rows = [
+        (f"S.{op.name}", op.group, "".join(docs.usage(op).partition("(")[1:]), op.doc.strip().partition("\n")[0])
+        for op in found
+    ]
     artifact(table_text(("", COLUMNS, rows)))
 
 
