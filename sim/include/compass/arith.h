@@ -164,7 +164,9 @@ __COMPASS_UNSIGNED(X)
     U place = HALF_PLACE(U, s, bits), one = (U)1;                                                                    \
     U middle = __COMPASS_PICK(U, S, __builtin_astype(place >= (U)(bits), S), (U)-1, one << place);                   \
     U rest = __builtin_astype(x, U) & (__compass_shl(one, s) - one);                                                 \
-    return value - __builtin_astype(rest > middle - (__builtin_astype(value, U) & one), V);                           \
+    S lowest = __builtin_astype(one << (U)(bits - 1), S), limit = __builtin_astype(middle, S) ^ lowest;               \
+    S left = __builtin_astype(rest, S) ^ lowest; /* compared as signed numbers, for which hosts have an instruction */ \
+    return value - __builtin_astype(left > limit - __builtin_astype(__builtin_astype(value, U) & one, S), V);         \
   }
 #define X(V, E, L, S, U, B) __COMPASS_ROUND_SHR(V, S, U, 256 / L, __COMPASS_HALF_PLACE_SIGNED)
 __COMPASS_SIGNED(X)
