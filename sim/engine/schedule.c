@@ -26,9 +26,20 @@ static uint64_t draw(void) {
   return z ^ z >> 31;
 }
 
+static void clear_shared(const char *, uint64_t address, uint64_t size) { memset((void *)address, 0, size); }
+
+/* What earlier jobs left in the TECs' own and shared memory would make results depend on more than the order, and hide
+ * that a TEC reads too early what is the same in every run. */
+static void clear_memory(void) {
+  for (uint32_t i = 0; i < device.cores * device.tecs_per_core; i++)
+    memset((void *)(stack_low(i) + PAGE), 0, STACK_SIZE - PAGE);
+  object_each_shared(clear_shared);
+}
+
 void schedule_begin_job(uint64_t seed) {
   schedule_on = seed != 0 || schedule_in_order;
   random_state = seed;
+  if (seed) clear_memory();
 }
 
 static void give_turn(void) {

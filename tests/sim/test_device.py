@@ -248,6 +248,21 @@ def test_transfers_may_arrive_early_in_an_order(bench: Bench) -> None:
     assert outcomes(bench, text, range(1)) == [2]
 
 
+LEFT = """
+  __local int box[8];
+  volatile int mine[8];
+  volatile __local int* theirs = box;
+  if (get_local_id(0) == 0) {
+    out[0] = mine[3] + theirs[5];
+    mine[3] = theirs[5] = 7;
+  }
+"""
+
+
+def test_orders_begin_with_memory_that_no_other_run_filled(bench: Bench) -> None:
+    assert outcomes(bench, kernel(LEFT), range(4))[1:] == [0, 0, 0]
+
+
 def test_deadlocks_are_found_in_every_order() -> None:
     for seed in (1, 2, 3):
         with Bench() as bench, pytest.raises(KernelFault) as caught:
