@@ -12,6 +12,7 @@ import click
 
 from compass_core import VERSION
 from compass_core.errors import CompassError, UsageError
+from compass_runtime.faults import note_changed_sources
 from compass_runtime.files import read_array, split_items, split_named, write_arrays
 
 if TYPE_CHECKING:
@@ -125,7 +126,12 @@ class Options:
 @click.version_option(VERSION, prog_name="compass-run")
 def command(**options: Any) -> int:
     """Run AIPU_BIN on the simulator and write its outputs to files."""
-    return run(Options(**options))
+    given = Options(**options)
+    try:
+        return run(given)
+    except CompassError as error:
+        note_changed_sources(error, given.program)
+        raise
 
 
 def main(args: Sequence[str] | None = None) -> None:

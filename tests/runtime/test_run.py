@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import numpy as np
 import pytest
 from runtime_kernels import ADD, extents, pointer, scalar
 
-from compass_core.errors import CompassError, render
+from compass_core.errors import CompassError, Span, render
 from compass_runtime import Program
+from compass_runtime.faults import note_changed_sources
 
 
 def ints(*values):
@@ -295,3 +297,16 @@ def test_outputs_have_the_shape_that_the_kernel_gives_them(build):
     assert b.tolist() == np.arange(12).reshape(4, 3).tolist()
     (b,) = program.create_job(values={"n": 3}, shapes={"b": (12,)}).run({}).values()
     assert b.shape == (12,)
+
+
+@pytest.mark.parametrize(("age", "notes"), [(-10, 0), (10, 1)])
+def test_a_place_in_a_file_that_was_changed_after_the_build_is_noted(tmp_path, age, notes):
+    (program := tmp_path / "aipu.bin").write_bytes(b"")
+    (source := tmp_path / "kernel.py").write_text("")
+    changed = program.stat().st_mtime + age
+    os.utime(source, (changed, changed))
+    error = CompassError("wrong", Span(str(source), 1))
+    note_changed_sources(error, program)
+    assert [note.message.partition(":")[0] for note in error.notes] == [
+        "kernel.py was changed after aipu.bin was built"
+    ] * notes
