@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compass_core.aipubin import KernelInfo, write
 from compass_core.aipubin.device import device_word
+from compass_core.aipubin.kernelinfo import MAX_BYTES
 from compass_core.errors import CompassError
 from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, write_files
 from compassc.gbuilder.emit import assemble, launches, steps_of
@@ -131,6 +133,11 @@ def fix(info: KernelInfo, shapes: Mapping[str, Sequence[int]], values: Mapping[s
             if name not in names:
                 raise CompassError(f"the kernel '{info.kernel}' has no parameter '{name}' among its {what}",
                                    code="no-parameter", help=help_for(name, names, what))  # fmt: skip
+    for p in info.params:
+        if p.element.size * math.prod(shapes.get(p.name, ())) > MAX_BYTES:
+            dims = "x".join(map(str, shapes[p.name]))
+            raise CompassError(f"'{p.name}' of shape {dims} is larger than the device's memory", code="tensor-shape",
+                               help=f"correct --shape {p.name}=...")  # fmt: skip
     filled = tuple(
         replace(p, shape=tuple(shapes[p.name])) if p.name in shapes
         else replace(p, value=values[p.name]) if p.name in values

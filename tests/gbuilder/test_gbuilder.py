@@ -85,6 +85,12 @@ def test_a_scalar_that_does_not_fit_is_refused(build, dtype, value):
         build(kernel(scalar("n", dtype), pointer("b", "output")), values={"n": value})
 
 
+@pytest.mark.parametrize("shape", [(10**20,), (10**6, 10**6)])
+def test_a_shape_larger_than_the_memory_is_refused(build, shape):
+    with pytest.raises(CompassError, match="'b' of shape 10.* is larger than the device's memory"):
+        build(kernel(pointer("b", "output")), shapes={"b": shape})
+
+
 def test_constants_go_to_the_weights(build):
     params = kernel(pointer("w", "const", scope="global.1", dtype="int8x32", shape=(32,)), pointer("b", "output"),
                     pointer("v", "const", 1, scope="global.1", dtype="float16", shape=None))  # fmt: skip
