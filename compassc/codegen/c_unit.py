@@ -220,7 +220,17 @@ def is_parenthesised(text: str) -> bool:
 
 
 def print_unit(module: S.IRModule) -> Unit:
-    """The C text of a module that went through the codegen pipeline."""
+    """The C text of a module that went through the codegen pipeline.
+
+    CompassError when the entry has a name that means something else in C: other code asks for it by this name.
+    """
+    if module.entry in RESERVED:
+        raise CompassError(
+            f"a kernel cannot be called '{module.entry}': the name has a meaning in the C dialect",
+            module.entry_func.span,
+            code="kernel-name",
+            help=f"call it {module.entry}_op",
+        )
     taken = RESERVED | {f.name for f in module.functions if f.name != module.entry}
     unit = Unit([Line("#include <compass/dsl.h>"), Line("")])
     printers = [FunctionPrinter(f, f.name == module.entry, taken) for f in module.functions]
