@@ -93,3 +93,26 @@ def test_a_damaged_text_is_refused(add_fixed, head):
     damaged = elf[:start] + head.ljust(end - start) + elf[end:]
     with pytest.raises(CompassError, match="damaged"):
         read_sources(damaged[damaged.index(b"\x7fELF") :])
+
+
+@pytest.mark.parametrize(
+    "flag", ["-fplugin=./x.so", "-Wp,-MD,file", "-mllvm", "@file", "/etc/passwd", "-o", "-Xclang", "-Bdir"]
+)
+def test_a_file_cannot_give_the_compiler_options_that_load_or_write(add_fixed, flag):
+    import json
+
+    from compass_core.elf64 import section
+    from compass_core.hostcc import sources
+
+    content = section(Program.load(add_fixed).code.elf, sources.SECTION)
+    head, rest = content.split(b"\0", 1)
+    harmless = ["-O3", "-DX=a b", "-D", "Y=1", "-g", "-Wno-unused", "-mavx2", "-ffast-math", "-I", "/x y"]
+    for flags, refused in ((harmless, False), ([*harmless, flag], True)):
+        changed = json.dumps(json.loads(head) | {"flags": flags}).encode() + b"\0" + rest
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sources, "section", lambda elf, name, changed=changed: changed)
+            if refused:
+                with pytest.raises(CompassError, match="is not taken from a file"):
+                    read_sources(b"")
+            else:
+                assert read_sources(b"")[0].flags == tuple(flags)

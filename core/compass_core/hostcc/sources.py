@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,11 @@ from compass_core.errors import CompassError, ToolchainError
 from compass_core.hostcc import command, pch
 
 SECTION = ".compass.source"
+_HARMLESS = re.compile(
+    r"-[DU].+|-[gO][\w-]*|-W(?![alp],)[\w=+-]+|-std=\S+|-cl-[\w=.-]+|-f[a-z0-9-]+|-ffp-\w+=\w+|-m(?!llvm)[\w.-]+(=[\w.+-]+)?",
+    re.DOTALL,
+)
+"""Options that only shape the code. A file may come from anybody: none that loads, writes or runs a file is taken."""
 REBUILD_HELP = "build it again with this toolchain, without COMPASS_EMBED_SOURCE=0"
 
 
@@ -84,7 +90,17 @@ def _source(head: bytes, text: bytes, entries: bytes) -> Source:
     if os.sep in name or not name or not define.isidentifier():
         raise ValueError(f"bad name '{name}' or macro '{define}'")
     flags = tuple(str(flag) for flag in fields["flags"])
+    _refuse_harmful(flags)
     return Source(name, define, flags, text.decode(), {str(k): str(v) for k, v in renamed.items()})
+
+
+def _refuse_harmful(flags: Sequence[str]) -> None:
+    words = iter(command.without_includes(flags))
+    for word in words:
+        if word in ("-D", "-U"):
+            next(words, "")
+        elif not _HARMLESS.fullmatch(word):
+            raise ValueError(f"the compiler option '{word}' is not taken from a file")
 
 
 def compile_source(source: Source, flags: Sequence[str], clang: str | None = None) -> bytes:
