@@ -26,7 +26,7 @@ def one(p: S.ptr("i32", "global"), k: S.i32) -> S.i32:
     return p[k]
 
 @S.prim_func
-def kernel(calls: S.ptr("i32", "global"), out: S.ptr("i32", "global")):
+def k(calls: S.ptr("i32", "global"), out: S.ptr("i32", "global")):
 """
 MOVES = (
     "S.vconcat((a0, a1), 'low')", "S.vconcat((a0, a1), 'even')", "S.vconcat((a0, a1, a0_), 'low')", "S.vzip(a0, a1)",
@@ -75,7 +75,7 @@ def c_text(lines: list[str]) -> str:
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     scope: dict[str, object] = {"__name__": "evaluation"}
     exec(compile(text, file, "exec", dont_inherit=True), scope)  # noqa: S102  the text above
-    module = parse(scope["kernel"], "X2_1204")
+    module = parse(scope["k"], "X2_1204")
     return codegen.generate(passes.lower(module, passes.PassOptions()), passes.PassOptions()).text
 
 

@@ -79,7 +79,7 @@ def test_child_processes_have_the_names_too(compat):
         if __name__ == "__main__":
             import multiprocessing, subprocess, sys
             with multiprocessing.get_context("spawn").Pool(1) as pool:
-                print(pool.apply(run).tolist())
+                print(pool.apply(run).tolist(), flush=True)
             subprocess.run([sys.executable, "-c", "import program; print(program.run().sum())"], check=True)
         """)
     done = compat("program.py", text=text)
