@@ -81,7 +81,7 @@ def c_text(lines: list[str]) -> str:
 
 def check(values: list[str], used: int) -> None:
     found = Counter(
-        map(int, re.findall(r"kernel_one\(calls, (\d+)\)", c_text([f"v{i} = {v}" for i, v in enumerate(values)])))
+        map(int, re.findall(r"k_one\(calls, (\d+)\)", c_text([f"v{i} = {v}" for i, v in enumerate(values)])))
     )
     wrong = {k: found[k] for k in range(used) if found[k] != 1}
     assert not wrong, {v: n for v in values for k, n in wrong.items() if f"one(calls, {k})" in v}
