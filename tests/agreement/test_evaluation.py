@@ -116,4 +116,4 @@ def test_of_parts() -> None:
     numbers = count()
     wide = argument(dtype("int32x24"), numbers)
     text = c_text([f"a, b, c = S.vsplit({wide} + 1)", "S.vstore(b, out)"])
-    assert text.count("kernel_one(calls, 0)") == 1
+    assert text.count("k_one(calls, 0)") == 1
