@@ -38,8 +38,8 @@ X(bf1616, bf16, 16, short16, ushort16, bool16)
 __COMPASS_INTS(X)
 #undef X
 #define X(V, E, L, S, U, B)                                                                                            \
-  __COMPASS_FN V __compass_max(V x, V y) { return __COMPASS_FLOAT_WHERE(V, S, y, !=, y, x, __compass_greater(x, y)); } \
-  __COMPASS_FN V __compass_min(V x, V y) { return __COMPASS_FLOAT_WHERE(V, S, y, !=, y, x, __compass_lesser(x, y)); }
+  __COMPASS_FN V __compass_max(V x, V y) { return __COMPASS_FLOAT_WHERE(V, S, y, ==, y, __compass_greater(x, y), x); } \
+  __COMPASS_FN V __compass_min(V x, V y) { return __COMPASS_FLOAT_WHERE(V, S, y, ==, y, __compass_lesser(x, y), x); }
 __COMPASS_FLOATS(X)
 #undef X
 #define X(V, E, L, S, U, B)                                \
