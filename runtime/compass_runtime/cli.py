@@ -67,6 +67,11 @@ class Options:
     color: str | None
     error_format: str | None
 
+    @property
+    def debugs(self) -> bool:
+        """Whether the run is under a debugger: each option of the debugger asks for one."""
+        return self.debug or self.debugger is not None or self.debug_commands is not None
+
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.argument("program", metavar="AIPU_BIN", type=click.Path(path_type=Path))
@@ -210,6 +215,7 @@ def run(options: Options) -> int:
 
     if modes is not None:
         _check(program, modes, create, arrays, options)
+        say("the checked run found no error")
     plain, program = program, debugger.prepared(program) if debugger else wishes.prepared(program)
     job = create(program)
     for slot in job.outputs:
@@ -235,7 +241,7 @@ def run(options: Options) -> int:
 
 def _debugger(options: Options) -> Debugger | None:
     """The debugger to run under, if any; UsageError when another option needs a run that nobody stops."""
-    if not options.debug and options.debugger is None and options.debug_commands is None:
+    if not options.debugs:
         return None
     others = {"--schedule": options.schedule, "--timeout": options.timeout, "--repeat": options.repeat > 1}
     if other := next((name for name, given in others.items() if given), None):
@@ -251,8 +257,7 @@ def _profile_wishes(options: Options) -> Wishes:
     from compass_runtime.profile.wishes import Wishes
 
     wishes = Wishes(options.profile, options.profile_html, options.trace)
-    debugs = options.debug or options.debugger is not None or options.debug_commands is not None
-    wishes.check({"--debug": debugs, "--schedule explore": (options.schedule or "").startswith("explore")})
+    wishes.check({"--debug": options.debugs, "--schedule explore": (options.schedule or "").startswith("explore")})
     return wishes
 
 

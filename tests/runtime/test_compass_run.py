@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import ml_dtypes
 import numpy as np
 import pytest
 from runtime_kernels import pointer
@@ -99,7 +100,6 @@ def test_in_outputs_by_position_and_a_note_when_left_out(run, accumulate):
 
 
 def test_bfloat16_files(run, build):
-    ml_dtypes = pytest.importorskip("ml_dtypes")
     text = "__kernel void k(__global ushort* a, __global ushort* b) { b[0] = a[0]; b[1] = a[1]; }"
     path = build(
         text, pointer("a", "input", dtype="bfloat16", shape=(2,)), pointer("b", "output", dtype="bfloat16", shape=(2,))
