@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import threading
+from collections import deque
 
 from compass_core.aipubin.layout import PAGE
 from compass_core.errors import CompassError
@@ -20,12 +21,14 @@ class PageAllocator:
     def __init__(self, *ranges: tuple[int, int]) -> None:
         self._free = sorted((pages(start), end // PAGE * PAGE) for start, end in ranges)
         self._used: dict[int, int] = {}
+        self._returned: deque[int] = deque()
         self._lock = threading.Lock()
 
     def allocate(self, size: int, align: int = PAGE) -> int:
         """The address of `size` bytes (at least one page). CompassError when no free range is large enough."""
         size = pages(max(size, 1))
         with self._lock:
+            self._take_back()
             for i, (start, end) in enumerate(self._free):
                 address = -(-start // align) * align
                 if address + size <= end:
@@ -40,8 +43,19 @@ class PageAllocator:
         )
 
     def release(self, address: int) -> None:
-        """Gives back what `allocate` returned."""
-        with self._lock:
+        """Gives back what `allocate` returned. Never waits: the garbage collector may call it, in any thread, while the
+        same thread is in `allocate`, which then takes the memory back the next time."""
+        self._returned.append(address)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._take_back()
+            finally:
+                self._lock.release()
+
+    def _take_back(self) -> None:
+        """Makes free what was released; the lock is held."""
+        while self._returned:
+            address = self._returned.popleft()
             start, end = address, address + self._used.pop(address)
             i = bisect.bisect(self._free, (start, end))
             if i < len(self._free) and self._free[i][0] == end:

@@ -48,6 +48,14 @@ def test_a_full_device_says_so():
         PageAllocator((PAGE, 2 * PAGE)).allocate(PAGE + 1)
 
 
+def test_memory_can_be_released_while_some_is_allocated():
+    allocator = PageAllocator((PAGE, 3 * PAGE))
+    old = allocator.allocate(2 * PAGE)
+    with allocator._lock:  # as in `allocate`, where the garbage collector may run and end what owns memory
+        allocator.release(old)
+    assert allocator.allocate(2 * PAGE) == old
+
+
 def test_references_replace_the_masked_bits():
     params, desc = bytearray(struct.pack("<2I", 0xABCDEF01, 0)), bytearray(4)
     subs = (
