@@ -154,24 +154,26 @@ __COMPASS_SIGNED(X)
 __COMPASS_UNSIGNED(X)
 #undef X
 /* round_even(x / 2^s): the shifted value, plus one when the bits shifted out are more than a half, or a half and the
- * value is odd. With the same `s` in all lanes and rounds, `middle` and the mask are computed once. Shifts by more than
- * the width give 0; of signed values, those by the width do so too. */
-#define __COMPASS_HALF_PLACE_SIGNED(U, s, bits) (__builtin_elementwise_min(s, (U)(bits)) - (U)1)
-#define __COMPASS_HALF_PLACE_UNSIGNED(U, s, bits) ((s) - (U)1)
-#define __COMPASS_ROUND_SHR(V, S, U, bits, HALF_PLACE)                                                               \
-  __COMPASS_FN V __compass_round_shr(V x, U s) {                                                                     \
-    V value = __compass_shr(x, s);                                                                                   \
-    U place = HALF_PLACE(U, s, bits), one = (U)1;                                                                    \
-    U middle = __COMPASS_PICK(U, S, __builtin_astype(place >= (U)(bits), S), (U)-1, one << place);                   \
-    U rest = __builtin_astype(x, U) & (__compass_shl(one, s) - one);                                                 \
-    S lowest = __builtin_astype(one << (U)(bits - 1), S), limit = __builtin_astype(middle, S) ^ lowest;               \
-    S left = __builtin_astype(rest, S) ^ lowest; /* compared as signed numbers, for which hosts have an instruction */ \
-    return value - __builtin_astype(left > limit - __builtin_astype(__builtin_astype(value, U) & one, S), V);         \
+ * value is odd. With the same `s` in all lanes and rounds, `middle` and the mask of `rest` are computed once. Of signed
+ * values, shifts by the width or more give 0: the shifted value is 0 or -1 then, and -1 is always rounded up. Of unsigned
+ * ones, a shift by the width gives 0 or 1; they are compared as signed numbers, for which hosts have an instruction. */
+#define X(V, E, L, S, U, B)                                                                               \
+  __COMPASS_FN V __compass_round_shr(V x, U s) {                                                          \
+    V value = __compass_shr(x, s), unit = __compass_shl((V)(E)1, s);                                      \
+    V middle = __builtin_astype(__builtin_astype(unit, U) >> (U)1, V) - __builtin_astype(s == (U)0, V);   \
+    V rest = x & (unit + (unit != (V)(E)0));                                                              \
+    return value - (rest > middle - (value & (V)(E)1));                                                   \
   }
-#define X(V, E, L, S, U, B) __COMPASS_ROUND_SHR(V, S, U, 256 / L, __COMPASS_HALF_PLACE_SIGNED)
 __COMPASS_SIGNED(X)
 #undef X
-#define X(V, E, L, S, U, B) __COMPASS_ROUND_SHR(V, S, U, 256 / L, __COMPASS_HALF_PLACE_UNSIGNED)
+#define X(V, E, L, S, U, B)                                                                               \
+  __COMPASS_FN V __compass_round_shr(V x, U s) {                                                          \
+    V value = __compass_shr(x, s), lowest = (V)1 << (V)(256 / L - 1), place = s - (V)1;                    \
+    V middle = __COMPASS_PICK(V, S, __builtin_astype(place >= (V)(256 / L), S), (V)-1, (V)1 << place);    \
+    V rest = x & (__compass_shl((V)1, s) - (V)1);                                                         \
+    S left = __builtin_astype(rest ^ lowest, S), limit = __builtin_astype(middle ^ lowest, S);            \
+    return value - __builtin_astype(left > limit - __builtin_astype(value & (V)1, S), V);                 \
+  }
 __COMPASS_UNSIGNED(X)
 #undef X
 #define X(V, E, L, S, U, B)                                                                                     \

@@ -2,14 +2,15 @@
 #ifndef COMPASS_CONVERT_H
 #define COMPASS_CONVERT_H
 
-/* Sign or zero extension of the low / high half. */
-#define __COMPASS_EXTEND(prefix, V, R)                                                                  \
-  __COMPASS_FN R prefix##l(V x) { return __builtin_convertvector(x.lo, R); }                            \
-  __COMPASS_FN R prefix##h(V x) { return __builtin_convertvector(x.hi, R); }
-__COMPASS_EXTEND(__vsxt, char32, short16)
-__COMPASS_EXTEND(__vsxt, short16, int8)
-__COMPASS_EXTEND(__vuxt, uchar32, ushort16)
-__COMPASS_EXTEND(__vuxt, ushort16, uint8)
+/* Sign or zero extension of the low / high half. The second step extends all lanes, then takes half of them: so both
+ * steps from 8 to 32 bits become one extension, and what is not taken costs nothing. */
+#define __COMPASS_EXTEND(prefix, V1, V2, V4, WIDE)                                          \
+  __COMPASS_FN V2 prefix##l(V1 x) { return __builtin_convertvector(x.lo, V2); }             \
+  __COMPASS_FN V2 prefix##h(V1 x) { return __builtin_convertvector(x.hi, V2); }             \
+  __COMPASS_FN V4 prefix##l(V2 x) { return __builtin_convertvector(x, WIDE).lo; }           \
+  __COMPASS_FN V4 prefix##h(V2 x) { return __builtin_convertvector(x, WIDE).hi; }
+__COMPASS_EXTEND(__vsxt, char32, short16, int8, __int16)
+__COMPASS_EXTEND(__vuxt, uchar32, ushort16, uint8, __uint16)
 
 /* Even / odd lanes of an integer vector in twice the width. */
 #define __COMPASS_SPREAD(V, R, bits)                                                            \

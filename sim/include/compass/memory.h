@@ -52,6 +52,11 @@ void __compass_checked_lanes(void *value, const void *base, long step, const voi
 __COMPASS_ALL(X)
 #undef X
 #else
+/* Elements as integers, of which hosts put vectors together best. */
+typedef uchar __compass_item32;
+typedef ushort __compass_item16;
+typedef uint __compass_item8;
+
 /* Masked access by the host's instructions where it has them for all widths; else one plain access when every lane is
  * active, and lane by lane when not. */
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
@@ -70,31 +75,37 @@ __COMPASS_ALL(X)
     __COMPASS_STORE_##L((__compass_v##L *)p, __builtin_astype(v, __compass_v##L), __compass_predicate(m));           \
   }
 #else
-#define X(V, E, L, S, U, B)                                                            \
-  __COMPASS_FN V __compass_load(const V *p, B m) {                                     \
-    V out = (V)(E)0;                                                                   \
-    if (__vandr(m)) {                                                                  \
-      __builtin_memcpy(&out, p, sizeof(V));                                            \
-    } else {                                                                           \
-      __COMPASS_LANES(i, L) if (m[i] & 1) out[i] = ((const E *)p)[i];                  \
-    }                                                                                  \
-    return out;                                                                        \
-  }                                                                                    \
-  __COMPASS_FN void __compass_store(V v, V *p, B m) {                                  \
-    if (__vandr(m)) {                                                                  \
-      __builtin_memcpy(p, &v, sizeof(V));                                              \
-    } else {                                                                           \
-      __COMPASS_LANES(i, L) if (m[i] & 1)((E *)p)[i] = v[i];                           \
-    }                                                                                  \
+/* Lane by lane without branches or long code: what is inactive comes from, or goes to, a place of no interest. */
+#define X(V, E, L, S, U, B)                                                                  \
+  __COMPASS_FN V __compass_load(const V *p, B m) {                                           \
+    V out;                                                                                   \
+    if (__vandr(m)) {                                                                        \
+      __builtin_memcpy(&out, p, sizeof(V));                                                  \
+    } else {                                                                                 \
+      __compass_item##L lanes[L], none = 0;                                                  \
+      char active[L];                                                                        \
+      __builtin_memcpy(active, &m, L);                                                       \
+      _Pragma("clang loop unroll(disable)") for (int i = 0; i < L; i++)                      \
+        lanes[i] = *(active[i] & 1 ? (const __compass_item##L *)p + i : &none);              \
+      __builtin_memcpy(&out, lanes, sizeof(V));                                              \
+    }                                                                                        \
+    return out;                                                                              \
+  }                                                                                          \
+  __COMPASS_FN void __compass_store(V v, V *p, B m) {                                        \
+    if (__vandr(m)) {                                                                        \
+      __builtin_memcpy(p, &v, sizeof(V));                                                    \
+    } else {                                                                                 \
+      __compass_item##L lanes[L], none;                                                      \
+      char active[L];                                                                        \
+      __builtin_memcpy(active, &m, L);                                                       \
+      __builtin_memcpy(lanes, &v, sizeof(V));                                                \
+      _Pragma("clang loop unroll(disable)") for (int i = 0; i < L; i++)                      \
+        *(active[i] & 1 ? (__compass_item##L *)p + i : &none) = lanes[i];                    \
+    }                                                                                        \
   }
 #endif
 __COMPASS_ALL(X)
 #undef X
-
-/* Elements as integers, of which hosts put vectors together best. */
-typedef uchar __compass_item32;
-typedef ushort __compass_item16;
-typedef uint __compass_item8;
 
 /* Lane i at byte distance i * s, or at a byte offset of its own: lanes 0..15 by `o`, lanes 16..31 by `o1`. Scattered
  * lanes are written in lane order, so the highest lane wins where offsets meet. */

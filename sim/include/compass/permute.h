@@ -16,7 +16,6 @@
 #define __COMPASS_SHUFFLE(name, V, L, INDEX) \
   __COMPASS_FN V name(V x, V y) { return __builtin_shufflevector(x, y, __COMPASS_SEQ_##L(INDEX, L)); }
 #define X(V, E, L, S, U, B)                             \
-  __COMPASS_SHUFFLE(__vexte, V, L, __COMPASS_EVEN)      \
   __COMPASS_SHUFFLE(__vexto, V, L, __COMPASS_ODD)       \
   __COMPASS_SHUFFLE(__vextl, V, L, __COMPASS_LOW)       \
   __COMPASS_SHUFFLE(__vexth, V, L, __COMPASS_HIGH)      \
@@ -26,6 +25,30 @@
   __COMPASS_SHUFFLE(__vzipo, V, L, __COMPASS_ZIP_ODD)
 __COMPASS_ALL(X)
 __COMPASS_SMALL_MASKS(X)
+#undef X
+
+/* Even lanes. Hosts that cannot move bytes freely narrow what is known to be narrow with one instruction, if they see
+ * that the lanes are cut. */
+#define X(V, E, L, S, U, B) __COMPASS_SHUFFLE(__vexte, V, L, __COMPASS_EVEN)
+__COMPASS_FLOATS(X)
+__COMPASS_SMALL_MASKS(X)
+X(int8, int, 8, int8, uint8, bool8)
+X(uint8, uint, 8, int8, uint8, bool8)
+#ifdef __AVX512VBMI__
+X(char32, char, 32, char32, uchar32, bool32)
+X(uchar32, uchar, 32, char32, uchar32, bool32)
+X(short16, short, 16, short16, ushort16, bool16)
+X(ushort16, ushort, 16, short16, ushort16, bool16)
+#else
+#define __COMPASS_CUT(V, W, WIDE)                                                                           \
+  __COMPASS_FN V __vexte(V x, V y) {                                                                        \
+    return __builtin_convertvector((WIDE)(__builtin_astype(x, W), __builtin_astype(y, W)), V);              \
+  }
+__COMPASS_CUT(char32, short16, __short32)
+__COMPASS_CUT(uchar32, ushort16, __ushort32)
+__COMPASS_CUT(short16, int8, __int16)
+__COMPASS_CUT(ushort16, uint8, __uint16)
+#endif
 #undef X
 
 #define X(V, E, L, S, U, B) \
