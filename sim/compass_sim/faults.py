@@ -12,8 +12,8 @@ from compass_sim.memory_map import describe
 FaultKind = Literal[
     "segv", "bus", "illegal", "arithmetic", "timeout", "deadlock", "unsupported", "dma", "memory", "system-call"
 ]
-State = Literal["running", "at a barrier", "finished", "unknown"]
-STATES: tuple[State, ...] = ("running", "at a barrier", "finished", "unknown")
+State = Literal["running", "at a barrier", "finished", "not started", "unknown"]
+STATES: tuple[State, ...] = ("running", "at a barrier", "finished", "not started", "unknown")
 
 _SIGNAL_KINDS: dict[int, FaultKind] = {
     signal.SIGSEGV: "segv",

@@ -19,14 +19,6 @@
  * fewer, whoever spins keeps the others from arriving. */
 #define SPINS_ALL_RUN 1000
 #define SPINS_TURNS 30
-static uint32_t processors = 1;
-
-void barrier_count_processors(void) {
-  uint64_t allowed[16] = {0};
-  if (sched_getaffinity(0, sizeof allowed, allowed) != 0) return;
-  processors = 0;
-  for (int i = 0; i < 16; i++) processors += (uint32_t)__builtin_popcountll(allowed[i]);
-}
 
 void barrier_reset(struct core *core, uint32_t count) {
   core->party = count;
@@ -60,6 +52,7 @@ static void wait_at_barrier(struct core *core, uint32_t seen) {
     schedule_block();
     return;
   }
+  offer_task(core);
   int spins = processors >= core->party * device.cores ? SPINS_ALL_RUN : SPINS_TURNS;
   for (int i = 0; i < spins && atomic_load_explicit(&core->phase, memory_order_acquire) == seen; i++)
     __builtin_ia32_pause();

@@ -4,9 +4,6 @@
 
 #include "tec.h"
 
-/* Once, before the first barrier: looks how many processors the TECs have. */
-void barrier_count_processors(void);
-
 /* Makes the barrier of a core ready for a group. */
 void barrier_reset(struct core *core, uint32_t count);
 

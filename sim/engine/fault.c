@@ -120,18 +120,20 @@ void install_signal_stack(void) {
   sigaltstack(&(struct signal_stack){low, 0, SIGNAL_STACK_SIZE}, NULL);
 }
 
+static bool runs(const struct location *at) { return at->state != TEC_FINISHED && at->state != TEC_NOT_STARTED; }
+
 /* Where the TECs of running groups stand, one record each; their number. */
 static uint32_t stop_tecs(struct location *locations) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < MAX_TECS; i++) {
     if (!is_engaged(&tecs[i])) continue;
     locations[count] = (struct location){i, atomic_load(&tecs[i].state), NO_PC};
-    if (locations[count++].state != TEC_FINISHED) pthread_kill(tecs[i].thread, SIGNAL_STOP);
+    if (runs(&locations[count++])) pthread_kill(tecs[i].thread, SIGNAL_STOP);
   }
   uint64_t patience = now() + STOP_WAIT_NS;
   for (uint32_t i = 0; i < count; i++) {
     struct tec *tec = &tecs[locations[i].tec];
-    while (locations[i].state != TEC_FINISHED && !atomic_load(&tec->stopped) && now() < patience)
+    while (runs(&locations[i]) && !atomic_load(&tec->stopped) && now() < patience)
       nanosleep(&(struct timespec){0, 100000}, NULL);
     if (atomic_load(&tec->stopped)) locations[i].pc = tec->stopped_at;
     if (barrier_keeps(tec)) locations[i].state = TEC_AT_BARRIER;

@@ -11,9 +11,11 @@ static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, const stru
   syscall(SYS_FUTEX, word, FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
 }
 
-static inline void futex_wake_all(_Atomic uint32_t *word) {
-  syscall(SYS_FUTEX, word, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+static inline void futex_wake(_Atomic uint32_t *word, uint32_t count) {
+  syscall(SYS_FUTEX, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
+
+static inline void futex_wake_all(_Atomic uint32_t *word) { futex_wake(word, 0x7fffffff); }
 
 static inline uint64_t now(void) {
   struct timespec t;

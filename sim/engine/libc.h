@@ -56,6 +56,7 @@ int *__errno_location(void);
 char *strerror(int);
 
 int pthread_create(pthread_t *, const void *attributes, void *(*)(void *), void *);
+pthread_t pthread_self(void);
 int pthread_kill(pthread_t, int);
 int pause(void);
 int sched_getaffinity(int, size_t, void *);

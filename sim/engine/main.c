@@ -48,7 +48,6 @@ static bool start(int socket, int shared_file, uint64_t memory_bytes, bool check
   if (!map_window(shared_file, message, MESSAGE_SIZE)) return false;
   if (checks && !check_start(shared_file, message, MESSAGE_SIZE)) return false;
   install_fault_handlers(socket);
-  barrier_count_processors();
   if (!start_threads())
     return snprintf(message, MESSAGE_SIZE, "the host cannot start a thread for each TEC: %s", strerror(errno)), false;
   forbid_system_calls(socket, shared_file, message, MESSAGE_SIZE);

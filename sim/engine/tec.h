@@ -1,5 +1,6 @@
-/* The cores and their TECs: a thread per TEC, kept between jobs, running kernel code on a stack inside the device
- * window. Each core runs one group of tasks at a time. */
+/* The cores and their TECs, which run kernel code on stacks inside the device window. Each core runs one group of tasks
+ * at a time, a task on each of its first TECs. It has as many threads as TECs, kept between jobs; a thread takes the next
+ * task that has none, so that a host with fewer processors than TECs need not wake a thread for each of them. */
 #ifndef ENGINE_TEC_H
 #define ENGINE_TEC_H
 
@@ -27,7 +28,7 @@ struct print_buffer {
 
 struct core {
   uint32_t party;              /* TECs of the group that runs; 0: the core is idle */
-  _Atomic uint32_t ticket;     /* changes with every group and wakes the TECs; low byte: their number */
+  _Atomic uint32_t tasks;      /* its tasks, and above 8 bits how many of them threads have taken: what they wait for */
   _Atomic uint32_t unfinished; /* TECs of the group still running */
   _Atomic uint32_t meeting;    /* see barrier.c */
   _Atomic uint32_t phase;
@@ -36,8 +37,7 @@ struct core {
 struct tec {
   uint32_t id; /* counted over all cores */
   struct core *core;
-  pthread_t thread;
-  uint32_t first_ticket; /* groups up to here began before the thread did */
+  pthread_t thread; /* that runs its task */
   struct task task;
   int event_state;         /* bit e: event e is allocated; the kernel clears it itself */
   uint32_t events_pending; /* bit e: a transfer of event e is not done yet */
@@ -53,21 +53,27 @@ struct tec {
 extern struct tec tecs[MAX_TECS];
 extern struct core cores[MAX_TECS];
 
+/* How many processors of the host the engine may use. */
+extern uint32_t processors;
+
 /* What the device has; `shared_bytes` is the shared memory of a core, 0 when it is not limited. */
 extern struct device {
   uint32_t cores, tecs_per_core, shared_bytes;
 } device;
 
-/* The TEC whose thread this is; NULL in the engine's main thread. */
+/* The TEC whose task this thread runs; NULL where it runs none. */
 struct tec *current_tec(void);
 
 static inline bool is_engaged(const struct tec *tec) {
   return tec->core && tec->id - (uint32_t)(tec->core - cores) * device.tecs_per_core < tec->core->party;
 }
 
-/* Starts the threads of all TECs of the device and waits until they need nothing but work. False when the host cannot.
+/* Starts as many threads as the device has TECs and waits until they need nothing but work. False when the host cannot.
  */
 bool start_threads(void);
+
+/* Wakes a thread for a task that none has taken: to be called before waiting for other TECs. */
+void offer_task(struct core *core);
 
 /* Starts a group of at most `device.tecs_per_core` tasks on an idle core. */
 void start_group(struct core *core, const struct task *tasks, uint32_t count);

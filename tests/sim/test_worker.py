@@ -172,6 +172,14 @@ def test_endless_loop_ends_at_the_time_limit(bench: Bench) -> None:
     assert line_of(fault, text) == 4
 
 
+def test_time_may_end_before_all_tecs_have_begun(bench: Bench) -> None:
+    """With fewer processors than TECs, some tasks wait for a while for others to end."""
+    text = (WRONG % "for (int i = 0; n == 0; i++) a[i & 7] = i;").replace("get_local_id(0) == 2", "n == 0")
+    fault = expect_fault(bench, text, bench.place(np.zeros(8, np.int32)), 0, timeout=0.002)
+    assert fault.kind == "timeout"
+    assert {at.state for at in fault.locations} <= {"running", "not started"} and len(fault.locations) == 4
+
+
 def test_barrier_that_one_tec_misses_is_a_deadlock(bench: Bench) -> None:
     text = WRONG % "return;"
     fault = expect_fault(bench, text, 0, 3)
