@@ -12,6 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITE = Path(__file__).resolve().parent / "suite"
+_REST = 3e-4
+"""Seconds before each sample: the simulator's worker looks for more work for a moment when it has done some."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,14 @@ def seconds(action: Callable[[], object]) -> float:
 
 def side_by_side(samplers: Sequence[Callable[[], float]], rounds: int) -> list[list[float]]:
     """Samples of several things, taken in turns, so that a change of the machine's load meets all of them."""
+
+    def rested(sample: Callable[[], float]) -> float:
+        time.sleep(_REST)
+        return sample()
+
     for sample in samplers:
         sample()
-    taken = [[sample() for sample in samplers] for _ in range(rounds)]
+    taken = [[rested(sample) for sample in samplers] for _ in range(rounds)]
     return [list(column) for column in zip(*taken, strict=True)]
 
 

@@ -6,6 +6,7 @@ import fcntl
 import logging
 import mmap
 import os
+import select
 import socket
 import struct
 import subprocess
@@ -45,6 +46,8 @@ _SIGNAL, _TIMEOUT, _DEADLOCK, _DMA, _MEMORY, _SYSTEM_CALL = 1, 2, 3, 6, 7, 8
 _NO_TEC, _NO_PC = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 _START_LIMIT = 30.0
 _GRACE = 5.0
+_LOOK = 100e-6
+"""Seconds to look for a reply before sleeping: most small jobs end before a thread that slept would be awake."""
 """Seconds that the engine may take beyond a job's time limit before it counts as dead."""
 _LONGEST = 2**63 - 1
 _MOST_TAIL = 64 << 20
@@ -127,6 +130,9 @@ class Worker:
         os.ftruncate(shared, memory_map.WINDOW_HIGH)
         fcntl.fcntl(shared, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._socket, theirs = socket.socketpair()
+        self._socket.setblocking(False)
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
         try:
             self._process = subprocess.Popen(
                 [str(engine), str(theirs.fileno()), str(shared), *self._device(), *(["debug"] if debug else [])],
@@ -217,7 +223,7 @@ class Worker:
         try:
             options = (_HAS_SCHEDULE if seed else 0) | (_WANT_RECORDS if record else 0)
             message = _REQUEST.pack(head, count, _CHAINS[kind], options, limit)
-            self._socket.sendall(message + _SEED.pack(seed) if seed else message)
+            self._socket.send(message + _SEED.pack(seed) if seed else message)
             reply = self._receive(timeout + _GRACE, record)
         except OSError as error:
             raise self._died(str(error)) from None
@@ -260,12 +266,16 @@ class Worker:
     def _exactly(self, size: int, end: float) -> bytes:
         """The next `size` bytes, before the clock shows `end`."""
         parts = bytearray()
+        look_until = time.monotonic() + _LOOK
         while len(parts) < size:
             try:
-                self._socket.settimeout(max(end - time.monotonic(), 0.001))
                 part = self._socket.recv(size - len(parts))
-            except TimeoutError:
-                raise self._died("it does not answer") from None
+            except BlockingIOError:
+                if time.monotonic() < look_until:
+                    os.sched_yield()
+                elif not self._poll.poll(max(end - time.monotonic(), 0.001) * 1e3):
+                    raise self._died("it does not answer") from None
+                continue
             if not part:
                 raise self._died("it ended without a report")
             parts += part

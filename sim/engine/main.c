@@ -74,6 +74,7 @@ int main(int count, char **arguments) {
     else if (!receive_bytes(socket, &seed, sizeof seed))
       break;
     answer(socket, &request, seed);
+    look_for_bytes(socket);
   }
   return 0;
 }

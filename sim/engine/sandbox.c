@@ -58,6 +58,7 @@ static struct permission {
     {39, ANY, 0, 0},                /* getpid */
     {186, ANY, 0, 0},               /* gettid */
     {234, EQUALS, 0, 0},            /* tgkill, of own threads */
+    {24, ANY, 0, 0},                /* sched_yield */
     {60, ANY, 0, 0},                /* exit */
     {231, ANY, 0, 0},               /* exit_group */
 };
