@@ -56,14 +56,29 @@ class Caller:
 
     def call(self, args: Sequence[Any], timeout: float | None) -> RunResult:
         """See `Program.call`."""
-        with self.loaded(args) as job:
-            result = run_loaded(job, timeout)
-            self.store(job, args)
+        job, given = self._found(args)
+        with job.lock:
+            try:
+                _fill(job, given)
+                result = run_loaded(job, timeout)
+                self.store(job, args)
+            finally:
+                job.refill = None
         return result
 
     @contextmanager
     def loaded(self, args: Sequence[Any]) -> Iterator[Job]:
         """A job that holds the arguments, for the one who asked alone."""
+        job, given = self._found(args)
+        with job.lock:
+            try:
+                _fill(job, given)
+                yield job
+            finally:
+                job.refill = None
+
+    def _found(self, args: Sequence[Any]) -> tuple[Job, Arguments]:
+        """The job for these arguments, which are in order."""
         if len(args) != len(self.names):
             raise CompassError(f"'{self._program.where}' takes {len(self.names)} arguments ({', '.join(self.names)}), "
                                f"not {len(args)}", code="argument-count")  # fmt: skip
@@ -73,14 +88,7 @@ class Caller:
             if args[i] is not None and type(args[i]) is not int and not args[i].flags.writeable:
                 raise CompassError(f"argument {i + 1} ('{name}') is an output, but the array is read-only",
                                    code="read-only")  # fmt: skip
-        with job.lock:
-            job.refill = lambda: _load(job, given)
-            try:
-                job.revive()
-                _load(job, given)
-                yield job
-            finally:
-                job.refill = None
+        return job, given
 
     def store(self, job: Job, args: Sequence[Any]) -> None:
         """Copies the outputs of a job into the arrays of the call it is loaded with."""
@@ -183,6 +191,13 @@ class Caller:
         i, name = next(((i, n) for i, n in self._scalar_at if not hasattr(args[i], "__float__")), self._scalar_at[0])
         return CompassError(f"argument {i + 1} ('{name}') must be a number, not {type(args[i]).__name__}",
                             code="argument-type")  # fmt: skip
+
+
+def _fill(job: Job, given: Arguments) -> None:
+    """Gives a job its arguments, now and whenever it has to be placed anew."""
+    job.refill = lambda: _load(job, given)
+    job.revive()
+    _load(job, given)
 
 
 def _load(job: Job, given: Arguments) -> None:

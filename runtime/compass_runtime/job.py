@@ -51,9 +51,8 @@ class Slot:
 
     def load(self, array: np.ndarray[Any, np.dtype[Any]]) -> None:
         """Copies an array of the right dtype and size into device memory."""
-        import numpy as np
-
-        self.memory[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        whole = array if array.flags.c_contiguous else array.copy()
+        self.memory[:] = whole.reshape(-1).view(self.memory.dtype)
 
     def store(self, array: np.ndarray[Any, np.dtype[Any]]) -> None:
         """Copies the tensor's content into an array of the right dtype and size."""

@@ -40,9 +40,7 @@ class Device:
 
     def write(self, address: int, data: bytes | bytearray) -> None:
         """Copies bytes to device memory."""
-        import numpy as np
-
-        self.memory[address : address + len(data)] = np.frombuffer(data, dtype=np.uint8)
+        self.worker.memory[address : address + len(data)] = data
 
     def clear(self, address: int, size: int) -> None:
         """Zeroes device memory."""

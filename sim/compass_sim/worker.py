@@ -13,7 +13,7 @@ import subprocess
 import time
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 from compass_sim import memory_map
 from compass_sim.faults import (
@@ -76,8 +76,7 @@ class RunResult:
         return ticks(self.records)
 
 
-@dataclass(frozen=True)
-class _Reply:
+class _Reply(NamedTuple):
     """One message from the engine; `tec` and `locations` as the fault classes want them."""
 
     status: int
@@ -87,10 +86,10 @@ class _Reply:
     signal_code: int
     address: int
     nanoseconds: int
-    locations: tuple[TecLocation, ...]
-    message: str
-    printf: str
-    recorded: bytes
+    locations: tuple[TecLocation, ...] = ()
+    message: str = ""
+    printf: str = ""
+    recorded: bytes = b""
 
 
 @final
@@ -248,20 +247,21 @@ class Worker:
             self._exactly(_REPLY.size, end)
         )
         recorded = address * RECORD.size if record and status == _DONE else 0
+        who = None if tec == _NO_TEC else tec
+        if not (places or message_size or printf_size or recorded):
+            return _Reply(status, fault, who, number, code, address, nanoseconds)
         if places * _LOCATION.size + message_size + printf_size + recorded > _MOST_TAIL:
             raise self._died("it sent a damaged report")
         tail = self._exactly(places * _LOCATION.size + message_size + printf_size, end)
         records = tail[: places * _LOCATION.size]
         locations = tuple(
-            TecLocation(who, STATES[min(state, len(STATES) - 1)], None if pc == _NO_PC else pc)
-            for who, state, pc in _LOCATION.iter_unpack(records)
+            TecLocation(one, STATES[min(state, len(STATES) - 1)], None if pc == _NO_PC else pc)
+            for one, state, pc in _LOCATION.iter_unpack(records)
         )
         message = tail[len(records) : len(records) + message_size].decode(errors="replace")
         printf = tail[len(records) + message_size :].decode(errors="replace")
-        return _Reply(
-            status, fault, None if tec == _NO_TEC else tec, number, code, address, nanoseconds, locations, message, printf,
-            self._exactly(recorded, end),
-        )  # fmt: skip
+        return _Reply(status, fault, who, number, code, address, nanoseconds, locations, message, printf,
+                      self._exactly(recorded, end))  # fmt: skip
 
     def _exactly(self, size: int, end: float) -> bytes:
         """The next `size` bytes, before the clock shows `end`."""

@@ -6,6 +6,7 @@
 #include "futex.h"
 #include "record.h"
 #include "schedule.h"
+#include "watch.h"
 
 /* `meeting` of a core counts TECs: those that arrived in this phase, those of them that went on to their end without
  * waiting, and those that ended in an earlier phase. One word, so that all change in one step. */

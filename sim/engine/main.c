@@ -18,21 +18,22 @@
 #include "schedule.h"
 #include "tcb.h"
 #include "text.h"
+#include "watch.h"
 
 int main(int count, char **arguments);
 
 static void answer(int socket, const struct request *request, uint64_t seed) {
   char message[MESSAGE_SIZE] = "";
-  uint32_t fault = 0;
   print_clear();
   record_begin_job(request->options & WANT_RECORDS);
   schedule_begin_job(seed);
   if (check_on) check_begin_job();
   uint64_t start = now();
-  enum status status = run_chain(request, &fault, message);
+  watch_begin_job(request->time_limit);
+  enum status status = run_chain(request, message);
+  watch_end_job();
   uint64_t elapsed = now() - start;
   if (check_on) check_end_job();
-  if (status == STATUS_FAULT) report_standstill(fault, elapsed);
   struct reply reply = {.status = status, .nanoseconds = elapsed};
   reply.address = record_count();
   if (!send_reply(socket, &reply, NULL, message)) _exit(2);
@@ -48,7 +49,7 @@ static bool start(int socket, int shared_file, uint64_t memory_bytes, bool check
   if (!map_window(shared_file, message, MESSAGE_SIZE)) return false;
   if (checks && !check_start(shared_file, message, MESSAGE_SIZE)) return false;
   install_fault_handlers(socket);
-  if (!start_threads())
+  if (!start_threads() || !watch_start())
     return snprintf(message, MESSAGE_SIZE, "the host cannot start a thread for each TEC: %s", strerror(errno)), false;
   forbid_system_calls(socket, shared_file, message, MESSAGE_SIZE);
   return true;

@@ -1,6 +1,5 @@
 #include "tcb.h"
 
-#include "futex.h"
 #include "schedule.h"
 #include "text.h"
 
@@ -84,39 +83,37 @@ static enum status read_task(const struct tcb *tcb, uint32_t at, uint32_t index,
   return task->entry ? STATUS_DONE : STATUS_REFUSED;
 }
 
-/* Waits for the cores a group depends on, and starts it. Returns 0 or a fault. */
-static uint32_t dispatch(const struct family *family, const struct group *group, uint64_t deadline) {
+/* Waits for the cores a group depends on, and starts it. */
+static void dispatch(const struct family *family, const struct group *group) {
   const struct tcb *head = &group->head;
   bool alone = schedule_on || loaded_object.data_high > loaded_object.data_low; /* static storage exists once */
   uint32_t wait = head->flag & FLAG_WAIT_ALL || alone ? ALL_CORES
                   : head->flag & FLAG_WAIT_PREVIOUS   ? family->predecessors(head)
                                                       : 0;
-  uint32_t fault = wait ? wait_for_cores(wait, deadline) : 0;
-  if (!fault) fault = wait_for_cores(family->core(head), deadline);
-  if (fault) return fault;
+  if (wait) wait_for_cores(wait);
+  wait_for_cores(family->core(head));
   uint32_t core = 0, wanted = family->core(head);
   while (wanted ? !(wanted >> core & 1) : cores[core].party != 0) core++;
   group_of_core[core] = head->group_id;
   start_group(&cores[core], group->tasks, group->count);
-  return 0;
 }
 
-/* Adds a task to the group, which starts with its last one. `*fault` is set when the job cannot go on. */
+/* Adds a task to the group, which starts with its last one. */
 static enum status take_task(const struct family *family, struct group *group, const struct tcb *tcb, uint32_t at,
-                             uint64_t deadline, uint32_t *fault, char *message) {
-  if (!text_is_loaded(tcb->spc) && (*fault = wait_for_cores(ALL_CORES, deadline))) return STATUS_FAULT;
+                             char *message) {
+  if (!text_is_loaded(tcb->spc)) wait_for_cores(ALL_CORES);
   enum status status = read_task(tcb, at, group->count, &group->tasks[group->count], message);
   if (status != STATUS_DONE) return status;
   if (group->count++ == 0) group->head = *tcb;
   if (!(tcb->flag & FLAG_GROUP_END)) return STATUS_DONE;
   if (group->count != tcb->group_dim[0]) return refuse(message, "a group ends before all its tasks are given", at);
-  *fault = dispatch(family, group, deadline);
+  dispatch(family, group);
   group->count = 0;
-  return *fault ? STATUS_FAULT : STATUS_DONE;
+  return STATUS_DONE;
 }
 
 /* Walks the blocks and starts all groups; those of the last ones may still run. */
-static enum status start_chain(const struct request *request, uint64_t deadline, uint32_t *fault, char *message) {
+static enum status start_chain(const struct request *request, char *message) {
   const struct family *family = &families[request->chain];
   struct group group = {.count = 0};
   uint32_t at = request->head;
@@ -127,7 +124,7 @@ static enum status start_chain(const struct request *request, uint64_t deadline,
     if (!is_device_memory(at, sizeof tcb)) return refuse(message, "a link of the chain leaves device memory", at);
     memcpy(&tcb, (void *)(uint64_t)at, sizeof tcb);
     if (FLAG_TYPE(tcb.flag) == family->task_type) {
-      enum status status = take_task(family, &group, &tcb, at, deadline, fault, message);
+      enum status status = take_task(family, &group, &tcb, at, message);
       if (status != STATUS_DONE) return status;
     }
     at = family->next(&tcb, at);
@@ -135,14 +132,11 @@ static enum status start_chain(const struct request *request, uint64_t deadline,
   return group.count ? refuse(message, "the chain ends inside a group", request->head) : STATUS_DONE;
 }
 
-enum status run_chain(const struct request *request, uint32_t *fault, char *message) {
+enum status run_chain(const struct request *request, char *message) {
   if (request->chain != CHAIN_X2 && request->chain != CHAIN_X3)
     return refuse(message, "unknown kind of task chain", request->head);
-  uint64_t start = now(), deadline = start + request->time_limit;
-  if (deadline < start) deadline = UINT64_MAX;
   text_begin_job();
-  enum status status = start_chain(request, deadline, fault, message);
-  if (status == STATUS_FAULT) return status;
-  *fault = wait_for_cores(ALL_CORES, deadline); /* of a refused chain, too, groups may run */
-  return *fault ? STATUS_FAULT : status;
+  enum status status = start_chain(request, message);
+  wait_for_cores(ALL_CORES); /* of a refused chain, too, groups may run */
+  return status;
 }

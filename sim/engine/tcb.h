@@ -4,7 +4,7 @@
 
 #include "protocol.h"
 
-/* Runs a whole job. Returns the status; on STATUS_FAULT `*fault` says which, on STATUS_REFUSED `message` says why. */
-enum status run_chain(const struct request *request, uint32_t *fault, char *message);
+/* Runs a whole job. Returns STATUS_DONE, or STATUS_REFUSED with the reason in `message`. */
+enum status run_chain(const struct request *request, char *message);
 
 #endif

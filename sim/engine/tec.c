@@ -7,7 +7,6 @@
 #include "fault.h"
 #include "futex.h"
 #include "record.h"
-#include "sandbox.h"
 #include "schedule.h"
 
 struct tec tecs[MAX_TECS];
@@ -18,26 +17,13 @@ struct device device = {.cores = 1, .tecs_per_core = MAX_TECS};
 #define TASKS(word) ((word) & 0xffu)
 #define TAKEN(word) ((word) >> 8)
 #define ONE_TAKEN 0x100u
-#define WATCH_INTERVAL_NS 20000000u /* how often to look at the memory a job fills, and for the parent */
-#define PATIENCE_NS 5000000u        /* how long a task may wait for a TEC that ends: some wait for it without a barrier */
+#define PAUSES_BEFORE_SLEEP 500
 uint32_t processors = 1;
-static _Atomic uint32_t deadlock;
-static _Atomic uint32_t attention; /* grows when the main thread should look */
+static _Atomic uint32_t ended_groups, main_waits;
 static _Atomic uint32_t ready_threads;
 static _Thread_local struct tec *self;
 
 struct tec *current_tec(void) { return self; }
-
-static void call_main_thread(void) {
-  atomic_fetch_add(&attention, 1);
-  futex_wake_all(&attention);
-}
-
-_Noreturn void declare_deadlock(void) {
-  atomic_store(&deadlock, 1);
-  call_main_thread();
-  for (;;) pause();
-}
 
 /* Calls `entry` with the stack pointer at `stack`. The frame pointer leads back, so a debugger sees both stacks. */
 __attribute__((naked)) static void call_on_stack(kernel_entry *entry, const void *parameters, uint64_t stack) {
@@ -73,7 +59,40 @@ static void run_task(struct tec *tec) {
   barrier_leave(tec);
   if (schedule_on) schedule_leave(tec);
   self = NULL;
-  if (atomic_fetch_sub(&core->unfinished, 1) == 1) call_main_thread();
+  if (atomic_fetch_sub(&core->unfinished, 1) != 1) return;
+  atomic_fetch_add(&ended_groups, 1);
+  if (atomic_load(&main_waits)) futex_wake_all(&ended_groups);
+}
+
+static struct tec *first_of(const struct core *core) {
+  return &tecs[(uint32_t)(core - cores) * device.tecs_per_core];
+}
+
+static bool has_task(const struct core *core) {
+  uint32_t seen = atomic_load(&core->tasks);
+  return TAKEN(seen) != TASKS(seen);
+}
+
+void offer_task(struct core *core) {
+  if (has_task(core)) futex_wake(&core->tasks, 1);
+}
+
+void offer_tasks(void) {
+  for (uint32_t i = 0; i < device.cores; i++)
+    if (has_task(&cores[i])) futex_wake_all(&cores[i].tasks);
+}
+
+/* Whether somebody tells what runs at the same time: then all TECs begin at once, each on a thread of its own. */
+static bool looked_at(void) { return schedule_on || recording || debugged || check_on; }
+
+/* Runs the next task of the core, if there is one that none has taken. */
+static bool run_next(struct core *core) {
+  uint32_t seen = atomic_load(&core->tasks);
+  if (TAKEN(seen) == TASKS(seen)) return false;
+  if (!atomic_compare_exchange_strong(&core->tasks, &seen, seen + ONE_TAKEN)) return true;
+  if (debugged) futex_wake_all(&core->tasks); /* the next one has a thread of its own */
+  run_task(&first_of(core)[TAKEN(seen)]);
+  return true;
 }
 
 /* In a debugger each TEC has a thread of its name, as one expects there. */
@@ -86,20 +105,16 @@ static void name_thread(const struct tec *tec) {
 static void *serve(void *argument) {
   const struct tec *own = argument;
   struct core *core = own->core;
-  struct tec *first = &tecs[(uint32_t)(core - cores) * device.tecs_per_core];
   if (debugged) name_thread(own);
   install_signal_stack();
   atomic_fetch_add(&ready_threads, 1);
   futex_wake_all(&ready_threads);
   for (;;) {
     uint32_t seen = atomic_load(&core->tasks);
-    struct tec *next = first + TAKEN(seen);
-    if (TAKEN(seen) == TASKS(seen) || (debugged && next != own)) {
+    if (TAKEN(seen) == TASKS(seen) || (debugged && &first_of(core)[TAKEN(seen)] != own))
       futex_wait(&core->tasks, seen, NULL);
-    } else if (atomic_compare_exchange_strong(&core->tasks, &seen, seen + ONE_TAKEN)) {
-      if (debugged) futex_wake_all(&core->tasks);
-      run_task(next);
-    }
+    else
+      run_next(core);
   }
   return NULL;
 }
@@ -124,39 +139,20 @@ bool start_threads(void) {
   return true;
 }
 
-static bool has_task(const struct core *core) {
-  uint32_t seen = atomic_load(&core->tasks);
-  return TAKEN(seen) != TASKS(seen);
-}
-
-void offer_task(struct core *core) {
-  if (has_task(core)) futex_wake(&core->tasks, 1);
-}
-
-/* Wakes threads for all tasks that none has taken; whether there were any. */
-static bool offer_tasks(void) {
-  bool any = false;
-  for (uint32_t i = 0; i < device.cores; i++) {
-    if (!has_task(&cores[i])) continue;
-    futex_wake_all(&cores[i].tasks);
-    any = true;
-  }
-  return any;
-}
-
 void start_group(struct core *core, const struct task *tasks, uint32_t count) {
-  uint32_t first = (uint32_t)(core - cores) * device.tecs_per_core;
+  struct tec *first = first_of(core);
   for (uint32_t i = 0; i < count; i++) {
-    tecs[first + i].task = tasks[i];
-    atomic_store(&tecs[first + i].state, TEC_NOT_STARTED);
+    first[i].task = tasks[i];
+    atomic_store(&first[i].state, TEC_NOT_STARTED);
   }
   barrier_reset(core, count);
   atomic_store(&core->unfinished, count);
   if (check_on) check_begin_group();
-  if (schedule_on) schedule_begin_group(first, count);
+  if (schedule_on) schedule_begin_group(first->id, count);
   atomic_store(&core->tasks, count);
-  bool watched = schedule_on || recording || debugged || check_on; /* somebody tells what runs at the same time */
-  futex_wake(&core->tasks, watched || count < processors ? count : processors);
+  uint32_t at_once = looked_at() || count < processors ? count : processors;
+  at_once -= !looked_at() && device.cores == 1; /* the main thread runs tasks too */
+  if (at_once) futex_wake(&core->tasks, at_once);
 }
 
 /* Marks the cores idle whose groups have ended; whether those that are waited for are among them. */
@@ -169,19 +165,18 @@ static bool retire_groups(uint32_t all) {
   return all ? !(busy & all) : busy != (1u << device.cores) - 1;
 }
 
-uint32_t wait_for_cores(uint32_t all, uint64_t deadline) {
-  uint32_t interval = PATIENCE_NS;
+void wait_for_cores(uint32_t all) {
+  bool works = all == (1u << device.cores) - 1 && !looked_at(); /* else it must start other groups when a core is idle */
   for (;;) {
-    uint32_t seen = atomic_load(&attention);
-    if (retire_groups(all)) return 0;
-    if (atomic_load(&deadlock)) return FAULT_DEADLOCK;
-    uint64_t time = now();
-    if (time >= deadline) return FAULT_TIMEOUT;
-    if (memory_is_exceeded()) return FAULT_MEMORY;
-    follow_parent();
-    uint64_t left = deadline - time;
-    if (left > interval) left = interval;
-    futex_wait(&attention, seen, &(struct timespec){0, (int64_t)left});
-    if (!offer_tasks()) interval = WATCH_INTERVAL_NS;
+    uint32_t seen = atomic_load(&ended_groups);
+    for (uint32_t i = 0; works && i < device.cores; i++)
+      while (run_next(&cores[i])) {}
+    for (int i = 0; i < PAUSES_BEFORE_SLEEP; i++) {
+      if (retire_groups(all)) return;
+      __builtin_ia32_pause();
+    }
+    atomic_store(&main_waits, 1);
+    futex_wait(&ended_groups, seen, NULL);
+    atomic_store(&main_waits, 0);
   }
 }

@@ -72,17 +72,14 @@ static inline bool is_engaged(const struct tec *tec) {
  */
 bool start_threads(void);
 
-/* Wakes a thread for a task that none has taken: to be called before waiting for other TECs. */
+/* Wakes a thread for a task that none has taken: to be called before waiting for other TECs. The second: for all. */
 void offer_task(struct core *core);
+void offer_tasks(void);
 
 /* Starts a group of at most `device.tecs_per_core` tasks on an idle core. */
 void start_group(struct core *core, const struct task *tasks, uint32_t count);
 
-/* Waits until the cores with a bit in `all` are idle (0: until any core is). Returns 0, or a fault with the TECs still
- * standing where they were. `deadline` is in nanoseconds of `now()`. */
-uint32_t wait_for_cores(uint32_t all, uint64_t deadline);
-
-/* Called by a TEC that found that no TEC can continue; does not return. */
-_Noreturn void declare_deadlock(void);
+/* Waits until the cores with a bit in `all` are idle (0: until any core is); may run tasks meanwhile. */
+void wait_for_cores(uint32_t all);
 
 #endif
