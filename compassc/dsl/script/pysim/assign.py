@@ -64,6 +64,11 @@ def bound(value: Any) -> Any:
     return value
 
 
+def fresh(value: Any) -> Any:
+    """The same where the right side has computed a value that no other variable holds."""
+    return value if type(value) is PyVar else bound(value)
+
+
 def copied(value: Any) -> Any:
     """The same where the address of a variable is taken, and two names must not be one variable."""
     found = bound(value)
@@ -157,6 +162,7 @@ class Rewrite(ast.NodeTransformer):
         self.macro = macro  # whose body this is; None for a function
         self.active: tuple[Macro, ...] = ()  # it and those it was pasted by
         self.bools = Bools(self.known, made.bools)
+        self.computed: set[ast.expr] = set()  # calls of operations that give a value of their own
 
     def statements(self, nodes: list[ast.stmt]) -> list[ast.stmt]:
         """A block of statements, rewritten."""
@@ -266,7 +272,8 @@ class Rewrite(ast.NodeTransformer):
             if called in _ALLOCATIONS and name:
                 label = ast.copy_location(ast.Constant(name), e)
                 return self.call(named, [e, label], e)
-        return self.call(copied if self.made.addressed else bound, [e], e)
+        new = isinstance(e, ast.BinOp) or e in self.computed
+        return self.call(copied if self.made.addressed else fresh if new else bound, [e], e)
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         """`S.vadd(...)` becomes a call of the operation's Python side. Other names may be bound anew until they are
@@ -278,6 +285,8 @@ class Rewrite(ast.NodeTransformer):
             op = getattr(self.known(node.func), "op", None)
             if isinstance(op, Op):
                 node.func = self.constant(pysim_impl(op), node.func)
+                if not op.special or op.effect == "read":
+                    self.computed.add(node)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
