@@ -167,7 +167,12 @@ pass_options = _chain(
     click.option("--disable-pass", "disabled", **_PASS_NAMES, help="Leave a pass out. Repeatable."),
     click.option("--pass-limit", "limit", type=click.IntRange(0), metavar="N", help="Run the first N passes only."),
     click.option("--verify", is_flag=True, help="Check that the IR is well formed after each pass."),
-    click.option("--passes", metavar="A,B,...", help="Run these passes instead of the standard pipeline."),
+    click.option(
+        "--passes",
+        metavar="PASSES",
+        help="Run these passes instead of the standard pipeline: A,B,... for one stage; `compassc build` takes "
+        "lower:A,B,.../codegen:C,D,... for one or both.",
+    ),
     click.option("--print-pipeline", is_flag=True, help="Print the pipeline as `--passes` takes it, and stop."),
     click.option(
         "--list-passes", is_flag=True, expose_value=False, is_eager=True, callback=_list_passes, help="List the passes."

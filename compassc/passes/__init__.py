@@ -167,9 +167,10 @@ def run_pipeline(
     `later`: passes that come after these; when one of these finds an error, they are asked for theirs.
     """
     options = options or PassOptions()
-    disabled = {_fold(name) for name in options.disabled} - _ABSENT
-    for name in disabled:
-        load_pass(name)
+    given = {_fold(name): name for name in sorted(options.disabled)}
+    disabled = given.keys() - _ABSENT
+    for name in sorted(disabled):
+        load_pass(given[name])
     first = len(options.runs)
     if options.verify:
         _verify("the input", module, module)

@@ -12,8 +12,10 @@ from compass_sim.memory_map import describe
 FaultKind = Literal[
     "segv", "bus", "illegal", "arithmetic", "timeout", "deadlock", "unsupported", "dma", "memory", "system-call"
 ]
-State = Literal["running", "at a barrier", "finished", "not started", "unknown"]
-STATES: tuple[State, ...] = ("running", "at a barrier", "finished", "not started", "unknown")
+State = Literal["running", "at a barrier", "finished", "not started", "at the kernel's last barrier", "unknown"]
+STATES: tuple[State, ...] = (
+    "running", "at a barrier", "finished", "not started", "at the kernel's last barrier", "unknown"
+)  # fmt: skip
 
 _SIGNAL_KINDS: dict[int, FaultKind] = {
     signal.SIGSEGV: "segv",
@@ -105,12 +107,13 @@ def timeout_fault(limit: float, tec: int | None, locations: tuple[TecLocation, .
 
 def deadlock_fault(locations: tuple[TecLocation, ...], printed: str) -> KernelFault:
     """The fault of TECs that wait at a barrier which the others will never reach."""
-    waiting = [at.tec for at in locations if at.state == "at a barrier"]
-    message = f"{_tecs(waiting)} for ever at a barrier: the other TECs have ended"
+    waiting = [at for at in locations if "barrier" in at.state]
+    early = [at for at in waiting if at.state == "at a barrier"]
+    where = "at a barrier" if early else "at the barrier at the end of the kernel"
+    message = f"{_tecs([at.tec for at in waiting])} for ever {where}: the other TECs have ended"
     help = "every TEC must execute the same number of barriers"
-    return KernelFault(
-        message, "deadlock", waiting[0] if waiting else None, None, locations, printed, notes=(_standing(locations),), help=help
-    )  # fmt: skip
+    first = next((at.tec for at in (*early, *waiting)), None)
+    return KernelFault(message, "deadlock", first, None, locations, printed, notes=(_standing(locations),), help=help)
 
 
 def system_call_fault(number: int, tec: int | None, locations: tuple[TecLocation, ...], printed: str) -> KernelFault:

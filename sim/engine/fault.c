@@ -136,7 +136,10 @@ static uint32_t stop_tecs(struct location *locations) {
     while (runs(&locations[i]) && !atomic_load(&tec->stopped) && now() < patience)
       nanosleep(&(struct timespec){0, 100000}, NULL);
     if (atomic_load(&tec->stopped)) locations[i].pc = tec->stopped_at;
-    if (barrier_keeps(tec)) locations[i].state = TEC_AT_BARRIER;
+    if (barrier_keeps(tec)) locations[i].state = TEC_AT_END;
+    /* The call at a kernel's end leaves nothing on the stack; its line is that of the kernel's head. */
+    bool waits = locations[i].state == TEC_AT_END || locations[i].state == TEC_AT_BARRIER;
+    if (waits && locations[i].pc == NO_PC) locations[i].pc = offset_in_text((uint64_t)tec->task.entry);
   }
   return count;
 }

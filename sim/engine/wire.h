@@ -41,7 +41,8 @@ struct reply {
   uint64_t nanoseconds; /* wall time of the job */
 };
 
-enum tec_state { TEC_RUNNING = 0, TEC_AT_BARRIER = 1, TEC_FINISHED = 2, TEC_NOT_STARTED = 3 };
+/* TEC_AT_END: at the barrier with which a kernel ends. */
+enum tec_state { TEC_RUNNING = 0, TEC_AT_BARRIER = 1, TEC_FINISHED = 2, TEC_NOT_STARTED = 3, TEC_AT_END = 4 };
 struct location {
   uint32_t tec;
   uint32_t state;
