@@ -70,9 +70,12 @@ def fresh(value: Any) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """The same where the address of a variable is taken, and two names must not be one variable."""
+    """The same where the address of a variable is taken: two names must not be one variable, nor share its memory,
+    which an operation may give as its result (`S.min`)."""
     found = bound(value)
-    return PyVar(found.value, found.dtype) if type(found) is PyVar else found
+    if type(found) is not PyVar:
+        return found
+    return PyVar(found.value[()] if found.dtype.is_scalar else found.value.copy(), found.dtype)
 
 
 def assigned(old: Any, new: Any) -> Any:
