@@ -407,3 +407,16 @@ def arithmetic_of_bools(out_i32: S.ptr("i32", "global"), n: S.i32, f: S.fp32, b:
         special = S.isnan(f) + S.isinf(f)
         out_i32[15] = special + special
         put_bools(out_i32, n)
+
+
+@S.prim_func
+def least_of_a_variable_with_an_address(out_i32: S.ptr("i32", "global"), n: S.i32, f: S.fp32, b: S.i8):
+    """The result is a value of its own: what is stored to the variable later does not change it."""
+    q = n.addr
+    least, most = S.min(n, S.i32(100)), S.max(n, S.i32(-100))
+    n += 1
+    q[0] += 1
+    if S.get_local_id() == 0:
+        out_i32[0] = least
+        out_i32[1] = most
+        out_i32[2] = n
