@@ -9,6 +9,7 @@ from runtime_kernels import pointer, scalar
 from compass_runtime import Program
 from compass_runtime.profile.collect import Tally
 from compass_runtime.profile.run import profiled_call
+from compass_runtime.profile.table import text
 
 N = 40
 STATEMENTS = {
@@ -94,6 +95,18 @@ def test_functions_take_their_counters_along(build):
     profile = profiled(kernel(build, FUNCTIONS + one_tec("last(out, a, n);")))
     assert count(profile, "scalar_store") == N and count(profile, "scalar_load") == N + 12
     assert count(profile, "call") == 4 + 1 + 5 * N
+
+
+def test_tables_are_as_wide_as_the_terminal(build, monkeypatch):
+    """What does not fit is counted; waits that do not occur have no column."""
+    profile = profiled(kernel(build, one_tec(STATEMENTS["switch"][0])))
+    monkeypatch.setenv("COLUMNS", "500")
+    wide = text(profile)
+    assert "more" not in wide and "TEC  cycles  work  vector" in wide
+    monkeypatch.setenv("COLUMNS", "95")
+    narrow = text(profile)
+    assert "3 more" in narrow
+    assert max(map(len, narrow.splitlines())) <= 95 < max(map(len, wide.splitlines()))
 
 
 def test_text_is_printed_once_and_counted(build, capsys):

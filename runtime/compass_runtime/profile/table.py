@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from compass_runtime.profile.regions import Place
@@ -10,6 +11,9 @@ from compass_runtime.profile.result import WAITS, Cost, Profile
 from compass_runtime.report import table
 
 _LINES_SHOWN = 40
+_WIDTH = 120
+"""Columns of text where there is no terminal."""
+_LEAST_OPERATIONS = 24
 _COSTS = ("cycles", "work", *WAITS)
 _COUNTS = ("vector", "lanes", "ld/st bytes", "dma bytes")
 
@@ -53,34 +57,51 @@ def spell_place(place: Place) -> str:
     return f"{Path(place[0]).name}:{place[1]}" if place[0] else "-"
 
 
-def classes(cost: Cost) -> str:
-    """The classes of operations, the most frequent first."""
+def classes(cost: Cost, room: int | None = None) -> str:
+    """The classes of operations, the most frequent first; of those that do not fit in `room` only how many they are."""
     ordered = sorted(cost.classes.items(), key=lambda item: (-item[1].count, item[0]))
-    return ", ".join(f"{kind} {tally.count}" for kind, tally in ordered)
+    words = [f"{kind} {tally.count}" for kind, tally in ordered]
+    shown = len(words)
+    while room is not None and shown > 1 and len(_listed(words, shown)) > room:
+        shown -= 1
+    return _listed(words, shown)
 
 
-def _cells(cost: Cost) -> list[str]:
+def _listed(words: Sequence[str], shown: int) -> str:
+    rest = len(words) - shown
+    return ", ".join([*words[:shown], *([f"{rest} more"] if rest else [])])
+
+
+def _cells(cost: Cost) -> dict[str, str]:
     vectors = sum(tally.count for tally in cost.classes.values() if tally.lanes)
-    cycles = [cost.cycles, cost.work, *(cost.waits[name] for name in WAITS)]
-    counts = [str(vectors), percent(cost.lane_use), str(cost.total.bytes), str(cost.dma_bytes)]
-    return [str(round(value)) for value in cycles] + counts
+    cycles = {"cycles": cost.cycles, "work": cost.work, **{name: cost.waits[name] for name in WAITS}}
+    counts = (str(vectors), percent(cost.lane_use), str(cost.total.bytes), str(cost.dma_bytes))
+    return {name: str(round(value)) for name, value in cycles.items()} | dict(zip(_COUNTS, counts, strict=True))
+
+
+def _costs(heads: Sequence[str], rows: Sequence[tuple[Sequence[str], Cost]], texts: int) -> str:
+    """A table of costs as wide as the terminal, without the kinds of waits that do not occur. Each row begins with the
+    cells under `heads`, of which the first `texts` are no numbers."""
+    names = [name for name in (*_COSTS, *_COUNTS) if name not in WAITS or any(cost.waits[name] for _, cost in rows)]
+    lines = [[*first, *(_cells(cost)[name] for name in names)] for first, cost in rows]
+    columns = (*heads, *names)
+    used = max(map(len, table(columns, lines, columns).splitlines())) + 2
+    room = max(shutil.get_terminal_size((_WIDTH, 0)).columns - used, _LEAST_OPERATIONS)
+    full = [[*line, classes(cost, room)] for line, (_, cost) in zip(lines, rows, strict=True)]
+    return table((*columns, "operations"), full, columns[texts:])
 
 
 def _tecs(profile: Profile) -> str:
-    columns = ("TEC", *_COSTS, *_COUNTS, "operations")
-    rows = [[str(number), *_cells(cost), classes(cost)] for number, cost in profile.tecs.items()]
-    return table(columns, rows, columns[:-1])
+    return _costs(("TEC",), [([str(number)], cost) for number, cost in profile.tecs.items()], 0)
 
 
 def _lines(profile: Profile, most: int) -> str:
-    columns = ("line", "share", *_COSTS, *_COUNTS, "operations")
     whole = profile.total.cycles or 1.0
     rows = [
-        [spell_place(place), percent(cost.cycles / whole), *_cells(cost), classes(cost)]
-        for place, cost in list(profile.lines.items())[:most]
+        ([spell_place(place), percent(cost.cycles / whole)], cost) for place, cost in list(profile.lines.items())[:most]
     ]
     rest = len(profile.lines) - most
-    return table(columns, rows, columns[1:-1]) + (f"\n... and {rest} more lines" if rest > 0 else "")
+    return _costs(("line", "share"), rows, 1) + (f"\n... and {rest} more lines" if rest > 0 else "")
 
 
 def _launches(profile: Profile) -> str:
