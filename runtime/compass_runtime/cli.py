@@ -12,7 +12,7 @@ import click
 
 from compass_core import VERSION
 from compass_core.errors import CompassError, UsageError
-from compass_runtime.faults import note_changed_sources
+from compass_runtime.faults import changed_sources, note_changed_sources
 from compass_runtime.files import read_array, split_items, split_named, write_arrays
 
 if TYPE_CHECKING:
@@ -226,7 +226,10 @@ def run(options: Options) -> int:
     mismatches = _compare(results, expected, options)
     write_arrays({targets[name]: array for name, array in results.items()})
     profile = wishes.profile(plain, job.result) if wishes else None
-    outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches, profile)
+    for words in changed_sources((file for file, _ in profile.lines), options.program) if profile else ():
+        print(f"note: {words}", file=sys.stderr)
+    shown = profile if wishes.tables else None
+    outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches, shown)
     if options.json:
         print(as_json(outcome))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from compass_core.errors import CompassError, Note, Span, flat
@@ -21,7 +22,17 @@ def locate_fault(error: CompassError, elf: bytes) -> None:
 def note_changed_sources(error: CompassError, program: Path) -> None:
     """Says of each place in a file that was changed after `program` was built that its lines may have moved."""
     for one in flat(error):
-        file = Path(one.span.file) if one.span else None
-        if file and file.is_file() and program.is_file() and file.stat().st_mtime > program.stat().st_mtime:
-            what = f"{file.name} was changed after {program.name} was built: build it again, or look for the old line"
-            one.notes = (*one.notes, Note(what))
+        for words in changed_sources([one.span.file] if one.span else [], program):
+            one.notes = (*one.notes, Note(words))
+
+
+def changed_sources(files: Iterable[str], program: Path) -> list[str]:
+    """A sentence for each of the source files that was changed after `program` was built."""
+    if not program.is_file():
+        return []
+    built = program.stat().st_mtime
+    return [
+        f"{path.name} was changed after {program.name} was built: build it again, or look for the old line"
+        for path in map(Path, sorted(set(files)))
+        if path.is_file() and path.stat().st_mtime > built
+    ]

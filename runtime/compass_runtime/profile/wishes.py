@@ -41,13 +41,13 @@ class Wishes:
 
         return counting(program).program
 
-    def profile(self, program: Program, result: RunResult) -> Profile | None:
-        """Makes the profile of a run of the prepared program and writes the files; gives it when tables are wanted."""
+    def profile(self, program: Program, result: RunResult) -> Profile:
+        """Makes the profile of a run of the prepared program and writes the files."""
         from compass_runtime.profile.result import profile_of
 
         made = profile_of(program, result)
         self.write(made)
-        return made if self.tables else None
+        return made
 
     def write(self, profile: Profile) -> None:
         """Writes the files. CompassError where that is not possible."""
