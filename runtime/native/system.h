@@ -60,6 +60,7 @@ int fcntl(int, int, ...);
 int socketpair(int, int, int, int *);
 ssize_t send(int, const void *, size_t, int);
 ssize_t recv(int, void *, size_t, int);
+int sched_yield(void);
 int poll(struct pollfd *, unsigned long, int);
 int fork(void);
 int execve(const char *, char *const *, char *const *);
@@ -104,6 +105,8 @@ int dladdr(const void *, struct library_place *);
 #define SEEK_SET 0
 #define AF_UNIX 1
 #define SOCK_STREAM_CLOEXEC (1 | 02000000)
+#define MSG_PEEK 2
+#define MSG_DONTWAIT 0x40
 #define MSG_NOSIGNAL 0x4000
 #define F_GETFD 1
 #define F_SETFD 2

@@ -8,6 +8,7 @@
 #endif
 #define GRACE_NS 5000000000ull
 #define START_LIMIT_NS 30000000000ull
+#define LOOK_NS 100000
 #define MOST_TAIL (64u << 20) /* more than any honest report has behind it, in bytes */
 #define MAX_LIMIT 0x3fffffffffffffffull
 
@@ -38,6 +39,14 @@ void device_shut(struct device *device) {
   device->shut = true;
   if (device->process > 0) end_process(device->process);
   pthread_mutex_unlock(&device->lock);
+}
+
+/* Returns when there is something to receive, or after a moment: most small jobs end before a thread that slept would be
+ * awake. */
+static void look_for_bytes(const struct device *device) {
+  char next;
+  uint64_t end = now() + LOOK_NS;
+  while (recv(device->socket, &next, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && now() < end) sched_yield();
 }
 
 /* Reads exactly `size` bytes; false when the worker ends, or they are not there at time `end`. */
@@ -84,6 +93,7 @@ static void find_place(const struct reply *reply, const char *tail, struct repor
 static bool receive_report(struct device *device, bool record, struct reply *reply, struct report *report,
                            uint64_t end) {
   *report = (struct report){0};
+  look_for_bytes(device);
   if (!receive(device, reply, sizeof *reply, end)) return false;
   uint64_t count = record && reply->status == STATUS_DONE ? reply->address : 0;
   uint64_t places = reply->locations * sizeof(struct location);
