@@ -171,7 +171,7 @@ void wait_for_cores(uint32_t all) {
     uint32_t seen = atomic_load(&ended_groups);
     for (uint32_t i = 0; works && i < device.cores; i++)
       while (run_next(&cores[i])) {}
-    for (int i = 0; i < PAUSES_BEFORE_SLEEP; i++) {
+    for (int i = 0; i < (processors > 1 ? PAUSES_BEFORE_SLEEP : 1); i++) {
       if (retire_groups(all)) return;
       __builtin_ia32_pause();
     }
