@@ -1,5 +1,5 @@
-/* Four threads, as many as the simulator runs for the four TECs and like those kept between runs, and the time of a
- * run. A program defines `void work(const struct tec *)`, what each thread does, and a function with the loop's
+/* Four threads, as many as the simulator has for the four TECs and like those kept between runs, and the time of a run.
+ * As there, the caller works too, and only as many threads are woken as the host has processors. A program defines `void work(const struct tec *)`, what each thread does, and a function with the loop's
  * parameters that calls `run(&job)` and returns the nanoseconds.
  */
 #include <stddef.h>
@@ -13,6 +13,7 @@ struct timespec {
 };
 int pthread_create(pthread_t *, const void *attributes, void *(*)(void *), void *);
 int clock_gettime(int, struct timespec *);
+int sched_getaffinity(int, size_t, void *);
 long syscall(long, ...);
 
 struct tec {
@@ -23,29 +24,36 @@ static void work(const struct tec *tec);
 
 /* Waiting for a word to change, as the C library's own condition variables do it. */
 static inline void word_wait(_Atomic uint32_t *word, uint32_t value) { syscall(202, word, 128, value, NULL); }
-static inline void word_wake(_Atomic uint32_t *word) { syscall(202, word, 129, 0x7fffffff); }
+static inline void word_wake(_Atomic uint32_t *word, int count) { syscall(202, word, 129, count); }
 
 static struct tec tecs[TECS];
-static _Atomic uint32_t runs, unfinished, arrived, phase;
+static _Atomic uint32_t taken = TECS, unfinished, arrived, phase;
 
-static inline void *serve(void *argument) {
-  const struct tec *tec = argument;
-  for (uint32_t seen = 0;; seen++) {
-    while (runs == seen) word_wait(&runs, seen);
-    work(tec);
-    if (--unfinished == 0) word_wake(&unfinished);
-  }
-  return NULL;
+/* Does the next part of the work that nobody has taken; false when there is none. */
+static inline int work_on(void) {
+  uint32_t next = taken;
+  if (next == TECS) return 0;
+  if (!__atomic_compare_exchange_n((uint32_t *)&taken, &next, next + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return 1;
+  work(&tecs[next]);
+  if (--unfinished == 0) word_wake(&unfinished, 1);
+  return 1;
 }
 
-/* Until all threads are here. */
+static inline void *serve(void *argument) {
+  for (;;)
+    if (!work_on()) word_wait(&taken, TECS);
+  return argument;
+}
+
+/* Until all parts of the work are here. */
 static inline void barrier(void) {
   uint32_t seen = phase;
   if (++arrived == TECS) {
     arrived = 0;
     phase++;
-    word_wake(&phase);
+    word_wake(&phase, TECS);
   } else {
+    if (taken != TECS) word_wake(&taken, 1);
     for (int i = 0; i < 30 && phase == seen; i++) __builtin_ia32_pause();
     while (phase == seen) word_wait(&phase, seen);
   }
@@ -59,14 +67,19 @@ static inline int64_t now(void) {
 
 static inline int64_t run(const void *job) {
   static pthread_t threads[TECS];
-  for (int i = 0; i < TECS; i++) {
-    tecs[i] = (struct tec){i, job};
-    if (!threads[i] && pthread_create(&threads[i], NULL, serve, &tecs[i]) != 0) return -1;
-  }
+  static uint64_t processors[16];
+  int count = 0;
+  if (!processors[0]) sched_getaffinity(0, sizeof processors, processors);
+  for (int i = 0; i < 16; i++) count += __builtin_popcountll(processors[i]);
+  for (int i = 0; i < TECS; i++) tecs[i] = (struct tec){i, job};
+  for (int i = 0; i < TECS; i++)
+    if (!threads[i] && pthread_create(&threads[i], NULL, serve, NULL) != 0) return -1;
   int64_t start = now();
   unfinished = TECS;
-  runs++;
-  word_wake(&runs);
+  taken = 0;
+  if (count > 1) word_wake(&taken, (count < TECS ? count : TECS) - 1);
+  while (work_on()) {}
+  for (int i = 0; i < 500 && unfinished; i++) __builtin_ia32_pause();
   for (uint32_t left; (left = unfinished) != 0;) word_wait(&unfinished, left);
   return now() - start;
 }
