@@ -4,6 +4,7 @@
 #include "debug.h"
 #include "events.h"
 #include "futex.h"
+#include "processors.h"
 #include "record.h"
 #include "schedule.h"
 #include "watch.h"

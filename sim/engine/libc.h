@@ -60,6 +60,9 @@ pthread_t pthread_self(void);
 int pthread_kill(pthread_t, int);
 int pause(void);
 int sched_getaffinity(int, size_t, void *);
+int sched_setaffinity(int, size_t, const void *);
+int sched_getcpu(void);
+int gettid(void);
 int nanosleep(const struct timespec *, struct timespec *);
 int clock_gettime(int, struct timespec *);
 #define CLOCK_MONOTONIC 1

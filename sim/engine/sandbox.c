@@ -1,5 +1,7 @@
 #include "sandbox.h"
 
+#include "processors.h"
+
 /* The interface of Linux for system-call filters and limits; x86-64. */
 struct filter_step {
   uint16_t code;
@@ -16,6 +18,7 @@ struct resource_limit {
 int setrlimit(int, const struct resource_limit *);
 #define PR_SET_NO_NEW_PRIVS 38
 #define SYS_FSTAT 5
+#define SYS_SCHED_SETAFFINITY 203
 #define SYS_SECCOMP 317
 #define SET_MODE_FILTER 1
 #define FILTER_ALL_THREADS 1
@@ -59,6 +62,7 @@ static struct permission {
     {186, ANY, 0, 0},               /* gettid */
     {234, EQUALS, 0, 0},            /* tgkill, of own threads */
     {24, ANY, 0, 0},                /* sched_yield */
+    {309, ANY, 0, 0},               /* getcpu */
     {60, ANY, 0, 0},                /* exit */
     {231, ANY, 0, 0},               /* exit_group */
 };
@@ -87,23 +91,23 @@ void limit_memory(int shared_file, uint64_t most, uint64_t shadows) {
   setrlimit(LIMIT_ADDRESS_SPACE, &(struct resource_limit){all, all});
 }
 
-/* Appends one permission, which falls through for other calls. The call's number is in the accumulator before and
- * after. */
+/* Appends one permission, which falls through for what it does not allow. The call's number is in the accumulator
+ * before and after. */
 static uint16_t add(struct filter_step *steps, uint16_t at, const struct permission *p) {
   if (p->rule == ANY) {
     steps[at++] = (struct filter_step){JUMP_EQUAL, 0, 1, p->call};
   } else {
     steps[at++] = (struct filter_step){JUMP_EQUAL, 0, 4, p->call};
     steps[at++] = (struct filter_step){LOAD, 0, 0, ARGUMENT(p->argument)};
-    steps[at++] = (struct filter_step){p->rule == EQUALS ? JUMP_EQUAL : JUMP_ANY_BIT, 1, 0, p->value};
-    steps[at++] = (struct filter_step){RETURN, 0, 0, TRAP};
+    steps[at++] = (struct filter_step){p->rule == EQUALS ? JUMP_EQUAL : JUMP_ANY_BIT, 0, 1, p->value};
   }
   steps[at++] = (struct filter_step){RETURN, 0, 0, ALLOW};
+  if (p->rule != ANY) steps[at++] = (struct filter_step){LOAD, 0, 0, AT_NUMBER};
   return at;
 }
 
 bool forbid_system_calls(int socket, int shared_file, char *message, size_t size) {
-  struct filter_step steps[5 + 5 * PERMISSIONS];
+  struct filter_step steps[5 + 5 * (PERMISSIONS + MAX_TECS)];
   uint16_t count = 0;
   permissions[SENDTO].value = permissions[RECVFROM].value = (uint32_t)socket;
   permissions[FSTAT].value = (uint32_t)shared_file;
@@ -113,6 +117,8 @@ bool forbid_system_calls(int socket, int shared_file, char *message, size_t size
   steps[count++] = (struct filter_step){RETURN, 0, 0, TRAP};
   steps[count++] = (struct filter_step){LOAD, 0, 0, AT_NUMBER};
   for (size_t i = 0; i < PERMISSIONS; i++) count = add(steps, count, &permissions[i]);
+  for (uint32_t i = 0; i < helpers.count; i++)
+    count = add(steps, count, &(struct permission){SYS_SCHED_SETAFFINITY, EQUALS, 0, (uint32_t)helpers.ids[i]});
   steps[count++] = (struct filter_step){RETURN, 0, 0, TRAP};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
       syscall(SYS_SECCOMP, SET_MODE_FILTER, FILTER_ALL_THREADS, &(struct filter){count, steps}) == 0)

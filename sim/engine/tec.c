@@ -6,6 +6,7 @@
 #include "events.h"
 #include "fault.h"
 #include "futex.h"
+#include "processors.h"
 #include "record.h"
 #include "schedule.h"
 
@@ -14,11 +15,14 @@ struct core cores[MAX_TECS];
 struct device device = {.cores = 1, .tecs_per_core = MAX_TECS};
 
 #define PR_SET_NAME 15
+/* The word of a core's tasks: how many there are, how many were taken from the first on, and from the last on. */
 #define TASKS(word) ((word) & 0xffu)
-#define TAKEN(word) ((word) >> 8)
-#define ONE_TAKEN 0x100u
+#define TAKEN_FIRST(word) ((word) >> 8 & 0xffu)
+#define TAKEN_LAST(word) ((word) >> 16)
+#define ONE_FIRST 0x100u
+#define ONE_LAST 0x10000u
+#define ALL_TAKEN(word) (TAKEN_FIRST(word) + TAKEN_LAST(word) == TASKS(word))
 #define PAUSES_BEFORE_SLEEP 500
-uint32_t processors = 1;
 static _Atomic uint32_t ended_groups, main_waits;
 static _Atomic uint32_t ready_threads;
 static _Thread_local struct tec *self;
@@ -70,7 +74,7 @@ static struct tec *first_of(const struct core *core) {
 
 static bool has_task(const struct core *core) {
   uint32_t seen = atomic_load(&core->tasks);
-  return TAKEN(seen) != TASKS(seen);
+  return !ALL_TAKEN(seen);
 }
 
 void offer_task(struct core *core) {
@@ -85,13 +89,14 @@ void offer_tasks(void) {
 /* Whether somebody tells what runs at the same time: then all TECs begin at once, each on a thread of its own. */
 static bool looked_at(void) { return schedule_on || recording || debugged || check_on; }
 
-/* Runs the next task of the core, if there is one that none has taken. */
-static bool run_next(struct core *core) {
+/* Runs the next task of the core, if there is one that none has taken. The main thread begins at one end and the others
+ * at the other: so a processor has the same part of the data from job to job, and in its cache. */
+static bool run_next(struct core *core, bool first) {
   uint32_t seen = atomic_load(&core->tasks);
-  if (TAKEN(seen) == TASKS(seen)) return false;
-  if (!atomic_compare_exchange_strong(&core->tasks, &seen, seen + ONE_TAKEN)) return true;
+  if (ALL_TAKEN(seen)) return false;
+  if (!atomic_compare_exchange_strong(&core->tasks, &seen, seen + (first ? ONE_FIRST : ONE_LAST))) return true;
   if (debugged) futex_wake_all(&core->tasks); /* the next one has a thread of its own */
-  run_task(&first_of(core)[TAKEN(seen)]);
+  run_task(&first_of(core)[first ? TAKEN_FIRST(seen) : TASKS(seen) - 1 - TAKEN_LAST(seen)]);
   return true;
 }
 
@@ -107,28 +112,22 @@ static void *serve(void *argument) {
   struct core *core = own->core;
   if (debugged) name_thread(own);
   install_signal_stack();
+  help();
   atomic_fetch_add(&ready_threads, 1);
   futex_wake_all(&ready_threads);
   for (;;) {
     uint32_t seen = atomic_load(&core->tasks);
-    if (TAKEN(seen) == TASKS(seen) || (debugged && &first_of(core)[TAKEN(seen)] != own))
+    if (ALL_TAKEN(seen) || (debugged && &first_of(core)[TAKEN_FIRST(seen)] != own))
       futex_wait(&core->tasks, seen, NULL);
     else
-      run_next(core);
+      run_next(core, debugged);
   }
   return NULL;
 }
 
-static void count_processors(void) {
-  uint64_t allowed[16] = {0};
-  if (sched_getaffinity(0, sizeof allowed, allowed) != 0) return;
-  processors = 0;
-  for (int i = 0; i < 16; i++) processors += (uint32_t)__builtin_popcountll(allowed[i]);
-}
-
 bool start_threads(void) {
   uint32_t count = device.cores * device.tecs_per_core, seen;
-  count_processors();
+  find_processors();
   for (uint32_t i = 0; i < count; i++) {
     struct tec *tec = &tecs[i];
     tec->id = i;
@@ -152,6 +151,7 @@ void start_group(struct core *core, const struct task *tasks, uint32_t count) {
   atomic_store(&core->tasks, count);
   uint32_t at_once = looked_at() || count < processors ? count : processors;
   at_once -= !looked_at() && device.cores == 1; /* the main thread runs tasks too */
+  if (at_once && !looked_at()) keep_helpers_away();
   if (at_once) futex_wake(&core->tasks, at_once);
 }
 
@@ -170,7 +170,7 @@ void wait_for_cores(uint32_t all) {
   for (;;) {
     uint32_t seen = atomic_load(&ended_groups);
     for (uint32_t i = 0; works && i < device.cores; i++)
-      while (run_next(&cores[i])) {}
+      while (run_next(&cores[i], true)) {}
     for (int i = 0; i < (processors > 1 ? PAUSES_BEFORE_SLEEP : 1); i++) {
       if (retire_groups(all)) return;
       __builtin_ia32_pause();

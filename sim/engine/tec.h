@@ -28,7 +28,7 @@ struct print_buffer {
 
 struct core {
   uint32_t party;              /* TECs of the group that runs; 0: the core is idle */
-  _Atomic uint32_t tasks;      /* its tasks, and above 8 bits how many of them threads have taken: what they wait for */
+  _Atomic uint32_t tasks;      /* its tasks, and how many of them threads have taken: what they wait for */
   _Atomic uint32_t unfinished; /* TECs of the group still running */
   _Atomic uint32_t meeting;    /* see barrier.c */
   _Atomic uint32_t phase;
@@ -52,9 +52,6 @@ struct tec {
 
 extern struct tec tecs[MAX_TECS];
 extern struct core cores[MAX_TECS];
-
-/* How many processors of the host the engine may use. */
-extern uint32_t processors;
 
 /* What the device has; `shared_bytes` is the shared memory of a core, 0 when it is not limited. */
 extern struct device {
