@@ -1,5 +1,6 @@
 /* Four threads, as many as the simulator has for the four TECs and like those kept between runs, and the time of a run.
- * As there, the caller works too, and only as many threads are woken as the host has processors. A program defines `void work(const struct tec *)`, what each thread does, and a function with the loop's
+ * As there, the caller works too, only as many threads are woken as the host has processors, they are kept off the
+ * caller's, and they begin with the last part of the work. A program defines `void work(const struct tec *)`, what each thread does, and a function with the loop's
  * parameters that calls `run(&job)` and returns the nanoseconds.
  */
 #include <stddef.h>
@@ -14,6 +15,9 @@ struct timespec {
 int pthread_create(pthread_t *, const void *attributes, void *(*)(void *), void *);
 int clock_gettime(int, struct timespec *);
 int sched_getaffinity(int, size_t, void *);
+int sched_setaffinity(int, size_t, const void *);
+int sched_getcpu(void);
+int gettid(void);
 long syscall(long, ...);
 
 struct tec {
@@ -27,22 +31,31 @@ static inline void word_wait(_Atomic uint32_t *word, uint32_t value) { syscall(2
 static inline void word_wake(_Atomic uint32_t *word, int count) { syscall(202, word, 129, count); }
 
 static struct tec tecs[TECS];
-static _Atomic uint32_t taken = TECS, unfinished, arrived, phase;
+static int thread_ids[TECS];
+static uint64_t processors[16];
+static _Atomic uint32_t ready;
+static _Atomic uint32_t left = 0; /* parts of the work that nobody has taken: from `left & 255` to before `left >> 8` */
+static _Atomic uint32_t unfinished, arrived, phase;
 
-/* Does the next part of the work that nobody has taken; false when there is none. */
-static inline int work_on(void) {
-  uint32_t next = taken;
-  if (next == TECS) return 0;
-  if (!__atomic_compare_exchange_n((uint32_t *)&taken, &next, next + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return 1;
-  work(&tecs[next]);
+/* Does the next part of the work that nobody has taken, the first or the last; false when there is none. */
+static inline int work_on(int first) {
+  uint32_t seen = left, low = seen & 255, high = seen >> 8;
+  if (low == high) return 0;
+  uint32_t after = first ? seen + 1 : seen - 256;
+  if (!__atomic_compare_exchange_n((uint32_t *)&left, &seen, after, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return 1;
+  work(&tecs[first ? low : high - 1]);
   if (--unfinished == 0) word_wake(&unfinished, 1);
   return 1;
 }
 
 static inline void *serve(void *argument) {
-  for (;;)
-    if (!work_on()) word_wait(&taken, TECS);
-  return argument;
+  thread_ids[((struct tec *)argument)->id] = gettid();
+  ready++;
+  for (;;) {
+    uint32_t seen = left;
+    if (!work_on(0)) word_wait(&left, seen);
+  }
+  return NULL;
 }
 
 /* Until all parts of the work are here. */
@@ -53,7 +66,7 @@ static inline void barrier(void) {
     phase++;
     word_wake(&phase, TECS);
   } else {
-    if (taken != TECS) word_wake(&taken, 1);
+    if ((left & 255) != left >> 8) word_wake(&left, 1);
     for (int i = 0; i < 30 && phase == seen; i++) __builtin_ia32_pause();
     while (phase == seen) word_wait(&phase, seen);
   }
@@ -65,22 +78,41 @@ static inline int64_t now(void) {
   return t.seconds * 1000000000 + t.nanoseconds;
 }
 
-static inline int64_t run(const void *job) {
+static inline int start_threads(const void *job) {
   static pthread_t threads[TECS];
-  static uint64_t processors[16];
-  int count = 0;
-  if (!processors[0]) sched_getaffinity(0, sizeof processors, processors);
-  for (int i = 0; i < 16; i++) count += __builtin_popcountll(processors[i]);
   for (int i = 0; i < TECS; i++) tecs[i] = (struct tec){i, job};
+  if (threads[0]) return 1;
+  sched_getaffinity(0, sizeof processors, processors);
   for (int i = 0; i < TECS; i++)
-    if (!threads[i] && pthread_create(&threads[i], NULL, serve, NULL) != 0) return -1;
+    if (pthread_create(&threads[i], NULL, serve, &tecs[i]) != 0) return 0;
+  while (ready != TECS) {}
+  return 1;
+}
+
+static inline void keep_threads_away(void) {
+  static int taken = -1;
+  int own = sched_getcpu();
+  if (own == taken) return;
+  taken = own;
+  uint64_t others[16];
+  for (int i = 0; i < 16; i++) others[i] = processors[i] & ~(i == own / 64 ? 1ull << own % 64 : 0);
+  for (int i = 0; i < TECS; i++) sched_setaffinity(thread_ids[i], sizeof others, others);
+}
+
+static inline int64_t run(const void *job) {
+  if (!start_threads(job)) return -1;
+  int count = 0;
+  for (int i = 0; i < 16; i++) count += __builtin_popcountll(processors[i]);
   int64_t start = now();
   unfinished = TECS;
-  taken = 0;
-  if (count > 1) word_wake(&taken, (count < TECS ? count : TECS) - 1);
-  while (work_on()) {}
+  left = TECS << 8;
+  if (count > 1) {
+    keep_threads_away();
+    word_wake(&left, (count < TECS ? count : TECS) - 1);
+  }
+  while (work_on(1)) {}
   for (int i = 0; i < 500 && unfinished; i++) __builtin_ia32_pause();
-  for (uint32_t left; (left = unfinished) != 0;) word_wait(&unfinished, left);
+  for (uint32_t seen; (seen = unfinished) != 0;) word_wait(&unfinished, seen);
   return now() - start;
 }
 
