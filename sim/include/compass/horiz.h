@@ -29,7 +29,25 @@
 __COMPASS_DOTS(char32, uchar32, short16, ushort16, __int16, bool32, -32768, 32767, 65535)
 __COMPASS_DOTS(short16, ushort16, int8, uint8, __long8, bool16, -2147483647l - 1, 2147483647l, 4294967295l)
 
-/* Dot product of four neighbouring 8-bit lanes; no sum of four products leaves the result's range. */
+/* Dot product of four neighbouring 8-bit lanes; no sum of four products leaves the result's range. The host's own
+ * instruction multiplies unsigned by signed lanes: with x the same bits in the other signedness, x ^ 128 is x + 128
+ * unsigned or x - 128 signed, and what that adds to the sum is taken away again. */
+#if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
+typedef uchar __compass_u8x32 __attribute__((vector_size(32)));
+typedef char __compass_s8x32 __attribute__((vector_size(32)));
+typedef int __compass_s32x8 __attribute__((vector_size(32)));
+__COMPASS_FN int8 __compass_quad_sums(uchar32 x, char32 y) {
+  return as_int8(__builtin_ia32_vpdpbusd256(__builtin_astype((int8)0, __compass_s32x8), __builtin_astype(x, __compass_u8x32),
+                                            __builtin_astype(y, __compass_s8x32)));
+}
+__COMPASS_FN int8 __compass_quad_sums(char32 x, uchar32 y) { return __compass_quad_sums(y, x); }
+__COMPASS_FN int8 __compass_quad_sums(char32 x, char32 y) {
+  return __compass_quad_sums(as_uchar32(x) ^ (uchar)128, y) - __compass_quad_sums((uchar32)128, y);
+}
+__COMPASS_FN int8 __compass_quad_sums(uchar32 x, uchar32 y) {
+  return __compass_quad_sums(x, as_char32(y ^ (uchar)128)) - __compass_quad_sums(x, (char32)(-128));
+}
+#else
 #ifdef __AVX2__
 typedef short __compass_s16 __attribute__((vector_size(32)));
 __COMPASS_FN int8 __compass_pair_sums(short16 x, short16 y) {
@@ -40,20 +58,38 @@ __COMPASS_FN int8 __compass_pair_sums(short16 x, short16 y) {
   return __compass_even(x) * __compass_even(y) + __compass_odd(x) * __compass_odd(y);
 }
 #endif
-#define __COMPASS_QUAD_SUM(R, a, y)                                                                                \
-  R sum = __builtin_astype(__compass_pair_sums(as_short16(__compass_even(a)), as_short16(__compass_even(y))) +     \
-                           __compass_pair_sums(as_short16(__compass_odd(a)), as_short16(__compass_odd(y))), R);
+#define X(X1, Y1)                                                                                                  \
+  __COMPASS_FN int8 __compass_quad_sums(X1 x, Y1 y) {                                                              \
+    return __compass_pair_sums(as_short16(__compass_even(x)), as_short16(__compass_even(y))) +                     \
+           __compass_pair_sums(as_short16(__compass_odd(x)), as_short16(__compass_odd(y)));                        \
+  }
+X(char32, char32)
+X(char32, uchar32)
+X(uchar32, char32)
+X(uchar32, uchar32)
+#undef X
+#endif
+
+/* The saturating sum of an accumulator. That a lane leaves its range is so rare that a branch looks for it: in a loop, one
+ * sum then waits for one addition only. */
+__COMPASS_FN int8 __compass_accumulate(int8 x, int8 y) {
+#ifdef __AVX__
+  int8 sum = x + y;
+  if (__builtin_expect(__builtin_ia32_vtestzps256(as_float8(x ^ sum), as_float8(y ^ sum)), 1)) return sum;
+#endif
+  return __builtin_elementwise_add_sat(x, y);
+}
+__COMPASS_FN uint8 __compass_accumulate(uint8 x, uint8 y) { return __builtin_elementwise_add_sat(x, y); }
+
 #define __COMPASS_QDOT(R, X1, Y1)                                                                                  \
   __COMPASS_FN R __vqdot(R r, X1 x, Y1 y, bool32 m) {                                                              \
-    X1 a = __COMPASS_ACTIVE(X1, char32, x, m);                                                                     \
-    __COMPASS_QUAD_SUM(R, a, y)                                                                                    \
     int8 any = (__builtin_astype(m, int8) & 0x01010101) != 0;                                                      \
+    R sum = __builtin_astype(__compass_quad_sums(__COMPASS_ACTIVE(X1, char32, x, m), y), R);                       \
     return __COMPASS_PICK(R, int8, any, sum, r);                                                                   \
   }                                                                                                                \
   __COMPASS_FN R __vqdpa(R acc, X1 x, Y1 y, bool32 m) {                                                            \
-    X1 a = __COMPASS_ACTIVE(X1, char32, x, m);                                                                     \
-    __COMPASS_QUAD_SUM(R, a, y)                                                                                    \
-    return __builtin_elementwise_add_sat(acc, sum);                                                                \
+    return __compass_accumulate(                                                                                   \
+        acc, __builtin_astype(__compass_quad_sums(__COMPASS_ACTIVE(X1, char32, x, m), y), R));                     \
   }
 __COMPASS_QDOT(int8, char32, char32)
 __COMPASS_QDOT(int8, char32, uchar32)

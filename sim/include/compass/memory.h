@@ -122,10 +122,8 @@ __COMPASS_ALL(X)
     __COMPASS_LANES(i, L) if (m[i] & 1) __COMPASS_AT(E, p, (long)i * s) = v[i];                               \
   }                                                                                                           \
   __COMPASS_FN V __compass_gather(const V *p, ushort16 o, ushort16 o1, B m) {                                 \
-    uint8 out = 0;                                                                                            \
-    __COMPASS_LANES(i, L)                                                                                     \
-    if (m[i] & 1) out[i * 8 / L] |= (uint)__COMPASS_AT(__compass_item##L, p, __COMPASS_OFFSET(i))             \
-                                    << i % (L / 8) * (256 / L);                                               \
+    U out = 0;                                                                                                \
+    __COMPASS_LANES(i, L) if (m[i] & 1) out[i] = __COMPASS_AT(__compass_item##L, p, __COMPASS_OFFSET(i));     \
     return __builtin_astype(out, V);                                                                          \
   }                                                                                                           \
   __COMPASS_FN void __compass_scatter(V v, V *p, ushort16 o, ushort16 o1, B m) {                              \
