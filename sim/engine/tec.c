@@ -6,6 +6,7 @@
 #include "events.h"
 #include "fault.h"
 #include "futex.h"
+#include "pace.h"
 #include "processors.h"
 #include "record.h"
 #include "schedule.h"
@@ -138,6 +139,14 @@ bool start_threads(void) {
   return true;
 }
 
+/* Wakes as many threads as can run at once beside the main thread, which runs tasks too. */
+static void wake_threads(struct core *core, const struct task *tasks, uint32_t count) {
+  uint32_t at_once = looked_at() || count < processors ? count : processors;
+  if (!looked_at() && device.cores == 1) at_once = pace_begin(tasks, count) ? 0 : at_once - 1;
+  if (at_once && !looked_at()) keep_helpers_away();
+  if (at_once) futex_wake(&core->tasks, at_once);
+}
+
 void start_group(struct core *core, const struct task *tasks, uint32_t count) {
   struct tec *first = first_of(core);
   for (uint32_t i = 0; i < count; i++) {
@@ -149,10 +158,7 @@ void start_group(struct core *core, const struct task *tasks, uint32_t count) {
   if (check_on) check_begin_group();
   if (schedule_on) schedule_begin_group(first->id, count);
   atomic_store(&core->tasks, count);
-  uint32_t at_once = looked_at() || count < processors ? count : processors;
-  at_once -= !looked_at() && device.cores == 1; /* the main thread runs tasks too */
-  if (at_once && !looked_at()) keep_helpers_away();
-  if (at_once) futex_wake(&core->tasks, at_once);
+  wake_threads(core, tasks, count);
 }
 
 /* Marks the cores idle whose groups have ended; whether those that are waited for are among them. */
@@ -165,12 +171,21 @@ static bool retire_groups(uint32_t all) {
   return all ? !(busy & all) : busy != (1u << device.cores) - 1;
 }
 
+/* Runs the tasks of the core that no other thread takes. */
+static void run_tasks(struct core *core) {
+  if (!has_task(core)) return;
+  uint32_t before = TAKEN_FIRST(atomic_load(&core->tasks));
+  uint64_t start = now();
+  while (run_next(core, true)) {}
+  uint32_t ran = TAKEN_FIRST(atomic_load(&core->tasks)) - before;
+  if (ran) pace_end(ran, now() - start);
+}
+
 void wait_for_cores(uint32_t all) {
   bool works = all == (1u << device.cores) - 1 && !looked_at(); /* else it must start other groups when a core is idle */
   for (;;) {
     uint32_t seen = atomic_load(&ended_groups);
-    for (uint32_t i = 0; works && i < device.cores; i++)
-      while (run_next(&cores[i], true)) {}
+    for (uint32_t i = 0; works && i < device.cores; i++) run_tasks(&cores[i]);
     for (int i = 0; i < (processors > 1 ? PAUSES_BEFORE_SLEEP : 1); i++) {
       if (retire_groups(all)) return;
       __builtin_ia32_pause();
