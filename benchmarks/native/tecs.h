@@ -1,7 +1,8 @@
 /* Four threads, as many as the simulator has for the four TECs and like those kept between runs, and the time of a run.
  * As there, the caller works too, only as many threads are woken as the host has processors, they are kept off the
- * caller's, and they begin with the last part of the work. A program defines `void work(const struct tec *)`, what each thread does, and a function with the loop's
- * parameters that calls `run(&job)` and returns the nanoseconds.
+ * caller's where they need not wait for each other, and they begin with the last part of the work. A program defines
+ * `void work(const struct tec *)`, what each thread does, and a function with the loop's parameters that calls `run(&job)`
+ * and returns the nanoseconds.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -35,7 +36,7 @@ static int thread_ids[TECS];
 static uint64_t processors[16];
 static _Atomic uint32_t ready;
 static _Atomic uint32_t left = 0; /* parts of the work that nobody has taken: from `left & 255` to before `left >> 8` */
-static _Atomic uint32_t unfinished, arrived, phase;
+static _Atomic uint32_t unfinished, arrived, phase, waits;
 
 /* Does the next part of the work that nobody has taken, the first or the last; false when there is none. */
 static inline int work_on(int first) {
@@ -58,6 +59,10 @@ static inline void *serve(void *argument) {
   return NULL;
 }
 
+static inline void send_threads(const uint64_t *where) {
+  for (int i = 0; i < TECS; i++) sched_setaffinity(thread_ids[i], sizeof processors, where);
+}
+
 /* Until all parts of the work are here. */
 static inline void barrier(void) {
   uint32_t seen = phase;
@@ -68,6 +73,7 @@ static inline void barrier(void) {
   } else {
     if ((left & 255) != left >> 8) word_wake(&left, 1);
     for (int i = 0; i < 30 && phase == seen; i++) __builtin_ia32_pause();
+    if (phase == seen && !waits++) send_threads(processors);
     while (phase == seen) word_wait(&phase, seen);
   }
 }
@@ -96,7 +102,7 @@ static inline void keep_threads_away(void) {
   taken = own;
   uint64_t others[16];
   for (int i = 0; i < 16; i++) others[i] = processors[i] & ~(i == own / 64 ? 1ull << own % 64 : 0);
-  for (int i = 0; i < TECS; i++) sched_setaffinity(thread_ids[i], sizeof others, others);
+  send_threads(others);
 }
 
 static inline int64_t run(const void *job) {
@@ -107,7 +113,7 @@ static inline int64_t run(const void *job) {
   unfinished = TECS;
   left = TECS << 8;
   if (count > 1) {
-    keep_threads_away();
+    if (!waits) keep_threads_away();
     word_wake(&left, (count < TECS ? count : TECS) - 1);
   }
   while (work_on(1)) {}

@@ -4,6 +4,7 @@
 #include "debug.h"
 #include "events.h"
 #include "futex.h"
+#include "pace.h"
 #include "processors.h"
 #include "record.h"
 #include "schedule.h"
@@ -58,6 +59,9 @@ static void wait_at_barrier(struct core *core, uint32_t seen) {
   int spins = processors >= core->party * device.cores ? SPINS_ALL_RUN : SPINS_TURNS;
   for (int i = 0; i < spins && atomic_load_explicit(&core->phase, memory_order_acquire) == seen; i++)
     __builtin_ia32_pause();
+  if (atomic_load(&core->phase) != seen) return;
+  pace_wait();
+  let_helpers_go_anywhere();
   while (atomic_load(&core->phase) == seen) futex_wait(&core->phase, seen, NULL);
 }
 

@@ -21,7 +21,9 @@ void find_processors(void);
 /* The calling thread is one that helps. */
 void help(void);
 
-/* Lets the threads that help run on any processor but the one the caller is on. */
+/* Lets the threads that help run on any processor but the one the caller is on; and on any, for tasks that wait for each
+ * other. */
 void keep_helpers_away(void);
+void let_helpers_go_anywhere(void);
 
 #endif

@@ -142,8 +142,12 @@ bool start_threads(void) {
 /* Wakes as many threads as can run at once beside the main thread, which runs tasks too. */
 static void wake_threads(struct core *core, const struct task *tasks, uint32_t count) {
   uint32_t at_once = looked_at() || count < processors ? count : processors;
-  if (!looked_at() && device.cores == 1) at_once = pace_begin(tasks, count) ? 0 : at_once - 1;
-  if (at_once && !looked_at()) keep_helpers_away();
+  if (!looked_at() && device.cores == 1) {
+    struct pace pace = pace_begin(tasks, count);
+    if (pace.brief) return;
+    pace.waits ? let_helpers_go_anywhere() : keep_helpers_away();
+    at_once--;
+  }
   if (at_once) futex_wake(&core->tasks, at_once);
 }
 

@@ -2,6 +2,7 @@
 
 #include "fault.h"
 #include "futex.h"
+#include "processors.h"
 #include "sandbox.h"
 #include "tec.h"
 
@@ -39,7 +40,10 @@ static void watch_jobs(void) {
     if (!(seen & 1)) continue;
     uint64_t time = now();
     uint32_t fault = look(time), failed = seen;
-    if (seen == last) offer_tasks();
+    if (seen == last) {
+      let_helpers_go_anywhere(); /* another process may be busy where they are */
+      offer_tasks();
+    }
     if (fault && atomic_compare_exchange_strong(&job, &failed, seen + 1))
       report_standstill(fault, time - atomic_load(&job_start));
   }

@@ -65,6 +65,8 @@ PATH = 0x0300_0000
         (44, (0, PATH, 1, 0)),  # sendto, to another file than the parent's
         (234, (1, 1, 12, 0)),  # tgkill of another process
         (9, (0, 4096, 3, 1)),  # mmap of a file
+        (203, (1, 128, PATH, 0)),  # sched_setaffinity of another process
+        (203, (0, 128, PATH, 0)),  # and of the thread itself: only the engine's own way of naming it is allowed
         (0x4000_0000 | 39, (0, 0, 0, 0)),  # the other numbering of calls
     ],
 )

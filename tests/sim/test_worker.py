@@ -87,6 +87,41 @@ def test_many_jobs_on_one_worker_and_changing_code(bench: Bench) -> None:
         bench.worker.dispatch(head, count)
 
 
+def test_tasks_that_were_brief_may_wait_for_each_other_the_next_time(bench: Bench) -> None:
+    """A brief group runs on one thread; when its tasks then wait for later ones, these get threads after all."""
+    text = """
+__kernel void k(__global int* flags) {
+  int tid = get_local_id(0);
+  volatile __global int* mine = flags + tid;
+  if (flags[8])
+    while (tid < 3 && !mine[1]) {}
+  *mine = 1;
+}
+__COMPASS_ENTRY(entry) { k(__COMPASS_POINTER(__global int, 0)); }
+"""
+    flags = bench.place(np.zeros(16, np.int32))
+    for _ in range(3):
+        bench.run(text, flags)
+    bench.place(np.array([0] * 8 + [1] * 8, np.int32), flags)
+    result = bench.run(text, flags, timeout=10.0)
+    assert bench.read(flags, np.zeros(4, np.int32)).tolist() == [1, 1, 1, 1]
+    assert result.seconds < 5.0
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor only")
+def test_threads_that_help_keep_off_the_main_threads_processor(bench: Bench) -> None:
+    data = np.arange(8 * 50_000, dtype=np.int32)
+    bench.run(ADD, bench.place(data), bench.place(data), 50_000)
+    pid = bench.worker._process.pid
+    threads = [int(thread) for thread in os.listdir(f"/proc/{pid}/task") if int(thread) != pid]
+    allowed = [os.sched_getaffinity(thread) for thread in threads]
+    everywhere = os.sched_getaffinity(pid)
+    apart = [processors for processors in allowed if processors != everywhere]
+    assert everywhere == os.sched_getaffinity(0)
+    assert len(apart) >= 4 and all(processors == apart[0] for processors in apart)
+    assert len(everywhere - apart[0]) == 1
+
+
 def test_static_storage_starts_each_job_as_the_object_has_it(bench: Bench) -> None:
     text = """
 __kernel void k(__global int* out) {
