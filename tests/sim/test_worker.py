@@ -110,15 +110,20 @@ __COMPASS_ENTRY(entry) { k(__COMPASS_POINTER(__global int, 0)); }
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor only")
 def test_threads_that_help_keep_off_the_main_threads_processor(bench: Bench) -> None:
-    data = np.arange(8 * 50_000, dtype=np.int32)
-    bench.run(ADD, bench.place(data), bench.place(data), 50_000)
+    """But for jobs that take long, as any may where other processes are busy: then they may go anywhere."""
+    alone = ADD.replace("barrier(CLK_LOCAL_MEM_FENCE);", "")
+    data = np.arange(8 * 5000, dtype=np.int32)
+    a, b = bench.place(data), bench.place(data)
     pid = bench.worker._process.pid
-    threads = [int(thread) for thread in os.listdir(f"/proc/{pid}/task") if int(thread) != pid]
-    allowed = [os.sched_getaffinity(thread) for thread in threads]
     everywhere = os.sched_getaffinity(pid)
-    apart = [processors for processors in allowed if processors != everywhere]
     assert everywhere == os.sched_getaffinity(0)
-    assert len(apart) >= 4 and all(processors == apart[0] for processors in apart)
+    for _ in range(200):
+        bench.run(alone, a, b, 5000)
+        threads = [int(thread) for thread in os.listdir(f"/proc/{pid}/task") if int(thread) != pid]
+        apart = [allowed for allowed in map(os.sched_getaffinity, threads) if allowed != everywhere]
+        if apart:
+            break
+    assert len(apart) >= 4 and all(allowed == apart[0] for allowed in apart)
     assert len(everywhere - apart[0]) == 1
 
 
