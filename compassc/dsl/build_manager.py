@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import shlex
 import shutil
@@ -42,11 +43,14 @@ def _reported(method: Callable[..., T]) -> Callable[..., T]:
     What is not the user's fault becomes the report of a defect, with the kernel's file and the stage files so far.
     """
 
+    signature = inspect.signature(method)
+
     @functools.wraps(method)
-    def run(self: BuildManager, inp: Any, *args: Any, **kwargs: Any) -> T:
+    def run(self: BuildManager, *args: Any, **kwargs: Any) -> T:
+        inp = signature.bind(self, *args, **kwargs).arguments["inp"]  # TypeError: the call, not the kernel, is wrong
         self._stages = None
         try:
-            return method(self, inp, *args, **kwargs)
+            return method(self, *args, **kwargs)
         except CompassError as error:
             raise _explained(error)
         except Exception as error:

@@ -87,7 +87,7 @@ class Caller:
         for i, name in self._output_at:
             if args[i] is not None and type(args[i]) is not int and not args[i].flags.writeable:
                 raise CompassError(f"argument {i + 1} ('{name}') is an output, but the array is read-only",
-                                   code="read-only")  # fmt: skip
+                                   code="read-only", help="pass a copy of it: array.copy()")  # fmt: skip
         return job, given
 
     def store(self, job: Job, args: Sequence[Any]) -> None:

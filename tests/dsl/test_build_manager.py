@@ -187,6 +187,21 @@ def test_null_pointers(null):
     assert b.tolist() == [3]
 
 
+def test_outputs_that_are_read_only_are_refused_compiled_and_in_pysim():
+    b = ints(7)
+    b.flags.writeable = False
+    for run in (BuildManager().build(add_one), add_one):
+        with pytest.raises(CompassError) as caught:
+            run(ints(3), b, 1)
+        assert caught.value.code == "read-only" and "copy" in caught.value.help
+
+
+@pytest.mark.parametrize("how", [lambda m: m.build(), lambda m: m.build(add_one, output_dir="here")])
+def test_a_call_of_the_builder_that_does_not_fit_is_pythons_own_error(how):
+    with pytest.raises(TypeError, match=r"inp|output_dir"):
+        how(BuildManager())
+
+
 def test_of_a_view_the_kernel_sees_the_base_array():
     ex = BuildManager().build(add_one)
     a, b = np.arange(12, dtype=np.int32).reshape(3, 4), np.zeros((3, 4), np.int32)

@@ -63,6 +63,10 @@ def _of_python(error: Exception) -> CompassError:
     if isinstance(error, AttributeError) and attributes is not None:
         kind = f"{owner.dtype}*" if hasattr(owner, "scope") else str(owner.dtype)  # type: ignore[union-attr]
         found = no_attribute(attributes, kind, str(error.name))
+    elif isinstance(error, ValueError) and str(error) == "assignment destination is read-only":  # NumPy's words
+        found = CompassError(
+            "the kernel writes to an array that is read-only", code="read-only", help="pass a copy of it: array.copy()"
+        )
     else:
         text = _OUR_TYPES.sub(lambda m: _TERMS[m[1]], str(error))
         said = f"{type(error).__name__}: {text}" if text else type(error).__name__
