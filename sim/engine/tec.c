@@ -186,6 +186,7 @@ static void run_tasks(struct core *core) {
 }
 
 void wait_for_cores(uint32_t all) {
+  if (device.cores == 1) all = 1;
   bool works = all == (1u << device.cores) - 1 && !looked_at(); /* else it must start other groups when a core is idle */
   for (;;) {
     uint32_t seen = atomic_load(&ended_groups);

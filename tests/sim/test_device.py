@@ -109,6 +109,16 @@ def test_groups_of_a_chain_all_run_on_any_number_of_cores(target: str, kind: str
         assert bench.read(out, np.zeros(40, np.int32)).tolist() == [40, 41, 42, 43] * 10
 
 
+@pytest.mark.parametrize(("target", "kind"), [("X2_1204", "x2"), ("X3P_1304", "x3")])
+def test_brief_groups_of_a_chain_never_wait_for_a_thread_that_nobody_wakes(target: str, kind: str) -> None:
+    """100 groups take 30 microseconds; were they found by the thread that looks every 5 ms, it were 10 milliseconds or more."""
+    text = kernel(WHERE_AM_I).replace("barrier(CLK_LOCAL_MEM_FENCE);", "")
+    with Bench(target) as bench:
+        out = bench.place(np.zeros(400, np.int32))
+        times = [bench.run(text, 0, out, 0, groups=100, kind=kind).seconds for _ in range(11)]
+    assert sorted(times)[5] < 0.005
+
+
 MEET = """
   volatile __global int* flags = (volatile __global int*)out;
   int group = get_group_id(0), tid = get_local_id(0);
