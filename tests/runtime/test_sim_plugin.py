@@ -228,7 +228,7 @@ def test_a_time_limit_finds_where_a_kernel_hangs(run, build, target, monkeypatch
 
 def test_a_busy_pool_takes_a_longer_chain(run, build):
     path = build(SPIN, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,), read=True))
-    done = run(path, "X2_1204", [np.array([4 * 10**7], np.int32)], "lengthen")
+    done = run(path, "X2_1204", [np.array([10**8], np.int32)], "lengthen")
     assert done.lines == ["end 1", "wrong 0"]
     assert done.output()[0] == 2
 

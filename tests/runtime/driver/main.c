@@ -219,7 +219,7 @@ static void step_lengthen(void) {
   graph_chain(graph, second.data);
   graph->tcbs = first;
   dispatch(first.pa);
-  pause_ms(30);
+  pause_ms(5);
   memcpy(first.data + (graph->block_count - 1) * BLOCK_BYTES + 4, &head, 4);
   printf("end %u\n", wait(before));
   store_outputs();
