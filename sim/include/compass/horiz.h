@@ -6,28 +6,65 @@
  * and the odd product is the exact sum cut once. vdpa has three terms and adds them in the type W. C is R's signed
  * counterpart. */
 #define __COMPASS_ACTIVE(V, S, x, m) __COMPASS_SELECT(V, S, m, x, (V)0)
-#define __COMPASS_DOT(R, X1, Y1, S, C, W, B, FROM, TO)                                                                 \
+#define __COMPASS_PRODUCTS(R, x, y)                                                            \
+  R even = __builtin_astype(__compass_even(x), R) * __builtin_astype(__compass_even(y), R);    \
+  R odd = __builtin_astype(__compass_odd(x), R) * __builtin_astype(__compass_odd(y), R);
+#define __COMPASS_DOT(R, X1, Y1, S, C, B)                                                                            \
   __COMPASS_FN R __vdot(R r, X1 x, Y1 y, B m) {                                                                      \
     X1 a = __COMPASS_ACTIVE(X1, S, x, m);                                                                            \
-    R even = __builtin_astype(__compass_even(a), R) * __builtin_astype(__compass_even(y), R);                        \
-    R odd = __builtin_astype(__compass_odd(a), R) * __builtin_astype(__compass_odd(y), R);                           \
+    __COMPASS_PRODUCTS(R, a, y)                                                                                      \
     C any = __builtin_convertvector(((__vexte(m, m) | __vexto(m, m)).lo & (char)1) != (char)0, C);                   \
     return __COMPASS_PICK(R, C, any, __builtin_elementwise_add_sat(even, odd), r);                                   \
-  }                                                                                                                  \
-  __COMPASS_FN R __vdpa(R acc, X1 x, Y1 y, B m) {                                                                    \
-    X1 a = __COMPASS_ACTIVE(X1, S, x, m);                                                                            \
-    R even = __builtin_astype(__compass_even(a), R) * __builtin_astype(__compass_even(y), R);                        \
-    R odd = __builtin_astype(__compass_odd(a), R) * __builtin_astype(__compass_odd(y), R);                           \
-    W sum = __builtin_convertvector(acc, W) + __builtin_convertvector(even, W) + __builtin_convertvector(odd, W);    \
-    return __builtin_convertvector(__COMPASS_CLAMP(W, sum, FROM, TO), R);                                              \
   }
-#define __COMPASS_DOTS(S, U, RS, RU, W, B, FROM, TO, UTO)        \
-  __COMPASS_DOT(RS, S, S, S, RS, W, B, FROM, TO)             \
-  __COMPASS_DOT(RS, S, U, S, RS, W, B, FROM, TO)             \
-  __COMPASS_DOT(RS, U, S, S, RS, W, B, FROM, TO)             \
-  __COMPASS_DOT(RU, U, U, S, RS, W, B, 0, UTO)
-__COMPASS_DOTS(char32, uchar32, short16, ushort16, __int16, bool32, -32768, 32767, 65535)
-__COMPASS_DOTS(short16, ushort16, int8, uint8, __long8, bool16, -2147483647l - 1, 2147483647l, 4294967295l)
+#define __COMPASS_WIDE_SUM(R, X1, Y1, W, FROM, TO)                                                                   \
+  __COMPASS_FN R __compass_dot_sum(R acc, X1 x, Y1 y) {                                                              \
+    __COMPASS_PRODUCTS(R, x, y)                                                                                      \
+    W sum = __builtin_convertvector(acc, W) + __builtin_convertvector(even, W) + __builtin_convertvector(odd, W);    \
+    return __builtin_convertvector(__COMPASS_CLAMP(W, sum, FROM, TO), R);                                            \
+  }
+#define __COMPASS_DPA(R, X1, Y1, S, B) \
+  __COMPASS_FN R __vdpa(R acc, X1 x, Y1 y, B m) { return __compass_dot_sum(acc, __COMPASS_ACTIVE(X1, S, x, m), y); }
+
+/* Of signed lanes: the only sum of two products that wraps is that of four times the smallest number. */
+__COMPASS_FN short16 __compass_dot_sum(short16 acc, char32 x, char32 y) {
+  __COMPASS_PRODUCTS(short16, x, y)
+  short16 most = __builtin_elementwise_add_sat(even, odd), rest = even + odd - most; /* 1 where that was cut, else 0 */
+  return __builtin_elementwise_add_sat(__builtin_elementwise_add_sat(acc, most), rest);
+}
+__COMPASS_WIDE_SUM(int8, short16, short16, __long8, -2147483647l - 1, 2147483647l)
+#ifdef __AVX2__
+typedef short __compass_s16 __attribute__((vector_size(32)));
+__COMPASS_FN int8 __compass_pair_sums(short16 x, short16 y) {
+  return as_int8(__builtin_ia32_pmaddwd256(__builtin_astype(x, __compass_s16), __builtin_astype(y, __compass_s16)));
+}
+/* That a lane leaves its range is so rare that a branch looks for it. */
+__COMPASS_FN int8 __vdpa(int8 acc, short16 x, short16 y, bool16 m) {
+  short16 a = __COMPASS_ACTIVE(short16, short16, x, m);
+  int8 pairs = __compass_pair_sums(a, y), sum = acc + pairs;
+  int8 wraps = (pairs == (-2147483647 - 1)) | ((acc ^ sum) & (pairs ^ sum)); /* by their signs */
+  return __builtin_expect(__builtin_ia32_movmskps256(as_float8(wraps)) == 0, 1) ? sum : __compass_dot_sum(acc, a, y);
+}
+#else
+__COMPASS_FN int8 __compass_pair_sums(short16 x, short16 y) {
+  __COMPASS_PRODUCTS(int8, x, y)
+  return even + odd;
+}
+__COMPASS_DPA(int8, short16, short16, short16, bool16)
+#endif
+__COMPASS_DPA(short16, char32, char32, char32, bool32)
+__COMPASS_DOT(short16, char32, char32, char32, short16, bool32)
+__COMPASS_DOT(int8, short16, short16, short16, int8, bool16)
+
+#define __COMPASS_DOTS(R, X1, Y1, S, C, W, B, FROM, TO) \
+  __COMPASS_WIDE_SUM(R, X1, Y1, W, FROM, TO)            \
+  __COMPASS_DPA(R, X1, Y1, S, B)                        \
+  __COMPASS_DOT(R, X1, Y1, S, C, B)
+__COMPASS_DOTS(short16, char32, uchar32, char32, short16, __int16, bool32, -32768, 32767)
+__COMPASS_DOTS(short16, uchar32, char32, char32, short16, __int16, bool32, -32768, 32767)
+__COMPASS_DOTS(ushort16, uchar32, uchar32, char32, short16, __int16, bool32, 0, 65535)
+__COMPASS_DOTS(int8, short16, ushort16, short16, int8, __long8, bool16, -2147483647l - 1, 2147483647l)
+__COMPASS_DOTS(int8, ushort16, short16, short16, int8, __long8, bool16, -2147483647l - 1, 2147483647l)
+__COMPASS_DOTS(uint8, ushort16, ushort16, short16, int8, __long8, bool16, 0, 4294967295l)
 
 /* Dot product of four neighbouring 8-bit lanes; no sum of four products leaves the result's range. The host's own
  * instruction multiplies unsigned by signed lanes: with x the same bits in the other signedness, x ^ 128 is x + 128
@@ -48,16 +85,6 @@ __COMPASS_FN int8 __compass_quad_sums(uchar32 x, uchar32 y) {
   return __compass_quad_sums(x, as_char32(y ^ (uchar)128)) - __compass_quad_sums(x, (char32)(-128));
 }
 #else
-#ifdef __AVX2__
-typedef short __compass_s16 __attribute__((vector_size(32)));
-__COMPASS_FN int8 __compass_pair_sums(short16 x, short16 y) {
-  return as_int8(__builtin_ia32_pmaddwd256(__builtin_astype(x, __compass_s16), __builtin_astype(y, __compass_s16)));
-}
-#else
-__COMPASS_FN int8 __compass_pair_sums(short16 x, short16 y) {
-  return __compass_even(x) * __compass_even(y) + __compass_odd(x) * __compass_odd(y);
-}
-#endif
 #define X(X1, Y1)                                                                                                  \
   __COMPASS_FN int8 __compass_quad_sums(X1 x, Y1 y) {                                                              \
     return __compass_pair_sums(as_short16(__compass_even(x)), as_short16(__compass_even(y))) +                     \
