@@ -33,6 +33,7 @@ class ExprPrinter:
         self.defining = ""
         """The variable whose definition is being printed."""
         self.decimal_masks = False
+        self.typed_masks = False
         """Constant masks inside a concatenation are plain numbers."""
         self._table: dict[type, Callable[[Any], str]] = {
             E.Var: self._var,
@@ -156,8 +157,9 @@ class ExprPrinter:
 
     def _get_element(self, e: E.GetElement) -> str:
         vector = e.vector
-        constant = type(vector) is E.ConstMask
-        text = self.mask_constant(vector.bits, vector.lanes, typed=True) if constant else self.expr(vector)
+        self.typed_masks = _is_constant_mask(vector)
+        text = self.expr(vector)
+        self.typed_masks = False
         if text[0] == "(" and not _is_group(text):
             text = f"({text})"
         text = f"{text}[{self.expr(e.index)}]"
@@ -185,9 +187,10 @@ class ExprPrinter:
 
     def operands(self, e: E.Call) -> Any:
         """The operands of a builtin. `ALL_TRUE_*` has no mask type of its own to choose an overload by."""
-        if e.args and all(type(a) is E.ConstMask for a in e.args):
-            return [self.mask_constant(a.bits, a.lanes, typed=True) for a in e.args]
-        return [self.typed(a) for a in e.args]
+        self.typed_masks = bool(e.args) and all(map(_is_constant_mask, e.args))
+        texts = [self.typed(a) for a in e.args]
+        self.typed_masks = False
+        return texts
 
     def fill(self, template: str, e: E.Call) -> str:
         """A template with the operands of a call put in."""
@@ -212,15 +215,24 @@ class ExprPrinter:
     def all_true(self, lanes: int) -> str:
         return self.mask_constant((1 << lanes) - 1, lanes)
 
-    def mask_constant(self, bits: int, lanes: int, typed: bool = False) -> str:
+    def mask_constant(self, bits: int, lanes: int) -> str:
         """A constant mask: `ALL_TRUE_*`, or the predicate word; decimal inside a concatenation if it fits int32."""
         letter = mask_letter(lanes)
         word = mask_word(bits, lanes)
         if self.decimal_masks and word >> 31 == 0:
             return f"__vmov_{letter}({word})"
-        if bits == (1 << lanes) - 1 and not typed:
+        if bits == (1 << lanes) - 1 and not self.typed_masks:
             return f"ALL_TRUE_{letter}"
         return f"__vmov_{letter}(0x{word:08X})"
+
+
+def _is_constant_mask(e: E.Expr) -> bool:
+    """Whether a mask is made of constants alone. In C `ALL_TRUE_*` is a number, which has no lanes and no mask type."""
+    if type(e) is E.Unary:
+        return _is_constant_mask(e.a)
+    if type(e) is E.Binary:
+        return _is_constant_mask(e.a) and _is_constant_mask(e.b)
+    return type(e) is E.ConstMask
 
 
 def _is_narrow(e: E.Expr) -> bool:

@@ -420,3 +420,18 @@ def least_of_a_variable_with_an_address(out_i32: S.ptr("i32", "global"), n: S.i3
         out_i32[0] = least
         out_i32[1] = most
         out_i32[2] = n
+
+
+@S.prim_func
+def lanes_of_constant_masks(out_i32: S.ptr("i32", "global"), n: S.i32, f: S.fp32, b: S.i8):
+    """A mask of constants alone has lanes and a type in C, too."""
+    every = S.vbcast(S.i32(1) > 0, lanes=16)
+    none = S.vbcast(S.i32(1) < 0, lanes=8)
+    if S.get_local_id() == 0:
+        out_i32[0] = 1 if (~every)[4] else 2
+        out_i32[1] = 1 if (every & ~every)[5] else 2
+        out_i32[2] = 1 if (~none)[0] else 2
+        out_i32[3] = 1 if S.vall(~none) else 2
+        out_i32[4] = 1 if S.vany(~(~none)) else 2
+        kept = S.vadd(S.i32x8(n), 1, mask=~(~none), r=S.i32x8(7))
+        out_i32[5] = kept[3]

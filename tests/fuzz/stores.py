@@ -192,7 +192,7 @@ class Stores(Expressions):
         """New memory, filled at once."""
         t = self.rng.choice([t for t in self.types if not t.is_vector and not t.is_bool] + [INT32])
         scope = self.rng.choice(("private", "lsram", "lsram"))
-        name, i = self.name("m"), self.name("i")
+        name, block, i = self.name("m"), self.name("b"), self.name("i")
         size = self.rng.choice((32, 64, 128))
         self.scope.push()
         counter = Variable(i, INT32, fixed=True)
@@ -202,9 +202,9 @@ class Stores(Expressions):
         region = Region(name, t, size, scope, True)
         if self.chance(0.3):
             columns = self.rng.choice((8, 16))
-            matrix = Matrix(f"{name}_b", t, (size // columns, columns), True)
-            text = f'{name}_b = S.alloc_buffer({matrix.shape}, "{t}", "{scope}")\nfor {i} in range({size}):\n'
-            text += f"    {name}_b[{i} // {columns}, {i} % {columns}] = {{}}\n{name} = {name}_b.addr_of(0)"
+            matrix = Matrix(block, t, (size // columns, columns), True)
+            text = f'{block} = S.alloc_buffer({matrix.shape}, "{t}", "{scope}")\nfor {i} in range({size}):\n'
+            text += f"    {block}[{i} // {columns}, {i} % {columns}] = {{}}\n{name} = {block}.addr_of(0)"
             self.scope.add(matrix)
         else:
             text = f'{name} = S.alloc(({size},), "{t}", "{scope}")\nfor {i} in range({size}):\n    {name}[{i}] = {{}}'
