@@ -44,7 +44,7 @@ class ExprPrinter:
             E.Reinterpret: self._reinterpret,
             E.Binary: self._binary,
             E.Unary: self._unary,
-            E.Select: lambda e: f"({self.expr(e.cond)} ? {self.expr(e.a)} : {self.expr(e.b)})",
+            E.Select: lambda e: f"({self.expr(e.cond)} ? {self.operand(e.a)} : {self.operand(e.b)})",
             E.Broadcast: self._broadcast,
             E.VectorLiteral: lambda e: f"({c_type(e.dtype)})({','.join([self._element(x) for x in e.elems])})",
             E.ConstMask: lambda e: self.mask_constant(e.bits, e.lanes),
@@ -72,6 +72,13 @@ class ExprPrinter:
     def typed(self, e: E.Expr) -> str:
         """The C text of an argument that overloads are chosen by: C has the expression's own type for it."""
         return f"({c_type(e.dtype)}){self.value(e)}" if _is_promoted(e) else self.value(e)
+
+    def operand(self, e: E.Expr) -> str:
+        """The C text of what an operator of C takes: a mask of constants has its type."""
+        outer, self.typed_masks = self.typed_masks, self.typed_masks or _is_constant_mask(e)
+        text = self.expr(e)
+        self.typed_masks = outer
+        return text
 
     def list(self, items: Iterable[E.Expr]) -> str:
         return ", ".join([self.typed(e) for e in items])
@@ -157,9 +164,7 @@ class ExprPrinter:
 
     def _get_element(self, e: E.GetElement) -> str:
         vector = e.vector
-        self.typed_masks = _is_constant_mask(vector)
-        text = self.expr(vector)
-        self.typed_masks = False
+        text = self.operand(vector)
         if text[0] == "(" and not _is_group(text):
             text = f"({text})"
         text = f"{text}[{self.expr(e.index)}]"
@@ -187,10 +192,9 @@ class ExprPrinter:
 
     def operands(self, e: E.Call) -> Any:
         """The operands of a builtin. `ALL_TRUE_*` has no mask type of its own to choose an overload by."""
-        self.typed_masks = bool(e.args) and all(map(_is_constant_mask, e.args))
-        texts = [self.typed(a) for a in e.args]
-        self.typed_masks = False
-        return texts
+        if e.args and all(map(_is_constant_mask, e.args)):
+            return [self.operand(a) for a in e.args]
+        return [self.typed(a) for a in e.args]
 
     def fill(self, template: str, e: E.Call) -> str:
         """A template with the operands of a call put in."""
@@ -228,11 +232,7 @@ class ExprPrinter:
 
 def _is_constant_mask(e: E.Expr) -> bool:
     """Whether a mask is made of constants alone. In C `ALL_TRUE_*` is a number, which has no lanes and no mask type."""
-    if type(e) is E.Unary:
-        return _is_constant_mask(e.a)
-    if type(e) is E.Binary:
-        return _is_constant_mask(e.a) and _is_constant_mask(e.b)
-    return type(e) is E.ConstMask
+    return type(e) is E.ConstMask or (type(e) is E.Unary and _is_constant_mask(e.a))
 
 
 def _is_narrow(e: E.Expr) -> bool:

@@ -435,3 +435,4 @@ def lanes_of_constant_masks(out_i32: S.ptr("i32", "global"), n: S.i32, f: S.fp32
         out_i32[4] = 1 if S.vany(~(~none)) else 2
         kept = S.vadd(S.i32x8(n), 1, mask=~(~none), r=S.i32x8(7))
         out_i32[5] = kept[3]
+        out_i32[6] = 1 if (S.vbcast(S.i32(1) > 0, lanes=8) if n > 3 else S.tail_mask(3, 8))[4] else 2
