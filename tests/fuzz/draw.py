@@ -26,6 +26,8 @@ class Draw:
         self.version = version
         self.scope = Scope()
         self.functions: list[SubFunction] = []
+        self.constancy = rng.choice((1, 1, 1, 30))
+        """How often constants are leaves: some programs are for what folds them."""
 
     # ---------------------------------------------------------------------------------------------- choices
 

@@ -22,7 +22,11 @@ class Expressions(Pointers, Conditions, Arithmetic, Vectors):
             return self.mask(t.lanes, width, depth)
         if t.is_bool:
             return self.boolean(depth)
-        leaves = [(4, lambda: self.variable(t)), (1, lambda: self.constant(t)), (1.5, lambda: self.load(t, depth))]
+        leaves = [
+            (4, lambda: self.variable(t)),
+            (self.constancy, lambda: self.constant(t)),
+            (1.5, lambda: self.load(t, depth)),
+        ]
         if depth <= 0 or self.chance(0.2):
             return self.first_of(leaves, lambda: self.constant(t))
         common = [
