@@ -103,9 +103,8 @@ __COMPASS_ENTRY(entry) { k(__COMPASS_POINTER(__global int, 0)); }
     for _ in range(3):
         bench.run(text, flags)
     bench.place(np.array([0] * 8 + [1] * 8, np.int32), flags)
-    result = bench.run(text, flags, timeout=10.0)
+    bench.run(text, flags, timeout=10.0)
     assert bench.read(flags, np.zeros(4, np.int32)).tolist() == [1, 1, 1, 1]
-    assert result.seconds < 5.0
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor only")

@@ -67,8 +67,8 @@ __COMPASS_DOTS(int8, ushort16, short16, short16, int8, __long8, bool16, -2147483
 __COMPASS_DOTS(uint8, ushort16, ushort16, short16, int8, __long8, bool16, 0, 4294967295l)
 
 /* Dot product of four neighbouring 8-bit lanes; no sum of four products leaves the result's range. The host's own
- * instruction multiplies unsigned by signed lanes: with x the same bits in the other signedness, x ^ 128 is x + 128
- * unsigned or x - 128 signed, and what that adds to the sum is taken away again. */
+ * instruction multiplies unsigned by signed lanes. Where both are of one kind, one operand is moved by 128 into the other
+ * kind, which its highest bit does, and what that adds to the sum is taken away again. */
 #if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
 typedef uchar __compass_u8x32 __attribute__((vector_size(32)));
 typedef char __compass_s8x32 __attribute__((vector_size(32)));
