@@ -56,7 +56,7 @@ _FOLD: dict[str, Callable[[int, int], int]] = {
     "and": lambda a, b: a and b,
     "or": lambda a, b: a or b,
 }
-_DIVISIONS = frozenset(("floordiv", "floormod", "div", "mod"))
+DIVISIONS = frozenset(("floordiv", "floormod", "div", "mod"))
 
 
 def wrap(value: int, dtype: DataType) -> int:
@@ -68,9 +68,10 @@ def wrap(value: int, dtype: DataType) -> int:
 
 
 def fold(op: str, a: int, b: int, dtype: DataType) -> int | None:
-    """The value of an operator on two integers of type `dtype`; None where C leaves it undefined."""
-    if op in _DIVISIONS and (b == 0 or (b == -1 and a == dtype.range()[0])):
-        return None
+    """The value of an operator on two integers of type `dtype`, where dividing by 0 gives 0; None where C leaves it
+    undefined."""
+    if op in DIVISIONS and b == 0:
+        return 0
     if op in ("shl", "shr") and not 0 <= b < dtype.bits:
         return None
     value = int(_FOLD[op](a, b))

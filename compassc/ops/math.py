@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from compass_core.errors import CompassError
-
 from . import fp
 from .core import Op, np, value_op
 from .numeric import np_dtype
@@ -121,11 +119,10 @@ def ceildiv(x: Any, y: Any, dtype: Any) -> Any:
     """Quotient of two integer scalars, rounded up.
 
     Computed as (x + y - 1) / y in the common type of x and y, where every step wraps and the division truncates, so
-    it is the ceiling only for x >= 0 and y > 0 whose sum stays in range. y = 0 is an error in PySim and undefined in
-    compiled code.
+    it is the ceiling only for x >= 0 and y > 0 whose sum stays in range. It is 0 where y is 0.
     """
     if y == 0:
-        raise CompassError("ceildiv divides by zero", code="value", help="the divisor must be positive")
+        return np_dtype(dtype).type(0)
     total = int((np.int64(x) + np.int64(y)).astype(np_dtype(dtype)))
     numerator, divisor = int(np.int64(total - 1).astype(np_dtype(dtype))), int(y)
     quotient = abs(numerator) // abs(divisor)

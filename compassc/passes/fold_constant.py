@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from ..analysis.arith import DIVISIONS, fold
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr
@@ -17,6 +18,7 @@ from ..ir.visit import Rewriter, walk_stmts
 from ._blocks import mutable_vars
 
 NAME = "FoldConstant"
+_REMAINDERS = frozenset(("mod", "floormod"))
 
 
 def run(module: IRModule) -> IRModule:
@@ -52,6 +54,17 @@ class _Fold(Rewriter):
         if type(value) is E.IntImm and value.dtype.is_bool:
             return E.ConstMask(-value.value, e.lanes)
         return e if value is e.value else E.Broadcast(value, e.lanes)
+
+    def Binary(self, e: E.Binary) -> Expr:
+        """A quotient of constants is computed here: where C leaves it undefined, the compiler could do anything."""
+        e = self.default(e)
+        a, b = (x.value if type(x) is E.Broadcast else x for x in (e.a, e.b))
+        if e.op not in (_REMAINDERS if e.dtype.is_vector else DIVISIONS) or not type(a) is type(b) is E.IntImm:
+            return e
+        value = fold(e.op, a.value, b.value, a.dtype)
+        assert value is not None  # divisions have one for all operands
+        quotient = E.IntImm(a.dtype, value)
+        return E.Broadcast(quotient, e.dtype.lanes) if e.dtype.is_vector else quotient
 
     def Call(self, e: E.Call) -> Expr:
         e = self.default(e)

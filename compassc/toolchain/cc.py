@@ -17,6 +17,7 @@ from compass_core.cache import Cache, key_of
 from compass_core.clang import Clang, find_clang
 from compass_core.errors import CompassError
 from compass_core.hostcc import command, pch, sources
+from compass_core.hostcc.objects import Compilation
 from compass_core.targets import Target
 from compassc.toolchain import diagnostics, unit
 
@@ -40,11 +41,11 @@ class CcOptions:
 
 @dataclass(frozen=True)
 class CcResult:
-    """The object, its log, clang's command line, whether it came from the cache, and clang's warnings."""
+    """The object, its log, the command lines, whether it came from the cache, and clang's warnings."""
 
     object: Path
     log: Path
-    command: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
     cached: bool
     warnings: str
 
@@ -65,13 +66,13 @@ class _Job:
     def folder(self) -> Path:
         return self.output.parent
 
-    def command(self, header: Path) -> list[str]:
-        arguments = command.unit_arguments(header, self.unit_file.name, self.output.name)
-        return [str(self.clang.path), *self.flags, *arguments]
+    def compilation(self, header: Path, *options: str) -> Compilation:
+        names = self.unit_file.name, self.unit_text, self.output.name
+        return Compilation(self.clang.path, self.flags, header, *names, options)
 
     def key(self) -> str:
         return key_of(
-            "obj-1",
+            "obj-2",
             self.clang.identity,
             command.headers_hash(),
             " ".join(host.cpu_features()),
@@ -94,30 +95,31 @@ def compile_file(
     cache = Cache()
     log = output.with_suffix(".cc.log")
     header_path = pch.pch_path(job.clang, job.flags, cache)
-    line = job.command(header_path)
+    compilation = job.compilation(header_path)
+    lines = compilation.commands()
     use_cache = job.complete and (switches.CACHE.get() if options.use_cache is None else options.use_cache)
     key = job.key()
     if use_cache and (kept := cache.get("obj", key)) and (said := cache.get("cc-log", key)):
         warnings = said.read_text(encoding="utf-8")
         _replace(output, kept.read_bytes())
-        _write_log(log, job.folder, line, warnings, "not run: the object came from the compile cache")
-        return CcResult(output, log, tuple(line), True, warnings)
+        _write_log(log, job.folder, lines, warnings, "not run: the object came from the compile cache")
+        return CcResult(output, log, tuple(map(tuple, lines)), True, warnings)
     pch.precompiled_header(job.clang, job.flags, cache)
-    done = command.run(line, job.folder, meanwhile)
-    _write_log(log, job.folder, line, done.output, f"exit status {done.status}")
+    done = compilation.run(job.folder, meanwhile)
+    _write_log(log, job.folder, lines, done.output, f"exit status {done.status}")
     if done.status != 0:
         raise diagnostics.compile_error(done.output, job.folder, command.include_folder())
     if use_cache:
         cache.put("cc-log", key, done.output.encode())
         cache.put("obj", key, output.read_bytes())
-    return CcResult(output, log, tuple(line), False, done.output)
+    return CcResult(output, log, tuple(map(tuple, lines)), False, done.output)
 
 
 def write_assembly(source: Path, output: Path, options: CcOptions) -> Path:
     """Compile the dialect text in `source` to assembly text for the host; returns its path."""
     job = _prepare(source, output, options)
     header = pch.precompiled_header(job.clang, job.flags, Cache())
-    done = command.run([*job.command(header), "-S"], job.folder)
+    done = job.compilation(header, "-S").run(job.folder)
     if done.status != 0:
         raise diagnostics.compile_error(done.output, job.folder, command.include_folder())
     return output
@@ -132,7 +134,8 @@ def dry_run(source: Path, output: Path, options: CcOptions) -> list[str]:
     if not header.exists():
         lines.append(f"mkdir -p {shlex.quote(str(header.parent))}")
         lines.append(shlex.join(pch.pch_command(job.clang, job.flags, header)))
-    lines.append(f"cd {shlex.quote(str(job.folder))} && {shlex.join(job.command(header))}")
+    steps = map(shlex.join, job.compilation(header).commands())
+    lines.append(" && ".join((f"cd {shlex.quote(str(job.folder))}", *steps)))
     return lines
 
 
@@ -172,6 +175,7 @@ def _replace(path: Path, content: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _write_log(path: Path, folder: Path, line: list[str], output: str, outcome: str) -> None:
-    text = f"working directory: {folder}\ncommand: {shlex.join(line)}\noutcome: {outcome}\n\n{output}"
+def _write_log(path: Path, folder: Path, lines: list[list[str]], output: str, outcome: str) -> None:
+    commands = "".join(f"command: {shlex.join(line)}\n" for line in lines)
+    text = f"working directory: {folder}\n{commands}outcome: {outcome}\n\n{output}"
     _replace(path, text.encode())

@@ -104,7 +104,7 @@ def _megabytes(text: str) -> int:
     return int(text)
 
 
-PYSIM_CHECKS = ("uninit", "partial", "race", "overflow")
+PYSIM_CHECKS = ("uninit", "partial", "race", "overflow", "division")
 
 
 def _checks(text: str) -> frozenset[str]:

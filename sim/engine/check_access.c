@@ -253,6 +253,15 @@ void __ubsan_handle_type_mismatch_v1(const struct typed_access *typed, uint64_t 
   if (tec && check_wants(CHECK_ALIGN)) access_report(KIND_ALIGN, tec, &access, NULL);
 }
 
+void __compass_divided_by_zero(void) {
+  struct tec *tec = current_tec();
+  struct check_finding finding = {.kind = KIND_DIVISION, .times = 1, .event = -1};
+  finding.here.pc = check_pc(__builtin_return_address(0));
+  if (!tec || !check_wants(CHECK_DIVISION)) return;
+  finding.here.tec = tec->id;
+  check_report(&finding);
+}
+
 static bool copy_lane(struct tec *tec, const struct access *access, uint8_t *value) {
   if (check_wants(CHECK_ALIGN) && access->address % access->item) access_report(KIND_ALIGN, tec, access, NULL);
   if (!access_check(tec, access)) return false;

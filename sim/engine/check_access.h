@@ -35,6 +35,9 @@ void access_report(enum check_kind kind, const struct tec *tec, const struct acc
 void __compass_checked_lanes(uint8_t *value, const void *base, int64_t step, const uint16_t *offsets,
                              const uint8_t *mask, uint32_t shape, const void *pc);
 
+/* What the code of integer divisions (compass_core/hostcc/divisions.py, arith.h) calls where the divisor is 0. */
+void __compass_divided_by_zero(void);
+
 /* What clang's instrumentation (-fsanitize=kernel-address) calls before each access. */
 #define CHECKED(size)                            \
   void __asan_load##size##_noabort(uint64_t at); \

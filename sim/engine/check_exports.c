@@ -12,6 +12,7 @@ static struct {
   uint64_t address;
 } exports[] = {
     ROW(__compass_checked_lanes),
+    ROW(__compass_divided_by_zero),
     ACCESS(1),
     ACCESS(2),
     ACCESS(4),

@@ -41,7 +41,7 @@ def found(path: Path) -> list[CompassError]:
     """What a checked run of a kernel reports, warnings too. Unset values are looked for where they are the mistake."""
     arguments = [np.copy(a) if isinstance(a, np.ndarray) else a for a in runpy.run_path(str(path))["ARGUMENTS"]]
     executor = BuildManager("X2_1204").build(load_kernels(path).entry())
-    modes = "uninit" if path.stem.startswith("uninit") else "bounds,race,dma,align"
+    modes = "uninit" if path.stem.startswith("uninit") else "bounds,race,dma,align,division"
     try:
         return executor.check(*arguments, modes=modes)
     except ErrorGroup as group:

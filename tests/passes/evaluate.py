@@ -11,7 +11,7 @@ from compassc.ir import stmts as S
 
 
 class Undefined(Exception):
-    """C leaves the value open (division by zero, shift by too much)."""
+    """C leaves the value open (shift by too much)."""
 
 
 def evaluate(e: E.Expr, values: dict[E.Var, Any], is_constant: Callable[[E.Expr], bool]) -> int:

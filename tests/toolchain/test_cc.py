@@ -143,15 +143,15 @@ def test_included_files_are_read_every_time(tmp_path, options, monkeypatch, flag
     monkeypatch.chdir(tmp_path)
     source = write(tmp_path / "text", TEXT.replace("\n", '\n#include "more.h"\n', 1).replace("+ 2", "+ MORE"))
     (tmp_path / "inc").mkdir()
-    plain = cc.compile_file(write(tmp_path / "plain"), tmp_path / "plain.o", options).command
+    plain = cc.compile_file(write(tmp_path / "plain"), tmp_path / "plain.o", options).commands[0]
     objects = set()
     for value in (1000, 2000):
         (tmp_path / "inc" / "more.h").write_text(f"#define MORE {value}\n")
         made = cc.compile_file(source, tmp_path / "out" / "k.o", replace(options, extra=tuple(flags.split())))
         objects.add(made.object.read_bytes())
-        assert f"{tmp_path}/inc" in made.command and not made.cached
+        assert f"{tmp_path}/inc" in made.commands[0] and not made.cached
     assert len(objects) == 2
-    assert made.command[made.command.index("-include-pch") + 1] == plain[plain.index("-include-pch") + 1]
+    assert made.commands[0][made.commands[0].index("-include-pch") + 1] == plain[plain.index("-include-pch") + 1]
 
 
 def test_files_beside_the_text_are_found_after_our_headers(tmp_path, options):
@@ -174,7 +174,7 @@ def test_a_precompiled_header_belongs_to_its_folder(tmp_path, options, monkeypat
             made = cc.compile_file(
                 write(tmp_path / f"{name}.text"), tmp_path / f"{name}.o", replace(options, use_cache=False)
             )
-        used.append(made.command[made.command.index("-include-pch") + 1])
+        used.append(made.commands[0][made.commands[0].index("-include-pch") + 1])
         (folder / "compass" / "dsl.h").write_text("#error changed")
     assert len(set(used)) == 2
 

@@ -95,9 +95,9 @@ def is_complete(text: str, flags: Sequence[str]) -> bool:
     return not files and _OTHER_FILES.search(text) is None
 
 
-def unit_arguments(header: Path, source: str, output: str) -> list[str]:
-    """The arguments that name the precompiled header, the translation unit and the object."""
-    return ["-x", "cl", "-include-pch", str(header), "-c", source, "-o", output]
+def unit_arguments(header: Path, source: str, output: str, form: Sequence[str] = ("-c",)) -> list[str]:
+    """The arguments that name the precompiled header, the translation unit and the output, an object by its `form`."""
+    return ["-x", "cl", "-include-pch", str(header), *form, source, "-o", output]
 
 
 @lru_cache(maxsize=1)

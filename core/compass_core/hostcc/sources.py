@@ -21,6 +21,7 @@ from compass_core.clang import find_clang
 from compass_core.elf64 import section
 from compass_core.errors import CompassError, ToolchainError
 from compass_core.hostcc import command, pch
+from compass_core.hostcc.objects import Compilation
 
 SECTION = ".compass.source"
 _HARMLESS = re.compile(
@@ -113,7 +114,7 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
 
     compiler, cache = find_clang(clang), Cache()
     options = command.kernel_flags(source.define, (*source.flags, *flags))
-    key = key_of("variant-1", compiler.identity, command.headers_hash(), " ".join(host.cpu_features()),
+    key = key_of("variant-2", compiler.identity, command.headers_hash(), " ".join(host.cpu_features()),
                  source.text, source.name, *options)  # fmt: skip
     complete = command.is_complete(source.text, options)
     if complete and (kept := cache.get("obj", key)) is not None:
@@ -122,9 +123,7 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
     with tempfile.TemporaryDirectory(prefix="compassc-") as scratch:
         unit, output = Path(scratch, source.name), Path(scratch, "out.o")
         unit.write_text(source.text, encoding="utf-8")
-        done = command.run(
-            [str(compiler.path), *options, *command.unit_arguments(header, unit.name, output.name)], Path(scratch)
-        )
+        done = Compilation(compiler.path, options, header, unit.name, source.text, output.name).run(Path(scratch))
         if done.status != 0:
             raise ToolchainError(
                 f"the kernel's C text does not compile here ('{source.name}')",

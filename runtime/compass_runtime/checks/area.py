@@ -40,6 +40,7 @@ class Kind(IntEnum):
     DMA_OVERLAP = 11
     DMA_STRIDE = 12
     DMA_IGNORED = 13
+    DIVISION = 14
 
 
 class Access(IntFlag):

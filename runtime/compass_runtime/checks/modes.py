@@ -13,7 +13,7 @@ class Modes(IntFlag):
     `BOUNDS`: accesses outside of every buffer; `RACE`: TECs that touch the same memory without a barrier in between,
     or memory of an asynchronous transfer on its way; `UNINIT`: values that were never written decide something or are
     stored in an output; `DMA`: misuse of events, transfers without meaning; `ALIGN`: addresses that are no multiple of
-    the element's size.
+    the element's size; `DIVISION`: integers divided by zero, of vectors the lanes that are not 0 themselves.
     """
 
     BOUNDS = 1
@@ -21,7 +21,8 @@ class Modes(IntFlag):
     UNINIT = 4
     DMA = 8
     ALIGN = 16
-    ALL = 31
+    DIVISION = 32
+    ALL = 63
 
     @classmethod
     def parse(cls, text: str) -> Modes:

@@ -187,6 +187,10 @@ class Teller:
         notes = (Note("the transfer on its way was started here", self._span(one.there)),) if one.there else ()
         return self._make(rule, one, times, rule.message.format(tec=one.here.tec, event=one.event), notes)
 
+    def division(self, rule: _Rule, one: Found, times: int) -> CompassError:
+        """An integer divided by zero."""
+        return self._make(rule, one, times, rule.message.format(tec=one.here.tec))
+
     def uninit(self, rule: _Rule, one: Found, times: int) -> CompassError:
         """A value that was never written."""
         origin = self._buffer(one.origin)
@@ -260,6 +264,10 @@ _RULES = {
     Kind.DMA_IGNORED: _Rule(
         Teller.memory, "a transpose of TEC {tec} to {memory} does nothing: a row or column has over 16777215 bytes",
         "transpose a part at a time", code="check-dma",
+    ),
+    Kind.DIVISION: _Rule(
+        Teller.division, "TEC {tec} divides an integer by zero",
+        "the result is 0, which is seldom what is meant: test the divisor first", code="check-division",
     ),
 }  # fmt: skip
 

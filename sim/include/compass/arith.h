@@ -102,18 +102,21 @@ __COMPASS_MIXED_WIDTH(short16, ushort16, __int16, bool16, -32768, 32767, 65535)
 __COMPASS_MIXED_WIDTH(int8, uint8, __long8, bool8, -2147483647l - 1, 2147483647l, 4294967295l)
 
 /* Integer division through floating point F, which holds the operands exactly and whose rounding cannot reach the next
- * whole quotient. Division by 0 gives 0; the one overflowing quotient, smallest / -1, gives the largest value. */
+ * whole quotient. Division by 0 gives 0 (checked runs tell
+ * it, but not of lanes in which both are 0: masked loads leave such); the one overflowing quotient, smallest / -1, gives the largest value. */
 #define __COMPASS_QUOTIENT(V, F, x, y, hi) \
   __builtin_convertvector(__builtin_elementwise_min(__builtin_elementwise_trunc(                      \
       __builtin_convertvector(x, F) / __builtin_convertvector(y, F)), (F)(hi)), V)
 #define __COMPASS_DIVIDE(V, E, S, B, F, hi, minus_one)                                                       \
   __COMPASS_FN V __vdiv(V r, V x, V y, B m) {                                                                \
     S zero = __builtin_astype(y == (V)(E)0, S);                                                              \
+    __COMPASS_NOT_BY_ZERO(__builtin_reduce_or(zero & (x != (V)(E)0) & __COMPASS_COND(S, m)))                  \
     V safe = __COMPASS_PICK(V, S, zero, (V)(E)1, y);                                                         \
     V quotient = __COMPASS_QUOTIENT(V, F, x, safe, hi);                                                      \
     return __COMPASS_SELECT(V, S, m, __COMPASS_PICK(V, S, zero, (V)(E)0, quotient), r);                      \
   }                                                                                                          \
   __COMPASS_FN V __vmod(V r, V x, V y, B m) {                                                                \
+    __COMPASS_NOT_BY_ZERO(__builtin_reduce_or((y == (V)(E)0) & (x != (V)(E)0) & __COMPASS_COND(S, m)))        \
     S trivial = __builtin_astype((y == (V)(E)0) | (y == (V)(E)(minus_one)), S);                              \
     V safe = __COMPASS_PICK(V, S, trivial, (V)(E)1, y);                                                      \
     return __COMPASS_SELECT(V, S, m, x - safe * __COMPASS_QUOTIENT(V, F, x, safe, hi), r);                   \

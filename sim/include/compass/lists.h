@@ -51,6 +51,14 @@
 #define __COMPASS_SEQ_16(F, L) __COMPASS_SEQ_16_AT(F, L, 0)
 #define __COMPASS_SEQ_32(F, L) __COMPASS_SEQ_16_AT(F, L, 0), __COMPASS_SEQ_16_AT(F, L, 16)
 
+#ifdef __COMPASS_CHECK
+/* In kernels compiled for checks the engine hears of integers that are divided by zero. */
+void __compass_divided_by_zero(void);
+#define __COMPASS_NOT_BY_ZERO(is_zero) if (is_zero) __compass_divided_by_zero();
+#else
+#define __COMPASS_NOT_BY_ZERO(is_zero)
+#endif
+
 /* For each lane, unrolled completely so that vectors stay in registers. */
 #define __COMPASS_LANES(i, L) _Pragma("unroll") for (int i = 0; i < (L); i++)
 

@@ -12,7 +12,11 @@
 #define X(T, U, bits)                                                                             \
   __COMPASS_FN T max(T x, T y) { return x > y ? x : y; }                                          \
   __COMPASS_FN T min(T x, T y) { return x < y ? x : y; }                                          \
-  __COMPASS_FN T ceildiv(T x, T y) { return (T)((T)((T)(x + y) - 1) / y); }                       \
+  __COMPASS_FN T ceildiv(T x, T y) {                                                              \
+    T n = (T)((T)(x + y) - 1);                                                                    \
+    __COMPASS_NOT_BY_ZERO(y == (T)0)                                                              \
+    return y == (T)0 ? (T)0 : (T)-1 < (T)0 && y == (T)-1 ? (T)((T)0 - n) : (T)(n / y);            \
+  }                                                                                               \
   __COMPASS_FN T clz(T x) { return (T)((U)x ? __builtin_clz((uint)(U)x) - (32 - bits) : bits); }
 __COMPASS_SIGNED_SCALARS(X)
 __COMPASS_UNSIGNED_SCALARS(X)

@@ -6,6 +6,7 @@
 `partial`   the same when only some of its bytes were never written
 `race`      two TECs touch the same byte between the same barriers and one of them writes
 `overflow`  `+`, `-`, `*`, S.vadd, S.vsub, S.vmul or a narrowing store whose integer result does not fit
+`division`  an integer divided by zero; of vectors the active lanes that are not 0 themselves, as masked loads leave those
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _CHOSEN: ContextVar[frozenset[str] | None] = ContextVar("checks", default=None)
 
 @contextlib.contextmanager
 def checking(*names: str) -> Iterator[None]:
-    """Run kernels in PySim with exactly these checks: of `uninit`, `partial`, `race` and `overflow`."""
+    """Run kernels in PySim with exactly these checks: of `uninit`, `partial`, `race`, `overflow` and `division`."""
     if unknown := set(names) - set(PYSIM_CHECKS):
         raise UsageError(
             f"PySim has no check {', '.join(sorted(unknown))}",
@@ -159,7 +160,7 @@ class Races:
         )
 
 
-# ---------------------------------------------------------------------------------------------------------- overflow
+# ----------------------------------------------------------------------------------------------------- arithmetic
 
 _EXACT: dict[str, tuple[str, Any]] = {
     "vadd": ("+", np.add), "add": ("+", np.add),
@@ -167,22 +168,33 @@ _EXACT: dict[str, tuple[str, Any]] = {
     "vmul": ("*", np.multiply), "mul": ("*", np.multiply),
 }  # fmt: skip
 PLANS: list[dict[Any, Any]] = []
-"""Every table of plans: they depend on whether overflow is looked for."""
-_plans_check = False
+"""Every table of plans: they depend on which checks of arithmetic there are."""
+DIVISIONS = frozenset("div mod floordiv floormod vdiv vmod ceildiv".split())
+_ARITHMETIC = frozenset(("overflow", "division"))
+_plans_check: frozenset[str] = frozenset()
 
 
-def prepare_plans(overflow: bool) -> None:
-    """Forget plans made for the other answer to whether overflow is looked for."""
+def prepare_plans(checks: frozenset[str]) -> None:
+    """Forget plans made for other checks of arithmetic."""
     global _plans_check
-    if overflow != _plans_check:
+    if checks & _ARITHMETIC != _plans_check:
         for table in PLANS:
             table.clear()
-        _plans_check = overflow
+        _plans_check = checks & _ARITHMETIC
 
 
-def overflow_checked(name: str, function: Callable[[Any, Any], Any], elem: DataType) -> Callable[[Any, Any], Any]:
-    """The function of an operation, which refuses integer results out of range if this run asks for it."""
-    if name not in _EXACT or not elem.is_integer or elem.is_bool or LOCAL.tec is None or not LOCAL.tec.session.overflow:
+def wanted(check: str) -> bool:
+    """Whether the run of this thread has a check."""
+    return LOCAL.tec is not None and check in LOCAL.tec.session.checks
+
+
+def arithmetic_checked(name: str, function: Callable[[Any, Any], Any], elem: DataType) -> Callable[[Any, Any], Any]:
+    """The function of an operation, which refuses integers that this run looks for."""
+    if not elem.is_integer:
+        return function
+    if name in DIVISIONS:
+        return _division_checked(function) if wanted("division") else function
+    if name not in _EXACT or elem.is_bool or not wanted("overflow"):
         return function
     sign, exact = _EXACT[name]
 
@@ -205,9 +217,26 @@ def overflow_checked(name: str, function: Callable[[Any, Any], Any], elem: DataT
     return run
 
 
+def _division_checked(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def run(x: Any, y: Any) -> Any:
+        bad = np.asarray(y) == 0
+        if bad.ndim or np.ndim(x):
+            bad = bad & (np.asarray(x) != 0)
+        if bad.any():
+            where = f" in lane {int(np.flatnonzero(bad)[0])}" if bad.ndim else ""
+            raise CompassError(
+                f"an integer is divided by zero{where}",
+                code="division",
+                help="the result is 0, which is seldom what is meant: test the divisor first",
+            )
+        return function(x, y)
+
+    return run
+
+
 def check_narrowing(value: Any, converted: Any, elem: DataType) -> None:
     """Refuse a stored integer that its memory cannot hold if this run asks for it."""
-    if LOCAL.tec is None or not LOCAL.tec.session.overflow or not elem.is_integer:
+    if not elem.is_integer or not wanted("overflow"):
         return
     given = np.asarray(value)
     if given.dtype.kind in "iu" and (given != converted).any():

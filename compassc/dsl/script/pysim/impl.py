@@ -17,7 +17,7 @@ from compassc.ops.core import Op, infer, mask_lanes_of, r_dtype_ok, require_targ
 from compassc.ops.numeric import convert
 from compassc.ops.typing import is_literal, type_error
 
-from .checks import PLANS, overflow_checked
+from .checks import DIVISIONS, PLANS, arithmetic_checked, wanted
 from .direct import direct
 from .masks import mask_array
 from .values import PyVar, to_element
@@ -46,11 +46,13 @@ class Plan:
         self.meaning: Callable[..., Any] = functools.partial(op.meaning, dtype=typed.result, **fixed)
         without = {"mask": None, **({"r": None} if op.r == "param" else {})} if op.extra.get("mask_aware") else {}
         simple = direct(op.name, typed, options)
-        if simple and not options.get("saturate"):
-            simple = overflow_checked(op.name, simple, typed.operands[0].element_of)
-        self.plain = simple or functools.partial(self.meaning, **without)
+        plain = simple or functools.partial(self.meaning, **without)
         if is_scalar:
-            self.meaning, self.plain = _scalar(self.meaning), simple or _scalar(self.plain)
+            self.meaning, plain = _scalar(self.meaning), simple or _scalar(plain)
+        self.plain = (
+            plain if options.get("saturate") else arithmetic_checked(op.name, plain, typed.operands[0].element_of)
+        )
+        if is_scalar:
             if simple:
                 self.converters = tuple(c if callable(c) or c is None else c[()] for c in self.converters)
         elif simple:  # NumPy's function broadcasts a scalar by itself
@@ -123,6 +125,8 @@ def masked(op: Op, plan: Plan, arrays: tuple[Any, ...], mask: Any, r: Any) -> An
         return plan.plain(*arrays)
     if op.extra.get("mask_aware"):
         return plan.meaning(*arrays, mask=active, **({"r": source} if op.r == "param" else {}))
+    if op.name in DIVISIONS and wanted("division"):
+        arrays = arrays[0], np.where(active, arrays[1], 1)
     value = plan.plain(*arrays)
     if source is None:
         return value

@@ -112,8 +112,7 @@ class Session(PySimInfo):
         self.local_size = target.tecs
         self.is_multi_thread = not _single_thread()
         self.checks = chosen()
-        self.overflow = "overflow" in self.checks
-        prepare_plans(self.overflow)
+        prepare_plans(self.checks)
         self.pause_seed = _pause_seed() if self.is_multi_thread else 0
         self.barrier = TecBarrier(self.local_size)
         self._shared: list[Storage] = []

@@ -20,7 +20,7 @@ from compassc.ops.numeric import convert, literal, np_dtype
 from compassc.ops.typing import check_operator, is_literal, literal_dtype, match_operator, type_error
 
 from ..frontend import VALUE_ATTRIBUTES
-from .checks import PLANS, check_narrowing, overflow_checked
+from .checks import PLANS, arithmetic_checked, check_narrowing
 from .direct import quotient
 
 PINNED: set[bool] = set()
@@ -235,13 +235,13 @@ def pyvar(x: Any, dt: DataType | None = None) -> Any:
 
 
 def _scalar_divide(fn: Callable[[int, int], int], kind: Any) -> Callable[[Any, Any], Any]:
-    """C division or remainder of integer scalars: computed exactly, then cut to the type."""
+    """C division or remainder of integer scalars, 0 by zero: computed exactly, then cut to the type."""
 
     make, low, high = kind.type, int(np.iinfo(kind).min), int(np.iinfo(kind).max)
 
     def run(a: Any, b: Any) -> Any:
         if b == 0:
-            raise CompassError("an integer scalar is divided by zero", code="division", help="test the divisor first")
+            return make(0)
         value = fn(int(a), int(b))
         return make(value) if low <= value <= high else np.int64(value).astype(kind)
 
@@ -383,7 +383,7 @@ def _plan(op: str, a: Any, b: Any) -> Any:
     if op in ("floordiv", "floormod") and matched.is_scalar and type(b) is int and b > 0 and b & (b - 1) == 0:
         fn = operator.rshift if op == "floordiv" else operator.and_
         right = kind.type(b.bit_length() - 1 if op == "floordiv" else b - 1)
-    fn = overflow_checked(op, fn, elem)
+    fn = arithmetic_checked(op, fn, elem)
     result = bool_of(matched.lanes) if op in _COMPARE else matched
     scalar_bool = result.is_scalar and result.is_bool
     return _converter(a, elem), right, fn, None if scalar_bool else result

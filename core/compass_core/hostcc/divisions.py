@@ -1,0 +1,148 @@
+"""Integer division that never traps: NPUs have no such fault, hosts do, and C leaves it undefined.
+
+What C calls `/` and `%` is an instruction each of clang's intermediate representation. A text that divides by anything
+but plain numbers is compiled in two steps: to that representation, where calls of the functions below take the place of
+these instructions, and from there to the object. `x / 0` and `x % 0` are 0. The least number divided by -1 is itself,
+or in a vector the largest one, as `__vdiv` has it.
+
+In checked runs the functions tell the engine of a scalar divided by 0, and of a lane other than 0: lanes of which both
+are 0 are what masked loads leave behind.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_QUOTED = r'"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])*'"
+_IGNORED = re.compile(rf"//[^\n]*|/\*.*?\*/|^[ \t]*#[ \t]*include[^\n]*|{_QUOTED}", re.DOTALL | re.MULTILINE)
+"""Comments, includes, and text in quotes."""
+_HARMLESS = re.compile(r"\s*(?:0[xX][0-9a-fA-F]*[1-9a-fA-F][0-9a-fA-F]*|[1-9]\d*)[uU]?(?![\w.])")
+"""A number that is not 0."""
+_INSTRUCTION = re.compile(
+    r"^(?P<result> *%[\w.]+ = )(?P<op>[su](?:div|rem)) (?P<type>i\d+|<\d+ x i\d+>) (?P<operands>.+?)(?P<notes>(?:, !.*)?)$",
+    re.MULTILINE,
+)
+_VECTOR = re.compile(r"<(\d+) x i(\d+)>")
+_NUMBER = re.compile(r"-?\d+")
+REPORT = "__compass_divided_by_zero"
+"""The function of the engine that a checked run calls."""
+_DECLARED = re.compile(rf"^declare .*@{REPORT}\(", re.MULTILINE)
+
+
+def divides(text: str) -> bool:
+    """Whether a C text may divide integers by something other than plain numbers."""
+    code = _IGNORED.sub(" ", text)
+    return any(not _HARMLESS.match(code, m.end()) for m in re.finditer(r"[/%]=?", code))
+
+
+def checks(flags: Sequence[str]) -> bool:
+    """Whether compiler flags ask for code that is checked for memory and arithmetic."""
+    return "-D__COMPASS_CHECK" in flags
+
+
+def guarded(ir: str, checked: bool) -> str:
+    """The text of a module of clang's intermediate representation whose integer divisions do not trap."""
+    used: dict[tuple[str, str], str] = {}
+
+    def call(match: re.Match[str]) -> str:
+        op, kind = match["op"], match["type"]
+        x, y = _operands(match["operands"])
+        if _NUMBER.fullmatch(y) and int(y) not in (0, -1):
+            return match[0]
+        name = used.setdefault((op, kind), f"@__compass_{op}_{re.sub('[^0-9a-z]', '', kind)}")
+        return f"{match['result']}call {kind} {name}({kind} {x}, {kind} {y}){match['notes']}"
+
+    text = _INSTRUCTION.sub(call, ir)
+    parts = [text]
+    if used and checked and not _DECLARED.search(ir):
+        parts.append(f"declare void @{REPORT}()\n")
+    for (op, kind), name in used.items():
+        vector = _VECTOR.fullmatch(kind)
+        body = _vector(op, kind, int(vector[1]), int(vector[2]), checked) if vector else _scalar(op, kind, checked)
+        lines = "\n".join(body)
+        parts.append(f"define internal {kind} {name}({kind} %x, {kind} %y) alwaysinline {{\n{lines}\n}}\n")
+    return "\n".join(parts)
+
+
+def _operands(text: str) -> tuple[str, str]:
+    """Both operands of an instruction; those of vectors may be lists of numbers."""
+    depth = 0
+    for at, char in enumerate(text):
+        depth += (char in "<([{") - (char in ">)]}")
+        if char == "," and depth == 0:
+            return text[:at], text[at + 1 :].strip()
+    raise ValueError(f"an instruction with one operand: {text}")
+
+
+def _scalar(op: str, kind: str, checked: bool) -> Iterator[str]:
+    """The body of a scalar division; branches cost less than the instruction waits for a selected divisor."""
+    yield f"  %zero = icmp eq {kind} %y, 0"
+    yield "  br i1 %zero, label %nothing, label %something"
+    yield "nothing:"
+    if checked:
+        yield f"  call void @{REPORT}()"
+    yield f"  ret {kind} 0"
+    yield "something:"
+    if op.startswith("s"):
+        yield f"  %minus = icmp eq {kind} %y, -1"
+        yield "  br i1 %minus, label %negated, label %divided"
+        yield "negated:"
+        yield f"  %negative = sub {kind} 0, %x"
+        yield f"  ret {kind} {'%negative' if op == 'sdiv' else '0'}"
+        yield "divided:"
+    yield f"  %value = {op} {kind} %x, %y"
+    yield f"  ret {kind} %value"
+
+
+def _vector(op: str, kind: str, lanes: int, bits: int, checked: bool) -> Iterator[str]:
+    """The body of a vector division, through floating point that holds the operands exactly where there is one.
+
+    Its rounding cannot reach the next whole quotient. Hosts have no vector instruction for integers.
+    """
+    flags = f"<{lanes} x i1>"
+    yield f"  %zero = icmp eq {kind} %y, zeroinitializer"
+    if checked:
+        yield f"  %some = icmp ne {kind} %x, zeroinitializer"
+        yield f"  %bad = and {flags} %zero, %some"
+        yield f"  %all = bitcast {flags} %bad to i{lanes}"
+        yield f"  %any = icmp ne i{lanes} %all, 0"
+        yield "  br i1 %any, label %report, label %compute"
+        yield f"report:\n  call void @{REPORT}()\n  br label %compute"
+        yield "compute:"
+    signed = op.startswith("s")
+    trivial = "%zero"
+    if signed:
+        yield f"  %minus = icmp eq {kind} %y, splat (i{bits} -1)"
+        yield f"  %trivial = or {flags} %zero, %minus"
+        trivial = "%trivial"
+    yield f"  %safe = select {flags} {trivial}, {kind} splat (i{bits} 1), {kind} %y"
+    sign, real = ("s" if signed else "u"), f"<{lanes} x {'float' if bits <= 16 else 'double'}>"
+    if bits <= 32:
+        yield f"  %fx = {sign}itofp {kind} %x to {real}"
+        yield f"  %fy = {sign}itofp {kind} %safe to {real}"
+        yield f"  %fq = fdiv {real} %fx, %fy"
+        yield f"  %quotient = fpto{sign}i {real} %fq to {kind}"
+    else:
+        yield f"  %quotient = {sign}div {kind} %x, %safe"
+    if op.endswith("rem"):  # a trivial divisor was taken for 1, which leaves 0
+        yield f"  %back = mul {kind} %quotient, %safe"
+        yield f"  %value = sub {kind} %x, %back"
+        yield f"  ret {kind} %value"
+        return
+    quotient = "%quotient"
+    if signed:
+        yield f"  %least = icmp eq {kind} %x, splat (i{bits} {-(1 << (bits - 1))})"
+        yield f"  %negative = sub {kind} zeroinitializer, %x"
+        yield f"  %largest = select {flags} %least, {kind} splat (i{bits} {(1 << (bits - 1)) - 1}), {kind} %negative"
+        yield f"  %signed = select {flags} %minus, {kind} %largest, {kind} %quotient"
+        quotient = "%signed"
+    yield f"  %value = select {flags} %zero, {kind} zeroinitializer, {kind} {quotient}"
+    yield f"  ret {kind} %value"
+
+
+if __name__ == "__main__":  # python -m compass_core.hostcc.divisions FILE [--checked], as the log of a build has it
+    _file = Path(sys.argv[1])
+    _file.write_text(guarded(_file.read_text(encoding="utf-8"), "--checked" in sys.argv), encoding="utf-8")

@@ -1,0 +1,160 @@
+"""Integer division by zero and of the least number by -1: no fault, and the same numbers compiled and in PySim."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compass_core import targets
+from compass_core.errors import CompassError
+from compassc.dsl import BuildManager, load_kernels
+from compassc.dsl import script as S
+from compassc.dsl.script import pysim
+from compassc.ops.rules import INTS
+from compassc.toolchain import cc
+
+SCALARS = ("x[i] / y[i]", "x[i] // y[i]", "x[i] % y[i]", "S.ceildiv(x[i], y[i])")
+VECTORS = ("v / w", "v // w", "v % w", "S.vdiv(v, w)", "S.vmod(v, w)", "S.vdiv(v, w, mask=m)")
+
+
+def operands(kind: str, lanes: int) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of the numbers that matter, padded to whole vectors."""
+    info = np.iinfo(kind)
+    numbers = np.unique(np.array([0, 1, 7, info.min, info.min + 1, info.max, -1 if info.min else 2], dtype=kind))
+    x, y = (side.reshape(-1) for side in np.meshgrid(numbers, numbers))
+    return tuple(np.pad(side, (0, -len(side) % (2 * lanes))) for side in (x, y))
+
+
+def truncated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The exact quotient rounded toward zero, 0 where y is 0."""
+    size = np.abs(x) // np.maximum(np.abs(y), 1)
+    return np.where(y == 0, 0, np.where((x < 0) == (y < 0), size, -size))
+
+
+def law(x: np.ndarray, y: np.ndarray, form: str) -> np.ndarray:
+    """What a form gives: scalars wrap, vectors saturate."""
+    kind, a, b = x.dtype, x.astype(np.int64), y.astype(np.int64)
+    if "ceildiv" in form:
+        return truncated((a + b - 1).astype(kind).astype(np.int64), b).astype(kind)
+    if "%" in form or "vmod" in form:
+        return np.where(b == 0, 0, a - truncated(a, b) * b).astype(kind)
+    value = truncated(a, b)
+    return (value if form in SCALARS else np.minimum(value, np.iinfo(kind).max)).astype(kind)
+
+
+def program(kind: str, lanes: int, size: int) -> str:
+    forms = SCALARS + VECTORS
+    outs = ", ".join(f"o{k}: S.ptr('{kind}', 'global')" for k in range(len(forms)))
+    head = f"def divisions(x: S.ptr('{kind}', 'global'), y: S.ptr('{kind}', 'global'), {outs}):"
+    lines = ["from compassc.dsl import script as S\n\n\n@S.prim_func", head]
+    lines += ["    if S.get_local_id() == 0:", f"        for i in range({size}):"]
+    lines += [f"            o{k}[i] = {form}" for k, form in enumerate(SCALARS)]
+    lines += [f"        for k in range({size // lanes}):", f"            v = S.vload(x + k * {lanes})"]
+    lines += [f"            w = S.vload(y + k * {lanes})", "            m = v != w"]
+    for k, form in enumerate(VECTORS, len(SCALARS)):
+        kept = f"S.vsel({form}, 0, m)" if "mask" in form else form
+        lines.append(f"            S.vstore({kept}, o{k} + k * {lanes})")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("kind", [str(t.element_of) for t in INTS])
+def test_every_division_has_a_result(kind: str, tmp_path: Path) -> None:
+    lanes = 32 // np.dtype(kind).itemsize
+    x, y = operands(kind, lanes)
+    path = tmp_path / f"{kind}.py"
+    path.write_text(program(kind, lanes, len(x)))
+    kernel = load_kernels(path).entry()
+    compiled = [np.full_like(x, 99) for _ in SCALARS + VECTORS]
+    simulated = [out.copy() for out in compiled]
+    BuildManager("X2_1204").build(kernel)(x, y, *compiled)
+    kernel(x, y, *simulated)
+    for form, ours, pysims in zip(SCALARS + VECTORS, compiled, simulated):
+        expected = law(x, y, form)
+        expected = np.where(x != y, expected, 0) if "mask" in form else expected
+        np.testing.assert_array_equal(ours, expected, form)
+        np.testing.assert_array_equal(pysims, expected, form)
+
+
+@S.prim_func
+def folded(out: S.ptr("i32", "global")):
+    zero = 0
+    least = S.i32(-2147483647) - 1
+    out[0] = 7 // S.i32(zero)
+    out[1] = S.i32(7) % zero
+    out[2] = least // S.i32(-1)
+    out[3] = least % S.i32(-1)
+    out[4] = S.i32(-8) // S.i32(zero) + 1
+
+
+@S.prim_func
+def loops(x: S.ptr("i32", "global"), y: S.ptr("i32", "global"), out: S.ptr("i32", "global")):
+    for i in S.vectorized(8):
+        out[i] = x[i] / y[i]
+    if y[0] == 0:  # a divisor is no promise that it is not 0
+        out[8] = 1
+
+
+def test_folding_and_vectorized_loops_divide_as_scalars_do() -> None:
+    build = BuildManager("X2_1204").build
+    ours, pysims = np.full(5, 9, "int32"), np.full(5, 9, "int32")
+    build(folded)(ours)
+    folded(pysims)
+    assert ours.tolist() == pysims.tolist() == [0, 0, -(2**31), 0, 1]
+    x = np.array([7, -(2**31), 5, -9, 0, 8, -(2**31), 1], "int32")
+    y = np.array([0, -1, 2, 2, 0, -1, 0, 3], "int32")
+    ours, pysims = np.zeros(9, "int32"), np.zeros(9, "int32")
+    build(loops)(x, y, ours)
+    loops(x, y, pysims)
+    assert ours.tolist() == pysims.tolist() == [0, -(2**31), 2, -4, 0, -8, 0, 0, 1]
+
+
+def test_c_text_divides_like_the_language(tmp_path: Path) -> None:
+    """Also text that somebody else wrote, vectors with C's operators too."""
+    text = """#include <compass/dsl.h>
+__kernel void c(__global int *x, __global int *y, __global int *z) {
+  z[0] = x[0] / y[0]; z[1] = x[0] % y[0]; z[2] = x[1] / y[1];
+  z[3] = (char)x[0] / (char)y[0]; z[4] = (uint)x[0] % (uint)y[0];
+  __vstore(__vload((__global int8 *)x, (bool8)1) % __vload((__global int8 *)y, (bool8)1), (__global int8 *)(z + 8), (bool8)1);
+  __vstore(__vload((__global int8 *)x, (bool8)1) / __vload((__global int8 *)y, (bool8)1), (__global int8 *)(z + 16), (bool8)1);
+}
+"""
+    source = tmp_path / "c.cl"
+    source.write_text(text)
+    made = cc.compile_file(source, tmp_path / "c.o", cc.CcOptions(targets.load("X2_1204")))
+    assert len(made.commands) == 3 and made.warnings == ""
+    assembly = cc.write_assembly(source, tmp_path / "c.s", cc.CcOptions(targets.load("X2_1204"))).read_text()
+    assert "idivl" in assembly and "vdivpd" in assembly
+
+
+def test_a_text_without_unknown_divisors_is_compiled_in_one_step(tmp_path: Path) -> None:
+    text = """#include <compass/dsl.h>
+/* a / b */ __kernel void c(__global int *x) { x[0] = x[1] / 8 + x[2] % 0x10u; } // x / y
+"""
+    source = tmp_path / "c.cl"
+    source.write_text(text)
+    assert len(cc.compile_file(source, tmp_path / "c.o", cc.CcOptions(targets.load("X2_1204"))).commands) == 1
+
+
+@S.prim_func
+def masked(x: S.ptr("i32", "global"), y: S.ptr("i32", "global"), out: S.ptr("i32", "global"), n: S.i32):
+    m = S.tail_mask(n, 8)
+    if S.get_local_id() == 0:
+        S.vstore(S.vload(x, mask=m) / S.vload(y, mask=m), out, mask=m)
+        S.vstore(S.vdiv(S.vload(x), S.vload(y), mask=m), out, mask=m)
+        out[8] = x[0] // y[n - 1]
+
+
+def test_checks_tell_zero_divisors_but_not_of_lanes_that_are_masked_off() -> None:
+    x, y = np.arange(1, 9, dtype="int32"), np.array([1, 2, 3, 4, 5, 0, 0, 0], "int32")
+    executor = BuildManager("X2_1204").build(masked)
+    executor.check(x, y, np.zeros(9, "int32"), 5, modes="division")
+    with pysim.checks.checking("division"):
+        masked(x, y, np.zeros(9, "int32"), 5)
+    first = masked.py_func.__code__.co_firstlineno
+    with pytest.raises(CompassError) as told:
+        executor.check(x, y, np.zeros(9, "int32"), 6, modes="division")
+    lines = [(e.code, e.span.line - first) for e in told.value.errors]
+    assert lines == [("check-division", line) for line in (4, 5, 6)]
+    with pysim.checks.checking("division"), pytest.raises(CompassError) as told:
+        masked(x, y, np.zeros(9, "int32"), 6)
+    assert (told.value.code, told.value.span.line - first) == ("division", 4)
