@@ -6,6 +6,7 @@
 #   make docs    write the pages of the operations, docs/ops
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make fuzz-bin  COUNT damaged aipu.bin files through the reader (COUNT=1000000, about ten minutes)
+#   make storm   COUNT jobs per family through the libraries for the vendor's driver, from many threads (COUNT=10000)
 #   make lint    formatting, lint and types; `make format` mends the first two
 #   make clean   remove what builds and tests left; `make distclean` removes $(VENV) too
 #
@@ -18,7 +19,7 @@ VENV ?= .venv
 JOBS ?= 2
 N ?= 2000
 SEED ?= 0
-COUNT ?= 1000000
+COUNT ?= $(if $(filter storm,$(MAKECMDGOALS)),10000,1000000)
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -30,7 +31,7 @@ TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder oplib ops passes toolchain)
 DEMO := build/demo
 
-.PHONY: demo test fuzz fuzz-bin bench docs lint format setup clean distclean
+.PHONY: demo test fuzz fuzz-bin storm bench docs lint format setup clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)
@@ -52,6 +53,10 @@ fuzz: $(ENGINE)
 
 fuzz-bin: $(INSTALLED)
 	$(BIN)/python -m tests.aipubin.fuzz --count $(COUNT)
+
+# Ten threads share the jobs.
+storm: $(ENGINE)
+	STORM_ROUNDS=$$(($(COUNT) / 10)) $(BIN)/python -m pytest -q tests/runtime/test_sim_plugin.py -k many_threads
 
 # Byte code first, of sources changed since: the measurements are of what a user has from the second run on.
 bench: $(ENGINE)

@@ -29,10 +29,11 @@ def library_name(family: str) -> str:
 def library(family: str) -> Path:
     """The library of a family for the present sources, built into the cache when it is not there."""
     from compass_core.cache import Cache, key_of
+    from compass_core.switches import TIMEOUT
 
     native, plugin = source_folder("native"), source_folder("plugin")
     files = [*sorted(native.glob("*.[ch]")), *sorted(plugin.glob("*.[ch]")), *sorted(include_folder().glob("*.h"))]
-    flags = (*_COMPILE, *shared_memory(), f'-DSIM_FAMILY="{family}"')
+    flags = (*_COMPILE, *shared_memory(), f'-DSIM_FAMILY="{family}"', f"-DCOMPASS_DEFAULT_TIMEOUT={TIMEOUT.default}")
     key = key_of(*(part for f in files for part in (f.name, f.read_bytes())), engine.source_key(), *flags)
     sources = [*(native / name for name in _SHARED_SOURCES), *sorted(plugin.glob("*.c"))]
     folders = (f"-I{folder}" for folder in (include_folder(), engine.source_folder(), native))

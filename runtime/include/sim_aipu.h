@@ -110,7 +110,7 @@ typedef struct {
 
 const sim_aipu_api_t *sim_aipu_api_init(void);
 
-/* Registers. Those of pools are SIM_AIPU_POOL_STEP apart. */
+/* Registers. Those of pools are SIM_AIPU_POOL_STEP apart, those of clusters SIM_AIPU_CLUSTER_STEP. */
 enum {
   SIM_AIPU_SCHED_CTRL = 0x0, /* pool << 16 | qos << 8 | command; X3: partition << 19, too */
   SIM_AIPU_SCHED_ADDR_HI = 0x8,
@@ -121,15 +121,20 @@ enum {
   SIM_AIPU_POOL_CONFIG = 0x800,
   SIM_AIPU_POOL_STATUS = 0x804,
   SIM_AIPU_CLUSTER0_CONFIG = 0xc00, /* bits 0-3: TECs of a core, 8-11: cores, 12: present */
-  SIM_AIPU_CLUSTER0_CTRL = 0xc04,
-  SIM_AIPU_POOL_STEP = 0x40
+  SIM_AIPU_CLUSTER0_CTRL = 0xc04,   /* X3: the same bits, of what is enabled; they cannot be changed */
+  SIM_AIPU_POOL_STEP = 0x40,
+  SIM_AIPU_CLUSTER_STEP = 0x20
 };
 /* Commands. DISPATCH starts the chain that the address registers name, in a pool that CREATE has made; on X2 that is
- * the pool of the last CREATE, on X3 the one in the command. */
+ * the pool of the last CREATE, on X3 the one in the command. A pool that is busy is destroyed when its jobs have ended.
+ *
+ * X2: until its pool is destroyed, a chain can be made longer by writing the address of another chain into `next` of its
+ * last block, also when it has ended; the pool looks there when its status is read and at each command to it. */
 enum { SIM_AIPU_CREATE = 1, SIM_AIPU_DESTROY = 2, SIM_AIPU_DISPATCH = 4 };
 
-/* The driver waits for bit 6 of POOL_STATUS. Bits 16 and up are of this simulator: how the pool's last job ended, with
- * the codes of interrupt_en in task control blocks. */
+/* The driver waits for bit 6 of POOL_STATUS. Bits 16 and up are of this simulator: in which ways the jobs ended that the
+ * pool has run since a chain was dispatched to it when it was idle, with the bits of interrupt_en in task control
+ * blocks. */
 #define SIM_AIPU_POOL_IDLE (1u << 6)
 #define SIM_AIPU_POOL_END(status) ((status) >> 16)
 enum {

@@ -1,21 +1,14 @@
-/* One job: its chain is read from the driver's memory, the buffers it names are copied to the device of the worker, the
- * chain is written anew with the addresses they have there, run, and the buffers are copied back.
+/* One job, a grid of a chain: the buffers that it names are copied to the device of the worker, its blocks are written
+ * anew with the addresses they have there, run, and when that succeeded, the buffers are copied back.
  *
  * The driver's addresses are 64 bits wide, an ASID's base plus 32 bits. Kernel code works on 32 bits alone, so each
  * buffer gets a place of its own below 4 GiB; which words are addresses is told by the entry records of `.text`. */
 #include "plugin.h"
 #include "ranges.h"
 
-#define BLOCK 128u
-#define MAX_BLOCKS 65536u
 #define MAX_WORDS 4096u
 #define ASIDS 4u
 #define FULL_BASE(entry) ((entry) & ~0xfffull) /* the low bits of an ASID entry are permissions */
-#define TYPE(flag) ((flag) & 0xfu)
-#define END_DESTROYS 0x100u
-
-/* Byte offsets of fields of task control blocks. */
-enum { FLAG = 0, NEXT = 4, SPC = 12, GRID_ID = 22, PP = 56, X2_ASID = 48, X3_ASID = 88 };
 
 /* Entry records of `.text` (docs/architecture.md). */
 enum { RECORD_BACK = 8, RECORD_ASIDS = 12, RECORD_BYTES = 64 };
@@ -42,12 +35,6 @@ struct launch {
   uint32_t text, text_bytes; /* the first code that was found: device address, bytes to the end of its buffer */
 };
 
-static uint32_t get32(const uint8_t *block, uint32_t offset) {
-  uint32_t value;
-  memcpy(&value, block + offset, sizeof value);
-  return value;
-}
-
 static void put32(uint8_t *block, uint32_t offset, uint32_t value) { memcpy(block + offset, &value, sizeof value); }
 
 /* Room for `more` items behind `count`. */
@@ -59,14 +46,6 @@ static bool grow(void **items, uint32_t *room, uint32_t count, uint32_t more, si
   *items = grown;
   *room = wanted;
   return true;
-}
-
-static bool read_memory(const struct launch *launch, uint64_t address, void *to, size_t size) {
-  const mem_interface_t *memory = &launch->sim->memory;
-  if (memory->read(address, to, size, memory->cxt) >= 0) return true;
-  return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the driver cannot read %zu bytes at %#llx", size,
-              (unsigned long long)address),
-         false;
 }
 
 /* Copies the buffer with this address to the device. */
@@ -89,7 +68,7 @@ static struct buffer *bring(struct launch *launch, uint64_t address) {
   uint8_t *start = launch->sim->device.memory + buffer->start;
   memset(start - skew, 0, skew);
   memset(start + size, 0, pages(size + skew) - size - skew);
-  return read_memory(launch, base, start, size) ? buffer : NULL;
+  return read_memory(launch->sim, base, start, size) ? buffer : NULL;
 }
 
 /* The buffer that holds `size` bytes at an address; NULL with a failure when they are not in one buffer. */
@@ -186,24 +165,16 @@ static void take_asids(struct launch *launch, const uint8_t *block, uint32_t off
   launch->has_last = false;
 }
 
-static bool take_grid(struct launch *launch, const uint8_t *block) {
-  struct done *done = launch->done;
-  uint16_t grid;
-  memcpy(&grid, block + GRID_ID, sizeof grid);
-  if (done->grid_count && done->grids[done->grid_count - 1] == grid)
-    return true; /* each run of constants has a block */
-  uint16_t *grids = realloc(done->grids, (done->grid_count + 1) * sizeof *grids);
-  if (!grids) return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no host memory for a job"), false;
-  grids[done->grid_count++] = grid;
-  done->grids = grids;
-  return true;
+static void take_grid(struct launch *launch, const uint8_t *block) {
+  launch->done->has_grid = true;
+  memcpy(&launch->done->grid, block + GRID_ID, sizeof launch->done->grid);
 }
 
 /* What the blocks of a family are, by type. On X2 a grid's block has the ASIDs, too. */
 static bool take_x2(struct launch *launch, const uint8_t *block) {
   switch (TYPE(get32(block, FLAG))) {
     case 0:
-      return take_asids(launch, block, X2_ASID), take_grid(launch, block);
+      return take_asids(launch, block, X2_ASID), take_grid(launch, block), true;
     case 1:
       return take_task(launch, block);
     default:
@@ -216,7 +187,7 @@ static bool take_x2(struct launch *launch, const uint8_t *block) {
 static bool take_x3(struct launch *launch, const uint8_t *block) {
   switch (TYPE(get32(block, FLAG))) {
     case 0:
-      return take_grid(launch, block);
+      return take_grid(launch, block), true;
     case 1:
       return take_asids(launch, block, X3_ASID), true;
     case 2:
@@ -226,25 +197,6 @@ static bool take_x3(struct launch *launch, const uint8_t *block) {
                   TYPE(get32(block, FLAG))),
              false;
   }
-}
-
-static bool read_chain(struct launch *launch, const struct job *job) {
-  bool x3 = launch->sim->x3;
-  uint64_t at = job->head;
-  uint8_t block[BLOCK];
-  if (x3 && job->count > MAX_BLOCKS)
-    return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a chain of %u blocks is too long", job->count), false;
-  for (uint32_t i = 0; x3 ? i < job->count : i < MAX_BLOCKS; i++) {
-    if (!read_memory(launch, at, block, BLOCK) || !(x3 ? take_x3 : take_x2)(launch, block)) return false;
-    launch->done->destroys |= (get32(block, FLAG) & END_DESTROYS) != 0;
-    launch->done->tail = at;
-    if (!x3 && !get32(block, NEXT)) return true;
-    at = x3 ? at + BLOCK : (job->head & ~0xffffffffull) | get32(block, NEXT);
-  }
-  if (x3) return true;
-  return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the chain has more than %u blocks, or goes in a circle",
-              MAX_BLOCKS),
-         false;
 }
 
 /* Puts the task blocks and their parameters on the device; returns where. */
@@ -291,18 +243,16 @@ static aipu_status_t run(struct launch *launch, bool record) {
   return fail_in_kernel(status, &launch->done->report, sim->device.memory + launch->text, launch->text_bytes);
 }
 
-void job_run(struct sim_aipu *sim, const struct job *job, bool record, struct done *done) {
+void job_run(struct sim_aipu *sim, const struct chain_copy *chain, uint32_t first, uint32_t end, bool record,
+             struct done *done) {
   *done = (struct done){.status = AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL};
   struct launch launch = {.sim = sim, .done = done};
-  if (read_chain(&launch, job)) done->status = run(&launch, record);
+  bool taken = true;
+  for (uint32_t i = first; taken && i < end; i++)
+    taken = (sim->x3 ? take_x3 : take_x2)(&launch, chain->blocks + (size_t)i * BLOCK);
+  if (taken) done->status = run(&launch, record);
   for (uint32_t i = 0; i < launch.buffer_count; i++) device_release(&sim->device, launch.buffers[i].memory);
   free(launch.buffers);
   free(launch.blocks);
   free(launch.words);
-}
-
-uint64_t job_continuation(struct sim_aipu *sim, const struct done *done) {
-  uint32_t next = 0;
-  if (sim->x3 || !done->tail || sim->memory.read(done->tail + NEXT, &next, sizeof next, sim->memory.cxt) < 0) return 0;
-  return next ? (done->tail & ~0xffffffffull) | next : 0;
 }

@@ -11,8 +11,12 @@
 
 struct pool {
   bool created;
-  uint32_t unfinished; /* jobs that wait or run */
-  uint32_t end;        /* how the last one ended */
+  bool leaving;        /* is destroyed when its last job has ended */
+  bool ends_itself;    /* is destroyed when the driver sees that it is idle */
+  uint32_t unfinished; /* chains that wait or run */
+  uint32_t end;        /* in which ways its jobs ended: bits */
+  uint64_t tail;       /* X2: the last block of the chain that ran last, which may yet be linked to another; 0: none */
+  uint32_t turn;       /* counts chains and destructions: what was found at a tail is for the turn it was looked at */
 };
 
 /* A dispatched chain; `count` is that of the blocks on X3. */
@@ -39,6 +43,7 @@ struct profile {
 
 struct sim_aipu {
   struct shape shape;
+  uint32_t clusters; /* jobs run on one at a time */
   bool x3;
   mem_interface_t memory;
   uint64_t limit; /* nanoseconds that a chain may take */
@@ -52,7 +57,7 @@ struct sim_aipu {
   uint32_t registers[REGISTER_BYTES / 4];
   uint32_t chosen_pool; /* that of the last CREATE */
   struct pool pools[POOLS];
-  struct job queue[MAX_WAITING];
+  struct job queue[MAX_WAITING + POOLS]; /* what is found at the end of a pool's chain always has a place */
   uint32_t first, waiting;
   dbg_lite_t debugger;
   sim_aipu_event_handler_t handler;
@@ -60,21 +65,57 @@ struct sim_aipu {
   struct profile profile;
 };
 
-/* What a job did: its status, the grids of its chain, and the worker's report. */
+/* A chain as it is in the driver's memory. A grid of it is one job: what its blocks name is theirs alone. */
+struct chain_copy {
+  uint8_t *blocks; /* BLOCK bytes each */
+  uint32_t count, room;
+  uint64_t tail; /* address of the last block; 0 when it was not reached */
+  bool destroys; /* its end destroys the pool */
+};
+
+/* What a grid did: its status and the worker's report. */
 struct done {
   aipu_status_t status;
-  uint16_t *grids;
-  uint32_t grid_count;
-  uint64_t tail; /* address of the last block */
-  bool destroys; /* the chain's end destroys its pool */
+  bool has_grid;
+  uint16_t grid;
   struct report report;
 };
 
-/* Runs a chain on the driver's memory. What `done` has is the caller's to free. */
-void job_run(struct sim_aipu *sim, const struct job *job, bool record, struct done *done);
+#define BLOCK 128u
 
-/* Where an X2 chain goes on that the driver has lengthened while it ran; 0: nowhere. */
-uint64_t job_continuation(struct sim_aipu *sim, const struct done *done);
+/* Where fields of task control blocks are, in bytes, and what their flags are made of. */
+enum { FLAG = 0, NEXT = 4, SPC = 12, GRID_ID = 22, PP = 56, X2_ASID = 48, X3_ASID = 88 };
+#define TYPE(flag) ((flag) & 0xfu)
+#define GRID_END 0x80u
+#define END_DESTROYS 0x100u
+static inline uint32_t get32(const uint8_t *block, uint32_t offset) {
+  uint32_t value;
+  memcpy(&value, block + offset, sizeof value);
+  return value;
+}
+
+/* Whether the driver's memory has `size` bytes at an address; else a failure says that it has not. */
+bool read_memory(struct sim_aipu *sim, uint64_t address, void *to, size_t size);
+
+/* Reads a chain; false when it cannot be. What the copy has is the caller's to free in either case. */
+bool chain_read(struct sim_aipu *sim, const struct job *job, struct chain_copy *chain);
+/* The number of the grid that a block belongs to. */
+uint16_t chain_grid(const struct chain_copy *chain, uint32_t block);
+/* The first block behind the grid that begins at block `first`. */
+uint32_t chain_grid_end(const struct sim_aipu *sim, const struct chain_copy *chain, uint32_t first);
+/* Where an X2 chain that ends with the block `tail` goes on; 0: nowhere yet. */
+uint64_t chain_continuation(struct sim_aipu *sim, uint64_t tail);
+
+/* Runs the grid of the blocks `first` to `end` on the driver's memory. The report is the caller's to free. */
+void job_run(struct sim_aipu *sim, const struct chain_copy *chain, uint32_t first, uint32_t end, bool record,
+             struct done *done);
+
+/* The thread of the jobs: runs chains until the simulator ends. */
+void *pool_serve(void *sim);
+/* Does the command written to SCHED_CTRL; false when it cannot be done now. Under the lock. */
+bool pool_command(struct sim_aipu *sim, uint32_t value);
+/* What POOL_STATUS says. Under the lock, which it may let go for a moment. */
+uint32_t pool_status(struct sim_aipu *sim, uint32_t number);
 
 __attribute__((format(printf, 3, 4))) void log_write(struct sim_aipu *sim, int level, const char *format, ...);
 void log_close(struct sim_aipu *sim);

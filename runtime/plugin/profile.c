@@ -29,7 +29,7 @@ static void add_line(struct profile *profile, const char *format, ...) {
 }
 
 void profile_add(struct profile *profile, const struct done *done) {
-  uint32_t job = profile->jobs++, grid = done->grid_count ? done->grids[0] : 0;
+  uint32_t job = profile->jobs++, grid = done->grid;
   for (uint32_t i = 0; i < done->report.record_count; i++) {
     const struct record *record = &done->report.records[i];
     add_line(profile, "%u,%u,%s,%u,%u,%llu,%llu\n", job, grid, record->kind < KINDS ? kinds[record->kind] : "",

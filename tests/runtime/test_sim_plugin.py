@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -83,9 +84,16 @@ A = np.arange(1000, dtype=np.int32)
 def test_registers_say_what_the_device_has(run, add, target):
     done = run(add(target), target, [], "registers")
     wanted = targets.load(target)
-    has = f"partitions 1 pools 2 present 1 cores {wanted.cores} tecs {wanted.tecs} version compassc "
+    enabled = f"enabled {wanted.isa == 6:d}"
+    has = f"partitions 1 pools 2 present 1 cores {wanted.cores} tecs {wanted.tecs} {enabled} version compassc "
     assert done.lines[0].startswith(has) and done.lines[0].endswith(wanted.version)
     assert done.errors == "compass simulator: error: the command 0x4 cannot be done now\n"
+
+
+def test_all_clusters_of_an_x3_are_enabled(run, add):
+    done = run(add("X3P_1304MP4"), "X3P_1304MP4", [A], "clusters=3", "registers", "run")
+    assert "cores 4 tecs 4 enabled 1" in done.lines[0] and done.lines[1] == "end 1 grid 7 wrong 0"
+    np.testing.assert_array_equal(done.output(), A + 1)
 
 
 @pytest.mark.parametrize("target", ALL)
@@ -223,14 +231,38 @@ def test_a_time_limit_finds_where_a_kernel_hangs(run, build, target, monkeypatch
     assert re.search(r"k\.cl:[56]: the kernel did not finish within its time limit", done.errors)
     monkeypatch.setenv("COMPASS_TIMEOUT", "soon")
     assert run(path, target, [np.array([1], np.int32)], "level=1", "run").lines[0].startswith("end 1")
-    assert "COMPASS_TIMEOUT='soon' is no number" in (done.folder / "compass_simulator.log").read_text()
+    log = (done.folder / "compass_simulator.log").read_text()
+    assert "COMPASS_TIMEOUT='soon' is no number of seconds: 60 are used" in log
 
 
-def test_a_busy_pool_takes_a_longer_chain(run, build):
+@pytest.mark.parametrize("turns", [1, 10**8])
+def test_a_chain_is_made_longer_while_it_runs_and_when_it_has_ended(run, build, turns):
     path = build(SPIN, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,), read=True))
-    done = run(path, "X2_1204", [np.array([10**8], np.int32)], "lengthen")
+    done = run(path, "X2_1204", [np.array([turns], np.int32)], "lengthen")
     assert done.lines == ["end 1", "wrong 0"]
     assert done.output()[0] == 2
+
+
+STORM = """
+__kernel void k(__global int* a, __global int* b) {
+  if (a[0] < 0) b[-(1 << 29)] = 1;
+  for (int i = get_local_id(0); i < 16; i += get_local_size(0)) b[i] = a[i] + 1;
+}
+"""
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+def test_jobs_of_many_threads_and_contexts_end_with_their_own_results(run, build, target):
+    """The vendor's driver as several threads use it, with random delays; `make storm` plays 10,000 jobs per family."""
+    path = build(STORM, pointer("a", "input", shape=(16,)), pointer("b", "output", shape=(16,)), target=target)
+    rounds = int(os.environ.get("STORM_ROUNDS", "50"))
+    done = run(path, target, [], "contexts=2", "threads=5", f"rounds={rounds}", "storm")
+    words = done.lines[0].split()
+    got = dict(zip(words[1::2], map(int, words[2::2]), strict=True))
+    assert (got["jobs"], got["wrong"]) == (10 * rounds, 0)
+    assert len(re.findall(r"failed: k\.cl:5: TEC \d faulted", done.errors)) == got["faults"] > 0
+    if target == "X2_1204":  # a chain with several faults tells of them once
+        assert got["linked"] > got["jobs"] // 10 and 0 < got["seen"] <= got["faults"]
 
 
 @pytest.mark.parametrize("target", FAMILIES)

@@ -13,7 +13,7 @@ _Noreturn void exit(int);
 
 #define PAGE_BYTES 4096u
 #define BLOCK_BYTES 128u
-#define MOST_BUFFERS 64
+#define MOST_BUFFERS 1024
 
 /* Memory with its physical address; the kernel counts addresses from `base`, that of the ASID. */
 struct place {
@@ -32,6 +32,8 @@ struct memory {
 };
 
 void memory_start(struct memory *memory, bool x3, uint64_t asid0_base, uint64_t top_bytes);
+/* X3: from here on ASID 0 is another job's. */
+void memory_next_job(struct memory *memory, uint64_t top_bytes);
 struct place memory_get(struct memory *memory, int asid, uint64_t size);
 mem_interface_t memory_interface(struct memory *memory);
 
@@ -40,7 +42,7 @@ static inline uint32_t relative(struct place area) { return (uint32_t)(area.pa -
 /* A loaded graph with one job. */
 struct graph {
   struct file file;
-  struct memory memory;
+  struct memory *memory;
   uint16_t grid;
   struct place text, const_data, weights[8], zero_copy[8];
   struct place params, desc, tcbs, private_buffers, reuse, print, stacks, private_data;
@@ -50,8 +52,19 @@ struct graph {
   uint32_t input_section[16], output_section[16], input_count, output_count;
 };
 
-void graph_load(struct graph *graph, const char *path, uint64_t asid0_base);
+void graph_load(struct graph *graph, struct memory *memory, const char *path, uint64_t asid0_base);
+/* Another job of a loaded graph. */
+void graph_add_job(struct graph *job, const struct graph *loaded);
 void graph_chain(struct graph *graph, uint8_t *blocks);
 void read_all(const char *path, void **data, uint32_t *size);
+
+/* What storm.c does: jobs from many threads, on several simulators at once. */
+struct storm {
+  const sim_aipu_api_t *api;
+  const config_t *config;
+  const char *path; /* of the aipu.bin: int32 b = a + 1, which faults when a[0] is negative */
+  uint32_t contexts, threads, rounds;
+};
+void storm_run(const struct storm *storm);
 
 #endif

@@ -27,7 +27,7 @@ void read_all(const char *path, void **data, uint32_t *size) {
 }
 
 static struct place filled(struct graph *graph, int asid, struct bytes bytes, uint32_t more) {
-  struct place area = memory_get(&graph->memory, asid, bytes.size + more);
+  struct place area = memory_get(graph->memory, asid, bytes.size + more);
   if (bytes.size) memcpy(area.data, bytes.data, bytes.size);
   return area;
 }
@@ -52,7 +52,7 @@ static void load_constants(struct graph *graph, uint32_t b) {
   for (int zero_copy = 0; zero_copy < 2; zero_copy++) {
     struct place *area = zero_copy ? &graph->zero_copy[b] : &graph->weights[b];
     *area =
-        memory_get(&graph->memory, zero_copy ? 0 : 1, constant_offset(bss, bss->static_count, zero_copy) + OVERREAD);
+        memory_get(graph->memory, zero_copy ? 0 : 1, constant_offset(bss, bss->static_count, zero_copy) + OVERREAD);
     for (uint32_t i = 0; i < bss->static_count; i++)
       if (is_zero_copy(&bss->statics[i]) == zero_copy)
         memcpy(area->data + constant_offset(bss, i, zero_copy), graph->file.weights.data + bss->statics[i].source,
@@ -101,12 +101,12 @@ static void make_job(struct graph *graph) {
   graph->desc = filled(graph, 0, file->desc, 0);
   graph->block_count =
       file->x3 ? 1 + graphs * (tasks + 1) : graphs * tasks + file->bss_count * (1 + (file->cores + 1) / 2);
-  graph->tcbs = memory_get(&graph->memory, 0, graph->block_count * BLOCK_BYTES);
-  graph->private_buffers = memory_get(&graph->memory, 0, most_private);
-  graph->reuse = memory_get(&graph->memory, 0, at + OVERREAD);
-  graph->print = memory_get(&graph->memory, 0, graphs * PAGE_BYTES);
-  graph->stacks = memory_get(&graph->memory, 0, tasks * pages_of(file->bss[0].stack_size));
-  graph->private_data = memory_get(&graph->memory, 0, tasks * pages_of(own));
+  graph->tcbs = memory_get(graph->memory, 0, graph->block_count * BLOCK_BYTES);
+  graph->private_buffers = memory_get(graph->memory, 0, most_private);
+  graph->reuse = memory_get(graph->memory, 0, at + OVERREAD);
+  graph->print = memory_get(graph->memory, 0, graphs * PAGE_BYTES);
+  graph->stacks = memory_get(graph->memory, 0, tasks * pages_of(file->bss[0].stack_size));
+  graph->private_data = memory_get(graph->memory, 0, tasks * pages_of(own));
 }
 
 static void patch_all(struct graph *graph) {
@@ -207,19 +207,39 @@ void graph_chain(struct graph *graph, uint8_t *blocks) {
   (graph->file.x3 ? chain_x3 : chain_x2)(graph, blocks);
 }
 
-void graph_load(struct graph *graph, const char *path, uint64_t asid0_base) {
+static void load_code(struct graph *graph) {
+  graph->text = filled(graph, 0, graph->file.text, 16);
+  if (graph->file.const_data.size) graph->const_data = filled(graph, 0, graph->file.const_data, 0);
+}
+
+static void finish_job(struct graph *graph) {
+  make_job(graph);
+  patch_all(graph);
+  graph_chain(graph, graph->tcbs.data);
+}
+
+void graph_load(struct graph *graph, struct memory *memory, const char *path, uint64_t asid0_base) {
   void *data;
   uint32_t size;
   read_all(path, &data, &size);
   CHECK(file_read(&graph->file, data, size) == AIPU_STATUS_SUCCESS, "%s is refused", path);
   free(data);
   CHECK(graph->file.bss_count <= 8, "too many sections");
-  memory_start(&graph->memory, graph->file.x3, asid0_base, (6u << 20) + size);
-  graph->text = filled(graph, 0, graph->file.text, 16);
-  if (graph->file.const_data.size) graph->const_data = filled(graph, 0, graph->file.const_data, 0);
-  memory_get(&graph->memory, 1, 3 * PAGE_BYTES); /* as if another graph had constants */
+  graph->memory = memory;
+  memory_start(memory, graph->file.x3, asid0_base, (6u << 20) + size);
+  load_code(graph);
+  memory_get(memory, 1, 3 * PAGE_BYTES); /* as if another graph had constants */
   for (uint32_t b = 0; b < graph->file.bss_count; b++) load_constants(graph, b);
-  make_job(graph);
-  patch_all(graph);
-  graph_chain(graph, graph->tcbs.data);
+  finish_job(graph);
+}
+
+/* On X3 a job has its code in its own part of memory. */
+void graph_add_job(struct graph *job, const struct graph *loaded) {
+  *job = *loaded;
+  job->input_count = job->output_count = 0;
+  if (job->file.x3) {
+    memory_next_job(job->memory, (1u << 20) + job->file.text.size);
+    load_code(job);
+  }
+  finish_job(job);
 }

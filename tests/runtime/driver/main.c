@@ -1,8 +1,7 @@
-/* driver LIBRARY AIPU_BIN FOLDER [base=ADDRESS] [level=N] [blocked=1] [STEP ...]
+/* driver LIBRARY AIPU_BIN FOLDER [base=ADDRESS] [clusters=N] [level=N] [blocked=1] [contexts=N] [threads=N] [rounds=N] [STEP ...]
  *
  * Inputs are FOLDER/inputN, outputs are written to FOLDER/outputN. Each step prints a line; `run` is the usual one. The
- * base is that of ASID 0 on X2, the level is the log's; blocked: all signals
- * are. */
+ * base is that of ASID 0 on X2, clusters are for X3, the level is the log's; blocked: all signals are. The other numbers are for `storm`. */
 #include "driver.h"
 
 void *dlopen(const char *, int);
@@ -20,8 +19,10 @@ static struct session {
   sim_aipu_t *sim;
   config_t config;
   struct graph graph;
-  mem_interface_t memory;
+  struct memory memory;
   const char *folder;
+  uint32_t clusters;
+  struct storm storm;
 } session;
 
 static _Atomic uint32_t grids_ended, last_grid;
@@ -60,7 +61,8 @@ static uint32_t get(uint32_t address) {
 }
 
 static void create(void) {
-  session.sim = session.api->create(&session.config, &session.memory);
+  const mem_interface_t memory = memory_interface(&session.memory);
+  session.sim = session.api->create(&session.config, &memory);
   CHECK(session.sim, "no simulator");
   session.api->set_event_handler(session.sim, on_event, &session);
 }
@@ -124,7 +126,7 @@ static void run(void) {
   dispatch(session.graph.tcbs.pa);
   printf("end %u", wait(before));
   if (session.graph.file.x3) printf(" grid %u", last_grid);
-  printf(" wrong %u\n", session.graph.memory.wrong);
+  printf(" wrong %u\n", session.memory.wrong);
 }
 
 static void step_run(void) {
@@ -139,11 +141,22 @@ static void step_clear(void) { memset(session.graph.reuse.data, 0, session.graph
 
 static void step_registers(void) {
   uint32_t build = get(SIM_AIPU_BUILD_INFO), cluster = get(SIM_AIPU_CLUSTER0_CONFIG), value;
+  uint32_t control = get(SIM_AIPU_CLUSTER0_CTRL), x3 = session.graph.file.x3;
+  set(SIM_AIPU_CLUSTER0_CTRL, 5u << 16);
+  CHECK(get(SIM_AIPU_CLUSTER0_CTRL) == (5u << 16 | (x3 ? control : 0)), "the partition of a cluster is lost");
+  CHECK(control == (x3 ? cluster : 0), "the cluster is not enabled");
+  CHECK(session.api->write_register(session.sim, SIM_AIPU_CLUSTER0_CONFIG, 0) < 0, "what is there can be changed");
+  for (uint32_t i = 1; i < 16; i++) {
+    uint32_t there = i < session.clusters ? cluster : 0, step = i * SIM_AIPU_CLUSTER_STEP;
+    CHECK(get(SIM_AIPU_CLUSTER0_CONFIG + step) == there, "cluster %u is not as the target says", i);
+    CHECK(get(SIM_AIPU_CLUSTER0_CTRL + step) == there, "cluster %u is not enabled as it should be", i);
+  }
   CHECK(session.api->read_register(session.sim, 0x2000, &value) < 0, "a register that is not there can be read");
   CHECK(session.api->write_register(session.sim, 0x6, 1) < 0, "an odd register can be written");
   CHECK(session.api->write_register(session.sim, SIM_AIPU_SCHED_CTRL, SIM_AIPU_DISPATCH) < 0, "there is no pool yet");
-  printf("partitions %u pools %u present %u cores %u tecs %u version %s\n", (build >> 24 & 15) + 1, build >> 16 & 15,
-         cluster >> 12 & 1, cluster >> 8 & 15, cluster & 15, session.api->version());
+  printf("partitions %u pools %u present %u cores %u tecs %u enabled %u version %s\n", (build >> 24 & 15) + 1,
+         build >> 16 & 15, cluster >> 12 & 1, cluster >> 8 & 15, cluster & 15, control >> 12 & 1,
+         session.api->version());
 }
 
 static void step_printer(void) {
@@ -211,7 +224,7 @@ static void step_abandon(void) {
 /* X2: a second copy of the chain is linked to the first one's end while that runs. */
 static void step_lengthen(void) {
   struct graph *graph = &session.graph;
-  struct place first = graph->tcbs, second = memory_get(&graph->memory, 0, graph->tcbs.size);
+  struct place first = graph->tcbs, second = memory_get(graph->memory, 0, graph->tcbs.size);
   uint32_t before = grids_ended, head = (uint32_t)second.pa;
   load_inputs();
   graph_chain(graph, first.data);
@@ -269,7 +282,7 @@ static void step_damage(void) {
 /* Chains elsewhere: not there, across the end of memory, in a circle. */
 static void step_heads(void) {
   uint32_t before;
-  const struct place *holder = session.graph.file.x3 ? &session.graph.memory.top : &session.graph.tcbs;
+  const struct place *holder = session.graph.file.x3 ? &session.memory.top : &session.graph.tcbs;
   const uint64_t heads[] = {0xbffff000, 1ull << 40, UINT64_MAX - 4, holder->pa + holder->size - 64};
   for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
     before = grids_ended;
@@ -313,6 +326,8 @@ static void step_fuzz(void) {
   printf("fuzz done %u error %u\n", ends[SIM_AIPU_END_DONE], ends[SIM_AIPU_END_ERROR]);
 }
 
+static void step_storm(void) { storm_run(&session.storm); }
+
 static const struct {
   const char *name;
   void (*take)(void);
@@ -320,11 +335,11 @@ static const struct {
              {"printer", step_printer},   {"profile", step_profile}, {"profiling", step_profiling},
              {"lengthen", step_lengthen}, {"damage", step_damage},   {"heads", step_heads},
              {"abandon", step_abandon},   {"fuzz", step_fuzz},       {"many", step_many},
-             {"queue", step_queue},       {"die", step_die}};
+             {"queue", step_queue},       {"die", step_die},         {"storm", step_storm}};
 
 static int code_of(const struct file *file) {
   if (!file->x3) return file->cores == 3 ? SIM_AIPU_X2_1204MP3 : SIM_AIPU_X2_1204;
-  return SIM_AIPU_X3_CODE(file->tasks, 2, file->cores, 1);
+  return SIM_AIPU_X3_CODE(file->tasks, 2, file->cores, (int)session.clusters);
 }
 
 /* The number of a leading argument NAME=NUMBER, 0 without one; `*next` moves behind it. */
@@ -345,7 +360,7 @@ static void take_steps(char **names) {
 }
 
 int main(int count, char **arguments) {
-  CHECK(count >= 4, "usage: driver LIBRARY AIPU_BIN FOLDER [base=ADDRESS] [level=N] [blocked=1] [STEP ...]");
+  CHECK(count >= 4, "usage: driver LIBRARY AIPU_BIN FOLDER [NAME=NUMBER ...] [STEP ...]");
   void *library = dlopen(arguments[1], 2);
   CHECK(library, "%s", dlerror());
   const sim_aipu_api_t *(*init)(void) = (const sim_aipu_api_t *(*)(void))dlsym(library, "sim_aipu_api_init");
@@ -353,16 +368,21 @@ int main(int count, char **arguments) {
   session.folder = arguments[3];
   session.graph.grid = 7;
   int next = 4;
-  graph_load(&session.graph, arguments[2], setting("base=", arguments, &next));
-  session.memory = memory_interface(&session.graph.memory);
+  graph_load(&session.graph, &session.memory, arguments[2], setting("base=", arguments, &next));
+  session.clusters = (uint32_t)setting("clusters=", arguments, &next);
+  session.clusters += !session.clusters;
   session.config = (config_t){.code = code_of(&session.graph.file), .max_pkg_num = -1, .gm_size = 8u << 20};
   session.config.log.level = (int)setting("level=", arguments, &next);
   snprintf(session.config.log.filepath, sizeof session.config.log.filepath, "%s", session.folder);
   snprintf(session.config.perf.report_filename, SIM_AIPU_PATH_MAX, "%s/report.csv", session.folder);
   if (setting("blocked=", arguments, &next)) sigprocmask(SIG_BLOCK, (const unsigned long[16]){~0ul}, NULL);
+  session.storm = (struct storm){.api = session.api, .config = &session.config, .path = arguments[2]};
+  session.storm.contexts = (uint32_t)setting("contexts=", arguments, &next);
+  session.storm.threads = (uint32_t)setting("threads=", arguments, &next);
+  session.storm.rounds = (uint32_t)setting("rounds=", arguments, &next);
   create();
   take_steps(arguments + next);
   session.api->destroy(session.sim);
-  printf("wrong %u\n", session.graph.memory.wrong);
+  printf("wrong %u\n", session.memory.wrong);
   return 0;
 }

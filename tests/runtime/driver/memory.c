@@ -16,7 +16,11 @@ static struct place new_buffer(struct memory *memory, uint64_t pa, uint64_t base
 
 void memory_start(struct memory *memory, bool x3, uint64_t asid0_base, uint64_t top_bytes) {
   *memory = (struct memory){.x3 = x3, .next = {asid0_base, x3 ? X3_FIRST : ASID1_BASE}};
-  if (!x3) return;
+  if (x3) memory_next_job(memory, top_bytes);
+}
+
+void memory_next_job(struct memory *memory, uint64_t top_bytes) {
+  memory->top_used = 0;
   memory->top = new_buffer(memory, memory->next[1], memory->next[1], top_bytes);
   memory->next[1] += round_up(top_bytes, X3_ALIGN);
 }
