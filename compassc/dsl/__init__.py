@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from . import numpy_types
+
 _LAZY = {
     "Aiff": ".aiff",
     "BuildManager": ".build_manager",
@@ -28,5 +30,7 @@ def __getattr__(name: str) -> Any:
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
+
+numpy_types.announce()
 
 __all__ = list(_LAZY) + list(_MODULES)

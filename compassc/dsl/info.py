@@ -131,13 +131,13 @@ def param_info(param: Mapping[str, Any]) -> ParamInfo:
 
 
 def resolve_dtype_alias(name: Any) -> DataType:
-    """The data type of a name, short (`i8x32`) or full; data types pass through. UsageError for anything else."""
-    if isinstance(name, DataType):
-        return name
+    """The data type of a name, short (`i8x32`) or full, of a NumPy dtype or scalar type, or of a type name of `S`; data
+    types pass through. UsageError for anything else."""
+    kind = getattr(name, "dtype", name)
     try:
-        return dtype(str(name))
-    except ValueError as error:
-        raise UsageError(str(error), code="dtype") from None
+        return dtype(kind if isinstance(kind, DataType) else name)
+    except (TypeError, ValueError):  # what cannot be hashed is no type either
+        raise UsageError(f"{name!r} is not a data type", code="dtype") from None
 
 
 def hw_native_vdtype(name: Any) -> DataType:

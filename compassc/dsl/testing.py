@@ -43,7 +43,7 @@ def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
 
     from .info import resolve_dtype_alias
 
-    name = str(dtype) if str(dtype) in DTYPES else str(resolve_dtype_alias(dtype))
+    name = str(resolve_dtype_alias(dtype))
     if name not in DTYPES:
         raise RandError(f"rand makes no {name}", code="dtype", help="one of " + ", ".join(DTYPES))
     return numpy_dtype(name)

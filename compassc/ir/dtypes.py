@@ -7,7 +7,10 @@ are cheap. `bool` is a one-bit unsigned integer and `boolxN` a mask.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
+from typing import Any
+
+from compass_core.errors import CompassError
 
 VECTOR_BITS = 256
 
@@ -20,6 +23,8 @@ _DTYPE_RE = re.compile(r"(int|uint|float|bfloat|bool|void)(\d+)?(?:x(\d+))?\Z")
 _QUESTION_RE = re.compile(r"is_(void|int|uint|integer|bool|float|bfloat|floating)(\d+)?(?:_(scalar|vector))?\Z")
 _LEGAL_BITS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
 
+_CODE_NUMBERS: dict[Any, str] = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
+
 _INT_RANGE = {
     (code, bits): (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if code == "int" else (0, (1 << bits) - 1)
     for code in ("int", "uint")
@@ -28,10 +33,15 @@ _INT_RANGE = {
 _FLOAT_MAX = {("float", 16): 65504.0, ("float", 32): 3.4028234663852886e38, ("bfloat", 16): 3.38953e38}
 
 
-class DataType(str):
-    """An element kind, its bit width and a lane count; `DataType(text)` is `dtype(text)`.
+class DTypeError(CompassError, ValueError):
+    """There is no such data type."""
 
-    Questions combine: `is_float16`, `is_integer_scalar`, `is_uint8_vector`, ...
+
+class DataType(str):
+    """An element kind, its bit width and a lane count; `DataType(kind)` is `dtype(kind)`.
+
+    Questions combine: `is_float16`, `is_integer_scalar`, `is_uint8_vector`, ... The methods `with_...` give another
+    type; DTypeError when there is none such.
     """
 
     type_code: str
@@ -43,8 +53,8 @@ class DataType(str):
     """Bytes of one element (a bool takes one)."""
     total_bytes: int
 
-    def __new__(cls, text: str) -> DataType:  # noqa: PYI034 - typing.Self is younger than Python 3.10
-        return dtype(text)
+    def __new__(cls, kind: Any) -> DataType:  # noqa: PYI034 - typing.Self is younger than Python 3.10
+        return dtype(kind)
 
     def __getattr__(self, name: str) -> bool:
         match = _QUESTION_RE.match(name)
@@ -59,20 +69,23 @@ class DataType(str):
         return self.bits * self.lanes
 
     def with_lanes(self, lanes: int) -> DataType:
-        return make_dtype(self.type_code, self.bits, lanes)
+        """The vector type of `lanes` elements; the element type for 1."""
+        return _legal(self.type_code, self.bits, lanes)
 
     def with_bits(self, bits: int) -> DataType:
-        return make_dtype(self.type_code, bits, self.lanes)
+        """The type with elements of another width."""
+        return _legal(self.type_code, bits, self.lanes)
 
-    def with_type_code(self, code: str) -> DataType:
-        return make_dtype(code, self.bits, self.lanes)
+    def with_type_code(self, code: str | int) -> DataType:
+        """The type with elements of another kind: `int`, `uint`, `float`, `bfloat`, or their numbers in DLPack."""
+        return _legal(_CODE_NUMBERS.get(code, code), self.bits, self.lanes)
 
-    @property
     def with_int(self) -> DataType:
+        """The type with signed integers of the same width."""
         return self.with_type_code("int")
 
-    @property
     def with_uint(self) -> DataType:
+        """The type with unsigned integers of the same width."""
         return self.with_type_code("uint")
 
     def range(self) -> tuple[float, float]:
@@ -81,6 +94,15 @@ class DataType(str):
             return _INT_RANGE[self.type_code, self.bits]
         top = _FLOAT_MAX[self.type_code, self.bits]
         return -top, top
+
+
+@lru_cache(maxsize=None, typed=True)
+def _legal(code: str, bits: int, lanes: int) -> DataType:
+    """`make_dtype` of what a user asked for; DTypeError when there is no such type."""
+    known = bits in _LEGAL_BITS.get(code, ()) or (code, bits) in (("uint", 1), ("void", 0))
+    if not known or type(lanes) is not int or lanes < 1 or (code == "void" and lanes > 1):
+        raise DTypeError(f"there is no data type of {lanes} lanes of {bits}-bit {code}", code="dtype")
+    return make_dtype(code, bits, lanes)
 
 
 def make_dtype(code: str, bits: int, lanes: int = 1) -> DataType:
@@ -113,23 +135,41 @@ def _make_dtype(code: str, bits: int, lanes: int) -> DataType:
 
 
 @cache
-def dtype(text: str) -> DataType:
-    """The type a string names, full (`float16x16`) or short (`fp16x16`). ValueError for anything else."""
-    if isinstance(text, DataType):
-        return text
+def dtype(kind: Any) -> DataType:
+    """The type that a string names, full (`float16x16`) or short (`fp16x16`), or that a NumPy dtype or scalar type is.
+
+    DTypeError for anything else.
+    """
+    if isinstance(kind, DataType):
+        return kind
+    text = kind if isinstance(kind, str) else _numpy_name(kind)
     match = _DTYPE_RE.match(_ALIAS_RE.sub(lambda m: _ALIASES[m.group()], text))
     if match is None:
-        raise ValueError(f"{text!r} is not a data type")
+        raise _no_type(kind)
     code, bits, lanes = match.group(1), int(match.group(2) or 0), int(match.group(3) or 1)
-    if code == "bool":
-        if bits:
-            raise ValueError(f"{text!r} is not a data type")
-        return make_dtype("uint", 1, lanes)
-    if code == "void":
-        return make_dtype("void", 0, 1)
-    if bits not in _LEGAL_BITS[code]:
-        raise ValueError(f"{text!r} is not a data type")
-    return make_dtype(code, bits, lanes)
+    if code == "bool" and not bits:
+        code, bits = "uint", 1
+    try:
+        return _legal(code, bits, lanes)
+    except DTypeError:
+        raise _no_type(kind) from None
+
+
+def _numpy_name(kind: Any) -> str:
+    """The name of a NumPy dtype or scalar type: of no use here when its bytes are swapped or it is no number."""
+    if isinstance(kind, type) and hasattr(kind, "dtype") and kind.__module__ in ("numpy", "ml_dtypes"):
+        import numpy
+
+        kind = numpy.dtype(kind)
+    if type(kind).__module__.partition(".")[0] != "numpy" or not getattr(kind, "isnative", False) or kind.shape:
+        raise _no_type(kind)
+    return str(kind.name)
+
+
+def _no_type(kind: Any) -> DTypeError:
+    return DTypeError(
+        f"{kind!r} is not a data type", code="dtype", help="types are written like int32, fp16 or int8x32"
+    )
 
 
 class PointerType:

@@ -13,20 +13,20 @@ from .typing import is_literal, type_error
 
 
 def dtype_arg(value: Any, what: str) -> DataType:
-    """A dtype argument: a DataType, its text (short names allowed), or a dtype name of the script module."""
+    """A dtype argument: a DataType, its text (short names allowed), a NumPy dtype or scalar type, or a dtype name of the
+    script module."""
     if isinstance(value, DataType):
         return value
-    if isinstance(value, str):
-        try:
-            return dtype(value)
-        except ValueError:
-            raise type_error(
-                f"{what}: {value!r} is not a data type", "types are written like int32, fp16 or int8x32"
-            ) from None
     found = getattr(value, "dtype", None)
     if isinstance(found, DataType) and not isinstance(value, E.Expr):
         return found
-    raise type_error(f"{what}: a data type is expected, got {type(value).__name__}")
+    try:
+        return dtype(value)
+    except (TypeError, ValueError):  # what cannot be hashed is no type either
+        shown = repr(value) if isinstance(value, str) else getattr(value, "__name__", None) or type(value).__name__
+    if isinstance(value, str):
+        raise type_error(f"{what}: {shown} is not a data type", "types are written like int32, fp16 or int8x32")
+    raise type_error(f"{what}: a data type is expected, got {shown}")
 
 
 def pointer_arg(x: Any, what: str) -> E.Expr:

@@ -304,7 +304,7 @@ def _build_sign(name: str, signed: bool) -> Callable[[Any], E.Expr]:
 
 
 def _with_sign(t: DataType, signed: bool) -> DataType:
-    return t.with_int if signed else t.with_uint
+    return t.with_int() if signed else t.with_uint()
 
 
 def _sim_sign(x: Any, name: str, signed: bool) -> Any:

@@ -316,7 +316,7 @@ def r_dtype_ok(x: Operand, result: DataType) -> bool:
         return False
     own = literal_dtype(x) if is_literal(x) else x
     either_sign = own.is_integer and result.is_integer and not result.is_bool
-    return fits(x, result) or (either_sign and fits(x, result.with_uint if result.is_int else result.with_int))
+    return fits(x, result) or (either_sign and fits(x, result.with_uint() if result.is_int else result.with_int()))
 
 
 def build_r(r: Any, result: DataType) -> E.Expr | None:

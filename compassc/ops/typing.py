@@ -63,7 +63,7 @@ def fits(x: Operand, target: DataType) -> bool:
 
 
 def flip_sign(t: DataType) -> DataType:
-    return t.with_uint if t.is_int else t.with_int
+    return t.with_uint() if t.is_int else t.with_int()
 
 
 def promote(a: DataType, b: DataType) -> DataType:
@@ -141,7 +141,7 @@ def out_sign_dtype(t: DataType, out_sign: str | None) -> DataType:
         )
     if out_sign is None or not t.is_integer:
         return t
-    return t.with_uint if out_sign == "u" else t.with_int
+    return t.with_uint() if out_sign == "u" else t.with_int()
 
 
 def match_scalars(a: Operand, b: Operand) -> DataType:

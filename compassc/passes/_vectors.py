@@ -109,4 +109,4 @@ def _is_wide_type(t: Any) -> bool:
 
 
 def with_sign_of(t: DataType, signed: bool) -> DataType:
-    return t.with_int if signed else t.with_uint
+    return t.with_int() if signed else t.with_uint()

@@ -28,7 +28,7 @@ class _Rewrite(Rewriter):
 
 def computed_as(e: E.Call, unsigned: bool) -> E.Expr:
     """The call with a result of the given sign, read back with the type it had."""
-    kind = e.dtype.with_uint if unsigned else e.dtype.with_int
+    kind = e.dtype.with_uint() if unsigned else e.dtype.with_int()
     if kind is e.dtype:
         return e
     r = None if e.r is None else reinterpret(e.r, kind)
@@ -38,7 +38,7 @@ def computed_as(e: E.Call, unsigned: bool) -> E.Expr:
 def _argument(e: E.Call, index: int, unsigned: bool) -> E.Call:
     """The call with one operand read with the given sign."""
     old = e.args[index]
-    new = reinterpret(old, old.dtype.with_uint if unsigned else old.dtype.with_int)
+    new = reinterpret(old, old.dtype.with_uint() if unsigned else old.dtype.with_int())
     return e if new is old else e.replace(args=(*e.args[:index], new, *e.args[index + 1 :]))
 
 

@@ -94,7 +94,7 @@ def operand_sets(op: core.Op, t: DataType, lanes: int) -> list[list[DataType]]:
     sign, an accumulator in every width."""
     x = vector_of(t, lanes)
     count = len(op.operands)
-    others = [x] if t.is_bool or not t.is_integer else [x, x.with_uint if x.is_int else x.with_int]
+    others = [x] if t.is_bool or not t.is_integer else [x, x.with_uint() if x.is_int else x.with_int()]
     if op.operands[0] == "acc" and not t.is_bool:
         wider = [
             make_dtype(code, t.bits * by, x.lanes // by)
@@ -189,7 +189,7 @@ def literals(t: DataType) -> tuple[int | float, ...]:
     """Literals that meet the rules of adaptation and those of constant operands."""
     if t.is_floating:
         return (2, -0.5)
-    return (3, 8, -1, 0, t.with_uint.range()[1] - 55)
+    return (3, 8, -1, 0, t.with_uint().range()[1] - 55)
 
 
 def mixed_operands(op: core.Op, t: DataType) -> Iterator[tuple[list[Any], bool]]:

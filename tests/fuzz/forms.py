@@ -57,7 +57,7 @@ def _operand_sets(op: core.Op, t: DataType) -> list[list[DataType]]:
     n = len(op.operands)
     sets = [[t] * n]
     if t.is_integer and not t.is_bool and n > 1:
-        other = t.with_uint if t.is_int else t.with_int
+        other = t.with_uint() if t.is_int else t.with_int()
         sets += [[t] * (n - 1) + [other], [other] + [t] * (n - 1)]
     if op.operands[0] == "acc" and t.is_vector:
         for by in (2, 4):

@@ -25,7 +25,7 @@ class Vectors(Draw):
                 value = Expr("S.i16({})", [value], dtype("int16"))
             return Expr(f"S.{short(t)}({{}})", [value], t)
         if t.is_integer and self.chance(0.2):
-            source = t.with_uint if t.is_int else t.with_int
+            source = t.with_uint() if t.is_int else t.with_int()
             return Expr(f"S.{'i' if t.is_int else 'u'}({{}})", [self.gen(source, depth - 1)], t)
         source = self.rng.choice(STORAGE)
         try:
