@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from compass_core import vendor
 from compass_core.errors import CompassError, UsageError
 
 from .names import MISSING, MODULES
@@ -20,7 +21,6 @@ from .names import MISSING, MODULES
 CHILDREN = Path(__file__).with_name("children")
 """A folder for PYTHONPATH: programs that a program starts find the names too."""
 _ROOT = "tvm"
-_NOT_HERE = "it is not among the names that compassc offers"
 _HELP = "docs/compat.md lists the names that exist, and why others do not"
 
 
@@ -37,8 +37,10 @@ def _missing(kind: type[CompassError], full: str) -> CompassError:
     parts = full.split(".")
     whys = (MISSING.get(".".join(parts[:n])) for n in range(len(parts), 0, -1))
     why = next(filter(None, whys), "")
-    close = "" if why else _close(full)
-    return kind(f"{full} does not exist here: {why or _NOT_HERE}", code="compat-name", help=close or _HELP)
+    if why:
+        return kind(f"{full} does not exist here: {why}", code="compat-name", help=_HELP)
+    parent, _, name = full.rpartition(".")
+    return kind(f"module '{parent}' has no attribute '{name}'", code="compat-name", help=_close(full) or _HELP)
 
 
 def _close(full: str) -> str:
@@ -92,6 +94,7 @@ class _Loader(importlib.abc.Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
+        vendor.names_in_use = True
         module.__doc__ = f"{module.__name__}, as compassc offers it."
         module.__getattr__ = partial(_lookup, module)  # type: ignore[method-assign]
         module.__dir__ = partial(_names, module.__name__)  # type: ignore[method-assign]
@@ -131,3 +134,11 @@ def take_names() -> None:
     for name in [n for n in sys.modules if n == _ROOT or n.startswith(f"{_ROOT}.")]:
         del sys.modules[name]
     sys.meta_path.insert(0, _FINDER)
+
+
+def give_back_names() -> None:
+    """Undo `take_names`."""
+    sys.meta_path.remove(_FINDER)
+    for name in [n for n in sys.modules if n == _ROOT or n.startswith(f"{_ROOT}.")]:
+        del sys.modules[name]
+    vendor.names_in_use = False

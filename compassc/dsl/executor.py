@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core.errors import CompassError, UsageError
+from compass_core.errors import ArgumentError, CompassError, UsageError
+from compass_core.vendor import wrong_argument_count
 
 from .options import ControlOptions, control_options, dumps_tensors
 from .remote import no_session
@@ -213,11 +214,7 @@ class Executor:
         if self.options.is_rpc:
             raise no_session()
         if len(args) != len(self.params):
-            raise CompassError(
-                f"{self.name} takes {len(self.params)} arguments, {len(args)} given",
-                code="arguments",
-                help="one per kernel parameter: " + ", ".join(p["name"] for p in self.params),
-            )
+            raise wrong_argument_count(self.name, [p["name"] for p in self.params], len(args))
         if not self._late:
             return self.program, args
         self._check_late(args)
@@ -251,8 +248,8 @@ class Executor:
             name = self.params[i]["name"]
             wanted: type = DescChainArray if self.params[i]["role"] == "descriptor" else np.ndarray
             if not isinstance(args[i], wanted) or not len(args[i]):
-                raise CompassError(f"{self.name}: argument {i + 1} ('{name}') must be a non-empty {wanted.__name__}, "
-                                   f"not {type(args[i]).__name__}", code="argument-type")  # fmt: skip
+                raise ArgumentError(f"{self.name}: argument {i + 1} ('{name}') must be a non-empty {wanted.__name__}, "
+                                    f"not {type(args[i]).__name__}", code="argument-type")  # fmt: skip
 
     def _graph(
         self, params: dict[str, Any], consts: dict[str, Any], descriptors: dict[str, Any] | None = None

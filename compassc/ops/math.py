@@ -6,10 +6,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from compass_core import vendor
+from compass_core.errors import CompassError
+
 from . import fp
-from .core import Op, np, value_op
+from .core import LazyModule, Op, np, value_op
 from .numeric import np_dtype
 from .rules import FLOATS, INTS, SCALAR_FLOATS, Lanewise, Scalars
+
+dispatch: Any = LazyModule("compassc.dsl.script.dispatch")
 
 GROUP = "Math"
 RULE = Lanewise(FLOATS, scalars=Scalars(SCALAR_FLOATS), help="write a float, such as 4.0, or convert first")
@@ -114,6 +119,10 @@ def _power(x: Any, y: Any) -> Any:
     return np.float_power(x * 1.0, y * 1.0)
 
 
+class ZeroDivisor(CompassError, ZeroDivisionError):
+    """A division by zero in PySim, under the vendor's names."""
+
+
 @value_op(GROUP, "x, y", Scalars(INTS), c="ceildiv({x}, {y})", split="none")
 def ceildiv(x: Any, y: Any, dtype: Any) -> Any:
     """Quotient of two integer scalars, rounded up.
@@ -122,6 +131,8 @@ def ceildiv(x: Any, y: Any, dtype: Any) -> Any:
     it is the ceiling only for x >= 0 and y > 0 whose sum stays in range. It is 0 where y is 0.
     """
     if y == 0:
+        if vendor.names_in_use and dispatch.LOCAL.tec is not None:
+            raise ZeroDivisor("ceildiv divides by zero", code="value", help="the divisor must be positive")
         return np_dtype(dtype).type(0)
     total = int((np.int64(x) + np.int64(y)).astype(np_dtype(dtype)))
     numerator, divisor = int(np.int64(total - 1).astype(np_dtype(dtype))), int(y)

@@ -226,9 +226,13 @@ def perf_tick_end(cid: Any) -> None:
 # ------------------------------------------------------------------------------------------- assembly, fixed-function unit
 
 
+class NoModel(CompassError, NotImplementedError):
+    """PySim cannot run an operation."""
+
+
 def unsupported(name: str, why: str) -> CompassError:
     """The error of what PySim cannot run."""
-    return CompassError(
+    return NoModel(
         f"PySim cannot run S.{name}: {why}", code="pysim", help="build the kernel and run it on the simulator"
     )
 

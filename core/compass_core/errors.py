@@ -32,10 +32,11 @@ class Note:
     span: Span | None = None
 
 
-class CompassError(Exception):
+class CompassError(RuntimeError):
     """Something is wrong in what the user gave: a kernel, a file, an argument.
 
-    `message` says what, `span` where, `notes` why, `help` what to do. `code` is a stable name of the rule.
+    It is a RuntimeError for the sake of programs written for the vendor's packages, whose builds fail with one; classes
+    below are the built-in errors too that those packages raise at their places. `message` says what, `span` where, `notes` why, `help` what to do. `code` is a stable name of the rule.
     """
 
     exit_code = 1
@@ -71,6 +72,10 @@ class ToolchainError(CompassError):
     """A program the toolchain needs (clang, the simulator engine) is missing or does not work."""
 
     exit_code = 3
+
+
+class ArgumentError(CompassError, AssertionError):
+    """A call passes what the kernel does not take."""
 
 
 class Finding(CompassError):

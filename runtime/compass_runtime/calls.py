@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compass_core.errors import CompassError
+from compass_core.errors import ArgumentError, CompassError
+from compass_core.vendor import wrong_argument_count
 from compass_runtime.job import Job
 
 if TYPE_CHECKING:
     from compass_runtime.program import Program, TensorInfo
     from compass_sim import RunResult
 
+_NUMBERS = frozenset((int, float, bool))
 MAX_JOBS = 8
 """Jobs kept for further calls with the same sizes."""
 MAX_CHECKED = 256
@@ -80,8 +82,8 @@ class Caller:
     def _found(self, args: Sequence[Any]) -> tuple[Job, Arguments]:
         """The job for these arguments, which are in order."""
         if len(args) != len(self.names):
-            raise CompassError(f"'{self._program.where}' takes {len(self.names)} arguments ({', '.join(self.names)}), "
-                               f"not {len(args)}", code="argument-count")  # fmt: skip
+            kernel = self._program.kernel.kernel if self._program.kernel else self._program.where
+            raise wrong_argument_count(kernel, self.names, len(args))
         given = self._arguments(args)
         job = self._job(given)
         for i, name in self._output_at:
@@ -114,6 +116,12 @@ class Caller:
         arrays: dict[str, Any] = {}
         offsets: dict[str, int] = {}
         sizes: list[Any] = []
+        others: list[tuple[int, TensorInfo]] = []
+        scalars = {}
+        for i, name in self._scalar_at:
+            scalars[name] = value = args[i]
+            if value.__class__ not in _NUMBERS and not hasattr(value, "__float__"):
+                raise TypeError(name)
         for i, name, info in self._tensor_at:
             array = args[i]
             if array is not None and not array.flags.c_contiguous:
@@ -122,10 +130,12 @@ class Caller:
             else:
                 sizes.append(None if array is None else array.shape)
             if array is not None and info is not None and array.dtype != info.numpy_dtype and not info.raw:
-                self._other_dtype(i, info, array)
+                others.append((i, info))
                 sizes[-1] = (sizes[-1], array.nbytes)
             arrays[name] = array
-        return Arguments(arrays, {name: args[i] for i, name in self._scalar_at}, offsets, tuple(sizes))
+        for i, info in others:  # when all else is in order, so that a warning is said once
+            self._other_dtype(i, info, arrays[info.name])
+        return Arguments(arrays, scalars, offsets, tuple(sizes))
 
     def _other_dtype(self, i: int, info: TensorInfo, array: Any) -> None:
         """Elements of another type are a warning, as they are for the kernel language; bytes left over an error."""
@@ -182,15 +192,15 @@ class Caller:
         old = self._jobs.pop(sizes)
         self._checked = {key: job for key, job in list(self._checked.items()) if job is not old}
 
-    def _wrong_kind(self, args: Sequence[Any]) -> CompassError:
+    def _wrong_kind(self, args: Sequence[Any]) -> ArgumentError:
         """The error for the first argument that is neither an array nor a number where it should be."""
         for i, name, _ in self._tensor_at:
             if args[i] is not None and not hasattr(args[i], "flags"):
-                return CompassError(f"argument {i + 1} ('{name}') must be a NumPy array, not {type(args[i]).__name__}",
-                                    code="argument-type", help="a null pointer is None")  # fmt: skip
+                return ArgumentError(f"argument {i + 1} ('{name}') must be a NumPy array, not {type(args[i]).__name__}",
+                                     code="argument-type", help="a null pointer is None")  # fmt: skip
         i, name = next(((i, n) for i, n in self._scalar_at if not hasattr(args[i], "__float__")), self._scalar_at[0])
-        return CompassError(f"argument {i + 1} ('{name}') must be a number, not {type(args[i]).__name__}",
-                            code="argument-type")  # fmt: skip
+        return ArgumentError(f"argument {i + 1} ('{name}') must be a number, not {type(args[i]).__name__}",
+                             code="argument-type")  # fmt: skip
 
 
 def _fill(job: Job, given: Arguments) -> None:

@@ -25,10 +25,6 @@ def compat(tmp_path):
 @pytest.fixture
 def names():
     """The names in this process, for the time of one test."""
-    before = dict(sys.modules)
     modules.take_names()
     yield
-    sys.meta_path.remove(modules._FINDER)
-    for name in set(sys.modules) - set(before):
-        if name.split(".")[0] == "tvm":
-            del sys.modules[name]
+    modules.give_back_names()

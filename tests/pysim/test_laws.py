@@ -180,7 +180,7 @@ def test_scalars_take_the_parameter_type():
 def test_wrong_arguments():
     out = np.zeros(8, "int32")
     for call, message in (
-        (lambda: seed(out), "takes 2 arguments, got 1"),
+        (lambda: seed(out), "takes 2 arguments, 1 given"),
         (lambda: seed(out, [1, 2]), r"argument 2 \(b\) must be a NumPy array, got list"),
         (lambda: seed(out, np.zeros((8, 2), "int32")[:, 0]), r"argument 2 \(b\) is not C-contiguous"),
         (lambda: seed(out, None), "null int32 pointer"),

@@ -138,10 +138,12 @@ POINTER_ATTRIBUTES = ("dtype", "scope", "is_nullptr", "as_ptr")
 BUFFER_ATTRIBUTES = ("dtype", "scope", "shape", "addr_of")
 
 
-def no_attribute(attributes: tuple[str, ...], kind: str, name: str) -> CompassError:
+def no_attribute(
+    attributes: tuple[str, ...], kind: str, name: str, error: type[CompassError] = CompassError
+) -> CompassError:
     """The error of an attribute that a value of a kernel does not have. `kind` says what the value is."""
     help = help_for(name, attributes, "its attributes")
-    return CompassError(f"{kind} has no attribute {name!r}", code="attribute", help=help)
+    return error(f"{kind} has no attribute {name!r}", code="attribute", help=help)
 
 
 def check_alloc(what: str, shape: Any, dtype: Any, scope: str) -> tuple[tuple[int, ...], DataType]:

@@ -71,6 +71,8 @@ def scalar_value(dtype: DType, value: float) -> float:
 
 def scalar_bits(dtype: DType, value: float) -> int:
     """The signed integer whose bits are those of the scalar `value`. CompassError when the type cannot hold it."""
+    if not hasattr(value, "__float__"):
+        raise CompassError(f"{value!r} is not a number", code="argument-type")
     try:
         if dtype.name == "bfloat16":
             packed = _bfloat16(float(value)).to_bytes(2, "little")

@@ -290,7 +290,8 @@ class Evaluator:
             if kind := type_of(owner):
                 raise no_attribute(owner.attributes, kind, node.attr) from None
             what, _, near = (str(e) or f"no attribute {node.attr!r}").partition("; did you mean ")
-            raise CompassError(what, code="attribute", help=f"did you mean {near}" if near else hint(e)) from None
+            said = getattr(e, "help", "") or hint(e)
+            raise CompassError(what, code="attribute", help=f"did you mean {near}" if near else said) from None
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:
         owner, index = self.all((node.value, node.slice))

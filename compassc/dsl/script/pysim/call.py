@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from compass_core import targets
-from compass_core.errors import CompassError
+from compass_core.errors import ArgumentError, CompassError
+from compass_core.vendor import wrong_argument_count
 from compassc.ir.dtypes import PointerType
 from compassc.ops.numeric import np_dtype
 
@@ -49,11 +50,7 @@ def run_entry(
     `output_dir`: the folder of the kernel's last build.
     """
     if len(args) != len(params):
-        raise CompassError(
-            f"{py_func.__name__} takes {len(params)} arguments, got {len(args)}",
-            code="arguments",
-            help="an entry function is called with all its parameters: " + ", ".join(name for name, _, _ in params),
-        )
+        raise wrong_argument_count(py_func.__name__, [name for name, _, _ in params], len(args))
     refuse_recursion(py_func)
     session = Session(py_func.__name__, _target(target or DEFAULT_TARGET), output_dir)
     values = [
@@ -75,13 +72,13 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
     """One argument of an entry call as a kernel value."""
     if not isinstance(kind, PointerType):
         if kind.is_vector:
-            raise CompassError(
+            raise ArgumentError(
                 f"{func}: parameter {name} is {kind}: an entry takes scalars and pointers",
                 code="arguments",
                 help="pass vectors in memory: a pointer to them",
             )
         if not isinstance(arg, (int, float, bool, np.generic, PyVar)):
-            raise CompassError(
+            raise ArgumentError(
                 f"{func}: argument {position} ({name}) must be a number, got {type(arg).__name__}",
                 code="arguments",
                 help=f"it is declared as {kind}",
@@ -95,19 +92,19 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
     if chains is not None:
         return PyDescPointer(chains, kind.elem, kind.scope)
     if not isinstance(arg, np.ndarray):
-        raise CompassError(
+        raise ArgumentError(
             f"{func}: argument {position} ({name}) must be a NumPy array, got {type(arg).__name__}",
             code="arguments",
             help="a null pointer is None",
         )
     if not arg.flags.c_contiguous:
-        raise CompassError(
+        raise ArgumentError(
             f"{func}: argument {position} ({name}) is not C-contiguous",
             code="arguments",
             help="use numpy.ascontiguousarray",
         )
     if not kind.elem.is_void and arg.dtype != np_dtype(kind.elem):
-        logging.getLogger("compassc.pysim").warning(
+        logging.getLogger("Compass").warning(
             "%s: argument %d (%s) holds %s, the kernel reads its bytes as %s",
             func,
             position,

@@ -74,12 +74,21 @@ class _Unwritten:
 _UNWRITTEN = _Unwritten()
 
 
+class OutOfBounds(CompassError, IndexError):
+    """An access beyond the end of its array."""
+
+
+class BadPointer(CompassError, AssertionError):
+    """An access through a pointer that points to nothing: null, moved out of its array, or of no type."""
+
+
 def bounds_error(what: str, ptr: Any, first: int, last: int) -> CompassError:
     """An access of elements first..last (counted from the pointer) that leaves the storage."""
     elem = ptr.dtype.element_of
     behind = max(0, ptr.storage.data.size - ptr.offset) // elem.bytes
     span = f"element {first}" if first == last else f"elements {first} to {last}"
-    return CompassError(
+    outside = first < 0 or not 0 <= ptr.offset < ptr.storage.data.size
+    return (BadPointer if outside else OutOfBounds)(
         f"{what}: {span} of {ptr.storage.name} out of bounds: {behind} {elem} elements lie at and after the pointer",
         code="bounds",
         notes=(f"the pointer is {ptr.offset} bytes into {ptr.storage.data.size}",),
@@ -138,7 +147,7 @@ class PyPointer:
             return found
         storage = self.storage
         if storage is None:
-            raise CompassError(f"a null {self.dtype} pointer is accessed", code="null", help="test p.is_nullptr first")
+            raise BadPointer(f"a null {self.dtype} pointer is accessed", code="null", help="test p.is_nullptr first")
         if elem.is_void:
             raise type_error("a void pointer cannot be accessed", "retype it with as_ptr")
         base, rest = divmod(self.offset, elem.bytes)
@@ -388,7 +397,7 @@ class PyBuffer(PyPointer):
             else:
                 first = last = index_of(item)
             if first < 0 or last >= size:
-                raise CompassError(
+                raise OutOfBounds(
                     f"index {first if first < 0 else last} of {self._named()} is out of bounds: dimension {axis} has size {size}",
                     code="bounds",
                     help=f"indices of this dimension go from 0 to {size - 1}",

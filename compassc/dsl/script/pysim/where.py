@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bdb
+import functools
 import re
 import sys
 from types import CodeType, FrameType, TracebackType
@@ -24,6 +25,19 @@ _TERMS = {
     "PyDescPointer": "descriptor",
     "PyEvent": "event",
 }
+_BUILT_IN = (
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    NameError,
+    NotImplementedError,
+    OverflowError,
+    TypeError,
+    ValueError,
+    ZeroDivisionError,
+)
+"""Built-in errors that a kernel's error stays when it is one: programs written for the vendor's packages catch them."""
 _OUR_TYPES = re.compile(rf"\b({'|'.join(_TERMS)})\b")
 
 
@@ -62,7 +76,7 @@ def _of_python(error: Exception) -> CompassError:
     attributes = getattr(type(owner), "attributes", None)
     if isinstance(error, AttributeError) and attributes is not None:
         kind = f"{owner.dtype}*" if hasattr(owner, "scope") else str(owner.dtype)  # type: ignore[union-attr]
-        found = no_attribute(attributes, kind, str(error.name))
+        found = no_attribute(attributes, kind, str(error.name), _as_well(AttributeError))
     elif isinstance(error, ValueError) and str(error) == "assignment destination is read-only":  # NumPy's words
         found = CompassError(
             "the kernel writes to an array that is read-only", code="read-only", help="pass a copy of it: array.copy()"
@@ -70,9 +84,23 @@ def _of_python(error: Exception) -> CompassError:
     else:
         text = _OUR_TYPES.sub(lambda m: _TERMS[m[1]], str(error))
         said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        found = CompassError(said, code="python", help=hint(error) or "the Python traceback is in __cause__")
+        error_class = _as_well(next((k for k in _BUILT_IN if isinstance(error, k)), None))
+        found = error_class(said, code="python", help=hint(error) or "the Python traceback is in __cause__")
     found.__cause__ = error
     return found
+
+
+@functools.cache
+def _as_well(kind: type[Exception] | None) -> type[CompassError]:
+    """The class of errors that are CompassErrors and errors of a built-in kind."""
+    return CompassError if kind is None else type(f"Kernel{kind.__name__}", (CompassError, kind), {})
+
+
+def _refusal(error: CompassError) -> CompassError:
+    """What PySim refuses for no more special reason is an AssertionError too, as it is in the vendor's packages."""
+    if type(error) is CompassError:
+        error.__class__ = _as_well(AssertionError)
+    return error
 
 
 def located(error: BaseException, tec: int) -> BaseException:
@@ -81,7 +109,7 @@ def located(error: BaseException, tec: int) -> BaseException:
     if not isinstance(error, Exception) or isinstance(error, bdb.BdbQuit):
         return error
     chain = _chain(error.__traceback__)
-    found = error if isinstance(error, CompassError) else _of_python(error)
+    found = _refusal(error) if isinstance(error, CompassError) else _of_python(error)
     api = _API.match(found.message)
     found.help = found.help or (f"`compassc ops {api[1]}` shows what it takes" if api else "")
     inner = chain.pop() if chain else None
