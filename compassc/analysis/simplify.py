@@ -150,11 +150,21 @@ class Simplifier:
         if low >= 0 and is_pure(e.a):
             return e.b
         inner = e.a
+        if self._holds_inside(e) and is_pure(e.b):
+            return inner
         if type(e.b) is IntImm and type(inner) is Binary and inner.op == e.op and type(inner.b) is IntImm:
             value = fold(e.op, inner.b.value, e.b.value, e.dtype)
             assert value is not None
             return Binary(e.op, inner.a, IntImm(e.dtype, value))
         return e
+
+    def _holds_inside(self, e: Binary) -> bool:
+        """Whether `max(min(a, b), c)` is the inner minimum because neither is less than c; the other way round, too."""
+        inner = e.a
+        if type(inner) is not Binary or (e.op, inner.op) not in (("max", "min"), ("min", "max")):
+            return False
+        differences = (self.arith.difference(x, e.b) for x in (inner.a, inner.b))
+        return all(low >= 0 if e.op == "max" else high <= 0 for low, high in differences)
 
     def _floor(self, e: Binary) -> Expr:
         """floordiv and floormod by a positive constant."""

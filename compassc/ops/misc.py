@@ -13,7 +13,7 @@ from compass_core.errors import CompassError
 from ..ir import exprs as E
 from ..ir.dtypes import FLOAT32, INT32, UINT32, VOID, DataType
 from .args import int32_arg, int_arg, kind_of, lanes_arg, pointer_arg
-from .core import LazyModule, imm, np, special_op
+from .core import LazyModule, imm, np, scalar_cast, special_op
 from .masks import mask_error, mask_lanes
 from .numeric import literal
 from .typing import is_literal, type_error
@@ -51,25 +51,29 @@ def const_mask(x: Any) -> Any:
     return masks.mask_var(np.array(_const_lanes(x), bool))
 
 
-def _tail_count(n: int, lanes: int) -> int:
-    if not 0 <= n <= lanes:
-        raise CompassError(f"S.tail_mask: n must be from 0 to {lanes}, got {n}", code="mask")
-    return n
+def _clamped(n: E.Expr, lanes: int) -> E.Expr:
+    """`n` as an int32 from 0 to `lanes`."""
+    if n.dtype.is_uint and n.dtype.bits == 32:  # may be more than an int32 holds
+        return scalar_cast(E.Binary("min", n, E.IntImm(n.dtype, lanes)), INT32)
+    count = scalar_cast(n, INT32)
+    if not (type(count) is E.Binary and count.op == "min" and type(count.b) is E.IntImm and count.b.value <= lanes):
+        count = E.Binary("min", count, E.IntImm(INT32, lanes))
+    return E.Binary("max", count, E.IntImm(INT32, 0))
 
 
 def _build_tail_mask(n: Any, lanes: Any) -> E.Expr:
     count = lanes_arg(lanes, "S.tail_mask")
     if type(n) is int:
-        return E.ConstMask((1 << _tail_count(n, count)) - 1, count)
-    return E.TailMask(int32_arg(n, "S.tail_mask: n"), count)
+        return E.ConstMask((1 << max(0, min(n, count))) - 1, count)
+    return E.TailMask(_clamped(int_arg(n, "S.tail_mask: n"), count), count)
 
 
 @special_op(GROUP, _build_tail_mask)
 def tail_mask(n: Any, lanes: Any) -> Any:
-    """The mask of `lanes` lanes whose first `n` are active."""
+    """The mask of `lanes` lanes whose first `n` are active: all of them for a larger `n`, none for a negative one."""
     total = lanes_arg(lanes, "S.tail_mask")
-    count = _tail_count(n if type(n) is int else mem.index_of(n, "S.tail_mask: n"), total)
-    return masks.mask_var(masks.first_lanes(count, total))
+    count = n if type(n) is int else mem.index_of(n, "S.tail_mask: n")
+    return masks.mask_var(masks.first_lanes(max(0, min(count, total)), total))
 
 
 # -------------------------------------------------------------------------------------------------------------- printing

@@ -126,8 +126,9 @@ class Aligner:
         return [E.ConstMask(e.bits >> (k * width), width) for k in range(part_count(e.lanes, width))]
 
     def _tail_mask(self, e: E.TailMask, width: int) -> list[E.Expr]:
-        count = self.once(self.scalar(e.count))  # C has it several times
         pieces = part_count(e.lanes, width)
+        count = e.count if pieces == 1 or e.lanes % width else unlimited(e.count, e.lanes)  # each piece is limited
+        count = self.once(self.scalar(count))  # C has it several times
         if type(count) is E.IntImm:
             limits = [max(0, min(width, count.value - k * width)) for k in range(pieces)]
             return [first_lanes(n, width) for n in limits]
@@ -432,6 +433,16 @@ class Aligner:
         if ret is not VOID and ret.is_mask and not ret.is_native:
             ret = bool_of(register_width(ret.lanes))
         return f.replace(params=tuple(params), body=tuple(copies) + self.body(f.body), ret_type=ret)
+
+
+def unlimited(count: E.Expr, lanes: int) -> E.Expr:
+    """The count of a tail mask before it was limited to its lanes; it is not negative if it was before."""
+    match count:
+        case E.Binary(op="max", a=E.Binary(op="min", a=whole, b=E.IntImm(value=most)), b=E.IntImm(value=0) as zero):
+            return E.Binary("max", whole, zero) if most == lanes else count
+        case E.Binary(op="min", a=whole, b=E.IntImm(value=most)):
+            return whole if most == lanes else count
+    return count
 
 
 def later(index: E.Expr, k: int) -> bool:

@@ -12,7 +12,7 @@ __kernel void eltwise_int8(__global char* a, __global char* b, __global char* ou
     __vstore(eltwise_int8_add_quantised(__vload((__global char32*)(a + i), ALL_TRUE_b), __vload((__global char32*)(b + i), ALL_TRUE_b), za, sa, zb, sb, shift, zo), (__global char32*)(out + i), ALL_TRUE_b);
   }
   if ((first < last) && (whole < last)) {
-    bool32 mask = __vmov_b((((((last - whole) >> 5) ^ 1) << (last - whole)) - 1));
+    bool32 mask = __vmov_b(((((max(min((last - whole), 32), 0) >> 5) ^ 1) << max(min((last - whole), 32), 0)) - 1));
     char32 va = __vload((__global char32*)(a + whole), mask);
     char32 vb = __vload((__global char32*)(b + whole), mask);
     __vstore(eltwise_int8_add_quantised(va, vb, za, sa, zb, sb, shift, zo), (__global char32*)(out + whole), mask);

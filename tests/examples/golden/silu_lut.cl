@@ -76,7 +76,7 @@ __kernel void silu_lut(__global half* x, __global half* y, int n) {
   int share = (ceildiv(ceildiv(n, 16), get_local_size(0)) * 16);
   int first = (get_local_id(0) * share);
   for (int at = first; at < first+(min((first + share), n) - first); at += 16) {
-    bool16 mask = __vmov_h((((((min((n - at), 16) << 1) >> 5) ^ 1) << (min((n - at), 16) << 1)) - 1));
+    bool16 mask = __vmov_h((((((max(min((n - at), 16), 0) << 1) >> 5) ^ 1) << (max(min((n - at), 16), 0) << 1)) - 1));
     float8 v[2];
     v[0] = __vzipl(__vcvtue_tfp32(__vload((__global half16*)(x + at), mask)), __vcvtuo_tfp32(__vload((__global half16*)(x + at), mask)));
     v[1] = __vziph(__vcvtue_tfp32(__vload((__global half16*)(x + at), mask)), __vcvtuo_tfp32(__vload((__global half16*)(x + at), mask)));

@@ -13,7 +13,7 @@ __kernel void softmax(__global half* src, __global half* dst, int rows, int cols
   __lsram half* row = row_buf;
   __lsram float* e = e_buf;
   int last = (((cols - 1) >> 4) * 16);
-  bool16 beyond = (~__vmov_h(((((((cols - last) << 1) >> 5) ^ 1) << ((cols - last) << 1)) - 1)));
+  bool16 beyond = (~__vmov_h((((((max(min((cols - last), 16), 0) << 1) >> 5) ^ 1) << (max(min((cols - last), 16), 0) << 1)) - 1)));
   for (int r = get_local_id(0); r < get_local_id(0)+(rows - get_local_id(0)); r += get_local_size(0)) {
     int cse_var_2 = (cols * 2);
     int cse_var_1 = (r * cols);
