@@ -65,10 +65,6 @@ class Life(NamedTuple):
     first: int
     last: int
 
-    def meets(self, other: Life) -> bool:
-        """Whether some step needs both."""
-        return self.first <= other.last and other.first <= self.last
-
 
 def nbytes(tensor: Tensor) -> int:
     """Bytes of a tensor; 0 when a dim is not known at build time."""
@@ -147,17 +143,31 @@ _ORDERS: tuple[Callable[[Life], tuple[int, ...]], ...] = (
 def _share(lives: Sequence[Life]) -> tuple[list[int], int]:
     """An offset for each tensor so that no two alive at once overlap, and the bytes that needs."""
     best: tuple[list[int], int] | None = None
+    meeting = _meeting(lives)
     for order in _ORDERS:
         numbers = sorted(range(len(lives)), key=lambda i: order(lives[i]))
         offsets: dict[int, int] = {}
         for i in numbers:
-            taken = sorted((offsets[j], offsets[j] + lives[j].size) for j in offsets if lives[i].meets(lives[j]))
+            taken = sorted((offsets[j], offsets[j] + lives[j].size) for j in meeting[i] if j in offsets)
             offsets[i] = _gap(taken, lives[i].size)
         peak = max(offsets[i] + lives[i].size for i in offsets)
         if best is None or peak < best[1]:
             best = [offsets[i] for i in range(len(lives))], peak
     assert best is not None, "there are orders"
     return best
+
+
+def _meeting(lives: Sequence[Life]) -> list[list[int]]:
+    """For each life the numbers of those that some step needs together with it. `lives` are in order of first use."""
+    meeting: list[list[int]] = [[] for _ in lives]
+    alive: list[int] = []
+    for i, life in enumerate(lives):
+        alive = [j for j in alive if lives[j].last >= life.first]
+        meeting[i] += alive
+        for j in alive:
+            meeting[j].append(i)
+        alive.append(i)
+    return meeting
 
 
 def _gap(taken: Sequence[tuple[int, int]], size: int) -> int:

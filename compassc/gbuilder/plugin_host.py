@@ -188,14 +188,18 @@ def _find_pattern(graph: Graph, first: Node, aliases: Any, edges: Any, taken: se
 
 def _merge(graph: Graph, nodes: list[Node]) -> SubgraphNode:
     """The merged node: what comes from outside the match, and what somebody outside uses."""
+    if len(nodes) == 1:
+        node = nodes[0]
+        constants = {f"{node.name}/{name}": t for name, t in node.constants.items()}
+        return SubgraphNode(list(node.inputs), list(node.outputs), constants, dict(node.params))
     made = {id(t) for n in nodes for t in n.outputs}
     inside = {id(n) for n in nodes}
     used = {id(t) for n in graph.nodes if id(n) not in inside for t in n.inputs} | {id(t) for t in graph.outputs}
     outputs = [t for n in nodes for t in n.outputs]
     inputs: dict[int, Tensor] = {id(t): t for n in nodes for t in n.inputs if id(t) not in made}
     return SubgraphNode(
-        inputs=[t for n in nodes for t in n.inputs if id(t) in inputs] if len(nodes) == 1 else list(inputs.values()),
-        outputs=outputs if len(nodes) == 1 else [t for t in outputs if id(t) in used],
+        inputs=list(inputs.values()),
+        outputs=[t for t in outputs if id(t) in used],
         constants={f"{n.name}/{name}": t for n in nodes for name, t in n.constants.items()},
         params={k: v for n in nodes for k, v in n.params.items()},
     )

@@ -105,3 +105,22 @@ def test_a_step_starts_after_all_it_conflicts_with(program, target):
         allowed = 4 if target.startswith("X3") else 1
         assert order[i] is None or len(order[i]) <= allowed
         assert target.startswith("X3") or order[i] in (None, (), (i - 1,))
+
+
+@given(programs())
+@settings(max_examples=60, deadline=None)
+def test_no_wait_is_for_what_another_wait_includes(program):
+    made, steps = program
+    order = waits(steps, plan(graph(made, [made[-1]]), steps), "X3P_1304")
+    finished = []
+    for i, found in enumerate(order):
+        finished.append(set(range(i)) if found is None else set().union(*({j} | finished[j] for j in found)))
+        assert not any(j in finished[k] for j in found or () for k in found or ())
+
+
+def test_thousands_of_layers_are_planned_and_ordered_at_once():
+    made = [tensor(64, f"t{i}") for i in range(6001)]
+    steps = [Step((made[i],), (made[i + 1],)) for i in range(6000)]
+    planned = plan(graph(made, [made[-1]]), steps)
+    assert planned.peak == planned.floor == 2 * ALIGN
+    assert waits(steps, planned, "X2_1204") == [(), *[None] * 5999]
