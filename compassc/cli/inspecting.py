@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from compass_core import jsontext
 from compass_core.errors import CompassError, Span
+from compass_core.limits import RECORD_BYTES
 from compassc.cli.tables import Table
 from compassc.driver.files import read_text
 
@@ -147,14 +149,24 @@ def _record(path: Path) -> list[Table]:
     """build.yaml."""
     import yaml
 
+    class _RecordLoader(yaml.SafeLoader):
+        """Refuses what the records of builds never have: parts of the text that stand for others, nesting."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):  # type: ignore[no-untyped-call]
+                raise ValueError("it has an alias")
+            return super().compose_node(parent, index)  # type: ignore[no-untyped-call]
+
+    text = read_text(path)
+    RECORD_BYTES.check(len(text), str(path))
     try:
-        record = yaml.safe_load(read_text(path))
+        record = yaml.load(text, _RecordLoader)  # noqa: S506 - a safe loader
         stages = [(s["name"], f"{s['seconds'] * 1e3:.1f} ms", s["sha256"][:16], s["output"]) for s in record["stages"]]
         general = [(key, _cell(record[key])) for key in ("target", "kernel", "entry")]
         general += [(f"version of {name}", version) for name, version in record["versions"].items()]
         parameters = _parameter_rows(record["parameters"])
-    except (yaml.YAMLError, KeyError, TypeError) as error:
-        raise CompassError(f"not the record of a build: {error!r}", Span(str(path), 1), code="bad-record") from None
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise CompassError(f"not the record of a build: {error!r:.300}", Span(str(path), 1), code="bad-record") from None
     return [
         ("build", ("what", "value"), general),
         ("parameters", PARAMETER_COLUMNS, parameters),
@@ -200,10 +212,7 @@ def _log(path: Path) -> list[Table]:
 
 
 def _json_text(path: Path) -> list[Table]:
-    try:
-        content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise CompassError(f"not JSON: {error.msg}", Span(str(path), error.lineno, error.colno)) from None
+    content = jsontext.parse(read_text(path), str(path))
     rows = [(key, _cell(value)) for key, value in content.items()] if isinstance(content, dict) else []
     return [(path.name, ("what", "value"), rows)]
 
@@ -227,7 +236,7 @@ def _plugin(path: Path) -> list[Table]:
         assigned = [node for node in ast.walk(ast.parse(read_text(path))) if isinstance(node, ast.Assign)]
         texts = [a.value.value for a in assigned if ast.unparse(a.targets[0]) == PLUGIN_NOTE]  # type: ignore[attr-defined]
         return _parameter_tables(json.loads(texts[0]))
-    except (SyntaxError, ValueError, AttributeError, TypeError, IndexError):
+    except (SyntaxError, ValueError, AttributeError, TypeError, IndexError, RecursionError, MemoryError):
         raise _foreign(path) from None
 
 

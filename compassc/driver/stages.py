@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core import targets
+from compass_core import jsontext, targets
 from compass_core.errors import CompassError, Span, UsageError
 from compassc.driver.files import json_text, read_text, write_text
 
@@ -64,8 +64,13 @@ def _adopt_target(build: Build, name: str, path: Path) -> None:
 
 def _load_module(build: Build, path: Path) -> None:
     from compassc.ir import parse_module
+    from compassc.ir.verify import VerifyError, verify
 
     build.module = parse_module(read_text(path), str(path))
+    try:
+        verify(build.module)
+    except VerifyError as error:
+        raise CompassError(f"this IR is not well formed: {error}", Span(str(path), 1), code="ir-text") from None
     build.name = build.name or build.module.entry
     _adopt_target(build, build.module.target, path)
 
@@ -141,13 +146,15 @@ def _load_object(build: Build, path: Path) -> None:
 
 def read_params(path: Path) -> dict[str, Any]:
     """The content of a `NAME.params.json`; CompassError when it is not one."""
-    try:
-        params = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        span = Span(str(path), error.lineno, error.colno)
-        raise CompassError(f"the parameters are not JSON: {error.msg}", span, code="bad-params") from None
+    from compass_core.aipubin import KernelInfo
+
+    params = jsontext.parse(read_text(path), str(path), code="bad-params")
     if not isinstance(params, dict) or params.get("format") != PARAMS_FORMAT or "target" not in params:
         raise CompassError(f"not a parameter file ({PARAMS_FORMAT})", Span(str(path), 1), code="bad-params")
+    try:
+        KernelInfo.from_json(params, path.name)
+    except CompassError as error:
+        raise CompassError(error.message, Span(str(path), 1), code="bad-params") from None
     return params
 
 

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from compass_core.errors import CompassError, Span
+from compass_core.limits import IR_DEPTH
 
 from . import exprs as E
 from . import stmts as S
@@ -29,23 +30,42 @@ _SPAN_RE = re.compile(r"#@ (?:(.*):)?(\d+):(\d+)-(?:(\d+):)?(\d+)\s*$")
 
 def parse_module(text: str, filename: str = "<IR>") -> S.IRModule:
     """The module a text stands for. Raises CompassError naming the line that is not IR."""
+    tree = parse_python(text, filename)
+    reader = _ModuleReader(text.splitlines(), filename)
+    classes = [n for n in tree.body if isinstance(n, ast.ClassDef)]
+    if len(classes) != 1 or len(tree.body) != 1:
+        raise CompassError("expected one class with @I.module", Span(filename, 1), code="ir-text")
+    try:
+        return reader.module(classes[0])
+    except CompassError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the text may call any node with anything
+        raise reader.error(reader.at, f"this is no IR ({type(error).__name__}: {error})"[:300]) from None
+
+
+def parse_python(text: str, filename: str) -> ast.Module:
+    """The syntax tree of a file in Python's grammar that nobody runs. CompassError when it is none, or nests too deeply."""
     try:
         tree = ast.parse(text)
     except SyntaxError as e:
         raise CompassError(
             f"not IR text: {e.msg}", Span(filename, e.lineno or 1, e.offset or 0), code="ir-text"
         ) from None
-    reader = _ModuleReader(text.splitlines(), filename)
-    classes = [n for n in tree.body if isinstance(n, ast.ClassDef)]
-    if len(classes) != 1 or len(tree.body) != 1:
-        raise CompassError("expected one class with @I.module", Span(filename, 1), code="ir-text")
-    return reader.module(classes[0])
+    except (RecursionError, MemoryError):  # Python's own limits of nesting
+        raise IR_DEPTH.error(filename, found="deeper nesting") from None
+    except ValueError as e:
+        raise CompassError(f"not IR text: {e}", Span(filename, 1), code="ir-text") from None
+    return tree
 
 
 class _ModuleReader:
     def __init__(self, lines: list[str], filename: str) -> None:
         self.lines, self.filename = lines, filename
         self.returns: dict[str, Any] = {}
+
+        self.at: ast.AST = ast.Pass(lineno=1, col_offset=0)
+        """The statement that is being read, and how many levels deep the part of it is."""
+        self.depth = 0
 
     def error(self, node: ast.AST, message: str) -> CompassError:
         line, col = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
@@ -120,6 +140,7 @@ class _FunctionReader:
             if a.annotation is None:
                 raise self.error(a, f"parameter {a.arg!r} has no type")
             params.append(self.define(a.arg, m.type(a.annotation), _is_size(a.annotation)))
+        m.at = node
         body = self.body(node.body)
         attrs = tuple(m.keywords(node.decorator_list[0]).items()) if node.decorator_list else ()
         return S.PrimFunc(node.name, tuple(params), body, m.returns[node.name], attrs, span)
@@ -138,7 +159,18 @@ class _FunctionReader:
         method = getattr(self, "stmt_" + type(node).__name__, None)
         if method is None:
             raise self.error(node, f"{type(node).__name__} is not an IR statement")
-        return method(node, self.m.span(node.lineno, self.file))
+        self.m.at = node
+        self.enter(node)
+        made: S.Stmt | None = method(node, self.m.span(node.lineno, self.file))
+        self.m.depth -= 1
+        return made
+
+    def enter(self, node: ast.AST) -> None:
+        """One level more, as long as there may be more."""
+        self.m.depth += 1
+        if self.m.depth > IR_DEPTH.most:
+            line, col = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+            raise IR_DEPTH.error(self.m.filename, Span(self.m.filename, line, col + 1), "deeper nesting")
 
     def stmt_Pass(self, node: ast.Pass, span: Span | None) -> None:
         return None
@@ -217,7 +249,10 @@ class _FunctionReader:
         method = getattr(self, "expr_" + type(node).__name__, None)
         if method is None:
             raise self.error(node, f"{type(node).__name__} is not an IR expression")
-        return method(node)
+        self.enter(node)
+        made: E.Expr = method(node)
+        self.m.depth -= 1
+        return made
 
     def exprs(self, nodes: list[ast.expr]) -> tuple[E.Expr, ...]:
         return tuple([self.expr(n) for n in nodes])

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compass_core import host
+from compass_core import host, jsontext
 from compass_core.errors import CompassError, Span
 from compass_core.hostcode import entry_symbol
 
@@ -56,12 +56,12 @@ class Kernel:
 
 def read_line_map(path: Path) -> LineMap:
     """The map of `NAME.cl.map`; an empty one when the text has none. CompassError when it is malformed."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        files = content["files"]
-        places = [None if item is None else (str(files[item[0]]), int(item[1])) for item in content["lines"]]
-    except FileNotFoundError:
+    if not path.exists():
         return LineMap(())
+    content = jsontext.parse(path.read_bytes(), str(path), code="bad-line-map")
+    try:
+        files = [_file_name(file) for file in content["files"]]
+        places = [None if item is None else (files[item[0]], _line(item[1])) for item in content["lines"]]
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise CompassError(
             f"the line map is malformed: {error!r}",
@@ -70,6 +70,19 @@ def read_line_map(path: Path) -> LineMap:
             help="remove the file to compile without it",
         ) from None
     return LineMap(tuple(places))
+
+
+def _file_name(value: object) -> str:
+    """A name that fits into a line directive."""
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise ValueError(f"the file name {value!r:.80}")
+    return value
+
+
+def _line(value: object) -> int:
+    if not isinstance(value, int) or not 0 < value < 1 << 31:
+        raise ValueError(f"the line number {value!r:.80}")
+    return value
 
 
 def find_kernels(text: str) -> list[Kernel]:

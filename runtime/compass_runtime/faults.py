@@ -15,8 +15,12 @@ def locate_fault(error: CompassError, elf: bytes) -> None:
     if isinstance(error, KernelFault) and error.pc is not None and error.span is None:
         from compass_sim.lines import locate
 
-        place = locate(elf, error.pc)
-        error.span = Span(*place) if place else None
+        try:
+            place = locate(elf, error.pc)
+        except CompassError as damage:
+            error.notes = (*error.notes, Note(f"the line is not known: {damage.message}"))
+        else:
+            error.span = Span(*place) if place else None
 
 
 def note_changed_sources(error: CompassError, program: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from compass_core import jsontext
 from compass_core.aipubin.dtypes import DType, element_dtype
 from compass_core.errors import CompassError
 
@@ -108,11 +108,7 @@ class KernelInfo:
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> KernelInfo:
         """`from_json` of JSON text; CompassError when it is not JSON."""
-        try:
-            parsed = json.loads(data.decode())
-        except (ValueError, RecursionError) as error:
-            raise CompassError(f"{where}: not JSON: {error}") from error
-        return cls.from_json(parsed, where)
+        return cls.from_json(jsontext.parse(data, where), where)
 
 
 def _param_json(param: Param) -> dict[str, Any]:

@@ -85,7 +85,10 @@ class Teller:
     def _span(self, side: Side) -> Span | None:
         from compass_sim.lines import locate
 
-        place = locate(self._elf, side.pc) if side.pc is not None else None
+        try:
+            place = locate(self._elf, side.pc) if side.pc is not None else None
+        except CompassError:  # told without a line
+            return None
         return Span(*place) if place else None
 
     # ------------------------------------------------------------------------------------------------------- buffers

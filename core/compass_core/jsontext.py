@@ -1,0 +1,34 @@
+"""JSON from files: what is no JSON, or nests deeper than anything here does, is refused at its place."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from compass_core.errors import CompassError, Span
+from compass_core.limits import JSON_DEPTH
+
+
+def parse(text: str | bytes, where: str, code: str = "not-json", depth: int = JSON_DEPTH.most) -> Any:
+    """The value of a JSON text from the file `where`. CompassError with `code` at the line that is wrong."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise JSON_DEPTH.error(where, found="deeper nesting") from None
+    except json.JSONDecodeError as error:
+        raise CompassError(f"not JSON: {error.msg}", Span(where, error.lineno, error.colno), code=code) from None
+    except ValueError as error:  # bytes that are no text, numbers of thousands of digits
+        raise CompassError(f"not JSON: {error}", Span(where, 1), code=code) from None
+    level, items = 0, [value]
+    while items := [part for item in items for part in _parts(item)]:
+        level += 1
+        if level > depth:
+            raise JSON_DEPTH.error(where, found="deeper nesting")
+    return value
+
+
+def _parts(value: Any) -> list[Any]:
+    """What a list or an object holds; an empty one counts as a level, too."""
+    if isinstance(value, dict):
+        return list(value.values()) or [None]
+    return (value or [None]) if isinstance(value, list) else []

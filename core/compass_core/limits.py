@@ -1,0 +1,74 @@
+"""What is read from outside is bounded: the one table of limits, which the code asks and docs/security.md shows.
+
+`python -m compass_core.limits` prints the table as it stands in the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from compass_core.errors import CompassError, Span
+
+CODE = "limit-exceeded"
+HELP = "the table of limits is in docs/security.md"
+
+
+class Limit(NamedTuple):
+    """The most that is taken of something: `most` times `unit` of `what`. `header`: the C file and macro that say the
+    same to the engine or the C library, empty where C has no part in it."""
+
+    most: int
+    unit: str
+    what: str
+    header: tuple[str, str] = ("", "")
+
+    def check(self, amount: int, where: str, span: Span | None = None) -> None:
+        """CompassError naming `where`, the file or its part, when `amount` is more."""
+        if amount > self.most:
+            raise self.error(where, span, f"{amount} {self.unit}")
+
+    def error(self, where: str, span: Span | None = None, found: str = "more") -> CompassError:
+        """The refusal of what is beyond the limit."""
+        return CompassError(f"{where}: {found}, but {self.what} may have {self.shown} at most", span, code=CODE,
+                            help=HELP)  # fmt: skip
+
+    @property
+    def shown(self) -> str:
+        """`16 MiB`, `4,096 sections`."""
+        if self.unit == "bytes":
+            for power, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+                if self.most % (1 << power) == 0:
+                    return f"{self.most >> power} {name}"
+        return f"{self.most:,} {self.unit}"
+
+
+EXCERPT_BYTES = Limit(16 << 20, "bytes", "a source file whose lines an error or a profile shows")
+JSON_DEPTH = Limit(256, "levels", "JSON from a file (line maps, parameters, descriptions of modules and graphs)")
+RECORD_BYTES = Limit(256 << 10, "bytes", "the record of a build (`build.yaml`)")
+IR_DEPTH = Limit(200, "levels", "IR text: expressions and blocks in each other")
+GRAPH_LAYERS = Limit(20_000, "layers", "a Compass IR graph")
+MODULE_BYTES = Limit(4 << 30, "bytes", "the members of a module file together")
+MODULES = Limit(1024, "modules", "a module file")
+MODULE_IMPORTS = Limit(4096, "imports", "a module file")
+DEBUG_BYTES = Limit(4 << 20, "bytes", "the line tables of an object, with the texts they name, uncompressed")
+DEBUG_FILES = Limit(16384, "files and folders", "the line tables of an object")
+DEBUG_ROWS = Limit(1 << 20, "rows", "the line tables of an object")
+TENSOR_BYTES = Limit(1 << 30, "bytes", "what an aipu.bin declares of memory for inputs, outputs and intermediates")
+ELF_SECTIONS = Limit(4096, "sections", "an object of a kernel", ("sim/engine/object.c", "MAX_SECTIONS"))
+ELF_SYMBOLS = Limit(65536, "symbols", "an object of a kernel", ("sim/engine/object.c", "MAX_SYMBOLS"))
+
+
+def limits() -> Iterator[tuple[str, Limit]]:
+    """All limits with their names, in the order of this file."""
+    return ((name, value) for name, value in globals().items() if isinstance(value, Limit))
+
+
+def table() -> str:
+    """The table of the document, in Markdown."""
+    rows = "".join(f"| {limit.what} | {limit.shown} | `{name}` |\n" for name, limit in limits())
+    return "| of | at most | name |\n|---|---|---|\n" + rows
+
+
+if __name__ == "__main__":
+    print(table(), end="")
