@@ -121,9 +121,9 @@ def _line_map(path: Path) -> list[Table]:
 
 
 def _params(path: Path) -> list[Table]:
-    from compassc.driver.stages import read_params
+    from compassc.driver.stages import read_kernel
 
-    return _parameter_tables(read_params(path))
+    return _parameter_tables(read_kernel(path))
 
 
 def _parameter_tables(params: dict[str, Any]) -> list[Table]:
@@ -153,20 +153,22 @@ def _record(path: Path) -> list[Table]:
         """Refuses what the records of builds never have: parts of the text that stand for others, nesting."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):  # type: ignore[no-untyped-call]
+            if self.check_event(yaml.AliasEvent):
                 raise ValueError("it has an alias")
-            return super().compose_node(parent, index)  # type: ignore[no-untyped-call]
+            return super().compose_node(parent, index)
 
     text = read_text(path)
     RECORD_BYTES.check(len(text), str(path))
     try:
-        record = yaml.load(text, _RecordLoader)  # noqa: S506 - a safe loader
+        record = yaml.load(text, _RecordLoader)
         stages = [(s["name"], f"{s['seconds'] * 1e3:.1f} ms", s["sha256"][:16], s["output"]) for s in record["stages"]]
         general = [(key, _cell(record[key])) for key in ("target", "kernel", "entry")]
         general += [(f"version of {name}", version) for name, version in record["versions"].items()]
         parameters = _parameter_rows(record["parameters"])
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise CompassError(f"not the record of a build: {error!r:.300}", Span(str(path), 1), code="bad-record") from None
+        raise CompassError(
+            f"not the record of a build: {error!r:.300}", Span(str(path), 1), code="bad-record"
+        ) from None
     return [
         ("build", ("what", "value"), general),
         ("parameters", PARAMETER_COLUMNS, parameters),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core import jsontext, targets
 from compass_core.errors import CompassError, Span, UsageError
+from compass_core.excerpts import file_digest
 from compassc.driver.files import json_text, read_text, write_text
 
 if TYPE_CHECKING:
@@ -98,9 +99,14 @@ def _codegen(build: Build) -> list[Path]:
     text = build.file(".cl")
     return [
         write_text(text, build.generated.text),
-        write_text(text.with_name(text.name + ".map"), json.dumps(build.generated.line_map)),
+        write_text(text.with_name(text.name + ".map"), json.dumps(_with_digests(build.generated.line_map))),
         write_text(build.file(".params.json"), json_text(build.params) + "\n"),
     ]
+
+
+def _with_digests(line_map: dict[str, Any]) -> dict[str, Any]:
+    """The line map with what its files are known by; null for one that is not there any more."""
+    return {**line_map, "sha256": [file_digest(file) for file in line_map["files"]]}
 
 
 def _load_c(build: Build, path: Path) -> None:
@@ -140,21 +146,28 @@ def _load_object(build: Build, path: Path) -> None:
             code="no-params",
             help="name the file that codegen wrote with --params FILE",
         )
-    build.params = read_params(params)
+    build.params = read_kernel(params)
     _adopt_target(build, build.params["target"], params)
 
 
-def read_params(path: Path) -> dict[str, Any]:
-    """The content of a `NAME.params.json`; CompassError when it is not one."""
+def read_kernel(path: Path) -> dict[str, Any]:
+    """The content of a `NAME.params.json`; CompassError when anything in it is not in order."""
     from compass_core.aipubin import KernelInfo
 
-    params = jsontext.parse(read_text(path), str(path), code="bad-params")
-    if not isinstance(params, dict) or params.get("format") != PARAMS_FORMAT or "target" not in params:
-        raise CompassError(f"not a parameter file ({PARAMS_FORMAT})", Span(str(path), 1), code="bad-params")
+    params = read_params(path)
     try:
         KernelInfo.from_json(params, path.name)
     except CompassError as error:
         raise CompassError(error.message, Span(str(path), 1), code="bad-params") from None
+    return params
+
+
+def read_params(path: Path) -> dict[str, Any]:
+    """The content of a `NAME.params.json`, of which only format and target were looked at; CompassError when it is none."""
+    params = jsontext.parse(read_text(path), str(path), code="bad-params")
+    known = isinstance(params, dict) and params.get("format") == PARAMS_FORMAT
+    if not known or not isinstance(params.get("target"), str):
+        raise CompassError(f"not a parameter file ({PARAMS_FORMAT})", Span(str(path), 1), code="bad-params")
     return params
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compass_core.errors import CompassError, Span
+from compass_core.limits import GRAPH_LAYERS
 
 IR_DTYPES = frozenset(
     "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e5m2 float8_e4m3fn "
@@ -150,6 +151,7 @@ def _sections(text: str, path: str) -> list[Section]:
         if current is None:
             current = Section(line=number)
             sections.append(current)
+            GRAPH_LAYERS.check(len(sections) - 1, path, Span(path, number))
         parts = line.split("=")
         if len(parts) != 2:
             raise CompassError(

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compass_core import host, switches
+from compass_core import excerpts, host, switches
 from compass_core.cache import Cache, key_of
 from compass_core.clang import Clang, find_clang
 from compass_core.errors import CompassError
-from compass_core.hostcc import command, pch, sources
+from compass_core.hostcc import command, origins, pch, sources
 from compass_core.hostcc.objects import Compilation
 from compass_core.targets import Target
 from compassc.toolchain import diagnostics, unit
@@ -61,6 +61,8 @@ class _Job:
     output: Path
     complete: bool
     """Whether its key tells all that clang reads."""
+    built: frozenset[str]
+    """What the files are known by that the text comes from, and itself."""
 
     @property
     def folder(self) -> Path:
@@ -108,7 +110,7 @@ def compile_file(
     done = compilation.run(job.folder, meanwhile)
     _write_log(log, job.folder, lines, done.output, f"exit status {done.status}")
     if done.status != 0:
-        raise diagnostics.compile_error(done.output, job.folder, command.include_folder())
+        raise diagnostics.compile_error(done.output, job.folder, command.include_folder(), job.built)
     if use_cache:
         cache.put("cc-log", key, done.output.encode())
         cache.put("obj", key, output.read_bytes())
@@ -121,7 +123,7 @@ def write_assembly(source: Path, output: Path, options: CcOptions) -> Path:
     header = pch.precompiled_header(job.clang, job.flags, Cache())
     done = job.compilation(header, "-S").run(job.folder)
     if done.status != 0:
-        raise diagnostics.compile_error(done.output, job.folder, command.include_folder())
+        raise diagnostics.compile_error(done.output, job.folder, command.include_folder(), job.built)
     return output
 
 
@@ -149,13 +151,15 @@ def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
         extra = ("-iquote", str(command.include_folder()), "-iquote", str(source.absolute().parent), *extra)
     flags = command.kernel_flags(options.target.define, extra)
     output = output.absolute()
-    unit_text = unit.translation_unit(text, unit.read_line_map(source.with_name(source.name + ".map")), source.name)
+    line_map = unit.read_line_map(source.with_name(source.name + ".map"))
+    built = line_map.digests | {excerpts.digest(text.encode())}
+    unit_text = unit.translation_unit(text, line_map, source.name) + origins.section_source(built)
     unit_file = output.with_suffix(".cc.cl")
     if switches.EMBED_SOURCE.get():
         unit_text += sources.section_source(unit_file.name, options.target.define, extra)
     output.parent.mkdir(parents=True, exist_ok=True)
     _replace(unit_file, unit_text.encode())
-    return _Job(clang, flags, unit_text, unit_file, output, complete)
+    return _Job(clang, flags, unit_text, unit_file, output, complete, built)
 
 
 def _read(path: Path) -> str:

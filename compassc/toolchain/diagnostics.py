@@ -24,9 +24,12 @@ class _Message:
     notes: list[_Message] = field(default_factory=list)
 
 
-def compile_error(output: str, folder: Path, headers: Path) -> CompassError:
-    """The error that stands for a failed compilation in `folder`, told without what clang says of our `headers`."""
-    messages = [message for message in _messages(output, folder) if message.kind.endswith("error")]
+def compile_error(output: str, folder: Path, headers: Path, built: frozenset[str]) -> CompassError:
+    """The error that stands for a failed compilation in `folder`, told without what clang says of our `headers`.
+
+    `built`: the hashes of the files whose lines may be shown; a text can name others.
+    """
+    messages = [message for message in _messages(output, folder, built) if message.kind.endswith("error")]
     if not messages:
         tail = output.strip().splitlines()[-8:]
         return ToolchainError("clang failed without naming a line", code="clang-failed", notes=tuple(tail))
@@ -34,13 +37,13 @@ def compile_error(output: str, folder: Path, headers: Path) -> CompassError:
     return together(errors)
 
 
-def _messages(output: str, folder: Path) -> list[_Message]:
+def _messages(output: str, folder: Path, built: frozenset[str]) -> list[_Message]:
     """The messages in clang's output; notes hang on the message they belong to."""
     found: list[_Message] = []
     latest: _Message | None = None
     for line in output.splitlines():
         if match := _MESSAGE.fullmatch(line):
-            span = Span(_as_seen_here(match["file"], folder), int(match["line"]))
+            span = Span(_as_seen_here(match["file"], folder), int(match["line"]), built=built)
             latest = _Message(match["kind"], match["text"], span)
             if match["kind"] == "note" and found:
                 found[-1].notes.append(latest)

@@ -26,14 +26,19 @@ _KERNEL = re.compile(
     re.DOTALL,
 )
 _POINTER = re.compile(r"(?P<pointee>[\w\s]+?)\s*\*\s*(?:(?:restrict|const)\s+)*(?P<name>\w+)")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _SCALAR = re.compile(r"(?:const\s+)?(?P<type>\w+)\s+(?P<name>\w+)")
 
 
 @dataclass(frozen=True)
 class LineMap:
-    """Where each line of a text comes from: (file, line), or None when it has no counterpart in a source file."""
+    """Where each line of a text comes from: (file, line), or None when it has no counterpart in a source file.
+
+    `digests`: what the files are known by, as they were when the text was made.
+    """
 
     places: tuple[tuple[str, int] | None, ...]
+    digests: frozenset[str] = frozenset()
 
     def place(self, line: int) -> tuple[str, int] | None:
         """The source place of a line, counted from 1."""
@@ -58,24 +63,31 @@ def read_line_map(path: Path) -> LineMap:
     """The map of `NAME.cl.map`; an empty one when the text has none. CompassError when it is malformed."""
     if not path.exists():
         return LineMap(())
-    content = jsontext.parse(path.read_bytes(), str(path), code="bad-line-map")
+    content = jsontext.parse(path.read_bytes(), str(path), code="bad-line-map", what="the line map")
     try:
         files = [_file_name(file) for file in content["files"]]
         places = [None if item is None else (files[item[0]], _line(item[1])) for item in content["lines"]]
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+        digests = [_digest(text) for text in content.get("sha256", []) if text is not None]
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise CompassError(
             f"the line map is malformed: {error!r}",
             Span(str(path), 1),
             code="bad-line-map",
             help="remove the file to compile without it",
         ) from None
-    return LineMap(tuple(places))
+    return LineMap(tuple(places), frozenset(digests))
 
 
 def _file_name(value: object) -> str:
     """A name that fits into a line directive."""
     if not isinstance(value, str) or not value or not value.isprintable():
         raise ValueError(f"the file name {value!r:.80}")
+    return value
+
+
+def _digest(value: str) -> str:
+    if not _SHA256.fullmatch(value):
+        raise ValueError(f"the hash {value!r:.80}")
     return value
 
 
@@ -154,7 +166,7 @@ def _directive(place: tuple[str, int]) -> str:
 def _entry(kernel: Kernel, line_map: LineMap, name: str) -> list[str]:
     """The entry function of a kernel, at the place of the kernel's definition."""
     place = line_map.place(kernel.line) or (name, kernel.line)
-    span = Span(*place)
+    span = Span(*place, built=line_map.digests)
     arguments = ", ".join(_argument(param, index, span) for index, param in enumerate(kernel.params))
     return [_directive(place), f"__COMPASS_ENTRY({kernel.entry}) {{ {kernel.name}({arguments}); }}"]
 

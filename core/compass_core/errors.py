@@ -7,18 +7,23 @@ Every error carries what is wrong, where (a `Span` of the user's file), why (not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Span:
-    """A range of a source file. Lines and columns count from 1; `end_col` is exclusive; 0 means unknown."""
+    """A range of a source file. Lines and columns count from 1; `end_col` is exclusive; 0 means unknown.
+
+    `built`: for a place that a file names which may be anybody's, the hashes of the sources whose lines may be shown for it
+    (`compass_core.excerpts`); None: the user named the file.
+    """
 
     file: str
     line: int
     col: int = 0
     end_line: int = 0
     end_col: int = 0
+    built: frozenset[str] | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.col}" if self.col else f"{self.file}:{self.line}"

@@ -9,20 +9,23 @@ from compass_core.errors import CompassError, Span
 from compass_core.limits import JSON_DEPTH
 
 
-def parse(text: str | bytes, where: str, code: str = "not-json", depth: int = JSON_DEPTH.most) -> Any:
-    """The value of a JSON text from the file `where`. CompassError with `code` at the line that is wrong."""
+def parse(text: str | bytes, where: str, code: str = "not-json", what: str = "this") -> Any:
+    """The value of a JSON text from the file `where`. CompassError with `code` at the line that is wrong; `what` the text
+    is to be."""
     try:
         value = json.loads(text)
     except RecursionError:
         raise JSON_DEPTH.error(where, found="deeper nesting") from None
     except json.JSONDecodeError as error:
-        raise CompassError(f"not JSON: {error.msg}", Span(where, error.lineno, error.colno), code=code) from None
+        raise CompassError(
+            f"{what} is no JSON: {error.msg}", Span(where, error.lineno, error.colno), code=code
+        ) from None
     except ValueError as error:  # bytes that are no text, numbers of thousands of digits
-        raise CompassError(f"not JSON: {error}", Span(where, 1), code=code) from None
+        raise CompassError(f"{what} is no JSON: {error}", Span(where, 1), code=code) from None
     level, items = 0, [value]
     while items := [part for item in items for part in _parts(item)]:
         level += 1
-        if level > depth:
+        if level > JSON_DEPTH.most:
             raise JSON_DEPTH.error(where, found="deeper nesting")
     return value
 

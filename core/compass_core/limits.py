@@ -48,13 +48,14 @@ JSON_DEPTH = Limit(256, "levels", "JSON from a file (line maps, parameters, desc
 RECORD_BYTES = Limit(256 << 10, "bytes", "the record of a build (`build.yaml`)")
 IR_DEPTH = Limit(200, "levels", "IR text: expressions and blocks in each other")
 GRAPH_LAYERS = Limit(20_000, "layers", "a Compass IR graph")
-MODULE_BYTES = Limit(4 << 30, "bytes", "the members of a module file together")
 MODULES = Limit(1024, "modules", "a module file")
 MODULE_IMPORTS = Limit(4096, "imports", "a module file")
 DEBUG_BYTES = Limit(4 << 20, "bytes", "the line tables of an object, with the texts they name, uncompressed")
 DEBUG_FILES = Limit(16384, "files and folders", "the line tables of an object")
 DEBUG_ROWS = Limit(1 << 20, "rows", "the line tables of an object")
-TENSOR_BYTES = Limit(1 << 30, "bytes", "what an aipu.bin declares of memory for inputs, outputs and intermediates")
+TENSOR_BYTES = Limit(
+    1 << 30, "bytes", "the tensors of an aipu.bin that runs (the switch `COMPASS_TENSOR_MEMORY` changes it)"
+)
 ELF_SECTIONS = Limit(4096, "sections", "an object of a kernel", ("sim/engine/object.c", "MAX_SECTIONS"))
 ELF_SYMBOLS = Limit(65536, "symbols", "an object of a kernel", ("sim/engine/object.c", "MAX_SYMBOLS"))
 

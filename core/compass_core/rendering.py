@@ -15,14 +15,15 @@ JSON, for editors and CI: one object per diagnostic and line, with the keys
 from __future__ import annotations
 
 import json
-import linecache
 import os
 import re
 import sys
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 
 from compass_core.errors import CompassError, ErrorGroup, Note, Span, flat
+from compass_core.excerpts import source_line
 
 FORMATS = ("text", "json")
 _MOST_LINES = 4
@@ -76,7 +77,6 @@ def excerpt(span: Span | None) -> list[str]:
     """
     if span is None:
         return []
-    linecache.checkcache(span.file)
     last = max(span.line, span.end_line) if span.col else span.line
     numbers = list(range(span.line, last + 1))
     if len(numbers) > _MOST_LINES:
@@ -85,7 +85,7 @@ def excerpt(span: Span | None) -> list[str]:
     for number in numbers:
         if number == 0:
             lines.append("  ...")
-        elif source := linecache.getline(span.file, number).rstrip("\n"):
+        elif source := source_line(span, number):
             lines.append(f"  {source}")
             lines.append("  " + _carets(source, number, span, last))
     return lines
@@ -96,7 +96,7 @@ def _carets(source: str, number: int, span: Span, last: int) -> str:
     first = len(source) - len(source.lstrip())
     start = span.col - 1 if number == span.line and span.col else first
     if not span.col:
-        span = Span(span.file, span.line, first + 1, last, len(source.rstrip()) + 1)
+        span = replace(span, col=first + 1, end_line=last, end_col=len(source.rstrip()) + 1)
     stop = span.end_col - 1 if number == last and span.end_col > start + 1 else len(source.rstrip())
     if number == last and span.end_col <= start + 1:
         stop = start + 1 if span.end_col else len(source)

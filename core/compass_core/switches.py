@@ -143,6 +143,9 @@ ERROR_FORMAT = Switch(
 )
 TRACEBACK = Switch("TRACEBACK", "0", _boolean, "whether an error also shows the Python traceback")
 TIMEOUT = Switch("TIMEOUT", "60", _seconds, "time limit of one simulated run, in seconds")
+TENSOR_MEMORY = Switch(
+    "TENSOR_MEMORY", "1024", _megabytes, "megabytes that the tensors of an aipu.bin may take when it is run"
+)
 EMBED_SOURCE = Switch(
     "EMBED_SOURCE", "1", _boolean, "whether objects keep their C text (1), which checks, profiles and debuggers need"
 )
@@ -158,7 +161,7 @@ PYSIM_PAUSE = Switch(
 
 SWITCHES: tuple[Switch, ...] = (
     CLANG, CACHE_DIR, CACHE, CACHE_LIMIT, TARGET, COLOR, ERROR_FORMAT, TRACEBACK, TIMEOUT,
-    EMBED_SOURCE, PYSIM_CHECK, PYSIM_SINGLE_THREAD, PYSIM_PAUSE,
+    TENSOR_MEMORY, EMBED_SOURCE, PYSIM_CHECK, PYSIM_SINGLE_THREAD, PYSIM_PAUSE,
 )  # fmt: skip
 _CONFIG_VARIABLE = PREFIX + "CONFIG"
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from compass_core import jsontext
+from compass_core.errors import CompassError
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
 from compass_runtime.job import Job
 from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module
@@ -186,9 +188,12 @@ def load_content(data: bytes) -> CompassModule:
     """The module that `save_to_bytes` wrote. RuntimeValueError when the bytes are damaged."""
     size = int.from_bytes(data[:4], "little")
     try:
-        fields = json.loads(data[4 : 4 + size].decode())
-        return CompassModule(data[4 + size :], fields["func_name"], fields["with_profile"], fields["target"])
-    except (ValueError, KeyError, TypeError):
+        fields = jsontext.parse(data[4 : 4 + size], CompassModule.type_key)
+        name, target, profile = fields["func_name"], fields["target"], fields["with_profile"]
+        if not (isinstance(name, str) and isinstance(target, str) and isinstance(profile, bool)):
+            raise TypeError("a field is of another type")
+        return CompassModule(data[4 + size :], name, profile, target)
+    except (CompassError, ValueError, KeyError, TypeError):
         raise RuntimeValueError(f"the content of a {CompassModule.type_key} is damaged", code="module-file") from None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from compass_core.errors import CompassError, Note, Span, flat
+from compass_core.hostcc import origins
 
 
 def locate_fault(error: CompassError, elf: bytes) -> None:
@@ -20,7 +21,7 @@ def locate_fault(error: CompassError, elf: bytes) -> None:
         except CompassError as damage:
             error.notes = (*error.notes, Note(f"the line is not known: {damage.message}"))
         else:
-            error.span = Span(*place) if place else None
+            error.span = Span(*place, built=origins.read(elf)) if place else None
 
 
 def note_changed_sources(error: CompassError, program: Path) -> None:

@@ -13,6 +13,8 @@ from compass_core.aipubin.device import is_x3
 from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.layout import Area, Kind, SubSection
 from compass_core.errors import CompassError
+from compass_core.limits import TENSOR_BYTES
+from compass_core.switches import TENSOR_MEMORY
 from compass_runtime.chain import Places, x2_chain, x3_chain
 from compass_runtime.faults import locate_fault
 from compass_runtime.patch import patch_references, remap_words
@@ -90,6 +92,7 @@ class Job:
     def _place(self) -> None:
         """Allocates the job's memory on the program's device, and fills it."""
         program, content = self.program, self.program.content
+        _check_declared(content, program.where)
         self._graph = program.graph()
         self.device: Device = self._graph.device
         infos = [*program.inputs, *program.outputs]
@@ -299,6 +302,12 @@ class Job:
         if is_x3(content.target):
             return x3_chain(content.subgraphs, places, self.device.target.tecs, self.program.next_grid_id())
         return x2_chain(content.subgraphs, places, self.device.target.tecs, content.cores)
+
+
+def _check_declared(content: AipuBin, where: str) -> None:
+    """CompassError when the file, whatever its own size, asks for more memory than files may."""
+    limit = TENSOR_BYTES._replace(most=TENSOR_MEMORY.get() << 20)
+    limit.check(sum(section.size for bss in content.features.bss for section in bss.reuses), where)
 
 
 def _release_all(allocator: PageAllocator, addresses: list[int]) -> None:

@@ -15,6 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_core import jsontext
+from compass_core.limits import MODULE_IMPORTS, MODULES
 from compass_runtime.errors import MissingFunction, RuntimeStateError, RuntimeValueError
 from compass_runtime.packed import PackedFunc, get_global_func, register_func
 
@@ -59,12 +61,10 @@ class Module:
         return self._lookup(name, query_imports) is not None
 
     def _lookup(self, name: str, query_imports: bool) -> PackedFunc | None:
-        body = self.find(name)
-        if body is not None:
-            return body if isinstance(body, PackedFunc) else PackedFunc(body, name, self)
-        for other in self._imports if query_imports else ():
-            if (found := other._lookup(name, True)) is not None:
-                return found
+        for module in self.tree() if query_imports else [self]:
+            body = module.find(name)
+            if body is not None:
+                return body if isinstance(body, PackedFunc) else PackedFunc(body, name, module)
         return None
 
     def __getitem__(self, name: str) -> PackedFunc:
@@ -100,10 +100,14 @@ class Module:
 
     def tree(self) -> list[Module]:
         """This module and everything below it, each once, parents first."""
-        seen: list[Module] = [self]
-        for other in self._imports:
-            seen += [module for module in other.tree() if not any(module is s for s in seen)]
-        return seen
+        seen: dict[int, Module] = {}
+        waiting: list[Module] = [self]
+        while waiting:
+            module = waiting.pop()
+            if id(module) not in seen:
+                seen[id(module)] = module
+                waiting += reversed(module._imports)
+        return list(seen.values())
 
     @property
     def format(self) -> str:
@@ -207,26 +211,44 @@ def pack(root: Module) -> bytes:
 
 
 def unpack(data: bytes, where: str) -> Module:
-    """The module of a module file. RuntimeValueError when the bytes are none, or damaged."""
+    """The module of a module file. RuntimeValueError when the bytes are none, or damaged, CompassError beyond a limit."""
     import tarfile
 
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-            members = {info.name: file.read() for info in archive if (file := archive.extractfile(info)) is not None}
-        description = json.loads(members["module.json"])
+        members = _members(data, where)
+        description = jsontext.parse(members["module.json"], where, code="module-file")
         if description["format"] != FORMAT:
-            raise ValueError(f"its format is {description['format']!r}, not {FORMAT!r}")
-        entries = [(e["type_key"], [int(i) for i in e["imports"]]) for e in description["modules"]]
+            raise ValueError(f"its format is {description['format']!r:.80}, not {FORMAT!r}")
+        entries = [(str(e["type_key"]), [int(i) for i in e["imports"]]) for e in description["modules"]]
+        MODULES.check(len(entries), where)
+        MODULE_IMPORTS.check(sum(len(imports) for _, imports in entries), where)
         contents = [members[f"module{i}.bin"] for i in range(len(entries))]
         if not entries or any(not i < j < len(entries) for i, (_, imports) in enumerate(entries) for j in imports):
             raise ValueError("its import tree is damaged")
-    except (tarfile.TarError, KeyError, ValueError, TypeError, OSError, RecursionError) as error:
+    except (tarfile.TarError, KeyError, ValueError, TypeError, OverflowError) as error:
         raise RuntimeValueError(f"'{where}' is not a module file: {error}", code="module-file") from None
     modules = [_loader(key)(content) for (key, _), content in zip(entries, contents, strict=True)]
     for module, (_, imports) in zip(modules, entries, strict=True):
-        for number in imports:
-            module.import_module(modules[number])
+        module._imports += [modules[number] for number in imports]  # only later ones: there is no circle
     return modules[0]
+
+
+def _members(data: bytes, where: str) -> dict[str, bytes]:
+    """The members of an archive that holds nothing but whole files, one behind the other: nothing in it can say that
+    it stands for more bytes than are there."""
+    import tarfile
+
+    found: dict[str, bytes] = {}
+    at, block = 0, tarfile.BLOCKSIZE
+    while any(header := data[at : at + block]):
+        info = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
+        start = at + block
+        if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or not 0 <= info.size <= len(data) - start:
+            raise ValueError(f"its member {info.name!r:.80} is no file that is there in full")
+        found[info.name] = data[start : start + info.size]
+        MODULES.check(len(found) - 1, where)
+        at = start + -(-info.size // block) * block
+    return found
 
 
 def _loader(type_key: str) -> Callable[[bytes], Module]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from compass_core.aipubin.dtypes import BY_NAME
 from compass_core.errors import CompassError, Finding, Note, Span
+from compass_core.hostcc import origins
 from compass_core.hostcc.sources import read_sources
 from compass_runtime.checks.area import Access, Kind, Memory, Place, Side
 from compass_runtime.checks.area import Finding as Found
@@ -89,7 +90,7 @@ class Teller:
             place = locate(self._elf, side.pc) if side.pc is not None else None
         except CompassError:  # told without a line
             return None
-        return Span(*place) if place else None
+        return Span(*place, built=origins.read(self._elf)) if place else None
 
     # ------------------------------------------------------------------------------------------------------- buffers
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from compass_core.excerpts import source_lines
+from compass_core.hostcc import origins
 from compass_runtime.profile import charts
 from compass_runtime.profile.data import as_data
 from compass_runtime.profile.result import WAITS, Cost, Profile
@@ -179,7 +181,7 @@ def _file(profile: Profile, file: str, costs: dict[int, Cost]) -> str:
     most = max(cost.cycles for cost in profile.lines.values()) or 1.0
     columns = ("line", "share", "time", "cycles", "lanes used", "source", "operations")
     rows, last = [], 0
-    lines = _read(file)
+    lines = source_lines(file, origins.read(profile.program.code.elf))
     shown = sorted({n for line in costs for n in range(line - _CONTEXT, line + _CONTEXT + 1) if n > 0})
     for line in shown:
         if lines and line > len(lines):
@@ -205,14 +207,6 @@ def _row(line: int, cost: Cost | None, words: str, whole: float, most: float) ->
     moved += [f"{cost.total.bytes:,} bytes loaded and stored"] if cost.total.bytes else []
     what = _words("; ".join([classes(cost), *moved]))
     return [number, percent(cost.cycles / whole), _stack(cost, most), f"{cost.cycles:,.0f}", lanes, heat, what]
-
-
-def _read(file: str) -> list[str]:
-    """The lines of a source file; none when it is not there, or no text."""
-    try:
-        return Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return []
 
 
 def _model(profile: Profile) -> str:

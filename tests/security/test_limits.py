@@ -1,0 +1,46 @@
+"""The table of limits: the document shows it, C knows the same numbers, every limit is asked somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from compass_core import limits
+from compass_core.errors import CompassError
+from compass_core.limits import Limit
+
+ROOT = Path(__file__).parents[2]
+LIMITS = dict(limits.limits())
+
+
+def test_the_document_shows_the_table():
+    assert limits.table() in (ROOT / "docs/security.md").read_text(encoding="utf-8"), (
+        "put what `python -m compass_core.limits` prints into docs/security.md"
+    )
+
+
+def test_c_has_the_same_numbers():
+    for name, limit in LIMITS.items():
+        file, macro = limit.header
+        if file:
+            found = re.search(rf"#define {macro} (\d+)u", (ROOT / file).read_text(encoding="utf-8"))
+            assert found and int(found[1]) == limit.most, name
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_every_limit_is_asked(name):
+    folders = ("core", "compassc", "runtime", "sim")
+    texts = (path.read_text(encoding="utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    used = [text for text in texts if re.search(rf"\b{name}\b", text) and "class Limit(" not in text]
+    assert used or LIMITS[name].header[0]
+
+
+def test_a_refusal_names_file_limit_and_document():
+    limit = Limit(4 << 20, "bytes", "a thing")
+    limit.check(4 << 20, "x.bin")
+    with pytest.raises(CompassError, match=r"^x\.bin: 4194305 bytes, but a thing may have 4 MiB at most$") as caught:
+        limit.check((4 << 20) + 1, "x.bin")
+    assert caught.value.code == "limit-exceeded" and "docs/security.md" in caught.value.help
+    assert Limit(20000, "layers", "a graph").shown == "20,000 layers"
