@@ -30,7 +30,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "ops": "List the operations of the language.",
     },
     "Set-up": {
-        "sim-plugin": "Write the simulator libraries that the vendor's driver loads.",
+        "sim-plugin": "Write the simulators that the vendor's driver and front end look for.",
         "doctor": "Show which tools were found, what is missing and how to get it.",
         "env": "Show every switch with its value and origin.",
         "cache": "Show, shrink or empty the compile cache.",

@@ -120,15 +120,21 @@ class BuilderParams:
         return len(self.words)
 
 
-class SubgraphAttrs:
-    """What a plugin may set or use of the merged node."""
+class SubgraphAttrs(dict[str, Any]):
+    """What a plugin may set or use of the merged node: `attrs["keeping_layout"]` is `attrs.keeping_layout`."""
+
+    keeping_layout: bool
+    valid_input_layouts: list[list[Any]]
+    valid_output_layouts: list[list[Any]]
+    descriptorbase: Tensor
+    private_buffers: list[Tensor]
 
     def __init__(self, descriptorbase: Tensor) -> None:
-        self.keeping_layout = True
-        self.valid_input_layouts: list[list[Any]] = []
-        self.valid_output_layouts: list[list[Any]] = []
-        self.descriptorbase = descriptorbase
-        self.private_buffers: list[Tensor] = []
+        super().__init__(
+            keeping_layout=True, valid_input_layouts=[], valid_output_layouts=[], descriptorbase=descriptorbase,
+            private_buffers=[],
+        )  # fmt: skip
+        self.__dict__ = self
 
     def add_private_buffer(self, nbytes: int) -> Tensor:
         """Device memory for this launch alone, as a tensor of bytes to hand to the kernel. Not part of the vendor's API."""

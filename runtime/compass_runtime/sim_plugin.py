@@ -1,4 +1,4 @@
-"""The libraries that the vendor's user mode driver loads as its simulator, libaipu_simulator_FAMILY.so.
+"""What the vendor's software looks for as its simulator: libraries for its user mode driver, programs for its front end.
 
 Each is self-contained but for the engine's executable, which it starts from its own folder.
 """
@@ -15,8 +15,7 @@ from compass_sim import engine
 
 FAMILIES = ("X2", "X3P", "X3S")
 _ENGINE = "compass-worker"
-_COMPILE = ("-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec", f'-DCOMPASS_VERSION="{VERSION}"',
-            f'-DCOMPASS_ENGINE="{_ENGINE}"')  # fmt: skip
+_COMPILE = ("-ftls-model=initial-exec", f'-DCOMPASS_VERSION="{VERSION}"', f'-DCOMPASS_ENGINE="{_ENGINE}"')
 _SHARED_SOURCES = ("device.c", "fail.c", "lines.c", "worker.c")
 """What the libraries have in common with libcompass_runtime."""
 
@@ -26,38 +25,56 @@ def library_name(family: str) -> str:
     return f"libaipu_simulator_{family.lower()}.so"
 
 
-def library(family: str) -> Path:
-    """The library of a family for the present sources, built into the cache when it is not there."""
+def program_name(family: str) -> str:
+    """The name by which the front end looks for the stand-alone simulator of a family."""
+    return f"aipu_simulator_{family.lower()}"
+
+
+def _made(name: str, sources: list[Path], flags: tuple[str, ...], link: tuple[str, ...]) -> Path:
+    """What becomes of C sources; built into the cache when it is not there for their present state."""
     from compass_core.cache import Cache, key_of
     from compass_core.switches import TIMEOUT
 
-    native, plugin = source_folder("native"), source_folder("plugin")
-    files = [*sorted(native.glob("*.[ch]")), *sorted(plugin.glob("*.[ch]")), *sorted(include_folder().glob("*.h"))]
-    flags = (*_COMPILE, *shared_memory(), f'-DSIM_FAMILY="{family}"', f"-DCOMPASS_DEFAULT_TIMEOUT={TIMEOUT.default}")
-    key = key_of(*(part for f in files for part in (f.name, f.read_bytes())), engine.source_key(), *flags)
-    sources = [*(native / name for name in _SHARED_SOURCES), *sorted(plugin.glob("*.c"))]
-    folders = (f"-I{folder}" for folder in (include_folder(), engine.source_folder(), native))
+    folders = (include_folder(), engine.source_folder(), source_folder("native"), source_folder("plugin"))
+    files = [*sources, *(f for folder in folders for f in sorted(folder.glob("*.h")))]
+    flags = (*_COMPILE, *shared_memory(), f"-DCOMPASS_DEFAULT_TIMEOUT={TIMEOUT.default}", *flags)
+    key = key_of(name, *(part for f in files for part in (f.name, f.read_bytes())), engine.source_key(), *flags, *link)
 
     def build(output: Path) -> None:
         engine.compile_and_link(
-            sources, output, (*flags, *folders),
-            ("-shared", "-soname", library_name(family), "-z", "now", "-z", "relro", "-z", "noexecstack"),
+            sources, output, (*flags, *(f"-I{folder}" for folder in folders)),
+            (*link, "-z", "now", "-z", "relro", "-z", "noexecstack"),
         )  # fmt: skip
 
     cache = Cache()
     return cache.get("simplugin", key) or cache.put("simplugin", key, build)
 
 
+def library(family: str) -> Path:
+    """The library of a family of targets."""
+    name, shared = library_name(family), (source_folder("native") / source for source in _SHARED_SOURCES)
+    flags = ("-fPIC", "-fvisibility=hidden", f'-DSIM_FAMILY="{family}"')
+    return _made(name, [*shared, *sorted(source_folder("plugin").glob("*.c"))], flags, ("-shared", "-soname", name))
+
+
+def program() -> Path:
+    """The stand-alone simulator; under which name it is started tells it its family."""
+    sources = [*sorted(source_folder("native").glob("*.c")), source_folder("plugin") / "limit.c",
+               source_folder("program") / "main.c", engine.source_folder() / "start.c"]  # fmt: skip
+    return _made("program", sources, ("-fPIE",), ("-pie", "--dynamic-linker", engine.host_libraries()[2]))
+
+
 def write(folder: Path, families: tuple[str, ...] = FAMILIES) -> list[Path]:
-    """Puts the libraries and the engine into a folder; files that a running driver uses are replaced, not changed."""
-    wanted = {library_name(family): library(family) for family in families} | {_ENGINE: engine.engine_path()}
+    """Puts libraries, programs and the engine into a folder; files that somebody uses are replaced, not changed."""
+    parts = {library_name(family): library(family) for family in families}
+    parts |= {program_name(family): program() for family in families} | {_ENGINE: engine.engine_path()}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, source in wanted.items():
+        for name, source in parts.items():
             partial = folder / f".{name}.{os.getpid()}"
             partial.write_bytes(source.read_bytes())
             partial.chmod(0o755)
             os.replace(partial, folder / name)
     except OSError as error:
         raise CompassError(f"cannot write to '{folder}': {error.strerror or error}", code="file") from None
-    return [folder / name for name in wanted]
+    return [folder / name for name in parts]

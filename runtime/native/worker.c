@@ -79,12 +79,14 @@ static bool transmit(struct device *device, const void *data, size_t size) {
   return true;
 }
 
-/* Where the TEC of a fault stood, from the locations at `tail`. */
+/* Where the TEC of a fault stood, from the locations at `tail`; when it is not known, or no TEC is to blame, as of an
+ * endless loop whose TECs were all at a barrier just then, where another one stood. */
 static void find_place(const struct reply *reply, const char *tail, struct report *report) {
-  for (uint32_t i = 0; i < reply->locations && !report->has_pc; i++) {
+  for (uint32_t i = 0; i < reply->locations; i++) {
     struct location location;
     memcpy(&location, tail + i * sizeof location, sizeof location);
-    report->has_pc = location.tec == reply->tec && location.pc != NO_PC;
+    if (location.pc == NO_PC || (report->has_pc && location.tec != reply->tec)) continue;
+    report->has_pc = true;
     report->pc = location.pc;
   }
 }

@@ -1,4 +1,5 @@
 /* The functions of sim_aipu.h. */
+#include "limit.h"
 #include "plugin.h"
 
 #ifndef SIM_FAMILY
@@ -6,12 +7,8 @@
 #endif
 #define IS_X2 (SIM_FAMILY[1] == '2')
 #define SHARED_BYTES (IS_X2 ? COMPASS_X2_SHARED_BYTES : COMPASS_X3_SHARED_BYTES)
-#define TIME_LIMIT "COMPASS_TIMEOUT"
 #define DEFAULT_REPORT "./perf.csv"
 #define CLUSTER_BITS 0x1f0fu /* of CLUSTER0_CONFIG: present, cores, TECs */
-#ifndef COMPASS_DEFAULT_TIMEOUT
-#error "COMPASS_DEFAULT_TIMEOUT is to be the seconds that a job may take when COMPASS_TIMEOUT does not say so"
-#endif
 
 /* The codes that are plain numbers. */
 static const struct {
@@ -69,18 +66,6 @@ static void warn_of_unused(struct sim_aipu *sim, const config_t *config) {
     log_write(sim, SIM_AIPU_LOG_WARNING, "instruction packets are not counted: max_pkg_num is not used");
 }
 
-/* The switch of the other runtimes, with their default. */
-static uint64_t time_limit(struct sim_aipu *sim) {
-  const char *text = getenv(TIME_LIMIT);
-  char *end;
-  double seconds = text && *text ? strtod(text, &end) : COMPASS_DEFAULT_TIMEOUT;
-  if (text && *text && (*end || !(seconds > 0 && seconds < 1e9))) {
-    seconds = COMPASS_DEFAULT_TIMEOUT;
-    log_write(sim, SIM_AIPU_LOG_WARNING, TIME_LIMIT "='%.40s' is no number of seconds: %g are used", text, seconds);
-  }
-  return (uint64_t)(seconds * 1e9);
-}
-
 static bool start(struct sim_aipu *sim, const config_t *config) {
   sim->shape = shape_of(config->code);
   sim->clusters = clusters_of(config->code);
@@ -89,7 +74,11 @@ static bool start(struct sim_aipu *sim, const config_t *config) {
   if (!sim->memory.read || !sim->memory.write || !sim->memory.get_info)
     return log_write(sim, SIM_AIPU_LOG_ERROR, "the memory interface has no read, write or get_info"), false;
   warn_of_unused(sim, config);
-  sim->limit = time_limit(sim);
+  const char *wrong;
+  double seconds = time_limit(&wrong);
+  if (wrong)
+    log_write(sim, SIM_AIPU_LOG_WARNING, TIME_LIMIT "='%.40s' is no number of seconds: %g are used", wrong, seconds);
+  sim->limit = (uint64_t)(seconds * 1e9);
   sim->device.engine = engine_path();
   if (device_open(&sim->device, &sim->shape) != AIPU_STATUS_SUCCESS)
     return log_write(sim, SIM_AIPU_LOG_ERROR, "%s", fail_text()), false;

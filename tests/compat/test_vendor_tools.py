@@ -89,7 +89,7 @@ class DSL_scalePlugin(BuilderOpPlugin):
         return True
 
     def setup(self, sgnode, nodes):
-        sgnode.attrs.keeping_layout = False
+        sgnode.attrs["keeping_layout"] = False
         return True
 
     def generate_code_name(self, sgnode, nodes):

@@ -239,6 +239,11 @@ class {name}(BuilderOpPlugin):
         return {score}
     def check_params(self, nodes):
         return {check}
+    def setup(self, sgnode, nodes):
+        sgnode.attrs["keeping_layout"] = False
+        assert sgnode.attrs.keeping_layout is False
+        sgnode.attrs.valid_input_layouts = [[]]
+        return sgnode.attrs["valid_input_layouts"] == [[]]
     def generate_code_name(self, sgnode, nodes):
         return "vadd.o"
     def generate_kernel(self, sgnode, nodes):
@@ -246,7 +251,7 @@ class {name}(BuilderOpPlugin):
     def generate_descriptor(self, sgnode, nodes):
         words = BuilderParams()
         words.append(7)
-        words.append(sgnode.attrs.descriptorbase)
+        words.append(sgnode.attrs["descriptorbase"])
         return words
     def generate_params(self, sgnode, nodes):
         params = BuilderParams()

@@ -16,10 +16,11 @@ from compassc.cli.talk import Talk
 @options.talk_options
 @click.pass_obj
 def command(talk: Talk, folder: Path, target: str) -> None:
-    """Write the simulator libraries that the vendor's driver loads.
+    """Write the simulators that the vendor's driver and front end look for.
 
-    They are libaipu_simulator_x2.so, _x3p.so and _x3s.so, with a target that of its family alone, and the program that
-    they start. Together they can be moved anywhere; the driver finds them by the dynamic loader's rules.
+    They are the libraries libaipu_simulator_x2.so, _x3p.so and _x3s.so, the programs aipu_simulator_x2, _x3p and _x3s,
+    with a target those of its family alone, and the program that they all start. Together they can be moved anywhere;
+    the driver finds the libraries by the dynamic loader's rules, its front end the programs on PATH.
     """
     from compass_core import targets
     from compass_runtime import sim_plugin
@@ -28,4 +29,5 @@ def command(talk: Talk, folder: Path, target: str) -> None:
     families = (targets.load(target).version,) if target else sim_plugin.FAMILIES
     for path in sim_plugin.write(folder, families):
         talk.made(path)
-    talk.say(f"the driver finds them with LD_LIBRARY_PATH={shown(folder.resolve())}")
+    where = shown(folder.resolve())
+    talk.say(f"the driver finds them with LD_LIBRARY_PATH={where}, its front end with {where} on PATH")

@@ -139,6 +139,9 @@ static void step_run(void) {
 /* Clears outputs' memory, so that a later comparison sees what a later run wrote. */
 static void step_clear(void) { memset(session.graph.reuse.data, 0, session.graph.reuse.size); }
 
+/* Gives outputs a content that a job which fails must leave alone. */
+static void step_fill(void) { memset(session.graph.reuse.data, 0x55, session.graph.reuse.size); }
+
 static void step_registers(void) {
   uint32_t build = get(SIM_AIPU_BUILD_INFO), cluster = get(SIM_AIPU_CLUSTER0_CONFIG), value;
   uint32_t control = get(SIM_AIPU_CLUSTER0_CTRL), x3 = session.graph.file.x3;
@@ -335,7 +338,8 @@ static const struct {
              {"printer", step_printer},   {"profile", step_profile}, {"profiling", step_profiling},
              {"lengthen", step_lengthen}, {"damage", step_damage},   {"heads", step_heads},
              {"abandon", step_abandon},   {"fuzz", step_fuzz},       {"many", step_many},
-             {"queue", step_queue},       {"die", step_die},         {"storm", step_storm}};
+             {"queue", step_queue},       {"die", step_die},         {"storm", step_storm},
+             {"fill", step_fill}};
 
 static int code_of(const struct file *file) {
   if (!file->x3) return file->cores == 3 ? SIM_AIPU_X2_1204MP3 : SIM_AIPU_X2_1204;
