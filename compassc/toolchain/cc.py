@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compass_core import excerpts, host, switches
+from compass_core import excerpts, host, provenance, switches
 from compass_core.cache import Cache, key_of
 from compass_core.clang import Clang, find_clang
 from compass_core.errors import CompassError
-from compass_core.hostcc import command, origins, pch, sources
+from compass_core.hostcc import command, declared, origins, pch, sources
 from compass_core.hostcc.objects import Compilation
 from compass_core.targets import Target
 from compassc.toolchain import diagnostics, unit
@@ -63,6 +63,8 @@ class _Job:
     """Whether its key tells all that clang reads."""
     built: frozenset[str]
     """What the files are known by that the text comes from, and itself."""
+    identity: bytes
+    """What the text that the object keeps is known by (`compass_core.provenance`)."""
 
     @property
     def folder(self) -> Path:
@@ -99,6 +101,8 @@ def compile_file(
     header_path = pch.pch_path(job.clang, job.flags, cache)
     compilation = job.compilation(header_path)
     lines = compilation.commands()
+    if job.identity:
+        provenance.remember(job.identity)
     use_cache = job.complete and (switches.CACHE.get() if options.use_cache is None else options.use_cache)
     key = job.key()
     if use_cache and (kept := cache.get("obj", key)) and (said := cache.get("cc-log", key)):
@@ -155,11 +159,28 @@ def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
     built = line_map.digests | {excerpts.digest(text.encode())}
     unit_text = unit.translation_unit(text, line_map, source.name) + origins.section_source(built)
     unit_file = output.with_suffix(".cc.cl")
-    if switches.EMBED_SOURCE.get():
-        unit_text += sources.section_source(unit_file.name, options.target.define, extra)
     output.parent.mkdir(parents=True, exist_ok=True)
     _replace(unit_file, unit_text.encode())
-    return _Job(clang, flags, unit_text, unit_file, output, complete, built)
+    job = _Job(clang, flags, unit_text, unit_file, output, complete, built, b"")
+    return _keeping_text(job, options.target.define, extra) if switches.EMBED_SOURCE.get() else job
+
+
+def _keeping_text(job: _Job, define: str, extra: tuple[str, ...]) -> _Job:
+    """The same job whose object keeps its text: the unit's own, or with what it includes in it."""
+    kept, text, said = job.unit_file, job.unit_text, declared.declared(extra)
+    if not job.complete:
+        header = pch.precompiled_header(job.clang, job.flags, Cache())
+        done = command.run([str(job.clang.path), *job.flags, "-w", "-E", "-x", "cl", "-include-pch", str(header),
+                            kept.name], job.folder)  # fmt: skip
+        if done.status != 0:
+            return job  # compiling it will tell why
+        kept = kept.with_suffix(".all.cl")
+        text = command.behind_header(done.output, job.unit_file.name).lstrip()
+        said = said._replace(macros=())  # they are in the text now
+        _replace(kept, text.encode())
+    unit_text = job.unit_text + sources.section_source(kept.name, job.unit_file.name, define, said)
+    _replace(job.unit_file, unit_text.encode())
+    return replace(job, unit_text=unit_text, identity=sources.identity_of(job.unit_file.name, define, said, text))
 
 
 def _read(path: Path) -> str:

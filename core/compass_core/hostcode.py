@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
+from compass_core.names import is_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +80,13 @@ def _text(field: bytes, what: str, offset: int) -> str:
     return name.decode("ascii")
 
 
+def _symbol(text: str, offset: int) -> str:
+    """`text` when a symbol may be called that; HostCodeError otherwise."""
+    if is_symbol(text):
+        return text
+    raise HostCodeError(f"'.text' is damaged: the entry symbol {text!r} at offset {offset:#x} is no name of a function")
+
+
 def make_text_blob(elf: bytes, symbols: Sequence[str], features: str, triple: str, asids: Sequence[str] = ()) -> bytes:
     """The `.text` content for an object file.
 
@@ -88,6 +96,9 @@ def make_text_blob(elf: bytes, symbols: Sequence[str], features: str, triple: st
     """
     if not 1 <= len(symbols) <= MAX_ENTRIES:
         raise HostCodeError(f"'.text' needs 1 to {MAX_ENTRIES} entries, got {len(symbols)}")
+    for symbol in symbols:
+        if not is_symbol(symbol):
+            raise HostCodeError(f"the entry symbol {symbol!r:.80} is no name of a function")
     feature_bytes = features.encode("ascii")
     told = asids or [""] * len(symbols)
     texts = bytearray()
@@ -129,7 +140,7 @@ def parse_text_blob(data: bytes) -> TextBlob:
         magic, back, at, name = ENTRY.unpack_from(data, offset)
         if magic != ENTRY_MAGIC or back != offset:
             raise HostCodeError(f"'.text' is damaged: no entry record at offset {offset:#x}")
-        entries.append((_text(name, "entry symbol", offset + 16), offset))
+        entries.append((_symbol(_text(name, "entry symbol", offset + 16), offset + 16), offset))
         asids.append(_asids(data, at, records_end + feature_size, elf_offset) if at else "")
     features = data[records_end : records_end + feature_size]
     if not features.isascii():

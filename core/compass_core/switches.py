@@ -132,6 +132,9 @@ def _target(text: str) -> str:
 
 CLANG = Switch("CLANG", "", _path, "the clang program that compiles kernels; empty: look for one")
 CACHE_DIR = Switch("CACHE_DIR", "", _path, "folder of the compile cache; empty: the user's cache folder")
+STATE_DIR = Switch(
+    "STATE_DIR", "", _path, "folder of what tells own builds from foreign files; empty: the user's folder for state"
+)
 CACHE = Switch("CACHE", "1", _boolean, "whether compiled kernels are reused (1) or always compiled anew (0)")
 CACHE_LIMIT = Switch("CACHE_LIMIT", "512", _megabytes, "megabytes to which `compassc cache prune` shrinks the cache")
 TARGET = Switch("TARGET", "X2_1204", _target, "NPU configuration when none is given (`compassc targets` lists them)")
@@ -160,7 +163,7 @@ PYSIM_PAUSE = Switch(
 )
 
 SWITCHES: tuple[Switch, ...] = (
-    CLANG, CACHE_DIR, CACHE, CACHE_LIMIT, TARGET, COLOR, ERROR_FORMAT, TRACEBACK, TIMEOUT,
+    CLANG, CACHE_DIR, STATE_DIR, CACHE, CACHE_LIMIT, TARGET, COLOR, ERROR_FORMAT, TRACEBACK, TIMEOUT,
     TENSOR_MEMORY, EMBED_SOURCE, PYSIM_CHECK, PYSIM_SINGLE_THREAD, PYSIM_PAUSE,
 )  # fmt: skip
 _CONFIG_VARIABLE = PREFIX + "CONFIG"

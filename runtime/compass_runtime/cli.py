@@ -59,6 +59,7 @@ class Options:
     debug: bool
     debugger: str | None
     debug_commands: Path | None
+    trust: bool
     profile: bool
     profile_html: Path | None
     trace: Path | None
@@ -113,6 +114,11 @@ class Options:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
     help="commands for the debugger, which ends after them, in place of the terminal",
+)
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="trust whoever made AIPU_BIN: debug it, and compile its text where nothing confines the compiler",
 )
 @click.option("--profile", is_flag=True, help="run with counters in the kernels; show costs per TEC and per line")
 @click.option(
@@ -197,7 +203,7 @@ def run(options: Options) -> int:
     orders = None if options.schedule is None else Orders.parse(options.schedule)
     debugger, wishes = _debugger(options), _profile_wishes(options)
     modes = None if options.check is None else Modes.parse(options.check)
-    program = Program.load(options.program)
+    program = Program.load(options.program, trusted=options.trust)
     say = _talker(options.verbose)
     say(f"{options.program}: target {program.target}, {len(program.inputs)} inputs, {len(program.outputs)} outputs")
     sources = input_files(program, options.inputs)

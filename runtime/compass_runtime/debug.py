@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from compass_core.errors import CompassError, ToolchainError, UsageError
 from compass_core.hostcc.command import DEBUG_FLAGS
+from compass_core.hostcc.foreign import is_trusted
+from compass_core.hostcc.sources import read_sources
 from compass_runtime.npu import debugged_device
 from compass_runtime.variants import variant, with_object
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
 
 _KINDS: tuple[Literal["gdb", "lldb"], ...] = ("gdb", "lldb")
+_MEANING = frozenset("\"'`\\:;$")
+"""Characters that quoting does not keep debuggers from reading as something else."""
 _NO_LIMIT = 1e6
 """Time limit of a run in seconds: days."""
 _POLL = 0.01
@@ -41,6 +45,9 @@ _LLDB_DWARF: dict[Any, tuple[str, int]] = {
     (_BASE_TYPE, b"__bf16"): ("DW_AT_encoding", 0x07),  # an unsigned integer
 }
 """(tag, name of a base type) -> an attribute, and the low byte it is to have."""
+_GDB_SAFETY = ("-nx", "-iex", "set auto-load no", "-iex", "set debuginfod enabled off")
+_LLDB_SAFETY = ("--no-lldbinit", "-O", "settings set target.load-script-from-symbol-file false")
+"""No commands from files of the current folder, of the home folder, or inside the code that is debugged."""
 _LLDB_SETTINGS = (
     "settings set plugin.jit-loader.gdb.enable on",
     "settings set stop-line-count-before 1",
@@ -68,13 +75,15 @@ class Debugger:
         """`program` compiled for this debugger, and a device for it that may be debugged."""
         if not program.content.subgraphs:
             raise CompassError(f"'{program.where}' runs no kernel", code="nothing-to-debug")
+        _refuse_foreign(program)
         debugged_device(program.target)
         compiled = variant(program, DEBUG_FLAGS)
         return compiled if self.kind == "gdb" else with_object(compiled, _for_lldb(compiled.code.elf))
 
     def command(self, pid: int, entry: str, folders: Sequence[Path], script: Path | None) -> list[str]:
         """The command line that goes to the first line behind `entry` in the process; then the script, or the user."""
-        words = [str(self.path), *(["-q"] if self.kind == "gdb" else []), *(["--batch"] if script else [])]
+        safety = ("-q", *_GDB_SAFETY) if self.kind == "gdb" else _LLDB_SAFETY
+        words = [str(self.path), *safety, *(["--batch"] if script else [])]
         if self.kind == "gdb":
             side = Path(__file__).with_name("gdb_side.py")
             begin = f"python begin_session({pid}, {entry!r}, {[str(f) for f in folders]!r})"
@@ -106,6 +115,17 @@ class Debugger:
             done.set()
             watcher.join()
             signal.signal(signal.SIGINT, handler)
+
+
+def _refuse_foreign(program: Program) -> None:
+    """CompassError when the program was neither built here nor is trusted: debuggers read what is in it unconfined."""
+    sources = read_sources(program.code.elf, program.trusted)
+    if not all(is_trusted(source) for source in sources):
+        raise CompassError(
+            f"'{program.where}' was not built here, and a debugger reads its debug information with all your rights",
+            code="untrusted-debug",
+            help="build the kernel here; or, if you trust whoever made the file, use --trust",
+        )
 
 
 def _lldb_begin(pid: int, entry: str, folders: Sequence[Path]) -> list[str]:
@@ -183,9 +203,11 @@ def _first_entry(program: Program) -> str:
 
 
 def _source_folders(program: Program) -> list[Path]:
-    """Where kernel files may lie, whose names the debug information has as the build saw them."""
+    """Where kernel files may lie, whose names the debug information has as the build saw them. Folders whose names mean
+    more than a path on a debugger's command line are left out."""
     folder = Path(program.where).absolute().parent
-    return list(dict.fromkeys((Path.cwd(), folder, folder.parent)))
+    found = dict.fromkeys((Path.cwd(), folder, folder.parent))
+    return [path for path in found if str(path).isprintable() and not _MEANING.intersection(str(path))]
 
 
 def _for_lldb(elf: bytes) -> bytes:

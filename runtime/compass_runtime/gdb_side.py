@@ -42,7 +42,7 @@ def begin_session(pid: int, entry: str, folders: list[str]) -> None:
     """
     for setting in _SETTINGS:
         _try(setting)
-    _try(f"directory {' '.join(folders)}")
+    _try("directory " + " ".join(f'"{folder}"' for folder in folders))
     _try("set suppress-cli-notifications on")
     try:
         gdb.execute(f"attach {pid}", to_string=True)

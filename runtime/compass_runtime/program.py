@@ -109,14 +109,16 @@ class LoadedGraph:
 class Program:
     """An aipu.bin ready to run. `inputs`, `outputs` and `params` are its metadata, in order.
 
-    `gap`: how far apart its buffers are in device memory, where that is checked; else 0.
+    `gap`: how far apart its buffers are in device memory, where that is checked; else 0. `trusted`: whoever loaded it
+    trusts who made it, so that its C text may be compiled even on hosts that cannot confine the compiler, and debugged.
     """
 
     gap = 0
 
-    def __init__(self, content: AipuBin, where: str) -> None:
+    def __init__(self, content: AipuBin, where: str, trusted: bool = False) -> None:
         self.content = content
         self.where = where
+        self.trusted = trusted
         self.code: TextBlob = parse_text_blob(content.text)
         self.kernel: KernelInfo | None = content.kernel
         described = {} if self.kernel else graph_tensors(content.graph_json)
@@ -134,16 +136,17 @@ class Program:
         return self.content.target
 
     @classmethod
-    def load(cls, source: str | Path | bytes) -> Program:
-        """Reads an aipu.bin from a path or from its bytes. CompassError when it is not a program for this simulator."""
+    def load(cls, source: str | Path | bytes, *, trusted: bool = False) -> Program:
+        """Reads an aipu.bin from a path or from its bytes; `trusted`: see the class. CompassError when it is not a
+        program for this simulator."""
         if isinstance(source, bytes):
-            return cls(read(source), "aipu.bin")
+            return cls(read(source), "aipu.bin", trusted)
         try:
             data = Path(source).read_bytes()
         except OSError as error:
             raise CompassError(f"cannot read '{source}': {error.strerror}", code="open-file-fail") from None
         try:
-            return cls(read(data), str(source))
+            return cls(read(data), str(source), trusted)
         except CompassError as error:
             raise CompassError(f"{source}: {error.message}", error.span, code=error.code, notes=error.notes,
                                help=error.help) from error  # fmt: skip

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compass_core import host
-from compass_core.hostcc.sources import Source, compile_source, read_sources
+from compass_core.hostcc.foreign import compile_source
+from compass_core.hostcc.sources import Source, read_sources
 from compass_core.hostcode import make_text_blob
 from compass_core.link import Part, link
 
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 def variant(
     program: Program, flags: Sequence[str], clang: str | None = None, *, sources: Sequence[Source] | None = None
 ) -> Program:
-    """A program like `program` whose kernels are compiled with `flags` behind the builder's own, or from other
-    `sources` than it keeps.
+    """A program like `program` whose kernels are compiled with `flags` behind those that it declares, or from
+    other `sources` than it keeps.
 
     Tensors, parameters and entries are the same, only the host code in `.text` differs. Compiled objects come from the
-    compile cache when it has them. CompassError when the file keeps no C text, ToolchainError when clang is missing.
+    compile cache when it has them. CompassError when the file keeps no C text, or one that nothing here can compile without
+    danger, ToolchainError when clang is missing.
     """
-    sources = sources or read_sources(program.code.elf)
+    sources = sources or read_sources(program.code.elf, program.trusted)
     parts = [Part(s.name, compile_source(s, flags, clang), s.entries) for s in sources]
     elf = parts[0].data if len(parts) == 1 else link(parts)
     return with_object(program, elf)
@@ -37,4 +39,4 @@ def with_object(program: Program, elf: bytes) -> Program:
     code = program.code
     symbols = [symbol for symbol, _ in code.entries]
     text = make_text_blob(elf, symbols, " ".join(host.cpu_features()), host.triple(), code.asids)
-    return Program(replace(program.content, text=text), program.where)
+    return Program(replace(program.content, text=text), program.where, program.trusted)

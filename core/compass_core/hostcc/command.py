@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from platform import machine
 
 from compass_core.cache import key_of
-from compass_core.errors import ToolchainError
+from compass_core.errors import CompassError, ToolchainError
 
 _LANGUAGE = (
     "-cl-std=CL1.2",
@@ -45,7 +46,10 @@ _X86_ONLY = (
 )
 _INCLUDE_OPTIONS = ("-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros")
 """Options that name a folder or a file for `#include`, behind them or in the next word."""
-_OTHER_FILES = re.compile(r"^[ \t]*#[ \t]*(?:include|include_next|import|embed)\b(?![ \t]*<compass/)", re.MULTILINE)
+_OTHER_FILES = re.compile(
+    r"^[ \t]*#[ \t]*(?:include|include_next|import|embed)\b(?![ \t]*<compass/)|\b__has_(?:include|include_next|embed)\b",
+    re.MULTILINE,
+)
 _OUTPUT = (
     "-O2",
     "-fno-slp-vectorize",  # clang 23 does not come to an end in it on some kernels
@@ -93,6 +97,17 @@ def is_complete(text: str, flags: Sequence[str]) -> bool:
     """Whether text and flags tell all that clang reads: no files but the headers of the dialect are included."""
     files = any(option in ("-include", "-imacros") for option, _ in _includes_apart(flags))
     return not files and _OTHER_FILES.search(text) is None
+
+
+def behind_header(preprocessed: str, name: str) -> str:
+    """What follows the header in the output of the preprocessor for the file called `name`: a text that includes nothing.
+
+    CompassError where the header is not to be seen in it.
+    """
+    back = re.search(rf"^# 1 {re.escape(json.dumps(name))} 2$", preprocessed, re.MULTILINE)
+    if back is None:
+        raise CompassError(f"the C text '{name}' does not begin with the header of the dialect", code="no-source")
+    return preprocessed[back.end() :]
 
 
 def unit_arguments(header: Path, source: str, output: str, form: Sequence[str] = ("-c",)) -> list[str]:

@@ -9,6 +9,10 @@ from pathlib import Path
 
 from compass_core.hostcc import command, divisions
 
+TO_REPRESENTATION = ("-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes")
+FROM_REPRESENTATION = ("-Wno-unused-command-line-argument", "-x", "ir", "-c")
+"""Options that make a text of clang's intermediate representation, and an object of one."""
+
 
 @dataclass(frozen=True)
 class Compilation:
@@ -34,9 +38,9 @@ class Compilation:
         if divisions.checks(self.flags):
             safe.append("--checked")
         return [
-            [*start, *command.unit_arguments(self.header, self.source, self._representation, _TO_REPRESENTATION)],
+            [*start, *command.unit_arguments(self.header, self.source, self._representation, TO_REPRESENTATION)],
             safe,
-            [*start, *_FROM_REPRESENTATION, self._representation, "-o", self.output, *self.options],
+            [*start, *FROM_REPRESENTATION, self._representation, "-o", self.output, *self.options],
         ]
 
     def run(self, folder: Path, meanwhile: Callable[[], object] | None = None) -> command.Run:
@@ -62,7 +66,3 @@ class Compilation:
     @property
     def _representation(self) -> str:
         return self.output + ".ll"
-
-
-_TO_REPRESENTATION = ("-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes")
-_FROM_REPRESENTATION = ("-Wno-unused-command-line-argument", "-x", "ir", "-c")

@@ -1,60 +1,88 @@
 """The C text that an object keeps of itself, so that a run can have it compiled again in another way.
 
 Checks, profiles and debuggers need other code than a plain run does. The section `.compass.source` (never loaded) holds
-for each translation unit in the object three NUL-terminated strings: a JSON head (the file name, the flags that were the
-builder's own, the target's macro) and the text, and a third for the linker: JSON of the unit's entry symbols and what
-each is called in the linked object, `{}` in an object that was not linked.
+for each translation unit in the object three NUL-terminated strings: a JSON head (the file name, the target's macro, and
+what it declares of the builder's flags, see `declared`) and the text, and a third for the linker: JSON of the unit's
+entry symbols and what each is called in the linked object, `{}` in an object that was not linked.
+
+The text is complete: files that it includes, but for the headers of the dialect, are in it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import lru_cache
 
-from compass_core import host
-from compass_core.cache import Cache, key_of
-from compass_core.clang import find_clang
+from compass_core import names, targets
 from compass_core.elf64 import section
-from compass_core.errors import CompassError, ToolchainError
-from compass_core.hostcc import command, pch
-from compass_core.hostcc.objects import Compilation
+from compass_core.errors import CompassError
+from compass_core.hostcc import declared
 
 SECTION = ".compass.source"
-_HARMLESS = re.compile(
-    r"-[DU].+|-[gO][\w-]*|-W(?![alp],)[\w=+-]+|-std=\S+|-cl-[\w=.-]+|-f[a-z0-9-]+|-ffp-\w+=\w+|-m(?!llvm)[\w.-]+(=[\w.+-]+)?",
-    re.DOTALL,
-)
-"""Options that only shape the code. A file may come from anybody: none that loads, writes or runs a file is taken."""
 REBUILD_HELP = "build it again with this toolchain, without COMPASS_EMBED_SOURCE=0"
+_QUESTIONS = ("__has_include", "__has_include_next", "__has_embed")
+_NAME = re.compile(r"[\w][\w.+-]{0,250}", re.ASCII)
+_KEEPER = re.compile(r'^__asm__\("\.pushsection \.compass\.source,[^\n]*\n?\Z', re.MULTILINE)
+"""The line that put a text into its object; compiled again it would read a file."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A translation unit: its file name, target macro, the builder's flags, its text, and the names linking gave."""
+    """A translation unit: its file name, target macro, what it declares of the builder's flags, its text, and the names
+    linking gave.
+
+    `identity` is what own builds are known by (`identity_of`), whatever becomes of the text; `trusted`: the user says that
+    it may be compiled even where nothing confines the compiler.
+    """
 
     name: str
     define: str
-    flags: tuple[str, ...]
+    macros: tuple[declared.Macro, ...]
+    options: tuple[str, ...]
     text: str
     entries: Mapping[str, str] = field(default_factory=dict)
+    identity: bytes = b""
+    trusted: bool = False
+
+    @property
+    def unit(self) -> str:
+        """What clang compiles: the text behind its macros, at line 1 of the file it is called. It cannot ask which files
+        there are."""
+        head = [*(f"#undef {name}" for name in _QUESTIONS), *(macro.line for macro in self.macros)]
+        return "\n".join((*head, f'# 1 "{self.name}"', self.text))
 
 
-def section_source(unit_file: str, define: str, flags: Sequence[str]) -> str:
-    """A line of C, to stand in the file called `unit_file`, that puts the whole file into the object."""
-    head = json.dumps({"name": unit_file, "define": define, "flags": list(flags)})
+def identity_of(name: str, define: str, said: declared.Declared, text: str) -> bytes:
+    """The bytes that stand for a translation unit: all that decides what is compiled."""
+    return json.dumps([name, define, said.macros, said.options, text]).encode()
+
+
+def own_text(text: str) -> str:
+    """A text without the line that puts it into its object."""
+    return _KEEPER.sub("", text)
+
+
+def section_source(kept_file: str, name: str, define: str, said: declared.Declared) -> str:
+    """A line of C that puts the whole file `kept_file` into the object, as the text of the unit called `name`."""
+    head = json.dumps({"name": name, "define": define, "macros": said.macros, "options": said.options})
     parts = (
         f'.pushsection {SECTION},"",@progbits',
         f".asciz {_quoted(head)}",
-        f".incbin {_quoted(unit_file)}",
+        f".incbin {_quoted(kept_file)}",
         ".byte 0",
         '.asciz "{}"',
         ".popsection",
     )
     return "__asm__(" + " ".join(_quoted(part + "\n") for part in parts) + ");\n"
+
+
+def section_content(source: Source) -> bytes:
+    """What the section of an object holds that was compiled from `source` without such a line."""
+    head = {"name": source.name, "define": source.define, "macros": source.macros, "options": source.options}
+    return b"\0".join((json.dumps(head).encode(), source.text.encode(), b"{}", b""))
 
 
 def _quoted(text: str) -> str:
@@ -69,8 +97,9 @@ def with_entries(content: bytes, entries: Mapping[str, str]) -> bytes:
     return b"\0".join((head, text, json.dumps(dict(entries)).encode(), b""))
 
 
-def read_sources(elf: bytes) -> list[Source]:
-    """The translation units of an object. CompassError when it keeps none, or what it keeps is damaged."""
+def read_sources(elf: bytes, trusted: bool = False) -> list[Source]:
+    """The translation units of an object. CompassError when it keeps none, or what it keeps is damaged or declares what
+    no file may."""
     content = section(elf, SECTION)
     if not content:
         raise CompassError("the C text of the kernel is not in the file", code="no-source", help=REBUILD_HELP)
@@ -78,60 +107,27 @@ def read_sources(elf: bytes) -> list[Source]:
     try:
         if len(strings) % 3:
             raise ValueError(f"{len(strings)} strings")
-        return [_source(*strings[i : i + 3]) for i in range(0, len(strings), 3)]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        triples = zip(strings[::3], strings[1::3], strings[2::3])
+        return [_source(head, text, entries, trusted) for head, text, entries in triples]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CompassError(
             f"the C text of the kernel is damaged ({error!r})", code="no-source", help=REBUILD_HELP
         ) from None
 
 
-def _source(head: bytes, text: bytes, entries: bytes) -> Source:
+def _source(head: bytes, text: bytes, entries: bytes, trusted: bool) -> Source:
     fields, renamed = json.loads(head), json.loads(entries)
     name, define = str(fields["name"]), str(fields["define"])
-    if os.sep in name or not name or not define.isidentifier():
-        raise ValueError(f"bad name '{name}' or macro '{define}'")
-    flags = tuple(str(flag) for flag in fields["flags"])
-    _refuse_harmful(flags)
-    return Source(name, define, flags, text.decode(), {str(k): str(v) for k, v in renamed.items()})
+    if _NAME.fullmatch(name) is None or define not in _defines():
+        raise ValueError(f"bad name '{name:.80}' or macro '{define:.80}'")
+    said = declared.read(fields["macros"], fields["options"])
+    symbols = {names.symbol(old, "entry symbol"): names.symbol(new, "entry symbol") for old, new in renamed.items()}
+    own = own_text(text.decode())
+    known_by = identity_of(name, define, said, own)
+    return Source(name, define, said.macros, said.options, own, symbols, known_by, trusted)
 
 
-def _refuse_harmful(flags: Sequence[str]) -> None:
-    words = iter(command.without_includes(flags))
-    for word in words:
-        if word in ("-D", "-U"):
-            next(words, "")
-        elif not _HARMLESS.fullmatch(word):
-            raise ValueError(f"the compiler option '{word}' is not taken from a file")
-
-
-def compile_source(source: Source, flags: Sequence[str], clang: str | None = None) -> bytes:
-    """The object of a source compiled with `flags` behind its own; taken from the compile cache when it is there.
-
-    ToolchainError when clang is missing or does not compile what it compiled before (a header of the builder's own may
-    be missing on this machine).
-    """
-    import tempfile
-
-    compiler, cache = find_clang(clang), Cache()
-    options = command.kernel_flags(source.define, (*source.flags, *flags))
-    key = key_of("variant-2", compiler.identity, command.headers_hash(), " ".join(host.cpu_features()),
-                 source.text, source.name, *options)  # fmt: skip
-    complete = command.is_complete(source.text, options)
-    if complete and (kept := cache.get("obj", key)) is not None:
-        return kept.read_bytes()
-    header = pch.precompiled_header(compiler, options, cache)
-    with tempfile.TemporaryDirectory(prefix="compassc-") as scratch:
-        unit, output = Path(scratch, source.name), Path(scratch, "out.o")
-        unit.write_text(source.text, encoding="utf-8")
-        done = Compilation(compiler.path, options, header, unit.name, source.text, output.name).run(Path(scratch))
-        if done.status != 0:
-            raise ToolchainError(
-                f"the kernel's C text does not compile here ('{source.name}')",
-                code="no-variant",
-                notes=tuple(done.output.strip().splitlines()[:12]),
-                help="build the kernel again on this machine",
-            )
-        data = output.read_bytes()
-    if complete:
-        cache.put("obj", key, data)
-    return data
+@lru_cache(maxsize=1)
+def _defines() -> frozenset[str]:
+    """The macros of all targets."""
+    return frozenset(targets.load(name).define for name in targets.names())

@@ -77,9 +77,9 @@ def checked_programs(program: Program, modes: Modes) -> list[CheckedProgram]:
             if not able & modes:
                 continue
             if able not in kept:
-                sources = [replace(s, text=change(s.text)) for s in read_sources(program.code.elf)]
+                sources = [replace(s, text=change(s.text)) for s in read_sources(program.code.elf, program.trusted)]
                 other = variant(program, flags, sources=sources)
-                kept[able] = CheckedProgram(other.content, program.where)
+                kept[able] = CheckedProgram(other.content, program.where, program.trusted)
                 kept[able].modes = able
             found.append(kept[able])
     return found

@@ -91,7 +91,7 @@ def counting(program: Program) -> Counting:
         model = cost_model(program.target)
         units: list[Instrumented] = []
         first = first_site = 0
-        for source in read_sources(program.code.elf):
+        for source in read_sources(program.code.elf, program.trusted):
             unit = instrument(source, model, first, first_site)
             units.append(unit)
             first, first_site = first + unit.counters, first_site + len(unit.sites)

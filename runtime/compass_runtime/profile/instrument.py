@@ -91,7 +91,7 @@ class _Writer:
         )
         text = head + self._rewritten().replace(OWN, "")
         return Instrumented(
-            replace(source, text=text),
+            replace(source, text=text, macros=()),  # they are in the text by now
             self._first,
             tuple(self._regions),
             self._masks,

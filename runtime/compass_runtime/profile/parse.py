@@ -5,17 +5,13 @@ from __future__ import annotations
 import bisect
 import json
 import re
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from compass_core.cache import Cache
-from compass_core.clang import find_clang
-from compass_core.errors import CompassError, ToolchainError
-from compass_core.hostcc import command, pch
+from compass_core.hostcc.command import behind_header
+from compass_core.hostcc.foreign import STDIN, examine
 from compass_core.hostcc.sources import Source
 from compass_runtime.profile.regions import Place
 
@@ -66,38 +62,19 @@ class Text:
 
 
 def parse(source: Source, clang: str | None = None) -> Text:
-    """The tree of a translation unit. ToolchainError when clang is missing or cannot read it."""
-    compiler = find_clang(clang)
-    options = command.kernel_flags(source.define, source.flags)
-    header = pch.precompiled_header(compiler, options, Cache())
-    with tempfile.TemporaryDirectory(prefix="compassc-") as scratch:
-        folder = Path(scratch)
-
-        def run(file: str, text: str, *arguments: str) -> str:
-            (folder / file).write_text(text, encoding="utf-8")
-            inputs = ("-x", "cl", "-include-pch", str(header), file)
-            done = command.run([str(compiler.path), *options, "-w", *arguments, *inputs, "-o", "out"], folder)
-            if done.status != 0:
-                raise ToolchainError(f"the kernel's C text cannot be analysed ('{source.name}')", code="no-variant",
-                                     notes=tuple(done.output.strip().splitlines()[:12]),
-                                     help="build the kernel again on this machine")  # fmt: skip
-            return (folder / "out").read_text(encoding="utf-8") if "-E" in arguments else done.output
-
-        plain = own_text(run(source.name, source.text, "-E"), source.name)
-        functions = own_functions(plain)
-        marked = with_own_names(plain, functions)
-        filter = ("-Xclang", "-ast-dump=json", "-Xclang", "-ast-dump-filter", "-Xclang", OWN)
-        dump = run("tree.cl", marked, "-fsyntax-only", *filter)
+    """The tree of a translation unit. ToolchainError when clang is missing or cannot read it; see `examine`."""
+    plain = own_text(examine(source, source.unit, ("-E",), clang), source.name)
+    functions = own_functions(plain)
+    marked = with_own_names(plain, functions)
+    filter = ("-Xclang", "-ast-dump=json", "-Xclang", "-ast-dump-filter", "-Xclang", OWN)
+    dump = examine(source, marked, ("-fsyntax-only", *filter), clang)
     declared = tuple(node for node in _objects(dump) if node["kind"] == "FunctionDecl")
     return Text(marked, functions, declared)
 
 
 def own_text(preprocessed: str, name: str) -> str:
     """What follows the header in the output of the preprocessor; pragmas as operators, before which text may stand."""
-    back = re.search(rf"^# 1 {re.escape(json.dumps(name))} 2$", preprocessed, re.MULTILINE)
-    if back is None:
-        raise CompassError(f"the C text '{name}' does not begin with the header of the dialect", code="no-source")
-    text = f"# 1 {json.dumps(name)}" + preprocessed[back.end() :]
+    text = f"# 1 {json.dumps(name)}" + behind_header(preprocessed, STDIN)
     return _PRAGMA.sub(lambda pragma: f"_Pragma({json.dumps(pragma[1])})", text)
 
 

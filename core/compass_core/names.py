@@ -1,0 +1,43 @@
+"""What names may look like. Names in files are data: whoever reads or writes one asks here first.
+
+A kernel or a parameter is called what Python would let it be called; a symbol of an object is an ASCII identifier. So no
+name has a quote, a blank, a line break, a path or an escape sequence in it, wherever it is put.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from compass_core.errors import CompassError
+
+LONGEST = 255
+_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def is_name(text: Any) -> bool:
+    """Whether a kernel or a parameter may be called that: a Python identifier of at most LONGEST characters."""
+    return isinstance(text, str) and len(text) <= LONGEST and text.isidentifier()
+
+
+def is_symbol(text: Any) -> bool:
+    """Whether a symbol may be called that: an identifier of ASCII letters, digits and underscores."""
+    return isinstance(text, str) and len(text) <= LONGEST and _SYMBOL.fullmatch(text) is not None
+
+
+def name(text: Any, what: str) -> str:
+    """`text` when it is a name; else a CompassError about `what` it was to name."""
+    if is_name(text):
+        return str(text)
+    raise _bad(text, what, "an identifier, as in Python")
+
+
+def symbol(text: Any, what: str) -> str:
+    """`text` when it is a symbol; else a CompassError about `what` it was to name."""
+    if is_symbol(text):
+        return str(text)
+    raise _bad(text, what, "an identifier of ASCII letters, digits and _")
+
+
+def _bad(text: Any, what: str, wanted: str) -> CompassError:
+    return CompassError(f"the {what} {text!r:.80} is no name", code="bad-name", help=f"a name is {wanted}")

@@ -1,0 +1,55 @@
+"""Files as an attacker would make them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compass_core import targets
+from compass_core.elf64 import with_section
+from compass_core.hostcc.sources import SECTION
+from compass_runtime import Program
+from compass_runtime.variants import with_object
+from compassc.gbuilder import build_from_params
+from compassc.toolchain import cc
+
+KERNEL = "#include <compass/dsl.h>\n\n__kernel void k(__global int* a) { for (int i = 0; i < 4; i++) a[i] += 1; }\n"
+PARAMS = {
+    "format": "compassc-params/1", "kernel": "k", "target": "X2_1204",
+    "params": [{"name": "a", "kind": "pointer", "dtype": "int32", "scope": "global", "role": "output", "index": 0,
+                "read": True, "shape": [4]}],
+}  # fmt: skip
+DEFINE = targets.load("X2_1204").define
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory):
+    """A compile cache of our own: what is compiled is compiled here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COMPASS_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def honest(tmp_path_factory):
+    """An aipu.bin of four elements, each 1 more than before, and what it was built from beside it."""
+    folder = tmp_path_factory.mktemp("honest")
+    (folder / "k.cl").write_text(KERNEL)
+    built = cc.compile_file(folder / "k.cl", folder / "k.o", cc.CcOptions(targets.load("X2_1204")))
+    (folder / "k.params.json").write_text(json.dumps(PARAMS))
+    return build_from_params(PARAMS, built.object, folder, folder / "aipu.bin")
+
+
+@pytest.fixture(scope="session")
+def forge(honest):
+    """A function that gives the honest program with another text and other words in its head, as a foreign file has."""
+    program = Program.load(honest)
+
+    def make(text, **head):
+        said = {"name": "k.cc.cl", "define": DEFINE, "macros": [], "options": [], "flags": [], **head}
+        content = b"\0".join((json.dumps(said).encode(), text.encode(), b"{}", b""))
+        hidden = program.code.elf.replace(b"\0" + SECTION.encode() + b"\0", b"\0" + b"x" * len(SECTION) + b"\0")
+        return with_object(program, with_section(hidden, SECTION, content))
+
+    return make
