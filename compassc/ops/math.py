@@ -132,7 +132,7 @@ def ceildiv(x: Any, y: Any, dtype: Any) -> Any:
     """
     if y == 0:
         if vendor.names_in_use and dispatch.LOCAL.tec is not None:
-            raise ZeroDivisor("ceildiv divides by zero", code="value", help="the divisor must be positive")
+            raise ZeroDivisor("ceildiv divides by zero", code="zero-division", help="the divisor must be positive")
         return np_dtype(dtype).type(0)
     total = int((np.int64(x) + np.int64(y)).astype(np_dtype(dtype)))
     numerator, divisor = int(np.int64(total - 1).astype(np_dtype(dtype))), int(y)
