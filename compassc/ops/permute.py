@@ -329,10 +329,8 @@ def _build_vreplic(x: Any, index: Any = 0) -> E.Expr:
     vector = vector_arg(x, "S.vreplic: x")
     whole_registers(vector.dtype, "S.vreplic")
     at = int32_arg(index, "S.vreplic: index")
-    if not vector.dtype.is_native:
-        _in_range(
-            _constant(index, "S.vreplic: the index into several registers"), vector.dtype.lanes, "S.vreplic: index"
-        )
+    if type(at) is E.IntImm:
+        _in_range(at.value, vector.dtype.lanes, "S.vreplic: index")
     return E.Call("vreplic", (vector, at), vector.dtype)
 
 
@@ -340,7 +338,8 @@ def _build_vreplic(x: Any, index: Any = 0) -> E.Expr:
 def vreplic(x: Any, index: Any = 0) -> Any:
     """Lane `index` in every lane.
 
-    The vector fills whole registers. In one register the index may be a run-time int32, in several it is a constant.
+    The vector fills whole registers. The index is at least 0 and less than the number of lanes: one that is known is
+    checked when the kernel is built, a run-time one in PySim.
     """
     dtype = whole_registers(sim.vector(x, "S.vreplic: x"), "S.vreplic")
     n = _in_range(sim.integer(index, "S.vreplic: index"), dtype.lanes, "S.vreplic: index")

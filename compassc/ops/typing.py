@@ -179,7 +179,16 @@ def match_operator(a: Operand, b: Operand, adapt: bool = True) -> DataType:
 
 
 def check_operator(symbol: str, t: DataType, divisor: Operand) -> None:
-    """Refuse operators that the hardware has no instruction for, and division by a literal zero. `t`: the matched type."""
+    """Refuse operators and comparisons that the hardware has no instruction for, and division by a literal zero.
+
+    `t`: the type that both operands convert to.
+    """
+    if t.is_scalar and t.is_bfloat:
+        raise type_error(
+            f"`{symbol}` on bfloat16 scalars: there are no instructions for it",
+            "convert to float32 first: S.fp32(x)",
+            "operator-type",
+        )
     if symbol == "*" and t.is_vector and t.bits == 8:
         raise type_error(
             f"`*` on {t}: an 8-bit product of 8-bit vectors is meaningless",

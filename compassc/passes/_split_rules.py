@@ -321,8 +321,16 @@ def vreplic(a: Aligner, e: E.Call) -> list[E.Expr]:
     if len(parts) == 1:
         args = (parts[0], *[a.scalar(x) for x in e.args[1:]])
         return [E.Call(e.op, args, parts[0].dtype, attrs=e.attrs)]
-    which, lane = divmod(constant(e, 1, "index"), parts[0].dtype.lanes)
-    return [E.Call(e.op, (parts[which], int32(lane)), parts[0].dtype)] * len(parts)
+    one = parts[0].dtype
+    if type(e.args[1]) is E.IntImm:
+        which, lane = divmod(e.args[1].value, one.lanes)
+        return [E.Call(e.op, (parts[which], int32(lane)), one)] * len(parts)
+    index = a.once(a.scalar(e.args[1]))
+    lane_index = E.Binary("bitand", index, int32(one.lanes - 1))
+    *firsts, result = [E.Call(e.op, (part, lane_index), one) for part in parts]
+    for k, found in reversed(list(enumerate(firsts, 1))):
+        result = E.Select(E.Binary("lt", index, int32(k * one.lanes)), found, result)
+    return [result] * len(parts)
 
 
 @rule("pairwise")

@@ -33,6 +33,7 @@ def joining(t: DataType, lanes: int) -> Iterator[Form]:
     yield from (expression(f"S.vshfl(a0, {k})", a) for k in (0, 1, lanes // 2 + 1, lanes - 1))
     yield from (expression(f"S.vsldl(a0, a1, {k})", a, b) for k in (0, 1, lanes // 2, lanes - 1))
     yield from (expression(f"S.vreplic(a0, {k})", a) for k in (0, 3, lanes - 1))
+    yield expression("S.vreplic(a0, n)", a)
     yield expression("S.vrevs(a0)", a)
 
 

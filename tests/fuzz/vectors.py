@@ -136,5 +136,5 @@ class Vectors(Draw):
     def _replicate(self, t: DataType, depth: int) -> Expr | None:
         if t.total_bits % 256:
             return None
-        index = self.index(t.lanes - 1, depth - 1) if t.is_native else Expr(str(self.rng.randrange(t.lanes)), [], INT32)
+        index = self.index(t.lanes - 1, depth - 1)
         return Expr("S.vreplic({}, {})", [self.gen(t, depth - 1), index], t)

@@ -150,7 +150,19 @@ def assign_pointer(fp: FunctionParser, name: str, value: PointerValue) -> None:
             f'convert it explicitly: as_ptr("{old.elem}")',
             *fp.scope.defined_here(name),
         )
+    if _memory(old.scope) != _memory(value.scope):
+        raise assign_error(
+            "type-change",
+            f"{name!r} points to {old.scope} memory and cannot point to {value.scope} memory",
+            "use another name",
+            *fp.scope.defined_here(name),
+        )
     fp.emit(S.Assign, old.base, value.expr)
+
+
+def _memory(scope: str) -> str:
+    """What of a scope is part of a pointer's type in C: the regions of DDR are one memory."""
+    return scope.partition(".")[0]
 
 
 def assign_buffer(fp: FunctionParser, name: str, value: BufferValue) -> None:
@@ -173,12 +185,18 @@ def assign_container(fp: FunctionParser, name: str, value: Any) -> None:
 
 
 def define_storage(fp: FunctionParser, name: str, spec: AllocSpec) -> None:
-    """`S.alloc` and `S.alloc_buffer`."""
-    _new_name(fp, name)
+    """`S.alloc` and `S.alloc_buffer`. A pointer that there is already moves to the new storage."""
+    moves = spec.kind == "pointer" and isinstance(fp.scope.local(name), PointerValue)
+    if not moves:
+        _new_name(fp, name)
     data_name = f"{name}_buf" if spec.kind == "pointer" else name
     data = E.Var(data_name, pointer_type(spec.dtype, spec.scope))
     shape = tuple(E.IntImm(INT32, n) for n in spec.shape)
     buffer = E.Buffer(data, spec.dtype, shape)
+    if moves:
+        assign_pointer(fp, name, PointerValue(spec.dtype, data, ZERO))
+        fp.hoist(S.Alloc, buffer)  # the pointer may outlive the block
+        return
     fp.emit(S.Alloc, buffer)
     if spec.kind == "pointer":
         var = E.Var(name, data.dtype)

@@ -12,7 +12,7 @@ from ....ir import stmts as S
 from ....ir.dtypes import BOOL, VOID, PointerType
 from ....ir.visit import rename_vars
 from ....ops.core import convert
-from ....ops.typing import is_literal
+from ....ops.typing import check_operator, is_literal
 from ..frontend import BlockSpec
 from ..functions import PyPrimFunc, captured_names
 from ..source import SET_TRACE, definition, file_of, node_span
@@ -48,6 +48,7 @@ class FunctionParser:
         self.evaluator = Evaluator(self.scope, self.file, chain)
         self.eval = self.evaluator.eval
         self.out: list[S.Stmt] = []
+        self.hoisted: list[S.Stmt] = []  # at the beginning of the function, wherever the parser is
         self.current: ast.AST = self.node
         self.scope.places = {a.arg: node_span(a, self.file) for a in self.node.args.args}
         self.params = [E.Var(p.name, p.type, p.nonneg) for p in func.params]
@@ -69,7 +70,7 @@ class FunctionParser:
         if self.shapes:
             attrs.append(("shapes", {self.renamed[v].name: dims for v, dims in self.shapes.items()}))
         span = node_span(self.node, self.file)
-        body = rename_vars(tuple(self.out), self.renamed)
+        body = rename_vars((*self.hoisted, *self.out), self.renamed)
         params = tuple(self.renamed.get(p, p) for p in self.params)
         return S.PrimFunc(self.symbol, params, body, self.func.ret_type, tuple(attrs), span)
 
@@ -81,6 +82,10 @@ class FunctionParser:
     def emit(self, make: Any, *args: Any) -> None:
         """Append a statement at the current position."""
         self.out.append(make(*args, span=self.evaluator.place(self.current)))
+
+    def hoist(self, make: Any, *args: Any) -> None:
+        """Append a statement to those that the function begins with."""
+        self.hoisted.append(make(*args, span=self.evaluator.place(self.current)))
 
     def append(self, statement: S.Stmt) -> None:
         """Append a statement made elsewhere, giving it the current position."""
@@ -230,6 +235,7 @@ class FunctionParser:
             )
         if value.dtype is BOOL:
             return value.expr
+        check_operator("!=", value.dtype, None)
         return E.Binary("ne", value.expr, convert(0 if value.dtype.is_integer else 0.0, value.dtype))
 
     def stmt_While(self, node: ast.While) -> None:

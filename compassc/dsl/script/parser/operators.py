@@ -79,6 +79,7 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
         return _compare(symbol, a, b, x, y, adapt)
     t = match_operator(x, y, adapt)
     if symbol == "**":
+        check_operator("**", t, None)
         return Value(_pow(a, b, t))
     op = ARITHMETIC.get(symbol) or BITWISE.get(symbol)
     if op is None:
@@ -130,6 +131,7 @@ def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
 
 def _compare(symbol: str, a: Any, b: Any, x: Any, y: Any, adapt: bool) -> Value:
     t = match_operator(x, y, adapt)
+    check_operator(symbol, t, None)
     tx, ty = _own_type(x, y, adapt), _own_type(y, x, adapt)
     if tx.is_integer and ty.is_integer and not (tx.is_bool or ty.is_bool) and tx.is_int != ty.is_int:
         signed, unsigned = (tx, ty) if tx.is_int else (ty, tx)
@@ -186,6 +188,7 @@ def unary(symbol: str, a: Any) -> Any:
         )
     t = a.dtype
     if symbol == "-":
+        check_operator("-", t, None)
         if t.is_uint:
             raise error("operator-type", f"`-` on unsigned {t}", "convert to a signed type first")
         return binary("*", a, -1)

@@ -148,8 +148,7 @@ class PyVar:
     # ------------------------------------------------------------------------------------------- operators
 
     def __neg__(self) -> Any:
-        if self.dtype.bits == 8 and self.dtype.is_vector:
-            check_operator("*", self.dtype, None)
+        check_operator("*" if self.dtype.is_vector else "-", self.dtype, None)
         if self.dtype.is_uint or self.dtype.is_bool:
             raise type_error(f"{self.dtype} cannot be negated", "convert it to a signed type first")
         return PyVar(-self.value, self.dtype)
@@ -283,7 +282,10 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "ne": operator.ne,
 }
 _COMPARE = frozenset("lt le gt ge eq ne".split())
-_SYMBOLS = {"mul": "*", "div": "/", "floordiv": "//", "floormod": "%", "bitand": "&", "bitor": "|", "bitxor": "^"}
+_SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "floormod": "%", "pow": "**", "bitand": "&",
+    "bitor": "|", "bitxor": "^", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
+}  # fmt: skip
 _SHIFTS = frozenset(("shl", "shr"))
 _DIVISIONS = frozenset("div floordiv floormod".split())
 _MAX_PLANS = 1024
