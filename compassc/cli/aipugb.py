@@ -12,7 +12,9 @@ from typing import Any
 
 import click
 
+from compass_core import files
 from compassc.cli import errors, options
+from compassc.cli.outputs import hand_over, place
 from compassc.cli.talk import Talk
 
 _AT_RUN = "any program is profiled when it is run: compass-run --profile"
@@ -62,16 +64,17 @@ def command(talk: Talk, graph: Path, weights: Path | None, target: str, output: 
     flags = (
         NO_INPUT_REUSE * given["disable_input_buffer_reuse"] | NO_OUTPUT_REUSE * given["disable_output_buffer_reuse"]
     )
-    choice = GraphOptions(
-        plugin_dirs=(here / "plugin", here),
-        library_dirs=(here, *given["libraries"]),
-        work_dir=output.parent / f"{graph.stem}.compass",
-        flags=flags,
-    )
-    built = build_model(graph, weights, output, targets.load(target or switches.TARGET.get()).name, choice)
-    Path(FILE).write_bytes(built.graph_json or b"{}")
-    talk.say(built.summary())
-    talk.made(built.path)
+    with place(output) as made:
+        choice = GraphOptions(
+            plugin_dirs=(here / "plugin", here),
+            library_dirs=(here, *given["libraries"]),
+            work_dir=made.parent / f"{graph.stem}.compass",
+            flags=flags,
+        )
+        built = build_model(graph, weights, made, targets.load(target or switches.TARGET.get()).name, choice)
+        files.write(Path(FILE), built.graph_json or b"{}")
+        talk.say(built.summary())
+        hand_over(talk, made, output)
     talk.say("Total errors: 0, warnings: 0")
 
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from compass_core import VERSION, targets
+from compass_core import VERSION, files, targets
 from compass_core.errors import CompassError, UsageError
 from compassc.cli import errors
 from compassc.cli.talk import Talk, artifact, shown
@@ -124,7 +123,7 @@ def _compile(
         except CompassError as error:
             _place(error, source)
             raise
-        shutil.copyfile(made, output)
+        files.write(output, made.read_bytes())
     talk.detail(shown(output))
 
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from compass_core import files
+from compassc.cli.outputs import STDIO, hand_over, is_apart
 from compassc.cli.talk import Talk, artifact
 from compassc.driver import Build, Request, run_stage, stage_named
 from compassc.driver.build import STAGE_FOLDER_SUFFIX, new_build
 from compassc.driver.stages import Stage
-
-STDIO = Path("-")
 
 
 def run_arrow(
@@ -28,7 +28,7 @@ def run_arrow(
     request = replace(request, stop_after=name)
     if output is None and source == STDIO and not request.dry_run:
         output = STDIO
-    with _scratch(needed=STDIO in (source, output)) as scratch:
+    with _scratch(needed=source == STDIO or is_apart(output)) as scratch:
         real_source = _from_stdin(scratch, stage) if source == STDIO else source
         build = _new_build(stage, real_source, output, request, scratch)
         if params is not None:
@@ -46,10 +46,8 @@ def _deliver(talk: Talk, build: Build, output: Path | None) -> None:
     talk.detail(build.warnings.rstrip())
     if build.commands:
         artifact("".join(f"{line}\n" for line in build.commands))
-    elif output == STDIO:
-        artifact(build.result.read_bytes())
     else:
-        talk.made(build.result)
+        hand_over(talk, build.result, output)
 
 
 @contextmanager
@@ -68,14 +66,14 @@ def _from_stdin(scratch: Path | None, stage: Stage) -> Path:
     """Stdin as a file, for stages read files."""
     assert scratch is not None, "reading stdin needs a scratch folder"
     path = scratch / f"stdin{stage.reads}"
-    path.write_bytes(sys.stdin.buffer.read())
+    files.write(path, files.read_stream(sys.stdin.buffer, "stdin"))
     return path
 
 
 def _new_build(stage: Stage, source: Path, output: Path | None, request: Request, scratch: Path | None) -> Build:
     """The build of a single stage, its folder and file names as `output` (or else the input) says."""
-    if output == STDIO:
-        assert scratch is not None, "writing stdout needs a scratch folder"
+    if is_apart(output):
+        assert scratch is not None, "an output that lies apart needs a scratch folder"
         return new_build(replace(request, output=scratch / "aipu.bin"), scratch)
     if stage.name == "gbuild":  # its stage files stay beside the object; `output` is the aipu.bin alone
         return new_build(replace(request, output=output or Path("aipu.bin")), source.parent)

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from compass_core import jsontext
+from compass_core import files, jsontext
 from compass_core.errors import CompassError, Span
 from compass_core.limits import RECORD_BYTES
 from compassc.cli.tables import Table
-from compassc.driver.files import read_text
 
 PLUGIN_NOTE = "compassc_kernel"
 """The attribute of a plugin that holds the parameters of its kernel."""
@@ -32,7 +31,7 @@ def describe_file(path: Path) -> list[Table]:
 
 
 def _by_content(path: Path) -> list[Table]:
-    data = path.read_bytes()
+    data = files.read(path)
     if data.startswith(b"\x7fELF\x02"):
         return _object(path)
     if data.startswith(b"\x7fELF"):
@@ -60,7 +59,7 @@ def _aipu_bin(path: Path) -> list[Table]:
     from compass_core import aipubin
 
     try:
-        content = aipubin.read(path.read_bytes())
+        content = aipubin.read(files.read(path))
     except aipubin.AipuBinError as error:
         raise CompassError(f"{path}: {error.message}", code=error.code, notes=error.notes, help=error.help) from error
     return [*aipubin.describe(content), *_entries(content.text)]
@@ -82,7 +81,7 @@ def _module(path: Path) -> list[Table]:
     """IR text: its functions with their parameters and sizes."""
     from compassc.ir import parse_module, walk_stmts
 
-    module = parse_module(read_text(path), str(path))
+    module = parse_module(files.read_text(path), str(path))
     functions = [
         (f.name, "entry" if f.name == module.entry else "", f.ret_type, sum(1 for _ in walk_stmts(f.body)))
         for f in module.functions
@@ -98,7 +97,7 @@ def _c_text(path: Path) -> list[Table]:
     """Compass OpenCL C: its kernels, and how many lines lead back to Python."""
     from compassc.toolchain.unit import find_kernels, read_line_map
 
-    text = read_text(path)
+    text = files.read_text(path)
     line_map = read_line_map(path.with_name(path.name + ".map"))
     kernels = []
     for kernel in find_kernels(text):
@@ -157,7 +156,7 @@ def _record(path: Path) -> list[Table]:
                 raise ValueError("it has an alias")
             return super().compose_node(parent, index)
 
-    text = read_text(path)
+    text = files.read_text(path)
     RECORD_BYTES.check(len(text), str(path))
     try:
         record = yaml.load(text, _RecordLoader)
@@ -187,7 +186,7 @@ def _object(path: Path) -> list[Table]:
     from compass_core import host
     from compass_core.hostcode import ENTRY_PREFIX
 
-    data = path.read_bytes()
+    data = files.read(path)
     try:
         elf = ELFFile(io.BytesIO(data))
         sections = [(s.name, s.data_size) for s in elf.iter_sections() if s.data_size and s["sh_flags"] & 2]
@@ -208,20 +207,20 @@ def _object(path: Path) -> list[Table]:
 
 def _log(path: Path) -> list[Table]:
     """The compile log: its head line by line."""
-    head, _, output = read_text(path).partition("\n\n")
+    head, _, output = files.read_text(path).partition("\n\n")
     rows = [tuple(line.partition(": ")[::2]) for line in head.splitlines()]
     return [(path.name, ("what", "value"), rows), ("output", ("line",), [(line,) for line in output.splitlines()])]
 
 
 def _json_text(path: Path) -> list[Table]:
-    content = jsontext.parse(read_text(path), str(path))
+    content = jsontext.parse(files.read_text(path), str(path))
     rows = [(key, _cell(value)) for key, value in content.items()] if isinstance(content, dict) else []
     return [(path.name, ("what", "value"), rows)]
 
 
 def _compass_ir(path: Path) -> list[Table]:
     """Compass IR text: `key=value` lines in blocks."""
-    lines = [line for line in read_text(path).splitlines() if "=" in line]
+    lines = [line for line in files.read_text(path).splitlines() if "=" in line]
     return [(path.name, ("key", "value"), [tuple(line.partition("=")[::2]) for line in lines])]
 
 
@@ -235,7 +234,7 @@ def _plugin(path: Path) -> list[Table]:
     import ast
 
     try:
-        assigned = [node for node in ast.walk(ast.parse(read_text(path))) if isinstance(node, ast.Assign)]
+        assigned = [node for node in ast.walk(ast.parse(files.read_text(path))) if isinstance(node, ast.Assign)]
         texts = [a.value.value for a in assigned if ast.unparse(a.targets[0]) == PLUGIN_NOTE]  # type: ignore[attr-defined]
         return _parameter_tables(json.loads(texts[0]))
     except (SyntaxError, ValueError, AttributeError, TypeError, IndexError, RecursionError, MemoryError):

@@ -127,20 +127,19 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Print the clang c
 
 
 def load_consts(paths: dict[str, Path]) -> dict[str, Any]:
-    """The arrays of `--const`; UsageError naming the file that is not one."""
+    """The arrays of `--const`, of a .npz file the one of that name; UsageError naming the file that is not one."""
     if not paths:
         return {}
-    import numpy as np
+    from compass_core import arrays
+    from compass_core.errors import CompassError, UsageError
 
-    from compass_core.errors import UsageError
-
-    arrays = {}
+    found = {}
     for name, path in paths.items():
         try:
-            arrays[name] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise UsageError(f"--const {name}: cannot read '{path}' as .npy: {error}", code="bad-const") from None
-    return arrays
+            found[name] = arrays.load(path, name)
+        except CompassError as error:
+            raise UsageError(f"--const {name}: {error.message}", code="bad-const", help=error.help) from None
+    return found
 
 
 def _list_passes(ctx: click.Context, _: click.Parameter, value: bool) -> None:

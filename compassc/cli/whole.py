@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from compass_core.errors import UsageError
 from compassc.cli import options
-from compassc.cli.arrow import STDIO
+from compassc.cli.outputs import STDIO, hand_over, is_apart, place
 from compassc.cli.pipeline import PIPELINE_STAGES, make_pass_options, pipeline_text, read_pipelines
 from compassc.cli.talk import Talk, artifact
 from compassc.driver import STAGES, Build, Request, run_build, stage_named
@@ -24,26 +22,14 @@ def run_whole(talk: Talk, source: Path | None, given: dict[str, Any]) -> None:
     if source is None or source == STDIO:
         help = "`compassc build --help` shows an example"
         raise UsageError("build needs the kernel's Python file", code="usage", help=help)
-    with _output(given["output"]) as (output, to_stdout):
+    with place(given["output"]) as output:
         request = _request(source, output, given)
         talk.inputs.append(source)
         talk.folder = request.stage_folder()
         build = run_build(request, talk.stage)
         if given["depfile"] is not None:
             write_depfile(given["depfile"], given["output"] or output, source, build.dependencies)
-        _deliver(talk, build, to_stdout)
-
-
-@contextmanager
-def _output(given: Path | None) -> Iterator[tuple[Path, bool]]:
-    """(the file to write, whether it goes on to stdout)."""
-    if given != STDIO:
-        yield given or Path("aipu.bin"), False
-        return
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="compassc-") as folder:
-        yield Path(folder, "aipu.bin"), True
+        _deliver(talk, build, given["output"])
 
 
 def _request(source: Path, output: Path, given: dict[str, Any]) -> Request:
@@ -65,18 +51,16 @@ def _request(source: Path, output: Path, given: dict[str, Any]) -> Request:
         use_cache=False if given["no_cache"] else None,
         dry_run=given["dry_run"],
     )
-    if last is not STAGES[-1] and given["output"] not in (None, STDIO):
+    if last is not STAGES[-1] and given["output"] is not None and not is_apart(given["output"]):
         request.final = output
     return request
 
 
-def _deliver(talk: Talk, build: Build, to_stdout: bool) -> None:
+def _deliver(talk: Talk, build: Build, output: Path | None) -> None:
     """Hand over what was asked for: the artifact, its name, or the commands of a dry run."""
     talk.clear_progress()
     talk.detail(build.warnings.rstrip())
     if build.commands:
         artifact("".join(f"{line}\n" for line in build.commands))
-    elif to_stdout:
-        artifact(build.result.read_bytes())
     else:
-        talk.made(build.result)
+        hand_over(talk, build.result, output)

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core import VERSION
-from compassc.driver.files import write_text
+from compass_core import VERSION, files
 
 if TYPE_CHECKING:
     from compassc.driver.build import Build
@@ -38,7 +37,7 @@ def write_build_record(build: Build) -> Path:
             for record in build.records
         ],
     }
-    return write_text(build.folder / "build.yaml", "".join(f"{line}\n" for line in _yaml(content, "")))
+    return files.write(build.folder / "build.yaml", "".join(f"{line}\n" for line in _yaml(content, "")))
 
 
 def _parameter(build: Build, param: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +91,7 @@ def write_depfile(path: Path, target: Path, kernel: Path, dependencies: list[Pat
     names = list(dict.fromkeys(_make_name(name) for name in (kernel, *others)))
     rule = f"{_make_name(target)}:" + "".join(f" \\\n  {name}" for name in names)
     # An empty rule per further dependency: make rebuilds, instead of stopping, when a module was removed or renamed.
-    return write_text(path, rule + "\n" + "".join(f"\n{name}:\n" for name in names[1:]))
+    return files.write(path, rule + "\n" + "".join(f"\n{name}:\n" for name in names[1:]))
 
 
 def _as_in_makefile(path: Path) -> Path:

@@ -13,10 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core import jsontext, targets
+from compass_core import files, jsontext, targets
 from compass_core.errors import CompassError, Span, UsageError
 from compass_core.excerpts import file_digest
-from compassc.driver.files import json_text, read_text, write_text
+from compassc.driver.files import json_text
 
 if TYPE_CHECKING:
     from compassc.driver.build import Build
@@ -49,7 +49,7 @@ def _parse(build: Build) -> list[Path]:
     build.module = dsl.parse(source.entry(request.entry), build.target.name)
     build.dependencies = list(source.dependencies)  # complete only now: parsing may read files too
     build.name = build.module.entry
-    return [write_text(build.file(".ir.txt"), print_module(build.module))]
+    return [files.write(build.file(".ir.txt"), print_module(build.module))]
 
 
 def _adopt_target(build: Build, name: str, path: Path) -> None:
@@ -67,7 +67,7 @@ def _load_module(build: Build, path: Path) -> None:
     from compassc.ir import parse_module
     from compassc.ir.verify import VerifyError, verify
 
-    build.module = parse_module(read_text(path), str(path))
+    build.module = parse_module(files.read_text(path), str(path))
     try:
         verify(build.module)
     except VerifyError as error:
@@ -82,7 +82,7 @@ def _lower(build: Build) -> list[Path]:
 
     assert build.module is not None, "lower runs after parse or load"
     build.lowered = passes.lower(build.module, build.request.pass_options("lower"))
-    return [write_text(build.file(".lowered.txt"), print_module(build.lowered))]
+    return [files.write(build.file(".lowered.txt"), print_module(build.lowered))]
 
 
 def _load_lowered(build: Build, path: Path) -> None:
@@ -98,9 +98,9 @@ def _codegen(build: Build) -> list[Path]:
     build.params = build.generated.params
     text = build.file(".cl")
     return [
-        write_text(text, build.generated.text),
-        write_text(text.with_name(text.name + ".map"), json.dumps(_with_digests(build.generated.line_map))),
-        write_text(build.file(".params.json"), json_text(build.params) + "\n"),
+        files.write(text, build.generated.text),
+        files.write(text.with_name(text.name + ".map"), json.dumps(_with_digests(build.generated.line_map))),
+        files.write(build.file(".params.json"), json_text(build.params) + "\n"),
     ]
 
 
@@ -164,7 +164,7 @@ def read_kernel(path: Path) -> dict[str, Any]:
 
 def read_params(path: Path) -> dict[str, Any]:
     """The content of a `NAME.params.json`, of which only format and target were looked at; CompassError when it is none."""
-    params = jsontext.parse(read_text(path), str(path), code="bad-params")
+    params = jsontext.parse(files.read_text(path), str(path), code="bad-params")
     known = isinstance(params, dict) and params.get("format") == PARAMS_FORMAT
     if not known or not isinstance(params.get("target"), str):
         raise CompassError(f"not a parameter file ({PARAMS_FORMAT})", Span(str(path), 1), code="bad-params")

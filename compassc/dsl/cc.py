@@ -9,11 +9,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from compass_core import targets
+from compass_core import files, targets
 from compass_core.errors import CompassError
 from compass_core.hostcc.command import include_folder, with_absolute_includes
 
-from ..driver.files import write_text
 from ..toolchain import cc
 from .options import canonical_target, control_options
 
@@ -43,7 +42,7 @@ def compile_c(
     with tempfile.TemporaryDirectory(prefix="compassc-") as scratch:
         output = Path(work_dir or "", output_path).absolute() if output_path is not None else Path(scratch, "code.o")
         output.parent.mkdir(parents=True, exist_ok=True)
-        source = write_text(output.with_suffix(".cl"), code) if "\n" in code else Path(work_dir or "", code)
+        source = files.write(output.with_suffix(".cl"), code) if "\n" in code else Path(work_dir or "", code)
         log = output.with_suffix(".log")
         extra = with_absolute_includes(shlex.split(extra_options), Path(work_dir or "").absolute())
         options = cc.CcOptions(targets.load(canonical_target(target)), extra=extra)
@@ -55,7 +54,7 @@ def compile_c(
             )
             failure.log = str(error)
             if save_log and output_path is not None:
-                failure.log_path = write_text(log, failure.log + "\n")
+                failure.log_path = files.write(log, failure.log + "\n")
             raise failure from error
         if save_log:
             shutil.move(result.log, log)

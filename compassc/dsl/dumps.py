@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..driver.files import write_text
+from compass_core import files
+
 from .options import control_options, dumps_tensors
 
 if TYPE_CHECKING:
@@ -33,11 +33,10 @@ def write_inputs(folder: Path, params: Sequence[Mapping[str, Any]], args: Sequen
         return
     for role, pattern in _FILES.items():
         for i, arg in enumerate(_given(params, args, role)):
-            (folder / pattern.format(i)).write_bytes(_bytes(arg))
+            files.write(folder / pattern.format(i), _bytes(arg))
     names = ",".join(_FILES["input"].format(i) for i in range(len(_given(params, args, "input"))))
     line = f"aipurun compass_ir.txt -w compass_ir.bin -i {names} -o aipurun_output.bin --target {target}"
-    script = write_text(folder / "run_aipurun.sh", f"#!/bin/sh\n{line}\n")
-    os.chmod(script, 0o755)
+    files.write(folder / "run_aipurun.sh", f"#!/bin/sh\n{line}\n", 0o777)
 
 
 def write_outputs(folder: Path, params: Sequence[Mapping[str, Any]], args: Sequence[Any]) -> None:
@@ -46,7 +45,7 @@ def write_outputs(folder: Path, params: Sequence[Mapping[str, Any]], args: Seque
     _write_tensors(folder, "output", outputs)
     if control_options().dumps:
         for i, arg in enumerate(outputs):
-            (folder / f"npu_output.bin{i or ''}").write_bytes(_bytes(arg))
+            files.write(folder / f"npu_output.bin{i or ''}", _bytes(arg))
 
 
 def _write_tensors(folder: Path, role: str, args: Sequence[Any]) -> None:
@@ -54,7 +53,7 @@ def _write_tensors(folder: Path, role: str, args: Sequence[Any]) -> None:
     if dumps_tensors():
         for i, arg in enumerate(args):
             name = _TENSOR_FILE.format(role=role, i=i, dtype=getattr(arg, "dtype", "null"))
-            (folder / name).write_bytes(_bytes(arg))
+            files.write(folder / name, _bytes(arg))
 
 
 def write_pysim_outputs(
@@ -65,7 +64,6 @@ def write_pysim_outputs(
         logging.getLogger("Compass").warning("%s was not built: PySim's outputs have no folder to go to", name)
         return
     target = folder / "gbuilder"
-    target.mkdir(parents=True, exist_ok=True)
     for param, arg in zip(params, args, strict=True):
         if param.is_output_tensor:
-            (target / f"pysim_output.bin{param.tensor_idx or ''}").write_bytes(_bytes(arg))
+            files.write(target / f"pysim_output.bin{param.tensor_idx or ''}", _bytes(arg))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_core import files
 from compass_core.errors import ArgumentError, CompassError, UsageError
 from compass_core.vendor import wrong_argument_count
 
@@ -261,8 +262,7 @@ class Executor:
 
         build = self._build
         if not build.file(".o").is_file():
-            build.file(".o").parent.mkdir(parents=True, exist_ok=True)
-            build.file(".o").write_bytes(self._object)
+            files.write(build.file(".o"), self._object)
         gbuilder.build_from_params(
             params, build.file(".o"), build.folder, self.path, consts=consts, descriptors=descriptors
         )

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
+from compass_core import files
 from compass_core.errors import CompassError, Span
+from compass_core.limits import TEXT_BYTES
 
 from .script.functions import PyPrimFunc
 from .script.python_errors import hint
@@ -166,7 +168,7 @@ def _own_modules(name: str, folder: Path, found: FileRecorder) -> Iterator[None]
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return files.read(path, TEXT_BYTES).decode("utf-8")
     except UnicodeDecodeError:
         what = f"'{path}' is no Python file: it is not UTF-8 text"
         raise CompassError(what, Span(str(path), 1), code="python", help="give the file with the kernel") from None

@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compass_core import files
 from compass_core.aipubin import KernelInfo, write
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
 from compass_core.errors import CompassError
+from compass_core.limits import TEXT_BYTES
 from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, write_files
 from compassc.gbuilder.emit import assemble, launches, steps_of
 from compassc.gbuilder.graph import graph_of
@@ -75,8 +77,8 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
     graph, a plugin or an object is not in order, or when no plugin takes a layer.
     """
     device_word(target)
-    ir = parse(_read(ir_txt).decode("utf-8", "replace"), str(ir_txt))
-    graph = graph_of(ir, _read(weights) if weights is not None else b"")
+    ir = parse(files.read(ir_txt, TEXT_BYTES).decode("utf-8", "replace"), str(ir_txt))
+    graph = graph_of(ir, files.read(weights) if weights is not None else b"")
     folders = search_path(options.plugin_dirs)
     if options.work_dir is not None:
         make_views(graph)
@@ -87,7 +89,7 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
         runs = launches(matches, [ir_txt.parent, *options.library_dirs, *folders])
         planned = plan(graph, steps_of(runs))
         content = assemble(graph, runs, target, planned, options.flags)
-    _write(out, write(content))
+    files.write(out, write(content))
     return GraphBuild(out, len(runs), planned, content.graph_json)
 
 
@@ -145,22 +147,3 @@ def fix(info: KernelInfo, shapes: Mapping[str, Sequence[int]], values: Mapping[s
         for p in info.params
     )  # fmt: skip
     return replace(info, params=filled)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise CompassError(f"cannot read '{path}': {error.strerror}", code="file") from None
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Writes a file under a temporary name first, so that it is there in full or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise CompassError(f"cannot write '{path}': {error.strerror}", code="file") from None

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_core import files
 from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.kernelinfo import KernelInfo, Param
 from compass_core.errors import CompassError
@@ -249,8 +250,7 @@ def write_files(
     `descriptors`: the words of each descriptor parameter.
     """
     text, binary = folder / IR_TEXT, folder / IR_BIN
-    folder.mkdir(parents=True, exist_ok=True)
-    text.write_text(format_ir(compass_ir(info, consts)), encoding="utf-8")
-    binary.write_bytes(b"".join(consts[p.name] for p in info.by_role("const")))
-    (folder / plugin_name(info.kernel)).write_text(plugin_text(info, code_name, descriptors or {}), encoding="utf-8")
+    files.write(text, format_ir(compass_ir(info, consts)))
+    files.write(binary, b"".join(consts[p.name] for p in info.by_role("const")))
+    files.write(folder / plugin_name(info.kernel), plugin_text(info, code_name, descriptors or {}))
     return text, binary

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from compass_core import VERSION, host
+from compass_core import VERSION, files, host
 from compass_core.aipubin import AipuBin, KernelInfo
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word
@@ -194,7 +194,7 @@ def _text(runs: list[Launch]) -> tuple[bytes, list[int]]:
             entries[symbol] = name
         wanted.append((entries[symbol], _asids(run)))
         records[wanted[-1]] = None
-    data = {path: path.read_bytes() for path in objects}
+    data = {path: files.read(path) for path in objects}
     code = next(iter(data.values())) if len(data) == 1 else link([Part(p.name, data[p], objects[p]) for p in objects])
     order = sorted(records)
     symbols, asids = [symbol for symbol, _ in order], [text for _, text in order]

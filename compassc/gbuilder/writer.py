@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core.errors import CompassError
+from compass_core import files
 from compassc.gbuilder.ir_text import CompassIR, IRDType, Section, format_ir
 
 if TYPE_CHECKING:
@@ -75,10 +75,6 @@ class GraphWriter:
                 "output_tensors": list(outputs),
             }
         )
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / text).write_text(format_ir(CompassIR(header, self.sections)), encoding="utf-8")
-            (folder / binary).write_bytes(self.weights)
-        except OSError as error:
-            raise CompassError(f"cannot write '{folder / text}': {error.strerror}", code="file") from None
+        files.write(folder / text, format_ir(CompassIR(header, self.sections)))
+        files.write(folder / binary, self.weights)
         return folder / text

@@ -10,6 +10,7 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from compass_core import files
 from compass_core.errors import CompassError
 
 from ..ir.dtypes import BOOL, STORAGE, DataType, make_dtype
@@ -258,7 +259,7 @@ def write(folder: Path) -> list[Path]:
         if old.name not in made:
             old.unlink()
     for name, text in made.items():
-        (folder / name).write_text(text)
+        files.write(folder / name, text)
     return [folder / name for name in made]
 
 

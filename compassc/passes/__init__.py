@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
+from compass_core import files
 from compass_core.errors import CompassError, UsageError
 
 if TYPE_CHECKING:
@@ -254,8 +255,7 @@ def _print_diff(options: PassOptions, name: str, before: IRModule, after: IRModu
 
 def _dump(options: PassOptions, number: int, name: str, module: IRModule) -> None:
     folder = Path(options.dump_dir or ".")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{number:02d}-{name}.txt").write_text(_text(module), encoding="utf-8")
+    files.write(folder / f"{number:02d}-{name}.txt", _text(module))
 
 
 def _print_times(options: PassOptions, runs: list[PassRun]) -> None:

@@ -6,16 +6,14 @@ the compiler alone, not on where it is made. What clang reads is kept as `NAME.c
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compass_core import excerpts, host, provenance, switches
+from compass_core import excerpts, files, host, provenance, switches
 from compass_core.cache import Cache, key_of
 from compass_core.clang import Clang, find_clang
-from compass_core.errors import CompassError
 from compass_core.hostcc import command, declared, origins, pch, sources
 from compass_core.hostcc.objects import Compilation
 from compass_core.targets import Target
@@ -71,8 +69,9 @@ class _Job:
         return self.output.parent
 
     def compilation(self, header: Path, *options: str) -> Compilation:
-        names = self.unit_file.name, self.unit_text, self.output.name
-        return Compilation(self.clang.path, self.flags, header, *names, options)
+        written = files.destination(self.output)  # clang would put a file in the place of a link
+        name = self.output.name if written == self.output else str(written)
+        return Compilation(self.clang.path, self.flags, header, self.unit_file.name, self.unit_text, name, options)
 
     def key(self) -> str:
         return key_of(
@@ -107,7 +106,7 @@ def compile_file(
     key = job.key()
     if use_cache and (kept := cache.get("obj", key)) and (said := cache.get("cc-log", key)):
         warnings = said.read_text(encoding="utf-8")
-        _replace(output, kept.read_bytes())
+        files.write(output, kept.read_bytes())
         _write_log(log, job.folder, lines, warnings, "not run: the object came from the compile cache")
         return CcResult(output, log, tuple(map(tuple, lines)), True, warnings)
     pch.precompiled_header(job.clang, job.flags, cache)
@@ -148,7 +147,7 @@ def dry_run(source: Path, output: Path, options: CcOptions) -> list[str]:
 def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
     """Read the inputs and write the translation unit beside the object."""
     clang = find_clang(options.clang)
-    text = _read(source)
+    text = files.read_text(source)
     extra = command.with_absolute_includes(options.extra, Path.cwd())
     complete = command.is_complete(text, extra)
     if not complete:  # clang reads a copy of the text elsewhere: files beside the text come after our headers
@@ -159,8 +158,7 @@ def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
     built = line_map.digests | {excerpts.digest(text.encode())}
     unit_text = unit.translation_unit(text, line_map, source.name) + origins.section_source(built)
     unit_file = output.with_suffix(".cc.cl")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    _replace(unit_file, unit_text.encode())
+    files.write(unit_file, unit_text)
     job = _Job(clang, flags, unit_text, unit_file, output, complete, built, b"")
     return _keeping_text(job, options.target.define, extra) if switches.EMBED_SOURCE.get() else job
 
@@ -177,30 +175,13 @@ def _keeping_text(job: _Job, define: str, extra: tuple[str, ...]) -> _Job:
         kept = kept.with_suffix(".all.cl")
         text = command.behind_header(done.output, job.unit_file.name).lstrip()
         said = said._replace(macros=())  # they are in the text now
-        _replace(kept, text.encode())
+        files.write(kept, text)
     unit_text = job.unit_text + sources.section_source(kept.name, job.unit_file.name, define, said)
-    _replace(job.unit_file, unit_text.encode())
+    files.write(job.unit_file, unit_text)
     return replace(job, unit_text=unit_text, identity=sources.identity_of(job.unit_file.name, define, said, text))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CompassError(f"cannot read '{path}': {error}", code="unreadable") from None
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees a part of it."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _write_log(path: Path, folder: Path, lines: list[list[str]], output: str, outcome: str) -> None:
     commands = "".join(f"command: {shlex.join(line)}\n" for line in lines)
     text = f"working directory: {folder}\n{commands}outcome: {outcome}\n\n{output}"
-    _replace(path, text.encode())
+    files.write(path, text)

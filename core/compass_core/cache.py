@@ -1,7 +1,8 @@
 """The cache folder: files named by a hash of all that went into them.
 
-Entries lie in `ROOT/KIND/ab/abcdef...`. A file appears under its final name only when it is complete (written beside
-it, then renamed), so that any number of processes may read and write the cache at the same time without locks. The
+Entries lie in `ROOT/KIND/ab/abcdef...`, each with a file `abcdef....sum` beside it that holds the SHA-256 of its
+content: an entry that was damaged since is as good as missing, and made anew. A file appears under its final name only
+when it is complete, so that any number of processes may read and write the cache at the same time without locks. The
 modification time of an entry is the time of its last use.
 """
 
@@ -13,9 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from compass_core import switches
+from compass_core import files, switches
 from compass_core.errors import CompassError
 
+_SUM = ".sum"
 _LEFTOVER_AGE = 3600.0
 """Seconds after which an unfinished file belongs to a process that died."""
 
@@ -41,12 +43,14 @@ def cache_root() -> Path:
     return (Path(home).expanduser() / "compass").absolute()
 
 
-def _unlink(path: Path) -> None:
-    """Remove a file that may be missing, or lie below a path that cannot be a folder."""
-    try:
-        path.unlink(missing_ok=True)
-    except NotADirectoryError:
-        return
+def _sum_file(path: Path) -> Path:
+    return path.with_name(path.name + _SUM)
+
+
+def _sum(content: bytes) -> bytes:
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 @dataclass(frozen=True)
@@ -73,41 +77,52 @@ class Cache:
         """The complete file stored under `key`, now marked as used; None when there is none."""
         path = self.path(kind, key)
         try:
+            expected = _sum_file(path).read_bytes()
+            if _sum(path.read_bytes()) != expected:
+                return None
             os.utime(path)
         except FileNotFoundError:
             return None
         except PermissionError:  # somebody else's read-only cache: usable, its age is not ours to change
-            return path if path.exists() else None
+            return path if os.access(path, os.R_OK) else None
         return path
 
-    def put(self, kind: str, key: str, content: bytes | Callable[[Path], None]) -> Path:
+    def put(self, kind: str, key: str, content: bytes | Callable[[Path], object]) -> Path:
         """Store bytes, or what a function writes to the path it gets; returns the entry. Atomic.
 
-        When several processes put the same key, the last rename wins; the contents are the same by definition.
+        When several processes put the same key, the last one wins. Where the sum of one meets the content of another,
+        and the two differ, the entry counts as damaged.
         """
         path = self.path(kind, key)
-        partial = path.with_name(f".{key[:16]}.{os.getpid()}.{time.monotonic_ns()}.tmp")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(content, bytes):
-                partial.write_bytes(content)
-            else:
+
+        def summed(partial: Path) -> None:
+            if callable(content):
                 content(partial)
-            os.replace(partial, path)
+            else:
+                partial.write_bytes(content)
+            files.write(_sum_file(path), _sum(partial.read_bytes()))
+
+        try:
+            files.write(path, summed)
         except OSError as error:
-            raise CompassError(
-                f"cannot write to the cache folder '{self.root}': {error.strerror or error}",
-                code="cache-unwritable",
-                help="name a writable folder with COMPASS_CACHE_DIR=DIR",
-            ) from error
-        finally:
-            _unlink(partial)
+            raise self._unwritable(error.strerror or str(error)) from error
+        except CompassError as error:
+            if error.code != "unwritable":
+                raise
+            raise self._unwritable(error.message) from error
         return path
+
+    def _unwritable(self, why: str) -> CompassError:
+        return CompassError(
+            f"cannot write to the cache folder '{self.root}': {why}",
+            code="cache-unwritable",
+            help="name a writable folder with COMPASS_CACHE_DIR=DIR",
+        )
 
     def entries(self) -> Iterator[Entry]:
         """All complete entries; files that vanish while being listed are left out."""
         for path, status in self._files():
-            if not path.name.startswith("."):
+            if not path.name.startswith(".") and path.suffix != _SUM:
                 yield Entry(path, path.relative_to(self.root).parts[0], status.st_size, status.st_mtime)
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
@@ -118,8 +133,8 @@ class Cache:
                 continue
 
     def clear(self) -> int:
-        """Remove all entries and unfinished files; returns how many bytes that freed."""
-        return self._remove([(path, status.st_size) for path, status in self._files()])
+        """Remove all entries and unfinished files; returns how many bytes of entries that freed."""
+        return self._remove([(path, status.st_size) for path, status in self._files() if path.suffix != _SUM])
 
     def prune(self, limit: int) -> int:
         """Remove the entries used longest ago until at most `limit` bytes remain; returns how many bytes that freed."""
@@ -139,7 +154,8 @@ class Cache:
         return self._remove(stale)
 
     @staticmethod
-    def _remove(files: list[tuple[Path, int]]) -> int:
-        for path, _ in files:
+    def _remove(found: list[tuple[Path, int]]) -> int:
+        for path, _ in found:
             path.unlink(missing_ok=True)
-        return sum(size for _, size in files)
+            _sum_file(path).unlink(missing_ok=True)
+        return sum(size for _, size in found)

@@ -43,6 +43,8 @@ class Limit(NamedTuple):
         return f"{self.most:,} {self.unit}"
 
 
+FILE_BYTES = Limit(4 << 30, "bytes", "a file that is read (of an archive, each array in it)")
+TEXT_BYTES = Limit(64 << 20, "bytes", "a text that is read: a source file, IR, C, parameters")
 EXCERPT_BYTES = Limit(16 << 20, "bytes", "a source file whose lines an error or a profile shows")
 JSON_DEPTH = Limit(256, "levels", "JSON from a file (line maps, parameters, descriptions of modules and graphs)")
 RECORD_BYTES = Limit(256 << 10, "bytes", "the record of a build (`build.yaml`)")

@@ -6,14 +6,22 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from compass_core import VERSION
 from compass_core.errors import CompassError, UsageError
 from compass_runtime.faults import changed_sources, note_changed_sources
-from compass_runtime.files import read_array, split_items, split_named, write_arrays
+from compass_runtime.files import (
+    STDIO,
+    check_outputs,
+    expanded,
+    read_array,
+    split_items,
+    split_named,
+    write_arrays,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,8 +41,9 @@ Example:
   compass-run aipu.bin --inputs a.npy,b.npy -o c.npy --expect gt.npy
   compass-run aipu.bin --inputs a=a.npy --set n=1000 --shape c=4x250
 \b
-Files called .npy are NumPy files; all others are raw bytes, whose dtype and
-shape the aipu.bin knows. Exit status: 0 done (and as expected), 1 an error or
+Files called .npy and .npz are NumPy files (of an archive the arrays by name, or
+FILE.npz:NAME); .bin, .raw and .dat are raw bytes, whose dtype and shape the
+aipu.bin knows. `-` is stdin or stdout, as .npy. Exit status: 0 done (and as expected), 1 an error or
 not as expected, 2 usage, 3 simulator missing, 70 internal error.
 """
 
@@ -64,6 +73,7 @@ class Options:
     profile_html: Path | None
     trace: Path | None
     json: bool
+    raw: bool
     verbose: bool
     color: str | None
     error_format: str | None
@@ -130,6 +140,7 @@ class Options:
 @click.option(
     "--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="its timeline for Perfetto"
 )
+@click.option("--raw", is_flag=True, help="files of other names, stdin and stdout are raw bytes")
 @click.option("--json", is_flag=True, help="print JSON instead of the table")
 @click.option("-v", "--verbose", is_flag=True, help="say on stderr what happens")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), help="colours on stderr")
@@ -208,9 +219,12 @@ def run(options: Options) -> int:
     say(f"{options.program}: target {program.target}, {len(program.inputs)} inputs, {len(program.outputs)} outputs")
     sources = input_files(program, options.inputs)
     tensors = {info.name: info for info in (*program.inputs, *program.outputs)}
-    arrays = {name: read_array(path, tensors[name]) for name, path in sources.items()}
+    if list(sources.values()).count(STDIO) > 1:
+        raise UsageError("--inputs: only one tensor can come from stdin", code="inputs-mixed")
+    arrays = {name: read_array(path, tensors[name], raw=options.raw) for name, path in sources.items()}
     targets = output_files(program, options)
-    expected = expected_arrays(program, options.expect)
+    expected = expected_arrays(program, options.expect, options.raw)
+    talk = _talk_stream(targets, options)
 
     def create(program: Program) -> Job:
         return program.create_job(
@@ -230,7 +244,7 @@ def run(options: Options) -> int:
                   f"(--inputs {slot.info.name}=FILE gives its content)", file=sys.stderr)  # fmt: skip
     results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(wishes), say)
     mismatches = _compare(results, expected, options)
-    write_arrays({targets[name]: array for name, array in results.items()})
+    write_arrays(targets, results, options.raw)
     profile = wishes.profile(plain, job.result) if wishes else None
     for words in changed_sources((file for file, _ in profile.lines), options.program) if profile else ():
         print(f"note: {words}", file=sys.stderr)
@@ -239,13 +253,22 @@ def run(options: Options) -> int:
     if options.json:
         print(as_json(outcome))
     else:
-        sys.stdout.write(printed if not printed or printed.endswith("\n") else printed + "\n")
-        print(text(outcome, options.repeat > 1), flush=True)  # before what follows on stderr
+        talk.write(printed if not printed or printed.endswith("\n") else printed + "\n")
+        print(text(outcome, options.repeat > 1), file=talk, flush=True)  # before what follows on stderr
     for mismatch in mismatches:
         print("error: " + "\n  ".join(mismatch.lines()), file=sys.stderr)
     if mismatches:
         print(f"  help: the tolerance is --rtol {options.rtol:g} --atol {options.atol:g}", file=sys.stderr)
     return 1 if mismatches else 0
+
+
+def _talk_stream(targets: Mapping[str, Path], options: Options) -> TextIO:
+    """Where the table goes: stdout, unless that is an output's. UsageError when JSON should go there too."""
+    if STDIO not in targets.values():
+        return sys.stdout
+    if options.json:
+        raise UsageError("--json does not go with an output on stdout", code="json-stdout", help="write it to a file")
+    return sys.stderr
 
 
 def _debugger(options: Options) -> Debugger | None:
@@ -326,6 +349,8 @@ def input_files(program: Program, texts: Sequence[str]) -> dict[str, Path]:
     positional, named = split_named(split_items(texts), [info.name for info in infos], "--inputs")
     inputs = [info.name for info in program.inputs]
     readable = [info.name for info in infos if info.role == "input" or info.in_out]
+    positional, archived = expanded(positional, readable)
+    named = archived | named
     if positional and named:
         raise UsageError("--inputs: give all files in order, or all as NAME=FILE", code="inputs-mixed")
     if positional and len(positional) not in (len(inputs), len(readable)):
@@ -359,16 +384,19 @@ def output_files(program: Program, options: Options) -> dict[str, Path]:
         info.name: Path(given[info.name]) if info.name in given else folder / f"output{info.index}.npy"
         for info in program.outputs
     }
-    if len(set(files.values())) < len(files):
-        raise CompassError("two outputs would go to the same file", code="output-files")
+    check_outputs(files, options.raw)
     return files
 
 
-def expected_arrays(program: Program, texts: Sequence[str]) -> dict[str, tuple[Path, Array]]:
+def expected_arrays(program: Program, texts: Sequence[str], raw: bool) -> dict[str, tuple[Path, Array]]:
     """What outputs are to be compared with."""
     infos: dict[str, TensorInfo] = {info.name: info for info in program.outputs}
-    given = _by_output(program, texts, "--expect")
-    return {name: (Path(file), read_array(Path(file), infos[name], any_dtype=True)) for name, file in given.items()}
+    names = [info.name for info in program.outputs]
+    items, archived = expanded(split_items(texts), names)
+    given = archived | _by_output(program, items, "--expect")
+    return {
+        name: (Path(file), read_array(Path(file), infos[name], any_dtype=True, raw=raw)) for name, file in given.items()
+    }
 
 
 def _compare(

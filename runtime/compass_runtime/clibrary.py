@@ -6,11 +6,11 @@ cc program.c -I$(python -m compass_runtime.clibrary --include) -L... -lcompass_r
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
 
+from compass_core import files
 from compass_core.errors import CompassError, ToolchainError, render
 from compass_sim import engine
 
@@ -86,11 +86,8 @@ def link_program(sources: list[Path], output: Path) -> None:
 def install() -> Path:
     """Builds the library into the package, for set-up; nothing happens when it is there already."""
     if library_path() != PREBUILT:
-        PREBUILT.parent.mkdir(exist_ok=True)
-        partial = PREBUILT.with_name(f".{NAME}.{os.getpid()}")
-        build(partial)
-        os.replace(partial, PREBUILT)
-        PREBUILT.with_suffix(".stamp").write_text(_key(), encoding="utf-8")
+        files.write(PREBUILT, build, 0o777)
+        files.write(PREBUILT.with_suffix(".stamp"), _key())
     return PREBUILT
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core import jsontext
+from compass_core import files, jsontext
 from compass_core.errors import CompassError
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
 from compass_runtime.job import Job
@@ -199,7 +199,7 @@ def load_content(data: bytes) -> CompassModule:
 
 def make_module(path: str, func_name: str = "", with_profile: bool = False, target: str = "", dtcm: str = "") -> Module:
     """The module of an aipu.bin; `dtcm` is for generations that are not supported, and ignored."""
-    return CompassModule(Path(path).read_bytes(), func_name, with_profile, target)
+    return CompassModule(files.read(Path(path)), func_name, with_profile, target)
 
 
 def init(module: Module) -> None:

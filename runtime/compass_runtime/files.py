@@ -1,13 +1,18 @@
-"""Tensor files: NumPy `.npy`, and raw bytes for every other extension. Outputs appear in full or not at all."""
+"""Tensor files: NumPy's `.npy` and `.npz`, and raw bytes. Outputs appear in full or not at all.
+
+What a file holds is told by its name: `.bin`, `.raw`, `.dat` (a number may follow) and names without an ending are raw
+bytes; other names are refused unless raw bytes are asked for. `-` is stdin or stdout.
+"""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Mapping, Sequence
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from compass_core import arrays, files
 from compass_core.errors import CompassError
 
 if TYPE_CHECKING:
@@ -17,13 +22,19 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
+STDIO = Path("-")
+_RAW_NAME = re.compile(r"|\.(bin|raw|dat)\d*", re.IGNORECASE)
+_RAW_HELP = (
+    "tensors are .npy, .npz, or raw bytes in files called .bin, .raw or .dat; --raw takes any name for raw bytes"
+)
 
-def read_array(path: Path, info: TensorInfo, any_dtype: bool = False) -> Array:
-    """The array in a file; CompassError naming the file when it is none, or of another dtype than the tensor."""
-    try:
-        array = _read_npy(path) if path.suffix == ".npy" else _read_raw(path, info)
-    except OSError as error:
-        raise CompassError(f"cannot read '{path}': {error.strerror or error}", code="file") from None
+
+def read_array(path: Path, info: TensorInfo, any_dtype: bool = False, raw: bool = False) -> Array:
+    """The array in a file; CompassError naming the file when it is none, or of another dtype than the tensor.
+
+    `raw`: a name that says nothing means raw bytes.
+    """
+    array = _read(path, info, raw)
     wanted = info.numpy_dtype
     if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize and info.dtype.name == "bfloat16":
         array = array.view(wanted)  # .npy has no name for bfloat16
@@ -36,38 +47,31 @@ def read_array(path: Path, info: TensorInfo, any_dtype: bool = False) -> Array:
     return array
 
 
-def _read_npy(path: Path) -> Array:
-    """A .npy file; its header is checked against the size of the file before anything is allocated for it."""
-    import numpy as np
-    from numpy.lib import format as npy
-
-    with path.open("rb") as file:
-        try:
-            version = npy.read_magic(file)
-            read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, _, dtype = read_header(file)
-            elements = 1
-            for dim in shape:
-                elements *= dim
-            if dtype.hasobject:
-                raise CompassError(f"'{path}' holds Python objects, not numbers", code="file")
-            have = os.fstat(file.fileno()).st_size - file.tell()
-            if elements * dtype.itemsize != have:
-                raise CompassError(f"'{path}' is damaged: its header announces {elements * dtype.itemsize} bytes "
-                                   f"({dtype.name} {shape}), but {have} follow", code="file")  # fmt: skip
-            file.seek(0)
-            array: Array = npy.read_array(file, allow_pickle=False)
-        except (ValueError, TypeError, SyntaxError, EOFError, OverflowError) as error:
-            raise CompassError(f"'{path}' is not a .npy file: {error}", code="file",
-                               help="files with raw bytes must not be called .npy") from None  # fmt: skip
-    return np.ascontiguousarray(array).reshape(shape)
+def _read(path: Path, info: TensorInfo, raw: bool) -> Array:
+    if arrays.kind(path):
+        return arrays.load(path, info.name)
+    data = files.read_stream(sys.stdin.buffer, "stdin") if path == STDIO else files.read(path)
+    plain = path == STDIO or not path.suffix
+    if data.startswith(arrays.MAGIC) and not raw:
+        if plain:
+            return arrays.from_bytes(data, str(path), info.name)
+        raise CompassError(f"'{path}' is a .npy file, but is not called so", code="tensor-file",
+                           help="call it .npy; --raw takes its header for elements")  # fmt: skip
+    if not raw and (path == STDIO or not is_raw_name(path)):
+        what = "stdin is no .npy file" if path == STDIO else f"'{path}': a file called '{path.suffix}' is no tensor"
+        raise CompassError(what, code="tensor-file", help=_RAW_HELP)
+    return _elements(data, path, info)
 
 
-def _read_raw(path: Path, info: TensorInfo) -> Array:
+def is_raw_name(path: Path) -> bool:
+    """Whether a file of this name holds raw bytes."""
+    return _RAW_NAME.fullmatch(path.suffix) is not None
+
+
+def _elements(data: bytes, path: Path, info: TensorInfo) -> Array:
     """Raw bytes as elements of the tensor, in its shape where that is known."""
     import numpy as np
 
-    data = path.read_bytes()
     if len(data) % info.dtype.size:
         raise CompassError(f"'{path}' has {len(data)} bytes, which are no whole number of {info.dtype.name} elements "
                            f"for '{info.name}'", code="tensor-size")  # fmt: skip
@@ -78,38 +82,71 @@ def _read_raw(path: Path, info: TensorInfo) -> Array:
     return array
 
 
-def write_arrays(arrays: Mapping[Path, Array]) -> None:
-    """Writes all files, each under a temporary name first; only when all are written do they get their names."""
-    written: list[tuple[Path, Path]] = []
-    try:
-        for path, array in arrays.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-                written.append((Path(file.name), path))
-                _write(file, path, array)
-            os.chmod(file.name, 0o666 & ~_umask())
-        for temporary, path in written:
-            os.replace(temporary, path)
-    except OSError as error:
-        raise CompassError(f"cannot write '{path}': {error.strerror or error}", code="file") from None
-    finally:
-        for temporary, _ in written:
-            temporary.unlink(missing_ok=True)
+def check_outputs(targets: Mapping[str, Path], raw: bool) -> None:
+    """CompassError when two outputs have one file (an archive takes several), or a name does not say what to write."""
+    plain = [path for path in targets.values() if arrays.kind(path) != "npz"]
+    if len(set(plain)) < len(plain):
+        raise CompassError("two outputs would go to the same file", code="output-files",
+                           help="a file called .npz takes several")  # fmt: skip
+    for path in plain:
+        if not (raw or path == STDIO or arrays.kind(path) or is_raw_name(path)):
+            raise CompassError(f"'{path}': it is not clear what to write to a file called '{path.suffix}'",
+                               code="tensor-file", help=_RAW_HELP)  # fmt: skip
 
 
-def _write(file: IO[bytes], path: Path, array: Array) -> None:
-    import numpy as np
+def write_arrays(targets: Mapping[str, Path], found: Mapping[str, Array], raw: bool = False) -> None:
+    """Writes the arrays by name to their files, of which none gets its name before all are written; then stdout."""
+    contents: dict[Path, files.Content] = {}
+    for path in dict.fromkeys(targets.values()):
+        members = {name: found[name] for name, at in targets.items() if at == path}
+        if path != STDIO:
+            contents[path] = _into(_writer(path, members, raw))
+    files.write_all(contents)
+    if STDIO in targets.values():
+        sys.stdout.flush()
+        _writer(STDIO, {name: found[name] for name, at in targets.items() if at == STDIO}, raw)(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
-    if path.suffix == ".npy":
-        np.save(file, array, allow_pickle=False)
-    else:
-        file.write(array.tobytes())
+
+def _writer(path: Path, members: Mapping[str, Array], raw: bool) -> Callable[[BinaryIO], object]:
+    first = next(iter(members.values()))
+    if arrays.kind(path) == "npz":
+        return lambda file: arrays.write_archive(file, members)
+    if arrays.kind(path) == "npy" or (path == STDIO and not raw):
+        return lambda file: arrays.write(file, first)
+    return lambda file: file.write(first.tobytes())
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _into(write: Callable[[BinaryIO], object]) -> Callable[[Path], None]:
+    def to(path: Path) -> None:
+        with path.open("r+b") as file:
+            write(file)
+
+    return to
+
+
+def expanded(items: Iterable[str], names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Items without the archives among them, and `name -> FILE.npz:name` for what these have of `names`.
+
+    An archive whose arrays have no names (NumPy calls them arr_0, arr_1, ...), or that has one only, stands for its
+    arrays in order.
+    """
+    rest: list[str] = []
+    by_name: dict[str, str] = {}
+    for item in items:
+        if arrays.kind(Path(item)) != "npz" or arrays.split_member(Path(item))[1]:
+            rest.append(item)
+            continue
+        have = arrays.names_in(Path(item))
+        known = [name for name in names if name in have]
+        if not known and (len(have) == 1 or have == [f"arr_{i}" for i in range(len(have))]):
+            rest += [f"{item}:{name}" for name in have]
+        elif known:
+            by_name |= {name: f"{item}:{name}" for name in known}
+        else:
+            raise CompassError(f"'{item}' has no array of a tensor's name", code="tensor-file",
+                               help=f"its arrays are: {', '.join(have) or 'none'}; the tensors: {', '.join(names)}")  # fmt: skip
+    return rest, by_name
 
 
 def split_items(texts: Sequence[str]) -> list[str]:

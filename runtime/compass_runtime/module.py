@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core import jsontext
+from compass_core import files, jsontext
 from compass_core.limits import MODULE_IMPORTS, MODULES
 from compass_runtime.errors import MissingFunction, RuntimeStateError, RuntimeValueError
 from compass_runtime.packed import PackedFunc, get_global_func, register_func
@@ -136,7 +136,7 @@ class Module:
 
     def export_library(self, file_name: str | os.PathLike[str]) -> None:
         """Writes this module and its imports to one file, which `load_module` reads in any process."""
-        Path(file_name).write_bytes(pack(self))
+        files.write(Path(file_name), pack(self))
 
     save = export_library
 
@@ -273,7 +273,7 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     if not file.is_file():
         raise RuntimeValueError(f"there is no module file '{file}'", code="module-file")
     own = get_global_func(f"runtime.module.loadfile_{fmt or file.suffix.lstrip('.')}", allow_missing=True)
-    return own.body(str(file)) if own is not None else unpack(file.read_bytes(), str(file))
+    return own.body(str(file)) if own is not None else unpack(files.read(file), str(file))
 
 
 def _load_host(content: bytes) -> Module:

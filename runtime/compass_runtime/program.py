@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_core import files
 from compass_core.aipubin import AipuBin, KernelInfo, Param, read
 from compass_core.aipubin.dtypes import BY_CODE, DType
 from compass_core.aipubin.layout import Kind, StaticSection, SubSection
@@ -141,10 +142,7 @@ class Program:
         program for this simulator."""
         if isinstance(source, bytes):
             return cls(read(source), "aipu.bin", trusted)
-        try:
-            data = Path(source).read_bytes()
-        except OSError as error:
-            raise CompassError(f"cannot read '{source}': {error.strerror}", code="open-file-fail") from None
+        data = files.read(Path(source), code="open-file-fail")
         try:
             return cls(read(data), str(source), trusted)
         except CompassError as error:

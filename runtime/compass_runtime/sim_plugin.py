@@ -5,11 +5,9 @@ Each is self-contained but for the engine's executable, which it starts from its
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from compass_core import VERSION
-from compass_core.errors import CompassError
+from compass_core import VERSION, files
 from compass_runtime.clibrary import include_folder, shared_memory, source_folder
 from compass_sim import engine
 
@@ -68,13 +66,5 @@ def write(folder: Path, families: tuple[str, ...] = FAMILIES) -> list[Path]:
     """Puts libraries, programs and the engine into a folder; files that somebody uses are replaced, not changed."""
     parts = {library_name(family): library(family) for family in families}
     parts |= {program_name(family): program() for family in families} | {_ENGINE: engine.engine_path()}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, source in parts.items():
-            partial = folder / f".{name}.{os.getpid()}"
-            partial.write_bytes(source.read_bytes())
-            partial.chmod(0o755)
-            os.replace(partial, folder / name)
-    except OSError as error:
-        raise CompassError(f"cannot write to '{folder}': {error.strerror or error}", code="file") from None
+    files.write_all({folder / name: source.read_bytes() for name, source in parts.items()}, 0o777)
     return [folder / name for name in parts]

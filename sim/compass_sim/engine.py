@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from compass_core import files
 from compass_core.errors import ToolchainError
 
 PREBUILT = Path(__file__).parent / "_bin" / "compass-worker"
@@ -162,9 +163,6 @@ def _run(command: list[str]) -> None:
 def install() -> Path:
     """Build the engine into the package, for set-up; nothing happens when it is there already."""
     if not _is_prebuilt():
-        PREBUILT.parent.mkdir(exist_ok=True)
-        partial = PREBUILT.with_name(f".{PREBUILT.name}.{os.getpid()}")
-        build(partial)
-        os.replace(partial, PREBUILT)
-    STAMP.write_text(f"{source_key()}\n{_source_state()}\n", encoding="utf-8")
+        files.write(PREBUILT, build, 0o777)
+    files.write(STAMP, f"{source_key()}\n{_source_state()}\n")
     return PREBUILT

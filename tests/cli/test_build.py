@@ -1,9 +1,12 @@
 """The whole chain on the seed kernel: one command, or one command per stage with the same result."""
 
 import hashlib
+import os
 import shlex
+import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +28,8 @@ def vadd(a: S.ptr("int32", "global"), b: S.ptr("int32", "global")):
     vb = S.vadd(va, helper.ONE)
     S.vstore(vb, b)
 """
+OUTPUTS = {"build": "aipu.bin", "parse": "vadd.ir.txt", "lower": "vadd.lowered.txt", "codegen": "vadd.cl", "cc": "vadd.o",
+           "gbuild": "aipu.bin"}  # fmt: skip
 STAGE_FILES = [".ir.txt", ".lowered.txt", ".cl", ".cl.map", ".params.json", ".o"]
 
 
@@ -213,3 +218,48 @@ def test_builds_in_parallel_do_not_disturb_each_other():
 
     assert [process.wait() for process in [start(0), start(1), start(2)]] == [0, 0, 0]
     assert Path("0/a.bin").read_bytes() == Path("1/a.bin").read_bytes() == Path("2/a.bin").read_bytes()
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_outputs_go_through_links_and_into_what_is_no_file(compassc, kernel, name):
+    """Neither a link nor a pipe is replaced, and what comes out of a pipe is what lies in a file."""
+    assert compassc("build", "kernel.py").status == 0
+    stages = ["kernel.py", *(f"kernel.compass/vadd{suffix}" for suffix in (".ir.txt", ".lowered.txt", ".cl", ".o"))]
+    source = stages[max(0, list(OUTPUTS).index(name) - 1)]
+    Path("far").mkdir()
+    Path("link").symlink_to("far/result")
+    assert compassc(name, source, "-o", "link").status == 0
+    assert Path("link").is_symlink() and Path("far/result").is_file()
+    os.mkfifo("pipe")
+    found = []
+    reader = threading.Thread(target=lambda: found.append(Path("pipe").read_bytes()))
+    reader.start()
+    before = {path.name for path in Path().iterdir()}
+    done = compassc(name, source, "-o", "pipe")
+    assert (done.status, done.err) == (0, "")
+    reader.join()
+    assert Path("pipe").is_fifo() and {path.name for path in Path().iterdir()} == before
+    assert found == [compassc_bytes(name, source)]
+
+
+def compassc_bytes(name: str, source: str) -> bytes:
+    """What the command writes to stdout."""
+    command = [sys.executable, "-m", "compassc", name, source, "-o", "-"]
+    return subprocess.run(command, capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize("kind", ["obj", "pch", "cc-log"])
+def test_damaged_entries_of_the_cache_are_made_anew(compassc, kernel, monkeypatch, tmp_path, kind):
+    monkeypatch.setenv("COMPASS_CACHE_DIR", str(tmp_path / "own"))
+    assert compassc("build", "kernel.py").status == 0
+    made = Path("kernel.compass/vadd.o").read_bytes()
+    for damage in (lambda data: data[: len(data) // 2], lambda data: data[:-1] + bytes([data[-1] ^ 1])):
+        entries = [path for path in (tmp_path / "own" / kind).glob("*/*") if path.suffix != ".sum"]
+        assert entries
+        for path in entries:
+            path.write_bytes(damage(path.read_bytes() or b"x"))
+        if kind == "pch":
+            shutil.rmtree(tmp_path / "own" / "obj")
+        done = compassc("build", "kernel.py")
+        assert done.status == 0, done.err
+        assert Path("kernel.compass/vadd.o").read_bytes() == made

@@ -68,7 +68,7 @@ def test_a_misspelt_name_gets_the_nearest_one(compassc, tmp_path, args, suggesti
         (["build", "k.py", "--set", "n=lots"], "expected a number"),
         (["build", "k.py", "--shape", "c=4*5"], "expected sizes like 4x1024"),
         (["build", "k.py", "--shape", "c=4", "--shape", "c=5"], "given twice"),
-        (["build", "k.py", "--const", "w=k.py"], "cannot read 'k.py' as .npy"),
+        (["build", "k.py", "--const", "w=k.py"], "'k.py' is not a .npy file"),
         (["build", "k.py", "--passes", "Simplify"], "expected STAGE:A,B"),
         (["gbuild", "k.o"], "'k.params.json' is missing"),
         (["lower"], "needs the file to read"),

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import subprocess
+import sys
+import threading
 
 import ml_dtypes
 import numpy as np
@@ -220,3 +225,107 @@ def test_profiles_that_cannot_be_written(run, here, add_fixed):
     (here / "file").write_text("")
     status, _, err = run(add_fixed, "--inputs", "a.npy", "--profile-html", "file/p.html")
     assert status == 1 and "cannot write 'file/p.html'" in err
+
+
+# -------------------------------------------------------------------------------------------------- kinds of files
+
+
+DATA = np.arange(8, dtype=np.int32).reshape(2, 4)
+
+
+def _npy(array) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "inputs"),
+    [
+        ({"a": DATA, "other": DATA[0]}, "in.npz"),
+        ({"a": DATA, "other": DATA[0]}, "a=in.npz"),
+        ({"x": DATA}, "in.npz"),
+        ({"x": DATA, "a": DATA * 2}, "a=in.npz:x"),
+        ({"x": DATA, "y": DATA * 2}, "in.npz:x"),
+        ({"arr_0": DATA}, "in.npz"),
+    ],
+)
+def test_archives_give_arrays_by_name(run, here, add_fixed, arrays, inputs):
+    np.savez("in.npz", **arrays)
+    status, _, err = run(add_fixed, "--inputs", inputs, "--expect", "gt.npy")
+    assert (status, err) == (0, "")
+
+
+def test_suffixes_count_whatever_their_case(run, here, add_fixed):
+    (here / "A.NPY").write_bytes(_npy(DATA))
+    np.savez("B.npz", b=DATA + 1)
+    (here / "B.npz").rename(here / "B.NPZ")
+    assert run(add_fixed, "--inputs", "A.NPY", "--expect", "B.NPZ", "-o", "C.Npy")[0] == 0
+    assert np.load("C.Npy").tolist() == (DATA + 1).tolist()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.json", "a.np", "a.bin.gz"])
+def test_files_of_unknown_kinds_are_taken_when_raw_bytes_are_asked_for(run, here, add_fixed, name):
+    (here / name).write_bytes(DATA.tobytes())
+    status, out, err = run(add_fixed, "--inputs", name)
+    assert (status, out) == (1, "") and "is no tensor [tensor-file]" in err and "--raw" in err
+    assert run(add_fixed, "--inputs", name, "--raw", "--expect", "gt.npy")[0] == 0
+    status, _, err = run(add_fixed, "--inputs", "a.npy", "-o", f"out-{name}")
+    assert status == 1 and "it is not clear what to write" in err
+    assert run(add_fixed, "--inputs", "a.npy", "-o", f"out-{name}", "--raw")[0] == 0
+    assert (here / f"out-{name}").read_bytes() == (DATA + 1).tobytes()
+
+
+def test_a_npy_file_under_another_name_is_not_read_as_raw_bytes(run, here, build):
+    path = build("__kernel void k(__global int* a, __global int* b) { *b = *a; }", pointer("a", "input"),
+                 pointer("b", "output", shape=(1,)))  # fmt: skip
+    (here / "a.bin").write_bytes(_npy(DATA))
+    status, _, err = run(path, "--inputs", "a.bin")
+    assert status == 1 and "'a.bin' is a .npy file, but is not called so" in err
+
+
+def test_stdin_and_stdout(here, add_fixed):
+    def run(*args, stdin=b"") -> tuple[int, bytes, str]:
+        done = subprocess.run([sys.executable, "-c", "from compass_runtime.cli import main; main()", str(add_fixed), *args], input=stdin,
+                              capture_output=True, check=False)  # fmt: skip
+        return done.returncode, done.stdout, done.stderr.decode()
+
+    status, out, err = run("--inputs", "-", "-o", "-", stdin=_npy(DATA))
+    assert (status, out) == (0, _npy(DATA + 1)) and err.startswith("name")
+    status, out, _ = run("--inputs", "a=-", "-o", "b=-", "--raw", stdin=DATA.tobytes())
+    assert (status, out) == (0, (DATA + 1).tobytes())
+    status, _, err = run("--inputs", "-", stdin=DATA.tobytes())
+    assert status == 1 and "stdin is no .npy file" in err
+    assert run("--inputs", "a.npy", "-o", "-", "--json")[0] == 2
+    assert leftovers(here) == []
+
+
+def test_outputs_go_into_one_archive(run, here, build):
+    text = "__kernel void k(__global int* b, __global int* c) { if (get_local_id(0) == 0) { *b = 1; *c = 2; } }"
+    path = build(text, pointer("b", "output", shape=(1,)), pointer("c", "output", index=1, shape=(1,)))
+    assert run(path, "-o", "b=o.npz,c=o.npz")[0] == 0
+    with np.load("o.npz") as found:
+        assert {name: found[name].tolist() for name in found.files} == {"b": [1], "c": [2]}
+    assert run(path, "--expect", "o.npz")[0] == 0
+    status, _, err = run(path, "-o", "b=o.npy,c=o.npy")
+    assert status == 1 and "two outputs would go to the same file" in err
+
+
+def test_outputs_go_through_links_and_into_pipes(run, here, add_fixed):
+    (here / "d").mkdir()
+    (here / "link.npy").symlink_to("d/real.npy")
+    assert run(add_fixed, "--inputs", "a.npy", "-o", "link.npy")[0] == 0
+    assert (here / "link.npy").is_symlink() and np.load("d/real.npy").tolist() == (DATA + 1).tolist()
+    os.mkfifo("pipe")
+    found = []
+    reader = threading.Thread(target=lambda: found.append((here / "pipe").read_bytes()))
+    reader.start()
+    assert run(add_fixed, "--inputs", "a.npy", "-o", "pipe")[0] == 0
+    reader.join()
+    assert found == [(DATA + 1).tobytes()] and (here / "pipe").is_fifo()
+
+
+def test_inputs_without_an_end_are_refused(run, here, add_fixed):
+    (here / "zero.bin").symlink_to("/dev/zero")
+    status, _, err = run(add_fixed, "--inputs", "zero.bin")
+    assert status == 1 and "it is a device, not a file" in err

@@ -308,5 +308,5 @@ def test_the_command_writes_what_the_driver_looks_for(tmp_path):
     ]
     assert sorted(path.name for path in (tmp_path / "simulators").iterdir()) == sorted(names)
     done = run("simulators/compass-worker/x")
-    error = "error: cannot write to 'simulators/compass-worker/x': Not a directory [file]\n"
+    error = "error: cannot write 'simulators/compass-worker/x/libaipu_simulator_x2.so': Not a directory [unwritable]\n"
     assert (done.returncode, done.stderr) == (1, error)

@@ -52,6 +52,17 @@ def test_parallel_writers_and_readers_see_complete_files(cache):
     assert [entry.kind for entry in cache.entries()] == ["obj"]
 
 
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: b"", lambda data: b"X" + data[1:]])
+@pytest.mark.parametrize("what", ["content", "sum"])
+def test_a_damaged_entry_is_as_good_as_missing(cache, damage, what):
+    path = cache.put("obj", key_of("x"), b"content")
+    damaged = path if what == "content" else path.with_name(path.name + ".sum")
+    damaged.write_bytes(damage(damaged.read_bytes()))
+    assert cache.get("obj", key_of("x")) is None
+    cache.put("obj", key_of("x"), b"content")
+    assert cache.get("obj", key_of("x")).read_bytes() == b"content"
+
+
 def test_prune_removes_what_was_used_longest_ago(cache):
     for age, name in enumerate(["newest", "middle", "oldest"]):
         path = cache.put("obj", key_of(name), bytes(100))

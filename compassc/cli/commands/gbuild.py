@@ -41,7 +41,7 @@ def command(talk: Talk, source: Path, params: Path | None, output: Path | None, 
     built-in operator library, whose kernels are compiled in GRAPH.compass beside the output.
     """
     if source.suffix in GRAPH_SUFFIXES:
-        _graph(talk, source, output or Path("aipu.bin"), target, given)
+        _graph(talk, source, output, target, given)
         return
     from compassc.driver import Request
 
@@ -50,17 +50,19 @@ def command(talk: Talk, source: Path, params: Path | None, output: Path | None, 
     run_arrow(talk, "gbuild", source, output, request, params)
 
 
-def _graph(talk: Talk, source: Path, output: Path, target: str, given: dict[str, Any]) -> None:
+def _graph(talk: Talk, source: Path, output: Path | None, target: str, given: dict[str, Any]) -> None:
     from compass_core import switches, targets
+    from compassc.cli.outputs import hand_over, place
     from compassc.gbuilder.build import GraphOptions, build_model
 
     name = targets.load(target or switches.TARGET.get()).name
-    choice = GraphOptions(
-        plugin_dirs=(*given["plugins"], source.parent),
-        library_dirs=given["libraries"],
-        work_dir=output.parent / f"{source.stem}.compass",
-    )
-    built = build_model(source, given["weights"], output, name, choice)
-    talk.clear_progress()
-    talk.say(built.summary())
-    talk.made(built.path)
+    with place(output) as made:
+        choice = GraphOptions(
+            plugin_dirs=(*given["plugins"], source.parent),
+            library_dirs=given["libraries"],
+            work_dir=made.parent / f"{source.stem}.compass",
+        )
+        built = build_model(source, given["weights"], made, name, choice)
+        talk.clear_progress()
+        talk.say(built.summary())
+        hand_over(talk, made, output)

@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from compass_core import files
+from compass_core.errors import CompassError
+
 from .chain import ACTIVATION_CHAIN, CONTROL_CHAIN, PARAMETER_CHAIN, DescChain, DescChainArray
 from .config import RegisterConfig, UnitView
 from .encode import compress, read_control
@@ -63,9 +66,9 @@ class Aiff:
 def _words(descriptor: str | np.ndarray[Any, Any]) -> list[int]:
     if isinstance(descriptor, (str, Path)):
         try:
-            data = Path(descriptor).read_bytes()
-        except OSError as error:
-            raise AiffError(f"cannot read '{descriptor}': {error.strerror}", code="aiff-descriptor") from None
+            data = files.read(Path(descriptor))
+        except CompassError as error:
+            raise AiffError(error.message, code="aiff-descriptor") from None
         if len(data) % 4:
             raise AiffError(f"'{descriptor}' has {len(data)} bytes: no whole number of words", code="aiff-descriptor")
         return np.frombuffer(data, np.uint32).tolist()

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compass_core.errors import CompassError, UsageError
+from compass_core import files
+from compass_core.errors import UsageError
 
 if TYPE_CHECKING:
     from compass_runtime.profile.result import Profile
@@ -55,14 +56,6 @@ class Wishes:
         from compass_runtime.profile.trace import as_trace
 
         if self.page is not None:
-            _write(self.page, page(profile))
+            files.write(self.page, page(profile))
         if self.trace is not None:
-            _write(self.trace, json.dumps(as_trace(profile)))
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CompassError(f"cannot write '{path}': {error.strerror or error}", code="file") from None
+            files.write(self.trace, json.dumps(as_trace(profile)))

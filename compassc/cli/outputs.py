@@ -1,0 +1,39 @@
+"""Where a result goes: a file with its stage files beside it, or a place apart (stdout, a device, a pipe)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from compass_core import files
+from compassc.cli.talk import Talk, artifact
+
+STDIO = Path("-")
+
+
+def is_apart(output: Path | None) -> bool:
+    """Whether an output is a place with nothing beside it."""
+    return output is not None and (output == STDIO or files.is_special(output))
+
+
+@contextmanager
+def place(output: Path | None) -> Iterator[Path]:
+    """The aipu.bin to make, which has a folder: a temporary one where the output lies apart."""
+    if not is_apart(output):
+        yield output or Path("aipu.bin")
+        return
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="compassc-") as folder:
+        yield Path(folder, "aipu.bin")
+
+
+def hand_over(talk: Talk, made: Path, output: Path | None) -> None:
+    """Pass the file that was made on to an output that lies apart; of others say the name."""
+    if output == STDIO:
+        artifact(made.read_bytes())
+    elif output is not None and is_apart(output):
+        files.write(output, made.read_bytes())
+    else:
+        talk.made(made)

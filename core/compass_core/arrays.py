@@ -1,0 +1,176 @@
+"""NumPy's files: `.npy`, and `.npz` archives of them. What a file says is checked before anything is made of it."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from compass_core import files
+from compass_core.errors import CompassError
+from compass_core.limits import FILE_BYTES
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+MAGIC = b"\x93NUMPY"
+ZIP_MAGIC = b"PK\x03\x04"
+_MEMBER = re.compile(r"(?P<path>.+\.npz):(?P<name>[^/:]+)", re.IGNORECASE | re.DOTALL)
+_LONGEST_HEADER = 10_000
+"""Characters of the longest header that is read, as in NumPy."""
+_MOST_BRACKETS = 200
+_DTYPE = re.compile(r"[<>=|]?(?:[biufcV]\d{1,3}|\?|b1)")
+
+
+def kind(path: Path) -> str:
+    """`npy`, `npz` or nothing, by the name of a file or of a member of an archive."""
+    suffix = split_member(path)[0].suffix.lower()
+    return suffix[1:] if suffix in (".npy", ".npz") else ""
+
+
+def split_member(path: Path) -> tuple[Path, str]:
+    """`FILE.npz:NAME` as file and name of an array in it; the name is empty where there is none."""
+    match = _MEMBER.fullmatch(str(path))
+    return (Path(match["path"]), match["name"]) if match and not path.exists() else (path, "")
+
+
+def load(path: Path, name: str = "") -> Array:
+    """The array of a `.npy` file or of a member `FILE.npz:NAME`; of an archive without a name the array `name`, else its
+    only one. CompassError when there is no such array, or the file is damaged.
+    """
+    file, member = split_member(path)
+    data = files.read(file)
+    return from_bytes(data, str(file), member or name, bool(member))
+
+
+def from_bytes(data: bytes, where: str, name: str = "", exactly: bool = False) -> Array:
+    """The array in the content of a file; see `load`. `exactly`: no other array of an archive than `name` will do."""
+    if not data.startswith(ZIP_MAGIC):
+        return parse(data, where)
+    found = _member_names(data, where)
+    if name not in found and (exactly or len(found) != 1):
+        have = ", ".join(found) or "none"
+        raise CompassError(f"'{where}' has no array '{name}'", code="tensor-file",
+                           help=f"its arrays are: {have}; {where}:NAME takes one of them")  # fmt: skip
+    return parse(_member(data, found[name if name in found else next(iter(found))], where), where)
+
+
+def names_in(path: Path) -> list[str]:
+    """The names of the arrays in a `.npz` file."""
+    return list(_member_names(files.read(path), str(path)))
+
+
+def _member_names(data: bytes, where: str) -> dict[str, str]:
+    """Name of each array -> name of its member in the archive."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return {n.removesuffix(".npy"): n for n in archive.namelist() if n.endswith(".npy")}
+    except Exception as error:  # noqa: BLE001 (a damaged archive makes zipfile raise whatever it meets)
+        raise _damaged(where, error) from None
+
+
+def _member(data: bytes, member: str, where: str) -> bytes:
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open(member) as file:
+            content = file.read(FILE_BYTES.most + 1)
+    except Exception as error:  # noqa: BLE001 (see above)
+        raise _damaged(where, error) from None
+    FILE_BYTES.check(len(content), f"'{member}' in '{where}'")
+    return content
+
+
+def _damaged(where: str, error: Exception) -> CompassError:
+    return CompassError(f"'{where}' is not a .npz file: {error}", code="tensor-file",
+                        help="files with raw bytes must not be called .npz")  # fmt: skip
+
+
+def parse(data: bytes, where: str) -> Array:
+    """The array of a `.npy` file's content; CompassError when its header or its length is not in order."""
+    import numpy as np
+
+    try:
+        dtype, fortran, shape, start = _header(data)
+    except Exception as error:  # noqa: BLE001 (whatever a damaged header leads to is a reason to refuse it)
+        text = str(error) or type(error).__name__
+        raise CompassError(f"'{where}' is not a .npy file: {text}", code="tensor-file",
+                           help="files with raw bytes must not be called .npy") from None  # fmt: skip
+    count = 1
+    for dim in shape:
+        count *= dim
+    if count * dtype.itemsize != len(data) - start:
+        raise CompassError(f"'{where}' is damaged: its header announces {count * dtype.itemsize} bytes "
+                           f"({dtype.name} {shape}), but {len(data) - start} follow", code="tensor-file")  # fmt: skip
+    flat: Array = np.frombuffer(data, dtype, count, start) if count else np.empty(0, dtype)
+    return np.ascontiguousarray(flat.reshape(shape, order="F" if fortran else "C")).reshape(shape)
+
+
+def _header(data: bytes) -> tuple[np.dtype[Any], bool, tuple[int, ...], int]:
+    """Data type, whether the first index runs fastest, shape, and where the elements begin; ValueError and others when
+    it is damaged."""
+    import ast
+
+    import numpy as np
+
+    if data[:6] != MAGIC:
+        raise ValueError("it does not begin as one")
+    wide = data[6] if len(data) > 6 else 0
+    if wide not in (1, 2, 3):
+        raise ValueError(f"version {wide} is unknown")
+    start = 10 if wide == 1 else 12
+    length = int.from_bytes(data[8:start], "little")
+    text = data[start : start + length]
+    if len(text) != length or length > _LONGEST_HEADER or sum(map(text.count, b"([{")) > _MOST_BRACKETS:
+        raise ValueError(f"its header of {length} bytes is cut off or too long")
+    fields = ast.literal_eval(text.decode("utf-8" if wide == 3 else "latin1").strip())
+    if not isinstance(fields, dict) or fields.keys() != {"descr", "fortran_order", "shape"}:
+        raise ValueError("its header has not the keys descr, fortran_order, shape")
+    descr, fortran, shape = fields["descr"], fields["fortran_order"], fields["shape"]
+    if descr == "|O":
+        raise ValueError("it holds Python objects, not numbers")
+    if not isinstance(descr, str) or not _DTYPE.fullmatch(descr):
+        raise ValueError(f"elements of type {str(descr)[:80]!r} are no numbers")
+    if not isinstance(shape, tuple) or not all(type(dim) is int and 0 <= dim < 1 << 40 for dim in shape):
+        raise ValueError(f"{str(shape)[:80]} is not a shape")
+    if len(shape) > 32 or type(fortran) is not bool:
+        raise ValueError("its header has a value of the wrong kind")
+    return np.dtype(descr), fortran, shape, start + length
+
+
+def other_elements(given: np.dtype[Any], wanted: np.dtype[Any], what: str, name: str) -> str:
+    """What to warn of when an array's elements are read as others; nothing when they are of the type that is `wanted`.
+
+    CompassError when their bytes make no sense as that type: elements of another size or byte order, or objects.
+    `what` says which argument, `name` is the wanted type's.
+    """
+    if given == wanted:
+        return ""
+    if given.hasobject or given.itemsize != wanted.itemsize or not given.isnative:
+        shown = given.name if given.isnative else f"{given.name} of the other byte order"
+        raise CompassError(f"{what} holds {shown}, but the kernel takes {name}", code="tensor-dtype",
+                           help=f"convert it: array.astype('{name}')")  # fmt: skip
+    return f"{what} holds {given.name}, the kernel reads its bytes as {name}"
+
+
+def write(file: IO[bytes], array: Array) -> None:
+    """Write an array as a `.npy` file."""
+    import numpy as np
+
+    np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+
+
+def write_archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
+    """Write arrays by name as a `.npz` file."""
+    import zipfile
+
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                write(member, array)

@@ -1,0 +1,286 @@
+"""Files: written whole or not at all, read up to a limit. Every file that the toolchain leaves behind goes through here."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from compass_core.errors import CompassError
+from compass_core.limits import FILE_BYTES, TEXT_BYTES, Limit
+
+Content = bytes | bytearray | str | Callable[[Path], object]
+"""What a file is to hold: bytes, text (UTF-8), or a function that writes it to the path it gets."""
+
+_CHUNK = 1 << 20
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+def write(path: Path, content: Content, mode: int = 0o666) -> Path:
+    """Write a file so that nobody ever sees a part of it; gives its path. CompassError when that is not possible.
+
+    Links are written through, and the file keeps its permissions; a new one gets `mode` without what umask takes. What
+    is no regular file (a device, a pipe) is never replaced: it gets the bytes. Missing folders are made.
+    """
+    write_all({path: content}, mode)
+    return path
+
+
+def write_all(contents: Mapping[Path, Content], mode: int = 0o666) -> None:
+    """Write several files, of which none gets its name before all are complete; see `write`."""
+    staged: list[_Staged] = []
+    path = Path()
+    try:
+        for path, content in contents.items():
+            staged.append(_Staged.make(path, content, mode))
+        for item in staged:
+            path = item.path
+            item.commit()
+    except OSError as error:
+        raise unwritable(path, error) from None
+    finally:
+        for item in staged:
+            item.discard()
+
+
+def unwritable(path: Path, error: OSError) -> CompassError:
+    """The error of a file that the system does not let be written."""
+    return CompassError(f"cannot write '{path}': {error.strerror or error}", code="unwritable")
+
+
+def is_special(path: Path) -> bool:
+    """Whether a path names something that is not a regular file or a folder, or an open file of this process
+    (`/dev/stdout`): it can be written to, but nothing lies beside it."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)) or _is_descriptor(path)
+
+
+def destination(path: Path) -> Path:
+    """The file that is written when `path` is: the end of a chain of links."""
+    return Path(os.path.realpath(path)) if path.is_symlink() and not is_special(path) else path
+
+
+def _is_descriptor(path: Path) -> bool:
+    """Whether a path leads through links to an entry of /proc, which is no place for other files."""
+    for _ in range(40):  # as many links as Linux follows
+        if os.path.realpath(path.parent).startswith(("/proc/", "/dev/fd")):
+            return True
+        if not path.is_symlink():
+            return False
+        path = path.parent / os.readlink(path)
+    return False
+
+
+@dataclass
+class _Staged:
+    """A file on its way: complete under a name of its own until `commit` gives it the one it is to have."""
+
+    path: Path
+    target: Path
+    partial: Path | None
+    content: Content
+
+    @classmethod
+    def make(cls, path: Path, content: Content, mode: int) -> _Staged:
+        if is_special(path):
+            return cls(path, path, None, content)
+        target = destination(path)
+        if target.is_dir():
+            raise IsADirectoryError(21, os.strerror(21), str(path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            partial = _complete(target, content, mode)
+        except PermissionError:
+            if not os.access(target, os.W_OK):  # a file that may be written in a folder that may not
+                raise
+            return cls(path, target, None, content)
+        return cls(path, target, partial, content)
+
+    def commit(self) -> None:
+        if self.partial is None:
+            _pour(self.target, self.content)
+            return
+        try:
+            os.replace(self.partial, self.target)
+        except OSError as error:
+            if error.errno != 16:  # EBUSY: a file that something is mounted on
+                raise
+            _pour(self.target, self.partial.read_bytes())
+
+    def discard(self) -> None:
+        if self.partial is not None:
+            self.partial.unlink(missing_ok=True)
+
+
+def _complete(target: Path, content: Content, mode: int) -> Path:
+    """A new file beside `target` with the content and the permissions that `target` has or is to have."""
+    partial = target.with_name(f".{target.name[:40]}.{os.getpid()}.{os.urandom(6).hex()}.tmp")
+    handle = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+    try:
+        wanted = stat.S_IMODE(os.fstat(handle).st_mode)
+        try:
+            wanted = stat.S_IMODE(os.stat(target).st_mode) | (mode & wanted & 0o111)
+        except FileNotFoundError:
+            pass  # a new file
+        if callable(content):
+            content(partial)
+        else:
+            _put(handle, _encoded(content))
+        if stat.S_IMODE(os.stat(partial).st_mode) != wanted:
+            os.chmod(partial, wanted)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(handle)
+    return partial
+
+
+def _encoded(content: bytes | bytearray | str) -> bytes | bytearray:
+    return content.encode() if isinstance(content, str) else content
+
+
+def _pour(path: Path, content: Content) -> None:
+    """Write into what is there: devices and pipes, and files that cannot be replaced."""
+    if callable(content):
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="compass-") as folder:
+            made = Path(folder, "content")
+            made.touch()
+            content(made)
+            content = made.read_bytes()
+    regular = stat.S_ISREG(os.stat(path).st_mode)
+    flags = (os.O_APPEND if _is_descriptor(path) else os.O_TRUNC) if regular else 0
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | flags)
+    try:
+        _put(handle, _encoded(content))
+    finally:
+        os.close(handle)
+
+
+def _put(handle: int, data: bytes | bytearray) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def read(path: Path, limit: Limit = FILE_BYTES, code: str = "unreadable") -> bytes:
+    """The content of a file or a pipe. CompassError when it cannot be read, is larger than `limit`, or is a
+    device without an end."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            if stat.S_ISBLK(status.st_mode) or (stat.S_ISCHR(status.st_mode) and not _may_end(path, file.isatty())):
+                raise CompassError(f"cannot read '{path}': it is a device, not a file", code=code)
+            limit.check(status.st_size, str(path))
+            parts = list(_chunks(file.fileno(), limit.most, max(_CHUNK, status.st_size + 1)))
+    except OSError as error:
+        raise CompassError(f"cannot read '{path}': {error.strerror or error}", code=code) from None
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
+    limit.check(len(data), str(path))
+    return data
+
+
+def read_stream(stream: BinaryIO, name: str, limit: Limit = FILE_BYTES) -> bytes:
+    """All that comes from an open stream; CompassError when that is more than `limit`."""
+    data = stream.read(limit.most + 1)
+    limit.check(len(data), name)
+    return data
+
+
+def read_text(path: Path, limit: Limit = TEXT_BYTES) -> str:
+    """The content of a text file (UTF-8); CompassError when it cannot be read as one."""
+    try:
+        return read(path, limit).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError:
+        raise CompassError(f"'{path}' is not a text file", code="unreadable") from None
+
+
+def _may_end(path: Path, terminal: bool) -> bool:
+    return terminal or os.path.realpath(path) == os.devnull
+
+
+def _chunks(handle: int, limit: int, size: int) -> Iterator[bytes]:
+    """The content in parts, until its end or a little beyond the limit."""
+    total = 0
+    while total <= limit:
+        part = os.read(handle, min(size, limit + 1 - total) or 1)
+        yield part
+        if not part:
+            return
+        total += len(part)
+
+
+# ------------------------------------------------------------------------------------------------------------- folders
+
+
+@contextmanager
+def locked(folder: Path, waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Hold a folder, which is made if need be, against everybody else who asks for it, in any thread or process.
+
+    `waiting` is called once when somebody else has it. The lock is one of the system: it ends with its process. On a
+    file system that has no locks there is none.
+    """
+    handle = _held(folder, waiting)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _held(folder: Path, waiting: Callable[[], object]) -> int | None:
+    import errno
+    import fcntl
+
+    told = False
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:  # removed in this moment
+            continue
+        except OSError as error:
+            raise unwritable(folder, error) from None
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not told:
+                    waiting()
+                told = True
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            os.close(handle)
+            if error.errno in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
+                return None
+            raise
+        except BaseException:
+            os.close(handle)
+            raise
+        if _is_still(handle, folder):
+            return handle
+        os.close(handle)
+
+
+def _is_still(handle: int, folder: Path) -> bool:
+    """Whether the folder held is the one that now has its name: somebody may have removed it in the meantime."""
+    try:
+        now = os.stat(folder)
+    except FileNotFoundError:
+        return False
+    held = os.fstat(handle)
+    return (held.st_dev, held.st_ino) == (now.st_dev, now.st_ino)

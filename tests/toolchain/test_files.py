@@ -1,0 +1,244 @@
+"""Files: written whole or not at all, through links, into what is no regular file; read up to a limit; folders held."""
+
+import ast
+import os
+import stat
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from compass_core import files
+from compass_core.errors import CompassError
+from compass_core.limits import Limit
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def fifo(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    return path
+
+
+def limit(most: int) -> Limit:
+    return Limit(most, "bytes", "a thing")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("content", [b"abc", "abc", bytearray(b"abc"), lambda path: path.write_text("abc")])
+def test_every_kind_of_content_is_written_whole(tmp_path, content):
+    path = files.write(tmp_path / "new" / "a", content)
+    assert path.read_bytes() == b"abc"
+    assert names(path.parent) == ["a"]
+
+
+def test_permissions_stay_and_new_files_follow_umask(tmp_path):
+    old = tmp_path / "old"
+    old.write_text("x")
+    old.chmod(0o640)
+    mask = os.umask(0o027)
+    try:
+        new, program = files.write(tmp_path / "new", b""), files.write(tmp_path / "program", b"", 0o777)
+        files.write(old, b"y")
+    finally:
+        os.umask(mask)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (old, new, program)] == [0o640, 0o640, 0o750]
+
+
+def test_links_are_written_through(tmp_path):
+    (tmp_path / "real").mkdir()
+    target, link, dangling = tmp_path / "real" / "a", tmp_path / "link", tmp_path / "dangling"
+    target.write_text("old")
+    link.symlink_to("second")
+    (tmp_path / "second").symlink_to(target)
+    dangling.symlink_to("real/b")
+    files.write_all({link: b"new", dangling: b"made"})
+    assert link.is_symlink() and dangling.is_symlink()
+    assert target.read_text() == "new" and (tmp_path / "real" / "b").read_text() == "made"
+
+
+def test_a_pipe_stays_a_pipe_and_its_reader_gets_the_bytes(fifo):
+    found = []
+    reader = threading.Thread(target=lambda: found.append(fifo.read_bytes()))
+    reader.start()
+    files.write(fifo, b"x" * 200_000)  # more than a pipe holds
+    reader.join()
+    assert found == [b"x" * 200_000]
+    assert stat.S_ISFIFO(fifo.stat().st_mode) and names(fifo.parent) == ["pipe"]
+
+
+def test_devices_stay_devices(tmp_path):
+    ours, theirs = os.openpty()
+    device, link = Path(os.ttyname(theirs)), tmp_path / "link"
+    link.symlink_to(device)
+    before = device.stat()
+    for path, content in ((device, b"one"), (link, lambda path: path.write_text("two"))):
+        files.write(path, content)
+        assert os.read(ours, 100) == _bytes(content)
+    assert (before.st_ino, before.st_mode) == (device.stat().st_ino, device.stat().st_mode) and link.is_symlink()
+    os.close(ours), os.close(theirs)
+    full = Path("/dev/full")
+    assert files.is_special(full)
+    with pytest.raises(CompassError, match="cannot write '/dev/full': No space") as caught:
+        files.write(full, b"x")
+    assert caught.value.code == "unwritable"
+
+
+def _bytes(content: object) -> bytes:
+    return content if isinstance(content, bytes) else b"two"
+
+
+def test_standard_output_is_written_to_wherever_it_goes(tmp_path):
+    link = tmp_path / "stdout"  # what /dev/stdout is
+    link.symlink_to("/proc/self/fd/1")
+    program = "import sys, pathlib; from compass_core import files; files.write(pathlib.Path(sys.argv[1]), b'made\\n')"
+    command = [sys.executable, "-c", program, str(link)]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == b"made\n"
+    out = tmp_path / "out"
+    with out.open("wb") as file:
+        file.write(b"first\n")
+        file.flush()
+        subprocess.run(command, stdout=file, check=True)
+    assert out.read_bytes() == b"first\nmade\n" and link.is_symlink()
+
+
+def test_of_several_files_all_appear_or_none(tmp_path):
+    def fail(_: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "a").write_text("old")
+    with pytest.raises(CompassError, match=r"cannot write '.*b': No space"):
+        files.write_all({tmp_path / "a": b"new", tmp_path / "b": fail})
+    assert names(tmp_path) == ["a"] and (tmp_path / "a").read_text() == "old"
+    with pytest.raises(CompassError, match="directory"):
+        files.write_all({tmp_path / "a": b"new", tmp_path: b""})
+    assert (tmp_path / "a").read_text() == "old"
+
+
+def test_readers_never_see_a_part(tmp_path):
+    path = files.write(tmp_path / "a", bytes(100_000))
+    stop = threading.Event()
+    seen = set()
+
+    def read() -> None:
+        while not stop.is_set():
+            data = path.read_bytes()
+            seen.add((len(data), len(set(data))))
+
+    with ThreadPoolExecutor(4) as pool:
+        reading = [pool.submit(read) for _ in range(2)]
+        list(pool.map(lambda i: files.write(path, bytes([i]) * 100_000), range(100)))
+        stop.set()
+    assert all(r.exception() is None for r in reading)
+    assert seen == {(100_000, 1)} and names(tmp_path) == ["a"]
+
+
+def test_names_as_long_as_the_system_allows(tmp_path):
+    for name in ("n" * 255, "\u00e9" * 127):
+        assert files.write(tmp_path / name, b"x").read_bytes() == b"x"
+
+
+def test_what_has_no_end_is_refused(tmp_path, fifo):
+    for device in ("/dev/zero", "/dev/urandom"):
+        with pytest.raises(CompassError, match="it is a device"):
+            files.read(Path(device))
+    assert files.read(Path(os.devnull)) == b""
+    with pytest.raises(CompassError, match="Is a directory"):
+        files.read(tmp_path)
+    threading.Thread(target=lambda: fifo.write_bytes(b"x" * 1000)).start()
+    assert files.read(fifo, limit(1000)) == b"x" * 1000
+
+
+def test_reading_stops_at_the_limit(tmp_path, fifo):
+    path = files.write(tmp_path / "a", b"x" * 100)
+    assert files.read(path, limit(100)) == b"x" * 100
+    with pytest.raises(CompassError, match="100 bytes, but a thing may have 99 bytes at most") as caught:
+        files.read(path, limit(99))
+    assert caught.value.code == "limit-exceeded"
+    writer = subprocess.Popen(["sh", "-c", f"exec cat /dev/zero > {fifo}"])
+    with pytest.raises(CompassError, match="may have 1 MiB at most"):
+        files.read(fifo, limit(1 << 20))
+    assert writer.wait(10) != 0
+
+
+def test_a_folder_is_held_by_one_at_a_time(tmp_path):
+    folder, inside, most, waited = tmp_path / "new", [], [], []
+
+    def work(_: int) -> None:
+        with files.locked(folder, lambda: waited.append(1)):
+            inside.append(1)
+            most.append(len(inside))
+            (folder / "file").write_text("")
+            inside.pop()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(40)))
+    assert set(most) == {1}
+    with files.locked(folder):
+        told = threading.Event()
+        other = threading.Thread(target=lambda: _hold(folder, told.set))
+        other.start()
+        assert told.wait(10)  # it says that it waits
+    other.join()
+
+
+def _hold(folder: Path, waiting) -> None:
+    with files.locked(folder, waiting):
+        pass
+
+
+def test_a_lock_ends_with_its_process(tmp_path):
+    program = f"from compass_core import files; from pathlib import Path\nwith files.locked(Path({str(tmp_path)!r})):\n  print('held', flush=True); input()"
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"held\n"
+    process.kill()
+    process.wait()
+    with files.locked(tmp_path):
+        pass
+
+
+def test_no_other_code_writes_files():
+    """`compass_core.files` is the only place that opens files for writing. Scratch folders of one process are free."""
+    free = {"core/compass_core/files.py"} | SCRATCH
+    found = set()
+    for top in ("compassc", "core", "runtime", "sim"):
+        for path in (ROOT / top).rglob("*.py"):
+            name = str(path.relative_to(ROOT))
+            if name not in free and _writes(ast.parse(path.read_text())):
+                found.add(name)
+    assert not found
+
+
+SCRATCH = {
+    "compassc/ops/examples.py",
+    "core/compass_core/cache.py",
+    "core/compass_core/defects.py",
+    "core/compass_core/hostcc/sources.py",
+    "runtime/compass_runtime/profile/parse.py",
+    "sim/compass_sim/engine.py",
+}
+"""Files that write into a folder of their own, or into the path that `files.write` gave them."""
+
+
+def _writes(tree: ast.AST) -> bool:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+        whose = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        if name in ("write_bytes", "write_text", "copyfile", "tofile", "NamedTemporaryFile", "mkstemp"):
+            return True
+        if (whose, name) in {("os", "replace"), ("os", "rename"), ("np", "save"), ("np", "savez")}:
+            return True
+        modes = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        if name == "open" and whose in ("", "path", "io") and any(set(m) <= set("wxab+t") and m != "" for m in modes):
+            return True
+    return False
