@@ -33,6 +33,11 @@ def expand(kernel: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]
     """What a call becomes. CompassError when a chain uses an argument in a way its parameter does not allow."""
     known = [dict(param) for param in params]
     given = list(args)
+    for param, arg in zip(params, args, strict=True):
+        if isinstance(arg, np.ndarray) and not arg.flags.c_contiguous:
+            raise CompassError(f"{kernel}: the array of '{param['name']}' is not C-contiguous, so that descriptors cannot "
+                               "refer to parts of it", code="not-contiguous",
+                               help="pass numpy.ascontiguousarray(array)")  # fmt: skip
     for param, chains in zip(params, args, strict=True):
         if param["role"] == "descriptor":
             _add_arrays(kernel, param["name"], chains, known, given)
@@ -46,13 +51,8 @@ def expand(kernel: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]
     kept = [arg for param, arg in zip(known, given, strict=True) if param["role"] != "descriptor"]
     for param, arg in zip(known, given, strict=True):
         if isinstance(arg, np.ndarray) and param["role"] in ("input", "output", "const"):
-            param["shape"] = _shape(param, _placed(arg))
+            param["shape"] = _shape(param, arg)
     return Expanded(known, kept, words)
-
-
-def _placed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What of an argument goes to the device: the array itself, or its base where it has gaps."""
-    return array if array.flags.c_contiguous else base_of(array)
 
 
 def _shape(param: Mapping[str, Any], array: np.ndarray[Any, Any]) -> list[int]:
@@ -120,7 +120,7 @@ def _word(kernel: str, word: Any, known: Sequence[Mapping[str, Any]], given: Seq
         return int(word)
     at = _index_of(base_of(word), given)
     assert at is not None, "every array of a chain is an argument by now"
-    placed = _placed(given[at])
+    placed = given[at]
     offset = word.__array_interface__["data"][0] - placed.__array_interface__["data"][0]
     if not 0 <= offset < placed.nbytes:
         raise CompassError(f"{kernel}: a chain refers to a part of the array of '{known[at]['name']}' that is not passed",

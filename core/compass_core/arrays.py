@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from compass_core import files
+from compass_core import files, vendor
 from compass_core.errors import CompassError
 from compass_core.limits import FILE_BYTES
 
@@ -144,15 +144,17 @@ def _header(data: bytes) -> tuple[np.dtype[Any], bool, tuple[int, ...], int]:
     return np.dtype(descr), fortran, shape, start + length
 
 
-def other_elements(given: np.dtype[Any], wanted: np.dtype[Any], what: str, name: str) -> str:
+def other_elements(array: Array, wanted: np.dtype[Any], what: str, name: str) -> str:
     """What to warn of when an array's elements are read as others; nothing when they are of the type that is `wanted`.
 
-    CompassError when their bytes make no sense as that type: elements of another size or byte order, or objects.
-    `what` says which argument, `name` is the wanted type's.
+    CompassError when their bytes make no sense as that type: elements of another size or byte order (which programs
+    with the vendor's names may pass), or objects. `what` says which argument, `name` is the wanted type's.
     """
+    given = array.dtype
     if given == wanted:
         return ""
-    if given.hasobject or given.itemsize != wanted.itemsize or not given.isnative:
+    foreign = given.itemsize != wanted.itemsize or not given.isnative
+    if given.hasobject or (foreign and not vendor.names_in_use) or array.nbytes % wanted.itemsize:
         shown = given.name if given.isnative else f"{given.name} of the other byte order"
         raise CompassError(f"{what} holds {shown}, but the kernel takes {name}", code="tensor-dtype",
                            help=f"convert it: array.astype('{name}')")  # fmt: skip

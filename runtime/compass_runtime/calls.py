@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compass_core.arrays import other_elements
 from compass_core.errors import ArgumentError, CompassError
 from compass_core.vendor import wrong_argument_count
 from compass_runtime.job import Job
@@ -25,14 +26,10 @@ MAX_RETRIES = 8
 
 
 class Arguments(NamedTuple):
-    """The arguments of a call as the device sees them: arrays in one piece, scalars, and what a job is found by.
-
-    `offsets`: bytes between the start of a parameter's array and the element its pointer is to point at.
-    """
+    """The arguments of a call: arrays, scalars, and what a job is found by."""
 
     arrays: dict[str, Any]
     scalars: dict[str, Any]
-    offsets: dict[str, int]
     sizes: tuple[Any, ...]
 
 
@@ -96,8 +93,7 @@ class Caller:
         """Copies the outputs of a job into the arrays of the call it is loaded with."""
         for i, name in self._output_at:
             if args[i] is not None and type(args[i]) is not int:
-                array = args[i]
-                job.slots[name].store(array if array.flags.c_contiguous else base_of(array)[0])
+                job.slots[name].store(args[i])
 
     def _arguments(self, args: Sequence[Any]) -> Arguments:
         try:
@@ -114,7 +110,6 @@ class Caller:
 
     def _sorted(self, args: Sequence[Any]) -> Arguments:
         arrays: dict[str, Any] = {}
-        offsets: dict[str, int] = {}
         sizes: list[Any] = []
         others: list[tuple[int, TensorInfo]] = []
         scalars = {}
@@ -124,29 +119,23 @@ class Caller:
                 raise TypeError(name)
         for i, name, info in self._tensor_at:
             array = args[i]
-            if array is not None and not array.flags.c_contiguous:
-                array, offsets[name] = base_of(array)
-                sizes.append((array.shape, offsets[name]))
-            else:
-                sizes.append(None if array is None else array.shape)
+            sizes.append(None if array is None else array.shape)
             if array is not None and info is not None and array.dtype != info.numpy_dtype and not info.raw:
                 others.append((i, info))
                 sizes[-1] = (sizes[-1], array.nbytes)
             arrays[name] = array
         for i, info in others:  # when all else is in order, so that a warning is said once
             self._other_dtype(i, info, arrays[info.name])
-        return Arguments(arrays, scalars, offsets, tuple(sizes))
+        return Arguments(arrays, scalars, tuple(sizes))
 
     def _other_dtype(self, i: int, info: TensorInfo, array: Any) -> None:
-        """Elements of another type are a warning, as they are for the kernel language; bytes left over an error."""
+        """Elements of another type of the same size are a warning: the kernel sees their bytes. Others are an error."""
         kernel = self._program.kernel.kernel if self._program.kernel else self._program.where
-        what = f"{kernel}: argument {i + 1} ('{info.name}') holds {array.dtype.name}"
-        if array.nbytes % info.dtype.size:
-            raise CompassError(f"{what}: its {array.nbytes} bytes are no whole number of {info.dtype.name} elements",
-                               code="tensor-dtype", help=f"convert it: array.astype('{info.dtype.name}')")  # fmt: skip
-        import logging
+        what = f"{kernel}: argument {i + 1} ('{info.name}')"
+        if text := other_elements(array, info.numpy_dtype, what, info.dtype.name):
+            import logging
 
-        logging.getLogger("Compass").warning("%s, the kernel reads its bytes as %s", what, info.dtype.name)
+            logging.getLogger("Compass").warning("%s", text)
 
     def _job(self, given: Arguments) -> Job:
         """A job for these arguments: a kept one when there is one."""
@@ -165,26 +154,19 @@ class Caller:
 
     def _new(self, given: Arguments) -> Job:
         """Checks the arguments' sizes; gives a kept job of these sizes or makes one."""
-        program, arrays, shapes = self._program, {}, {}
+        program, arrays = self._program, {}
         skipped = {name for name, array in given.arrays.items() if array is None}
         for info in (*program.inputs, *program.outputs):
             if info.name in skipped:
                 continue
             arrays[info.name] = info.elements_of(given.arrays[info.name])
-            if info.name in given.offsets:
-                shapes[info.name] = arrays[info.name]
-                rest = given.arrays[info.name].nbytes - given.offsets[info.name]
-                arrays[info.name] = (rest // info.dtype.size,)
-                if info.shape is not None:  # the whole base is there: it may be larger than the shape of the build
-                    skipped.add(info.name)
-                    del arrays[info.name]
         resolved, values = program.resolve({}, given.scalars, arrays, skipped)
         job = self._jobs.get(given.sizes)
         if job is None:
             while len(self._jobs) >= MAX_JOBS:
                 self._forget(next(iter(self._jobs)))
             nulls = frozenset(name for name, array in given.arrays.items() if array is None)
-            job = self._jobs[given.sizes] = Job(program, {**resolved, **shapes}, values, nulls, given.offsets)
+            job = self._jobs[given.sizes] = Job(program, resolved, values, nulls)
         return job
 
     def _forget(self, sizes: Any) -> None:
@@ -235,16 +217,3 @@ def run_loaded(job: Job, timeout: float | None = None, seed: int = 0, record: bo
         if job.refill is not None:
             job.refill()
     return job.execute(timeout, seed, record)
-
-
-def base_of(array: Any) -> tuple[Any, int]:
-    """The array that owns a view's memory, and the bytes between the two starts. CompassError when it has gaps too."""
-    import numpy as np
-
-    base = array
-    while isinstance(base.base, np.ndarray):
-        base = base.base
-    if not base.flags.c_contiguous:
-        raise CompassError("an array that is not C-contiguous must be a view of one that is", code="not-contiguous",
-                           help="use numpy.ascontiguousarray")  # fmt: skip
-    return base, array.__array_interface__["data"][0] - base.__array_interface__["data"][0]

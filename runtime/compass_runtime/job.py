@@ -77,12 +77,10 @@ class Job:
         shapes: Mapping[str, tuple[int, ...]],
         values: Mapping[str, float],
         nulls: Collection[str] = (),
-        offsets: Mapping[str, int] | None = None,
     ) -> None:
-        """`nulls`: tensors whose pointers are null; `offsets`: bytes to add to a tensor's address for its pointer."""
+        """`nulls`: tensors whose pointers are null."""
         self.program = program
         self._nulls = nulls
-        self._offsets = dict(offsets or {})
         self.lock = threading.Lock()
         self.refill: Callable[[], None] | None = None
         self._shapes = dict(shapes)
@@ -112,10 +110,6 @@ class Job:
         for position, param in enumerate(program.params):
             if param.name in self._nulls:
                 self._write_word(position, 0)
-            elif param.name in self._offsets:
-                section, sub = self.slots[param.name].info.place
-                start = self._base + self._plan.reuses[section] + sub.offset
-                self._write_word(position, start + self._offsets[param.name])
         self._constants: dict[str, tuple[int, int]] = {}
 
     def close(self) -> None:

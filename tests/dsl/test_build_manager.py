@@ -202,11 +202,21 @@ def test_a_call_of_the_builder_that_does_not_fit_is_pythons_own_error(how):
         how(BuildManager())
 
 
-def test_of_a_view_the_kernel_sees_the_base_array():
+def test_a_view_is_copied_in_and_out():
     ex = BuildManager().build(add_one)
     a, b = np.arange(12, dtype=np.int32).reshape(3, 4), np.zeros((3, 4), np.int32)
-    ex(a[1:, ::2], b[:, 1], 5)
-    assert b.reshape(-1).tolist() == [0, 5, 6, 7, 8, 9, 0, 0, 0, 0, 0, 0]
+    ex(a[1:, ::2], b[:, ::3][:2], 4)
+    assert b.tolist() == [[5, 0, 0, 7], [9, 0, 0, 11], [0, 0, 0, 0]]
+    b = np.zeros((4, 4), np.int32)
+    for call in (
+        lambda *args: ex.benchmark(*args, repeat=1, number=1),
+        lambda *args: ex.schedule(*args, seed=3),
+        ex.check,
+        ex.profile,
+    ):
+        b[...] = 0
+        call(a[:, 1], b[1:, 2], 3)
+        assert b.T.tolist() == [[0] * 4, [0] * 4, [0, 2, 6, 10], [0] * 4]
 
 
 def test_benchmark_times_the_run_and_leaves_the_result():

@@ -182,7 +182,9 @@ def test_wrong_arguments():
     for call, message in (
         (lambda: seed(out), "takes 2 arguments, 1 given"),
         (lambda: seed(out, [1, 2]), r"argument 2 \(b\) must be a NumPy array, got list"),
-        (lambda: seed(out, np.zeros((8, 2), "int32")[:, 0]), r"argument 2 \(b\) is not C-contiguous"),
+        (lambda: seed(out, np.zeros(8, ">i4")), r"argument 2 \(b\) holds int32 of the other byte order"),
+        (lambda: seed(np.zeros(8, "int64"), out), r"argument 1 \(a\) holds int64, but the kernel takes int32"),
+        (lambda: seed(out, np.zeros(8, object)), r"argument 2 \(b\) holds object, but the kernel takes int32"),
         (lambda: seed(out, None), "null int32 pointer"),
     ):
         with pytest.raises(CompassError, match=message):
@@ -199,6 +201,24 @@ def test_null_pointers(value, expected):
     out = np.zeros(4, "int32")
     nullable(value, out)
     assert out[0] == expected
+
+
+def test_arrays_with_gaps_are_copied_in_and_out():
+    for view in (lambda m: m[:, 3], lambda m: m.T[::-1], lambda m: m[::2, 1::3]):
+        source, target = np.arange(64, dtype="int32").reshape(8, 8), np.full((8, 8), -1, "int32")
+        expected = target.copy()
+        view(expected)[...] = view(source) + 1
+        plus_one(view(source), view(target), view(source).size)
+        np.testing.assert_array_equal(target, expected)
+        plus_one(view(target), view(target), view(target).size)  # in place: the input's copy must not undo it
+        np.testing.assert_array_equal(view(target), view(source) + 2)
+
+
+@S.prim_func
+def plus_one(a: S.ptr("int32", "global"), b: S.ptr("int32", "global"), n: S.i32):
+    if S.get_local_id() == 0:
+        for i in range(n):
+            b[i] = a[i] + 1
 
 
 def test_a_dtype_mismatch_warns_and_reads_bytes(caplog):

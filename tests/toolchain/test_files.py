@@ -221,6 +221,8 @@ SCRATCH = {
     "compassc/ops/examples.py",
     "core/compass_core/cache.py",
     "core/compass_core/defects.py",
+    "core/compass_core/hostcc/divisions.py",
+    "core/compass_core/hostcc/objects.py",
     "core/compass_core/hostcc/sources.py",
     "runtime/compass_runtime/profile/parse.py",
     "sim/compass_sim/engine.py",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from compass_core import targets
+from compass_core.arrays import other_elements
 from compass_core.errors import ArgumentError, CompassError
 from compass_core.vendor import wrong_argument_count
 from compassc.ir.dtypes import PointerType
@@ -60,12 +61,32 @@ def run_entry(
     for value in values:
         if isinstance(value, PyPointer) and value.storage is not None:
             session.watched(value.storage, False, True)
+    whole = [_Copy(arg, value) for arg, value in zip(args, values) if _is_copied(arg, value)]
     run = with_kernel_assignments(py_func)
 
     def body(_tec: Tec) -> None:
         run(*[PyVar(v.value, v.dtype) if type(v) is PyVar else v for v in values])
 
     session.run(body)
+    for copy in whole:
+        copy.back()
+
+
+def _is_copied(arg: Any, value: Any) -> bool:
+    return isinstance(arg, np.ndarray) and isinstance(value, PyPointer) and not arg.flags.c_contiguous
+
+
+class _Copy:
+    """The elements of an array with gaps in one piece, which is what kernels see. `back` copies what a kernel changed."""
+
+    def __init__(self, array: np.ndarray[Any, Any], pointer: PyPointer) -> None:
+        assert pointer.storage is not None
+        self._array, self._data = array, pointer.storage.data
+        self._before = self._data.copy()
+
+    def back(self) -> None:
+        if not np.array_equal(self._data, self._before):
+            self._array[...] = self._data.view(self._array.dtype).reshape(self._array.shape)
 
 
 def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:
@@ -97,22 +118,13 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
             code="arguments",
             help="a null pointer is None",
         )
-    if not arg.flags.c_contiguous:
-        raise ArgumentError(
-            f"{func}: argument {position} ({name}) is not C-contiguous",
-            code="arguments",
-            help="use numpy.ascontiguousarray",
-        )
-    if not kind.elem.is_void and arg.dtype != np_dtype(kind.elem):
-        logging.getLogger("Compass").warning(
-            "%s: argument %d (%s) holds %s, the kernel reads its bytes as %s",
-            func,
-            position,
-            name,
-            arg.dtype,
-            kind.elem,
-        )
-    return PyPointer(Storage(arg.reshape(-1).view(np.uint8), f"parameter {name}"), 0, kind.elem, kind.scope)
+    elem = kind.elem if kind.elem.is_void else kind.elem.element_of
+    what = f"{func}: argument {position} ({name})"
+    if not elem.is_void and (text := other_elements(arg, np_dtype(elem), what, str(elem))):
+        logging.getLogger("Compass").warning("%s", text)
+    data = np.ascontiguousarray(arg).reshape(-1)  # a copy of an array with gaps
+    data.flags.writeable = arg.flags.writeable
+    return PyPointer(Storage(data.view(np.uint8), f"parameter {name}"), 0, kind.elem, kind.scope)
 
 
 def _check_range(func: str, position: int, name: str, kind: Any, arg: Any) -> None:
