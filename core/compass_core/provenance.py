@@ -10,7 +10,7 @@ import os
 import stat
 from pathlib import Path
 
-from compass_core import switches
+from compass_core import files, switches
 
 _SIZE = 32
 _MOST = 1 << 15
@@ -94,9 +94,7 @@ def _holds(folder: Path, mark: bytes) -> bool:
     data = path.read_bytes()
     if len(data) > _MOST * _SIZE:
         data = data[-len(data) // 2 // _SIZE * _SIZE :]
-        partial = folder / f".built.{os.getpid()}"
-        partial.write_bytes(data)
-        os.replace(partial, path)
+        files.write(path, data, 0o600)
     at = data.find(mark)
     while at >= 0 and at % _SIZE:
         at = data.find(mark, at + 1)
