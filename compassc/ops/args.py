@@ -9,7 +9,7 @@ from compass_core.errors import CompassError
 from ..ir import exprs as E
 from ..ir.dtypes import INT32, DataType, dtype
 from .core import imm, scalar_cast
-from .typing import is_literal, type_error
+from .typing import check_literal, is_literal, type_error
 
 
 def dtype_arg(value: Any, what: str) -> DataType:
@@ -48,6 +48,7 @@ def kind_of(x: Any) -> str:
 def int_arg(x: Any, what: str) -> E.Expr:
     """A scalar integer operand; literals become int32."""
     if type(x) is int:
+        check_literal(x, INT32)
         return imm(x, INT32)
     if isinstance(x, E.Expr) and isinstance(x.dtype, DataType) and x.dtype.is_scalar and x.dtype.is_integer:
         return x

@@ -24,7 +24,7 @@ from ..ir.dtypes import (
 from .args import choice, dtype_arg, kind_of
 from .core import LazyModule, Typed, imm, np, scalar_cast, special_op, value_op
 from .numeric import convert, literal, np_dtype
-from .typing import Operand, is_literal, literal_dtype, type_error
+from .typing import Operand, check_conversion, check_literal, is_literal, literal_dtype, type_error
 
 GROUP = "Conversion"
 
@@ -181,6 +181,7 @@ def _build_cast(x: Any, dtype: Any, part: Any = "all", saturate: Any = None) -> 
 def _build_scalar(x: Any, to: DataType) -> E.Expr:
     elem = to.element_of
     if is_literal(x):
+        check_conversion(x, elem)
         e: E.Expr = E.IntImm(elem, int(x != 0)) if elem.is_bool else imm(x, elem)
     else:
         e = scalar_cast(x, elem)
@@ -196,6 +197,8 @@ def _build_cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -
         is_literal(i) or (isinstance(i, E.Expr) and isinstance(i.dtype, DataType) and i.dtype.is_scalar) for i in items
     ):
         _no_saturate(saturate)
+        for i in items:
+            check_literal(i, to)
         elems = tuple(imm(i, literal_dtype(i)) if is_literal(i) else i for i in items)
         return E.VectorLiteral(_literal_lanes(len(items), to), elems)
     for item in items:

@@ -27,7 +27,7 @@ from compass_core.errors import CompassError
 from ..ir import exprs as E
 from ..ir.dtypes import FLOAT32, INT32, DataType, bool_of
 from .masks import mask_bits, mask_error
-from .typing import Operand, Typed, fits, is_literal, literal_dtype, type_error
+from .typing import Operand, Typed, check_literal, fits, is_literal, literal_dtype, type_error
 
 REGISTRY: dict[str, Op] = {}
 MODULES = (
@@ -279,6 +279,7 @@ def rounded(value: float, dtype: DataType) -> float:
 def convert(x: Any, dtype: DataType) -> E.Expr:
     """An operand as an expression of `dtype`: literals become constants, scalars are cast and broadcast."""
     if is_literal(x):
+        check_literal(x, dtype)
         e = imm(x, dtype)
     elif x.dtype is dtype:
         return x

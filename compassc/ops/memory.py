@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from typing import Any
 
+from compass_core import vendor
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
@@ -35,9 +38,29 @@ def _build_vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1)
     return E.Call("vload", (address, step), result, build_mask(mask, result.lanes))
 
 
+@functools.cache
+def _store_ok(value: DataType, pointee: DataType) -> None:
+    """Refuse to store a vector as bytes of another type; signs may differ, for they are the same bytes.
+
+    The vendor's packages take the memory for elements of the vector's type, and so does this under their names.
+    """
+    given, kept = value.element_of, pointee.element_of
+    if given is kept or kept.is_void or (given.is_integer and kept.is_integer and given.bits == kept.bits):
+        return
+    message = f"S.vstore: the value is {value}, the pointer {pointee}: the elements differ"
+    if vendor.names_in_use:
+        logging.getLogger("Compass").warning("%s; its bytes are stored as %s", message, given)
+        return
+    raise type_error(
+        message,
+        f'convert the value: S.cast(value, "{kept}"), or store the bytes as they are: ptr.as_ptr("{given}")',
+    )
+
+
 def _build_vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> E.Expr:
     vector = vector_arg(value, "S.vstore: value")
     address = pointer_arg(ptr, "S.vstore: ptr")
+    _store_ok(vector.dtype, address.dtype.elem)
     step = int32_arg(stride, "S.vstore: stride")
     return E.Call("vstore", (vector, address, step), VOID, build_mask(mask, vector.dtype.lanes))
 
@@ -105,14 +128,18 @@ def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> Any
 def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
     """Store the active lanes of a vector to contiguous or strided elements.
 
-    Lane i goes to element `i * stride` behind `ptr`, whose memory is taken as elements of the value's type; inactive
-    elements are not touched.
+    Lane i goes to element `i * stride` behind `ptr`; inactive elements are not touched. The value has the elements of
+    `ptr`, whose sign may be another one: convert it with S.cast, or the pointer with `as_ptr`.
     """
     ptr = mem.pointer_of(ptr, "S.vstore: ptr")
     if type(value) is not values.PyVar or value.dtype.is_scalar or value.dtype.is_mask:
         raise type_error(f"S.vstore: value must be a vector, got {value!r}", "write p[i] = value for a scalar")
     dtype = value.dtype
-    view, base = ptr.elements() if ptr.dtype.element_of is dtype.element_of else ptr.elements(dtype.element_of)
+    if ptr.dtype.element_of is dtype.element_of:
+        view, base = ptr.elements()
+    else:
+        _store_ok(dtype, ptr.dtype)
+        view, base = ptr.elements(dtype.element_of)
     if mask is None and type(stride) is int and stride == 1 and base >= 0 and ptr.storage.watch is None:
         stop = base + dtype.lanes
         if stop <= len(view):
@@ -154,10 +181,34 @@ def _scatter_ok(value: DataType, pointee: DataType, indices: DataType) -> None:
         raise type_error(f"S.vstore_scatter: the value is {value}, the pointer {pointee}: the elements differ")
 
 
+def _known_lanes(e: E.Expr) -> list[int]:
+    """The lanes of a vector expression that the kernel text gives as numbers, as they are written."""
+    if type(e) is E.Broadcast:
+        return _known_lanes(e.value)
+    if type(e) is E.VectorLiteral:
+        return [n for item in e.elems for n in _known_lanes(item)]
+    if type(e) is E.Cast:
+        return _known_lanes(e.value)
+    return [e.value] if type(e) is E.IntImm else []
+
+
+def _offsets_ok(offsets: E.Expr, elem: DataType, what: str) -> None:
+    """Refuse offsets that 16 bits of bytes do not reach."""
+    reach = (1 << 16) // elem.bytes
+    for n in _known_lanes(offsets):
+        if not 0 <= n < reach:
+            raise CompassError(
+                f"{what}: the offset {n} is out of reach: {elem} elements are reached from 0 to {reach - 1}",
+                code="offset-range",
+                help="move the pointer first: ptr + n",
+            )
+
+
 def _build_gather(ptr: Any, indices: Any, mask: Any = None) -> E.Expr:
     address = pointer_arg(ptr, "S.vload_gather: ptr")
     offsets = vector_arg(indices, "S.vload_gather: indices")
     _indices_ok(offsets.dtype, "S.vload_gather")
+    _offsets_ok(offsets, address.dtype.elem.element_of, "S.vload_gather")
     result = loaded_dtype(address.dtype.elem, offsets.dtype.lanes)
     return E.Call("vload_gather", (address, offsets), result, build_mask(mask, result.lanes))
 
@@ -168,6 +219,7 @@ def _build_scatter(value: Any, ptr: Any, indices: Any, mask: Any = None) -> E.Ex
     offsets = vector_arg(indices, "S.vstore_scatter: indices")
     _indices_ok(offsets.dtype, "S.vstore_scatter")
     _scatter_ok(vector.dtype, address.dtype.elem, offsets.dtype)
+    _offsets_ok(offsets, vector.dtype.element_of, "S.vstore_scatter")
     return E.Call("vstore_scatter", (vector, address, offsets), VOID, build_mask(mask, vector.dtype.lanes))
 
 

@@ -16,7 +16,7 @@ from .args import int32_arg, int_arg, kind_of, lanes_arg, pointer_arg
 from .core import LazyModule, imm, np, scalar_cast, special_op
 from .masks import mask_error, mask_lanes
 from .numeric import literal
-from .typing import is_literal, type_error
+from .typing import check_literal, is_literal, type_error
 
 GROUP = "Miscellaneous"
 
@@ -146,6 +146,9 @@ def _print_dtype(x: Any) -> Any:
 def _build_printf(fmt: Any, *args: Any) -> E.Expr:
     types = [_print_dtype(x) for x in args]
     _check_printf(fmt, types)
+    for x, t in zip(args, types):
+        if t is not str:
+            check_literal(x, t)
     exprs = [imm(x, t) if is_literal(x) else E.StrImm(x) if t is str else x for x, t in zip(args, types)]
     return E.Call("printf", (E.StrImm(fmt), *exprs), INT32)
 

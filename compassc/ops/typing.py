@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from compass_core import vendor
 from compass_core.errors import CompassError
 
 from ..ir.dtypes import BOOL, FLOAT32, INT32, DataType
@@ -64,6 +65,42 @@ def fits(x: Operand, target: DataType) -> bool:
 
 def flip_sign(t: DataType) -> DataType:
     return t.with_uint() if t.is_int else t.with_int()
+
+
+def check_literal(x: object, dtype: DataType) -> None:
+    """Refuse an integer literal that a conversion would change without the kernel saying so.
+
+    A negative one may stand for the bits of an unsigned type. Under the vendor's names 32 bits are converted as in C.
+    """
+    dtype = dtype.element_of
+    if type(x) is not int or not dtype.is_integer or dtype.is_bool:
+        return
+    low, high = (-(1 << (dtype.bits - 1)), dtype.range()[1])
+    if low <= x <= high or (vendor.names_in_use and -(1 << 31) <= x < 1 << 32):
+        return
+    wide = not -(1 << 31) <= x < 1 << 32
+    unsigned = not wide and x >= 1 << 31
+    help = (
+        "numbers have up to 32 bits"
+        if wide
+        else f"write S.u32({x})"
+        if unsigned
+        else f"S.{dtype}({x}) has its low bits"
+    )
+    raise type_error(f"the literal {x} does not fit {dtype}", help, "literal-range")
+
+
+def check_conversion(x: object, dtype: DataType) -> None:
+    """Refuse an integer literal in an explicit conversion that fits neither its own type, int32, nor the new one."""
+    if type(x) is int and not fits(x, INT32):
+        check_literal(x, dtype)
+
+
+def bits_of(x: object, dtype: DataType) -> Any:
+    """A literal of a bitwise operator: the signed number where it is written as the bits of a signed type."""
+    if type(x) is int and dtype.is_int and dtype.range()[1] < x < 1 << dtype.bits:
+        return x - (1 << dtype.bits)
+    return x
 
 
 def promote(a: DataType, b: DataType) -> DataType:

@@ -361,7 +361,7 @@ def test_stores_convert():
     out = np.zeros(8, "int8")
 
     def body(p):
-        p[0] = 300
+        p[0] = S.i32(300)
         p[1] = S.fp32(-2.7)
         p[2:4] = 5
         p[4:8] = S.cast([1, 2, 3, 1000], "i32")

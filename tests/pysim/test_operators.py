@@ -154,11 +154,12 @@ def test_comparisons_and_truth():
 def test_lanes_are_read_and_written():
     v = lanes([1, 2, 3], dtype("int8"))
     assert v[1].dtype == "int8"
-    v[2] = 300
+    v[2] = scalar(300, dtype("int32"))
     assert v.value.tolist() == [1, 2, 44]
     for wrong, message in (
         (lambda: v[3], "lane 3 of int8x3"),
         (lambda: v[-1], "lane -1"),
+        (lambda: v.__setitem__(0, 300), "300 does not fit int8"),
         (lambda: v[1.0], "must be an integer"),
         (lambda: v.__setitem__(0, 1.5), "float32 cannot be stored"),
         (lambda: scalar(1, dtype("int8"))[0], "cannot be indexed"),

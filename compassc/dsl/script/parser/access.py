@@ -51,8 +51,6 @@ def stored_value(value: Any, to: DataType) -> E.Expr:
             "store-value", f"{kind_name(value)} cannot be stored into an element of type {to}", "store a number"
         )
     if is_literal(value):
-        if type(value) is int and not -(1 << 31) <= value < 1 << 32:
-            raise access_error("literal-range", f"the literal {value} needs more than 32 bits", "split it in two")
         return convert(value, to) if to.is_floating or type(value) is not float else convert(literal_expr(value), to)
     if value.dtype.is_vector and value.dtype.lanes != to.lanes:
         raise access_error(

@@ -72,14 +72,10 @@ def _target_names(target: ast.expr, count: int) -> list[str]:
 
 def _bound_types(start: Any, stop: Any) -> tuple[DataType, Any, Any]:
     """The loop variable's type: the bound's own, or the start's sign and the wider width of both."""
-    stop_expr = index_expr(stop, "loop bound")
+    stop_expr = _bound(stop, start)
     if start is None:
         return stop_expr.dtype, convert(0, stop_expr.dtype), stop_expr
-    start_expr = index_expr(start, "loop bound")
-    if type(start) is int and isinstance(stop, Value):
-        start_expr = convert(start, stop_expr.dtype) if _fits_type(start, stop_expr.dtype) else start_expr
-    elif type(stop) is int and isinstance(start, Value):
-        stop_expr = convert(stop, start_expr.dtype) if _fits_type(stop, start_expr.dtype) else stop_expr
+    start_expr = _bound(start, stop)
     a, b = start_expr.dtype, stop_expr.dtype
     if a is not b and (a.is_int != b.is_int):
         raise loop_error(
@@ -87,6 +83,14 @@ def _bound_types(start: Any, stop: Any) -> tuple[DataType, Any, Any]:
         )
     kind = make_dtype(a.type_code, max(a.bits, b.bits))
     return kind, convert(start_expr, kind), convert(stop_expr, kind)
+
+
+def _bound(x: Any, other: Any) -> E.Expr:
+    """A bound as an expression; a literal takes the type of the other one if it fits."""
+    is_typed = isinstance(other, Value) and other.dtype.is_integer and other.dtype.is_scalar
+    if type(x) is int and is_typed and _fits_type(x, other.dtype):
+        return convert(x, other.dtype)
+    return index_expr(x, "loop bound")
 
 
 def _fits_type(value: int, kind: DataType) -> bool:

@@ -12,7 +12,7 @@ from ....ir import exprs as E
 from ....ir.dtypes import BOOL, INT32, DataType
 from ....ops import get
 from ....ops.core import convert, scalar_cast
-from ....ops.typing import NO_FLOAT, check_operator, describe, is_literal, match_operator
+from ....ops.typing import NO_FLOAT, bits_of, check_operator, describe, is_literal, match_operator
 from ..frontend import AllocSpec, ConstSpec, MatchSpec
 from .values import BufferValue, PointerValue, Value, index_expr, is_runtime, literal_expr
 
@@ -87,6 +87,8 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     check_operator(symbol, t, y)
     if symbol in ("//", "%") and t.is_scalar and not is_literal(b):
         op = "div" if symbol == "//" else "mod"  # only a literal rounds down, whatever a variable turns out to be
+    if symbol in BITWISE:
+        a, b = bits_of(a, t), bits_of(b, t)
     return Value(E.Binary(op, convert_to(a, t), convert_to(b, t)))
 
 

@@ -13,6 +13,7 @@ from compass_core.errors import CompassError
 from ....ir import exprs as E
 from ....ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType, dtype
 from ....ops.core import convert, imm
+from ....ops.typing import check_literal
 from ..frontend import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES
 from ..state import ACTIVE
 
@@ -23,6 +24,7 @@ ONE = E.IntImm(INT32, 1)
 def index_expr(x: Any, what: str = "index") -> E.Expr:
     """An index or count as an integer scalar expression."""
     if type(x) is int:
+        check_literal(x, INT32)
         return imm(x, INT32)
     if isinstance(x, Value) and x.dtype.is_integer and x.dtype.is_scalar:
         return x.expr

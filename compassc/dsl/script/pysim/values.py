@@ -17,7 +17,16 @@ from compass_core.errors import CompassError
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, bool_of, dtype
 from compassc.ops.core import get
 from compassc.ops.numeric import convert, literal, np_dtype
-from compassc.ops.typing import check_operator, is_literal, literal_dtype, match_operator, type_error
+from compassc.ops.typing import (
+    bits_of,
+    check_conversion,
+    check_literal,
+    check_operator,
+    is_literal,
+    literal_dtype,
+    match_operator,
+    type_error,
+)
 
 from ..frontend import VALUE_ATTRIBUTES
 from .checks import PLANS, arithmetic_checked, check_narrowing
@@ -196,6 +205,7 @@ def to_element(x: Any, elem: DataType) -> Any:
         if found is None:
             if len(_LITERALS) >= _MAX_PLANS:
                 _LITERALS.clear()
+            check_literal(x, elem)
             found = _LITERALS[x, elem] = literal(x, elem)
         return found
     if isinstance(x, np.generic):
@@ -213,6 +223,7 @@ def pyvar(x: Any, dt: DataType | None = None) -> Any:
         own = (
             dt.element_of if dt is not None else bool_of(1) if type(x) is bool else INT32 if type(x) is int else FLOAT32
         )
+        check_conversion(x, own)
         source = PyVar(literal(x, own), own)
     else:
         source = of_numpy(x)
@@ -287,6 +298,7 @@ _SYMBOLS = {
     "bitor": "|", "bitxor": "^", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
 }  # fmt: skip
 _SHIFTS = frozenset(("shl", "shr"))
+_BITWISE = frozenset(("bitand", "bitor", "bitxor"))
 _DIVISIONS = frozenset("div floordiv floormod".split())
 _MAX_PLANS = 1024
 
@@ -370,6 +382,8 @@ def _plan(op: str, a: Any, b: Any) -> Any:
     matched = _shift_type(xa, xb) if op in _SHIFTS else match_operator(xa, xb)
     elem = matched.element_of
     check_operator(_SYMBOLS.get(op, op), matched, None if type(xb) is bool else xb)  # a bool is no literal here
+    if op in _BITWISE:
+        a, b = bits_of(a, elem), bits_of(b, elem)
     fn, right = _FUNCTIONS[op], _converter(b, elem)
     if op == "pow" and elem.is_integer:
         raise type_error(f"** needs floating-point operands, got {matched}", "multiply, or convert to float32 first")
