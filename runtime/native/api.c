@@ -12,6 +12,8 @@ struct job_entry {
   uint64_t id;
   struct job job;
   _Atomic uint32_t state;
+  bool missing; /* the process has forked: its inputs are those of the parent, until all are loaded again */
+  uint64_t *loaded; /* with `missing`: a bit for each input that was loaded since */
   bool flushed; /* `thread` runs the job, or has run it */
   pthread_t thread;
   aipu_job_callback_func_t callback;
@@ -21,6 +23,7 @@ struct graph_entry {
   struct graph_entry *next;
   uint64_t id;
   struct graph graph;
+  struct device device; /* of its own: other graphs may come from others */
   struct job_entry *jobs;
   uint32_t made; /* jobs so far */
 };
@@ -28,12 +31,56 @@ struct graph_entry {
 struct context {
   aipu_ctx_handle_t handle;
   struct graph_entry *graphs;
-  struct device device;
+  char *engine; /* path of the simulator's engine; NULL: the one the library was built for */
   pthread_mutex_t lock; /* of the lists */
 };
 
 static struct context *contexts[MAX_CONTEXTS];
 static pthread_mutex_t contexts_lock;
+
+/* Around a fork nobody changes the lists; in the child the threads that ran jobs do not exist. */
+static void before_fork(void) {
+  pthread_mutex_lock(&contexts_lock);
+  for (int i = 0; i < MAX_CONTEXTS; i++)
+    if (contexts[i]) pthread_mutex_lock(&contexts[i]->lock);
+}
+
+static void after_fork_in_parent(void) {
+  for (int i = 0; i < MAX_CONTEXTS; i++)
+    if (contexts[i]) pthread_mutex_unlock(&contexts[i]->lock);
+  pthread_mutex_unlock(&contexts_lock);
+}
+
+static void after_fork_in_child(void) {
+  for (int i = 0; i < MAX_CONTEXTS; i++) {
+    if (!contexts[i]) continue;
+    contexts[i]->lock = (pthread_mutex_t){0};
+    for (struct graph_entry *graph = contexts[i]->graphs; graph; graph = graph->next)
+      for (struct job_entry *job = graph->jobs; job; job = job->next) job->flushed = false;
+  }
+  contexts_lock = (pthread_mutex_t){0};
+}
+
+/* At the end of the process workers end by themselves, and other threads may still be in here. */
+static bool exiting;
+static void note_exit(void *unused) {
+  (void)unused;
+  exiting = true;
+}
+
+__attribute__((constructor(102))) static void begin(void) {
+  __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, &__dso_handle);
+  __cxa_atexit(note_exit, NULL, &__dso_handle);
+}
+
+/* dlclose(): what the program left open ends with the library. */
+__attribute__((destructor(102))) static void end(void) {
+  for (int i = 0; i < MAX_CONTEXTS && !exiting; i++) {
+    if (!contexts[i]) continue;
+    for (struct graph_entry *graph = contexts[i]->graphs; graph; graph = graph->next) device_shut(&graph->device);
+    aipu_deinit_context(&contexts[i]->handle);
+  }
+}
 
 static aipu_status_t find_context(const aipu_ctx_handle_t *handle, struct context **found) {
   if (!handle) return fail(AIPU_STATUS_ERROR_NULL_PTR, "the context is NULL");
@@ -45,6 +92,23 @@ static aipu_status_t find_context(const aipu_ctx_handle_t *handle, struct contex
   return fail(AIPU_STATUS_ERROR_INVALID_CTX, "the context does not exist");
 }
 
+/* In a forked child: the graph and its jobs as they were made, on memory of this process. What tensors held is known to
+ * the parent alone. */
+static aipu_status_t revive(struct graph_entry *graph) {
+  aipu_status_t status = device_renew(&graph->device);
+  if (status != AIPU_STATUS_SUCCESS) return status;
+  graph_fill(&graph->graph, &graph->device);
+  uint32_t inputs = graph_tensors(&graph->graph, SUB_INPUT);
+  for (struct job_entry *job = graph->jobs; job; job = job->next) {
+    job_refill(&job->job);
+    free(job->loaded);
+    job->loaded = calloc(inputs / 64 + 1, sizeof *job->loaded);
+    job->missing = inputs != 0;
+    job->state = STATE_INIT;
+  }
+  return AIPU_STATUS_SUCCESS;
+}
+
 static aipu_status_t find_graph(const aipu_ctx_handle_t *handle, uint64_t id, struct context **context,
                                 struct graph_entry **found) {
   aipu_status_t status = find_context(handle, context);
@@ -52,9 +116,10 @@ static aipu_status_t find_graph(const aipu_ctx_handle_t *handle, uint64_t id, st
   pthread_mutex_lock(&(*context)->lock);
   struct graph_entry *graph = (*context)->graphs;
   while (graph && graph->id != id) graph = graph->next;
+  if (graph && graph->device.stale) status = revive(graph);
   pthread_mutex_unlock(&(*context)->lock);
   *found = graph;
-  return graph ? AIPU_STATUS_SUCCESS
+  return graph ? status
                : fail(AIPU_STATUS_ERROR_INVALID_GRAPH_ID, "there is no graph %#llx", (unsigned long long)id);
 }
 
@@ -64,12 +129,14 @@ static aipu_status_t find_job(const aipu_ctx_handle_t *handle, uint64_t id, stru
   aipu_status_t status = find_context(handle, &context);
   if (status != AIPU_STATUS_SUCCESS) return status;
   struct job_entry *job = NULL;
-  if (find_graph(handle, id / GRAPH_STEP * GRAPH_STEP, &context, graph) == AIPU_STATUS_SUCCESS) {
+  status = find_graph(handle, id / GRAPH_STEP * GRAPH_STEP, &context, graph);
+  if (status == AIPU_STATUS_SUCCESS) {
     pthread_mutex_lock(&context->lock);
     for (job = (*graph)->jobs; job && job->id != id;) job = job->next;
     pthread_mutex_unlock(&context->lock);
   }
   *found = job;
+  if (status == AIPU_STATUS_ERROR_OPEN_DEV_FAIL) return status;
   return job ? AIPU_STATUS_SUCCESS
              : fail(AIPU_STATUS_ERROR_INVALID_JOB_ID, "there is no job %#llx", (unsigned long long)id);
 }
@@ -100,16 +167,18 @@ static void wait_for(struct job_entry *job) {
 static void free_job(struct job_entry *job) {
   wait_for(job);
   job_free(&job->job);
+  free(job->loaded);
   free(job);
 }
 
-static void free_graph(struct context *context, struct graph_entry *graph) {
+static void free_graph(struct graph_entry *graph) {
   while (graph->jobs) {
     struct job_entry *job = graph->jobs;
     graph->jobs = job->next;
     free_job(job);
   }
-  graph_unload(&graph->graph, &context->device);
+  graph_unload(&graph->graph, &graph->device);
+  device_close(&graph->device);
   free(graph);
 }
 
@@ -121,9 +190,9 @@ aipu_status_t aipu_deinit_context(const aipu_ctx_handle_t *ctx) {
   while (context->graphs) {
     struct graph_entry *graph = context->graphs;
     context->graphs = graph->next;
-    free_graph(context, graph);
+    free_graph(graph);
   }
-  device_close(&context->device);
+  free(context->engine);
   free(context);
   return AIPU_STATUS_SUCCESS;
 }
@@ -151,9 +220,9 @@ aipu_status_t aipu_config_global(const aipu_ctx_handle_t *ctx, uint64_t types, v
   uint32_t gm = given->gm_size, most = 64u << 20;
   if (gm && (gm < 512u << 10 || gm > most || (gm & (gm - 1))))
     return fail(AIPU_STATUS_ERROR_INVALID_CONFIG, "gm_size is %u: it is 0, 512 KB, or 1, 2, 4 .. 64 MB", gm);
-  if (given->simulator && !context->device.memory) {
-    free(context->device.engine);
-    context->device.engine = strdup(given->simulator);
+  if (given->simulator && !context->graphs) {
+    free(context->engine);
+    context->engine = strdup(given->simulator);
   }
   return AIPU_STATUS_SUCCESS;
 }
@@ -209,10 +278,12 @@ aipu_status_t aipu_load_graph_helper(const aipu_ctx_handle_t *ctx, const char *d
   if (!entry) return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no memory for a graph");
   status = file_read(&entry->graph.file, data, size);
   const struct shape shape = file_shape(&entry->graph.file);
-  if (status == AIPU_STATUS_SUCCESS && (status = device_open(&context->device, &shape)) != AIPU_STATUS_SUCCESS)
+  entry->device.engine = context->engine ? strdup(context->engine) : NULL;
+  if (status == AIPU_STATUS_SUCCESS && (status = device_open(&entry->device, &shape)) != AIPU_STATUS_SUCCESS)
     file_free(&entry->graph.file);
-  if (status == AIPU_STATUS_SUCCESS) status = graph_load(&entry->graph, &context->device);
+  if (status == AIPU_STATUS_SUCCESS) status = graph_load(&entry->graph, &entry->device);
   if (status != AIPU_STATUS_SUCCESS) {
+    device_close(&entry->device);
     free(entry);
     return status;
   }
@@ -231,7 +302,7 @@ aipu_status_t aipu_unload_graph(const aipu_ctx_handle_t *ctx, uint64_t id) {
   while (*at != graph) at = &(*at)->next;
   *at = graph->next;
   pthread_mutex_unlock(&context->lock);
-  free_graph(context, graph);
+  free_graph(graph);
   return AIPU_STATUS_SUCCESS;
 }
 
@@ -256,7 +327,7 @@ aipu_status_t aipu_create_job(const aipu_ctx_handle_t *ctx, uint64_t id, uint64_
   struct job_entry *entry = calloc(1, sizeof *entry);
   if (!entry) return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no memory for a job");
   pthread_mutex_lock(&context->lock);
-  status = job_make(&entry->job, &graph->graph, &context->device);
+  status = job_make(&entry->job, &graph->graph, &graph->device);
   if (status == AIPU_STATUS_SUCCESS) {
     entry->id = graph->id + ++graph->made;
     entry->next = graph->jobs;
@@ -292,6 +363,17 @@ aipu_status_t aipu_config_job(const aipu_ctx_handle_t *ctx, uint64_t id, uint64_
   return fail(AIPU_STATUS_ERROR_OP_NOT_SUPPORTED, "job options %#llx are not supported", (unsigned long long)types);
 }
 
+/* What a parent process loaded is not in a child's memory. */
+static aipu_status_t check_inputs(struct job_entry *job) {
+  uint32_t inputs = job->missing ? graph_tensors(job->job.graph, SUB_INPUT) : 0;
+  for (uint32_t i = 0; i < inputs; i++)
+    if (!job->loaded || !(job->loaded[i / 64] >> i % 64 & 1))
+      return fail(AIPU_STATUS_ERROR_INVALID_OP,
+                  "the process has forked since input %u of the job was loaded: load it again", i);
+  job->missing = false;
+  return AIPU_STATUS_SUCCESS;
+}
+
 static aipu_status_t run_entry(struct job_entry *job, int32_t timeout) {
   aipu_status_t status = job_run(&job->job, timeout > 0 ? (uint64_t)timeout * 1000000 : NO_LIMIT);
   job->state = status == AIPU_STATUS_SUCCESS ? STATE_DONE : STATE_EXCEPTION;
@@ -304,6 +386,7 @@ aipu_status_t aipu_finish_job(const aipu_ctx_handle_t *ctx, uint64_t id, int32_t
   aipu_status_t status = find_job(ctx, id, &graph, &job);
   if (status != AIPU_STATUS_SUCCESS) return status;
   if (job->flushed) return fail(AIPU_STATUS_ERROR_INVALID_OP, "the job runs: wait with aipu_get_job_status");
+  if ((status = check_inputs(job)) != AIPU_STATUS_SUCCESS) return status;
   return run_entry(job, timeout);
 }
 
@@ -321,6 +404,7 @@ aipu_status_t aipu_flush_job(const aipu_ctx_handle_t *ctx, uint64_t id, aipu_job
   aipu_status_t status = find_job(ctx, id, &graph, &job);
   if (status != AIPU_STATUS_SUCCESS) return status;
   if (job->flushed) return fail(AIPU_STATUS_ERROR_INVALID_OP, "the job runs already: wait with aipu_get_job_status");
+  if ((status = check_inputs(job)) != AIPU_STATUS_SUCCESS) return status;
   job->callback = callback;
   job->state = STATE_RUNNING;
   job->flushed = true;
@@ -420,6 +504,7 @@ static aipu_status_t put(const aipu_ctx_handle_t *ctx, uint64_t id, aipu_tensor_
   if (status != AIPU_STATUS_SUCCESS) return status;
   if (job->state == STATE_RUNNING) return fail(AIPU_STATUS_ERROR_INVALID_OP, "the job is running");
   memcpy(memory, data, size);
+  if (type == AIPU_TENSOR_TYPE_INPUT && job->missing && job->loaded) job->loaded[tensor / 64] |= 1ull << tensor % 64;
   return AIPU_STATUS_SUCCESS;
 }
 
@@ -454,7 +539,7 @@ aipu_status_t aipu_rewrite_rodata(const aipu_ctx_handle_t *ctx, uint64_t id, uin
   if (offset % 4 || (uint64_t)offset + 4 > size)
     return fail(AIPU_STATUS_ERROR_INVALID_SIZE, "the parameter blocks have no word at %u", offset);
   if (job->state == STATE_RUNNING) return fail(AIPU_STATUS_ERROR_INVALID_OP, "the job is running");
-  memcpy(job->job.device->memory + job->job.base + job->job.plan.params + offset, &value, sizeof value);
+  job_rewrite(&job->job, offset, value);
   return AIPU_STATUS_SUCCESS;
 }
 

@@ -1,6 +1,11 @@
 /* The simulated device: its memory, who has which part of it, and the worker process that runs jobs on it.
  *
- * Memory is shared with the worker, and outlives it: after a fault a new worker goes on with the same content. */
+ * Memory is shared with the worker, and outlives it: after a fault a new worker goes on with the same content. What one
+ * kernel breaks in its worker and its memory is broken for all that use the device, so programs that have nothing to do
+ * with each other have a device each.
+ *
+ * A worker ends with the process that started it. A forked child has none of its parent's, nor its memory: there the
+ * device is stale until `device_renew`. */
 #ifndef RUNTIME_DEVICE_H
 #define RUNTIME_DEVICE_H
 
@@ -21,10 +26,14 @@ struct shape {
 };
 
 struct device {
-  char *engine; /* path of the engine's executable; NULL: the one the library was built for */
+  struct device *next, *previous; /* of those that are open */
+  char *engine; /* of its own; path of the engine's executable; NULL: the one the library was built for */
   uint8_t *memory; /* indexed by device address; NULL until the device is opened */
-  int shared_file, socket, process; /* process: the worker; 0: there is none */
-  bool shut;                        /* no worker may start any more */
+  uint64_t memory_size, memory_limit; /* bytes of it; how many may be in use, 0: any number */
+  int shared_file;
+  int socket, lifeline, process; /* process: the worker; 0: there is none */
+  bool shut;                     /* no worker may start any more */
+  bool stale;                    /* the process has forked: nothing of memory and worker is this one's */
   struct shape shape;  /* what the worker simulates */
   struct range *ranges; /* of all memory, in order */
   uint32_t range_count, range_room;
@@ -56,6 +65,8 @@ static inline uint64_t pages(uint64_t size) { return (size + PAGE - 1) / PAGE * 
 /* Makes memory and starts a worker of this shape, unless there is one. */
 aipu_status_t device_open(struct device *device, const struct shape *shape);
 void device_close(struct device *device);
+/* Gives a stale device memory of its own, at the same addresses and all zero, and what was reserved stays so. */
+aipu_status_t device_renew(struct device *device);
 
 /* Device address of `size` zeroed bytes; 0 with a failure when there are none. */
 uint32_t device_allocate(struct device *device, uint64_t size);
@@ -71,9 +82,17 @@ aipu_status_t fail_in_kernel(aipu_status_t status, const struct report *report, 
 /* Ends the job that runs in another thread, which fails there as if its process had died, and lets no other begin. */
 void device_shut(struct device *device);
 
+/* A descriptor moved above the standard streams, which a program may have closed; -1 for -1. */
+int above_streams(int file);
+
+/* What names this library to those who call it back. */
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
 /* The worker process, under the lock `running`. */
 aipu_status_t worker_start(struct device *device, const struct shape *shape);
 void worker_stop(struct device *device);
+/* In a forked child: closes what belongs to the parent's worker. */
+void worker_forget(struct device *device);
 
 /* Writes to a stream of the process. */
 void write_all(int file, const char *text, size_t size);

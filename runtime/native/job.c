@@ -61,28 +61,32 @@ static void copy_constant(void *to, uint32_t index, uint32_t offset) {
   memcpy(copying->image + offset, copying->file->weights.data + section->source, section->size);
 }
 
-static uint32_t place_bytes(struct device *device, struct bytes bytes, uint32_t extra) {
-  uint32_t address = device_allocate(device, (uint64_t)bytes.size + extra);
-  if (address) memcpy(device->memory + address, bytes.data, bytes.size);
-  return address;
-}
-
 aipu_status_t graph_load(struct graph *graph, struct device *device) {
   struct file *file = &graph->file;
   graph->weights = calloc(file->bss_count, sizeof *graph->weights);
-  graph->text = place_bytes(device, file->text, TEXT_OVERREAD);
+  graph->text = device_allocate(device, (uint64_t)file->text.size + TEXT_OVERREAD);
   bool complete = graph->weights && graph->text;
-  if (complete && file->const_data.size) complete = (graph->const_data = place_bytes(device, file->const_data, 0)) != 0;
+  if (complete && file->const_data.size)
+    complete = (graph->const_data = device_allocate(device, file->const_data.size)) != 0;
   for (uint32_t b = 0; complete && b < file->bss_count; b++)
     for (int kind = 0; complete && kind < 2; kind++) {
       uint64_t size = constants(&file->bss[b], kind, NULL, NULL);
       if (!size) continue;
-      uint32_t at = graph->weights[b][kind] = device_allocate(device, size + OVERREAD);
-      struct copying copying = {file, &file->bss[b], device->memory + at};
-      if ((complete = at != 0)) constants(&file->bss[b], kind, copy_constant, &copying);
+      complete = (graph->weights[b][kind] = device_allocate(device, size + OVERREAD)) != 0;
     }
-  if (!complete) graph_unload(graph, device);
+  complete ? graph_fill(graph, device) : graph_unload(graph, device);
   return complete ? AIPU_STATUS_SUCCESS : AIPU_STATUS_ERROR_BUF_ALLOC_FAIL;
+}
+
+void graph_fill(const struct graph *graph, struct device *device) {
+  const struct file *file = &graph->file;
+  memcpy(device->memory + graph->text, file->text.data, file->text.size);
+  if (graph->const_data) memcpy(device->memory + graph->const_data, file->const_data.data, file->const_data.size);
+  for (uint32_t b = 0; b < file->bss_count; b++)
+    for (int kind = 0; kind < 2; kind++) {
+      struct copying copying = {file, &file->bss[b], device->memory + graph->weights[b][kind]};
+      if (graph->weights[b][kind]) constants(&file->bss[b], kind, copy_constant, &copying);
+    }
 }
 
 void graph_unload(struct graph *graph, struct device *device) {
@@ -232,6 +236,13 @@ static aipu_status_t check_sizes(const struct graph *graph) {
   return AIPU_STATUS_SUCCESS;
 }
 
+/* Descriptors, and what refers to addresses. */
+static void job_fill(struct job *job) {
+  const struct file *file = &job->graph->file;
+  memcpy(job->device->memory + job->base + job->plan.desc, file->desc.data, file->desc.size);
+  patch_all(job);
+}
+
 aipu_status_t job_make(struct job *job, struct graph *graph, struct device *device) {
   *job = (struct job){.graph = graph, .device = device, .grid = (uint16_t)(graph->grids++ % 0xffff + 1)};
   const struct file *file = &graph->file;
@@ -241,17 +252,28 @@ aipu_status_t job_make(struct job *job, struct graph *graph, struct device *devi
   if (complete) {
     plan_all(&job->plan, file);
     job->chain = malloc((size_t)job->plan.block_count * BLOCK);
-    complete = job->chain && (job->base = device_allocate(device, job->plan.size)) != 0;
+    job->params = malloc((size_t)file->params.size + 1);
+    complete = job->chain && job->params && (job->base = device_allocate(device, job->plan.size)) != 0;
   }
   if (!complete) {
     job_free(job);
     return AIPU_STATUS_ERROR_BUF_ALLOC_FAIL;
   }
   memcpy(device->memory + job->base + job->plan.params, file->params.data, file->params.size);
-  memcpy(device->memory + job->base + job->plan.desc, file->desc.data, file->desc.size);
-  patch_all(job);
+  job_fill(job);
+  memcpy(job->params, device->memory + job->base + job->plan.params, file->params.size);
   chain_write(job, job->chain);
   return AIPU_STATUS_SUCCESS;
+}
+
+void job_refill(struct job *job) {
+  job_fill(job);
+  memcpy(job->device->memory + job->base + job->plan.params, job->params, job->graph->file.params.size);
+}
+
+void job_rewrite(struct job *job, uint32_t offset, uint32_t value) {
+  memcpy(job->params + offset, &value, sizeof value);
+  memcpy(job->device->memory + job->base + job->plan.params + offset, &value, sizeof value);
 }
 
 void job_free(struct job *job) {
@@ -262,6 +284,7 @@ void job_free(struct job *job) {
   free(job->plan.sets);
   free(job->plan.set_data);
   free(job->chain);
+  free(job->params);
   *job = (struct job){.device = job->device};
 }
 

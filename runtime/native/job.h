@@ -28,7 +28,8 @@ struct job {
   struct device *device;
   uint32_t base;
   struct plan plan;
-  uint8_t *chain; /* the control blocks as they are before a run */
+  uint8_t *chain;  /* the control blocks as they are before a run */
+  uint8_t *params; /* the parameter blocks, patched and as rewritten */
   uint16_t grid;
 };
 
@@ -36,10 +37,16 @@ struct job {
 struct shape file_shape(const struct file *file);
 
 aipu_status_t graph_load(struct graph *graph, struct device *device);
+/* Writes code and constants to the device again, where they were. */
+void graph_fill(const struct graph *graph, struct device *device);
 void graph_unload(struct graph *graph, struct device *device);
 
 aipu_status_t job_make(struct job *job, struct graph *graph, struct device *device);
 void job_free(struct job *job);
+/* Writes to the device again what the job needs beside its tensors. */
+void job_refill(struct job *job);
+/* Replaces the word at byte `offset` of the parameter blocks. */
+void job_rewrite(struct job *job, uint32_t offset, uint32_t value);
 /* Runs once; `limit` in nanoseconds. */
 aipu_status_t job_run(struct job *job, uint64_t limit);
 

@@ -47,7 +47,6 @@ void *malloc(size_t);
 void *calloc(size_t, size_t);
 void *realloc(void *, size_t);
 void free(void *);
-_Noreturn void _exit(int);
 
 int open(const char *, int, ...);
 ssize_t read(int, void *, size_t);
@@ -56,17 +55,27 @@ int close(int);
 long lseek(int, long, int);
 int ftruncate(int, long);
 int memfd_create(const char *, unsigned);
+int pipe2(int *, int);
+ssize_t getrandom(void *, size_t, unsigned);
 int fcntl(int, int, ...);
 int socketpair(int, int, int, int *);
 ssize_t send(int, const void *, size_t, int);
 ssize_t recv(int, void *, size_t, int);
 int sched_yield(void);
 int poll(struct pollfd *, unsigned long, int);
-int fork(void);
-int execve(const char *, char *const *, char *const *);
+typedef union {
+  char bytes[80];
+  long align;
+} posix_spawn_file_actions_t;
+int posix_spawn(int *, const char *, const posix_spawn_file_actions_t *, const void *attributes, char *const *,
+                char *const *);
+int posix_spawn_file_actions_init(posix_spawn_file_actions_t *);
+int posix_spawn_file_actions_destroy(posix_spawn_file_actions_t *);
+int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *, int, const char *, int, unsigned);
+int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *, int, int);
+_Noreturn void _exit(int);
 int kill(int, int);
 int waitpid(int, int *, int);
-int dup2(int, int);
 void *mmap(void *, size_t, int, int, int, long);
 int munmap(void *, size_t);
 int madvise(void *, size_t, int);
@@ -80,6 +89,10 @@ int pthread_mutex_lock(pthread_mutex_t *);
 int pthread_mutex_unlock(pthread_mutex_t *);
 int pthread_cond_wait(pthread_cond_t *, pthread_mutex_t *);
 int pthread_cond_signal(pthread_cond_t *);
+pthread_t pthread_self(void);
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *library);
+int __cxa_atexit(void (*)(void *), void *, void *library);
+void __cxa_finalize(void *library);
 struct library_place {
   const char *path;
   void *base;
@@ -109,13 +122,14 @@ int dladdr(const void *, struct library_place *);
 #define MSG_DONTWAIT 0x40
 #define MSG_NOSIGNAL 0x4000
 #define F_GETFD 1
-#define F_SETFD 2
+#define F_DUPFD_CLOEXEC 1030
 #define EINTR 4
 #define SIGKILL 9
 #define WNOHANG 1
 #define PROT_READ 1
 #define PROT_WRITE 2
 #define MAP_SHARED 1
+#define MAP_FIXED 0x10
 #define MAP_NORESERVE 0x4000
 #define MAP_FAILED ((void *)-1)
 #define MADV_REMOVE 9

@@ -6,11 +6,15 @@
 #ifndef COMPASS_ENGINE
 #error "COMPASS_ENGINE is to name the simulator engine"
 #endif
-#define GRACE_NS 5000000000ull
+#define GRACE_NS 2000000000ull /* to say where the TECs of a job stand that is out of time */
 #define START_LIMIT_NS 30000000000ull
 #define LOOK_NS 100000
 #define MOST_TAIL (64u << 20) /* more than any honest report has behind it, in bytes */
 #define MAX_LIMIT 0x3fffffffffffffffull
+#define FIRST_OWN 10 /* our descriptors begin here */
+
+static const char TOO_LONG[] = "the kernel did not finish within its time limit";
+enum receipt { COMPLETE, LATE, BROKEN };
 
 static uint64_t now(void) {
   struct timespec time;
@@ -21,17 +25,6 @@ static uint64_t now(void) {
 /* Ends a worker that is still ours: a program that waits for all its children may have taken its number away. */
 static void end_process(int process) {
   if (waitpid(process, NULL, WNOHANG) == 0) kill(process, SIGKILL);
-}
-
-void worker_stop(struct device *device) {
-  pthread_mutex_lock(&device->lock);
-  if (device->process > 0) {
-    close(device->socket);
-    end_process(device->process);
-    waitpid(device->process, NULL, 0);
-  }
-  device->process = 0;
-  pthread_mutex_unlock(&device->lock);
 }
 
 void device_shut(struct device *device) {
@@ -49,22 +42,22 @@ static void look_for_bytes(const struct device *device) {
   while (recv(device->socket, &next, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && now() < end) sched_yield();
 }
 
-/* Reads exactly `size` bytes; false when the worker ends, or they are not there at time `end`. */
-static bool receive(struct device *device, void *data, size_t size, uint64_t end) {
+/* Reads exactly `size` bytes, unless the worker ends, or they are not there at time `end`. */
+static enum receipt receive(struct device *device, void *data, size_t size, uint64_t end) {
   uint8_t *at = data;
   while (size) {
     struct pollfd wait = {.fd = device->socket, .events = POLLIN};
     uint64_t time = now(), left = end > time ? (end - time) / 1000000 + 1 : 0;
-    int ready = left ? poll(&wait, 1, left < 0x7fffffff ? (int)left : 0x7fffffff) : 0;
-    if ((ready < 0 && errno == EINTR) || (!ready && left > 0x7fffffff)) continue;
-    if (ready <= 0) return false;
-    ssize_t n = recv(device->socket, at, size, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
+    if (!left) return LATE;
+    int ready = poll(&wait, 1, left < 0x7fffffff ? (int)left : 0x7fffffff);
+    if (!ready || (ready < 0 && errno == EINTR)) continue;
+    ssize_t n = ready < 0 ? -1 : recv(device->socket, at, size, 0);
+    if (n < 0 && ready > 0 && errno == EINTR) continue;
+    if (n <= 0) return BROKEN;
     at += n;
     size -= (size_t)n;
   }
-  return true;
+  return COMPLETE;
 }
 
 static bool transmit(struct device *device, const void *data, size_t size) {
@@ -91,30 +84,32 @@ static void find_place(const struct reply *reply, const char *tail, struct repor
   }
 }
 
-/* Reads a reply with its tails. False when it does not come or is damaged. */
-static bool receive_report(struct device *device, bool record, struct reply *reply, struct report *report,
-                           uint64_t end) {
+/* Reads the reply to the request with a ticket, and its tails. */
+static enum receipt receive_report(struct device *device, uint64_t ticket, bool record, struct reply *reply,
+                                   struct report *report, uint64_t end) {
   *report = (struct report){0};
   look_for_bytes(device);
-  if (!receive(device, reply, sizeof *reply, end)) return false;
+  enum receipt receipt = receive(device, reply, sizeof *reply, end);
+  if (receipt != COMPLETE) return receipt;
   uint64_t count = record && reply->status == STATUS_DONE ? reply->address : 0;
   uint64_t places = reply->locations * sizeof(struct location);
   uint64_t size = places + reply->message_size + reply->printf_size;
-  if (size > MOST_TAIL || count > MOST_TAIL / sizeof(struct record)) return false;
+  if (reply->ticket != ticket || size > MOST_TAIL || count > MOST_TAIL / sizeof(struct record)) return BROKEN;
   char *tail = malloc(size + 1);
   struct record *records = malloc(count * sizeof *records + 1);
-  if (!tail || !records || !receive(device, tail, size, end) ||
-      !receive(device, records, count * sizeof *records, end)) {
+  receipt = tail && records ? receive(device, tail, size, end) : BROKEN;
+  if (receipt == COMPLETE) receipt = receive(device, records, count * sizeof *records, end);
+  if (receipt != COMPLETE) {
     free(tail);
     free(records);
-    return false;
+    return receipt;
   }
   *report = (struct report){.tail = tail, .records = records, .record_count = (uint32_t)count,
                             .message = tail + places, .message_size = reply->message_size,
                             .printed = tail + places + reply->message_size, .printed_size = reply->printf_size,
                             .nanoseconds = reply->nanoseconds};
   find_place(reply, tail, report);
-  return true;
+  return COMPLETE;
 }
 
 void report_free(struct report *report) {
@@ -123,37 +118,70 @@ void report_free(struct report *report) {
   *report = (struct report){0};
 }
 
-/* Three quarters of the memory the host has free, as compass_sim counts it; 0 when the host does not say. */
-static uint64_t host_memory_limit(void) {
-  char text[1024];
-  int file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  ssize_t n = read(file, text, sizeof text - 1);
-  close(file);
-  text[n > 0 ? n : 0] = 0;
-  const char *line = strstr(text, "MemAvailable:");
-  uint64_t kibibytes = 0;
-  for (line = line ? line + 13 : ""; *line == ' ' || (*line >= '0' && *line <= '9'); line++)
-    if (*line != ' ') kibibytes = kibibytes * 10 + (uint64_t)(*line - '0');
-  return kibibytes * 1024 / 4 * 3;
+int above_streams(int file) {
+  int moved = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, FIRST_OWN);
+  if (file >= 0) close(file);
+  return moved;
 }
 
-/* The engine's arguments: its file descriptors, then what it simulates (sim/engine/main.c). */
-enum { SOCKET, SHARED_FILE, CORES, TECS, SHARED_BYTES, MEMORY_BYTES, ARGUMENTS };
+/* The engine's arguments (sim/engine/main.c). */
+enum { CORES, TECS, SHARED_BYTES, MEMORY_BYTES, ARGUMENTS };
 
-static _Noreturn void become_worker(const char *engine, const uint64_t *numbers) {
-  char texts[ARGUMENTS][24];
-  char *arguments[ARGUMENTS + 2] = {(char *)engine}, *environment[] = {NULL};
+/* Starts the engine with its three descriptors; the number of its process, or -1. */
+static int spawn(const char *engine, const uint64_t *numbers, const int *files) {
+  char texts[ARGUMENTS][24], *arguments[ARGUMENTS + 2] = {(char *)engine}, *environment[] = {NULL};
   for (int i = 0; i < ARGUMENTS; i++) {
     snprintf(texts[i], sizeof texts[i], "%llu", (unsigned long long)numbers[i]);
     arguments[i + 1] = texts[i];
   }
-  fcntl((int)numbers[SOCKET], F_SETFD, 0);
-  fcntl((int)numbers[SHARED_FILE], F_SETFD, 0);
-  int nothing = open("/dev/null", O_RDWR);
-  for (int stream = 0; stream < 3; stream++) dup2(nothing, stream);
-  execve(engine, arguments, environment);
-  _exit(127);
+  posix_spawn_file_actions_t actions;
+  if (posix_spawn_file_actions_init(&actions) != 0) return -1;
+  bool complete = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0) == 0;
+  for (int stream = 1; stream < 3; stream++) complete &= posix_spawn_file_actions_adddup2(&actions, 0, stream) == 0;
+  for (int file = SOCKET; file < FIRST_FOREIGN; file++)
+    complete &= posix_spawn_file_actions_adddup2(&actions, files[file], file) == 0;
+  int process = -1;
+  if (!complete || posix_spawn(&process, engine, &actions, NULL, arguments, environment) != 0) process = -1;
+  posix_spawn_file_actions_destroy(&actions);
+  return process;
+}
+
+/* A socket and a lifeline, both ends of each: ours in `device`, the worker's in `files`. False when there are none. */
+static bool make_files(struct device *device, int *files) {
+  int sockets[2] = {-1, -1}, line[2] = {-1, -1};
+  bool made = socketpair(AF_UNIX, SOCK_STREAM_CLOEXEC, 0, sockets) == 0 && pipe2(line, O_CLOEXEC) == 0;
+  device->socket = above_streams(sockets[0]);
+  device->lifeline = above_streams(line[1]);
+  files[SOCKET] = above_streams(sockets[1]);
+  files[SHARED_FILE] = device->shared_file;
+  files[LIFELINE] = above_streams(line[0]);
+  return made && device->socket >= 0 && device->lifeline >= 0 && files[SOCKET] >= 0 && files[LIFELINE] >= 0;
+}
+
+static void close_open(int file) {
+  if (file >= 0) close(file);
+}
+
+static void let_go(struct device *device) {
+  close_open(device->socket);
+  close_open(device->lifeline);
+  device->socket = device->lifeline = -1;
+}
+
+void worker_stop(struct device *device) {
+  pthread_mutex_lock(&device->lock);
+  if (device->process > 0) {
+    let_go(device);
+    end_process(device->process);
+    waitpid(device->process, NULL, 0);
+  }
+  device->process = 0;
+  pthread_mutex_unlock(&device->lock);
+}
+
+void worker_forget(struct device *device) {
+  if (device->process > 0) let_go(device);
+  device->process = 0;
 }
 
 /* The worker runs, but the system has no filter for its system calls. */
@@ -164,30 +192,34 @@ static void warn_unprotected(const struct report *report) {
   write_all(2, text, (size_t)size);
 }
 
+/* Starts the process; the device has it, or nothing of it. */
+static bool start_process(struct device *device, const char *engine, const struct shape *shape) {
+  const uint64_t numbers[ARGUMENTS] = {[CORES] = shape->cores, [TECS] = shape->tecs,
+                                       [SHARED_BYTES] = shape->shared_bytes, [MEMORY_BYTES] = device->memory_limit};
+  int files[FIRST_FOREIGN];
+  pthread_mutex_lock(&device->lock);
+  int process = make_files(device, files) ? spawn(engine, numbers, files) : -1;
+  close_open(files[SOCKET]);
+  close_open(files[LIFELINE]);
+  if (process < 0) {
+    let_go(device);
+  } else {
+    device->shape = *shape;
+    device->process = process;
+    if (device->shut) end_process(process);
+  }
+  pthread_mutex_unlock(&device->lock);
+  return process > 0;
+}
+
 aipu_status_t worker_start(struct device *device, const struct shape *shape) {
   const char *engine = device->engine ? device->engine : COMPASS_ENGINE;
-  int sockets[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM_CLOEXEC, 0, sockets) != 0)
-    return fail(AIPU_STATUS_ERROR_OPEN_DEV_FAIL, "no socket for the simulator: %s", strerror(errno));
-  uint64_t numbers[ARGUMENTS] = {
-      [SOCKET] = (uint64_t)sockets[1], [SHARED_FILE] = (uint64_t)device->shared_file, [CORES] = shape->cores,
-      [TECS] = shape->tecs, [SHARED_BYTES] = shape->shared_bytes, [MEMORY_BYTES] = host_memory_limit()};
-  int process = fork();
-  if (process == 0) become_worker(engine, numbers);
-  close(sockets[1]);
-  if (process < 0) {
-    close(sockets[0]);
-    return fail(AIPU_STATUS_ERROR_OPEN_DEV_FAIL, "no process for the simulator: %s", strerror(errno));
-  }
-  pthread_mutex_lock(&device->lock);
-  device->socket = sockets[0];
-  device->shape = *shape;
-  device->process = process;
-  if (device->shut) end_process(process);
-  pthread_mutex_unlock(&device->lock);
+  if (!start_process(device, engine, shape))
+    return fail(AIPU_STATUS_ERROR_OPEN_DEV_FAIL, "the simulator engine '%s' does not start: %s", engine,
+                strerror(errno));
   struct reply hello;
   struct report report;
-  bool answers = receive_report(device, false, &hello, &report, now() + START_LIMIT_NS);
+  bool answers = receive_report(device, 0, false, &hello, &report, now() + START_LIMIT_NS) == COMPLETE;
   if (!answers || hello.status != STATUS_DONE) {
     worker_stop(device);
     fail(AIPU_STATUS_ERROR_OPEN_DEV_FAIL, "the simulator engine '%s' cannot be used: %.*s", engine,
@@ -203,7 +235,7 @@ aipu_status_t worker_start(struct device *device, const struct shape *shape) {
 static aipu_status_t fault_status(const struct reply *reply, const struct report *report) {
   switch (reply->fault) {
     case FAULT_TIMEOUT:
-      return fail(AIPU_STATUS_ERROR_JOB_TIMEOUT, "the kernel did not finish within its time limit");
+      return fail(AIPU_STATUS_ERROR_JOB_TIMEOUT, "%s", TOO_LONG);
     case FAULT_DEADLOCK:
       return fail(AIPU_STATUS_ERROR_JOB_EXCEPTION, "TECs wait for ever at a barrier that the others do not reach");
     case FAULT_SIGNAL:
@@ -230,9 +262,13 @@ static aipu_status_t run(struct device *device, const struct chain *chain, struc
   struct request request = {.head = chain->head, .count = chain->count, .chain = chain->x3 ? CHAIN_X3 : CHAIN_X2,
                             .options = chain->record ? WANT_RECORDS : 0, .time_limit = limit};
   struct reply reply;
-  if (!transmit(device, &request, sizeof request) ||
-      !receive_report(device, chain->record, &reply, report, now() + limit + GRACE_NS)) {
+  enum receipt receipt = BROKEN;
+  while (!request.ticket && getrandom(&request.ticket, sizeof request.ticket, 0) > 0) {}
+  if (request.ticket && transmit(device, &request, sizeof request))
+    receipt = receive_report(device, request.ticket, chain->record, &reply, report, now() + limit + GRACE_NS);
+  if (receipt != COMPLETE) {
     worker_stop(device);
+    if (receipt == LATE) return fail(AIPU_STATUS_ERROR_JOB_TIMEOUT, "%s", TOO_LONG);
     return fail(AIPU_STATUS_ERROR_DEV_ABNORMAL, "the simulator process ended without a report, or sent a damaged one");
   }
   if (reply.status == STATUS_DONE) return AIPU_STATUS_SUCCESS;

@@ -17,6 +17,16 @@ ENGINE_HIGH = 0x8000_0000
 MAX_TECS = 16
 
 
+def file_size(limit: int, checks: bool) -> int:
+    """How long the file of device memory is of which `limit` bytes may be in use (0: any number): what lies behind its
+    end does not exist. `checks`: what is found lies in the engine's range, and the limit is looked after while jobs run.
+    """
+    if limit <= 0 or checks:
+        return WINDOW_HIGH
+    whole = -(-limit // PAGE) * PAGE
+    return min(whole if whole <= ENGINE_LOW else whole + ENGINE_HIGH - ENGINE_LOW, WINDOW_HIGH)
+
+
 def describe(address: int) -> str:
     """What an address that a kernel may not touch is, in the words of a kernel author."""
     if address < WINDOW_LOW:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import mmap
 import os
 import select
+import signal
 import socket
 import struct
-import subprocess
 import time
 import weakref
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from compass_sim.faults import (
     system_call_fault,
     timeout_fault,
 )
+from compass_sim.process import EngineProcess, device_file
 from compass_sim.records import RECORD, Record, Tick, decode, ticks
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
     from compass_core.targets import Target
 
-_REQUEST = struct.Struct("<IIIIQ")
-_REPLY = struct.Struct("<IIIIiIIIQQ")
+_REQUEST = struct.Struct("<IIIIQ8s")
+_REPLY = struct.Struct("<IIIIiIIIQQ8s")
+_NO_TICKET = bytes(8)
 _LOCATION = struct.Struct("<IIQ")
 _SEED = struct.Struct("<Q")
 _WANT_RECORDS, _HAS_SCHEDULE = 1, 2
@@ -45,10 +46,10 @@ _DONE, _FAULT, _REFUSED = 0, 1, 2
 _SIGNAL, _TIMEOUT, _DEADLOCK, _DMA, _MEMORY, _SYSTEM_CALL = 1, 2, 3, 6, 7, 8
 _NO_TEC, _NO_PC = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 _START_LIMIT = 30.0
-_GRACE = 5.0
+_GRACE = 2.0
+"""Seconds that the engine may take beyond a job's time limit, to say where the TECs stand."""
 _LOOK = 100e-6
 """Seconds to look for a reply before sleeping: most small jobs end before a thread that slept would be awake."""
-"""Seconds that the engine may take beyond a job's time limit before it counts as dead."""
 _LONGEST = 2**63 - 1
 _MOST_TAIL = 64 << 20
 """More than any honest message has behind it, in bytes."""
@@ -92,6 +93,10 @@ class _Reply(NamedTuple):
     recorded: bytes = b""
 
 
+class _Silent(Exception):
+    """The process does not answer in time."""
+
+
 @final
 class Worker:
     """A simulated device. Jobs run one at a time; after a fault the process is gone and a new Worker is needed.
@@ -125,35 +130,26 @@ class Worker:
         self._checks = checks
         self._memory_limit = host_memory_limit() if memory_limit is None else memory_limit
         engine = engine_path()
-        shared = os.memfd_create("compass-device", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(shared, memory_map.WINDOW_HIGH)
-        fcntl.fcntl(shared, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-        self._socket, theirs = socket.socketpair()
-        self._socket.setblocking(False)
-        self._poll = select.poll()
-        self._poll.register(self._socket, select.POLLIN)
+        size = memory_map.file_size(self._memory_limit, checks)
         try:
-            self._process = subprocess.Popen(
-                [str(engine), str(theirs.fileno()), str(shared), *self._device(), *(["debug"] if debug else [])],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), shared),
-                env={},
-                start_new_session=debug,  # Ctrl-C is for the debugger
-            )
+            shared = device_file(size)
+            try:
+                self.memory = mmap.mmap(shared, size)
+                self._process = EngineProcess([str(engine), *self._device(debug)], shared, new_session=debug)
+            finally:
+                os.close(shared)
         except OSError as error:
-            self._socket.close()
             raise SimulatorError(
                 f"the simulator engine '{engine}' does not start: {error}", code="no-engine"
             ) from error
-        else:
-            self.memory = mmap.mmap(shared, memory_map.WINDOW_HIGH)
-        finally:
-            theirs.close()
-            os.close(shared)
-        self._end = weakref.finalize(self, _end, self._process, self._socket)
-        hello = self._receive(_START_LIMIT)
+        self._socket = self._process.socket
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        self._end = weakref.finalize(self, self._process.end)
+        try:
+            hello = self._receive(_START_LIMIT, _NO_TICKET)
+        except _Silent:
+            raise self._died("it does not start") from None
         if hello.status != _DONE:
             self._end()
             raise SimulatorError(f"the simulator engine cannot start: {hello.message}", code="no-engine")
@@ -161,13 +157,14 @@ class Worker:
         if hello.message:
             logging.getLogger("Compass").warning("%s; run only kernels that you trust", hello.message)
 
-    def _device(self) -> list[str]:
+    def _device(self, debug: bool) -> list[str]:
         """The engine's arguments that say what the device has."""
         target = self.target
         sizes = (1, memory_map.MAX_TECS, 0) if target is None else (target.cores, target.tecs, target.gsram_bytes)
         if self._checks:  # shared arrays have gaps between them then, and may need more
             sizes = (*sizes[:2], 0)
-        return [*(str(number) for number in (*sizes, self._memory_limit)), *(["check"] if self._checks else [])]
+        mode = ["debug"] if debug else ["check"] if self._checks else []
+        return [*(str(number) for number in (*sizes, self._memory_limit)), *mode]
 
     def __enter__(self) -> Worker:
         return self
@@ -221,9 +218,13 @@ class Worker:
         limit = min(max(int(timeout * 1e9), 1), _LONGEST)
         try:
             options = (_HAS_SCHEDULE if seed else 0) | (_WANT_RECORDS if record else 0)
-            message = _REQUEST.pack(head, count, _CHAINS[kind], options, limit)
+            ticket = os.urandom(8)
+            message = _REQUEST.pack(head, count, _CHAINS[kind], options, limit, ticket)
             self._socket.send(message + _SEED.pack(seed) if seed else message)
-            reply = self._receive(timeout + _GRACE, record)
+            reply = self._receive(timeout + _GRACE, ticket, record)
+        except _Silent:
+            self._end()
+            raise timeout_fault(timeout, None, (), "") from None
         except OSError as error:
             raise self._died(str(error)) from None
         except BaseException:  # interrupted: the job must not run on unseen
@@ -235,17 +236,19 @@ class Worker:
             raise SimulatorError(f"the simulator refuses the job: {reply.message}", code="job-refused")
         if not self._debug:  # a debugger sees it end by itself
             self._end()
-        raise _fault(reply, timeout, self._memory_limit)
+        raise _fault(reply, timeout, self._memory_limit, len(self.memory))
 
-    def _receive(self, limit: float, record: bool = False) -> _Reply:
-        """The next message; SimulatorError when the process dies, or the message is not complete in `limit` seconds.
+    def _receive(self, limit: float, ticket: bytes, record: bool = False) -> _Reply:
+        """The reply to the request with this ticket; SimulatorError when the process dies or sends anything else, _Silent
+        when the reply is not complete in `limit` seconds.
 
         What a kernel broke in its own process may have sent the message, so nothing in it is believed.
         """
         end = time.monotonic() + limit
-        status, fault, tec, number, code, places, message_size, printf_size, address, nanoseconds = _REPLY.unpack(
-            self._exactly(_REPLY.size, end)
-        )
+        (status, fault, tec, number, code, places, message_size, printf_size, address, nanoseconds,
+         answered) = _REPLY.unpack(self._exactly(_REPLY.size, end))  # fmt: skip
+        if answered != ticket:
+            raise self._died("it sent a report that nobody asked for")
         recorded = address * RECORD.size if record and status == _DONE else 0
         who = None if tec == _NO_TEC else tec
         if not (places or message_size or printf_size or recorded):
@@ -271,28 +274,26 @@ class Worker:
             try:
                 part = self._socket.recv(size - len(parts))
             except BlockingIOError:
-                if time.monotonic() < look_until:
+                now = time.monotonic()
+                if now < look_until:
                     os.sched_yield()
-                elif not self._poll.poll(max(end - time.monotonic(), 0.001) * 1e3):
-                    raise self._died("it does not answer") from None
+                elif now >= end:
+                    raise _Silent from None
+                else:
+                    self._poll.poll((end - now) * 1e3 + 1)
                 continue
             if not part:
                 raise self._died("it ended without a report")
             parts += part
+            if time.monotonic() >= end and len(parts) < size:  # a byte now and then is no answer
+                raise _Silent
         return bytes(parts)
 
     def _died(self, how: str) -> SimulatorError:
-        self._process.poll()
         self._end()
-        status = self._process.returncode
-        return SimulatorError(f"the simulator process is gone: {how} (status {status})", code="worker-died")
-
-
-def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
-    """End the process at once: it has nothing to save."""
-    ours.close()
-    process.kill()
-    process.wait()
+        return SimulatorError(
+            f"the simulator process is gone: {how} (status {self._process.status})", code="worker-died"
+        )
 
 
 def host_memory_limit() -> int:
@@ -305,8 +306,14 @@ def host_memory_limit() -> int:
     return int(found) * 1024 * 3 // 4
 
 
-def _fault(reply: _Reply, limit: float, memory_limit: int) -> KernelFault | SimulatorError:
+def _fault(reply: _Reply, limit: float, memory_limit: int, memory_size: int) -> KernelFault | SimulatorError:
     """The exception for a reply that reports a fault."""
+    if (
+        reply.fault == _SIGNAL
+        and reply.signal == signal.SIGBUS
+        and memory_size <= reply.address < memory_map.WINDOW_HIGH
+    ):
+        return memory_fault(memory_limit, reply.tec, reply.locations, reply.printf)
     if reply.fault == _SIGNAL and reply.tec is not None:
         return signal_fault(
             reply.signal, reply.signal_code, reply.address, reply.tec, reply.locations, reply.printf

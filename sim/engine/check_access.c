@@ -84,7 +84,7 @@ static struct doubts {
 
 static bool grow(void **memory, size_t *room, size_t need, size_t item) {
   if (need <= *room) return true;
-  void *more = realloc(*memory, need * 2 * item);
+  void *more = regrow(*memory, *room * item, need * 2 * item);
   if (!more) return false;
   *memory = more;
   *room = need * 2;

@@ -8,7 +8,7 @@
 /* Whether the worker was started to be debugged. */
 extern bool debugged;
 
-/* Lets debuggers attach to this process, and TECs wait for one. The process ends with its parent from now on. */
+/* Lets debuggers attach to this process, and TECs wait for one. */
 void debug_begin(void);
 
 /* A file was loaded whose section i lies at `place[i]` (0: nowhere), or it is not used any more. */

@@ -12,7 +12,8 @@
 #define STOP_WAIT_NS 200000000u
 #define SIGNAL_STOP SIGNAL_USR2 /* the engine asks a TEC where it stands */
 
-static int report_socket;
+static uint64_t ticket; /* of the request that is answered now */
+static _Thread_local int own_stop_timer = NO_TIMER;
 static _Atomic uint32_t reporting; /* the first fault is reported, later ones wait for the end */
 
 static void be_the_only_reporter(void) {
@@ -22,7 +23,7 @@ static void be_the_only_reporter(void) {
 
 void follow_parent(void) {
   char next;
-  if (recv(report_socket, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0) _exit(2);
+  if (recv(SOCKET, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0) _exit(2);
 }
 
 static uint64_t offset_in_text(uint64_t address) {
@@ -44,20 +45,23 @@ static uint64_t kernel_pc(const struct tec *tec, const struct signal_context *co
   return NO_PC;
 }
 
-bool send_reply(int socket, struct reply *reply, const struct location *locations, const char *message) {
+void reply_to(uint64_t request) { ticket = request; }
+
+bool send_reply(struct reply *reply, const struct location *locations, const char *message) {
+  reply->ticket = ticket;
   reply->message_size = (uint32_t)strlen(message);
   for (uint32_t i = 0; i < MAX_TECS; i++) reply->printf_size += (uint32_t)tecs[i].printed.size;
-  bool ok = send_bytes(socket, reply, sizeof *reply);
-  if (reply->locations) ok = ok && send_bytes(socket, locations, reply->locations * sizeof *locations);
-  if (reply->message_size) ok = ok && send_bytes(socket, message, reply->message_size);
+  bool ok = send_bytes(SOCKET, reply, sizeof *reply);
+  if (reply->locations) ok = ok && send_bytes(SOCKET, locations, reply->locations * sizeof *locations);
+  if (reply->message_size) ok = ok && send_bytes(SOCKET, message, reply->message_size);
   for (uint32_t i = 0; ok && i < MAX_TECS; i++)
-    if (tecs[i].printed.size) ok = send_bytes(socket, tecs[i].printed.text, tecs[i].printed.size);
+    if (tecs[i].printed.size) ok = send_bytes(SOCKET, tecs[i].printed.text, tecs[i].printed.size);
   return ok;
 }
 
 static _Noreturn void report(struct reply *reply, const struct location *locations, const char *message) {
   reply->status = STATUS_FAULT;
-  send_reply(report_socket, reply, locations, message);
+  send_reply(reply, locations, message);
   debug_before_exit();
   _exit(1);
 }
@@ -102,22 +106,32 @@ static void handle(int number, void *handler) {
   sigaction(number, &(struct signal_action){.handler = handler, .flags = SA_SIGINFO | SA_ONSTACK}, NULL);
 }
 
-void install_fault_handlers(int socket) {
+void install_fault_handlers(void) {
   static const int fatal[] = {SIGNAL_ILL, SIGNAL_BUS, SIGNAL_FPE, SIGNAL_SEGV};
   static const unsigned long none[16];
-  report_socket = socket;
   sigprocmask(SIG_SETMASK, none, NULL); /* the parent's thread may have blocked some */
   for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) handle(fatal[i], (void *)on_fault);
   handle(SIGNAL_SYS, (void *)on_system_call);
   handle(SIGNAL_TRAP, (void *)on_step);
   handle(SIGNAL_STOP, (void *)on_stop);
-  install_signal_stack();
+  prepare_thread();
 }
 
-void install_signal_stack(void) {
+void prepare_thread(void) {
   void *low = mmap(NULL, SIGNAL_STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (low == MAP_FAILED) return;
   sigaltstack(&(struct signal_stack){low, 0, SIGNAL_STACK_SIZE}, NULL);
+  const struct timer_event stop = {
+      .signal = SIGNAL_STOP, .notify = NOTIFY_THREAD, .thread = (int)syscall(SYS_GETTID)};
+  if (syscall(SYS_TIMER_CREATE, CLOCK_MONOTONIC, &stop, &own_stop_timer) != 0) own_stop_timer = NO_TIMER;
+}
+
+int stop_timer(void) { return own_stop_timer; }
+
+/* By a timer that runs out at once: the filter has no call with which a thread sends signals. */
+static void stop(const struct tec *tec) {
+  static const struct timer_setting at_once = {.first = {0, 1}};
+  if (tec->stop_timer != NO_TIMER) syscall(SYS_TIMER_SETTIME, tec->stop_timer, 0, &at_once, NULL);
 }
 
 static bool runs(const struct location *at) { return at->state != TEC_FINISHED && at->state != TEC_NOT_STARTED; }
@@ -128,7 +142,7 @@ static uint32_t stop_tecs(struct location *locations) {
   for (uint32_t i = 0; i < MAX_TECS; i++) {
     if (!is_engaged(&tecs[i])) continue;
     locations[count] = (struct location){i, atomic_load(&tecs[i].state), NO_PC};
-    if (runs(&locations[count++])) pthread_kill(tecs[i].thread, SIGNAL_STOP);
+    if (runs(&locations[count++])) stop(&tecs[i]);
   }
   uint64_t patience = now() + STOP_WAIT_NS;
   for (uint32_t i = 0; i < count; i++) {

@@ -4,14 +4,18 @@
 
 #include "protocol.h"
 
-/* Before anything runs: the socket that reports go to, and the handlers. */
-void install_fault_handlers(int socket);
+/* Before anything runs. */
+void install_fault_handlers(void);
 
 /* Ends the process when the parent is gone, who will not end it. Called now and then while a job runs. */
 void follow_parent(void);
 
-/* In every thread: faults are handled on a stack of their own, for the thread's own may be what is broken. */
-void install_signal_stack(void);
+/* In every thread: faults are handled on a stack of their own, for the thread's own may be what is broken; and a timer
+ * by which the thread can be asked where it stands. */
+void prepare_thread(void);
+
+/* The timer of the calling thread. */
+int stop_timer(void);
 
 /* Asks every unfinished TEC where it stands, reports that, and ends the process. */
 _Noreturn void report_standstill(enum fault fault, uint64_t nanoseconds);
@@ -19,7 +23,10 @@ _Noreturn void report_standstill(enum fault fault, uint64_t nanoseconds);
 /* Called in a TEC: the kernel did something that ends its run. */
 _Noreturn void kernel_fault(enum fault fault, const char *message);
 
+/* The request that replies answer from now on. */
+void reply_to(uint64_t ticket);
+
 /* Sends a reply with its tails: locations, message, and all that the TECs printed. */
-bool send_reply(int socket, struct reply *reply, const struct location *locations, const char *message);
+bool send_reply(struct reply *reply, const struct location *locations, const char *message);
 
 #endif

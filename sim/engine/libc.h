@@ -26,9 +26,9 @@ int snprintf(char *, size_t, const char *, ...) __attribute__((format(printf, 3,
 int vsnprintf(char *, size_t, const char *, va_list);
 unsigned long strtoul(const char *, char **, int);
 void *malloc(size_t);
-void *realloc(void *, size_t);
 void free(void *);
 _Noreturn void _exit(int);
+int close(int);
 
 void *mmap(void *, size_t, int, int, int, long);
 int munmap(void *, size_t);
@@ -44,6 +44,16 @@ int mprotect(void *, size_t, int);
 #define MAP_FIXED_NOREPLACE 0x100000
 #define MAP_FAILED ((void *)-1)
 
+/* A larger piece of memory with the content of `old`, which is freed; NULL, and `old` stays, when there is none. In place
+ * of realloc(), which calls mremap(): the worker may not. */
+static inline void *regrow(void *old, size_t size, size_t room) {
+  void *grown = malloc(room);
+  if (!grown) return NULL;
+  if (size) memcpy(grown, old, size);
+  free(old);
+  return grown;
+}
+
 ssize_t send(int, const void *, size_t, int);
 ssize_t recv(int, void *, size_t, int);
 #define MSG_PEEK 2
@@ -55,9 +65,13 @@ int *__errno_location(void);
 #define EINTR 4
 char *strerror(int);
 
-int pthread_create(pthread_t *, const void *attributes, void *(*)(void *), void *);
-pthread_t pthread_self(void);
-int pthread_kill(pthread_t, int);
+typedef union {
+  char bytes[56];
+  long align;
+} pthread_attr_t;
+int pthread_attr_init(pthread_attr_t *);
+int pthread_attr_setstacksize(pthread_attr_t *, size_t);
+int pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 int pause(void);
 int sched_getaffinity(int, size_t, void *);
 int sched_setaffinity(int, size_t, const void *);

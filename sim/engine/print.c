@@ -16,7 +16,7 @@ static void put(struct print_buffer *out, const char *text, size_t size) {
   }
   if (out->size + size > out->room) {
     size_t room = (out->size + size) * 2 + 256;
-    char *grown = realloc(out->text, room);
+    char *grown = regrow(out->text, out->size, room);
     if (!grown) return;
     out->text = grown;
     out->room = room;

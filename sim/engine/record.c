@@ -90,7 +90,7 @@ uint64_t *__compass_profile_enter(const uint32_t *costs, uint32_t first, uint32_
   uint32_t counters = bytes / sizeof *profile->counters;
   if (counters > MAX_COUNTERS || regions > counters) kernel_fault(FAULT_UNSUPPORTED, "the kernel counts too much");
   if (counters > profile->room) {
-    uint64_t *more = realloc(profile->counters, counters * sizeof *more);
+    uint64_t *more = regrow(profile->counters, 0, counters * sizeof *more);
     if (!more) kernel_fault(FAULT_UNSUPPORTED, "there is no memory for the profile's counters");
     profile->counters = more;
     profile->room = counters;

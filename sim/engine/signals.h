@@ -40,6 +40,19 @@ enum {
   SIGNAL_USR2 = 12,
   SIGNAL_SYS = 31
 };
+/* Timers of Linux that send a signal to one thread. */
+struct timer_event {
+  uint64_t value;
+  int signal, notify, thread, unused[11];
+};
+struct timer_setting {
+  struct timespec interval, first;
+};
+#define NOTIFY_THREAD 4
+#define NO_TIMER (-1)
+#define SYS_GETTID 186
+#define SYS_TIMER_CREATE 222
+#define SYS_TIMER_SETTIME 223
 #define SIG_SETMASK 2
 int sigprocmask(int, const unsigned long *mask, unsigned long *before); /* masks of 16 words */
 int sigaction(int, const struct signal_action *, struct signal_action *);

@@ -16,6 +16,7 @@ struct core cores[MAX_TECS];
 struct device device = {.cores = 1, .tecs_per_core = MAX_TECS};
 
 #define PR_SET_NAME 15
+#define THREAD_STACK_SIZE (256u << 10) /* the engine's; kernels have stacks of the device */
 /* The word of a core's tasks: how many there are, how many were taken from the first on, and from the last on. */
 #define TASKS(word) ((word) & 0xffu)
 #define TAKEN_FIRST(word) ((word) >> 8 & 0xffu)
@@ -47,7 +48,7 @@ __attribute__((naked)) static void call_on_stack(kernel_entry *entry, const void
 static void run_task(struct tec *tec) {
   struct core *core = tec->core;
   self = tec;
-  tec->thread = pthread_self();
+  tec->stop_timer = stop_timer();
   atomic_store(&tec->state, TEC_RUNNING);
   tec->event_state = 0;
   tec->events_pending = 0;
@@ -112,7 +113,7 @@ static void *serve(void *argument) {
   const struct tec *own = argument;
   struct core *core = own->core;
   if (debugged) name_thread(own);
-  install_signal_stack();
+  prepare_thread();
   help();
   atomic_fetch_add(&ready_threads, 1);
   futex_wake_all(&ready_threads);
@@ -126,6 +127,13 @@ static void *serve(void *argument) {
   return NULL;
 }
 
+bool start_thread(void *(*function)(void *), void *argument) {
+  pthread_attr_t small;
+  pthread_t thread;
+  return pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, THREAD_STACK_SIZE) == 0 &&
+         pthread_create(&thread, &small, function, argument) == 0;
+}
+
 bool start_threads(void) {
   uint32_t count = device.cores * device.tecs_per_core, seen;
   find_processors();
@@ -133,7 +141,7 @@ bool start_threads(void) {
     struct tec *tec = &tecs[i];
     tec->id = i;
     tec->core = &cores[i / device.tecs_per_core];
-    if (pthread_create(&tec->thread, NULL, serve, tec) != 0) return false;
+    if (!start_thread(serve, tec)) return false;
   }
   while ((seen = atomic_load(&ready_threads)) < count) futex_wait(&ready_threads, seen, NULL);
   return true;

@@ -37,7 +37,7 @@ struct core {
 struct tec {
   uint32_t id; /* counted over all cores */
   struct core *core;
-  pthread_t thread; /* that runs its task */
+  int stop_timer;   /* of the thread that runs its task */
   struct task task;
   int event_state;         /* bit e: event e is allocated; the kernel clears it itself */
   uint32_t events_pending; /* bit e: a transfer of event e is not done yet */
@@ -64,6 +64,9 @@ struct tec *current_tec(void);
 static inline bool is_engaged(const struct tec *tec) {
   return tec->core && tec->id - (uint32_t)(tec->core - cores) * device.tecs_per_core < tec->core->party;
 }
+
+/* Starts a thread of the engine; false when the host cannot. */
+bool start_thread(void *(*function)(void *), void *argument);
 
 /* Starts as many threads as the device has TECs and waits until they need nothing but work. False when the host cannot.
  */

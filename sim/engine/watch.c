@@ -52,7 +52,7 @@ static void watch_jobs(void) {
 static void *watch(void *argument) {
   (void)argument;
   prctl(PR_SET_NAME, (unsigned long)"watch", 0, 0, 0);
-  install_signal_stack();
+  prepare_thread();
   atomic_store(&ready, 1);
   futex_wake_all(&ready);
   for (;;) {
@@ -65,8 +65,7 @@ static void *watch(void *argument) {
 }
 
 bool watch_start(void) {
-  pthread_t thread;
-  if (pthread_create(&thread, NULL, watch, NULL) != 0) return false;
+  if (!start_thread(watch, NULL)) return false;
   while (!atomic_load(&ready)) futex_wait(&ready, 0, NULL);
   return true;
 }

@@ -1,6 +1,6 @@
 /* Messages between the parent (compass_sim/worker.py has the same layouts) and the worker, over one stream socket.
  *
- * The worker first sends a reply (DONE, or REFUSED with a message) that tells whether it could start; then each request
+ * The parent gives the worker its descriptors under the numbers of `enum descriptor`. The worker first sends a reply (DONE, or REFUSED with a message) that tells whether it could start; then each request
  * gets one reply. A reply is followed by `locations` location records, `message_size` bytes of message and
  * `printf_size` bytes of what the kernel printed. After FAULT the worker ends. The message of the first reply, when it
  * is DONE, says why the worker runs without its system-call filter; it is empty when there is one.
@@ -10,6 +10,10 @@
 
 #include <stdint.h>
 
+/* LIFELINE is the reading end of a pipe whose other end the parent alone has, and never writes to: its end kills the
+ * worker. Whatever else is open the worker closes. */
+enum descriptor { SOCKET = 3, SHARED_FILE = 4, LIFELINE = 5, FIRST_FOREIGN = 6 };
+
 enum task_chain { CHAIN_X2 = 2, CHAIN_X3 = 3 };
 struct request {
   uint32_t head;       /* device address of the first task control block */
@@ -17,6 +21,7 @@ struct request {
   uint32_t chain;      /* enum task_chain */
   uint32_t options;    /* of enum request_option */
   uint64_t time_limit; /* nanoseconds */
+  uint64_t ticket;     /* random, not 0: the reply has it, so that none can be made before its request */
 };
 enum request_option {
   WANT_RECORDS = 1, /* `address` of a DONE reply counts the records that follow all else */
@@ -39,6 +44,7 @@ struct reply {
   uint32_t locations, message_size, printf_size;
   uint64_t address;     /* the address whose access faulted; of FAULT_SYSTEM_CALL, the number of the call */
   uint64_t nanoseconds; /* wall time of the job */
+  uint64_t ticket;      /* of the request that it answers; 0 in the first reply */
 };
 
 /* TEC_AT_END: at the barrier with which a kernel ends. */

@@ -15,15 +15,16 @@ from compass_runtime import clibrary
 from compass_runtime.status import Status
 
 SIMULATION = 0x10000
-REPLY = struct.Struct("<IIIIiIIIQQ")
+REPLY = struct.Struct("<IIIIiIIIQQ8s")
 ENGINE = """#!{python} -IS
 import pathlib, socket, struct, sys
 home = pathlib.Path({home!r})
-(home / "arguments").write_text(" ".join(sys.argv[3:]))
-parent = socket.socket(fileno=int(sys.argv[1]))
+(home / "arguments").write_text(" ".join(sys.argv[1:]))
+parent = socket.socket(fileno=3)
 parent.sendall((home / "hello").read_bytes())
-while parent.recv(24, socket.MSG_WAITALL):
-    parent.sendall((home / "answer").read_bytes())
+while request := parent.recv(32, socket.MSG_WAITALL):
+    answer = (home / "answer").read_bytes()
+    parent.sendall(answer[:48] + request[24:] + answer[56:] if len(answer) >= 56 else answer)
     if (home / "end").exists():
         break
 """
@@ -86,10 +87,14 @@ def test_a_worker_simulates_the_target_of_the_file(session, build, target):
 
 def test_files_for_other_targets_get_a_worker_of_their_own(session, build, add_fixed):
     ends = pointer("a", "input", shape=(8,)), pointer("b", "output", shape=(8,)), scalar("n", value=8)
-    one, three = session.job(add_fixed), session.job(build(ADD, *ends, target="X2_1204MP3"))
-    for job, cores in ((three, "3"), (three, "3"), (one, "1")):
-        assert session.run(job, REPLY.pack(*[0] * 10)) == 0
+    jobs = []
+    for path, cores in ((add_fixed, "1"), (build(ADD, *ends, target="X2_1204MP3"), "3")):
+        jobs.append(session.job(path))
         assert (session.home / "arguments").read_text().split()[0] == cores
+    (session.home / "arguments").unlink()
+    for job in (*jobs, *jobs):
+        assert session.run(job, REPLY.pack(*[0] * 10, b"")) == 0
+    assert not (session.home / "arguments").exists()  # both went on
 
 
 def test_a_worker_without_its_filter_is_warned_of(session, add_fixed, capfd):
@@ -112,7 +117,7 @@ def test_a_worker_that_does_not_start_is_an_error(session, add_fixed, hello, why
 
 def reply(status=0, fault=0, locations=0, message=b"", message_size=None, printed=0, tail=b""):
     size = len(message) if message_size is None else message_size
-    return REPLY.pack(status, fault, 1, 11, 0, locations, size, printed, 0, 0) + message + tail
+    return REPLY.pack(status, fault, 1, 11, 0, locations, size, printed, 0, 0, b"") + message + tail
 
 
 @pytest.mark.parametrize(
