@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from compass_core.arrays import other_elements
 from compass_core.errors import ArgumentError, CompassError
 from compass_core.vendor import wrong_argument_count
-from compass_runtime.job import Job
+from compass_runtime.forks import renew_locks
+from compass_runtime.job import MAX_RETRIES, Job
+from compass_runtime.npu import ENDED
 
 if TYPE_CHECKING:
     from compass_runtime.program import Program, TensorInfo
@@ -21,8 +23,6 @@ MAX_JOBS = 8
 """Jobs kept for further calls with the same sizes."""
 MAX_CHECKED = 256
 """Combinations of sizes and scalars known to be in order."""
-MAX_RETRIES = 8
-"""How often a run starts again because another job's fault ended the device."""
 
 
 class Arguments(NamedTuple):
@@ -52,6 +52,7 @@ class Caller:
         self._jobs: dict[Any, Job] = {}
         self._checked: dict[Any, Job] = {}
         self._lock = threading.Lock()
+        renew_locks(self, "_lock")
 
     def call(self, args: Sequence[Any], timeout: float | None) -> RunResult:
         """See `Program.call`."""
@@ -63,6 +64,7 @@ class Caller:
                 self.store(job, args)
             finally:
                 job.refill = None
+                job.stay.let_go()
         return result
 
     @contextmanager
@@ -75,6 +77,7 @@ class Caller:
                 yield job
             finally:
                 job.refill = None
+                job.stay.let_go()
 
     def _found(self, args: Sequence[Any]) -> tuple[Job, Arguments]:
         """The job for these arguments, which are in order."""
@@ -187,13 +190,24 @@ class Caller:
 
 def _fill(job: Job, given: Arguments) -> None:
     """Gives a job its arguments, now and whenever it has to be placed anew."""
-    job.refill = lambda: _load(job, given)
-    job.revive()
-    _load(job, given)
+    job.refill = lambda: _revive_and_load(job, given)
+    job.refill()
+
+
+def _revive_and_load(job: Job, given: Arguments) -> None:
+    for left in reversed(range(MAX_RETRIES)):
+        try:
+            job.revive()
+            _load(job, given)
+            return
+        except CompassError as error:
+            if error.code != ENDED or not left:
+                raise
 
 
 def _load(job: Job, given: Arguments) -> None:
     """Copies all arguments to the device."""
+    job.stay.held = True
     job.set_values(given.scalars)
     slots = job.slots
     for name, array in given.arrays.items():
@@ -211,9 +225,10 @@ def run_loaded(job: Job, timeout: float | None = None, seed: int = 0, record: bo
         try:
             return job.execute(timeout, seed, record)
         except CompassError as error:
-            if error.code != "worker-ended":
+            if error.code != ENDED:
                 raise
-        job.revive()
-        if job.refill is not None:
+        if job.refill is None:
+            job.revive()
+        else:
             job.refill()
     return job.execute(timeout, seed, record)

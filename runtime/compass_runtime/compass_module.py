@@ -99,8 +99,11 @@ class CompassModule(Module):
             self.job.revive()
             self._put(self.job, self.program.inputs, inputs)
             self._put(self.job, self.program.outputs, outputs)
-            self.job.execute()
-            self._get(self.job, outputs)
+            try:
+                self.job.execute()
+                self._get(self.job, outputs)
+            finally:
+                self.job.stay.let_go(forget=True)
 
     def dynamic_run(self, *inputs: Any) -> list[NDArray]:
         """Runs with inputs of any size the kernel allows; gives new outputs."""
@@ -114,17 +117,20 @@ class CompassModule(Module):
         """Loads the inputs."""
         _count(inputs, len(self.program.inputs), "compass_set_inputs")
         with self.job.lock:
+            self.job.hold()
             self._put(self.job, self.program.inputs, inputs)
 
     def set_outputs(self, *outputs: Any) -> None:
         """Gives the outputs their content before the run."""
         _count(outputs, len(self.program.outputs), "compass_set_outputs")
         with self.job.lock:
+            self.job.hold()
             self._put(self.job, self.program.outputs, outputs)
 
     def execute(self) -> None:
         """Runs on what is loaded."""
         with self.job.lock:
+            self.job.hold()
             self.job.execute()
 
     def get_outputs(self, *outputs: Any) -> None:

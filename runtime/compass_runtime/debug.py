@@ -18,7 +18,6 @@ from compass_core.errors import CompassError, ToolchainError, UsageError
 from compass_core.hostcc.command import DEBUG_FLAGS
 from compass_core.hostcc.foreign import is_trusted
 from compass_core.hostcc.sources import read_sources
-from compass_runtime.npu import debugged_device
 from compass_runtime.variants import variant, with_object
 
 if TYPE_CHECKING:
@@ -76,9 +75,10 @@ class Debugger:
         if not program.content.subgraphs:
             raise CompassError(f"'{program.where}' runs no kernel", code="nothing-to-debug")
         _refuse_foreign(program)
-        debugged_device(program.target)
         compiled = variant(program, DEBUG_FLAGS)
-        return compiled if self.kind == "gdb" else with_object(compiled, _for_lldb(compiled.code.elf))
+        prepared = compiled if self.kind == "gdb" else with_object(compiled, _for_lldb(compiled.code.elf))
+        prepared.debugged = True
+        return prepared
 
     def command(self, pid: int, entry: str, folders: Sequence[Path], script: Path | None) -> list[str]:
         """The command line that goes to the first line behind `entry` in the process; then the script, or the user."""

@@ -17,8 +17,6 @@ from compass_runtime.packed import get_global_func, register_func
 if TYPE_CHECKING:
     import numpy as np
 
-    from compass_runtime.npu import Device as SimulatedDevice
-
     Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 KINDS = {
@@ -152,14 +150,8 @@ class HostDeviceAPI(DeviceAPI):
 
 
 class CompassDeviceAPI(DeviceAPI):
-    """The memory of the simulated NPU. Kernels see it at the address `address_of` gives."""
-
-    def npu(self) -> SimulatedDevice:
-        """The simulated device of the switch TARGET."""
-        from compass_core.switches import TARGET
-        from compass_runtime.npu import device_for
-
-        return device_for(TARGET.get())
+    """Memory for arrays that programs are called with. Each program has memory of its own on its NPU: arrays are copied
+    there for a run, and back."""
 
     def get_attr(self, dev: Device, kind: int) -> Any:
         from compass_core.switches import TARGET
@@ -171,17 +163,7 @@ class CompassDeviceAPI(DeviceAPI):
         return {ATTRIBUTES[name]: value for name, value in known.items()}.get(kind, super().get_attr(dev, kind))
 
     def alloc(self, dev: Device, nbytes: int, alignment: int = ALIGNMENT) -> Bytes:
-        import weakref
-
-        npu = self.npu()
-        address = npu.allocator.allocate(nbytes, max(alignment, 4096))
-        view = npu.memory[address : address + nbytes]
-        weakref.finalize(view, npu.allocator.release, address)
-        return view
-
-    def address_of(self, pointer: Bytes) -> int:
-        """The device address of allocated memory."""
-        return int(pointer.__array_interface__["data"][0] - self.npu().memory.__array_interface__["data"][0])
+        return aligned_bytes(nbytes, max(alignment, 4096))
 
 
 _apis: dict[str, DeviceAPI] = {}

@@ -175,19 +175,23 @@ class Context:
         if len(content) < slot.nbytes:
             raise DriverError(Status.INVALID_SIZE, f"{kind.name.lower()} {number} takes {slot.nbytes} bytes, "
                                                    f"but {len(content)} are given")  # fmt: skip
-        slot.memory[:] = content[: slot.nbytes]
+        with _statuses():
+            slot.load(content[: slot.nbytes])
 
     def get_tensor(self, job: int, kind: TensorType, number: int) -> bytes:
         """The bytes of a tensor of a job that is done."""
-        if self._job(job).state != JobState.DONE:
+        slot, found = self._slot(job, kind, number), self._job(job)
+        if found.state != JobState.DONE:
             raise DriverError(Status.INVALID_OP, "the job has not run")
-        return self._slot(job, kind, number).memory.tobytes()
+        with _statuses():
+            return slot.memory.tobytes()
 
     def finish_job(self, job: int, timeout_ms: int = -1) -> None:
         """Runs and waits; without a positive time limit the switch TIMEOUT counts."""
         found = self._job(job)
         with _statuses(), found.job.lock:
             found.state = JobState.EXCEPTION
+            found.job.hold()
             found.job.execute(timeout_ms / 1000 if timeout_ms > 0 else None)
             found.state = JobState.DONE
 
@@ -234,7 +238,9 @@ class Context:
             raise DriverError(Status.INVALID_TENSOR_TYPE, str(kind))
         found = self._job(job)
         with _statuses():
-            found.job.revive()
+            kept = found.state == JobState.DONE and found.job.held
+            if not kept and found.job.revive() and found.state == JobState.DONE:
+                found.state = JobState.INIT
         slots = self._slots(found, kind)
         if not 0 <= number < len(slots):
             raise DriverError(Status.INVALID_TENSOR_ID, f"{kind.name.lower()} {number} of {len(slots)}")

@@ -17,6 +17,8 @@ from compass_core.limits import TENSOR_BYTES
 from compass_core.switches import TENSOR_MEMORY
 from compass_runtime.chain import Places, x2_chain, x3_chain
 from compass_runtime.faults import locate_fault
+from compass_runtime.forks import renew_locks
+from compass_runtime.npu import ENDED
 from compass_runtime.patch import patch_references, remap_words
 from compass_runtime.plan import OVERREAD, job_plan
 
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from compass_sim import RunResult
 
 
+MAX_RETRIES = 8
+"""How often a job begins again because another job's fault ended the device."""
+
+
 @dataclass(frozen=True)
 class Buffer:
     """Device memory that a kernel may use. `slot` where it is an input or output of the program."""
@@ -39,22 +45,89 @@ class Buffer:
     slot: Slot | None = None
 
 
-@dataclass(frozen=True)
-class Slot:
-    """A tensor of a job: what it is, its shape and its bytes in device memory."""
+class Stay:
+    """A job on a device: its tensors there, and what is lost when the device ends.
 
+    `held`: tensors have content that is nowhere else; the device is not ended to make room, and when it ends their
+    memory stays until this is over. `lost`: tensors whose content an earlier device took with it.
+    """
+
+    __slots__ = ("__weakref__", "device", "held", "lost", "slots")
+
+    def __init__(self, device: Device, lost: set[str]) -> None:
+        self.device = device
+        self.held = False
+        self.lost = lost
+        self.slots: list[Slot] = []
+        device.stays.add(self)
+
+    def let_go(self, forget: bool = False) -> None:
+        """Nobody needs the content of the tensors any more. `forget`: as if none had been filled."""
+        self.held = False
+        if forget:
+            for slot in self.slots:
+                slot.filled = False
+        if self.device.ended:
+            self.look_away()
+
+    def spoil(self) -> None:
+        """The content of the tensors is not what the caller thinks it is."""
+        if self.held:
+            self.lost.update(slot.info.name for slot in self.slots if slot.filled)
+        self.let_go(forget=True)
+
+    def look_away(self) -> None:
+        """Nobody sees device memory through the tensors."""
+        for slot in self.slots:
+            slot.view = None
+
+    def leave(self) -> None:
+        """The job is not on the device any more."""
+        self.held = False
+        self.look_away()
+        self.slots.clear()
+        self.device.stays.discard(self)
+
+
+@dataclass(eq=False)
+class Slot:
+    """A tensor of a job: what it is, its shape and where it lies in device memory.
+
+    `filled`: it was given content.
+    """
+
+    __slots__ = ("address", "filled", "info", "nbytes", "shape", "stay", "view")
     info: TensorInfo
     shape: tuple[int, ...]
-    memory: np.ndarray[Any, np.dtype[np.uint8]]
+    stay: Stay
+    address: int
+    nbytes: int
+
+    def __post_init__(self) -> None:
+        self.filled = False
+        self.view: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+        self.stay.slots.append(self)
 
     @property
-    def nbytes(self) -> int:
-        return len(self.memory)
+    def memory(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The tensor's bytes. CompassError when the device has ended and they are not held."""
+        view = self.view
+        if view is None:
+            view = self.view = self.stay.device.memory[self.address : self.address + self.nbytes]
+        return view
+
+    def fill(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The tensor's bytes, to be written."""
+        memory = self.memory
+        self.filled = self.stay.held = True
+        self.stay.lost.discard(self.info.name)
+        return memory
 
     def load(self, array: np.ndarray[Any, np.dtype[Any]]) -> None:
         """Copies an array of the right dtype and size into device memory."""
+        memory = self.view if self.filled and self.view is not None else self.fill()
         whole = array if array.flags.c_contiguous else array.copy()
-        self.memory[:] = whole.reshape(-1).view(self.memory.dtype)
+        memory[:] = whole.reshape(-1).view(memory.dtype)
 
     def store(self, array: np.ndarray[Any, np.dtype[Any]]) -> None:
         """Copies the tensor's content into an array of the right dtype and size."""
@@ -85,9 +158,23 @@ class Job:
         self.refill: Callable[[], None] | None = None
         self._shapes = dict(shapes)
         self._values = dict(values)
+        self._own_constants: dict[str, bytes] = {}
+        self._rewritten: dict[int, int] = {}
+        self._lost: set[str] = set()
+        renew_locks(self, "lock")
         self._place()
 
     def _place(self) -> None:
+        """Places the job on a device that is there; another job's fault may end it at any time."""
+        for left in reversed(range(MAX_RETRIES)):
+            try:
+                self._place_once()
+                return
+            except CompassError as error:
+                if error.code != ENDED or not left:
+                    raise
+
+    def _place_once(self) -> None:
         """Allocates the job's memory on the program's device, and fills it."""
         program, content = self.program, self.program.content
         _check_declared(content, program.where)
@@ -98,7 +185,8 @@ class Job:
         self._plan = job_plan(content, section_sizes(content, infos, nbytes), self.device.target.tecs, program.gap)
         self._base = self.device.allocator.allocate(self._plan.size)
         self._owned = [self._base]
-        self._release = weakref.finalize(self, _release_all, self.device.allocator, self._owned)
+        self.stay = Stay(self.device, self._lost)
+        self._release = weakref.finalize(self, _release_all, self.device.allocator, self._owned, self.stay)
         self._chain_at, self._chain = self._fill(content)
         self._fresh = True
         self.slots = {info.name: self._slot(info, nbytes[info.name]) for info in infos}
@@ -111,16 +199,33 @@ class Job:
             if param.name in self._nulls:
                 self._write_word(position, 0)
         self._constants: dict[str, tuple[int, int]] = {}
+        for offset, value in self._rewritten.items():
+            self._rewrite(offset, value)
+        for name, own in self._own_constants.items():
+            self._place_constant(name, own)
+
+    @property
+    def held(self) -> bool:
+        """Whether the content of its tensors is there, also when the device has ended since."""
+        return self.stay.held
+
+    def hold(self) -> None:
+        """Keeps the tensors' content until the job is closed."""
+        self.revive()
+        self.stay.held = True
 
     def close(self) -> None:
         """Frees the job's device memory; the job must not run again."""
         self._release()
 
-    def revive(self) -> None:
-        """Makes the job runnable again when a fault has ended its device."""
-        if not self.device.alive:
-            self._release()
-            self._place()
+    def revive(self) -> bool:
+        """Makes the job runnable again when its device has ended; whether that was so. What was loaded is lost then."""
+        if self.device.alive:
+            return False
+        self.stay.spoil()
+        self._release()
+        self._place()
+        return True
 
     @property
     def values(self) -> Mapping[str, float]:
@@ -137,6 +242,9 @@ class Job:
 
     def set_constant(self, name: str, array: np.ndarray[Any, Any]) -> None:
         """Gives a constant another content, for this job alone. CompassError when the size differs."""
+        self._place_constant(name, array.tobytes())
+
+    def _place_constant(self, name: str, content: bytes) -> None:
         if name not in self._constants:
             position = next(i for i, param in enumerate(self.program.params) if param.name == name)
             _, size = self._graph.constant(self.program.content.subgraphs[0].params_offset + 4 * position)
@@ -145,10 +253,11 @@ class Job:
             self._constants[name] = at, size
             self._write_word(position, at)
         at, size = self._constants[name]
-        if array.nbytes != size:
-            raise CompassError(f"constant '{name}' was built with {size} bytes, but the array has {array.nbytes}",
+        if len(content) != size:
+            raise CompassError(f"constant '{name}' was built with {size} bytes, but the array has {len(content)}",
                                code="tensor-size", help="build the kernel again with this constant")  # fmt: skip
-        self.device.write(at, array.tobytes())
+        self.device.write(at, content)
+        self._own_constants[name] = content
 
     def buffers(self) -> list[Buffer]:
         """All device memory that the kernels of this job may use, by address."""
@@ -180,6 +289,10 @@ class Job:
         """Replaces the word at byte `offset` of the parameter blocks. CompassError when there is no such word."""
         if offset % 4 or not 0 <= offset < len(self.program.content.params):
             raise CompassError(f"the parameter blocks have no word at {offset:#x}", code="invalid-size")
+        self._rewrite(offset, value)
+        self._rewritten[offset] = value
+
+    def _rewrite(self, offset: int, value: int) -> None:
         word = (value & 0xFFFFFFFF).to_bytes(4, "little")
         self.device.write(self._base + self._plan.offsets["params"] + offset, word)
 
@@ -205,8 +318,11 @@ class Job:
         with self.lock:
             self.revive()
             self.load(named, initial or {})
-            self.result = self.execute(timeout, seed, record)
-            return {slot.info.name: slot.fetch() for slot in self.outputs}
+            try:
+                self.result = self.execute(timeout, seed, record)
+                return {slot.info.name: slot.fetch() for slot in self.outputs}
+            finally:
+                self.stay.let_go(forget=True)
 
     def load(self, named: Mapping[str, np.ndarray[Any, Any]], initial: Mapping[str, np.ndarray[Any, Any]]) -> None:
         """Copies inputs, and what outputs hold before the run, to the device; see `run`."""
@@ -217,7 +333,7 @@ class Job:
         for slot in self.outputs:
             array = initial.get(slot.info.name)
             if array is None:
-                slot.memory[:] = 0
+                slot.fill()[:] = 0
             else:
                 slot.load(slot.info.checked(array, slot.nbytes))
 
@@ -230,13 +346,18 @@ class Job:
             from compass_sim import RunResult
 
             return RunResult(0.0, "")
-        if not self._fresh:
-            self.device.write(self._chain_at, self._chain)
-        self._fresh = False
+        if self._lost:
+            raise CompassError(f"what was loaded into {spell_names(self._lost)} went when a fault ended the device, or "
+                               "the process forked", code="content-lost", help="load it again")  # fmt: skip
         limit = self.program.time_limit if timeout is None else timeout
         try:
+            if not self._fresh:
+                self.device.write(self._chain_at, self._chain)
+            self._fresh = False
             return self.device.dispatch(self._chain_at, self._plan.tcbs, limit, seed, record)
         except CompassError as error:
+            if not self.device.alive:
+                self.stay.spoil()
             locate_fault(error, self.program.code.elf)
             raise
 
@@ -250,7 +371,7 @@ class Job:
     def _slot(self, info: TensorInfo, nbytes: int) -> Slot:
         section, sub = info.place
         address = self._base + self._plan.reuses[section] + sub.offset
-        return Slot(info, self._shapes[info.name], self.device.memory[address : address + nbytes])
+        return Slot(info, self._shapes[info.name], self.stay, address, nbytes)
 
     def _fill(self, content: AipuBin) -> tuple[int, bytes]:
         """Fills the job's memory; gives address and bytes of the control block chain."""
@@ -304,7 +425,12 @@ def _check_declared(content: AipuBin, where: str) -> None:
     limit.check(sum(section.size for bss in content.features.bss for section in bss.reuses), where)
 
 
-def _release_all(allocator: PageAllocator, addresses: list[int]) -> None:
+def spell_names(names: set[str]) -> str:
+    return ", ".join(f"'{name}'" for name in sorted(names))
+
+
+def _release_all(allocator: PageAllocator, addresses: list[int], stay: Stay) -> None:
+    stay.leave()
     for address in addresses:
         allocator.release(address)
 

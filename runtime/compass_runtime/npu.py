@@ -1,46 +1,95 @@
-"""The simulated devices of this process: a worker, its memory and who uses which part of it."""
+"""The simulated devices of this process: each has a worker, memory, and programs of one origin.
+
+What a kernel breaks, with or without intent, it breaks in its own worker and memory. So programs share a device only
+when they are the same file; others never see each other's memory, nor each other's worker.
+"""
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections import deque
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from compass_core.aipubin.device import is_x3
 from compass_core.errors import CompassError, UsageError
 from compass_core.targets import Target, load
+from compass_runtime.forks import in_children, renew_locks
 from compass_runtime.memory import PageAllocator
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from compass_runtime.job import Stay
     from compass_sim import RunResult
+
+ENDED = "worker-ended"
+"""The code of the error for who uses a device that a fault, or the need for room, has ended."""
+MOST_OPEN = 64
+"""Devices that are open at once, where the process may have as many files; others end, and their programs begin anew."""
+_FILES_EACH = 8
+"""One device for this many files that the process may have open: it needs three of them."""
+_LARGEST_KEPT = 16 << 20
+"""Bytes of a file that is kept with its device, for the same file to find it."""
 
 
 class Device:
-    """One simulated NPU. Jobs of all programs for its target share its memory; one runs at a time."""
+    """One simulated NPU. The jobs of its programs share its memory; one runs at a time.
 
-    def __init__(self, target: Target, debug: bool = False, checks: bool = False) -> None:
+    `graphs`: programs that are loaded; without any it waits for the next program of the same file, or ends. `stays`:
+    its jobs; with one that is held it is not ended to make room.
+    """
+
+    def __init__(self, target: Target, origin: object = None, debug: bool = False, checks: bool = False) -> None:
         import numpy as np
 
         from compass_sim import Worker, memory_map
 
         self.target = target
+        self.origin = origin
+        self.checks = checks
         self.worker = Worker(target, debug=debug, checks=checks)
         self.lock = threading.Lock()
-        self.allocator = PageAllocator(
-            (memory_map.WINDOW_LOW, memory_map.ENGINE_LOW), (memory_map.ENGINE_HIGH, memory_map.WINDOW_HIGH)
-        )
-        self.memory: np.ndarray[Any, np.dtype[np.uint8]] = np.frombuffer(self.worker.memory, dtype=np.uint8)
+        self.graphs: set[object] = set()
+        self.stays: set[Stay] = set()
+        self.ended = False
+        size = len(self.worker.memory)
+        ranges = ((memory_map.WINDOW_LOW, memory_map.ENGINE_LOW), (memory_map.ENGINE_HIGH, size))
+        self.allocator = PageAllocator(*((low, min(high, size)) for low, high in ranges if low < size))
+        self._memory: np.ndarray[Any, np.dtype[np.uint8]] | None = np.frombuffer(self.worker.memory, dtype=np.uint8)
         self._kind: Literal["x2", "x3"] = "x3" if is_x3(target.name) else "x2"
+        renew_locks(self, "lock")
 
     @property
     def alive(self) -> bool:
         """False after a fault: the process is gone, and with it what the memory held."""
         return self.worker.alive
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a job has content that is nowhere else."""
+        return any(stay.held for stay in list(self.stays))
+
+    @property
+    def memory(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Device memory by address. CompassError when the device has ended."""
+        if self._memory is None:
+            raise self._ended()
+        return self._memory
+
+    @staticmethod
+    def _ended() -> CompassError:
+        return CompassError("this simulator has ended", code=ENDED)
+
     def write(self, address: int, data: bytes | bytearray) -> None:
         """Copies bytes to device memory."""
-        self.worker.memory[address : address + len(data)] = data
+        try:
+            self.worker.memory[address : address + len(data)] = data
+        except ValueError:
+            if self.alive:
+                raise
+            raise self._ended() from None
 
     def clear(self, address: int, size: int) -> None:
         """Zeroes device memory."""
@@ -49,11 +98,43 @@ class Device:
     def dispatch(self, head: int, count: int, timeout: float, seed: int = 0, record: bool = False) -> RunResult:
         """Runs the chain of `count` control blocks at `head`, for at most `timeout` seconds; see `Worker.dispatch`."""
         with self.lock:
-            return self.worker.dispatch(head, count, self._kind, timeout, seed=seed, record=record)
+            try:
+                return self.worker.dispatch(head, count, self._kind, timeout, seed=seed, record=record)
+            except BaseException:
+                if not self.alive:
+                    self.end()
+                raise
+
+    def end(self) -> None:
+        """Ends the worker. Memory goes when the last one who looks at it has gone."""
+        self.ended = True
+        self._memory = None
+        self.worker.abandon()
+        for stay in list(self.stays):
+            if not stay.held:
+                stay.look_away()
 
 
-_devices: dict[tuple[str, bool], Device] = {}
-_devices_lock = threading.Lock()
+_open: list[Device] = []
+"""All that may be used again, the one used last at the end."""
+_open_lock = threading.Lock()
+_left: deque[tuple[Device, object]] = deque()
+"""Programs that are gone, with their devices."""
+
+
+def _forget_all() -> None:
+    """In a forked child: the devices are the parent's."""
+    for device in _open:
+        device.ended = True
+        for stay in list(device.stays):
+            stay.spoil()
+        device.end()
+    _open.clear()
+    _left.clear()
+
+
+renew_locks(sys.modules[__name__], "_open_lock")
+in_children(_forget_all)
 
 
 def target_of(name: str) -> Target:
@@ -65,20 +146,69 @@ def target_of(name: str) -> Target:
                            notes=error.notes) from None  # fmt: skip
 
 
-def debugged_device(target: str) -> Device:
-    """A new device, for a debugger to attach to its worker; jobs of this target run on it from now on."""
-    with _devices_lock:
-        device = _devices[target, False] = Device(target_of(target), debug=True)
-        return device
+@lru_cache(maxsize=1)
+def _most_open() -> int:
+    from resource import RLIMIT_NOFILE, getrlimit
+
+    files = getrlimit(RLIMIT_NOFILE)[0]
+    return MOST_OPEN if files < 0 else max(1, min(MOST_OPEN, files // _FILES_EACH))
 
 
-def device_for(target: str, checks: bool = False) -> Device:
-    """The device of a target; started when it is first asked for, and again after a fault ended it.
+def device_for(target: str, origin: object, user: object, checks: bool = False) -> Device:
+    """A device for the program `user`: the one of the same `origin`, or a new one. `leave_device` is to follow.
 
-    `checks`: the one that runs programs compiled for checks.
+    `origin`: the bytes of a file, or an object that stands for what no other program is like. `checks`: for programs
+    compiled for checks.
     """
-    with _devices_lock:
-        device = _devices.get((target, checks))
-        if device is None or not device.alive:
-            device = _devices[target, checks] = Device(target_of(target), checks=checks)
+    with _open_lock:
+        _clear_up()
+        for device in reversed(_open):
+            if device.checks == checks and device.target.name == target and device.origin == origin:
+                _open.remove(device)
+                break
+        else:
+            _make_room()
+            device = Device(target_of(target), origin, checks=checks)
+        _open.append(device)
+        device.graphs.add(user)
         return device
+
+
+def leave_device(device: Device, user: object) -> None:
+    """The program is not on the device any more. Never waits: the garbage collector may call it."""
+    _left.append((device, user))
+    if _open_lock.acquire(blocking=False):
+        try:
+            _clear_up()
+        finally:
+            _open_lock.release()
+
+
+def kept_origin(image: bytes) -> object:
+    """What stands for the content of a file: its bytes, unless they are so many that keeping them costs more than a new
+    worker does."""
+    return image if len(image) <= _LARGEST_KEPT else object()
+
+
+def _clear_up() -> None:
+    """Takes away what has ended or is not used; the lock is held."""
+    while _left:
+        device, user = _left.popleft()
+        device.graphs.discard(user)
+        if device.alive and not device.graphs and not device.is_held:
+            if isinstance(device.origin, bytes):
+                device.worker.clear_memory()
+            else:
+                device.end()
+    _open[:] = [device for device in _open if device.alive]
+
+
+def _make_room() -> None:
+    """Ends devices until one more may be open: those without programs first, then those used longest ago. What a job
+    holds that cannot be made again stays."""
+    ready = [device for device in _open if not device.is_held]
+    for device in sorted(ready, key=lambda device: bool(device.graphs)):
+        if len(_open) < _most_open():
+            return
+        device.end()
+        _open.remove(device)

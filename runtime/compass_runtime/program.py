@@ -6,7 +6,7 @@ import itertools
 import math
 import threading
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,14 +19,15 @@ from compass_core.aipubin.layout import Kind, StaticSection, SubSection
 from compass_core.errors import CompassError
 from compass_core.hostcode import TextBlob, parse_text_blob
 from compass_runtime.calls import Caller
+from compass_runtime.forks import renew_locks
 from compass_runtime.job import Job, placed_subs
+from compass_runtime.npu import Device, device_for, kept_origin, leave_device, target_of
 from compass_runtime.plan import OVERREAD, TEXT_OVERREAD
 from compass_runtime.sizes import resolve_shapes, resolve_values, spell
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from compass_runtime.npu import Device
     from compass_sim import RunResult
 
 
@@ -110,13 +111,17 @@ class LoadedGraph:
 class Program:
     """An aipu.bin ready to run. `inputs`, `outputs` and `params` are its metadata, in order.
 
-    `gap`: how far apart its buffers are in device memory, where that is checked; else 0. `trusted`: whoever loaded it
-    trusts who made it, so that its C text may be compiled even on hosts that cannot confine the compiler, and debugged.
+    `gap`: how far apart its buffers are in device memory, where that is checked; else 0. `debugged`: its device is made
+    for a debugger to attach to. `trusted`: whoever loaded it trusts who made it, so that its C text may be compiled even
+    on hosts that cannot confine the compiler, and debugged.
     """
 
     gap = 0
+    debugged = False
 
-    def __init__(self, content: AipuBin, where: str, trusted: bool = False) -> None:
+    def __init__(self, content: AipuBin, where: str, trusted: bool = False, *, origin: object = None) -> None:
+        """`origin`: what programs that may share a device have in common, see `npu.device_for`; None: nothing."""
+        self.origin = object() if origin is None else origin
         self.content = content
         self.where = where
         self.trusted = trusted
@@ -128,7 +133,9 @@ class Program:
         self.params: tuple[Param, ...] = self.kernel.params if self.kernel else ()
         self.scalars = {p.name: (i, p.element) for i, p in enumerate(self.params) if p.role == "attr"}
         self._loaded: LoadedGraph | None = None
+        self._unload: Callable[[], object] = _nothing
         self._lock = threading.Lock()
+        renew_locks(self, "_lock")
         self._grid_ids = itertools.count(1)
         self._check_words()
 
@@ -141,10 +148,10 @@ class Program:
         """Reads an aipu.bin from a path or from its bytes; `trusted`: see the class. CompassError when it is not a
         program for this simulator."""
         if isinstance(source, bytes):
-            return cls(read(source), "aipu.bin", trusted)
+            return cls(read(source), "aipu.bin", trusted, origin=kept_origin(source))
         data = files.read(Path(source), code="open-file-fail")
         try:
-            return cls(read(data), str(source), trusted)
+            return cls(read(data), str(source), trusted, origin=kept_origin(data))
         except CompassError as error:
             raise CompassError(f"{source}: {error.message}", error.span, code=error.code, notes=error.notes,
                                help=error.help) from error  # fmt: skip
@@ -174,8 +181,6 @@ class Program:
         if self.kernel is None:
             return {info.name: info.shape or () for info in (*self.inputs, *self.outputs)}, {}
         scalars = resolve_values(self.kernel, values)
-        from compass_runtime.npu import target_of
-
         tecs = target_of(self.target).tecs
         return resolve_shapes(self.kernel, arrays, shapes, scalars, tecs, nulls, self.gap != 0), scalars
 
@@ -209,14 +214,28 @@ class Program:
 
     def graph(self) -> LoadedGraph:
         """Code and constants in device memory; loaded when first needed, and again after a fault ended the device."""
-        from compass_runtime.npu import device_for
-
         with self._lock:
             if self._loaded is None or not self._loaded.device.alive:
                 self._check_host()
-                self._loaded = load_graph(self.content, device_for(self.target, self.gap != 0), self.gap)
-                weakref.finalize(self, self._loaded.release)
+                self._unload()
+                self._loaded, self._unload = self._load_anew()
             return self._loaded
+
+    def _load_anew(self) -> tuple[LoadedGraph, Callable[[], object]]:
+        """Brings the graph to a device; the finalizer takes it away again."""
+        token: object = object()
+        loaded: list[LoadedGraph] = []
+        if self.debugged:
+            device = Device(target_of(self.target), debug=True)
+        else:
+            device = device_for(self.target, self.origin, token, self.gap != 0)
+        unload = weakref.finalize(self, _take_away, token, device, loaded)
+        try:
+            loaded.append(load_graph(self.content, device, self.gap))
+        except BaseException:
+            unload()
+            raise
+        return loaded[0], unload
 
     def _check_host(self) -> None:
         """CompassError when the host code in `.text` is for another machine."""
@@ -236,6 +255,17 @@ class Program:
         if size != 4 * len(self.params):
             raise CompassError(f"note 'compassc' lists {len(self.params)} parameters, but the block has {size // 4} words",
                                code="invalid-gbin")  # fmt: skip
+
+
+def _nothing() -> None:
+    pass
+
+
+def _take_away(token: object, device: Device, loaded: list[LoadedGraph]) -> None:
+    """A program is gone: frees what it had on its device, which others of its origin may use further."""
+    for graph in loaded:
+        graph.release()
+    leave_device(device, token)
 
 
 def load_graph(content: AipuBin, device: Device, gap: int = 0) -> LoadedGraph:

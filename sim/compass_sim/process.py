@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import weakref
-from collections.abc import Sequence
 from typing import final
 
 _FIRST = 10
@@ -39,14 +38,16 @@ def _moved(file: int) -> int:
 class EngineProcess:
     """A running engine: `socket` to talk to it, `pid`; `status` of its end, as `os.waitpid` tells it, once it is known.
 
+    `lost`: this process is a forked child of the one that started it, and has nothing to do with it.
+
     It ends when this process ends, whatever it does: the system kills it when the last descriptor of the other end of
     its lifeline is closed.
     """
 
-    def __init__(self, command: Sequence[str], shared: int, new_session: bool) -> None:
+    def __init__(self, command: list[str], shared: int, new_session: bool) -> None:
         """OSError when the program cannot be started."""
         self.status: int | None = None
-        self._owner = os.getpid()
+        self.lost = False
         ours, theirs = (_moved(end.detach()) for end in socket.socketpair())
         lifeline, self._lifeline = map(_moved, os.pipe())
         self.socket = socket.socket(fileno=ours)
@@ -80,7 +81,7 @@ class EngineProcess:
     def end(self) -> None:
         """Ends the process at once, which has nothing to save, and waits until it is gone."""
         self.let_go()
-        if self._owner != os.getpid() or self.poll() is not None:
+        if self.lost or self.poll() is not None:
             return
         os.kill(self.pid, signal.SIGKILL)
         self._wait(0)
@@ -107,6 +108,7 @@ def _leave_to_parent() -> None:
     """A forked child has nothing to do with its parent's workers: they end with the parent, not with the child."""
     for process in list(_running):
         process.let_go()
+        process.lost = True
     _running.clear()
 
 

@@ -128,6 +128,7 @@ class Worker:
         self.target = target
         self._debug = debug
         self._checks = checks
+        self._tickets: list[bytes] = []
         self._memory_limit = host_memory_limit() if memory_limit is None else memory_limit
         engine = engine_path()
         size = memory_map.file_size(self._memory_limit, checks)
@@ -177,7 +178,7 @@ class Worker:
     @property
     def alive(self) -> bool:
         """Whether jobs can still be dispatched."""
-        return self._end.alive
+        return self._end.alive and not self._process.lost
 
     @property
     def pid(self) -> int:
@@ -194,7 +195,17 @@ class Worker:
         try:
             self.memory.close()
         except BufferError:  # somebody still looks at the memory: it goes when the last view goes
-            return
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Ends the process; device memory is freed when the last one who looks at it is gone."""
+        self._end()
+        self.memory = mmap.mmap(-1, memory_map.PAGE)
+        self.memory.close()
+
+    def clear_memory(self) -> None:
+        """Gives the host back all that device memory has in use; its content is zero from now on. No job may run."""
+        self.memory.madvise(mmap.MADV_REMOVE)
 
     def dispatch(
         self,
@@ -218,7 +229,7 @@ class Worker:
         limit = min(max(int(timeout * 1e9), 1), _LONGEST)
         try:
             options = (_HAS_SCHEDULE if seed else 0) | (_WANT_RECORDS if record else 0)
-            ticket = os.urandom(8)
+            ticket = self._ticket()
             message = _REQUEST.pack(head, count, _CHAINS[kind], options, limit, ticket)
             self._socket.send(message + _SEED.pack(seed) if seed else message)
             reply = self._receive(timeout + _GRACE, ticket, record)
@@ -237,6 +248,13 @@ class Worker:
         if not self._debug:  # a debugger sees it end by itself
             self._end()
         raise _fault(reply, timeout, self._memory_limit, len(self.memory))
+
+    def _ticket(self) -> bytes:
+        """What nobody can guess."""
+        while not self._tickets:
+            drawn = os.urandom(4096)
+            self._tickets = [drawn[i : i + 8] for i in range(0, len(drawn), 8)]
+        return self._tickets.pop()
 
     def _receive(self, limit: float, ticket: bytes, record: bool = False) -> _Reply:
         """The reply to the request with this ticket; SimulatorError when the process dies or sends anything else, _Silent
@@ -284,8 +302,10 @@ class Worker:
                 continue
             if not part:
                 raise self._died("it ended without a report")
+            if len(part) == size:
+                return part
             parts += part
-            if time.monotonic() >= end and len(parts) < size:  # a byte now and then is no answer
+            if len(parts) < size and time.monotonic() >= end:  # a byte now and then is no answer
                 raise _Silent
         return bytes(parts)
 

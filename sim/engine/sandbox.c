@@ -76,6 +76,7 @@ static const struct permission {
     {9, EQUALS, 3, MAP_PRIVATE | MAP_ANONYMOUS},
     {9, EQUALS, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE},
     {9, EQUALS, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED},
+    {9, EQUALS, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE},
     {10, ANY, 0, 0},             /* mprotect */
     {11, ANY, 0, 0},             /* munmap */
     {28, EQUALS, 2, ADVICE_DROP}, /* madvise */

@@ -1,0 +1,33 @@
+"""What a forked child must make anew: a lock that another thread of the parent held would stay locked for ever."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+_locks: weakref.WeakKeyDictionary[Any, tuple[str, ...]] = weakref.WeakKeyDictionary()
+_others: list[Callable[[], None]] = []
+
+
+def renew_locks(owner: object, *names: str) -> None:
+    """The attributes of `owner`, a module or an object, that are new locks in every child."""
+    _locks[owner] = names
+
+
+def in_children(function: Callable[[], None]) -> None:
+    """Calls the function in every forked child, before the program goes on there."""
+    _others.append(function)
+
+
+def _renew() -> None:
+    for owner, names in list(_locks.items()):
+        for name in names:
+            setattr(owner, name, threading.Lock())
+    for function in _others:
+        function()
+
+
+os.register_at_fork(after_in_child=_renew)
