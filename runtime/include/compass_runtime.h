@@ -226,6 +226,7 @@ typedef struct {
 typedef int (*aipu_job_callback_func_t)(uint64_t job, aipu_job_status_t state);
 
 COMPASS_API aipu_status_t aipu_init_context(aipu_ctx_handle_t **ctx);
+/* Unloads everything. */
 COMPASS_API aipu_status_t aipu_deinit_context(const aipu_ctx_handle_t *ctx);
 COMPASS_API aipu_status_t aipu_get_error_message(const aipu_ctx_handle_t *ctx, aipu_status_t status, const char **msg);
 COMPASS_API aipu_status_t aipu_config_global(const aipu_ctx_handle_t *ctx, uint64_t types, void *config);
@@ -234,6 +235,7 @@ COMPASS_API aipu_status_t aipu_load_graph(const aipu_ctx_handle_t *ctx, const ch
                                           aipu_load_graph_cfg_t *config COMPASS_DEFAULT(NULL));
 COMPASS_API aipu_status_t aipu_load_graph_helper(const aipu_ctx_handle_t *ctx, const char *data, uint32_t size,
                                                  uint64_t *graph, aipu_load_graph_cfg_t *config COMPASS_DEFAULT(NULL));
+/* Cleans the graph's jobs. One that runs is ended, with the state AIPU_JOB_STATUS_EXCEPTION. */
 COMPASS_API aipu_status_t aipu_unload_graph(const aipu_ctx_handle_t *ctx, uint64_t graph);
 
 COMPASS_API aipu_status_t aipu_create_job(const aipu_ctx_handle_t *ctx, uint64_t graph, uint64_t *job,
@@ -247,6 +249,7 @@ COMPASS_API aipu_status_t aipu_flush_job(const aipu_ctx_handle_t *ctx, uint64_t 
                                          aipu_job_callback_func_t callback COMPASS_DEFAULT(NULL));
 COMPASS_API aipu_status_t aipu_get_job_status(const aipu_ctx_handle_t *ctx, uint64_t job, aipu_job_status_t *status,
                                               int32_t timeout COMPASS_DEFAULT(0));
+/* Waits for a job that runs. */
 COMPASS_API aipu_status_t aipu_clean_job(const aipu_ctx_handle_t *ctx, uint64_t job);
 
 COMPASS_API aipu_status_t aipu_get_tensor_count(const aipu_ctx_handle_t *ctx, uint64_t id, aipu_tensor_type_t type,

@@ -75,21 +75,25 @@ __attribute__((constructor(102))) static void begin(void) {
 
 /* dlclose(): what the program left open ends with the library. */
 __attribute__((destructor(102))) static void end(void) {
-  for (int i = 0; i < MAX_CONTEXTS && !exiting; i++) {
-    if (!contexts[i]) continue;
-    for (struct graph_entry *graph = contexts[i]->graphs; graph; graph = graph->next) device_shut(&graph->device);
-    aipu_deinit_context(&contexts[i]->handle);
-  }
+  for (int i = 0; i < MAX_CONTEXTS && !exiting; i++)
+    if (contexts[i]) aipu_deinit_context(&contexts[i]->handle);
+}
+
+/* Finds a context; with `take` it is no longer known afterwards. */
+static aipu_status_t search_context(const aipu_ctx_handle_t *handle, bool take, struct context **found) {
+  if (!handle) return fail(AIPU_STATUS_ERROR_NULL_PTR, "the context is NULL");
+  pthread_mutex_lock(&contexts_lock);
+  int at = 0;
+  while (at < MAX_CONTEXTS && !(contexts[at] && &contexts[at]->handle == handle)) at++;
+  bool known = at < MAX_CONTEXTS;
+  if (known) *found = contexts[at];
+  if (known && take) contexts[at] = NULL;
+  pthread_mutex_unlock(&contexts_lock);
+  return known ? AIPU_STATUS_SUCCESS : fail(AIPU_STATUS_ERROR_INVALID_CTX, "the context does not exist");
 }
 
 static aipu_status_t find_context(const aipu_ctx_handle_t *handle, struct context **found) {
-  if (!handle) return fail(AIPU_STATUS_ERROR_NULL_PTR, "the context is NULL");
-  for (int i = 0; i < MAX_CONTEXTS; i++)
-    if (contexts[i] && &contexts[i]->handle == handle) {
-      *found = contexts[i];
-      return AIPU_STATUS_SUCCESS;
-    }
-  return fail(AIPU_STATUS_ERROR_INVALID_CTX, "the context does not exist");
+  return search_context(handle, false, found);
 }
 
 /* In a forked child: the graph and its jobs as they were made, on memory of this process. What tensors held is known to
@@ -172,6 +176,7 @@ static void free_job(struct job_entry *job) {
 }
 
 static void free_graph(struct graph_entry *graph) {
+  device_shut(&graph->device); /* a job that runs may never end */
   while (graph->jobs) {
     struct job_entry *job = graph->jobs;
     graph->jobs = job->next;
@@ -184,9 +189,8 @@ static void free_graph(struct graph_entry *graph) {
 
 aipu_status_t aipu_deinit_context(const aipu_ctx_handle_t *ctx) {
   struct context *context;
-  aipu_status_t status = find_context(ctx, &context);
+  aipu_status_t status = search_context(ctx, true, &context);
   if (status != AIPU_STATUS_SUCCESS) return status;
-  contexts[context->handle.handle - 1] = NULL;
   while (context->graphs) {
     struct graph_entry *graph = context->graphs;
     context->graphs = graph->next;
@@ -468,12 +472,12 @@ aipu_status_t aipu_get_tensor_descriptor(const aipu_ctx_handle_t *ctx, uint64_t 
                                          uint32_t tensor, aipu_tensor_desc_t *descriptor) {
   struct graph_entry *graph;
   int kind;
-  uint32_t section;
   if (!descriptor) return fail(AIPU_STATUS_ERROR_NULL_PTR, "there is nowhere to put the descriptor");
   aipu_status_t status = find_kind(ctx, id, type, &graph, &kind);
   if (status != AIPU_STATUS_SUCCESS) return status;
-  const struct sub_section *sub = graph_tensor(&graph->graph, (uint32_t)kind, tensor, &section);
-  if (!sub || tensor == UINT32_MAX) return fail(AIPU_STATUS_ERROR_INVALID_TENSOR_ID, "there is no tensor %u", tensor);
+  const struct tensor *found = graph_tensor(&graph->graph, (uint32_t)kind, tensor);
+  if (!found) return fail(AIPU_STATUS_ERROR_INVALID_TENSOR_ID, "there is no tensor %u", tensor);
+  const struct sub_section *sub = found->sub;
   *descriptor = (aipu_tensor_desc_t){tensor, sub->size, sub->scale, sub->zero_point, (aipu_data_type_t)sub->data_type};
   return AIPU_STATUS_SUCCESS;
 }
@@ -483,14 +487,13 @@ static aipu_status_t find_memory(const aipu_ctx_handle_t *ctx, uint64_t id, aipu
                                  struct job_entry **job, uint8_t **memory, uint32_t *size) {
   struct graph_entry *graph;
   aipu_tensor_desc_t descriptor;
-  uint32_t section = 0;
   aipu_status_t status = find_job(ctx, id, &graph, job);
   if (status != AIPU_STATUS_SUCCESS) return status;
   if ((status = aipu_get_tensor_descriptor(ctx, id, type, tensor, &descriptor)) != AIPU_STATUS_SUCCESS) return status;
-  const struct sub_section *sub = graph_tensor(&graph->graph, (uint32_t)kind_of(type), tensor, &section);
+  const struct tensor *found = graph_tensor(&graph->graph, (uint32_t)kind_of(type), tensor);
   const struct job *placed = &(*job)->job;
-  *memory = placed->device->memory + placed->base + placed->plan.reuses[section] + sub->offset;
-  *size = sub->size;
+  *memory = placed->device->memory + placed->base + placed->plan.reuses[found->section] + found->sub->offset;
+  *size = found->sub->size;
   return AIPU_STATUS_SUCCESS;
 }
 

@@ -52,17 +52,16 @@ uint32_t chain_blocks(const struct file *file) {
 }
 
 static uint32_t profiler_of(const struct job *job) {
-  uint32_t section;
-  const struct sub_section *sub = graph_tensor(job->graph, SUB_PROFILER, UINT32_MAX, &section);
-  return sub ? job->base + job->plan.reuses[section] + sub->offset : 0;
+  const struct tensor *tensor = graph_first_tensor(job->graph, SUB_PROFILER);
+  return tensor ? job->base + job->plan.reuses[tensor->section] + tensor->sub->offset : 0;
 }
 
-static void put_common(const struct job *job, uint32_t g, uint32_t task, uint32_t at, uint8_t *block) {
+static void put_common(const struct job *job, uint32_t g, uint32_t task, uint32_t at, uint32_t profiler,
+                       uint8_t *block) {
   const struct file *file = &job->graph->file;
   const struct subgraph *graph = &file->graphs[g];
   const struct plan *plan = &job->plan;
-  uint32_t set = plan->sets[g], data = plan->private_data, profiler = profiler_of(job);
-  for (uint32_t s = 0; s < set; s++) data += plan->set_data[s] * file->tasks;
+  uint32_t set = plan->sets[g], data = plan->private_data + plan->set_starts[set];
   put32(block, SPC, job->graph->text + graph->text_offset);
   put_dims(block, GRID_DIM, 1, 1, 1);
   put_dims(block, GROUP_DIM, file->tasks, 1, 1);
@@ -90,7 +89,7 @@ static uint32_t end_bits(const struct file *file, uint32_t g, uint32_t task) {
 
 static void write_x2(const struct job *job, uint8_t *out) {
   const struct file *file = &job->graph->file;
-  uint32_t start = job->base + job->plan.tcbs, segmmus = (file->cores + 1) / 2;
+  uint32_t start = job->base + job->plan.tcbs, segmmus = (file->cores + 1) / 2, profiler = profiler_of(job);
   uint8_t *at = out, *previous = NULL;
   bool single = file->graph_count == 1;
   for (uint32_t g = 0; g < file->graph_count; g++) {
@@ -112,7 +111,7 @@ static void write_x2(const struct job *job, uint8_t *out) {
       bool run_ends = g + 1 == file->graph_count || new_run(file, g + 1), ends = task == file->tasks - 1 && run_ends;
       if (!task && graph->waits > 0) flag |= WAIT_PREVIOUS;
       if (!task && graph->waits < 0 && !single) flag |= WAIT_ALL;
-      put_common(job, g, task, address, at);
+      put_common(job, g, task, address, profiler, at);
       put32(at, FLAG, flag);
       put32(at, NEXT, ends ? 0 : address + BLOCK);
       put32(at, INTERRUPTS, X2_INTERRUPTS | (graph->printf_size ? TEC_DONE : 0) |
@@ -128,11 +127,8 @@ static void write_x2(const struct job *job, uint8_t *out) {
  * means the one before it. */
 static uint32_t x3_waits(const struct file *file, uint32_t g, uint16_t deps[4]) {
   const struct subgraph *graph = &file->graphs[g];
-  bool own_bss = file->graph_count > 1;
-  for (uint32_t i = 0; i < file->graph_count; i++)
-    for (uint32_t k = 0; k < i; k++) own_bss &= file->graphs[i].bss != file->graphs[k].bss;
   memset(deps, 0, 4 * sizeof *deps);
-  if (graph->waits < 0 && !own_bss) return WAIT_ALL;
+  if (graph->waits < 0 && !file->own_bss) return WAIT_ALL;
   if (graph->waits < 0) {
     if (g) deps[0] = (uint16_t)(GROUP_VALID | (g - 1));
     return g ? WAIT_PREVIOUS : 0;
@@ -144,6 +140,7 @@ static uint32_t x3_waits(const struct file *file, uint32_t g, uint16_t deps[4]) 
 static void write_x3(const struct job *job, uint8_t *out) {
   const struct file *file = &job->graph->file;
   uint8_t *at = out + BLOCK;
+  uint32_t profiler = profiler_of(job);
   put32(out, FLAG, X3_FLUSH_GRID);
   put32(out, X3_GROUPS, file->graph_count);
   put32(out, INTERRUPTS, X3_GRID_INTERRUPTS);
@@ -158,7 +155,7 @@ static void write_x3(const struct job *job, uint8_t *out) {
     memcpy(at + X3_DEPS, deps, sizeof deps);
     at += BLOCK;
     for (uint32_t task = 0; task < file->tasks; task++, at += BLOCK) {
-      put_common(job, g, task, job->base + job->plan.tcbs + (uint32_t)(at - out), at);
+      put_common(job, g, task, job->base + job->plan.tcbs + (uint32_t)(at - out), profiler, at);
       put32(at, FLAG, X3_TASK | (task ? 0 : waits) | end_bits(file, g, task));
       put32(at, INTERRUPTS, X3_INTERRUPTS);
       put16(at, GROUP_ID, g);

@@ -147,6 +147,17 @@ static void check_subgraph(struct cursor *c, const struct subgraph *graph, uint3
       refuse(c, AIPU_STATUS_ERROR_INVALID_GBIN, "it waits for one that does not come before: sub-graph", index);
 }
 
+/* On X3 what a sub-graph waits for depends on whether sub-graphs share constants. */
+static void find_own_bss(struct cursor *c) {
+  struct file *file = c->file;
+  bool *used = allocate(c, file->bss_count, sizeof *used);
+  file->own_bss = used && file->graph_count > 1;
+  for (uint32_t g = 0; file->own_bss && g < file->graph_count; g++) {
+    file->own_bss = !used[file->graphs[g].bss];
+    used[file->graphs[g].bss] = true;
+  }
+}
+
 static void read_subgraphs(struct cursor *c) {
   struct file *file = c->file;
   file->graph_count = length(c, 64);
@@ -174,6 +185,7 @@ static void read_subgraphs(struct cursor *c) {
       read_reuse(c, &graph->buffers[i]);
     if (c->status == AIPU_STATUS_SUCCESS) check_subgraph(c, graph, g, params_size);
   }
+  if (c->status == AIPU_STATUS_SUCCESS) find_own_bss(c);
 }
 
 static void read_remaps(struct cursor *c) {
@@ -183,7 +195,8 @@ static void read_remaps(struct cursor *c) {
   file->remaps = allocate(c, file->remap_count, sizeof *file->remaps);
   for (uint32_t i = 0; c->status == AIPU_STATUS_SUCCESS && i < file->remap_count; i++) {
     struct remap *entry = &file->remaps[i];
-    memcpy(entry, take(c, sizeof *entry), sizeof *entry);
+    const uint8_t *data = take(c, sizeof *entry);
+    if (data) memcpy(entry, data, sizeof *entry);
     if (entry->area >= AREAS || entry->target_area >= AREAS || (uint64_t)entry->offset + 4 > sizes[entry->area] ||
         entry->target_offset > sizes[entry->target_area])
       refuse(c, AIPU_STATUS_ERROR_INVALID_GBIN, "an entry lies outside the file: entry", i);
@@ -201,15 +214,15 @@ static void read_compiler(struct cursor *c) {
   c->file->tasks = config % 10;
 }
 
-/* The number behind MP in `target:NAME;` of the comment, else 1. */
+/* The number behind MP in the first `target:NAME;` of the comment, else 1. */
 static uint32_t core_count(struct bytes comment) {
-  for (uint32_t i = 0; i + 10 < comment.size; i++)
-    if (memcmp(comment.data + i, "target:", 7) == 0) {
-      for (uint32_t k = i + 7; k + 2 < comment.size && comment.data[k] != ';' && comment.data[k]; k++)
-        if (comment.data[k] == 'M' && comment.data[k + 1] == 'P') {
-          uint32_t cores = comment.data[k + 2] - '0';
-          return cores >= 1 && cores <= 9 ? cores : 1;
-        }
+  uint32_t at = 0;
+  while (at + 10 < comment.size && memcmp(comment.data + at, "target:", 7) != 0) at++;
+  if (at + 10 >= comment.size) return 1;
+  for (at += 7; at + 2 < comment.size && comment.data[at] != ';' && comment.data[at]; at++)
+    if (comment.data[at] == 'M' && comment.data[at + 1] == 'P') {
+      uint32_t cores = comment.data[at + 2] - '0';
+      return cores >= 1 && cores <= 9 ? cores : 1;
     }
   return 1;
 }
@@ -297,11 +310,13 @@ static void read_elf(struct cursor *c) {
     return refuse(c, AIPU_STATUS_ERROR_INVALID_GBIN, "the section table reaches past the end of the file", table);
   memcpy(header, data + table + 40 * names_index, sizeof header);
   struct bytes names = section_content(c, header), comment = {0}, notes = {0};
+  uint32_t names_end = names.size; /* what begins before it has an end */
+  while (names_end && names.data[names_end - 1]) names_end--;
   struct { const char *name; struct bytes *content; } wanted[] = {
       {".text", &c->file->text}, {".rodata", &c->file->const_data}, {".comment", &comment}, {".note.aipu", &notes}};
   for (uint32_t i = 0; c->status == AIPU_STATUS_SUCCESS && i < count; i++) {
     memcpy(header, data + table + 40 * i, sizeof header);
-    if (header[SH_NAME] >= names.size || !memchr(names.data + header[SH_NAME], 0, names.size - header[SH_NAME]))
+    if (header[SH_NAME] >= names_end)
       return refuse(c, AIPU_STATUS_ERROR_INVALID_GBIN, "a section has no name: section", i);
     for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++)
       if (!wanted[k].content->data && strcmp((const char *)names.data + header[SH_NAME], wanted[k].name) == 0)
@@ -326,7 +341,7 @@ static void check_total(struct cursor *c) {
 aipu_status_t file_read(struct file *file, const void *data, uint32_t size) {
   *file = (struct file){.copy = malloc(size ? size : 1)};
   if (!file->copy) return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no memory for a file of %u bytes", size);
-  memcpy(file->copy, data, size);
+  if (size) memcpy(file->copy, data, size);
   struct cursor c = {.file = file, .place = "file", .rest = {file->copy, size}};
   read_elf(&c);
   if (c.status == AIPU_STATUS_SUCCESS) check_total(&c);

@@ -55,6 +55,7 @@ struct file {
   struct remap *remaps;
   uint32_t bss_count, graph_count, remap_count;
   bool x3;
+  bool own_bss; /* there are several sub-graphs, each with a BSS of its own */
   uint32_t cores, tasks; /* cores of the target, tasks of a sub-graph */
 };
 

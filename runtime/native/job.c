@@ -3,18 +3,57 @@
 #define OVERREAD 0x800u
 #define TEXT_OVERREAD 16u
 
-const struct sub_section *graph_tensor(const struct graph *graph, uint32_t type, uint32_t id, uint32_t *section) {
-  uint32_t number = 0;
-  for (uint32_t b = 0; b < graph->file.bss_count; b++)
-    for (uint32_t s = 0; s < graph->file.bss[b].reuse_count; s++, number++) {
-      const struct section *at = &graph->file.bss[b].reuses[s];
-      for (uint32_t i = 0; i < at->sub_count; i++)
-        if (at->subs[i].type == type && (id == UINT32_MAX || at->subs[i].id == id)) {
-          *section = number;
-          return &at->subs[i];
-        }
-    }
-  return NULL;
+static int by_type_and_number(const void *one, const void *other) {
+  const struct tensor *a = one, *b = other;
+  if (a->sub->type != b->sub->type) return a->sub->type < b->sub->type ? -1 : 1;
+  if (a->sub->id != b->sub->id) return a->sub->id < b->sub->id ? -1 : 1;
+  if (a->section != b->section) return a->section < b->section ? -1 : 1;
+  return a->sub < b->sub ? -1 : a->sub > b->sub;
+}
+
+static bool index_tensors(struct graph *graph) {
+  const struct file *file = &graph->file;
+  size_t count = 0;
+  for (uint32_t b = 0; b < file->bss_count; b++)
+    for (uint32_t s = 0; s < file->bss[b].reuse_count; s++) count += file->bss[b].reuses[s].sub_count;
+  graph->tensors = calloc(count + 1, sizeof *graph->tensors);
+  if (!graph->tensors) return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "no memory for a graph"), false;
+  uint32_t section = 0;
+  for (uint32_t b = 0; b < file->bss_count; b++)
+    for (uint32_t s = 0; s < file->bss[b].reuse_count; s++, section++)
+      for (uint32_t i = 0; i < file->bss[b].reuses[s].sub_count; i++)
+        graph->tensors[graph->tensor_count++] = (struct tensor){&file->bss[b].reuses[s].subs[i], section};
+  qsort(graph->tensors, graph->tensor_count, sizeof *graph->tensors, by_type_and_number);
+  return true;
+}
+
+/* How many tensors come before those of a type with numbers from `id` on. */
+static uint32_t tensors_before(const struct graph *graph, uint32_t type, uint64_t id) {
+  uint32_t low = 0, high = graph->tensor_count;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    const struct sub_section *sub = graph->tensors[middle].sub;
+    if (sub->type < type || (sub->type == type && sub->id < id))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+const struct tensor *graph_first_tensor(const struct graph *graph, uint32_t type) {
+  uint32_t at = tensors_before(graph, type, 0);
+  return at < graph->tensor_count && graph->tensors[at].sub->type == type ? &graph->tensors[at] : NULL;
+}
+
+const struct tensor *graph_tensor(const struct graph *graph, uint32_t type, uint32_t id) {
+  uint32_t at = tensors_before(graph, type, id);
+  const struct tensor *tensor = &graph->tensors[at];
+  return at < graph->tensor_count && tensor->sub->type == type && tensor->sub->id == id ? tensor : NULL;
+}
+
+uint32_t graph_tensors(const struct graph *graph, uint32_t type) {
+  return tensors_before(graph, type, 1ull << 32) - tensors_before(graph, type, 0);
 }
 
 #ifndef COMPASS_X2_SHARED_BYTES
@@ -22,15 +61,6 @@ const struct sub_section *graph_tensor(const struct graph *graph, uint32_t type,
 #endif
 struct shape file_shape(const struct file *file) {
   return (struct shape){file->cores, file->tasks, file->x3 ? COMPASS_X3_SHARED_BYTES : COMPASS_X2_SHARED_BYTES};
-}
-
-uint32_t graph_tensors(const struct graph *graph, uint32_t type) {
-  uint32_t count = 0;
-  for (uint32_t b = 0; b < graph->file.bss_count; b++)
-    for (uint32_t s = 0; s < graph->file.bss[b].reuse_count; s++)
-      for (uint32_t i = 0; i < graph->file.bss[b].reuses[s].sub_count; i++)
-        count += graph->file.bss[b].reuses[s].subs[i].type == type;
-  return count;
 }
 
 static bool is_zero_copy(const struct section *section) {
@@ -58,30 +88,59 @@ struct copying {
 static void copy_constant(void *to, uint32_t index, uint32_t offset) {
   const struct copying *copying = to;
   const struct section *section = &copying->bss->statics[index];
-  memcpy(copying->image + offset, copying->file->weights.data + section->source, section->size);
+  if (section->size) memcpy(copying->image + offset, copying->file->weights.data + section->source, section->size);
+}
+
+static void put_bytes(const struct device *device, uint32_t address, struct bytes bytes) {
+  if (bytes.size) memcpy(device->memory + address, bytes.data, bytes.size);
+}
+
+/* The next `size` bytes of a graph's memory, in whole pages; returns where they start. */
+static uint32_t take_pages(uint64_t *total, uint64_t size) {
+  uint64_t start = *total;
+  *total += pages(size);
+  return (uint32_t)start;
+}
+
+/* Where everything lies from the start of the graph's memory; returns how much that is. */
+static uint64_t plan_graph(struct graph *graph) {
+  const struct file *file = &graph->file;
+  uint64_t total = 0;
+  graph->text = take_pages(&total, (uint64_t)file->text.size + TEXT_OVERREAD);
+  if (file->const_data.size) graph->const_data = take_pages(&total, file->const_data.size);
+  for (uint32_t b = 0; b < file->bss_count; b++)
+    for (int kind = 0; kind < 2; kind++) {
+      uint64_t size = constants(&file->bss[b], kind, NULL, NULL);
+      if (size) graph->weights[b][kind] = take_pages(&total, size + OVERREAD);
+    }
+  return total;
+}
+
+/* Offsets become addresses. What lies nowhere stays 0, for `.text` comes first. */
+static void place_graph(struct graph *graph) {
+  graph->text += graph->base;
+  if (graph->const_data) graph->const_data += graph->base;
+  for (uint32_t b = 0; b < graph->file.bss_count; b++)
+    for (int kind = 0; kind < 2; kind++)
+      if (graph->weights[b][kind]) graph->weights[b][kind] += graph->base;
 }
 
 aipu_status_t graph_load(struct graph *graph, struct device *device) {
-  struct file *file = &graph->file;
-  graph->weights = calloc(file->bss_count, sizeof *graph->weights);
-  graph->text = device_allocate(device, (uint64_t)file->text.size + TEXT_OVERREAD);
-  bool complete = graph->weights && graph->text;
-  if (complete && file->const_data.size)
-    complete = (graph->const_data = device_allocate(device, file->const_data.size)) != 0;
-  for (uint32_t b = 0; complete && b < file->bss_count; b++)
-    for (int kind = 0; complete && kind < 2; kind++) {
-      uint64_t size = constants(&file->bss[b], kind, NULL, NULL);
-      if (!size) continue;
-      complete = (graph->weights[b][kind] = device_allocate(device, size + OVERREAD)) != 0;
-    }
-  complete ? graph_fill(graph, device) : graph_unload(graph, device);
-  return complete ? AIPU_STATUS_SUCCESS : AIPU_STATUS_ERROR_BUF_ALLOC_FAIL;
+  graph->weights = calloc(graph->file.bss_count, sizeof *graph->weights);
+  if (graph->weights && index_tensors(graph)) graph->base = device_allocate(device, plan_graph(graph));
+  if (!graph->base) {
+    graph_unload(graph, device);
+    return AIPU_STATUS_ERROR_BUF_ALLOC_FAIL;
+  }
+  place_graph(graph);
+  graph_fill(graph, device);
+  return AIPU_STATUS_SUCCESS;
 }
 
 void graph_fill(const struct graph *graph, struct device *device) {
   const struct file *file = &graph->file;
-  memcpy(device->memory + graph->text, file->text.data, file->text.size);
-  if (graph->const_data) memcpy(device->memory + graph->const_data, file->const_data.data, file->const_data.size);
+  put_bytes(device, graph->text, file->text);
+  if (graph->const_data) put_bytes(device, graph->const_data, file->const_data);
   for (uint32_t b = 0; b < file->bss_count; b++)
     for (int kind = 0; kind < 2; kind++) {
       struct copying copying = {file, &file->bss[b], device->memory + graph->weights[b][kind]};
@@ -90,12 +149,11 @@ void graph_fill(const struct graph *graph, struct device *device) {
 }
 
 void graph_unload(struct graph *graph, struct device *device) {
-  device_release(device, graph->text);
-  device_release(device, graph->const_data);
-  for (uint32_t b = 0; graph->weights && b < graph->file.bss_count; b++)
-    for (int kind = 0; kind < 2; kind++) device_release(device, graph->weights[b][kind]);
+  device_release(device, graph->base);
   free(graph->weights);
+  free(graph->tensors);
   file_free(&graph->file);
+  *graph = (struct graph){0};
 }
 
 /* The next `size` bytes of a job's memory, in whole pages; returns where they start. */
@@ -138,8 +196,9 @@ static bool plan_arrays(struct plan *plan, const struct file *file) {
   plan->reuses = calloc(sections + 1, sizeof *plan->reuses);
   plan->sets = calloc(graphs, sizeof *plan->sets);
   plan->set_data = calloc(graphs, sizeof *plan->set_data);
+  plan->set_starts = calloc(graphs, sizeof *plan->set_starts);
   plan->buffers = calloc(graphs, sizeof *plan->buffers);
-  bool complete = plan->reuses && plan->sets && plan->set_data && plan->buffers;
+  bool complete = plan->reuses && plan->sets && plan->set_data && plan->set_starts && plan->buffers;
   for (uint32_t g = 0; complete && g < file->graph_count; g++)
     complete = (plan->buffers[g] = calloc(file->graphs[g].buffer_count + 1, sizeof **plan->buffers)) != NULL;
   return complete;
@@ -165,7 +224,10 @@ static void plan_all(struct plan *plan, const struct file *file) {
   reserve(plan, OVERREAD);
   plan->printf = reserve(plan, (uint64_t)file->graph_count * PAGE);
   plan->stacks = reserve(plan, (uint64_t)plan->set_count * file->tasks * plan->stack);
-  for (uint32_t s = 0; s < plan->set_count; s++) data += (uint64_t)plan->set_data[s] * file->tasks;
+  for (uint32_t s = 0; s < plan->set_count; s++) {
+    plan->set_starts[s] = (uint32_t)data;
+    data += (uint64_t)plan->set_data[s] * file->tasks;
+  }
   plan->private_data = reserve(plan, data);
 }
 
@@ -223,13 +285,12 @@ static void patch_all(const struct job *job) {
 
 /* Tensors whose size the file does not know cannot be run: nothing here could tell it. */
 static aipu_status_t check_sizes(const struct graph *graph) {
-  uint32_t types[] = {SUB_INPUT, SUB_OUTPUT}, section;
+  static const uint32_t types[] = {SUB_INPUT, SUB_OUTPUT};
   for (int t = 0; t < 2; t++)
-    for (uint32_t i = 0; i < graph_tensors(graph, types[t]); i++) {
-      const struct sub_section *sub = graph_tensor(graph, types[t], i, &section);
-      if (!sub)
-        return fail(AIPU_STATUS_ERROR_INVALID_GBIN, "there is no %s %u", t ? "output" : "input", i);
-      if (!sub->size)
+    for (uint32_t i = 0, count = graph_tensors(graph, types[t]); i < count; i++) {
+      const struct tensor *tensor = graph_tensor(graph, types[t], i);
+      if (!tensor) return fail(AIPU_STATUS_ERROR_INVALID_GBIN, "there is no %s %u", t ? "output" : "input", i);
+      if (!tensor->sub->size)
         return fail(AIPU_STATUS_ERROR_ZERO_TENSOR_SIZE, "the size of %s %u is not in the file: build it with --shape",
                     t ? "output" : "input", i);
     }
@@ -239,7 +300,7 @@ static aipu_status_t check_sizes(const struct graph *graph) {
 /* Descriptors, and what refers to addresses. */
 static void job_fill(struct job *job) {
   const struct file *file = &job->graph->file;
-  memcpy(job->device->memory + job->base + job->plan.desc, file->desc.data, file->desc.size);
+  put_bytes(job->device, job->base + job->plan.desc, file->desc);
   patch_all(job);
 }
 
@@ -259,7 +320,7 @@ aipu_status_t job_make(struct job *job, struct graph *graph, struct device *devi
     job_free(job);
     return AIPU_STATUS_ERROR_BUF_ALLOC_FAIL;
   }
-  memcpy(device->memory + job->base + job->plan.params, file->params.data, file->params.size);
+  put_bytes(device, job->base + job->plan.params, file->params);
   job_fill(job);
   memcpy(job->params, device->memory + job->base + job->plan.params, file->params.size);
   chain_write(job, job->chain);
@@ -283,6 +344,7 @@ void job_free(struct job *job) {
   free(job->plan.reuses);
   free(job->plan.sets);
   free(job->plan.set_data);
+  free(job->plan.set_starts);
   free(job->chain);
   free(job->params);
   *job = (struct job){.device = job->device};

@@ -5,8 +5,17 @@
 #include "device.h"
 #include "file.h"
 
+/* A tensor, and the number of its section through all BSS. */
+struct tensor {
+  const struct sub_section *sub;
+  uint32_t section;
+};
+
 struct graph {
   struct file file;
+  struct tensor *tensors; /* by type and number */
+  uint32_t tensor_count;
+  uint32_t base;             /* device address of all that follows; 0: nothing is loaded */
   uint32_t text, const_data; /* device addresses; 0: nothing there */
   uint32_t (*weights)[2];    /* per BSS: its constants, its zero-copy constants */
   uint32_t grids;            /* jobs made so far, for X3 grid numbers */
@@ -19,6 +28,7 @@ struct plan {
   uint32_t **buffers; /* per sub-graph: its private buffers */
   uint32_t *sets;     /* per sub-graph: which set of stacks and private data it uses */
   uint32_t *set_data; /* per set: bytes of one task's private data */
+  uint32_t *set_starts; /* per set: where its private data begin, from `private_data` */
   uint32_t set_count, stack, block_count;
   uint64_t size;
 };
@@ -50,8 +60,10 @@ void job_rewrite(struct job *job, uint32_t offset, uint32_t value);
 /* Runs once; `limit` in nanoseconds. */
 aipu_status_t job_run(struct job *job, uint64_t limit);
 
-/* The tensor of a type with the number `id`, and the number of its section through all BSS; NULL when there is none. */
-const struct sub_section *graph_tensor(const struct graph *graph, uint32_t type, uint32_t id, uint32_t *section);
+/* The tensor of a type with the number `id`, of several the first in the file; NULL when there is none. */
+const struct tensor *graph_tensor(const struct graph *graph, uint32_t type, uint32_t id);
+/* That with the lowest number. */
+const struct tensor *graph_first_tensor(const struct graph *graph, uint32_t type);
 /* How many tensors of a type there are. */
 uint32_t graph_tensors(const struct graph *graph, uint32_t type);
 

@@ -47,6 +47,7 @@ void *malloc(size_t);
 void *calloc(size_t, size_t);
 void *realloc(void *, size_t);
 void free(void *);
+void qsort(void *, size_t, size_t, int (*)(const void *, const void *));
 
 int open(const char *, int, ...);
 ssize_t read(int, void *, size_t);

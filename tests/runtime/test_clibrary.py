@@ -5,13 +5,17 @@ from __future__ import annotations
 import ctypes as c
 import re
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
 from runtime_kernels import ADD, pointer, scalar
 
+from compass_core.aipubin import layout, write
 from compass_core.clang import find_clang
 from compass_runtime import Program, clibrary
 from compass_runtime.status import Status
@@ -161,6 +165,66 @@ def test_a_flushed_job_is_waited_for_and_calls_back(ctx, add_fixed):
     assert ctx("flush_job", job, None) is Status.INVALID_OP
     assert ctx("get_job_status", job, c.byref(state), -1) == 0
     assert (state.value, called) == (1, [(job.value, 1)])
+
+
+def test_a_context_can_be_ended_while_a_kernel_runs_for_ever(library, build):
+    text = """
+    __kernel void k(__global int* a, __global int* b) {
+      while (a[0] == 0) {}
+      b[0] = 5;
+    }
+    """
+    path = build(text, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,)))
+    context, ended = Ctx(library), []
+    callback = c.CFUNCTYPE(c.c_int, c.c_uint64, c.c_int)(lambda job, state: ended.append(state) or 0)
+    graph = context.load(path.read_bytes())
+    for _ in range(3):
+        assert context("flush_job", context.new("create_job", graph), callback) == 0
+    closing = Thread(target=context, args=("deinit_context",), daemon=True)
+    closing.start()
+    closing.join(60)
+    assert not closing.is_alive() and ended == [2, 2, 2]
+    assert context("deinit_context") is Status.INVALID_CTX
+
+
+def test_contexts_come_and_go_in_all_threads(library):
+    def one(_):
+        made, message = Ctx(library), c.c_char_p()
+        assert all(made("get_error_message", 0, c.byref(message)) == 0 for _ in range(20))
+        return made("deinit_context")
+
+    with ThreadPoolExecutor(16) as pool:
+        assert set(pool.map(one, range(500))) == {0}
+
+
+LARGE = 50_000
+OPEN = """
+import ctypes, sys
+library, data = ctypes.CDLL(sys.argv[1]), open(sys.argv[2], "rb").read()
+context, value = ctypes.c_void_p(), ctypes.c_uint64()
+assert library.aipu_init_context(ctypes.byref(context)) == 0
+assert library.aipu_load_graph_helper(context, data, len(data), ctypes.byref(value), None) == 0
+assert library.aipu_create_job(context, value, ctypes.byref(value), None) == 0
+assert library.aipu_deinit_context(context) == 0
+"""
+
+
+def test_loading_takes_as_long_as_the_file_is_large(build, tmp_path):
+    """What took quadratic or cubic time would take minutes: many tensors and launches, and a comment to search in."""
+    path = build(ADD, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,)), scalar("n", value=1),
+                 target="X3P_1304")  # fmt: skip
+    content = Program.load(path).content
+    (bss,), (launch,) = content.features.bss, content.subgraphs
+    inputs = tuple(layout.SubSection(size=4, type=layout.Kind.INPUT, id=i) for i in range(LARGE))
+    others = (section for section in bss.reuses if all(s.type != layout.Kind.INPUT for s in section.subs))
+    features = layout.FeatureMaps((layout.Bss((*others, layout.ReuseSection(64, subs=inputs)), bss.statics),))
+    launches = tuple(layout.Subgraph(launch.text_offset, launch.params_size, id=i, precursors=None)
+                     for i in range(LARGE // 5))  # fmt: skip
+    large = replace(content, features=features, subgraphs=launches, graph_json=b"", kernel=None,
+                    comment="target:" * LARGE)  # fmt: skip
+    (tmp_path / "large.bin").write_bytes(write(large))
+    command = [sys.executable, "-c", OPEN, clibrary.library_path(), tmp_path / "large.bin"]
+    subprocess.run(command, check=True, timeout=30)
 
 
 def test_after_a_fault_the_next_job_runs(ctx, library, build):

@@ -44,6 +44,11 @@ def test_registers_say_what_the_device_has(run, add, target):
     assert done.errors == "compass simulator: error: the command 0x4 cannot be done now\n"
 
 
+def test_null_pointers_are_survived(run, add):
+    done = run(add("X2_1204"), "X2_1204", [A], "null", "run")
+    assert done.lines[0] == "end 1 wrong 0" and "has no read, write or get_info" in done.errors
+
+
 def test_all_clusters_of_an_x3_are_enabled(run, add):
     done = run(add("X3P_1304MP4"), "X3P_1304MP4", [A], "clusters=3", "registers", "run")
     assert "cores 4 tecs 4 enabled 1" in done.lines[0] and done.lines[1] == "end 1 grid 7 wrong 0"

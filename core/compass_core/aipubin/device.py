@@ -44,8 +44,8 @@ def target_name(word: int) -> str:
 def detailed_target(word: int, comment: str) -> str:
     """The target of a file: the device word's name, refined (multi-core) by `target:NAME;` in the comment."""
     name = target_name(word)
-    match = re.search(r"target:([^;]*);", comment)
-    return match.group(1) if match and name in match.group(1) else name
+    text, end, _ = comment.partition("target:")[2].partition(";")
+    return text if end and name in text else name
 
 
 def is_x3(target: str) -> bool:

@@ -162,6 +162,24 @@ static void step_registers(void) {
          session.api->version());
 }
 
+/* No function follows a null pointer. */
+static void step_null(void) {
+  const sim_aipu_api_t *api = session.api;
+  const mem_interface_t memory = memory_interface(&session.memory);
+  uint32_t value;
+  CHECK(!api->create(NULL, &memory) && !api->create(&session.config, NULL), "a simulator of nothing");
+  CHECK(!api->create(&session.config, &(mem_interface_t){0}), "a simulator without memory");
+  CHECK(!api->create1(NULL), "another simulator");
+  CHECK(api->read_register(NULL, 0, &value) < 0 && api->read_register(session.sim, 0, NULL) < 0, "nothing is read");
+  CHECK(api->write_register(NULL, 0, 0) < 0, "nothing is written");
+  api->destroy(NULL);
+  api->enable_profiling(NULL, true);
+  api->dump_profiling(NULL);
+  api->set_event_handler(NULL, on_event, NULL);
+  api->set_dbg_lite(NULL, NULL);
+  api->set_dbg_lite(session.sim, NULL);
+}
+
 static void step_printer(void) {
   const dbg_lite_t debugger = {.cxt = &session, .on_event = on_debug};
   session.api->set_dbg_lite(session.sim, &debugger);
@@ -339,7 +357,7 @@ static const struct {
              {"lengthen", step_lengthen}, {"damage", step_damage},   {"heads", step_heads},
              {"abandon", step_abandon},   {"fuzz", step_fuzz},       {"many", step_many},
              {"queue", step_queue},       {"die", step_die},         {"storm", step_storm},
-             {"fill", step_fill}};
+             {"fill", step_fill},         {"null", step_null}};
 
 static int code_of(const struct file *file) {
   if (!file->x3) return file->cores == 3 ? SIM_AIPU_X2_1204MP3 : SIM_AIPU_X2_1204;
