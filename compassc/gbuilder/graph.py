@@ -105,7 +105,19 @@ def _tops(ir: CompassIR, section: Section) -> Iterator[Tensor]:
         tensor.name = str(name)
         tensor.shape = list(_shape(ir, section, "layer_top_shape", shape))
         tensor.dtype = _dtype(ir, section, "layer_top_type", dtype)
+        tensor.limits = _limits(ir, section, i)
         yield tensor
+
+
+def _limits(ir: CompassIR, section: Section, index: int) -> tuple[float, float] | None:
+    """The pair of layer_top_range for an output; None where there is none."""
+    listed = section.values.get("layer_top_range")
+    value: Any = listed[index] if isinstance(listed, list) and index < len(listed) else None
+    if not isinstance(value, list):
+        return None
+    if len(value) != 2 or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in value):
+        raise ir.error(section, f"'layer_top_range': {value!r} is no pair of numbers")
+    return value[0], value[1]
 
 
 def _item(section: Section, key: str, index: int, default: float) -> float:

@@ -89,8 +89,10 @@ class Tensor:
         self.name: str = base.name if base else ""
         self.shape: list[int] = list(base.shape) if base else []
         self.dtype: Any = base.dtype if base else ""
-        self.scale: float = base.scale if base else 1.0
-        self.zero_point: int = base.zero_point if base else 0
+        self.scale: Any = base.scale if base else 1.0
+        self.zero_point: Any = base.zero_point if base else 0
+        self.limits: tuple[float, float] | None = base.limits if base else None
+        self.axis: int | None = base.axis if base else None
         self.data: bytes | None = None
         self._offset = MemoryOffset(self)
 

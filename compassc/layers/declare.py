@@ -1,0 +1,146 @@
+"""A layer type is declared once: its attributes, its references in floats and integers, its shape rule, its kernels.
+
+    CONVOLUTION = layer_type("Convolution", summary="...", use="common", fusion=Fusion.OUT_FUSABLE,
+                             attributes=(...), constants=(...), float=convolution, quantised=quantised_convolution)
+
+A reference is a function of the layer and its input arrays that gives the output arrays. It may leave values outside
+the output's type, and fractions: `evaluate` stores them as the type does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+
+import numpy as np
+
+from compassc.layers.arithmetic import INTEGER_TYPES, Array
+from compassc.layers.layer import Layer, LayerError
+from compassc.layers.storage import numpy_dtype
+
+Reference = Callable[..., "Array | Sequence[Array]"]
+"""`reference(layer, *inputs)`: the output, or all outputs in order."""
+
+
+class Fusion(Enum):
+    """How the builder may join a layer with its neighbours."""
+
+    ELEMENTWISE = "each output element is a function of the input elements at its place"
+    BROADCAST = "as elementwise, with operands of fewer elements"
+    INJECTIVE = "each output element is one input element at another place"
+    REDUCTION = "an output element comes from many; elementwise layers may follow in the same kernel"
+    OUT_FUSABLE = "windows and products; elementwise layers may follow in the same kernel"
+    OPAQUE = "stands alone"
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of a layer type. `default` None: it must be there. `form`: "float", "quantised" or "" for both."""
+
+    name: str
+    kind: str
+    doc: str
+    default: str | None = None
+    form: str = ""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A constant of a layer type; `shape` in words such as `[O,KH,KW,I/group]`."""
+
+    name: str
+    shape: str
+    doc: str
+    optional: bool = False
+    form: str = ""
+
+
+@dataclass(frozen=True)
+class LayerType:
+    """One layer type. `refused` says why a type that the format knows is not supported."""
+
+    name: str
+    summary: str
+    use: str
+    fusion: Fusion = Fusion.OPAQUE
+    inputs: str = "x"
+    outputs: str = "y"
+    attributes: tuple[Attribute, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    float: Reference | None = None
+    quantised: Reference | None = None
+    notes: str = ""
+    refused: str = ""
+
+
+LAYER_TYPES: dict[str, LayerType] = {}
+"""All declared layer types by name; filled by `all_types`."""
+
+
+def layer_type(*names: str, summary: str, use: str, **fields: object) -> LayerType:
+    """Declares a layer type, under several names when the format has more than one; gives the first."""
+    for name in names:
+        if name in LAYER_TYPES:
+            raise ValueError(f"the layer type {name} is declared twice")
+        LAYER_TYPES[name] = LayerType(name=name, summary=summary, use=use, **fields)  # type: ignore[arg-type]
+    return LAYER_TYPES[names[0]]
+
+
+@cache
+def all_types() -> dict[str, LayerType]:
+    """Every layer type by name, in the order of declaration."""
+    from compassc.layers import families
+
+    for module in pkgutil.iter_modules(families.__path__):
+        importlib.import_module(f"{families.__name__}.{module.name}")
+    return LAYER_TYPES
+
+
+def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
+    """What a layer gives for `inputs`, by its reference; LayerError when its form is not one the reference has."""
+    declared = all_types().get(layer.type)
+    if declared is None:
+        raise LayerError(f"the layer type {layer.type} is not known")
+    if declared.refused:
+        raise LayerError(declared.refused)
+    reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
+    if reference is None:
+        raise LayerError(f"{layer.type} has no {'quantised' if layer.is_quantised else 'float'} form")
+    with np.errstate(all="ignore"):
+        given = reference(layer, *inputs)
+    results = [given] if isinstance(given, np.ndarray) else list(given)
+    if len(results) != len(layer.outputs):
+        raise LayerError(f"it has {len(layer.outputs)} outputs, {layer.type} gives {len(results)}")
+    return [store(r, t.dtype, t.shape, t.name) for r, t in zip(results, layer.outputs, strict=True)]
+
+
+def store(values: Array, dtype: str, shape: Sequence[int], name: str = "") -> Array:
+    """The values as a data type holds them.
+
+    Integers: NaN gives 0, the rest is limited to the type and loses its fraction. Floats: finite values are limited
+    to the largest finite one and rounded.
+    """
+    if tuple(values.shape) != tuple(shape):
+        raise LayerError(f"'{name}' is declared as {list(shape)}, but the layer gives {list(values.shape)}")
+    if dtype in INTEGER_TYPES:
+        kind = INTEGER_TYPES[dtype]
+        if values.dtype.kind == "f":
+            values = np.trunc(np.where(np.isnan(values), 0, values))
+            values = np.clip(values, kind.low, np.nextafter(float(kind.high), 0) if kind.bits == 64 else kind.high)
+        elif values.dtype.kind == "b":
+            return values.astype(numpy_dtype(dtype))
+        else:
+            values = np.clip(values, kind.low, kind.high)
+        return values.astype(numpy_dtype(dtype))
+    target = np.dtype(numpy_dtype(dtype))
+    if target.itemsize >= 4:
+        return values.astype(target)
+    import ml_dtypes
+
+    largest = float(ml_dtypes.finfo(target).max)
+    limited = np.where(np.isfinite(values), np.clip(values, -largest, largest), values)
+    return limited.astype(target)

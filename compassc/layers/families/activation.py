@@ -1,0 +1,378 @@
+"""Activations and other functions of one operand: by table when quantised, or by rescaling (the rectifiers)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array, look_up, look_up_range, requantise, saturate
+from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.layer import Layer, LayerError
+from compassc.layers.rectify import rectify, rectify_float
+from compassc.layers.special import erf
+
+Function = Callable[[Array, Mapping[str, float]], Array]
+F32 = np.float32
+
+
+class Tabled(NamedTuple):
+    """A function that is a table when quantised. `parameters`: its parameters with their defaults."""
+
+    function: Function
+    summary: str
+    parameters: Mapping[str, float] = {}
+    use: str = "common"
+
+
+def sigmoid(x: Array) -> Array:
+    return F32(1) / (F32(1) + np.exp(-x))
+
+
+def softplus(x: Array) -> Array:
+    return np.where(x > 20, x, np.log1p(np.exp(np.minimum(x, F32(20)))))
+
+
+def _elu(x: Array, alpha: float) -> Array:
+    return np.where(x > 0, x, F32(alpha) * np.expm1(np.minimum(x, F32(0))))
+
+
+def _gelu(x: Array, p: Mapping[str, float]) -> Array:
+    return x * F32(0.5) * (F32(1) + erf(x * F32(math.sqrt(0.5))))
+
+
+def gelu_tanh(x: Array) -> Array:
+    inner = F32(math.sqrt(2 / math.pi)) * (x + F32(0.044715) * x * x * x)
+    return x * F32(0.5) * (F32(1) + np.tanh(inner))
+
+
+def _celu(x: Array, p: Mapping[str, float]) -> Array:
+    alpha = F32(p["alpha"])
+    return np.maximum(x, 0) + np.minimum(F32(0), alpha * np.expm1(x / alpha))
+
+
+def _shrink(x: Array, p: Mapping[str, float]) -> Array:
+    bound, bias = F32(p["lambd"]), F32(p["bias"])
+    return np.where(x < -bound, x + bias, np.where(x > bound, x - bias, F32(0)))
+
+
+def _hyperbolic(x: Array, sign: int) -> Array:
+    """cosh (1) or sinh (-1), which beyond 80 does not overflow before its result does."""
+    a = np.abs(x)
+    far = F32(np.exp(80.0) / 2) * np.exp(a - F32(80)) + sign * np.exp(-a) / F32(2)
+    near = np.cosh(a) if sign > 0 else np.sinh(a)
+    value = np.where(a > 80, far, near)
+    return value if sign > 0 else np.where(x < 0, -value, value)
+
+
+METHODS: dict[str, Tabled] = {
+    "SIGMOID": Tabled(lambda x, p: sigmoid(x), "1 / (1 + e^-x)"),
+    "TANH": Tabled(lambda x, p: np.tanh(x), "the hyperbolic tangent"),
+    "GELU": Tabled(_gelu, "x times the normal distribution's probability up to x"),
+    "SILU": Tabled(lambda x, p: x * sigmoid(x), "x * sigmoid(x)"),
+    "SWISH": Tabled(lambda x, p: x * sigmoid(F32(p["alpha"]) * x), "x * sigmoid(alpha * x)", {"alpha": 1.0}),
+    "HARDSWISH": Tabled(lambda x, p: x * np.clip(x + 3, 0, 6) / F32(6), "x * clip(x + 3, 0, 6) / 6"),
+    "HARDSIGMOID": Tabled(
+        lambda x, p: np.maximum(
+            F32(p["clip_min"]), np.minimum(F32(p["alpha"]) * x + F32(p["beta"]), F32(p["clip_max"]))
+        ),
+        "alpha * x + beta, limited",
+        {"alpha": 0.2, "beta": 0.5, "clip_min": 0.0, "clip_max": 1.0},
+    ),
+    "MISH": Tabled(lambda x, p: x * np.tanh(softplus(x)), "x * tanh(softplus(x))"),
+    "ELU": Tabled(lambda x, p: _elu(x, p["alpha"]), "x, or alpha * (e^x - 1) where negative", {"alpha": 1.0}),
+    "SELU": Tabled(
+        lambda x, p: F32(p["gamma"]) * _elu(x, p["alpha"]),
+        "gamma times ELU",
+        {"alpha": 1.67326319, "gamma": 1.05070102},
+        "rare",
+    ),
+    "CELU": Tabled(_celu, "max(0, x) + min(0, alpha * (e^(x / alpha) - 1))", {"alpha": 1.0}, "rare"),
+    "SOFTPLUS": Tabled(lambda x, p: softplus(x), "log(1 + e^x)"),
+    "SOFTSIGN": Tabled(lambda x, p: x / (F32(1) + np.abs(x)), "x / (1 + |x|)", {}, "rare"),
+    "SHRINK": Tabled(_shrink, "x moved toward 0 by bias, 0 within lambd", {"lambd": 0.5, "bias": 0.0}, "rare"),
+    "THRESHOLDEDRELU": Tabled(
+        lambda x, p: np.where(x > p["alpha"], x, F32(0)), "x above alpha, else 0", {"alpha": 1.0}, "rare"
+    ),
+    "EXP": Tabled(lambda x, p: np.exp(x), "e^x"),
+    "SQUARE": Tabled(lambda x, p: x * x, "x^2"),
+    "LOG": Tabled(lambda x, p: np.log(x), "the natural logarithm"),
+    "ERF": Tabled(lambda x, p: erf(x), "the error function"),
+    "FLOOR": Tabled(lambda x, p: np.floor(x), "the largest integer not above x", {}, "sometimes"),
+    "CEIL": Tabled(lambda x, p: np.ceil(x), "the smallest integer not below x", {}, "rare"),
+    "TRUNC": Tabled(lambda x, p: np.trunc(x), "x without its fraction", {}, "rare"),
+    "ROUND": Tabled(lambda x, p: np.rint(x), "the nearest integer, ties to even", {}, "rare"),
+    "TAN": Tabled(lambda x, p: np.tan(x), "the tangent", {}, "rare"),
+    "SINH": Tabled(lambda x, p: _hyperbolic(x, -1), "the hyperbolic sine", {}, "rare"),
+    "COSH": Tabled(lambda x, p: _hyperbolic(x, 1), "the hyperbolic cosine", {}, "rare"),
+    "ASIN": Tabled(lambda x, p: np.nan_to_num(np.arcsin(x), nan=2147483647.0), "the arc sine", {}, "rare"),
+    "ACOS": Tabled(lambda x, p: np.arccos(x), "the arc cosine", {}, "rare"),
+    "ATAN": Tabled(lambda x, p: np.arctan(x), "the arc tangent", {}, "rare"),
+    "ASINH": Tabled(lambda x, p: np.arcsinh(x), "the inverse hyperbolic sine", {}, "rare"),
+    "ACOSH": Tabled(lambda x, p: np.arccosh(x), "the inverse hyperbolic cosine", {}, "rare"),
+    "ATANH": Tabled(
+        lambda x, p: np.nan_to_num(np.arctanh(x), nan=np.finfo(F32).max), "the inverse hyperbolic tangent", {}, "rare"
+    ),
+    "UNKNOWN": Tabled(lambda x, p: x, "a function that only its table tells", {}, "rare"),
+}
+"""Functions by method name."""
+
+ALONE = {
+    "SIGMOID": ("Sigmoid",),
+    "TANH": ("Tanh",),
+    "GELU": ("GELU",),
+    "SILU": ("Silu",),
+    "SWISH": ("Swish",),
+    "HARDSWISH": ("Hardswish",),
+    "HARDSIGMOID": ("HardSigmoid",),
+    "MISH": ("MISH",),
+    "ELU": ("ELU",),
+    "SELU": ("SELU",),
+    "CELU": ("CELU",),
+    "SOFTPLUS": ("Softplus",),
+    "SOFTSIGN": ("Softsign",),
+    "SHRINK": ("SHRINK",),
+    "THRESHOLDEDRELU": ("THRESHOLDEDRELU",),
+    "EXP": ("Exp",),
+    "SQUARE": ("Square",),
+    "LOG": ("Log",),
+    "ERF": ("Erf",),
+    "FLOOR": ("Floor",),
+    "CEIL": ("Ceil",),
+    "TRUNC": ("Trunc",),
+    "ROUND": ("Round",),
+    "TAN": ("Tan",),
+    "SINH": ("Sinh",),
+    "COSH": ("Cosh",),
+    "ASIN": ("Asin",),
+    "ACOS": ("Acos",),
+    "ATAN": ("Atan",),
+    "ASINH": ("Asinh",),
+    "ACOSH": ("Acosh",),
+    "ATANH": ("Atanh",),
+}
+"""Method -> layer types that are this method alone."""
+RECTIFIERS = {"RELU": "RELU", "RELU6": "RELU6", "CLIP": "Clip", "LEAKYRELU": "LeakyRELU", "PRELU": "PRELU"}
+METHOD_OF = {name: method for method, names in ALONE.items() for name in names} | {
+    name: method for method, name in RECTIFIERS.items()
+}
+"""Layer type -> method."""
+
+
+def method_of(layer: Layer) -> str:
+    return METHOD_OF.get(layer.type) or layer.word("method")
+
+
+def parameters_of(layer: Layer, method: str) -> dict[str, float]:
+    return {key: layer.number(key, default) for key, default in METHODS[method].parameters.items()}
+
+
+def table_base(layer: Layer) -> int:
+    """The input value of a table's first entry: one below the lowest where the range is the same on both sides."""
+    low, high = layer.input.low, layer.input.high
+    return low - (1 if layer.input.integer.signed and -low == high else 0)
+
+
+def tabled(layer: Layer, x: Array) -> Array:
+    """The table of the layer at the input's position in its range."""
+    table = layer.constant("lut").reshape(-1)
+    found = look_up(x.astype(np.int64) - table_base(layer), table, layer.input.integer.bits, False)
+    kind = np.iinfo(table.dtype)
+    return np.clip(found, kind.min, kind.max)
+
+
+def activation(layer: Layer, x: Array) -> Array:
+    method = method_of(layer)
+    if method in ("NONE", *RECTIFIERS):
+        wide = x.astype(np.float32) if method == "RELU" else x
+        return rectify_float(layer, method, wide)
+    if method == "CRELU":
+        wide = x.astype(np.float32)
+        return np.concatenate([np.maximum(wide, 0), np.maximum(-wide, 0)], layer.axis("axis", 0))
+    if method not in METHODS:
+        raise LayerError(f"the method {method} is not known; known: {', '.join((*METHODS, *RECTIFIERS))}")
+    if layer.flag("is_perf_mode", False) and "lut" in layer.constants:
+        return approximated(layer, method, x.astype(np.float32))
+    wide = x.astype(np.float32)
+    if method == "GELU" and layer.word("approximate", "NONE", ("NONE", "TANH")) == "TANH":
+        return gelu_tanh(wide)
+    return METHODS[method].function(wide, parameters_of(layer, method))
+
+
+TIMES_INPUT = ("SILU", "SWISH", "GELU", "MISH")
+"""Methods whose range table holds a factor of the input."""
+
+
+def approximated(layer: Layer, method: str, x: Array) -> Array:
+    """A float layer by a table over an interval."""
+    table = layer.constant("lut").reshape(-1)
+    mode = layer.word("lut_mode", "NORMAL")
+    if mode == "EXP":
+        from compassc.layers.arithmetic import exp2_float
+
+        return exp2_float(x * F32(1.442695), table)
+    keys = (layer.number(f"{key}_value") for key in ("index_scale", "index_offset", "value_offset"))
+    scale, offset, value_offset = keys
+    found = look_up_range(x, table, scale, offset, mode == "MIRROR", value_offset)
+    return x * found if method in TIMES_INPUT else found
+
+
+def quantised_activation(layer: Layer, x: Array) -> Array:
+    method = method_of(layer)
+    if method in ("NONE", *RECTIFIERS):
+        scale, shift = layer.scale_shift()
+        wide = x.astype(np.int64) + np.asarray(layer.input.zero)
+        return rectify(layer, method, wide, scale, shift)
+    if method == "CRELU":
+        wide = x.astype(np.int64) + layer.input.scalar_zero
+        both = np.concatenate([np.maximum(wide, 0), np.maximum(-wide, 0)], layer.axis("axis", 0))
+        out = layer.output
+        return requantise(both, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
+    return tabled(layer, x)
+
+
+class PlainTable(NamedTuple):
+    """A function whose table starts at the lowest input value."""
+
+    function: Callable[[Array], Array]
+    summary: str
+
+
+def _bnll(x: Array) -> Array:
+    wide = x.astype(np.float64)
+    return np.where(wide > 0, wide + np.log1p(np.exp(-np.abs(wide))), np.log1p(np.exp(np.minimum(wide, 0))))
+
+
+PLAIN = {
+    "Sqrt": PlainTable(lambda x: np.sqrt(x.astype(F32)), "the square root"),
+    "Rsqrt": PlainTable(lambda x: x.dtype.type(1) / np.sqrt(x), "the reciprocal of the square root"),
+    "Reciprocal": PlainTable(lambda x: x.dtype.type(1) / x, "1 / x"),
+    "BNLL": PlainTable(_bnll, "log(1 + e^x)"),
+}
+
+
+def _plain(layer: Layer, x: Array) -> Array:
+    return PLAIN[layer.type].function(x)
+
+
+def plain_tabled(layer: Layer, x: Array) -> Array:
+    table = layer.constant("lut").reshape(-1)
+    return look_up(x.astype(np.int64) - layer.input.low, table, layer.input.integer.bits, False)
+
+
+def trigonometric(layer: Layer, x: Array) -> Array:
+    return np.sin(x) if layer.type == "Sine" else np.cos(x)
+
+
+def quantised_trigonometric(layer: Layer, x: Array) -> Array:
+    """Of 16-bit inputs the position within a period is an index of the table."""
+    if layer.input.integer.bits <= 8:
+        return plain_tabled(layer, x)
+    table = layer.constant("lut").reshape(-1).astype(np.int64)
+    scale, shift = layer.scale_shift(of=1)
+    at = requantise(x.astype(np.int64) + layer.input.scalar_zero, scale, shift, 0, -(2**31), 2**31 - 1)
+    return table[at & (len(table) - 1)]
+
+
+def quantised_abs(layer: Layer, x: Array) -> Array:
+    out = layer.output
+    wide = np.abs(x.astype(np.int64) + layer.input.scalar_zero)
+    return requantise(wide, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
+
+
+def quantised_negative(layer: Layer, x: Array) -> Array:
+    out = layer.output
+    return saturate(-(x.astype(np.int64) + layer.input.scalar_zero) - out.scalar_zero, out.low, out.high)
+
+
+def quantised_sign(layer: Layer, x: Array) -> Array:
+    return np.sign(x.astype(np.int64) + layer.input.scalar_zero)
+
+
+_TABLE = (Constant("lut", "[2^n]", "the table", form="quantised"),)
+_PARAMETERS = tuple(
+    Attribute(key, "float", f"of {', '.join(m for m in METHODS if key in METHODS[m].parameters)}", str(default))
+    for key, default in {k: d for t in METHODS.values() for k, d in t.parameters.items()}.items()
+)
+_RECTIFIER_KEYS = (
+    Attribute("clip_min", "float", "of CLIP: the lower limit", "none"),
+    Attribute("clip_max", "float", "of CLIP: the upper limit", "none"),
+    Attribute("negative_slope_value", "float", "of LEAKYRELU: the factor of negative values", "none"),
+)
+layer_type(
+    "Activation",
+    summary="A function of each element, by method.",
+    use="common",
+    fusion=Fusion.ELEMENTWISE,
+    attributes=(Attribute("method", "word", "the function"), *_PARAMETERS, *_RECTIFIER_KEYS),
+    constants=_TABLE,
+    float=activation,
+    quantised=quantised_activation,
+)
+for _method, _names in ALONE.items():
+    layer_type(
+        *_names,
+        summary=f"Of each element {METHODS[_method].summary}.",
+        use=METHODS[_method].use,
+        fusion=Fusion.ELEMENTWISE,
+        constants=_TABLE,
+        attributes=tuple(Attribute(k, "float", "a parameter", str(d)) for k, d in METHODS[_method].parameters.items()),
+        float=activation,
+        quantised=quantised_activation,
+    )
+for _method, _name in RECTIFIERS.items():
+    layer_type(
+        _name,
+        summary=f"The rectifier {_method}.",
+        use="common",
+        fusion=Fusion.ELEMENTWISE,
+        attributes=_RECTIFIER_KEYS,
+        float=activation,
+        quantised=quantised_activation,
+    )
+for _name, _row in PLAIN.items():
+    layer_type(
+        _name,
+        summary=f"Of each element {_row.summary}.",
+        use="sometimes",
+        fusion=Fusion.ELEMENTWISE,
+        constants=_TABLE,
+        float=_plain,
+        quantised=plain_tabled,
+    )
+for _name, _text in (("Sine", "sine"), ("Cosine", "cosine")):
+    layer_type(
+        _name,
+        summary=f"The {_text} of each element, in radians.",
+        use="sometimes",
+        fusion=Fusion.ELEMENTWISE,
+        constants=_TABLE,
+        float=trigonometric,
+        quantised=quantised_trigonometric,
+    )
+layer_type(
+    "Abs",
+    summary="The magnitude of each element.",
+    use="sometimes",
+    fusion=Fusion.ELEMENTWISE,
+    float=lambda layer, x: np.abs(x),
+    quantised=quantised_abs,
+)
+layer_type(
+    "Negative",
+    summary="The negative of each element.",
+    use="sometimes",
+    fusion=Fusion.ELEMENTWISE,
+    float=lambda layer, x: -x,
+    quantised=quantised_negative,
+)
+layer_type(
+    "Sign",
+    summary="-1, 0 or 1 of each element.",
+    use="sometimes",
+    fusion=Fusion.ELEMENTWISE,
+    float=lambda layer, x: np.sign(x),
+    quantised=quantised_sign,
+)

@@ -1,0 +1,495 @@
+"""Functions of two or three operands, element by element: arithmetic, comparisons, choices, conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from compassc.layers.arithmetic import (
+    INTEGER_TYPES,
+    TRUNCATED_DTYPES,
+    Array,
+    dequantise,
+    look_up,
+    quantise,
+    requantise,
+    requantise_as,
+    saturate,
+    saturate_int32,
+)
+from compassc.layers.broadcast import broadcast
+from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.layer import Layer, LayerError
+from compassc.layers.rectify import rectify, rectify_float
+from compassc.layers.storage import numpy_dtype
+
+METHODS: dict[str, Callable[[Array, Array], Array]] = {
+    "ADD": np.add,
+    "SUB": np.subtract,
+    "MUL": np.multiply,
+    "MAX": np.maximum,
+    "MIN": np.minimum,
+}
+ALONE = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL"}
+SUMS = (-(2**31), 2**31)
+"""Limits of a rescaled operand."""
+
+
+def _method(layer: Layer) -> str:
+    return ALONE.get(layer.type) or layer.word("method", choices=tuple(METHODS))
+
+
+def eltwise(layer: Layer, a: Array, b: Array) -> Array:
+    left, right = broadcast(a.astype(np.float32), b.astype(np.float32))
+    return rectify_float(layer, layer.word("with_activation", "NONE"), METHODS[_method(layer)](left, right))
+
+
+def _shifted(layer: Layer, *arrays: Array) -> list[Array]:
+    """The operands plus their zero points, int64."""
+    return [x.astype(np.int64) + t.scalar_zero for x, t in zip(arrays, layer.inputs, strict=False)]
+
+
+def quantised_eltwise(layer: Layer, a: Array, b: Array) -> Array:
+    """Sums of operands that are brought to one scale first; products are not."""
+    method = _method(layer)
+    left, right = broadcast(*_shifted(layer, a, b))
+    scale, shift = layer.scale_shift()
+    activation = layer.word("with_activation", "NONE")
+    if method == "MUL":
+        if scale.size != 1:
+            raise LayerError(f"'scale_value' has {scale.size} values, expected 1 for MUL")
+        return rectify(layer, activation, left * right, scale, shift)
+    if scale.size == 1:
+        own, first, second = scale, 1, 1
+    elif scale.size == 3:
+        own, first, second = scale[0], int(scale[1]), int(scale[2])
+    else:
+        raise LayerError(f"'scale_value' has {scale.size} values, expected the output's and one per operand")
+    total = METHODS[method](saturate(left * first, *SUMS), saturate(right * second, *SUMS))
+    return rectify(layer, activation, total, own, shift)
+
+
+def divide(layer: Layer, a: Array, b: Array) -> Array:
+    return np.divide(a, b)
+
+
+def quantised_divide(layer: Layer, a: Array, b: Array) -> Array:
+    """The numerator times a reciprocal from the table; by zero it is 0."""
+    left, right = np.broadcast_arrays(*_shifted(layer, a, b))
+    table = layer.constant("lut").reshape(-1)
+    reciprocal = look_up(np.abs(right), table, layer.inputs[1].integer.bits, False)
+    out = layer.output
+    product = np.where(right < 0, -1, 1) * left * saturate(reciprocal, 0, 65535)
+    return requantise(product, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
+
+
+def div_mod(layer: Layer, a: Array, b: Array) -> list[Array]:
+    """Quotient and remainder of whole numbers, rounded down or toward zero; by zero both are 0."""
+    left, right = broadcast(a.astype(np.int64), b.astype(np.int64))
+    safe = np.where(right == 0, 1, right)
+    quotient = left // safe
+    if layer.word("mode", "FLOOR", ("FLOOR", "TRUNC")) == "TRUNC":
+        quotient = np.sign(left) * np.sign(safe) * (np.abs(left) // np.abs(safe))
+    return [np.where(right == 0, 0, quotient), np.where(right == 0, 0, left - safe * quotient)]
+
+
+def mod(layer: Layer, a: Array, b: Array) -> Array:
+    left, right = broadcast(a.astype(np.float32), b.astype(np.float32))
+    return np.fmod(left, right) if layer.flag("fmod", False) else left - np.floor(left / right) * right
+
+
+def quantised_mod(layer: Layer, a: Array, b: Array) -> Array:
+    """Both operands are brought to the output's scale first; a divisor of 0 counts as 1."""
+    scale, shift = (np.resize(v, 2) for v in layer.scale_shift())
+    wide = [
+        requantise(x, m, s, 0, t.low, t.high)
+        for x, m, s, t in zip(_shifted(layer, a, b), scale, shift, layer.inputs, strict=True)
+    ]
+    left, right = broadcast(*wide)
+    right = np.where(right == 0, 1, right)
+    rest = np.fmod(left, right) if layer.flag("fmod", False) else np.mod(left, right)
+    return saturate(rest - layer.output.scalar_zero, layer.output.low, layer.output.high)
+
+
+def power(layer: Layer, base: Array, *exponent: Array) -> Array:
+    wide = base.astype(np.float32)
+    if layer.has("exponent"):
+        return np.power(wide, np.float32(layer.number("exponent")))
+    return np.power(wide, exponent[0].astype(np.float32))
+
+
+def quantised_power(layer: Layer, base: Array, *exponent: Array) -> Array:
+    """A table of powers for one exponent; else tables of the logarithm and the exponential."""
+    kind = layer.input.integer
+    logarithm = look_up(base, layer.constant("lut_log").reshape(-1), kind.bits, kind.signed)
+    if layer.has("exponent"):
+        return logarithm
+    scale, shift = layer.scale_shift(of=1)
+    raised = exponent[0].astype(np.int64) + layer.inputs[1].scalar_zero
+    inner = requantise(logarithm * raised, scale, shift, 0, -32768, 32767)
+    value = look_up(inner, layer.constant("lut_exp").reshape(-1), 16, True)
+    sign = np.sign(base.astype(np.int64) + layer.input.scalar_zero)
+    odd = np.where(raised % 2 == 0, 1, sign)
+    # 0 to the power 0 is 1, to any other 0
+    return np.where(raised == 0, value, value * np.where(sign == 0, 0, odd))
+
+
+def squared_difference(layer: Layer, a: Array, b: Array) -> Array:
+    difference = np.subtract(a, b)
+    return difference * difference
+
+
+def quantised_squared_difference(layer: Layer, a: Array, b: Array) -> Array:
+    scale, shift = (np.resize(v, 3) for v in layer.scale_shift())
+    wide = [
+        requantise(x, m, s, 0, -(2**31), 2**31 - 1)
+        for x, m, s in zip(_shifted(layer, a, b), scale[1:], shift[1:], strict=True)
+    ]
+    left, right = np.broadcast_arrays(*wide)
+    out = layer.output
+    return requantise(saturate_int32((left - right) ** 2), scale[0], shift[0], out.scalar_zero, out.low, out.high)
+
+
+def bit_shift(layer: Layer, x: Array, n: Array) -> Array:
+    """Shifts by the width or more leave 0 (or the sign, to the right)."""
+    wide, count = np.broadcast_arrays(x, n.astype(np.int64))
+    bits = x.dtype.itemsize * 8
+    if layer.word("direction", choices=("LEFT", "RIGHT")) == "RIGHT":
+        return wide.astype(np.int64) >> np.minimum(count, 63)
+    moved = np.where(count >= bits, 0, wide.astype(np.int64) << np.minimum(count, bits - 1))
+    return (moved & ((1 << bits) - 1)).astype(f"uint{bits}").view(x.dtype)
+
+
+def bitwise(layer: Layer, *x: Array) -> Array:
+    method = layer.word("method", choices=("AND", "OR", "XOR", "NOT"))
+    if method == "NOT":
+        return ~x[0]
+    return {"AND": np.bitwise_and, "OR": np.bitwise_or, "XOR": np.bitwise_xor}[method](x[0], x[1])
+
+
+COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
+    "EQUAL": np.equal,
+    "NOT_EQUAL": np.not_equal,
+    "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal,
+    "LESS": np.less,
+    "LESS_EQUAL": np.less_equal,
+}
+CONNECTIVES: dict[str, Callable[[Array, Array], Array]] = {
+    "AND": np.logical_and,
+    "OR": np.logical_or,
+    "XOR": np.logical_xor,
+}
+LOGICAL = ("NOT", *CONNECTIVES, *COMPARISONS)
+
+
+def logical(layer: Layer, *x: Array) -> Array:
+    """0 or 1. NOT, AND, OR and XOR ask whether the stored numbers differ from 0."""
+    method = layer.word("method", choices=LOGICAL)
+    if method == "NOT":
+        return (x[0] == 0).astype(np.int64)
+    return (CONNECTIVES.get(method) or COMPARISONS[method])(x[0], x[1]).astype(np.int64)
+
+
+def quantised_logical(layer: Layer, *x: Array) -> Array:
+    """Compares after bringing both operands to one scale."""
+    method = layer.word("method", choices=LOGICAL)
+    if method not in COMPARISONS:
+        return logical(layer, *x)
+    factors = np.resize(layer.scale_shift()[0], 2)
+    left, right = (v * f for v, f in zip(_shifted(layer, *x), factors, strict=True))
+    return COMPARISONS[method](left, right).astype(np.int64)
+
+
+def where(layer: Layer, condition: Array, *x: Array) -> Array:
+    if not x:
+        return _indices(layer, condition, 0)
+    return np.where(condition != 0, x[0], x[1])
+
+
+def quantised_where(layer: Layer, condition: Array, *x: Array) -> Array:
+    zero = layer.input.scalar_zero
+    if not x:
+        return _indices(layer, condition, zero)
+    scale, shift = (np.resize(v, 2) for v in layer.scale_shift())
+    out = layer.output
+    a, b = (
+        requantise(v.astype(np.int64) + t.scalar_zero, m, s, out.scalar_zero, out.low, out.high)
+        for v, t, m, s in zip(x, layer.inputs[1:], scale, shift, strict=True)
+    )
+    return np.where(condition.astype(np.int64) + zero != 0, a, b)
+
+
+def _indices(layer: Layer, x: Array, zero: int) -> Array:
+    """Rows of indices of what differs from 0; behind them a row of the type's maximum, then zeros."""
+    found = np.argwhere(x.astype(np.int64) + zero != 0)
+    rows = np.zeros(layer.output.shape, np.int64)
+    rows[: len(found)] = found
+    if len(found) < len(rows):
+        rows[len(found)] = layer.output.integer.high
+    return rows
+
+
+def is_nan(layer: Layer, x: Array) -> Array:
+    return np.isnan(x).astype(np.int64) if x.dtype.kind not in "iub" else np.zeros(x.shape, np.int64)
+
+
+def is_inf(layer: Layer, x: Array) -> Array:
+    if x.dtype.kind in "iub":
+        return np.zeros(x.shape, np.int64)
+    up = np.isposinf(x) & layer.flag("detect_positive", True)
+    return (up | (np.isneginf(x) & layer.flag("detect_negative", True))).astype(np.int64)
+
+
+def cast(layer: Layer, x: Array) -> Array:
+    """To a float type as it rounds; to an integer type without the fraction, limited or wrapped around."""
+    out = layer.output
+    if out.dtype not in INTEGER_TYPES:
+        return x.astype(np.float32)
+    if layer.word("clip_mode", "SATURATION", ("SATURATION", "TRUNCATION")) == "TRUNCATION":
+        wide = np.trunc(x).astype(np.int64) if x.dtype.kind not in "iub" else x.astype(np.int64)
+        return wide.astype(numpy_dtype(out.dtype))
+    return saturate(np.trunc(x) if x.dtype.kind not in "iub" else x, out.integer.low, out.integer.high)
+
+
+def quantised_cast(layer: Layer, x: Array) -> Array:
+    """With a multiplier a requantisation, else the number itself, moved from one zero point to the other."""
+    out = layer.output
+    if layer.has("scale_value") or "scale" in layer.constants:
+        wide = x.astype(np.int64) + layer.input.scalar_zero
+        return requantise_as(out.dtype, wide, *layer.scale_shift(), out.scalar_zero, out.low, out.high)
+    if layer.word("clip_mode", "SATURATION", ("SATURATION", "TRUNCATION")) == "TRUNCATION":
+        return x.astype(np.int64).astype(numpy_dtype(out.dtype))
+    moved = 0 if layer.flag("ignore_scale_zp", False) else layer.input.scalar_zero - out.scalar_zero
+    return saturate(x.astype(np.int64) + moved, out.integer.low, out.integer.high)
+
+
+def quantise_layer(layer: Layer, x: Array) -> Array:
+    """Real numbers in the output's scale and zero point; the nearest integer, ties to even."""
+    out = layer.output
+    if layer.word("round_mode", "ROUND_TO_EVEN") != "ROUND_TO_EVEN":
+        raise LayerError(f"'round_mode' is {layer.word('round_mode')}; only ROUND_TO_EVEN is defined")
+    scale, zero = (_on_channels(layer, v) for v in (out.scale, out.zero))
+    if out.dtype in TRUNCATED_DTYPES:
+        exact = np.asarray(scale, np.float32) * x.astype(np.float32) - np.asarray(zero, np.float32)
+        return saturate(np.trunc(exact), out.low, out.high)
+    return quantise(x, scale, zero, out.low, out.high)
+
+
+def _on_channels(layer: Layer, value: float | Array) -> float | Array:
+    if np.size(value) == 1:
+        return np.asarray(value).reshape(())
+    shape = [1] * len(layer.output.shape)
+    shape[layer.output.axis if layer.output.axis is not None else -1] = np.size(value)
+    return np.asarray(value).reshape(shape)
+
+
+def dequantise_layer(layer: Layer, x: Array) -> Array:
+    source = layer.input
+    shape = [1] * len(source.shape)
+    if np.size(source.scale) > 1:
+        shape[source.axis if source.axis is not None else -1] = np.size(source.scale)
+        return dequantise(x.astype(np.int64), np.reshape(source.scale, shape), np.reshape(source.zero, shape))
+    return dequantise(x.astype(np.int64), source.scalar_scale, source.scalar_zero)
+
+
+def fake_quantise(layer: Layer, x: Array) -> Array:
+    """Real numbers after being quantised to `num_bits` and back."""
+    low, high = np.float32(layer.number("min")), np.float32(layer.number("max"))
+    levels = (1 << layer.int("num_bits", 8)) - 1
+    if low > 0:
+        low, high = np.float32(0), high - low
+    elif high < 0:
+        low, high = low - high, np.float32(0)
+    else:
+        step = (high - low) / np.float32(levels)
+        moved = step * np.rint(low / step)
+        low, high = moved, high + moved - low
+    first = 1 if layer.flag("narrow_range", False) else 0
+    scale = np.float32(levels - first) / (high - low)
+    zero = np.rint(scale * low) - first
+    stored = quantise(x, scale, zero, first, levels)
+    return np.clip(dequantise(stored, scale, zero), low, high)
+
+
+WITH_ACTIVATION = Attribute("with_activation", "word", "the rectifier applied to the result", "NONE")
+layer_type(
+    "Eltwise",
+    summary="A function of two operands, by method.",
+    use="common",
+    fusion=Fusion.BROADCAST,
+    inputs="a, b",
+    attributes=(Attribute("method", "word", ", ".join(METHODS)), WITH_ACTIVATION),
+    float=eltwise,
+    quantised=quantised_eltwise,
+)
+for _name, _what in (("Add", "sum"), ("Sub", "difference"), ("Mul", "product")):
+    layer_type(
+        _name,
+        summary=f"The {_what} of two operands.",
+        use="common",
+        fusion=Fusion.BROADCAST,
+        inputs="a, b",
+        attributes=(WITH_ACTIVATION,),
+        float=eltwise,
+        quantised=quantised_eltwise,
+    )
+layer_type(
+    "Div",
+    summary="The quotient of two operands.",
+    use="common",
+    fusion=Fusion.BROADCAST,
+    inputs="a, b",
+    constants=(Constant("lut", "[2^n]", "65535 over the divisor", form="quantised"),),
+    float=divide,
+    quantised=quantised_divide,
+)
+layer_type(
+    "DivMod",
+    summary="Quotient and remainder of whole numbers.",
+    use="rare",
+    fusion=Fusion.BROADCAST,
+    inputs="a, b",
+    outputs="quotient, remainder",
+    attributes=(Attribute("mode", "word", "FLOOR or TRUNC", "FLOOR"),),
+    float=div_mod,
+    quantised=div_mod,
+)
+layer_type(
+    "Mod",
+    summary="The remainder of a division.",
+    use="rare",
+    fusion=Fusion.BROADCAST,
+    inputs="a, b",
+    attributes=(Attribute("fmod", "flag", "the result has the sign of a, not of b", "false"),),
+    float=mod,
+    quantised=quantised_mod,
+)
+layer_type(
+    "Pow",
+    summary="The first operand to the power of the second.",
+    use="common",
+    fusion=Fusion.BROADCAST,
+    inputs="base[, exponent]",
+    attributes=(Attribute("exponent", "float", "the exponent, when it is one number", "none"),),
+    constants=(
+        Constant("lut_log", "[2^n]", "powers, or logarithms", form="quantised"),
+        Constant("lut_exp", "[2^n]", "exponentials", optional=True, form="quantised"),
+    ),
+    float=power,
+    quantised=quantised_power,
+)
+layer_type(
+    "SquaredDifference",
+    summary="The square of the difference.",
+    use="sometimes",
+    fusion=Fusion.BROADCAST,
+    inputs="a, b",
+    float=squared_difference,
+    quantised=quantised_squared_difference,
+)
+layer_type(
+    "BitShift",
+    summary="Whole numbers shifted.",
+    use="rare",
+    fusion=Fusion.BROADCAST,
+    inputs="x, n",
+    attributes=(Attribute("direction", "word", "LEFT or RIGHT"),),
+    float=bit_shift,
+    quantised=bit_shift,
+)
+layer_type(
+    "Bitwise",
+    summary="AND, OR, XOR or NOT of bits.",
+    use="rare",
+    fusion=Fusion.BROADCAST,
+    inputs="a[, b]",
+    attributes=(Attribute("method", "word", "AND, OR, XOR or NOT"),),
+    float=bitwise,
+    quantised=bitwise,
+)
+layer_type(
+    "Logical",
+    summary="Comparisons and logical connectives; 0 or 1.",
+    use="sometimes",
+    fusion=Fusion.BROADCAST,
+    inputs="a[, b]",
+    attributes=(Attribute("method", "word", ", ".join(LOGICAL)),),
+    float=logical,
+    quantised=quantised_logical,
+)
+layer_type(
+    "Where",
+    "Select",
+    summary="a where the condition holds, else b; or the indices where it holds.",
+    use="common",
+    fusion=Fusion.BROADCAST,
+    inputs="condition[, a, b]",
+    float=where,
+    quantised=quantised_where,
+)
+layer_type(
+    "IsNaN",
+    summary="Whether an element is not a number.",
+    use="rare",
+    fusion=Fusion.ELEMENTWISE,
+    float=is_nan,
+    quantised=is_nan,
+)
+layer_type(
+    "IsInf",
+    summary="Whether an element is infinite.",
+    use="rare",
+    fusion=Fusion.ELEMENTWISE,
+    attributes=(
+        Attribute("detect_positive", "flag", "+inf counts", "true"),
+        Attribute("detect_negative", "flag", "-inf counts", "true"),
+    ),
+    float=is_inf,
+    quantised=is_inf,
+)
+layer_type(
+    "Cast",
+    summary="Elements in another data type.",
+    use="common",
+    fusion=Fusion.ELEMENTWISE,
+    attributes=(
+        Attribute("to_dtype", "word", "the data type", "the output's"),
+        Attribute("clip_mode", "word", "SATURATION, or TRUNCATION: wrap around", "SATURATION"),
+        Attribute("ignore_scale_zp", "flag", "zero points are not applied", "false"),
+    ),
+    float=cast,
+    quantised=quantised_cast,
+)
+layer_type(
+    "Quantize",
+    summary="Real numbers as quantised ones.",
+    use="common",
+    fusion=Fusion.ELEMENTWISE,
+    attributes=(Attribute("round_mode", "word", "ROUND_TO_EVEN", "ROUND_TO_EVEN"),),
+    float=quantise_layer,
+    quantised=quantise_layer,
+)
+layer_type(
+    "DeQuantize",
+    summary="The real numbers that quantised ones stand for.",
+    use="common",
+    fusion=Fusion.ELEMENTWISE,
+    float=dequantise_layer,
+    quantised=dequantise_layer,
+)
+layer_type(
+    "FakeQuantWithMinMaxVars",
+    summary="Real numbers quantised and back.",
+    use="rare",
+    fusion=Fusion.ELEMENTWISE,
+    attributes=(
+        Attribute("num_bits", "int", "bits", "8"),
+        Attribute("min", "float", "the lowest value"),
+        Attribute("max", "float", "the highest value"),
+        Attribute("narrow_range", "flag", "the lowest level is not used", "false"),
+    ),
+    float=fake_quantise,
+    quantised=lambda layer, x: x,
+)

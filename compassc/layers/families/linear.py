@@ -1,0 +1,434 @@
+"""Convolutions, fully connected layers, matrix products and batch normalisation."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array, Number, requantise, saturate, saturate_int32
+from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.layer import Layer, LayerError
+from compassc.layers.rectify import rectify, rectify_float
+from compassc.layers.windows import ATTRIBUTES_2D, ATTRIBUTES_3D, seen, window_of
+
+WITH_ACTIVATION = Attribute("with_activation", "word", "the rectifier applied to the result", "NONE")
+NUM_OUTPUT = Attribute("num_output", "int", "output channels", "as weights")
+GROUP = Attribute("group", "int", "groups of channels that do not see each other", "1")
+WEIGHTS = Constant("weights", "[O,KH,KW,I/group]", "the weights; per output channel one filter")
+BIASES = Constant("biases", "[O]", "added to the sums; quantised in the scale input times weights", optional=True)
+
+
+def _weights(layer: Layer, key: str = "weights") -> Array:
+    """Quantised weights with their zero point, int64."""
+    zero = _constant_or_number(layer, f"{key}_zp")
+    weights = layer.constant(key).astype(np.int64)
+    return weights + zero.reshape(zero.shape + (1,) * (weights.ndim - zero.ndim))
+
+
+def _biases(layer: Layer, outputs: int) -> Array:
+    if "biases" not in layer.constants:
+        return np.zeros(outputs, np.int64)
+    biases = layer.constants["biases"].reshape(-1).astype(np.int64)
+    if biases.size != outputs:
+        raise LayerError(f"'biases' has {biases.size} values, but there are {outputs} output channels")
+    return biases + _constant_or_number(layer, "biases_zp")
+
+
+def _float_biases(layer: Layer, outputs: int) -> Array:
+    if "biases" not in layer.constants:
+        return np.zeros(outputs, np.float64)
+    return layer.constants["biases"].reshape(-1).astype(np.float64)
+
+
+def _constant_or_number(layer: Layer, key: str) -> Array:
+    """A quantisation value that is a constant where there are several; 0 where there is none."""
+    if key in layer.constants:
+        return layer.constants[key].reshape(-1).astype(np.int64)
+    value = layer.attributes.get(key, 0)
+    if isinstance(value, list):
+        return np.asarray(value, np.int64)
+    return np.asarray(int(value) if isinstance(value, (int, float)) else 0, np.int64)
+
+
+def finish(layer: Layer, sums: Array, biases: Array) -> Array:
+    """Biases, the shift ahead of wide accumulators, and the fused activation."""
+    scale, shift = layer.scale_shift(of=sums.shape[-1])
+    sums, shift = _ahead_shift(layer, sums, biases, shift)
+    return rectify(layer, layer.word("with_activation", "NONE"), sums, scale, shift)
+
+
+def _ahead_shift(layer: Layer, sums: Array, biases: Array, shift: Array) -> tuple[Array, Array]:
+    """Sums of more than 8-bit operands enter a 32-bit scaler: with `remain_shift` they are shifted before the biases."""
+    wide = layer.input.integer.bits > 8 or layer.constants.get("weights", np.zeros(0, np.int8)).dtype.itemsize > 1
+    if not layer.has("remain_shift") or not wide:
+        return sums + biases, shift
+    remain, first = layer.int("remain_shift"), int(np.atleast_1d(shift)[0])
+    if first <= remain:
+        return saturate_int32(sums) + biases, shift
+    moved = requantise(sums, 1, first - remain, 0, -(2**31), 2**31 - 1)
+    return moved + saturate_int32(biases >> (first - remain)), np.full_like(shift, remain)
+
+
+def _grouped(layer: Layer, x: Array, weights: Array, fill: float, groups: int) -> Array:
+    """Sums of products under the window: [n, positions..., O]."""
+    window = window_of(layer)
+    outputs, inner = weights.shape[0], weights.shape[-1]
+    expected = (*window.kernel, x.shape[-1] // groups)
+    if weights.shape[1:] != expected or outputs % groups or x.shape[-1] % groups:
+        raise LayerError(
+            f"'weights' is {list(weights.shape)}, but the window, {x.shape[-1]} input channels and "
+            f"{groups} groups want {[outputs, *expected]}"
+        )
+    views = seen(x, window, window.positions(x.shape[1:-1]), fill)
+    own = outputs // groups
+    parts = []
+    for g in range(groups):
+        part = views[(..., slice(g * inner, (g + 1) * inner), *(slice(None),) * len(window.kernel))]
+        flat = np.ascontiguousarray(part).reshape(*part.shape[: len(window.kernel) + 1], -1)
+        filters = np.moveaxis(weights[g * own : (g + 1) * own], -1, 1).reshape(own, -1)
+        parts.append(flat @ filters.T)
+    return np.concatenate(parts, -1)
+
+
+def _groups(layer: Layer) -> int:
+    return layer.int("group", layer.input.shape[-1] if layer.type == "DepthwiseConv" else 1)
+
+
+def convolution(layer: Layer, x: Array) -> Array:
+    """In float64, as the sums of float32 products are defined."""
+    weights = _spatial_order(layer, layer.constant("weights"))
+    sums = _grouped(layer, x.astype(np.float64), weights.astype(np.float64), 0.0, _groups(layer))
+    return rectify_float(layer, layer.word("with_activation", "NONE"), sums + _float_biases(layer, weights.shape[0]))
+
+
+def quantised_convolution(layer: Layer, x: Array) -> Array:
+    """The input's zero point is in the biases, and the padding is its negative, which stands for 0."""
+    weights = _spatial_order(layer, _weights(layer))
+    fill = -layer.input.scalar_zero
+    # float64 sums are exact below 2^53, and NumPy multiplies float64 matrices fast
+    sums = _grouped(layer, x.astype(np.float64), weights.astype(np.float64), fill, _groups(layer))
+    return finish(layer, sums.astype(np.int64), _biases(layer, weights.shape[0]))
+
+
+def _spatial_order(layer: Layer, weights: Array) -> Array:
+    """Volumes have their weights as [O,KH,KW,KD,I]; here the depth comes first, as in the data."""
+    return np.moveaxis(weights, 3, 1) if weights.ndim == 5 else weights
+
+
+def _transposed(layer: Layer, x: Array, weights: Array, groups: int) -> Array:
+    """Every input element adds its filter to the output; then the pads are cut off. Weights [O/group,K...,I]."""
+    window = window_of(layer)
+    outputs, inner = weights.shape[0] * groups, x.shape[-1] // groups
+    extra = tuple(layer.int(f"output_padding_{a}", 0) for a in "zyx"[-len(window.kernel) :])
+    full = [(n - 1) * s + r + e for n, s, r, e in zip(x.shape[1:-1], window.stride, window.reach, extra, strict=True)]
+    result = np.zeros((x.shape[0], *full, outputs), x.dtype)
+    for cell in product(*(range(k) for k in window.kernel)):
+        at = tuple(
+            slice(c * d, c * d + (n - 1) * s + 1, s)
+            for c, d, n, s in zip(cell, window.dilation, x.shape[1:-1], window.stride, strict=True)
+        )
+        for g in range(groups):
+            part = (
+                x[..., g * inner : (g + 1) * inner] @ weights[(slice(None), *cell, slice(g * inner, (g + 1) * inner))].T
+            )
+            own = slice(g * weights.shape[0], (g + 1) * weights.shape[0])
+            result[(slice(None), *at, own)] += part
+    cut = tuple(slice(b, n - a) for n, (b, a) in zip(full, window.pads, strict=True))
+    return result[(slice(None), *cut, slice(None))]
+
+
+def transposed_convolution(layer: Layer, x: Array) -> Array:
+    weights = _spatial_order(layer, layer.constant("weights")).astype(np.float64)
+    sums = _transposed(layer, x.astype(np.float64), weights, layer.int("group", 1))
+    return rectify_float(layer, layer.word("with_activation", "NONE"), sums + _float_biases(layer, sums.shape[-1]))
+
+
+def quantised_transposed_convolution(layer: Layer, x: Array) -> Array:
+    """The biases hold the input's zero point as for a convolution, so that the sums are of x plus zero point less it."""
+    weights = _spatial_order(layer, _weights(layer)).astype(np.float64)
+    zero, groups = layer.input.scalar_zero, layer.int("group", 1)
+    sums = _transposed(layer, x.astype(np.float64) + zero, weights, groups).astype(np.int64)
+    inner = x.shape[-1] // groups
+    absorbed = [
+        weights[..., g * inner : (g + 1) * inner].reshape(weights.shape[0], -1).sum(1) * zero for g in range(groups)
+    ]
+    return finish(layer, sums, _biases(layer, sums.shape[-1]) - np.concatenate(absorbed).astype(np.int64))
+
+
+def fully_connected(layer: Layer, x: Array) -> Array:
+    weights = layer.constant("weights").astype(np.float32)
+    weights = weights.reshape(weights.shape[0], -1)
+    sums = x.astype(np.float32) @ weights.T + _float_biases(layer, weights.shape[0]).astype(np.float32)
+    return rectify_float(layer, layer.word("with_activation", "NONE"), sums)
+
+
+def quantised_fully_connected(layer: Layer, x: Array) -> Array:
+    weights = _weights(layer)
+    weights = weights.reshape(weights.shape[0], -1)
+    sums = (x.astype(np.float64) @ weights.T.astype(np.float64)).astype(np.int64)
+    return finish(layer, sums, _biases(layer, weights.shape[0]))
+
+
+def _matrices(layer: Layer, a: Array, b: Array) -> tuple[Array, Array]:
+    """The operands, transposed where the layer says so."""
+    left = a.swapaxes(-1, -2) if layer.flag("trans_a", False) else a
+    right = b.swapaxes(-1, -2) if layer.flag("trans_b", False) else b
+    return left, right
+
+
+def matmul(layer: Layer, a: Array, b: Array) -> Array:
+    left, right = _matrices(layer, a.astype(np.float32), b.astype(np.float32))
+    return left @ right * np.float32(layer.number("fused_multiplier", 1.0))
+
+
+def quantised_matmul(layer: Layer, a: Array, b: Array) -> Array:
+    wide = [x.astype(np.int64) + t.scalar_zero for x, t in zip((a, b), layer.inputs, strict=True)]
+    left, right = _matrices(layer, *wide)
+    sums = (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
+    scale, shift = layer.scale_shift(of=1)
+    if layer.has("remain_shift") and max(t.integer.bits for t in layer.inputs[:2]) > 8:
+        sums, shift = _ahead_shift_products(sums, shift, layer.int("remain_shift"))
+    out = layer.output
+    return requantise(sums, scale, shift, out.scalar_zero, out.low, out.high)
+
+
+def _ahead_shift_products(sums: Array, shift: Array, remain: int) -> tuple[Array, Array]:
+    if int(shift) <= remain:
+        return saturate_int32(sums), shift
+    return requantise(sums, 1, int(shift) - remain, 0, -(2**31), 2**31 - 1), np.asarray(remain)
+
+
+def gemm(layer: Layer, a: Array, b: Array, c: Array | None = None) -> Array:
+    left, right = _matrices(layer, a.astype(np.float32), b.astype(np.float32))
+    y = np.float32(layer.number("alpha", 1.0)) * (left @ right)
+    return y if c is None else y + np.float32(layer.number("beta", 1.0)) * c.astype(np.float32)
+
+
+def quantised_gemm(layer: Layer, a: Array, b: Array, c: Array | None = None) -> Array:
+    """With two inputs the sign of alpha applies after the zero point and the limits."""
+    wide = [x.astype(np.int64) + t.scalar_zero for x, t in zip((a, b), layer.inputs, strict=False)]
+    left, right = _matrices(layer, *wide)
+    sums = (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
+    scale, shift = layer.scale_shift()
+    out, sign = layer.output, int(np.sign(layer.number("alpha", 1.0)))
+    if c is None:
+        return requantise(sums, scale, shift, out.scalar_zero, out.low, out.high) * sign
+    if scale.size != 3:
+        raise LayerError(f"'scale_value' has {scale.size} values, expected 3 for three inputs")
+    other = (c.astype(np.int64) + layer.inputs[2].scalar_zero) * int(scale[2])
+    total = sums * int(scale[1]) * sign + other * int(np.sign(layer.number("beta", 1.0)))
+    return requantise(total, int(scale[0]), shift, out.scalar_zero, out.low, out.high)
+
+
+def matmul_integer(layer: Layer, a: Array, b: Array) -> Array:
+    """Whole numbers less their zero points, without rescaling."""
+    zeros = layer.int("a_zero_point", 0), layer.int("b_zero_point", 0)
+    left, right = (x.astype(np.int64) - z for x, z in zip((a, b), zeros, strict=True))
+    return (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
+
+
+def conv_integer(layer: Layer, x: Array) -> Array:
+    """Float form: zero points are subtracted; quantised form: as a convolution without rescaling."""
+    if layer.has("x_zero_point") and not layer.has("weights_zp"):
+        zero_x, zero_w = layer.int("x_zero_point", 0), layer.int("w_zero_point", 0)
+        weights = layer.constant("weights").astype(np.float64) - zero_w
+        sums = _grouped(layer, x.astype(np.float64) - zero_x, weights, 0.0, _groups(layer))
+        return sums.astype(np.int64) + _biases(layer, weights.shape[0])
+    weights = _weights(layer)
+    sums = _grouped(layer, x.astype(np.float64), weights.astype(np.float64), -layer.input.scalar_zero, _groups(layer))
+    return sums.astype(np.int64) + _biases(layer, weights.shape[0])
+
+
+def _on_axis(layer: Layer, values: Array, rank: int) -> Array:
+    """A value per channel, shaped to broadcast along the layer's axis; shorter ones are repeated."""
+    axis = layer.axis("axis", rank - 1)
+    channels = layer.input.shape[axis]
+    if values.size not in (1, channels):
+        raise LayerError(f"{values.size} weights for {channels} channels on axis {axis}")
+    shape = [1] * rank
+    shape[axis] = values.size
+    return values.reshape(shape)
+
+
+def batch_norm(layer: Layer, x: Array) -> Array:
+    weights = _on_axis(layer, layer.constant("weights").astype(np.float32), x.ndim)
+    biases = _on_axis(layer, layer.constant("biases").astype(np.float32), x.ndim)
+    return rectify_float(layer, layer.word("with_activation", "NONE"), x.astype(np.float32) * weights + biases)
+
+
+def quantised_batch_norm(layer: Layer, x: Array) -> Array:
+    """Products and sums are float32, one operation after the other; the input's zero point is in the biases."""
+    weights = _on_axis(layer, _weights(layer).reshape(-1), x.ndim)
+    biases = _on_axis(layer, _biases(layer, layer.constant("biases").size), x.ndim)
+    sums = x.astype(np.float32) * weights.astype(np.float32) + biases.astype(np.float32)
+    scale, shift = (_per_channel(layer, v, x.ndim) for v in layer.scale_shift())
+    return rectify(layer, layer.word("with_activation", "NONE"), sums, scale, shift)
+
+
+def _per_channel(layer: Layer, values: Array, rank: int) -> Number:
+    return values if values.size == 1 else _on_axis(layer, values, rank)
+
+
+def bias_add(layer: Layer, x: Array) -> Array:
+    return x.astype(np.float32) + _on_axis(layer, layer.constant("biases").astype(np.float32), x.ndim)
+
+
+def quantised_bias_add(layer: Layer, x: Array) -> Array:
+    """A batch normalisation with weights 1; with activation scales per channel, in float32."""
+    out = layer.output
+    if "scale1" in layer.constants:
+        real = x.astype(np.float32) * layer.constant("scale1").astype(np.float32)
+        real = (real + layer.constant("biases").astype(np.float32)) * layer.constant("scale2").astype(np.float32)
+        return saturate(np.rint(real), out.low, out.high)
+    sums = x.astype(np.float32) + _on_axis(layer, _biases(layer, layer.constant("biases").size), x.ndim).astype(
+        np.float32
+    )
+    scale, shift = (_per_channel(layer, v, x.ndim) for v in layer.scale_shift())
+    return rectify(layer, "NONE", sums, scale, shift)
+
+
+layer_type(
+    "Convolution",
+    summary="Sums of products under a window that slides over an NHWC image.",
+    use="common",
+    fusion=Fusion.OUT_FUSABLE,
+    attributes=(NUM_OUTPUT, GROUP, *ATTRIBUTES_2D, WITH_ACTIVATION),
+    constants=(WEIGHTS, BIASES),
+    float=convolution,
+    quantised=quantised_convolution,
+)
+layer_type(
+    "DepthwiseConv",
+    summary="A convolution with a group per input channel.",
+    use="common",
+    fusion=Fusion.OUT_FUSABLE,
+    attributes=(
+        NUM_OUTPUT,
+        GROUP,
+        Attribute("multiplier", "int", "output channels per input channel", "1"),
+        *ATTRIBUTES_2D,
+        WITH_ACTIVATION,
+    ),
+    constants=(Constant("weights", "[C*multiplier,KH,KW,1]", "one filter per output channel"), BIASES),
+    float=convolution,
+    quantised=quantised_convolution,
+)
+layer_type(
+    "Convolution3D",
+    summary="Sums of products under a window that slides over an NDHWC volume.",
+    use="sometimes",
+    fusion=Fusion.OUT_FUSABLE,
+    attributes=(NUM_OUTPUT, GROUP, *ATTRIBUTES_3D, WITH_ACTIVATION),
+    constants=(Constant("weights", "[O,KH,KW,KD,I/group]", "the weights"), BIASES),
+    float=convolution,
+    quantised=quantised_convolution,
+)
+for _name, _attributes, _shape in (
+    ("ConvTranspose", ATTRIBUTES_2D, "[O/group,KH,KW,I]"),
+    ("ConvTranspose3D", ATTRIBUTES_3D, "[O/group,KH,KW,KD,I]"),
+):
+    layer_type(
+        _name,
+        summary="Each input element adds a filter to the output; the pads are cut off.",
+        use="common",
+        fusion=Fusion.OUT_FUSABLE,
+        attributes=(
+            NUM_OUTPUT,
+            GROUP,
+            *_attributes,
+            WITH_ACTIVATION,
+            Attribute("output_padding_x", "int", "columns added at the right", "0"),
+            Attribute("output_padding_y", "int", "rows added at the bottom", "0"),
+        ),
+        constants=(Constant("weights", _shape, "the filters"), BIASES),
+        float=transposed_convolution,
+        quantised=quantised_transposed_convolution,
+    )
+layer_type(
+    "FullyConnected",
+    summary="x times the transposed weights, plus biases.",
+    use="common",
+    fusion=Fusion.OUT_FUSABLE,
+    attributes=(NUM_OUTPUT, WITH_ACTIVATION),
+    constants=(Constant("weights", "[O,I]", "the weights"), BIASES),
+    float=fully_connected,
+    quantised=quantised_fully_connected,
+)
+_TRANSPOSED = (
+    Attribute("trans_a", "flag", "the left operand's last two axes are swapped first", "false"),
+    Attribute("trans_b", "flag", "the right operand's last two axes are swapped first", "false"),
+)
+layer_type(
+    "MatMul",
+    summary="Matrix products; leading axes broadcast.",
+    use="common",
+    fusion=Fusion.OUT_FUSABLE,
+    inputs="a, b",
+    attributes=(*_TRANSPOSED, Attribute("fused_multiplier", "float", "a factor of the product", "1", form="float")),
+    float=matmul,
+    quantised=quantised_matmul,
+)
+layer_type(
+    "Gemm",
+    summary="alpha times the product of two matrices, plus beta times a third.",
+    use="sometimes",
+    fusion=Fusion.OUT_FUSABLE,
+    inputs="a, b[, c]",
+    attributes=(
+        *_TRANSPOSED,
+        Attribute("alpha", "float", "the factor of the product", "1"),
+        Attribute("beta", "float", "the factor of c", "1"),
+    ),
+    float=gemm,
+    quantised=quantised_gemm,
+)
+layer_type(
+    "MatMulInteger",
+    summary="Products of matrices of whole numbers less their zero points.",
+    use="rare",
+    inputs="a, b",
+    fusion=Fusion.OUT_FUSABLE,
+    attributes=(
+        Attribute("a_zero_point", "int", "subtracted from a", "0"),
+        Attribute("b_zero_point", "int", "subtracted from b", "0"),
+    ),
+    float=matmul_integer,
+    quantised=matmul_integer,
+)
+layer_type(
+    "ConvInteger",
+    summary="A convolution of whole numbers less their zero points; the result is int32.",
+    use="rare",
+    fusion=Fusion.OUT_FUSABLE,
+    attributes=(
+        NUM_OUTPUT,
+        GROUP,
+        *ATTRIBUTES_2D,
+        Attribute("x_zero_point", "int", "subtracted from x", "0"),
+        Attribute("w_zero_point", "int", "subtracted from the weights", "0"),
+    ),
+    constants=(WEIGHTS, BIASES),
+    float=conv_integer,
+    quantised=conv_integer,
+)
+layer_type(
+    "BatchNorm",
+    summary="A factor and an addend per channel.",
+    use="common",
+    fusion=Fusion.BROADCAST,
+    attributes=(Attribute("axis", "int", "the axis of the channels", "last"), WITH_ACTIVATION),
+    constants=(Constant("weights", "[C]", "factors"), Constant("biases", "[C]", "addends")),
+    float=batch_norm,
+    quantised=quantised_batch_norm,
+)
+layer_type(
+    "BiasAdd",
+    summary="An addend per channel.",
+    use="sometimes",
+    fusion=Fusion.BROADCAST,
+    attributes=(Attribute("axis", "int", "the axis of the channels", "last"),),
+    constants=(Constant("biases", "[C]", "addends"),),
+    float=bias_add,
+    quantised=quantised_bias_add,
+)

@@ -1,0 +1,671 @@
+"""Layers that move elements without computing with them. Scale and zero point go along, so one reference serves both forms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array, quantise, requantise, saturate
+from compassc.layers.declare import Attribute, Constant, Fusion, Reference, layer_type
+from compassc.layers.layer import Layer, LayerError
+
+
+def _fill(layer: Layer) -> float:
+    """What stands for 0."""
+    return -layer.output.scalar_zero if layer.is_quantised else 0
+
+
+def reshape(layer: Layer, x: Array) -> Array:
+    return x.reshape(layer.output.shape)
+
+
+def transpose(layer: Layer, x: Array) -> Array:
+    perm = layer.ints("perm")
+    if sorted(perm) != list(range(x.ndim)):
+        raise LayerError(f"'perm' is {perm}, but the input has {x.ndim} dimensions")
+    return x.transpose(perm)
+
+
+def concat(layer: Layer, *x: Array) -> Array:
+    return np.concatenate(x, layer.axis())
+
+
+def quantised_concat(layer: Layer, *x: Array) -> Array:
+    """Each branch is brought to the output's scale, with a multiplier of its own."""
+    axis, out = layer.axis(), layer.output
+    scale, shift = layer.scale_shift()
+    if scale.size not in (1, len(x)) or shift.size not in (1, len(x)):
+        raise LayerError(f"'scale_value' has {scale.size} values, expected one for each of the {len(x)} inputs")
+    branches = [
+        requantise(v.astype(np.int64) + t.scalar_zero, m, s, out.scalar_zero, out.low, out.high)
+        for v, t, m, s in zip(x, layer.inputs, np.resize(scale, len(x)), np.resize(shift, len(x)), strict=True)
+    ]
+    return np.concatenate(branches, axis)
+
+
+def split(layer: Layer, x: Array) -> list[Array]:
+    axis, sizes = layer.axis(), layer.ints("splits")
+    if sum(sizes) != x.shape[axis]:
+        raise LayerError(f"'splits' is {sizes}, but axis {axis} has {x.shape[axis]} elements")
+    return np.split(x, np.cumsum(sizes)[:-1], axis)
+
+
+def slice_indices(begin: int, end: int, stride: int, size: int) -> list[int]:
+    """The indices that a slice takes of an axis of `size` elements."""
+    stop = min(size, end)
+    if (begin >= size and stop >= size) or (begin < -size and stop < -size):
+        return []
+    first = min(max(begin + size if begin < 0 else begin, 0), size - 1)
+    stop = min(max(stop + size if stop < 0 else stop, -1), size)
+    step = stride or 1
+    count = 0 if first == stop else (abs(stop - first) - 1) // abs(step) + 1
+    return [i for i in range(first, first + step * count, step) if 0 <= i < size]
+
+
+def slices(layer: Layer, x: Array, *dynamic: Array) -> Array:
+    """By attributes per axis, or by inputs: begin, end, axes, steps."""
+    if dynamic:
+        wide = [list(v.reshape(-1).astype(int)) for v in dynamic]
+        begin, end = wide[:2]
+        axes = [a % x.ndim for a in wide[2]] if len(wide) > 2 else list(range(len(begin)))
+        steps = wide[3] if len(wide) > 3 else [1] * len(begin)
+        rows = dict(zip(axes, zip(begin, end, steps, strict=True), strict=True))
+    else:
+        given = (layer.ints(key) for key in ("begin", "end", "strides"))
+        rows = dict(enumerate(zip(*given, strict=True)))
+    for axis, (begin_at, end_at, step) in rows.items():
+        x = x.take(slice_indices(begin_at, end_at, step, x.shape[axis]), axis)
+    return x
+
+
+def crop(layer: Layer, x: Array) -> Array:
+    crops = layer.pairs("crops")
+    if len(crops) != x.ndim:
+        raise LayerError(f"'crops' is {crops}, but the input has {x.ndim} dimensions")
+    for axis, (begin, end) in enumerate(crops):
+        n = x.shape[axis]
+        first, stop = begin + n if begin < 0 else begin, min(end + n if end < 0 else end, n)
+        x = x[(slice(None),) * axis + (slice(first, max(first, stop)),)]
+    return x
+
+
+def tile(layer: Layer, x: Array) -> Array:
+    return np.tile(x, layer.ints("repeats"))
+
+
+PAD_MODES = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric", "EDGE": "edge", "WRAP": "wrap"}
+
+
+def pad(layer: Layer, x: Array) -> Array:
+    """Quantised, the constant is a quantised value as it stands."""
+    mode, pads = layer.word("mode", "CONSTANT", tuple(PAD_MODES)), layer.pairs("pads")
+    if len(pads) != x.ndim:
+        raise LayerError(f"'pads' is {pads}, but the input has {x.ndim} dimensions")
+    if mode != "CONSTANT":
+        return np.pad(x, pads, PAD_MODES[mode])  # type: ignore[call-overload]
+    value = layer.number("constant_value", 0)
+    if layer.is_quantised:
+        value = int(np.rint(value))
+        if not layer.output.integer.low <= value <= layer.output.integer.high:
+            raise LayerError(f"'constant_value' is {value}, which {layer.output.dtype} does not hold")
+    return np.pad(x, pads, constant_values=value)
+
+
+def repeat(layer: Layer, x: Array, counts: Array) -> Array:
+    """Each element as often as `counts` says; behind them raw zeros up to the output's size."""
+    axis = layer.axis() if layer.has("axis") else None
+    taken = x.reshape(-1) if axis is None else x
+    many = counts.reshape(-1).astype(int)
+    at = axis or 0
+    if many.size not in (1, taken.shape[at]):
+        raise LayerError(f"{many.size} counts for {taken.shape[at]} elements")
+    found = np.repeat(taken, many, at)
+    room = layer.output.shape[at] - found.shape[at]
+    if room < 0:
+        raise LayerError(f"the counts make {found.shape[at]} elements, the output has {layer.output.shape[at]}")
+    return np.pad(found, [(0, room if i == at else 0) for i in range(found.ndim)])
+
+
+def reverse_sequence(layer: Layer, x: Array, *lengths: Array) -> Array:
+    """The first elements of each sequence of a batch in reverse order."""
+    batch, time = layer.int("batch_axis", 0), layer.int("time_axis", 1)
+    wide = np.moveaxis(x, (batch, time), (0, 1))
+    size = wide.shape[1]
+    given = lengths[0].reshape(-1).astype(int) if lengths else np.full(len(wide), size)
+    given = np.minimum(given if given.size == len(wide) else np.full(len(wide), given[0]), size)
+    places = np.arange(size)
+    order = np.where(places < given[:, None], given[:, None] - 1 - places, places)
+    turned = wide[np.arange(len(wide))[:, None], order]
+    return np.moveaxis(turned, (0, 1), (batch, time))
+
+
+def meshgrid(layer: Layer, a: Array, b: Array) -> list[Array]:
+    return list(np.meshgrid(a, b, indexing=layer.word("indexing", "xy").lower(), sparse=layer.flag("sparse", False)))
+
+
+def compress(layer: Layer, x: Array, condition: Array) -> Array:
+    axis = layer.axis("axis", 0)
+    kept = np.flatnonzero(condition.reshape(-1)[: x.shape[axis]])
+    return x.take(kept, axis)
+
+
+def filter_rows(layer: Layer, *x: Array) -> list[Array]:
+    """Rows whose selector is not 0 at the front, raw zeros behind them; and how many."""
+    axis, selector = layer.axis("axis", 0), x[-1].reshape(-1)
+    kept = np.flatnonzero(selector)
+    found = []
+    for data in x[:-1]:
+        rows = data.take(kept, axis)
+        found.append(np.pad(rows, [(0, data.shape[i] - rows.shape[i]) for i in range(data.ndim)]))
+    return [*found, np.asarray([len(kept)])]
+
+
+def gather(layer: Layer, x: Array, index: Array) -> Array:
+    """Along an axis; negative indices count from the end, indices equal to the size give raw zeros at the end."""
+    axis, batch = layer.axis("axis", 0), layer.int("batch_dims", 0)
+    if batch < 0 or batch > axis:
+        raise LayerError(f"'batch_dims' is {batch}, expected 0 to the axis, {axis}")
+    n, at = x.shape[axis], index.astype(np.int64)
+    at = np.where(at < 0, at + n, at)
+    if at.min(initial=0) < 0 or at.max(initial=0) > n:
+        raise LayerError(f"an index is outside the {n} elements of axis {axis}")
+    if batch:
+        lead = int(np.prod(x.shape[:batch]))
+        flat_x, flat_at = x.reshape(lead, *x.shape[batch:]), at.reshape(lead, *at.shape[batch:])
+        parts = [_packed(a, i, axis - batch) for a, i in zip(flat_x, flat_at, strict=True)]
+        return np.stack(parts).reshape(layer.output.shape)
+    return _packed(x, at, axis)
+
+
+def _packed(x: Array, at: Array, axis: int) -> Array:
+    n = x.shape[axis]
+    flat = at.reshape(-1)
+    kept = flat[flat < n]
+    found = x.take(kept, axis)
+    found = np.pad(found, [(0, len(flat) - len(kept) if i == axis else 0) for i in range(x.ndim)])
+    return found.reshape(*x.shape[:axis], *at.shape, *x.shape[axis + 1 :])
+
+
+def gather_elements(layer: Layer, x: Array, index: Array) -> Array:
+    axis = layer.axis("axis", 0)
+    n, at = x.shape[axis], index.astype(np.int64)
+    at = np.where(at >= n, n - 1, np.where(at < 0, at + n, at))
+    at = np.where(at < 0, n - 1, at)
+    part = x[tuple(slice(None) if i == axis else slice(0, d) for i, d in enumerate(at.shape))]
+    return np.take_along_axis(part, at, axis)
+
+
+def _addressed(index: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
+    """Indices of leading axes from the last axis of `index`: too large ones are the last, negative ones wrap."""
+    at = index.astype(np.int64)
+    columns = []
+    for k in range(at.shape[-1]):
+        column = np.minimum(at[..., k], shape[k] - 1)
+        columns.append(np.where(column < 0, column + shape[k], column))
+    return tuple(columns)
+
+
+def gather_nd(layer: Layer, x: Array, index: Array) -> Array:
+    batch = layer.int("batch_dims", 0)
+    if not batch:
+        return x[_addressed(index, x.shape)].reshape(layer.output.shape)
+    lead = int(np.prod(x.shape[:batch]))
+    flat_x, flat_at = x.reshape(lead, *x.shape[batch:]), index.reshape(lead, *index.shape[batch:])
+    parts = [a[_addressed(i, a.shape)] for a, i in zip(flat_x, flat_at, strict=True)]
+    return np.stack(parts).reshape(layer.output.shape)
+
+
+REDUCTIONS = {"ADD": np.add, "MUL": np.multiply, "MAX": np.maximum, "MIN": np.minimum}
+
+
+def _scatter(target: Array, at: tuple[Array, ...], updates: Array, reduction: str) -> Array:
+    if reduction == "NONE":
+        target[at] = updates
+    else:
+        REDUCTIONS[reduction].at(target, at, updates)
+    return target
+
+
+def _element_places(layer: Layer, x: Array, index: Array) -> tuple[Array, ...]:
+    axis = layer.axis("axis", 0)
+    n, at = x.shape[axis], index.astype(np.int64)
+    at = np.clip(np.where(at < 0, at + n, at), 0, n - 1)
+    places = list(np.indices(at.shape))
+    places[axis] = at
+    return tuple(places)
+
+
+def scatter_elements(layer: Layer, x: Array, index: Array, updates: Array) -> Array:
+    wide = x.astype(np.float32) if x.dtype.kind not in "iub" else x.astype(np.int64)
+    reduction = layer.word("reduction", "NONE", ("NONE", *REDUCTIONS))
+    return _scatter(wide, _element_places(layer, x, index), updates.astype(wide.dtype), reduction)
+
+
+def scatter_nd(layer: Layer, x: Array, index: Array, updates: Array) -> Array:
+    wide = x.astype(np.float32) if x.dtype.kind not in "iub" else x.astype(np.int64)
+    reduction = layer.word("reduction", "NONE", ("NONE", *REDUCTIONS))
+    return _scatter(wide, _addressed(index, x.shape), updates.astype(wide.dtype), reduction)
+
+
+def quantised_scatter_elements(layer: Layer, x: Array, index: Array, updates: Array) -> Array:
+    reduction = layer.word("reduction", "NONE", ("NONE", *REDUCTIONS))
+    places = _element_places(layer, x, index)
+    data, source, out = layer.inputs[0], layer.inputs[2], layer.output
+    v = x.astype(np.int64) + data.scalar_zero
+    u = updates.astype(np.int64) + source.scalar_zero
+    scale, shift = layer.scale_shift()
+    if reduction == "MUL":
+        return _scatter_products(layer, v, u, places, np.resize(scale, 2), np.resize(shift, 2))
+    own, first, second = (int(s) for s in (scale if scale.size == 3 else np.asarray([scale.reshape(-1)[0], 1, 1])))
+    bits = data.integer.bits + source.integer.bits
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if out.integer.signed else (0, (1 << bits) - 1)
+    target = _scatter(requantise(v, first, 0, 0, low, high), places, requantise(u, second, 0, 0, low, high), reduction)
+    return requantise(target, own, shift, out.scalar_zero, out.low, out.high)
+
+
+def _scatter_products(layer: Layer, v: Array, u: Array, places: tuple[Array, ...], scale: Array, shift: Array) -> Array:
+    """Products in 16 bits after each update, in the order of the places along the axis; the zero point is not applied."""
+    out, axis = layer.output, layer.axis("axis", 0)
+    low, high = (-32768, 32767) if out.integer.signed else (0, 65535)
+    target = requantise(v, scale[0], shift[0], 0, low, high)
+    for k in range(u.shape[axis]):
+        part = tuple(p.take(k, axis) for p in places)
+        t = target[part] * u.take(k, axis)
+        halvings = np.zeros_like(t)
+        outside = (t < low) | (t > high)
+        while outside.any():
+            t, halvings = np.where(outside, t >> 1, t), halvings + outside
+            outside = (t < low) | (t > high)
+        move = shift[1] - halvings
+        target[part] = np.where(
+            move >= 0, (t * scale[1]) >> np.maximum(move, 0), (t * scale[1]) << np.maximum(-move, 0)
+        )
+    return saturate(target, out.low, out.high)
+
+
+def quantised_scatter_nd(layer: Layer, x: Array, index: Array, updates: Array) -> Array:
+    """Up to 8 bits the result is rounded, above it is rounded down."""
+    from compassc.layers.arithmetic import requantise_floor
+
+    reduction = layer.word("reduction", "NONE", ("NONE", *REDUCTIONS))
+    out = layer.output
+    v = x.astype(np.int64) + layer.inputs[0].scalar_zero
+    u = updates.astype(np.int64) + layer.inputs[2].scalar_zero
+    scale, shift = layer.scale_shift()
+    finish = requantise if out.integer.bits <= 8 else requantise_floor
+    low, high = (-(2**31), 2**31 - 1) if out.integer.signed else (0, 2**32 - 1)
+    places = _addressed(index, x.shape)
+    if reduction == "MUL":
+        scale, shift = np.resize(scale, 3), np.resize(shift, 3)
+        target = v * scale[1]
+        for at in np.ndindex(*index.shape[:-1]):
+            place = tuple(p[at] for p in places)
+            target[place] = finish(target[place] * u[at] * scale[2], 1, shift[2], 0, low, high)
+        return finish(target, 1, shift[0], out.scalar_zero, out.low, out.high)
+    own, first, second = (int(s) for s in (scale if scale.size == 3 else np.asarray([scale.reshape(-1)[0], 1, 1])))
+    target = v * first
+    if reduction == "NONE":
+        target[places] = np.clip(u * second, low, high)
+    else:
+        for at in np.ndindex(*index.shape[:-1]):
+            place = tuple(p[at] for p in places)
+            target[place] = np.clip(REDUCTIONS[reduction](target[place], u[at] * second), low, high)
+    return finish(target, own, int(np.asarray(shift).reshape(-1)[0]), out.scalar_zero, out.low, out.high)
+
+
+def depth_to_space(layer: Layer, x: Array) -> Array:
+    by, bx = layer.int("block_size_y"), layer.int("block_size_x")
+    n, h, w, c = x.shape
+    if c % (by * bx):
+        raise LayerError(f"{c} channels do not divide into blocks of {by} x {bx}")
+    if layer.word("mode", "DCR", ("DCR", "CRD")) == "DCR":
+        blocks = x.reshape(n, h, w, by, bx, -1).transpose(0, 1, 3, 2, 4, 5)
+    else:
+        blocks = x.reshape(n, h, w, -1, by, bx).transpose(0, 1, 4, 2, 5, 3)
+    return blocks.reshape(n, h * by, w * bx, -1)
+
+
+def space_to_depth(layer: Layer, x: Array) -> Array:
+    b = layer.int("block_size_x")
+    n, h, w, c = x.shape
+    if h % b or w % b:
+        raise LayerError(f"an image of {h} x {w} does not divide into blocks of {b}")
+    return x.reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, h // b, w // b, -1)
+
+
+def batch_to_space(layer: Layer, x: Array) -> Array:
+    by, bx = layer.int("block_size_y", 2), layer.int("block_size_x", 2)
+    n, h, w, c = x.shape
+    y = (
+        x.reshape(by, bx, n // (by * bx), h, w, c)
+        .transpose(2, 3, 0, 4, 1, 5)
+        .reshape(n // (by * bx), h * by, w * bx, c)
+    )
+    top, bottom, left, right = (layer.int(f"crop_{s}", 0) for s in ("top", "bottom", "left", "right"))
+    return y[:, top : y.shape[1] - bottom, left : y.shape[2] - right]
+
+
+def space_to_batch(layer: Layer, x: Array) -> Array:
+    by, bx = layer.int("block_size_y", 2), layer.int("block_size_x", 2)
+    pads = tuple(
+        (layer.int(f"pad_{a}", 0), layer.int(f"pad_{b}", 0)) for a, b in (("top", "bottom"), ("left", "right"))
+    )
+    wide = np.pad(x, ((0, 0), *pads, (0, 0)), constant_values=_fill(layer))
+    n, h, w, c = wide.shape
+    blocks = wide.reshape(n, h // by, by, w // bx, bx, c).transpose(2, 4, 0, 1, 3, 5)
+    return blocks.reshape(by * bx * n, h // by, w // bx, c)
+
+
+def channel_shuffle(layer: Layer, x: Array) -> list[Array]:
+    group, many = layer.int("group", 2), layer.int("splits", 1)
+    c = x.shape[-1]
+    if c % group or c % many:
+        raise LayerError(f"{c} channels do not divide into {group} groups and {many} parts")
+    y = x.reshape(*x.shape[:-1], group, c // group).swapaxes(-1, -2).reshape(x.shape)
+    return np.split(y, many, -1)
+
+
+def batch_to_depth(layer: Layer, x: Array) -> Array:
+    b = layer.int("block_size")
+    n, h, w, c = x.shape
+    return x.reshape(n // b, b, h, w, c).transpose(0, 2, 3, 1, 4).reshape(n // b, h, w, b * c)
+
+
+def one_hot(layer: Layer, index: Array) -> Array:
+    depth, values = layer.int("depth"), layer.numbers("values", [0, 1])
+    axis = layer.int("axis", -1)
+    axis = index.ndim if axis < 0 or axis >= index.ndim else axis
+    hot = index.astype(np.int64)[..., None] == np.arange(depth)
+    return np.moveaxis(np.where(hot, values[1], values[0]), -1, axis)
+
+
+def constant(layer: Layer) -> Array:
+    return layer.constant("weights").reshape(layer.output.shape)
+
+
+def constant_of_shape(layer: Layer, *shape: Array) -> Array:
+    return np.full(layer.output.shape, layer.number("value"))
+
+
+def shape_of(layer: Layer, x: Array) -> Array:
+    return np.asarray(x.shape[layer.int("start", 0) : layer.int("end", x.ndim)])
+
+
+def no_op(layer: Layer, *x: Array) -> list[Array]:
+    return [x[0]] * len(layer.outputs) if layer.type == "NoOp" else list(x)
+
+
+def graph_input(layer: Layer, x: Array) -> Array:
+    """Real numbers are quantised; what is an integer already stays."""
+    if x.dtype.kind in "iub" or not layer.output.is_integer:
+        return x
+    return quantise(x, layer.output.scalar_scale, layer.output.scalar_zero, layer.output.low, layer.output.high)
+
+
+def _moves(*names: str, reference: Reference, summary: str, use: str, **fields: object) -> None:
+    layer_type(*names, summary=summary, use=use, float=reference, quantised=reference, **fields)
+
+
+AXIS = Attribute("axis", "int", "the axis")
+INDEX = Attribute("axis", "int", "the axis", "0")
+BEGINS = (
+    Attribute("begin", "ints", "the first index per axis"),
+    Attribute("end", "ints", "the index behind the last"),
+    Attribute("strides", "ints", "the step per axis"),
+)
+BLOCK = (Attribute("block_size_x", "int", "block width"), Attribute("block_size_y", "int", "block height"))
+REDUCTION = Attribute("reduction", "word", "NONE, ADD, MUL, MAX or MIN", "NONE")
+SCATTERED = "x, index, updates"
+for _name in ("Reshape", "Squeeze", "Flatten"):
+    _moves(
+        _name,
+        reference=reshape,
+        summary="The same elements in another shape.",
+        use="common",
+        fusion=Fusion.INJECTIVE,
+        attributes=(Attribute("shape", "ints", "the shape, as the output has it", "the output's"),),
+    )
+_moves(
+    "Transpose",
+    "Permute",
+    reference=transpose,
+    summary="The axes in another order.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    attributes=(Attribute("perm", "ints", "the input's axis for each output axis"),),
+)
+layer_type(
+    "Concat",
+    summary="Tensors joined along an axis.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    inputs="x...",
+    attributes=(AXIS,),
+    float=concat,
+    quantised=quantised_concat,
+)
+_moves(
+    "Split",
+    reference=split,
+    summary="A tensor cut along an axis.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    outputs="y...",
+    attributes=(AXIS, Attribute("splits", "ints", "the sizes")),
+)
+_moves(
+    "Slice",
+    "StridedSlice",
+    reference=slices,
+    summary="A part of a tensor, by first index, end and step per axis.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    inputs="x[, begin, end, axes, steps]",
+    attributes=BEGINS,
+)
+_moves(
+    "Crop",
+    reference=crop,
+    summary="A part of a tensor.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    attributes=(Attribute("crops", "pairs", "first index and end per axis"),),
+)
+_moves(
+    "Tile",
+    reference=tile,
+    summary="A tensor repeated along its axes.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    attributes=(Attribute("repeats", "ints", "how often per axis"),),
+)
+_moves(
+    "Pad",
+    reference=pad,
+    summary="A tensor with a border.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    attributes=(
+        Attribute("mode", "word", ", ".join(PAD_MODES), "CONSTANT"),
+        Attribute("pads", "pairs", "elements before and after per axis"),
+        Attribute("constant_value", "float", "of CONSTANT: the border's value", "0"),
+    ),
+)
+_moves(
+    "Repeat",
+    reference=repeat,
+    summary="Elements repeated by counts.",
+    use="rare",
+    inputs="x, counts",
+    attributes=(Attribute("axis", "int", "the axis", "none: flattened"),),
+)
+_moves(
+    "ReverseSequence",
+    reference=reverse_sequence,
+    summary="The first elements of sequences in reverse order.",
+    use="rare",
+    inputs="x[, lengths]",
+    attributes=(Attribute("batch_axis", "int", "the batch", "0"), Attribute("time_axis", "int", "the time", "1")),
+)
+_moves(
+    "Meshgrid",
+    reference=meshgrid,
+    summary="Coordinate grids of two vectors.",
+    use="rare",
+    inputs="a, b",
+    outputs="y0, y1",
+    attributes=(
+        Attribute("indexing", "word", "xy or ij", "xy"),
+        Attribute("sparse", "flag", "axes of one element stay", "false"),
+    ),
+)
+_moves(
+    "Compress",
+    reference=compress,
+    summary="Slices whose condition holds.",
+    use="rare",
+    inputs="x, condition",
+    attributes=(INDEX,),
+)
+_moves(
+    "Filter",
+    reference=filter_rows,
+    summary="Slices whose selector is set, at the front.",
+    use="rare",
+    inputs="x..., selector",
+    outputs="y..., count",
+    attributes=(INDEX,),
+)
+_moves(
+    "Gather",
+    reference=gather,
+    summary="Slices at indices of an axis.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    inputs="x, index",
+    attributes=(INDEX, Attribute("batch_dims", "int", "leading axes in common", "0")),
+)
+_moves(
+    "GatherElements",
+    reference=gather_elements,
+    summary="Elements at indices along an axis.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    inputs="x, index",
+    attributes=(INDEX,),
+)
+_moves(
+    "GatherND",
+    reference=gather_nd,
+    summary="Slices addressed by several indices.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    inputs="x, index",
+    attributes=(Attribute("batch_dims", "int", "leading axes in common", "0"),),
+)
+layer_type(
+    "ScatterElements",
+    summary="A tensor with updates at indices along an axis.",
+    use="sometimes",
+    inputs=SCATTERED,
+    attributes=(INDEX, REDUCTION),
+    float=scatter_elements,
+    quantised=quantised_scatter_elements,
+)
+layer_type(
+    "ScatterND",
+    summary="A tensor with updates at places addressed by several indices.",
+    use="sometimes",
+    inputs=SCATTERED,
+    attributes=(REDUCTION,),
+    float=scatter_nd,
+    quantised=quantised_scatter_nd,
+)
+_moves(
+    "DepthToSpace",
+    reference=depth_to_space,
+    summary="Channels spread over blocks of the image.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    attributes=(*BLOCK, Attribute("mode", "word", "DCR or CRD", "DCR")),
+)
+_moves(
+    "SpaceToDepth",
+    reference=space_to_depth,
+    summary="Blocks of the image gathered in channels.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    attributes=BLOCK,
+)
+_moves(
+    "BatchToSpace",
+    reference=batch_to_space,
+    summary="Images of a batch spread over blocks.",
+    use="rare",
+    fusion=Fusion.INJECTIVE,
+    attributes=BLOCK,
+)
+_moves(
+    "SpaceToBatch",
+    reference=space_to_batch,
+    summary="Blocks of an image gathered in the batch.",
+    use="rare",
+    fusion=Fusion.INJECTIVE,
+    attributes=BLOCK,
+)
+_moves(
+    "BatchToDepth",
+    reference=batch_to_depth,
+    summary="Images of a batch gathered in channels.",
+    use="rare",
+    fusion=Fusion.INJECTIVE,
+    attributes=(Attribute("block_size", "int", "images per result"),),
+)
+_moves(
+    "ChannelShuffle",
+    reference=channel_shuffle,
+    summary="The channels of groups interleaved.",
+    use="common",
+    fusion=Fusion.INJECTIVE,
+    outputs="y...",
+    attributes=(Attribute("group", "int", "groups", "2"), Attribute("splits", "int", "outputs", "1")),
+)
+_moves(
+    "OneHot",
+    reference=one_hot,
+    summary="One value at an index, another elsewhere.",
+    use="sometimes",
+    inputs="index",
+    attributes=(
+        Attribute("depth", "int", "elements of the new axis"),
+        Attribute("values", "floats", "the value elsewhere, and the one at the index", "0, 1"),
+        Attribute("axis", "int", "the new axis", "-1"),
+    ),
+)
+_moves(
+    "Constant",
+    reference=constant,
+    summary="A constant tensor.",
+    use="common",
+    inputs="",
+    constants=(Constant("weights", "the output's", "the values"),),
+)
+_moves(
+    "ConstantOfShape",
+    reference=constant_of_shape,
+    summary="A tensor of one value.",
+    use="rare",
+    inputs="shape",
+    attributes=(Attribute("value", "float", "the value"),),
+)
+_moves(
+    "Shape",
+    reference=shape_of,
+    summary="The dimensions of a tensor.",
+    use="rare",
+    attributes=(
+        Attribute("start", "int", "the first axis", "0"),
+        Attribute("end", "int", "the axis behind the last", "rank"),
+    ),
+)
+_moves("Input", reference=graph_input, summary="An input of the graph.", use="common", inputs="")
+_moves("NoOp", "Dummy", reference=no_op, summary="The input itself.", use="rare", fusion=Fusion.INJECTIVE)

@@ -1,0 +1,348 @@
+"""Normalisation over axes: layer, instance, group and RMS norm, mean and variance, norms of vectors, local responses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array, inverse_root, look_up, requantise, saturate
+from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.layer import Layer, LayerError
+
+F32 = np.float32
+
+
+def _weights_zp(layer: Layer, key: str) -> Array:
+    if key in layer.constants:
+        return layer.constants[key].reshape(-1).astype(np.int64)
+    value = layer.attributes.get(key, 0)
+    return np.asarray(value if isinstance(value, (int, list)) else 0, np.int64)
+
+
+def _norm_axes(layer: Layer) -> tuple[int, ...]:
+    rank = len(layer.input.shape)
+    if layer.type == "InstanceNorm" and not layer.has("axis"):
+        return tuple(range(1, rank - 1))
+    if layer.type == "InstanceNorm":
+        return tuple(layer.axes())
+    return tuple(layer.axes("axis", -1))
+
+
+def _affine_shape(layer: Layer, values: Array, rank: int) -> Array:
+    """Weights shaped like the reduced axes, or per channel on the last axis, to broadcast."""
+    return values if values.ndim <= 1 else values.reshape((1,) * (rank - values.ndim) + values.shape)
+
+
+def layer_norm(layer: Layer, x: Array) -> list[Array]:
+    axes, wide = _norm_axes(layer), x.astype(F32)
+    mean = wide.mean(axes, keepdims=True)
+    inverse = F32(1) / np.sqrt(((wide - mean) ** 2).mean(axes, keepdims=True) + F32(layer.number("epsilon", 1e-5)))
+    y = (wide - mean) * inverse
+    if "weights" in layer.constants:
+        y = y * _affine_shape(layer, layer.constant("weights").astype(F32), x.ndim)
+    if "biases" in layer.constants:
+        y = y + _affine_shape(layer, layer.constant("biases").astype(F32), x.ndim)
+    return [y, mean, inverse][: len(layer.outputs)]
+
+
+def _mean(x: Array, axes: tuple[int, ...]) -> Array:
+    """The mean of integers, in float64."""
+    return x.mean(axes, keepdims=True, dtype=np.float64)
+
+
+def normalised(layer: Layer, x: Array, axes: tuple[int, ...], prefix: str = "norm_") -> tuple[Array, Array, Array]:
+    """(integers around 0 in the scale of the normalised values, means, factors), for 8-bit and wider inputs."""
+    kind, out = layer.input.integer, layer.output.integer
+    low, high = -(1 << (out.bits - 1)), (1 << (out.bits - 1)) - 1
+    if not out.signed:
+        low, high = 0, (1 << out.bits) - 1
+    wide = x.astype(np.int64)
+    mean = saturate(np.rint(_mean(wide, axes)), kind.low, kind.high)
+    difference = wide - mean
+    norm_scale, norm_shift = layer.scale_shift(prefix, of=1)
+    if kind.bits <= 8:
+        total = (difference * difference).sum(axes, keepdims=True)
+        move = layer.int("var_shift_value", 0)
+        # a negative shift of a stored unsigned number leaves nothing
+        variance = total >> move if move >= 0 else np.zeros_like(total)
+        factor = (inverse_root(np.minimum(variance, 2**31 - 1)) + 32768) >> 16
+        return requantise(difference * factor, norm_scale, 8 + norm_shift, 0, low, high), mean, factor
+    variance = np.trunc(_mean(difference * difference, axes)).astype(np.int64)
+    factor = (inverse_root(np.minimum(variance, 2**31 - 1)) + 32768) >> 16
+    factor = requantise(factor, norm_scale, norm_shift, 0, 0, 65535)
+    return requantise((difference >> 1) * factor, 1, 7, 0, low, high), mean, factor
+
+
+def _affine(layer: Layer, n: Array) -> Array:
+    """Weights and biases on normalised integers, and the output's requantisation."""
+    out, rank = layer.output, n.ndim
+    total = n
+    if "weights" in layer.constants:
+        weights = layer.constant("weights").astype(np.int64) + _weights_zp(layer, "weights_zp")
+        total = total * _affine_shape(layer, weights, rank)
+    if "biases" in layer.constants:
+        biases = layer.constant("biases").astype(np.int64) + _weights_zp(layer, "biases_zp")
+        total = total + _affine_shape(layer, biases, rank)
+    scale, shift = layer.scale_shift()
+    return requantise(total, scale, shift, np.asarray(out.zero), out.low, out.high)
+
+
+def quantised_layer_norm(layer: Layer, x: Array) -> list[Array]:
+    n, mean, factor = normalised(layer, x, _norm_axes(layer))
+    found = [_affine(layer, n)]
+    if len(layer.outputs) > 1:
+        source = layer.outputs[1]
+        found += [saturate(mean - source.scalar_zero, source.low, source.high), factor]
+    return found[: len(layer.outputs)]
+
+
+def _in_groups(layer: Layer, x: Array) -> tuple[Array, int, tuple[int, ...]]:
+    """The channel axis split in groups: (array, its axis of groups, the axes to reduce)."""
+    axis, group = layer.axis("axis", -1), layer.int("group")
+    if x.shape[axis] % group:
+        raise LayerError(f"{x.shape[axis]} channels do not divide into {group} groups")
+    split = x.reshape(*x.shape[:axis], group, x.shape[axis] // group, *x.shape[axis + 1 :])
+    return split, axis, tuple(a for a in range(1, split.ndim) if a != axis)
+
+
+def _on_channels(layer: Layer, values: Array, rank: int) -> Array:
+    shape = [1] * rank
+    shape[layer.axis("axis", -1)] = values.size
+    return values.reshape(shape)
+
+
+def group_norm(layer: Layer, x: Array) -> Array:
+    wide, _, axes = _in_groups(layer, x.astype(F32))
+    mean = wide.mean(axes, keepdims=True)
+    inverse = F32(1) / np.sqrt(((wide - mean) ** 2).mean(axes, keepdims=True) + F32(layer.number("epsilon", 1e-5)))
+    y = ((wide - mean) * inverse).reshape(x.shape)
+    y = y * _on_channels(layer, layer.constant("weights").astype(F32), x.ndim)
+    return y + _on_channels(layer, layer.constant("biases").astype(F32), x.ndim)
+
+
+def quantised_group_norm(layer: Layer, x: Array) -> Array:
+    wide, _, axes = _in_groups(layer, x)
+    n, _, _ = normalised(layer, wide, axes)
+    n, out = n.reshape(x.shape), layer.output
+    weights = layer.constant("weights").reshape(-1).astype(np.int64) + _weights_zp(layer, "weights_zp")
+    biases = layer.constant("biases").reshape(-1).astype(np.int64) + _weights_zp(layer, "biases_zp")
+    total = n * _on_channels(layer, weights, x.ndim) + _on_channels(layer, biases, x.ndim)
+    scale, shift = (v if v.size == 1 else _on_channels(layer, v, x.ndim) for v in layer.scale_shift())
+    return requantise(total, scale, shift, np.asarray(out.zero), out.low, out.high)
+
+
+def rms_norm(layer: Layer, x: Array) -> Array:
+    axes, wide = tuple(layer.axes("axis", -1)), x.astype(F32)
+    inverse = F32(1) / np.sqrt((wide * wide).mean(axes, keepdims=True) + F32(layer.number("epsilon", 1e-5)))
+    y = wide * inverse * _affine_shape(layer, layer.constant("weights").astype(F32), x.ndim)
+    if "biases" in layer.constants:
+        y = y + _affine_shape(layer, layer.constant("biases").astype(F32), x.ndim)
+    return y
+
+
+def quantised_rms_norm(layer: Layer, x: Array) -> Array:
+    axes, bits = tuple(layer.axes("axis", -1)), layer.output.integer.bits
+    u = x.astype(np.int64) + layer.input.scalar_zero
+    variance = np.trunc(_mean(u * u, axes)).astype(np.int64)
+    factor = (inverse_root(np.minimum(variance, 2**31 - 1)) + 32768) >> 16
+    factor = requantise(factor, *layer.scale_shift("norm_", of=1), 0, 0, 65535)
+    n = saturate((u * factor + 128) >> 8, -(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    return _affine(layer, n)
+
+
+def mvn(layer: Layer, x: Array) -> Array:
+    axes, wide = tuple(layer.axes()), x.astype(F32)
+    mean = wide.mean(axes, keepdims=True)
+    variance = ((wide - mean) ** 2).mean(axes, keepdims=True)
+    return (wide - mean) / np.sqrt(variance + F32(layer.number("epsilon", 1e-9)))
+
+
+def quantised_mvn(layer: Layer, x: Array) -> Array:
+    """`scale_value` and `shift_value` are those of the normalised values."""
+    n, _, _ = normalised(layer, x, tuple(layer.axes()), "")
+    out = layer.output
+    return saturate(n - out.scalar_zero, out.low, out.high)
+
+
+def moments(layer: Layer, x: Array) -> list[Array]:
+    axes, wide = tuple(layer.axes()), x.astype(F32)
+    keep = layer.flag("keepdims", True)
+    return [wide.mean(axes, keepdims=keep), wide.var(axes, keepdims=keep)]
+
+
+def quantised_moments(layer: Layer, x: Array) -> list[Array]:
+    axes, out = tuple(layer.axes()), layer.outputs[1]
+    wide = (x.astype(np.int64) * layer.int("input_scale_value", 1)) >> layer.int("input_shift_value", 0)
+    mean = np.rint(_mean(wide, axes)).astype(np.int64)
+    variance = np.trunc(_mean((wide - mean) ** 2, axes)).astype(np.int64)
+    scale, shift = layer.int("var_scale_value", 1), layer.int("var_shift_value", 0)
+    if layer.input.integer.bits <= 8:
+        second = requantise(variance, scale, shift, out.scalar_zero, out.low, out.high)
+    else:
+        top = variance >> 16
+        rest = variance - (top << 16)
+        both = requantise(top * scale, 1, shift - 16, 0, 0, 2**32 - 1) + requantise(
+            rest * scale, 1, shift, 0, 0, 2**32 - 1
+        )
+        second = requantise(both, 1, 0, out.scalar_zero, out.low, out.high)
+    return [v.reshape(t.shape) for v, t in zip((mean, second), layer.outputs, strict=True)]
+
+
+def normalization(layer: Layer, x: Array) -> Array:
+    axes, wide = tuple(layer.axes()), x.astype(F32)
+    epsilon = F32(layer.number("epsilon", 1e-12) or 1.1920929e-07)
+    power = 1 if layer.word("method", choices=("L1", "L2")) == "L1" else 2
+    total = (np.abs(wide) ** power).sum(axes, keepdims=True)
+    total = np.where(total < epsilon, epsilon, total)
+    return wide / (total if power == 1 else np.sqrt(total))
+
+
+def quantised_normalization(layer: Layer, x: Array) -> Array:
+    axes, out = tuple(layer.axes()), layer.output
+    u = x.astype(np.int64) + layer.input.scalar_zero
+    scale, shift = (int(v) for v in layer.scale_shift(of=1))
+    if layer.word("method", choices=("L1", "L2")) == "L1":
+        total = np.abs(u).sum(axes, keepdims=True)
+        if shift < 0:
+            total, shift = total >> -shift, 0
+        share = np.trunc((u * scale).astype(F32) / np.where(total == 0, 1, total).astype(F32)).astype(np.int64)
+        return requantise(np.where(total == 0, 0, share), 1, shift, out.scalar_zero, out.low, out.high)
+    total = (u * u).sum(axes, keepdims=True)
+    bits = np.maximum(np.ceil(np.log2(total + 1.0)).astype(np.int64) - 31, 0)
+    bits = bits + (bits & 1)
+    root = inverse_root(total >> bits)
+    excess = np.maximum(np.ceil(np.log2(np.maximum(root, 1).astype(np.float64))).astype(np.int64) - 15, 0)
+    factor = np.minimum(root >> excess, 32767)
+    p = layer.int("reciprocal_shift_value")
+    t = saturate(saturate(u * scale, -(2**31), 2**31 - 1) >> p, -32768, 32767)
+    t = saturate(t * factor, -(2**31), 2**31 - 1)
+    return requantise(t, 1, shift + 31 - p - excess + bits // 2, out.scalar_zero, out.low, out.high)
+
+
+def _window_sums(layer: Layer, squares: Array) -> tuple[Array, Array]:
+    """(sums of squares of the neighbourhood, cells of it)."""
+    size, method = layer.int("size"), layer.word("method", "ACROSS_CHANNELS", ("ACROSS_CHANNELS", "WITHIN_CHANNEL"))
+    before = size // 2 if method == "ACROSS_CHANNELS" else (size - 1) // 2
+    after = (size - 1) // 2
+    if method == "ACROSS_CHANNELS":
+        padded = np.pad(squares, [(0, 0)] * (squares.ndim - 1) + [(before, after)])
+        view = np.lib.stride_tricks.sliding_window_view(padded, size, -1)
+        return view.sum(-1), np.full(1, size)
+    if size % 2 == 0:
+        raise LayerError(f"'size' is {size}; WITHIN_CHANNEL has a result only for odd sizes")
+    pads = ((0, 0), (before, after), (before, after), (0, 0))
+    view = np.lib.stride_tricks.sliding_window_view(np.pad(squares, pads), (size, size), (1, 2))
+    cells = np.pad(np.ones((1, *squares.shape[1:3], 1)), pads)
+    return view.sum((-1, -2)), np.lib.stride_tricks.sliding_window_view(cells, (size, size), (1, 2)).sum((-1, -2))
+
+
+def local_response(layer: Layer, x: Array) -> Array:
+    wide = x.astype(F32)
+    total, cells = _window_sums(layer, wide * wide)
+    inner = F32(layer.number("bias", 1.0)) + F32(layer.number("alpha", 1e-4)) * (total / cells.astype(F32))
+    return wide / inner ** F32(layer.number("beta", 0.75))
+
+
+def quantised_local_response(layer: Layer, x: Array) -> Array:
+    u, out = x.astype(np.int64) + layer.input.scalar_zero, layer.output
+    total, _ = _window_sums(layer, u * u)
+    at = requantise(total, layer.int("scale_sum_value"), layer.int("shift_sum_value"), 0, 0, 65535)
+    factor = look_up(at, layer.constant("lut").reshape(-1), 16, False)
+    scale, shift = layer.scale_shift(of=1)
+    return requantise(u * factor, scale, shift, out.scalar_zero, out.low, out.high)
+
+
+EPSILON = Attribute("epsilon", "float", "added to the variance", "1e-5", form="float")
+AXES = Attribute("axis", "ints", "the axes that are normalised over", "-1")
+AFFINE = (Constant("weights", "the axes'", "factors"), Constant("biases", "the axes'", "addends", optional=True))
+layer_type(
+    "LayerNorm",
+    summary="Mean 0 and variance 1 over axes, then factors and addends.",
+    use="common",
+    fusion=Fusion.REDUCTION,
+    outputs="y[, mean, 1/deviation]",
+    attributes=(AXES, EPSILON),
+    constants=AFFINE,
+    float=layer_norm,
+    quantised=quantised_layer_norm,
+)
+layer_type(
+    "InstanceNorm",
+    summary="Mean 0 and variance 1 over each image's channel, then factors and addends.",
+    use="common",
+    fusion=Fusion.REDUCTION,
+    attributes=(AXES, EPSILON),
+    constants=AFFINE,
+    float=layer_norm,
+    quantised=quantised_layer_norm,
+)
+layer_type(
+    "GroupNorm",
+    summary="Mean 0 and variance 1 over groups of channels, then factors and addends.",
+    use="common",
+    fusion=Fusion.REDUCTION,
+    constants=AFFINE,
+    attributes=(
+        Attribute("axis", "int", "the axis of the channels", "-1"),
+        Attribute("group", "int", "groups"),
+        EPSILON,
+    ),
+    float=group_norm,
+    quantised=quantised_group_norm,
+)
+layer_type(
+    "RMSNorm",
+    summary="Divided by the root of the mean square, then factors.",
+    use="common",
+    fusion=Fusion.REDUCTION,
+    attributes=(AXES, EPSILON),
+    constants=AFFINE,
+    float=rms_norm,
+    quantised=quantised_rms_norm,
+)
+layer_type(
+    "MVN",
+    summary="Mean 0 and variance 1 over axes.",
+    use="sometimes",
+    fusion=Fusion.REDUCTION,
+    attributes=(AXES, EPSILON),
+    float=mvn,
+    quantised=quantised_mvn,
+)
+layer_type(
+    "Moments",
+    summary="Mean and variance over axes.",
+    use="rare",
+    fusion=Fusion.REDUCTION,
+    outputs="mean, variance",
+    attributes=(AXES, Attribute("keepdims", "flag", "axes stay as 1", "true")),
+    float=moments,
+    quantised=quantised_moments,
+)
+layer_type(
+    "Normalization",
+    summary="Divided by the L1 or L2 norm over axes.",
+    use="sometimes",
+    fusion=Fusion.REDUCTION,
+    attributes=(
+        Attribute("method", "word", "L1 or L2"),
+        AXES,
+        Attribute("epsilon", "float", "the smallest norm", "1e-12", form="float"),
+    ),
+    float=normalization,
+    quantised=quantised_normalization,
+)
+layer_type(
+    "LRN",
+    summary="Divided by a power of the neighbours' mean square.",
+    use="sometimes",
+    attributes=(
+        Attribute("method", "word", "ACROSS_CHANNELS or WITHIN_CHANNEL", "ACROSS_CHANNELS"),
+        Attribute("size", "int", "neighbours"),
+        Attribute("alpha", "float", "the factor", "1e-4"),
+        Attribute("beta", "float", "the power", "0.75"),
+        Attribute("bias", "float", "an addend", "1"),
+    ),
+    constants=(Constant("lut", "[2^n]", "powers", form="quantised"),),
+    float=local_response,
+    quantised=quantised_local_response,
+)

@@ -1,0 +1,279 @@
+"""Pooling: the maximum, the mean or a norm of what a window sees, channel by channel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array, approximate_factor, look_up, requantise, saturate
+from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.layer import Layer, LayerError
+from compassc.layers.windows import ATTRIBUTES_2D, ATTRIBUTES_3D, Window, seen, window_of
+
+METHODS = ("MAX", "AVG", "L1", "L2")
+LOWEST = float(np.finfo(np.float32).min)
+
+
+def _views(layer: Layer, x: Array, fill: float) -> tuple[Array, Array, Array]:
+    """(what the window sees, which cells lie in the image, which in the image or its pads), kernel axes last."""
+    window = _window(layer, x)
+    positions = tuple(layer.output.shape[1:-1])
+    for name in (False, True):
+        if positions == window.positions(x.shape[1:-1], name):
+            break
+    else:
+        floor = window.positions(x.shape[1:-1])
+        raise LayerError(f"the window leads from {list(x.shape)} to images of {list(floor)}, not {list(positions)}")
+    inside = np.ones((1, *x.shape[1:-1], 1), bool)
+    axes = tuple(range(-len(window.kernel), 0))
+    return seen(x, window, positions, fill), seen(inside, window, positions, False), np.asarray(axes)
+
+
+def _window(layer: Layer, x: Array) -> Window:
+    if layer.type != "GlobalPool":
+        return window_of(layer)
+    pads = ((0, 0),) * (x.ndim - 2)
+    return Window(tuple(x.shape[1:-1]), (1,) * (x.ndim - 2), (1,) * (x.ndim - 2), pads)
+
+
+def _area(layer: Layer, inside: Array, axes: tuple[int, ...]) -> Array:
+    """Cells a mean is taken over, by position."""
+    if layer.flag("count_include_pad", True):
+        cells = int(np.prod([inside.shape[a] for a in axes]))
+        return np.full(np.delete(inside.shape, [a % inside.ndim for a in axes]), cells, np.int64)
+    return inside.sum(axes)
+
+
+def pooling(layer: Layer, x: Array) -> Array:
+    method = layer.word("method", choices=METHODS)
+    if method == "MAX":
+        views, _, axes = _views(layer, x.astype(np.float32), LOWEST)
+        return views.max(tuple(axes))
+    views, inside, axes = _views(layer, x.astype(np.float32), 0.0)
+    if method == "AVG":
+        area = _area(layer, inside, tuple(axes))
+        return np.where(area > 0, views.sum(tuple(axes)) / np.maximum(area, 1).astype(np.float32), 0)
+    if method == "L1":
+        return np.abs(views).sum(tuple(axes))
+    return np.sqrt((views * views).sum(tuple(axes)))
+
+
+def quantised_pooling(layer: Layer, x: Array) -> Array:
+    method = layer.word("method", choices=METHODS)
+    out, source = layer.output, layer.input
+    if method == "MAX":
+        views, _, axes = _views(layer, x.astype(np.int64), source.low)
+        return views.max(tuple(axes))
+    # a padded cell counts as 0 once the zero point is added
+    views, inside, axes = _views(layer, x.astype(np.int64) + source.scalar_zero, 0)
+    if method == "AVG":
+        area = _area(layer, inside, tuple(axes))
+        ratio = np.float32(np.float32(out.scalar_scale) / np.float32(source.scalar_scale))
+        scale, shift = approximate_factor(ratio / np.maximum(area, 1).astype(np.float32), 8)
+        total = saturate(views.sum(tuple(axes)), -(2**31), 2**31)
+        y = requantise(total, scale, shift, out.scalar_zero, out.low, out.high)
+        # nothing to average is not a number, which is stored as 0
+        return np.where(area > 0, y, saturate(np.zeros(1, np.int64), out.low, out.high))
+    scale, shift = layer.scale_shift(of=1)
+    if method == "L1":
+        total = saturate(np.abs(views).sum(tuple(axes)), 0, 2**32 - 1)
+        return requantise(total, scale, shift, out.scalar_zero, out.low, out.high)
+    total = saturate((views * views).sum(tuple(axes)), 0, 2**32 - 1)
+    return look_up(requantise(total, scale, shift, 0, 0, 65535), layer.constant("sqrt_lut").reshape(-1), 16, False)
+
+
+def _window_3d(layer: Layer, x: Array) -> tuple[Window, tuple[int, ...]]:
+    """The window with the end of the volume padded as far as the output needs it."""
+    window, positions = window_of(layer), tuple(layer.output.shape[1:-1])
+    pads = []
+    for size, (before, after), stride, reach, many in zip(
+        x.shape[1:-1], window.pads, window.stride, window.reach, positions, strict=True
+    ):
+        pads.append((before, after + max(0, (many - 1) * stride + reach - size - before - after)))
+    return replace(window, pads=tuple(pads)), positions
+
+
+def pooling_3d(layer: Layer, x: Array) -> Array:
+    window, positions = _window_3d(layer, x)
+    axes = (-3, -2, -1)
+    if layer.word("method", choices=("MAX", "AVG")) == "MAX":
+        return seen(x.astype(np.float32), window, positions, LOWEST).max(axes)
+    total = seen(x.astype(np.float32), window, positions, 0.0).sum(axes)
+    if layer.flag("count_include_pad", True):
+        return total / np.float32(np.prod(window.kernel))
+    inside = seen(np.ones((1, *x.shape[1:-1], 1), np.float32), window, positions, 0.0)
+    cells = np.float32(np.prod(window.kernel))
+    return (total / cells * cells) / (inside.sum(axes) / cells * cells)
+
+
+def quantised_pooling_3d(layer: Layer, x: Array) -> Array:
+    """Means in two steps, over each plane and then over the planes, where no dilation is; in float32."""
+    window, positions = _window_3d(layer, x)
+    out, source, axes = layer.output, layer.input, (-3, -2, -1)
+    if layer.word("method", choices=("MAX", "AVG")) == "MAX":
+        return saturate(seen(x.astype(np.int64), window, positions, -(2**31)).max(axes), out.low, out.high)
+    include = layer.flag("count_include_pad", True)
+    zero_in = source.scalar_zero if include else 0
+    zero_out = out.scalar_zero if include else 0
+    total = seen(x.astype(np.float32) + zero_in, window, positions, 0.0).sum(axes)
+    total = np.clip(total, -(2.0**31), 2.0**31 - 1).astype(np.float32)
+    cells = np.float32(np.prod(window.kernel))
+    inside = seen(np.ones((1, *x.shape[1:-1], 1), np.float32), window, positions, 0.0).sum(axes)
+    if max(window.dilation) > 1:
+        area = np.full_like(inside, cells) if include else np.maximum(inside, 1)
+        return requantise(total, *approximate_factor(1 / area, 8), zero_out, out.low, out.high)
+    if not include:
+        total = (total * cells) / ((inside / cells).astype(np.float32) * cells)
+    spans = _spans_3d(layer, x, window, positions)
+    scale, shift = approximate_factor(
+        (np.float32(1) / spans[1][:, None] / spans[2][None, :])[None, None, :, :, None], 8
+    )
+    total = np.clip(np.rint(total.astype(np.float32) * scale * np.exp2(-shift.astype(np.float64))), -(2.0**31), 2.0**31)
+    scale, shift = approximate_factor((np.float32(1) / spans[0])[None, :, None, None, None], 8)
+    return saturate(np.rint(total * scale * np.exp2(-shift.astype(np.float64))) - zero_out, out.low, out.high)
+
+
+def _spans_3d(layer: Layer, x: Array, window: Window, positions: tuple[int, ...]) -> list[Array]:
+    """Cells of each window along depth, height and width. The pads that count are those of other axes, as defined."""
+    names = ("pad_y_begin", "pad_x_begin", "pad_x_end")
+    found = []
+    for axis, name in enumerate(names):
+        size = x.shape[1 + axis] + sum(window.pads[axis])
+        first = np.maximum(np.arange(positions[axis]) * window.stride[axis] - layer.int(name, 0), 0)
+        found.append((np.minimum(first + window.kernel[axis], size) - first).astype(np.float32))
+    return found
+
+
+FLATTENED = ("HWC", "NHWC", "HW", "NCHW")
+
+
+def max_pooling_with_index(layer: Layer, x: Array) -> list[Array]:
+    """The first maximum of each window in rows, and where it lies in the image."""
+    window, positions = window_of(layer), tuple(layer.output.shape[1:-1])
+    lowest = np.iinfo(np.int64).min if layer.is_quantised else LOWEST
+    wide = x.astype(np.int64 if layer.is_quantised else np.float32)
+    views = seen(wide, window, positions, lowest)
+    inside = seen(np.ones((1, *x.shape[1:-1], 1), bool), window, positions, False)
+    flat = views.reshape(*views.shape[:-2], -1)
+    best = np.where(inside.reshape(*inside.shape[:-2], -1), flat, lowest).argmax(-1)
+    empty = ~inside.any((-1, -2))
+    height, width, channels = x.shape[1:]
+    rows = np.arange(positions[0])[:, None, None] * window.stride[0] - window.pads[0][0]
+    columns = np.arange(positions[1])[None, :, None] * window.stride[1] - window.pads[1][0]
+    rows = rows + best // window.kernel[1] * window.dilation[0]
+    columns = columns + best % window.kernel[1] * window.dilation[1]
+    index = columns * height + rows if layer.int("storage_order", 0) else rows * width + columns
+    image, channel = np.arange(x.shape[0])[:, None, None, None], np.arange(channels)
+    form = layer.word("flatten_dim", "HWC", FLATTENED)
+    if form in ("HWC", "NHWC"):
+        index = index * channels + channel + (image * height * width * channels if form == "NHWC" else 0)
+    elif form == "NCHW":
+        index = (image * channels + channel) * height * width + index
+    value = np.take_along_axis(flat, best[..., None], -1)[..., 0]
+    return [np.where(empty, 0, value), np.where(empty, 0, index)]
+
+
+def unpooling(layer: Layer, values: Array, index: Array) -> Array:
+    """The values at their indices, what stands for 0 elsewhere; of equal indices the last counts."""
+    fill = -layer.output.scalar_zero if layer.is_quantised else 0
+    n, height, width, channels = layer.output.shape
+    form = layer.word("flatten_dim", "HW" if layer.type == "MaxUnpool" else "HWC", FLATTENED)
+    first = form in ("HW", "NCHW")
+    order = (0, 3, 1, 2) if first else (0, 1, 2, 3)
+    flat = np.full(n * height * width * channels, fill, values.dtype if values.dtype.kind == "f" else np.int64)
+    at = index.astype(np.int64)
+    image = np.arange(n)[:, None, None, None] * (height * width * channels)
+    if form == "HW":
+        at = at + image + np.arange(channels) * (height * width)
+    elif form == "HWC":
+        at = at + image
+    ordered, content = at.transpose(order).reshape(-1), values.transpose(order).reshape(-1)
+    ordered = np.where(ordered < 0, ordered + flat.size, ordered)
+    kept = (ordered >= 0) & (ordered < flat.size)
+    flat[ordered[kept]] = content[kept]
+    if first:
+        return flat.reshape(n, channels, height, width).transpose(0, 2, 3, 1)
+    return flat.reshape(n, height, width, channels)
+
+
+def adaptive_pooling(layer: Layer, x: Array) -> Array:
+    """Windows that divide the image into an output of the wanted size."""
+    method = layer.word("method", choices=("AVG", "MAX"))
+    height, width = x.shape[-3:-1]
+    oh, ow = layer.ints("output_size")
+    wide = x.astype(np.int64 if layer.is_quantised else np.float32)
+    result = np.empty((*x.shape[:-3], oh, ow, x.shape[-1]), wide.dtype)
+    area = np.empty((oh, ow, 1), np.float32)
+    for i in range(oh):
+        for j in range(ow):
+            part = wide[
+                ..., i * height // oh : -(-(i + 1) * height // oh), j * width // ow : -(-(j + 1) * width // ow), :
+            ]
+            result[..., i, j, :] = part.max((-3, -2)) if method == "MAX" else part.sum((-3, -2))
+            area[i, j] = part.shape[-3] * part.shape[-2]
+    if method == "MAX":
+        return result
+    if not layer.is_quantised:
+        return result / area
+    out = layer.output
+    return requantise(result, *approximate_factor(np.float32(1) / area, 8), 0, out.low, out.high)
+
+
+POOL = (
+    Attribute("method", "word", ", ".join(METHODS)),
+    *ATTRIBUTES_2D,
+    Attribute("ceil_mode", "flag", "a last window may reach past the image", "from the output shape"),
+    Attribute("count_include_pad", "flag", "padded cells count for a mean", "true"),
+)
+layer_type(
+    "Pooling",
+    "GlobalPool",
+    summary="The maximum, mean or norm of what a window sees.",
+    use="common",
+    fusion=Fusion.OUT_FUSABLE,
+    attributes=POOL,
+    constants=(Constant("sqrt_lut", "[2^n]", "of L2: square roots", optional=True, form="quantised"),),
+    float=pooling,
+    quantised=quantised_pooling,
+)
+layer_type(
+    "Pooling3D",
+    summary="The maximum or mean of what a window over volumes sees.",
+    use="rare",
+    fusion=Fusion.OUT_FUSABLE,
+    attributes=(POOL[0], *ATTRIBUTES_3D, *POOL[-2:]),
+    float=pooling_3d,
+    quantised=quantised_pooling_3d,
+)
+layer_type(
+    "MaxPoolingWithArgMax",
+    summary="The maximum under a window and where it lies.",
+    use="rare",
+    outputs="y, index",
+    attributes=(
+        *ATTRIBUTES_2D,
+        Attribute("flatten_dim", "word", ", ".join(FLATTENED), "HWC"),
+        Attribute("storage_order", "int", "1: indices count by columns", "0"),
+    ),
+    float=max_pooling_with_index,
+    quantised=max_pooling_with_index,
+)
+layer_type(
+    "MaxUnpool",
+    "UpsampleByIndex",
+    summary="Values put at indices of a larger image.",
+    use="rare",
+    inputs="values, index",
+    attributes=(Attribute("flatten_dim", "word", ", ".join(FLATTENED), "HW or HWC"),),
+    float=unpooling,
+    quantised=unpooling,
+)
+layer_type(
+    "AdaptivePool",
+    summary="Pooling to an image of the wanted size.",
+    use="rare",
+    attributes=(Attribute("method", "word", "AVG or MAX"), Attribute("output_size", "ints", "height and width")),
+    float=adaptive_pooling,
+    quantised=adaptive_pooling,
+)

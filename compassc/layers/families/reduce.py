@@ -1,0 +1,248 @@
+"""Reductions, searches and running sums along axes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array, look_up, requantise
+from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.layer import Layer, LayerError
+
+METHODS = ("SUM", "MEAN", "MIN", "MAX", "PROD", "L1", "L2", "VARIANCE", "UNBIASED_VARIANCE", "ANY", "ALL")
+
+
+def _count(x: Array, axes: tuple[int, ...]) -> int:
+    return int(np.prod([x.shape[a] for a in axes]))
+
+
+def reduce_float(layer: Layer, x: Array) -> Array:
+    method, axes = layer.word("method", choices=METHODS), tuple(layer.axes())
+    if method in ("ANY", "ALL"):
+        return (x != 0).any(axes, keepdims=True) if method == "ANY" else (x != 0).all(axes, keepdims=True)
+    if method in ("MIN", "MAX"):
+        return x.min(axes, keepdims=True) if method == "MIN" else x.max(axes, keepdims=True)
+    wide = x.astype(np.float32)
+    if method == "SUM":
+        return wide.sum(axes, keepdims=True)
+    if method == "MEAN":
+        return wide.mean(axes, keepdims=True)
+    if method == "PROD":
+        return wide.prod(axes, keepdims=True)
+    if method == "L1":
+        return np.abs(wide).sum(axes, keepdims=True)
+    if method == "L2":
+        return np.sqrt((wide * wide).sum(axes, keepdims=True))
+    return wide.var(axes, keepdims=True, ddof=1 if method == "UNBIASED_VARIANCE" else 0)
+
+
+def quantised_reduce(layer: Layer, x: Array) -> Array:
+    method, axes = layer.word("method", choices=METHODS), tuple(layer.axes())
+    out, zero = layer.output, layer.input.scalar_zero
+    raw = x.astype(np.int64)
+    if method in ("MIN", "MAX"):
+        return raw.min(axes, keepdims=True) if method == "MIN" else raw.max(axes, keepdims=True)
+    v = raw + zero
+    if method in ("ANY", "ALL"):
+        return (v != 0).any(axes, keepdims=True) if method == "ANY" else (v != 0).all(axes, keepdims=True)
+    scale, shift = layer.scale_shift(of=1)
+    if method == "PROD":
+        return _product(layer, v, axes)
+    if method in ("SUM", "MEAN"):
+        return requantise(v.sum(axes, keepdims=True), scale, shift, out.scalar_zero, out.low, out.high)
+    if method in ("VARIANCE", "UNBIASED_VARIANCE"):
+        mean = np.rint(raw.mean(axes, keepdims=True))
+        total = ((raw - mean).astype(np.float32) ** 2).sum(axes, keepdims=True)
+        return requantise(total, scale, shift, out.scalar_zero, out.low, out.high)
+    total = np.minimum((np.abs(v) if method == "L1" else v * v).sum(axes, keepdims=True), 2**32 - 1)
+    drop = _excess_bits(total)
+    low = np.minimum(total >> drop, 65535)
+    if method == "L1":
+        return requantise(low, scale, shift - drop, out.scalar_zero, out.low, out.high)
+    at = requantise(low, scale, shift - drop, 0, 0, 65535)
+    return look_up(at, layer.constant("sqrt_lut").reshape(-1), 16, False)
+
+
+def _excess_bits(total: Array) -> int:
+    """Bits above 16 of the largest value, by which all are shifted."""
+    largest = int(total.max(initial=0))
+    return max(0, (largest - 1).bit_length() - 16) if largest > 0 else 0
+
+
+def _product(layer: Layer, v: Array, axes: tuple[int, ...]) -> Array:
+    """Products that are halved into 16 bits after each factor; the halvings count for the shift."""
+    out, source = layer.output, layer.input
+    rest = [a for a in range(v.ndim) if a not in axes]
+    factors = v.transpose([*rest, *axes]).reshape(*(v.shape[a] for a in rest), -1)
+    low, high = (-32768, 32767) if source.low + source.scalar_zero < 0 else (0, 65535)
+    p, halvings = np.ones(factors.shape[:-1], np.int64), np.zeros(factors.shape[:-1], np.int64)
+    for k in range(factors.shape[-1]):
+        p, halvings = halve(p * factors[..., k], halvings, low, high)
+    scale, shift = layer.scale_shift(of=1)
+    y = requantise(p, scale, shift - halvings, out.scalar_zero, out.low, out.high)
+    return y.reshape(out.shape)
+
+
+def halve(values: Array, counts: Array, low: int, high: int) -> tuple[Array, Array]:
+    """Values shifted right until they lie in low..high, and the counts plus how often each was."""
+    outside = (values < low) | (values > high)
+    while outside.any():
+        values = np.where(outside, values >> 1, values)
+        counts = counts + outside
+        outside = (values < low) | (values > high)
+    return values, counts
+
+
+def arg_min_max(layer: Layer, x: Array) -> Array:
+    """The index of the first (or last) extreme element."""
+    axis, method = layer.axis(), layer.word("method", choices=("MAX", "MIN"))
+    find = np.argmax if method == "MAX" else np.argmin
+    if layer.flag("select_last_index", False):
+        at = x.shape[axis] - 1 - find(np.flip(x, axis), axis)
+    else:
+        at = find(x, axis)
+    return np.expand_dims(at, axis)
+
+
+def top_k(layer: Layer, x: Array, *k: Array) -> list[Array]:
+    """The largest (or smallest) elements in order, and their indices."""
+    axis, largest = layer.axis("axis", -1), layer.flag("largest", True)
+    select = layer.word("select_index", "LAST", ("LAST", "FIRST", "RANDOM"))
+    if select == "RANDOM":
+        raise LayerError("'select_index' is random: which of equal elements come first is not defined")
+    many = min(int(k[0].reshape(-1)[0]) if k else layer.int("k", 1), x.shape[axis])
+    wide = np.moveaxis(x, axis, -1)
+    key = _rank(wide, largest)
+    n = wide.shape[-1]
+    # of equal elements: the last index first, or the first one
+    order = np.argsort(key, -1, kind="stable")
+    if select == "LAST":
+        order = n - 1 - np.argsort(np.flip(key, -1), -1, kind="stable")
+    at = order[..., :many]
+    values = np.take_along_axis(wide, at, -1)
+    return [np.moveaxis(values, -1, axis), np.moveaxis(at, -1, axis)][: len(layer.outputs)]
+
+
+def _rank(x: Array, descending: bool) -> Array:
+    """A key by which an ascending sort gives the order wanted; NaN counts as the largest."""
+    wide = x.astype(np.int64) if x.dtype.kind in "iub" else np.where(np.isnan(x), np.inf, x).astype(np.float64)
+    return -wide if descending else wide
+
+
+def sort(layer: Layer, x: Array) -> list[Array]:
+    axis = layer.axis("axis", -1)
+    wide = np.moveaxis(x, axis, -1)
+    order = np.argsort(_rank(wide, layer.flag("descending", True)), -1, kind="stable")
+    both = np.take_along_axis(wide, order, -1), order
+    return [np.moveaxis(v, -1, axis) for v in both][: len(layer.outputs)]
+
+
+def cumulate(layer: Layer, x: Array) -> Array:
+    axis, method = layer.axis(), layer.word("method", choices=("SUM", "PROD"))
+    wide = x.astype(np.float32)
+    if layer.flag("reverse", False):
+        wide = np.flip(wide, axis)
+    run = np.cumsum(wide, axis, dtype=np.float32) if method == "SUM" else np.cumprod(wide, axis, dtype=np.float32)
+    if layer.flag("exclusive", False):
+        run = _delayed(run, axis, 0 if method == "SUM" else 1)
+    return np.flip(run, axis) if layer.flag("reverse", False) else run
+
+
+def _delayed(run: Array, axis: int, first: int) -> Array:
+    """The values one place later, beginning with `first`."""
+    moved = np.roll(run, 1, axis)
+    moved[tuple(0 if i == axis else slice(None) for i in range(run.ndim))] = first
+    return moved
+
+
+def quantised_cumulate(layer: Layer, x: Array) -> Array:
+    axis, method, out = layer.axis(), layer.word("method", choices=("SUM", "PROD")), layer.output
+    v = np.moveaxis(x.astype(np.int64) + layer.input.scalar_zero, axis, -1)
+    reverse, exclusive = layer.flag("reverse", False), layer.flag("exclusive", False)
+    v = np.flip(v, -1) if reverse else v
+    scale, shift = layer.scale_shift()
+    if method == "SUM":
+        run = np.cumsum(v, -1)
+        y = requantise(
+            _delayed(run, run.ndim - 1, 0) if exclusive else run, scale, shift, out.scalar_zero, out.low, out.high
+        )
+    else:
+        y = _running_products(layer, v, np.resize(scale, v.shape[-1]), np.resize(shift, v.shape[-1]), exclusive)
+    return np.moveaxis(np.flip(y, -1) if reverse else y, -1, axis)
+
+
+def _running_products(layer: Layer, v: Array, scale: Array, shift: Array, exclusive: bool) -> Array:
+    out = layer.output
+    low, high = (-32768, 32767) if layer.input.integer.signed else (0, 65535)
+    p, halvings = np.ones(v.shape[:-1], np.int64), np.zeros(v.shape[:-1], np.int64)
+    y = np.empty(v.shape, np.int64)
+    for k in range(v.shape[-1]):
+        if exclusive:
+            if k:
+                p, halvings = halve(p * v[..., k - 1], halvings, low, high)
+        else:
+            p, halvings = halve(p * v[..., k], halvings, low, high)
+        y[..., k] = requantise(p, scale[k], shift[k] - halvings, out.scalar_zero, out.low, out.high)
+    return y
+
+
+AXES = Attribute("axis", "ints", "the axes that become 1")
+layer_type(
+    "Reduce",
+    summary="Sums, means, extremes and norms along axes.",
+    use="common",
+    fusion=Fusion.REDUCTION,
+    attributes=(Attribute("method", "word", ", ".join(METHODS)), AXES),
+    constants=(Constant("sqrt_lut", "[2^n]", "of L2: square roots", optional=True, form="quantised"),),
+    float=reduce_float,
+    quantised=quantised_reduce,
+)
+layer_type(
+    "ArgMinMax",
+    summary="Where the largest or smallest element lies.",
+    use="common",
+    fusion=Fusion.REDUCTION,
+    attributes=(
+        Attribute("method", "word", "MAX or MIN"),
+        Attribute("axis", "int", "the axis"),
+        Attribute("select_last_index", "flag", "of equal elements the last", "false"),
+    ),
+    float=arg_min_max,
+    quantised=arg_min_max,
+)
+layer_type(
+    "TopK",
+    summary="The largest elements and their indices.",
+    use="sometimes",
+    inputs="x[, k]",
+    outputs="values, index",
+    attributes=(
+        Attribute("k", "int", "how many", "1"),
+        Attribute("axis", "int", "the axis", "-1"),
+        Attribute("largest", "flag", "the largest, not the smallest", "true"),
+        Attribute("select_index", "word", "which of equal elements comes first: last, first", "last"),
+    ),
+    float=top_k,
+    quantised=top_k,
+)
+layer_type(
+    "Sort",
+    summary="The elements in order, and their indices.",
+    use="rare",
+    outputs="values, index",
+    attributes=(Attribute("axis", "int", "the axis", "-1"), Attribute("descending", "flag", "largest first", "true")),
+    float=sort,
+    quantised=sort,
+)
+layer_type(
+    "Cumulate",
+    summary="Running sums or products.",
+    use="sometimes",
+    attributes=(
+        Attribute("method", "word", "SUM or PROD"),
+        Attribute("axis", "int", "the axis"),
+        Attribute("exclusive", "flag", "an element is not part of its own sum", "false"),
+        Attribute("reverse", "flag", "from the end", "false"),
+    ),
+    float=cumulate,
+    quantised=quantised_cumulate,
+)

@@ -1,0 +1,137 @@
+"""Images in another size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array, requantise, saturate
+from compassc.layers.declare import Attribute, Fusion, layer_type
+from compassc.layers.layer import Layer, LayerError
+
+METHODS = ("NEAREST", "BILINEAR", "AREA")
+MODES = (
+    "HALF_PIXEL",
+    "HALF_PIXEL_SYMMETRIC",
+    "ALIGN_CORNERS",
+    "ASYMMETRIC",
+    "PYTORCH_HALF_PIXEL",
+    "TF_HALF_PIXEL_FOR_NN",
+)
+
+
+def _coordinates(layer: Layer, axis: str, size: int, result: int) -> Array:
+    """Where each output element lies in the input, float64."""
+    mode = layer.word("mode", "HALF_PIXEL", MODES)
+    i = np.arange(result, dtype=np.float64)
+    ratio = layer.number(f"ratio_{axis}", 0) if not layer.is_quantised else 0
+    if mode == "ALIGN_CORNERS":
+        return i * ((size - 1) / (result - 1)) if result > 1 else i * 0
+    step = 1 / ratio if ratio else None
+    if mode == "ASYMMETRIC":
+        return i * step if step is not None else i * size / result
+    moved = i + 0.5
+    scaled = moved * step if step is not None else moved * size / result
+    if mode == "TF_HALF_PIXEL_FOR_NN":
+        return scaled
+    if mode == "PYTORCH_HALF_PIXEL" and result <= 1:
+        return i * 0
+    if mode == "HALF_PIXEL_SYMMETRIC" and ratio:
+        adjust = result / (ratio * size)
+        centre = size / 2
+        return centre * (1 - adjust) + scaled - 0.5
+    return scaled - 0.5
+
+
+NEAREST_MODES = ("ROUND_PREFER_FLOOR", "ROUND_PREFER_CEIL", "FLOOR", "CEIL", "SIMPLE")
+
+
+def _nearest(layer: Layer, at: Array, size: int, result: int) -> Array:
+    mode = layer.word("nearest_mode", "ROUND_PREFER_FLOOR", NEAREST_MODES)
+    if mode == "ROUND_PREFER_FLOOR":
+        index = np.ceil(at - 0.5)
+    elif mode == "ROUND_PREFER_CEIL":
+        index = np.floor(at + 0.5)
+    elif mode == "FLOOR":
+        index = np.floor(at)
+    elif mode == "CEIL":
+        index = np.ceil(at)
+    else:
+        index = np.ceil(at) if result < size else np.trunc(at)
+    return np.clip(index, 0, size - 1).astype(np.int64)
+
+
+def resize(layer: Layer, x: Array, *sizes: Array) -> Array:
+    method = layer.word("method", "BILINEAR", METHODS)
+    if len(x.shape) != 4:
+        raise LayerError(f"the input has {x.ndim} dimensions, expected an NHWC image")
+    height, width = layer.output.shape[1:3]
+    rows = _coordinates(layer, "y", x.shape[1], height)
+    columns = _coordinates(layer, "x", x.shape[2], width)
+    if method in ("NEAREST", "AREA"):
+        at = _nearest(layer, rows, x.shape[1], height), _nearest(layer, columns, x.shape[2], width)
+        return x[:, at[0][:, None], at[1][None, :]]
+    if layer.flag("antialias", False):
+        return _antialiased(layer, x)
+    return _bilinear(layer, x, rows, columns)
+
+
+def _bilinear(layer: Layer, x: Array, rows: Array, columns: Array) -> Array:
+    """Weights of the four corners in float64; quantised in 13 bits, on the numbers as they are."""
+    r0, r1, fy = _between(rows, x.shape[1])
+    c0, c1, fx = _between(columns, x.shape[2])
+    fy, fx = fy[:, None, None], fx[None, :, None]
+    corners = [x[:, r[:, None], c[None, :]] for r in (r0, r1) for c in (c0, c1)]
+    weights = [(1 - fy) * (1 - fx), (1 - fy) * fx, fy * (1 - fx), fy * fx]
+    if not layer.is_quantised:
+        return sum(c.astype(np.float32) * w for c, w in zip(corners, weights, strict=True))  # type: ignore[return-value]
+    bits = layer.int("interp_shift_value", 13)
+    fixed = [np.floor(w * 2.0**bits + 0.5).astype(np.int64) for w in weights]
+    total = np.asarray(sum(c.astype(np.int64) * w for c, w in zip(corners, fixed, strict=True)))
+    return saturate(np.rint(total / 2.0**bits), layer.output.low, layer.output.high)
+
+
+def _between(at: Array, size: int) -> tuple[Array, Array, Array]:
+    """(cell before, cell after, distance from the one before)."""
+    low = np.maximum(np.floor(at), 0).astype(np.int64)
+    high = np.minimum(np.ceil(at), size - 1).astype(np.int64)
+    return np.minimum(low, size - 1), np.maximum(high, 0), at - low
+
+
+def _antialiased(layer: Layer, x: Array) -> Array:
+    """Horizontally, then vertically, by the weights and bounds that the graph holds."""
+    names = ("weight_coefficients", "bound")
+    if f"{names[0]}_x" not in layer.constants:
+        raise LayerError("'antialias' is true, but the constants weight_coefficients_x and _y are missing")
+    wide = x.astype(np.int64 if layer.is_quantised else np.float32)
+    for axis, letter in ((2, "x"), (1, "y")):
+        low = layer.constant(f"bound_{letter}_min").reshape(-1).astype(int)
+        high = layer.constant(f"bound_{letter}_max").reshape(-1).astype(int)
+        weights = layer.constant(f"weight_coefficients_{letter}").reshape(len(low), -1)
+        moved = np.moveaxis(wide, axis, -1)
+        parts = []
+        for a, b, w in zip(low, high, weights, strict=True):
+            parts.append((moved[..., a:b] * w[: b - a].astype(wide.dtype)).sum(-1))
+        wide = np.moveaxis(np.stack(parts, -1), -1, axis)
+        if layer.is_quantised:
+            wide = requantise(wide, 1, 8, 0, layer.input.low, layer.input.high)
+    return wide
+
+
+layer_type(
+    "Resize",
+    "Interp",
+    summary="An image in another size.",
+    use="common",
+    fusion=Fusion.OPAQUE,
+    inputs="x[, sizes]",
+    attributes=(
+        Attribute("method", "word", ", ".join(METHODS), "BILINEAR"),
+        Attribute("mode", "word", "how coordinates map: " + ", ".join(MODES), "HALF_PIXEL"),
+        Attribute("ratio_x", "float", "output width over input width", "from the shapes"),
+        Attribute("ratio_y", "float", "output height over input height", "from the shapes"),
+        Attribute("nearest_mode", "word", ", ".join(NEAREST_MODES), "ROUND_PREFER_FLOOR"),
+        Attribute("antialias", "flag", "a wider filter where the image gets smaller", "false"),
+    ),
+    float=resize,
+    quantised=resize,
+)

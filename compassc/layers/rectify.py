@@ -1,0 +1,88 @@
+"""The rectifiers: activations that rescale, as layers of their own and fused to the end of another layer.
+
+Quantised, a rectifier takes the wide integers that the layer before it sums up (for a layer of its own: input plus
+zero point) and ends in the output's requantisation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compassc.layers.arithmetic import INTEGER_TYPES, Array, Number, requantise, requantise_as, saturate
+from compassc.layers.layer import Layer, LayerError
+
+FUSED = ("NONE", "RELU", "RELU6", "CLIP", "LEAKYRELU", "PRELU")
+INT48 = (-(2**47), 2**47 - 1)
+UINT48 = (0, 2**48 - 1)
+
+
+def rectify(layer: Layer, method: str, values: Array, scale: Number, shift: Number) -> Array:
+    """The quantised output of rectifier `method` for integers `values`; scale and shift as `requantise` takes them."""
+    out = layer.output
+    zero, low, high = _along_last(layer, out.zero), out.low, out.high
+    if method == "CLIP":
+        return _clip(layer, values, scale, shift)
+    if method in ("RELU", "RELU6"):
+        # the maximum is taken in float32, which matters above 24 bits
+        values = np.maximum(values.astype(np.float32), np.float32(0))
+    elif method in ("LEAKYRELU", "PRELU"):
+        values = _leak(layer, method, values)
+    elif method != "NONE":
+        raise LayerError(f"the activation {method} has no quantised form here; known: {', '.join(FUSED)}")
+    return requantise_as(out.dtype, values, scale, shift, zero, low, high)
+
+
+def rectify_float(layer: Layer, method: str, values: Array) -> Array:
+    """The rectifier on real numbers, in their own float type."""
+    if method == "NONE":
+        return values
+    if method == "RELU":
+        return np.maximum(values, values.dtype.type(0))
+    if method == "RELU6":
+        return np.clip(values, values.dtype.type(0), values.dtype.type(6))
+    if method == "CLIP":
+        low, high = (values.dtype.type(layer.number(key)) for key in ("clip_min", "clip_max"))
+        return np.minimum(np.maximum(values, low), high)
+    if method == "LEAKYRELU":
+        slope = values.dtype.type(layer.number("negative_slope_value"))
+        return np.where(values >= 0, values, values * slope)
+    if method == "PRELU":
+        slopes = slopes_of(layer, values.ndim).astype(np.float32)
+        wide = values.astype(np.float32)
+        return np.maximum(wide, 0) + slopes * np.minimum(wide, 0)
+    raise LayerError(f"the activation {method} is not known; known: {', '.join(FUSED)}")
+
+
+def slopes_of(layer: Layer, rank: int) -> Array:
+    """The slopes of a PRELU, to broadcast against the last axes: a leading axis that repeats one slice is dropped."""
+    slopes = layer.constant("negative_slope")
+    if slopes.ndim >= rank and slopes.ndim > 0 and (slopes == slopes[:1]).all():
+        slopes = slopes[0]
+    return slopes
+
+
+def _along_last(layer: Layer, zero: Number) -> Number:
+    """A zero point per channel broadcast along the output's axis."""
+    if np.size(zero) == 1:
+        return np.asarray(zero).reshape(())
+    shape = [1] * len(layer.output.shape)
+    shape[layer.output.axis if layer.output.axis is not None else -1] = np.size(zero)
+    return np.asarray(zero).reshape(shape)
+
+
+def _clip(layer: Layer, values: Array, scale: Number, shift: Number) -> Array:
+    """Limits in 8 more fraction bits where the output has at most 8 bits; both steps round."""
+    out = layer.output
+    extra = 8 if INTEGER_TYPES[out.dtype].bits <= 8 else 0
+    inner = requantise(values, scale, np.asarray(shift) - extra, 0, layer.int("clip_min"), layer.int("clip_max"))
+    return requantise_as(out.dtype, inner, 1, extra, _along_last(layer, out.zero), out.low, out.high)
+
+
+def _leak(layer: Layer, method: str, values: Array) -> Array:
+    """Negative values times the slope, in 48 bits."""
+    bits = INTEGER_TYPES[layer.output.dtype].bits
+    slope: Number = layer.int("negative_slope_value") if method == "LEAKYRELU" else slopes_of(layer, values.ndim)
+    shift = layer.int("negative_slope_shift", bits)
+    limits = UINT48 if method == "PRELU" and not INTEGER_TYPES[layer.output.dtype].signed else INT48
+    scaled = np.rint(np.minimum(values, 0).astype(np.float64) * slope * 2.0**-shift) + np.maximum(values, 0)
+    return saturate(scaled, *limits)

@@ -1,0 +1,97 @@
+"""Windows that slide over NHWC images (and NDHWC volumes): their attributes, their sizes, and what they see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array
+from compassc.layers.declare import Attribute
+from compassc.layers.layer import Layer, LayerError
+
+ATTRIBUTES_2D = (
+    *(Attribute(f"kernel_{a}", "int", f"size of the window along {a}") for a in "xy"),
+    *(Attribute(f"stride_{a}", "int", f"step of the window along {a}") for a in "xy"),
+    *(Attribute(f"dilation_{a}", "int", f"distance of the window's cells along {a}", "1") for a in "xy"),
+    *(
+        Attribute(f"pad_{s}", "int", f"rows or columns added at the {s}", "0")
+        for s in ("left", "right", "top", "bottom")
+    ),
+)
+ATTRIBUTES_3D = (
+    *(Attribute(f"kernel_{a}", "int", f"size of the window along {a}") for a in "xyz"),
+    *(Attribute(f"stride_{a}", "int", f"step of the window along {a}") for a in "xyz"),
+    *(Attribute(f"dilation_{a}", "int", f"distance of the window's cells along {a}", "1") for a in "xyz"),
+    *(Attribute(f"pad_{a}_{e}", "int", f"cells added at the {e} of {a}", "0") for a in "xyz" for e in ("begin", "end")),
+)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window over the spatial axes, outermost first: (height, width), or (depth, height, width)."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    pads: tuple[tuple[int, int], ...]
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """Cells from the window's first to its last, both counted."""
+        return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
+
+    def positions(self, sizes: tuple[int, ...], ceil: bool = False) -> tuple[int, ...]:
+        """How many positions the window has along each axis of an image; `ceil`: a last one may reach past the end."""
+        found = []
+        for size, reach, stride, (before, after) in zip(sizes, self.reach, self.stride, self.pads, strict=True):
+            room = size + before + after - reach
+            found.append((-(-room // stride) if ceil else room // stride) + 1)
+        return tuple(found)
+
+
+def window_of(layer: Layer) -> Window:
+    """The window of a layer over its 3-D (N, W, C: height 1), 4-D or 5-D input."""
+    rank = len(layer.input.shape)
+    if rank == 5:
+        axes = "zyx"
+        pads = tuple((layer.int(f"pad_{a}_begin", 0), layer.int(f"pad_{a}_end", 0)) for a in axes)
+    elif rank in (3, 4):
+        axes = "yx"[4 - rank :]
+        ends = {"y": ("top", "bottom"), "x": ("left", "right")}
+        pads = tuple((layer.int(f"pad_{ends[a][0]}", 0), layer.int(f"pad_{ends[a][1]}", 0)) for a in axes)
+    else:
+        raise LayerError(f"the input has {rank} dimensions, expected an NHWC image")
+    window = Window(
+        tuple(layer.int(f"kernel_{a}") for a in axes),
+        tuple(layer.int(f"stride_{a}", 1) for a in axes),
+        tuple(layer.int(f"dilation_{a}", 1) for a in axes),
+        pads,
+    )
+    for name in ("kernel", "stride", "dilation"):
+        if min(getattr(window, name)) < 1:
+            raise LayerError(f"the {name} of the window is {list(getattr(window, name))}, expected positive sizes")
+    return window
+
+
+def seen(x: Array, window: Window, positions: tuple[int, ...], fill: float) -> Array:
+    """What the window sees: [n, positions..., c, kernel...], `fill` outside the image.
+
+    Positions past the end of the padded image see `fill` there.
+    """
+    pads = [(0, 0)]
+    for size, (before, after), stride, reach, many in zip(
+        x.shape[1:-1], window.pads, window.stride, window.reach, positions, strict=True
+    ):
+        needed = (many - 1) * stride + reach
+        pads.append((before, max(after, needed - size - before)))
+    pads.append((0, 0))
+    negative = [slice(max(0, -b), None if a >= 0 else a) for b, a in pads]
+    padded = np.pad(x, [(max(b, 0), max(a, 0)) for b, a in pads], constant_values=fill)[tuple(negative)]
+    axes = tuple(range(1, x.ndim - 1))
+    views = np.lib.stride_tricks.sliding_window_view(padded, window.reach, axes)
+    at = [slice(None)]
+    at += [slice(0, (many - 1) * stride + 1, stride) for many, stride in zip(positions, window.stride, strict=True)]
+    at += [slice(None)]
+    at += [slice(None, None, d) for d in window.dilation]
+    return views[tuple(at)]
