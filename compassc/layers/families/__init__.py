@@ -1,1 +1,1 @@
-"""One module per family of layer types; each declares its types when it is imported."""
+"""One folder per family of layer types: its declarations, `reference.py` in NumPy, and `kernels.py`."""

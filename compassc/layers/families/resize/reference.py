@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from compassc.layers.arithmetic import Array, requantise, saturate
-from compassc.layers.declare import Attribute, Fusion, layer_type
 from compassc.layers.layer import Layer, LayerError
 
 METHODS = ("NEAREST", "BILINEAR", "AREA")
@@ -115,23 +114,3 @@ def _antialiased(layer: Layer, x: Array) -> Array:
         if layer.is_quantised:
             wide = requantise(wide, 1, 8, 0, layer.input.low, layer.input.high)
     return wide
-
-
-layer_type(
-    "Resize",
-    "Interp",
-    summary="An image in another size.",
-    use="common",
-    fusion=Fusion.OPAQUE,
-    inputs="x[, sizes]",
-    attributes=(
-        Attribute("method", "word", ", ".join(METHODS), "BILINEAR"),
-        Attribute("mode", "word", "how coordinates map: " + ", ".join(MODES), "HALF_PIXEL"),
-        Attribute("ratio_x", "float", "output width over input width", "from the shapes"),
-        Attribute("ratio_y", "float", "output height over input height", "from the shapes"),
-        Attribute("nearest_mode", "word", ", ".join(NEAREST_MODES), "ROUND_PREFER_FLOOR"),
-        Attribute("antialias", "flag", "a wider filter where the image gets smaller", "false"),
-    ),
-    float=resize,
-    quantised=resize,
-)

@@ -16,7 +16,6 @@ from compassc.layers.arithmetic import (
     saturate,
     shift_right,
 )
-from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
 from compassc.layers.layer import Layer, LayerError
 
 F32 = np.float32
@@ -126,48 +125,3 @@ def hardmax(layer: Layer, x: Array) -> Array:
     best = np.expand_dims(x.argmax(axis), axis)
     places = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
     return (places == best).astype(np.int64)
-
-
-AXIS = Attribute("axis", "int", "the axis", "-1")
-layer_type(
-    "Softmax",
-    summary="Exponentials divided by their sum along an axis.",
-    use="common",
-    fusion=Fusion.REDUCTION,
-    attributes=(
-        AXIS,
-        Attribute("quantize_method", "word", "LUT or FAST_EXP", "LUT", form="quantised"),
-        Attribute("pow2_out_q", "int", "of FAST_EXP: fraction bits of the powers", "required", form="quantised"),
-        Attribute("adjust_q", "int", "of FAST_EXP: fraction bits of exponents: 0, 1, 8 to 15", "1", form="quantised"),
-    ),
-    constants=(
-        Constant("lut", "[2^n]", "of LUT: exponentials", optional=True),
-        Constant("float_lut", "[513]", "of LUT: powers of two", optional=True, form="quantised"),
-    ),
-    float=softmax,
-    quantised=quantised_softmax,
-)
-layer_type(
-    "LogSoftmax",
-    summary="The logarithm of softmax.",
-    use="common",
-    fusion=Fusion.REDUCTION,
-    attributes=(
-        AXIS,
-        Attribute(
-            "quantize_scale", "floats", "factors of differences and of the logarithm", "required", form="quantised"
-        ),
-    ),
-    constants=(Constant("lut_exp", "[2^n]", "exponentials", form="quantised"),),
-    float=log_softmax,
-    quantised=quantised_log_softmax,
-)
-layer_type(
-    "Hardmax",
-    summary="1 at the first maximum along an axis, else 0.",
-    use="rare",
-    fusion=Fusion.REDUCTION,
-    attributes=(Attribute("axis", "int", "the axis"),),
-    float=hardmax,
-    quantised=hardmax,
-)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from compassc.layers.arithmetic import Array, inverse_root, look_up, requantise, saturate
-from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
 from compassc.layers.layer import Layer, LayerError
 
 F32 = np.float32
@@ -249,100 +248,3 @@ def quantised_local_response(layer: Layer, x: Array) -> Array:
     factor = look_up(at, layer.constant("lut").reshape(-1), 16, False)
     scale, shift = layer.scale_shift(of=1)
     return requantise(u * factor, scale, shift, out.scalar_zero, out.low, out.high)
-
-
-EPSILON = Attribute("epsilon", "float", "added to the variance", "1e-5", form="float")
-AXES = Attribute("axis", "ints", "the axes that are normalised over", "-1")
-AFFINE = (Constant("weights", "the axes'", "factors"), Constant("biases", "the axes'", "addends", optional=True))
-layer_type(
-    "LayerNorm",
-    summary="Mean 0 and variance 1 over axes, then factors and addends.",
-    use="common",
-    fusion=Fusion.REDUCTION,
-    outputs="y[, mean, 1/deviation]",
-    attributes=(AXES, EPSILON),
-    constants=AFFINE,
-    float=layer_norm,
-    quantised=quantised_layer_norm,
-)
-layer_type(
-    "InstanceNorm",
-    summary="Mean 0 and variance 1 over each image's channel, then factors and addends.",
-    use="common",
-    fusion=Fusion.REDUCTION,
-    attributes=(AXES, EPSILON),
-    constants=AFFINE,
-    float=layer_norm,
-    quantised=quantised_layer_norm,
-)
-layer_type(
-    "GroupNorm",
-    summary="Mean 0 and variance 1 over groups of channels, then factors and addends.",
-    use="common",
-    fusion=Fusion.REDUCTION,
-    constants=AFFINE,
-    attributes=(
-        Attribute("axis", "int", "the axis of the channels", "-1"),
-        Attribute("group", "int", "groups"),
-        EPSILON,
-    ),
-    float=group_norm,
-    quantised=quantised_group_norm,
-)
-layer_type(
-    "RMSNorm",
-    summary="Divided by the root of the mean square, then factors.",
-    use="common",
-    fusion=Fusion.REDUCTION,
-    attributes=(AXES, EPSILON),
-    constants=AFFINE,
-    float=rms_norm,
-    quantised=quantised_rms_norm,
-)
-layer_type(
-    "MVN",
-    summary="Mean 0 and variance 1 over axes.",
-    use="sometimes",
-    fusion=Fusion.REDUCTION,
-    attributes=(AXES, EPSILON),
-    float=mvn,
-    quantised=quantised_mvn,
-)
-layer_type(
-    "Moments",
-    summary="Mean and variance over axes.",
-    use="rare",
-    fusion=Fusion.REDUCTION,
-    outputs="mean, variance",
-    attributes=(AXES, Attribute("keepdims", "flag", "axes stay as 1", "true")),
-    float=moments,
-    quantised=quantised_moments,
-)
-layer_type(
-    "Normalization",
-    summary="Divided by the L1 or L2 norm over axes.",
-    use="sometimes",
-    fusion=Fusion.REDUCTION,
-    attributes=(
-        Attribute("method", "word", "L1 or L2"),
-        AXES,
-        Attribute("epsilon", "float", "the smallest norm", "1e-12", form="float"),
-    ),
-    float=normalization,
-    quantised=quantised_normalization,
-)
-layer_type(
-    "LRN",
-    summary="Divided by a power of the neighbours' mean square.",
-    use="sometimes",
-    attributes=(
-        Attribute("method", "word", "ACROSS_CHANNELS or WITHIN_CHANNEL", "ACROSS_CHANNELS"),
-        Attribute("size", "int", "neighbours"),
-        Attribute("alpha", "float", "the factor", "1e-4"),
-        Attribute("beta", "float", "the power", "0.75"),
-        Attribute("bias", "float", "an addend", "1"),
-    ),
-    constants=(Constant("lut", "[2^n]", "powers", form="quantised"),),
-    float=local_response,
-    quantised=quantised_local_response,
-)
