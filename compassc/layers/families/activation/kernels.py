@@ -1,0 +1,163 @@
+"""Kernels of functions of one operand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from compassc.layers.emit import look_up, rectify, rectify_float, requantise, single
+from compassc.layers.families.activation.reference import (
+    ALONE,
+    PLAIN,
+    RECTIFIERS,
+    method_of,
+    parameters_of,
+    table_base,
+)
+from compassc.layers.kernels import elementwise
+from compassc.layers.layer import Layer, LayerError
+from compassc.layers.source import KernelSource, Value
+
+Formula = Callable[[KernelSource, str, dict[str, float]], str]
+"""`formula(source, x, parameters)`: the expression of a float32 function of the variable `x`."""
+
+
+def _sigmoid(x: str) -> str:
+    return f"(1.0 / (1.0 + S.exp(0.0 - {x})))"
+
+
+def _softplus(x: str) -> str:
+    # log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), which never overflows
+    return f"(S.max({x}, 0.0) + S.log(1.0 + S.exp(0.0 - S.abs({x}))))"
+
+
+def _elu(k: KernelSource, x: str, alpha: float) -> str:
+    return f"S.vsel({x}, {k.scalar(alpha)} * (S.exp(S.min({x}, 0.0)) - 1.0), {x} > 0.0)"
+
+
+def _hard_sigmoid(k: KernelSource, x: str, p: dict[str, float]) -> str:
+    alpha, beta, low, high = (k.scalar(p[key]) for key in ("alpha", "beta", "clip_min", "clip_max"))
+    return f"clamp({x} * {alpha} + {beta}, {low}, {high})"
+
+
+def _celu(k: KernelSource, x: str, p: dict[str, float]) -> str:
+    alpha = k.scalar(p["alpha"])
+    return f"(S.max({x}, 0.0) + S.min({alpha} * (S.exp(S.min({x}, 0.0) / {alpha}) - 1.0), 0.0))"
+
+
+def _shrink(k: KernelSource, x: str, p: dict[str, float]) -> str:
+    bound, bias = k.scalar(p["lambd"]), k.scalar(p["bias"])
+    inner = f"S.vsel({x} - {bias}, {x} * 0.0, {x} > {bound})"
+    return f"S.vsel({x} + {bias}, {inner}, {x} < 0.0 - {bound})"
+
+
+GELU_TANH = "0.5 * {x} * (1.0 + S.tanh(0.7978845608028654 * ({x} + 0.044715 * {x} * {x} * {x})))"
+FORMULAS: dict[str, Formula] = {
+    "SIGMOID": lambda k, x, p: _sigmoid(x),
+    "TANH": lambda k, x, p: f"S.tanh({x})",
+    "GELU": lambda k, x, p: f"0.5 * {x} * (1.0 + S.erf({x} * 0.7071067811865476))",
+    "SILU": lambda k, x, p: f"{x} * {_sigmoid(x)}",
+    "SWISH": lambda k, x, p: f"{x} * (1.0 / (1.0 + S.exp(0.0 - {x} * {k.scalar(p['alpha'])})))",
+    "HARDSWISH": lambda k, x, p: f"{x} * clamp({x} + 3.0, 0.0, 6.0) / 6.0",
+    "HARDSIGMOID": _hard_sigmoid,
+    "MISH": lambda k, x, p: f"{x} * S.tanh{_softplus(x)}",
+    "ELU": lambda k, x, p: _elu(k, x, p["alpha"]),
+    "SELU": lambda k, x, p: f"{k.scalar(p['gamma'])} * {_elu(k, x, p['alpha'])}",
+    "CELU": _celu,
+    "SOFTPLUS": lambda k, x, p: _softplus(x),
+    "SOFTSIGN": lambda k, x, p: f"{x} / (1.0 + S.abs({x}))",
+    "SHRINK": _shrink,
+    "THRESHOLDEDRELU": lambda k, x, p: f"S.vsel({x}, {x} * 0.0, {x} > {k.scalar(p['alpha'])})",
+    "EXP": lambda k, x, p: f"S.exp({x})",
+    "SQUARE": lambda k, x, p: f"{x} * {x}",
+    "LOG": lambda k, x, p: f"S.log({x})",
+    "ERF": lambda k, x, p: f"S.erf({x})",
+    "FLOOR": lambda k, x, p: f"S.floor({x})",
+    "CEIL": lambda k, x, p: f"S.ceil({x})",
+    "ROUND": lambda k, x, p: f"S.rint({x})",
+    "TRUNC": lambda k, x, p: f"S.vsel(S.floor({x}), S.ceil({x}), {x} > 0.0)",
+    "SINH": lambda k, x, p: f"0.5 * (S.exp({x}) - S.exp(0.0 - {x}))",
+    "COSH": lambda k, x, p: f"0.5 * (S.exp({x}) + S.exp(0.0 - {x}))",
+    "TAN": lambda k, x, p: f"S.sin({x}) / S.cos({x})",
+}
+
+
+def _tabled(k: KernelSource, layer: Layer, x: Value, base: int) -> Value:
+    index = k.shifted(x, -base)
+    return look_up(k, index, layer.constant("lut"), layer.input.integer.bits)
+
+
+@elementwise("Activation", *(name for names in ALONE.values() for name in names), *RECTIFIERS.values())
+def activation(k: KernelSource, layer: Layer, x: Value) -> Value:
+    method = method_of(layer)
+    if layer.is_quantised:
+        if method in ("NONE", *RECTIFIERS):
+            return rectify(k, layer, method, k.shifted(x, layer.input.scalar_zero), *layer.scale_shift())
+        return _tabled(k, layer, x, table_base(layer))
+    if method in ("NONE", *RECTIFIERS):
+        return rectify_float(k, layer, method, x)
+    if method == "GELU" and layer.word("approximate", "NONE") == "TANH":
+        return k.let(GELU_TANH.format(x=x.name), "float32")
+    if layer.flag("is_perf_mode", False) and "lut" in layer.constants:
+        raise LayerError("'is_perf_mode' is true for a float layer, for which there is no kernel")
+    if method not in FORMULAS:
+        raise LayerError(f"the method {method} has no float kernel")
+    return k.let(FORMULAS[method](k, x.name, parameters_of(layer, method)), "float32")
+
+
+PLAIN_FORMULAS = {
+    "Sqrt": "S.sqrt({x})",
+    "Rsqrt": "S.rsqrt({x})",
+    "Reciprocal": "1.0 / {x}",
+    "BNLL": "(S.max({x}, 0.0) + S.log(1.0 + S.exp(0.0 - S.abs({x}))))",
+}
+
+
+@elementwise(*PLAIN)
+def plain(k: KernelSource, layer: Layer, x: Value) -> Value:
+    if layer.is_quantised:
+        return _tabled(k, layer, x, layer.input.low)
+    return k.let(PLAIN_FORMULAS[layer.type].format(x=x.name), "float32")
+
+
+@elementwise("Sine", "Cosine")
+def trigonometric(k: KernelSource, layer: Layer, x: Value) -> Value:
+    if not layer.is_quantised:
+        return k.let(f"S.{'sin' if layer.type == 'Sine' else 'cos'}({x.name})", "float32")
+    if layer.input.integer.bits <= 8:
+        return _tabled(k, layer, x, layer.input.low)
+    table = layer.constant("lut").reshape(-1)
+    scale, shift = (single(v, "scale") for v in layer.scale_shift())
+    at = requantise(k, k.shifted(x, layer.input.scalar_zero), scale, shift, 0, -(2**31), 2**31 - 1)
+    within = k.let(f"{at.name} & {len(table) - 1}", "int32", 0, len(table) - 1)
+    return look_up(k, within, table, len(table).bit_length() - 1)
+
+
+@elementwise("Abs")
+def absolute(k: KernelSource, layer: Layer, x: Value) -> Value:
+    if not layer.is_quantised:
+        return k.let(f"S.abs({x.name})", x.kind)
+    out, moved = layer.output, k.shifted(x, layer.input.scalar_zero)
+    size = k.let(f"S.abs({moved.name})", "int32", 0, moved.magnitude)
+    scale, shift = (single(v, "scale") for v in layer.scale_shift())
+    return requantise(k, size, scale, shift, out.scalar_zero, out.low, out.high)
+
+
+@elementwise("Negative")
+def negative(k: KernelSource, layer: Layer, x: Value) -> Value:
+    if not layer.is_quantised:
+        return k.let(f"0.0 - {x.name}" if x.kind == "float32" else f"0 - {x.name}", x.kind, -x.high, -x.low)
+    moved = k.shifted(x, layer.input.scalar_zero)
+    out = layer.output
+    result = k.let(f"0 - {moved.name}", "int32", -moved.high, -moved.low)
+    return requantise(k, result, 1, 0, out.scalar_zero, out.low, out.high)
+
+
+@elementwise("Sign")
+def sign(k: KernelSource, layer: Layer, x: Value) -> Value:
+    moved = k.shifted(x, layer.input.scalar_zero if layer.is_quantised else 0)
+    if x.kind == "float32":
+        return k.let(
+            f"S.vsel({x.name} * 0.0 + 1.0, S.vsel({x.name} * 0.0 - 1.0, {x.name}, {x.name} < 0.0), {x.name} > 0.0)",
+            "float32",
+        )
+    return k.let(f"clamp({moved.name}, -1, 1)", "int32", -1, 1)

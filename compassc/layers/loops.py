@@ -1,0 +1,181 @@
+"""The loops around element-wise steps: over tiles that DMA brings into LSRAM, or over rows where operands broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from compassc.layers.broadcast import common_shape
+from compassc.layers.emit import as_stored, wide_kind
+from compassc.layers.kernels import STEPS
+from compassc.layers.layer import Layer, LayerError, TensorType
+from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.vectors import WIDE
+
+TILES_BYTES = 24576
+"""LSRAM for the tiles of all operands."""
+TABLE_BYTES = 6144
+"""LSRAM for the tables of a kernel."""
+
+
+class Space(NamedTuple):
+    """Dimensions of the output, merged as far as all operands allow, and each operand's elements per step of them."""
+
+    dims: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+
+
+def space_of(out: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> Space:
+    """The iteration space of operands that broadcast to `out`; a size that divides another one is repeated."""
+    rank = len(out)
+    wide = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
+    dims: list[int] = []
+    strides: list[list[int]] = [[] for _ in shapes]
+    steps = [1] * len(shapes)
+    for axis in reversed(range(rank)):
+        # a size that repeats makes two dimensions: the repetitions, and the size itself
+        for part in _parts(out[axis], [s[axis] for s in wide]):
+            own = [step if s[axis] > 1 and part.inner else 0 for s, step in zip(wide, steps, strict=True)]
+            if part.size > 1:
+                _merge(dims, strides, part.size, own)
+        steps = [step * s[axis] for s, step in zip(wide, steps, strict=True)]
+    if not dims:
+        _merge(dims, strides, 1, [0] * len(shapes))
+    return Space(tuple(reversed(dims)), tuple(tuple(reversed(s)) for s in strides))
+
+
+class _Part(NamedTuple):
+    size: int
+    inner: bool
+
+
+def _parts(size: int, sizes: Sequence[int]) -> list[_Part]:
+    """The dimension's parts, the innermost first."""
+    period = {s for s in sizes if s > 1}
+    if len(period) > 1 and len(period - {size}) > 1:
+        raise LayerError(f"operands of sizes {sorted(period)} repeat in different ways on one axis")
+    smallest = min(period, default=size)
+    if smallest == size or len([s for s in sizes if s == size]) == 0:
+        return [_Part(smallest, True)] + ([_Part(size // smallest, False)] if smallest != size else [])
+    raise LayerError(f"an operand of size {smallest} repeats along an axis where another has {size}")
+
+
+def _merge(dims: list[int], strides: list[list[int]], size: int, own: list[int]) -> None:
+    """Adds a dimension outside of the others, or makes the outermost longer where all operands go on as they do."""
+    if dims and all(o == s[-1] * dims[-1] for o, s in zip(own, strides, strict=True)):
+        dims[-1] *= size
+        return
+    dims.append(size)
+    for s, o in zip(strides, own, strict=True):
+        s.append(o)
+
+
+def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
+    """One kernel for a chain of element-wise layers; each takes the output of the one before among its operands."""
+    k, out = KernelSource(), layers[-1].output
+    operands = _operands(layers)
+    for t in operands:
+        if common_shape(t.shape, out.shape) != out.shape:
+            raise LayerError(f"'{t.name}' of shape {list(t.shape)} does not broadcast to {list(out.shape)}")
+    space = space_of(out.shape, [t.shape for t in operands])
+    pointers = [k.tensor(t) for t in operands]
+    values = {t.name: _value(f"x{i}", t) for i, t in enumerate(operands)}
+    for layer in layers:
+        result = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
+        values[layer.output.name] = as_stored(k, result, layer.output)
+    y, stored = k.tensor(out), f'narrow({values[out.name].name}, "{out.dtype}")'
+    loop = _tiles if all(s in ((1,), (0,)) for s in space.strides) else _rows
+    return finish(k, [*k.head, *loop(k, space, list(zip(operands, pointers, strict=True)), out, y, stored)])
+
+
+def _operands(layers: Sequence[Layer]) -> list[TensorType]:
+    """What comes from outside the chain, each tensor once."""
+    made = {t.name for layer in layers for t in layer.outputs}
+    found: dict[str, TensorType] = {}
+    for layer in layers:
+        for t in layer.inputs:
+            if t.name not in made:
+                found.setdefault(t.name, t)
+    return list(found.values())
+
+
+def _value(name: str, tensor: TensorType) -> Value:
+    kind = wide_kind(tensor)
+    return Value(name, kind) if kind == "float32" else Value(name, kind, tensor.low, tensor.high)
+
+
+def _everywhere(name: str, pointer: str, dtype: str) -> str:
+    """The statement that puts one element in every lane."""
+    return f'{name} = S.vbcast(S.cast({pointer}[0], "{WIDE[dtype]}"), lanes={LANES})'
+
+
+Bound = list[tuple[TensorType, str]]
+"""Operands and the names of their pointers."""
+
+
+def _tiles(k: KernelSource, space: Space, operands: Bound, out: TensorType, y: str, stored: str) -> list[str]:
+    """Contiguous shares of all elements, tile by tile through LSRAM."""
+    from compassc.layers.vectors import pointee
+
+    full = [s == (1,) for s in space.strides]
+    sizes = [_bytes(t.dtype) for (t, _), f in zip(operands, full, strict=True) if f] + [_bytes(out.dtype)]
+    tile = TILES_BYTES // sum(sizes) // LANES * LANES
+    n = k.scalar(space.dims[0])
+    lines = [f'tile_y = S.alloc({tile}, "{pointee(out.dtype)}", scope="lsram")']
+    copies, loads = [], []
+    for i, ((t, p), whole) in enumerate(zip(operands, full, strict=True)):
+        if whole:
+            lines.append(f'tile{i} = S.alloc({tile}, "{pointee(t.dtype)}", scope="lsram")')
+            copies.append(f"S.dma_copy(tile{i}, {p} + at, now)")
+            loads.append(f'x{i} = load(tile{i} + i, mask, "{t.dtype}", {LANES})')
+        else:
+            lines.append(_everywhere(f"x{i}", p, t.dtype))
+    inner = ["mask = S.tail_mask(S.min(now - i, 32), 32)", *loads, *k.body, f"S.vstore({stored}, tile_y + i, mask)"]
+    return [
+        *lines,
+        f"part = shared_part({n}, {LANES})",
+        "first = S.get_local_id() * part",
+        f"last = S.min(first + part, {n})",
+        f"for at in range(first, last, {tile}):",
+        f"    now = S.min(last - at, {tile})",
+        *(f"    {c}" for c in copies),
+        f"    for i in range(0, now, {LANES}):",
+        *(f"        {line}" for line in inner),
+        f"    S.dma_copy({y} + at, tile_y, now)",
+    ]
+
+
+def _rows(k: KernelSource, space: Space, operands: Bound, out: TensorType, y: str, stored: str) -> list[str]:
+    """The innermost dimension is a row; a TEC takes every fourth. Operands lie in device memory."""
+    *outer, cols = space.dims
+    rows = 1
+    for d in outer:
+        rows *= d
+    sizes = [k.scalar(d) for d in outer]
+    width = k.scalar(cols)
+    lines, loads = [], []
+    for i, ((t, p), strides) in enumerate(zip(operands, space.strides, strict=True)):
+        terms = [f"at{d} * {k.scalar(s)}" for d, s in enumerate(strides[:-1]) if s]
+        lines.append(f"o{i} = {' + '.join(terms) or 'S.i32(0)'}")
+        if strides[-1] == 1:
+            loads.append(f'x{i} = load({p} + o{i} + i, mask, "{t.dtype}", {LANES})')
+        else:
+            lines.append(_everywhere(f"x{i}", f"({p} + o{i})", t.dtype))
+    indices = []
+    for d in reversed(range(len(outer))):
+        indices.append(f"at{d} = rest % {sizes[d]}" if d else "at0 = rest")
+        if d:
+            indices.append(f"rest = rest / {sizes[d]}")
+    inner = [f"mask = S.tail_mask(S.min({width} - i, 32), 32)", *loads, *k.body]
+    inner.append(f"S.vstore({stored}, {y} + r * {width} + i, mask)")
+    return [
+        f"for r in range(S.get_local_id(), {k.scalar(rows)}, S.get_local_size()):",
+        *(["    rest = r + 0"] if indices else []),
+        *(f"    {line}" for line in [*indices, *lines]),
+        f"    for i in range(0, {width}, {LANES}):",
+        *(f"        {line}" for line in inner),
+    ]
+
+
+def _bytes(dtype: str) -> int:
+    return {"8": 1, "6": 2, "2": 4, "l": 1}[dtype[-1]]

@@ -1,0 +1,134 @@
+"""Kernels of layers as text in the DSL: statements and parameters are added, then the text is read like a user's file.
+
+Numbers are scalar parameters, so that layers that differ in them alone have the same text, and one compiled object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array
+from compassc.layers.layer import TensorType
+from compassc.layers.vectors import pointee
+
+LANES = 32
+"""Elements that one pass of an element-wise loop takes."""
+
+
+class Value(NamedTuple):
+    """A variable of the kernel that holds `LANES` lanes; for integers the smallest and largest it can be."""
+
+    name: str
+    kind: str
+    low: int = 0
+    high: int = 0
+
+    @property
+    def magnitude(self) -> int:
+        return max(abs(self.low), abs(self.high))
+
+
+class Parameter(NamedTuple):
+    """A parameter of the kernel: `type` as it is annotated, and the argument."""
+
+    name: str
+    type: str
+    argument: TensorType | Array | int | float
+
+
+@dataclass
+class KernelSource:
+    """The text of a kernel in the making. `head` runs once, `body` for every pass of the loop around it."""
+
+    parameters: list[Parameter] = field(default_factory=list)
+    head: list[str] = field(default_factory=list)
+    body: list[str] = field(default_factory=list)
+    _names: int = 0
+
+    def fresh(self, prefix: str = "v") -> str:
+        self._names += 1
+        return f"{prefix}{self._names}"
+
+    def tensor(self, tensor: TensorType) -> str:
+        """A pointer parameter for a tensor of the graph."""
+        name = self.fresh("t")
+        self.parameters.append(Parameter(name, f'S.ptr("{pointee(tensor.dtype)}", "global")', tensor))
+        return name
+
+    def constant(self, array: Array) -> str:
+        """A pointer parameter for constant data."""
+        name = self.fresh("c")
+        self.parameters.append(Parameter(name, f'S.ptr("{array.dtype.name}", "global")', array))
+        return name
+
+    def table(self, array: Array) -> str:
+        """Constant data copied into LSRAM."""
+        pointer, name = self.constant(array), self.fresh("table")
+        self.head.append(f'{name} = S.alloc({array.size}, "{array.dtype.name}", scope="lsram")')
+        self.head.append(f"S.dma_copy({name}, {pointer}, {array.size})")
+        return name
+
+    def scalar(self, value: float | np.generic) -> str:
+        """A scalar parameter: int32, or float32 for a float."""
+        number = value.item() if isinstance(value, np.generic) else value
+        name = self.fresh("p")
+        self.parameters.append(Parameter(name, "S.fp32" if isinstance(number, float) else "S.i32", number))
+        return name
+
+    def let(self, expression: str, kind: str = "int32", low: int = 0, high: int = 0) -> Value:
+        """A new variable with the value of an expression."""
+        name = self.fresh()
+        self.body.append(f"{name} = {expression}")
+        return Value(name, kind, low, high)
+
+    def do(self, statement: str) -> None:
+        self.body.append(statement)
+
+    def shifted(self, value: Value, offset: int) -> Value:
+        """An integer plus a number."""
+        if not offset:
+            return value
+        moved = f"{value.name} + {self.scalar(offset)}"
+        return self.let(moved, "int32", value.low + offset, value.high + offset)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A finished kernel: its text, and the arguments in the order of its parameters."""
+
+    text: str
+    arguments: tuple[TensorType | Array | int | float, ...]
+
+    @property
+    def name(self) -> str:
+        """A name that tells the kernel from others."""
+        return "layer_" + hashlib.sha256(self.text.encode()).hexdigest()[:12]
+
+
+HEADER = """\
+from compassc.dsl import script as S
+from compassc.layers.vectors import {used}
+
+
+@S.prim_func
+def {name}(
+{parameters}
+):
+{body}
+"""
+
+
+def finish(source: KernelSource, lines: list[str]) -> Kernel:
+    """The kernel of these lines, with what they use imported."""
+    from compassc.layers import vectors
+
+    body = "\n".join("    " + line if line else "" for line in lines)
+    exported = [n for n in vars(vectors) if n.islower() and not n.startswith("_")]
+    used = [n for n in exported if f"{n}(" in body]
+    listed = "\n".join(f"    {p.name}: {p.type}," for p in source.parameters)
+    text = HEADER.format(used=", ".join(sorted(used)) or "load", name="layer", parameters=listed, body=body)
+    return Kernel(text, tuple(p.argument for p in source.parameters))

@@ -1,0 +1,103 @@
+"""What kernels of layers compute with: vectors of 32-bit lanes, and the requantisation of the quantisation model.
+
+The functions are called while a kernel is parsed (or run in PySim) and give expressions; macros are statements that
+change their first argument. Integers of 8 and 16 bits are computed with in int32, floats of 16 bits in float32: the
+wide form. `arithmetic` defines the numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compassc.dsl import script as S
+
+WIDE = {
+    "bool": "int32",
+    "int8": "int32",
+    "uint8": "int32",
+    "int16": "int32",
+    "uint16": "int32",
+    "int32": "int32",
+    "float16": "float32",
+    "bfloat16": "float32",
+    "float32": "float32",
+}
+"""The type of the lanes in which a data type is computed with."""
+
+
+def pointee(dtype: str) -> str:
+    """The element type of a kernel's pointer to a tensor of `dtype`."""
+    return "uint8" if dtype == "bool" else dtype
+
+
+def wide(value: Any, dtype: str) -> Any:
+    """A stored vector in its wide form."""
+    return value if dtype == WIDE[dtype] else S.cast(value, WIDE[dtype])
+
+
+def narrow(value: Any, dtype: str) -> Any:
+    """The wide form as it is stored; integers must be in range, floats are rounded."""
+    return value if WIDE[dtype] == dtype else S.cast(value, pointee(dtype))
+
+
+def load(pointer: Any, mask: Any, dtype: str, lanes: int) -> Any:
+    """`lanes` elements in their wide form; inactive lanes are 0."""
+    return wide(S.vload(pointer, mask, lanes=lanes), dtype)
+
+
+def clamp(value: Any, low: Any, high: Any) -> Any:
+    return S.min(S.max(value, low), high)
+
+
+def requantised(value: Any, scale: Any, shift: Any) -> Any:
+    """int32 lanes times `scale`, which fits int32, over 2^shift for 0 <= shift < 32, to the nearest, ties to even."""
+    return S.vsr(value * scale, shift, with_round=True)
+
+
+@S.macro
+def requantise_wide(value, scale, bound, drop, shift):  # type: ignore[no-untyped-def]
+    """int32 lanes times a scale of 16 bits, over a power of two, where the product needs up to 48 bits.
+
+    The arguments come from `parameters.wide_factor`. Values beyond `bound` are limited: their results are beyond every
+    limit. The product is formed of two halves; of its lowest `drop` bits only counts whether they are 0.
+    """
+    limited = S.min(S.max(value, -1 - bound), bound)
+    low_product = S.cast(limited & 0xFFFF, "uint32") * S.cast(scale, "uint32")
+    high_product = (limited >> 16) * scale + S.cast(low_product >> 16, "int32")
+    low_word = S.cast(low_product & 0xFFFF, "int32")
+    sticky = S.min(low_word & ((1 << drop) - 1), 1)
+    value = S.vsr((high_product << (16 - drop)) | (low_word >> drop) | sticky, shift, with_round=True)
+
+
+@S.macro
+def scale_exactly(value, scale, shift):  # type: ignore[no-untyped-def]
+    """int32 lanes times a scale of 16 bits, over 2^shift for 0 < shift <= 16, where the result fits int32."""
+    low_product = S.cast(value & 0xFFFF, "uint32") * S.cast(scale, "uint32")
+    high_product = (value >> 16) * scale + S.cast(low_product >> 16, "int32")
+    low_word = S.cast(low_product & 0xFFFF, "int32")
+    whole = (high_product << (16 - shift)) + (low_word >> shift)
+    part = low_word & ((1 << shift) - 1)
+    value = whole + ((part + (whole & 1) + ((1 << (shift - 1)) - 1)) >> shift)
+
+
+@S.macro
+def look_up(value, table, extra, last, mask):  # type: ignore[no-untyped-def]
+    """Indices from 0 by their place in an LSRAM table of `last` + 1 entries, 2^extra indices from one entry to the next.
+
+    Between entries the value is interpolated and rounded down.
+    """
+    entry = value >> extra
+    part = value - (entry << extra)
+    here = S.cast(S.vload_gather(table, S.cast(entry, "int16"), mask), "int32")
+    there = S.cast(S.vload_gather(table, S.cast(S.min(entry + 1, last), "int16"), mask), "int32")
+    value = here + (((there - here) * part) >> extra)
+
+
+def entry_of(table: Any, index: Any, mask: Any) -> Any:
+    """The entries of an LSRAM table at int32 indices, in their wide form."""
+    return S.cast(S.vload_gather(table, S.cast(index, "int16"), mask), "int32")
+
+
+def shared_part(n: Any, lanes: int) -> Any:
+    """Elements of a TEC's contiguous share of `n`: a multiple of `lanes`."""
+    return S.ceildiv(S.ceildiv(n, lanes), S.get_local_size()) * lanes
