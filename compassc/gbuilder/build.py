@@ -97,7 +97,7 @@ def _built_in(work_dir: Path | None, target: str) -> list[Plugin]:
     """The plugins of the operator library."""
     if work_dir is None:
         return []
-    from compassc.oplib import library
+    from compassc.layers.plugin import library
 
     return library(work_dir, target)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compassc.layers.arithmetic import INTEGER_TYPES, TRUNCATED_DTYPES, Array
+from compassc.layers.arithmetic import INTEGER_TYPES, TRUNCATED_DTYPES, Array, Number
 from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import KernelSource, Value
 from compassc.layers.vectors import WIDE
@@ -32,62 +32,68 @@ def wide_factor(scale: int, shift: int) -> WideFactor:
         return WideFactor(0, 0, 0, 0)
     while shift < 0 and scale < 1 << 15:
         scale, shift = scale << 1, shift + 1
-    if shift < 0:
+    if shift < 0 or scale >> 16:
         raise LayerError(f"the shift {shift} with the multiplier {scale} is beyond what kernels compute")
     drop = min(16, max(0, shift - 12))
     bound = INT32_MAX if shift > 28 else min(INT32_MAX, -(-(1 << (17 + shift)) // scale))
     return WideFactor(scale, bound, drop, shift - drop)
 
 
-def single(values: Array, key: str) -> int:
-    if values.size != 1:
-        raise LayerError(f"'{key}' has {values.size} values, expected 1")
-    return int(values.reshape(-1)[0])
+def operand(k: KernelSource, numbers: Array) -> str:
+    """A number of the kernel, or numbers per channel: the name of a scalar, or of a vector of the pass's channels."""
+    flat = numbers.reshape(-1)
+    if flat.size == 1:
+        return k.scalar(int(flat[0]))
+    return k.channels(flat.astype(np.int32))
 
 
-def requantise(k: KernelSource, value: Value, scale: int, shift: int, zero: int, low: int, high: int) -> Value:
-    """round(value * scale / 2^shift) - zero, within low..high."""
+def requantise(k: KernelSource, value: Value, scale: Number, shift: Number, zero: int, low: int, high: int) -> Value:
+    """round(value * scale / 2^shift) - zero, within low..high. Scale and shift may be numbers per channel."""
     if value.low < -(2**31) or value.high > INT32_MAX:
         raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
-    if scale == 1 and shift == 0:
+    scales, shifts = np.broadcast_arrays(np.asarray(scale, np.int64), np.asarray(shift, np.int64))
+    if (scales == 1).all() and not shifts.any():
         moved = k.shifted(value, -zero)
     else:
-        moved = k.shifted(scaled(k, value, scale, shift), -zero)
+        moved = k.shifted(scaled(k, value, scales, shifts), -zero)
     if moved.low >= low and moved.high <= high:
         return moved
     limited = f"clamp({moved.name}, {k.scalar(low)}, {k.scalar(high)})"
     return k.let(limited, "int32", low, high)
 
 
-def scaled(k: KernelSource, value: Value, scale: int, shift: int, limited: bool = True) -> Value:
+def scaled(k: KernelSource, value: Value, scale: Array, shift: Array, limited: bool = True) -> Value:
     """round(value * scale / 2^shift). `limited`: results of more than 17 bits need not be told apart."""
-    if shift < 0 and value.magnitude * scale << -shift <= INT32_MAX:
-        scale, shift = scale << -shift, 0
-    ends = sorted(round(v * scale / 2**shift) for v in (value.low, value.high))
-    low, high = ends[0] - 1, ends[1] + 1
-    if shift >= 0 and value.magnitude * scale <= INT32_MAX:
-        if shift > 31:
-            scale, shift = 0, 0
-        expression = f"requantised({value.name}, {k.scalar(scale)}, {k.scalar(shift)})"
-        return k.let(expression, "int32", low, high)
+    left = np.where((shift < 0) & (value.magnitude * (scale << np.clip(-shift, 0, 31)) <= INT32_MAX), -shift, 0)
+    scale, shift = scale << np.maximum(left, 0), shift + left
+    ends = [v * scale / 2.0**shift for v in (value.low, value.high)]
+    low, high = _span(ends)
+    low, high = low - 1, high + 1
+    if shift.min() >= 0 and value.magnitude * int(scale.max()) <= INT32_MAX:
+        scale, shift = np.where(shift > 31, 0, scale), np.where(shift > 31, 0, shift)
+        return k.let(f"requantised({value.name}, {operand(k, scale)}, {operand(k, shift)})", "int32", low, high)
     if not limited and max(abs(low), abs(high)) >= 1 << 17:
-        if not 0 < shift <= 16 or max(abs(low), abs(high)) > INT32_MAX or scale >> 16:
+        if scale.size > 1 or not 0 < int(shift) <= 16 or max(abs(low), abs(high)) > INT32_MAX or int(scale) >> 16:
             raise LayerError(f"a product with the factor {scale} / 2^{shift} is beyond what kernels compute")
         result = k.let(value.name, "int32", low, high)
-        k.do(f"scale_exactly({result.name}, {k.scalar(scale)}, {k.scalar(shift)})")
+        k.do(f"scale_exactly({result.name}, {operand(k, scale)}, {operand(k, shift)})")
         return result
-    factor = wide_factor(scale, shift)
+    factors = [wide_factor(int(m), int(n)) for m, n in zip(scale.reshape(-1), shift.reshape(-1), strict=True)]
+    columns = [operand(k, np.asarray(column, np.int64)) for column in zip(*factors, strict=True)]
     result = k.let(value.name, "int32", -(2**30), 2**30)
-    k.do(f"requantise_wide({result.name}, {', '.join(k.scalar(f) for f in factor)})")
+    k.do(f"requantise_wide({result.name}, {', '.join(columns)})")
     return result
+
+
+def _span(ends: list[Array]) -> tuple[int, int]:
+    return int(min(e.min() for e in ends)), int(max(e.max() for e in ends))
 
 
 def requantise_to(k: KernelSource, value: Value, scale: Array, shift: Array, out: TensorType) -> Value:
     """Requantised as the output wants it."""
-    if out.dtype in TRUNCATED_DTYPES and not (int(scale.reshape(-1)[0]) == 1 and int(shift.reshape(-1)[0]) == 0):
+    if out.dtype in TRUNCATED_DTYPES and not ((scale == 1).all() and not shift.any()):
         raise LayerError(f"requantisation to {out.dtype} is not implemented")
-    factor = single(scale, "scale"), single(shift, "shift")
-    return requantise(k, value, *factor, out.scalar_zero, out.low, out.high)
+    return requantise(k, value, scale, shift, out.scalar_zero, out.low, out.high)
 
 
 def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Array, shift: Array) -> Value:
@@ -96,7 +102,7 @@ def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Arr
     if method == "CLIP":
         extra = 8 if INTEGER_TYPES[out.dtype].bits <= 8 else 0
         low, high = layer.int("clip_min"), layer.int("clip_max")
-        inner = requantise(k, value, single(scale, "scale"), single(shift, "shift") - extra, 0, low, high)
+        inner = requantise(k, value, scale, shift - extra, 0, low, high)
         return requantise(k, inner, 1, extra, out.scalar_zero, out.low, out.high)
     if method in ("RELU", "RELU6"):
         # the reference takes the maximum in float32: above 24 bits it drops bits
@@ -116,7 +122,7 @@ def _leak(k: KernelSource, layer: Layer, value: Value) -> Value:
     bits = INTEGER_TYPES[layer.output.dtype].bits
     slope, shift = layer.int("negative_slope_value"), layer.int("negative_slope_shift", bits)
     negative = k.let(f"S.min({value.name}, 0)", "int32", min(value.low, 0), 0)
-    steep = scaled(k, negative, slope, shift, limited=False)
+    steep = scaled(k, negative, np.asarray(slope), np.asarray(shift), limited=False)
     ends = sorted((round(value.low * slope / 2**shift), 0))
     expression = f"{steep.name} + S.max({value.name}, 0)"
     return k.let(expression, "int32", min(ends[0], value.low, 0) - 1, max(ends[1], value.high, 0) + 1)
@@ -138,6 +144,12 @@ def rectify_float(k: KernelSource, layer: Layer, method: str, value: Value) -> V
         slope = k.scalar(layer.number("negative_slope_value"))
         return k.let(f"S.vsel({v}, {v} * {slope}, {v} >= 0.0)", "float32")
     raise LayerError(f"the fused activation {method} has no kernel")
+
+
+def single(values: Array, key: str) -> int:
+    if values.size != 1:
+        raise LayerError(f"'{key}' has {values.size} values, expected 1")
+    return int(values.reshape(-1)[0])
 
 
 def look_up(k: KernelSource, value: Value, table: Array, bits: int) -> Value:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compassc.layers.arithmetic import Array
-from compassc.layers.layer import TensorType
+from compassc.layers.layer import LayerError, TensorType
 from compassc.layers.vectors import pointee
 
 LANES = 32
@@ -47,6 +47,10 @@ class KernelSource:
     parameters: list[Parameter] = field(default_factory=list)
     head: list[str] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
+    channel: str = ""
+    """The expression of a pass's first output channel, in kernels whose lanes are channels."""
+    padded_channels: int = 0
+    """Elements that numbers per channel are padded to, so that every pass reads whole vectors."""
     _names: int = 0
 
     def fresh(self, prefix: str = "v") -> str:
@@ -77,6 +81,16 @@ class KernelSource:
         number = value.item() if isinstance(value, np.generic) else value
         name = self.fresh("p")
         self.parameters.append(Parameter(name, "S.fp32" if isinstance(number, float) else "S.i32", number))
+        return name
+
+    def channels(self, numbers: Array) -> str:
+        """Numbers per channel: a vector of those of the pass."""
+        if not self.channel:
+            raise LayerError("it has numbers per channel, but the channels are not the last axis")
+        padded = np.zeros(max(self.padded_channels, numbers.size), numbers.dtype)
+        padded[: numbers.size] = numbers
+        name = self.fresh("per")
+        self.body.append(f"{name} = S.vload({self.constant(padded)} + {self.channel}, lanes={LANES})")
         return name
 
     def let(self, expression: str, kind: str = "int32", low: int = 0, high: int = 0) -> Value:

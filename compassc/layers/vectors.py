@@ -101,3 +101,8 @@ def entry_of(table: Any, index: Any, mask: Any) -> Any:
 def shared_part(n: Any, lanes: int) -> Any:
     """Elements of a TEC's contiguous share of `n`: a multiple of `lanes`."""
     return S.ceildiv(S.ceildiv(n, lanes), S.get_local_size()) * lanes
+
+
+def spread(word: Any, dtype: str) -> Any:
+    """The four bytes of an int32 in each of 32 lanes, as 128 elements of `dtype`."""
+    return S.reinterpret(S.vbcast(word, lanes=32), f"{dtype}x128")

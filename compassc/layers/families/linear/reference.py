@@ -19,14 +19,14 @@ WEIGHTS = Constant("weights", "[O,KH,KW,I/group]", "the weights; per output chan
 BIASES = Constant("biases", "[O]", "added to the sums; quantised in the scale input times weights", optional=True)
 
 
-def _weights(layer: Layer, key: str = "weights") -> Array:
+def quantised_weights(layer: Layer, key: str = "weights") -> Array:
     """Quantised weights with their zero point, int64."""
     zero = _constant_or_number(layer, f"{key}_zp")
     weights = layer.constant(key).astype(np.int64)
     return weights + zero.reshape(zero.shape + (1,) * (weights.ndim - zero.ndim))
 
 
-def _biases(layer: Layer, outputs: int) -> Array:
+def summed_biases(layer: Layer, outputs: int) -> Array:
     if "biases" not in layer.constants:
         return np.zeros(outputs, np.int64)
     biases = layer.constants["biases"].reshape(-1).astype(np.int64)
@@ -104,11 +104,11 @@ def convolution(layer: Layer, x: Array) -> Array:
 
 def quantised_convolution(layer: Layer, x: Array) -> Array:
     """The input's zero point is in the biases, and the padding is its negative, which stands for 0."""
-    weights = _spatial_order(layer, _weights(layer))
+    weights = _spatial_order(layer, quantised_weights(layer))
     fill = -layer.input.scalar_zero
     # float64 sums are exact below 2^53, and NumPy multiplies float64 matrices fast
     sums = _grouped(layer, x.astype(np.float64), weights.astype(np.float64), fill, _groups(layer))
-    return finish(layer, sums.astype(np.int64), _biases(layer, weights.shape[0]))
+    return finish(layer, sums.astype(np.int64), summed_biases(layer, weights.shape[0]))
 
 
 def _spatial_order(layer: Layer, weights: Array) -> Array:
@@ -146,14 +146,14 @@ def transposed_convolution(layer: Layer, x: Array) -> Array:
 
 def quantised_transposed_convolution(layer: Layer, x: Array) -> Array:
     """The biases hold the input's zero point as for a convolution, so that the sums are of x plus zero point less it."""
-    weights = _spatial_order(layer, _weights(layer)).astype(np.float64)
+    weights = _spatial_order(layer, quantised_weights(layer)).astype(np.float64)
     zero, groups = layer.input.scalar_zero, layer.int("group", 1)
     sums = _transposed(layer, x.astype(np.float64) + zero, weights, groups).astype(np.int64)
     inner = x.shape[-1] // groups
     absorbed = [
         weights[..., g * inner : (g + 1) * inner].reshape(weights.shape[0], -1).sum(1) * zero for g in range(groups)
     ]
-    return finish(layer, sums, _biases(layer, sums.shape[-1]) - np.concatenate(absorbed).astype(np.int64))
+    return finish(layer, sums, summed_biases(layer, sums.shape[-1]) - np.concatenate(absorbed).astype(np.int64))
 
 
 def fully_connected(layer: Layer, x: Array) -> Array:
@@ -164,10 +164,10 @@ def fully_connected(layer: Layer, x: Array) -> Array:
 
 
 def quantised_fully_connected(layer: Layer, x: Array) -> Array:
-    weights = _weights(layer)
+    weights = quantised_weights(layer)
     weights = weights.reshape(weights.shape[0], -1)
     sums = (x.astype(np.float64) @ weights.T.astype(np.float64)).astype(np.int64)
-    return finish(layer, sums, _biases(layer, weights.shape[0]))
+    return finish(layer, sums, summed_biases(layer, weights.shape[0]))
 
 
 def _matrices(layer: Layer, a: Array, b: Array) -> tuple[Array, Array]:
@@ -234,10 +234,10 @@ def conv_integer(layer: Layer, x: Array) -> Array:
         zero_x, zero_w = layer.int("x_zero_point", 0), layer.int("w_zero_point", 0)
         weights = layer.constant("weights").astype(np.float64) - zero_w
         sums = _grouped(layer, x.astype(np.float64) - zero_x, weights, 0.0, _groups(layer))
-        return sums.astype(np.int64) + _biases(layer, weights.shape[0])
-    weights = _weights(layer)
+        return sums.astype(np.int64) + summed_biases(layer, weights.shape[0])
+    weights = quantised_weights(layer)
     sums = _grouped(layer, x.astype(np.float64), weights.astype(np.float64), -layer.input.scalar_zero, _groups(layer))
-    return sums.astype(np.int64) + _biases(layer, weights.shape[0])
+    return sums.astype(np.int64) + summed_biases(layer, weights.shape[0])
 
 
 def _on_axis(layer: Layer, values: Array, rank: int) -> Array:
@@ -259,8 +259,8 @@ def batch_norm(layer: Layer, x: Array) -> Array:
 
 def quantised_batch_norm(layer: Layer, x: Array) -> Array:
     """Products and sums are float32, one operation after the other; the input's zero point is in the biases."""
-    weights = _on_axis(layer, _weights(layer).reshape(-1), x.ndim)
-    biases = _on_axis(layer, _biases(layer, layer.constant("biases").size), x.ndim)
+    weights = _on_axis(layer, quantised_weights(layer).reshape(-1), x.ndim)
+    biases = _on_axis(layer, summed_biases(layer, layer.constant("biases").size), x.ndim)
     sums = x.astype(np.float32) * weights.astype(np.float32) + biases.astype(np.float32)
     scale, shift = (_per_channel(layer, v, x.ndim) for v in layer.scale_shift())
     return rectify(layer, layer.word("with_activation", "NONE"), sums, scale, shift)
@@ -281,7 +281,7 @@ def quantised_bias_add(layer: Layer, x: Array) -> Array:
         real = x.astype(np.float32) * layer.constant("scale1").astype(np.float32)
         real = (real + layer.constant("biases").astype(np.float32)) * layer.constant("scale2").astype(np.float32)
         return saturate(np.rint(real), out.low, out.high)
-    sums = x.astype(np.float32) + _on_axis(layer, _biases(layer, layer.constant("biases").size), x.ndim).astype(
+    sums = x.astype(np.float32) + _on_axis(layer, summed_biases(layer, layer.constant("biases").size), x.ndim).astype(
         np.float32
     )
     scale, shift = (_per_channel(layer, v, x.ndim) for v in layer.scale_shift())
