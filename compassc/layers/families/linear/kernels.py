@@ -209,7 +209,7 @@ def _segments(s: Shape, g: dict[str, str], w: str) -> list[str]:
     for axis in outer:
         lines.append(f"{indent}for {axis} in range({counts[axis]}):")
         indent += "    "
-    base = " + ".join({"ky": f"ky * {g['dy']} * {g['columns']}", "kx": f"kx * {g['dx']}"}[a] for a in outer) or "0"
+    base = " + ".join({"ky": f"ky * {g['columns']}", "kx": f"kx * {g['dx']}"}[a] for a in outer) or "0"
     if not inner:
         lines.append(f"{indent}for c0 in range(0, {g['words']}, {SEGMENT_WORDS}):")
         indent += "    "
@@ -239,7 +239,7 @@ def _products(g: dict[str, str], inner: list[str], size: str) -> list[str]:
     if "kx" in inner:
         lines.append(f"{indent}for kx in range({g['kw']}):")
         indent += "    "
-        shift = f"ky * {g['dy']} * {g['columns']} + " if "ky" in inner else ""
+        shift = f"ky * {g['columns']} + " if "ky" in inner else ""
         chunk = f"(ky * {g['kw']} + kx)" if "ky" in inner else "kx"
         lines.append(f"{indent}word = near + ({shift}kx * {g['dx']}) * {g['words']}")
         lines.append(f"{indent}held = wt + {chunk} * {g['words']} * {LANES * 4}")
