@@ -15,6 +15,7 @@ from compassc.gbuilder.plugin_host import Plugin
 from compassc.layers.arithmetic import Array
 from compassc.layers.bind import layer_of
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
+from compassc.layers.layer import Layer as LayerView
 from compassc.layers.layer import LayerError, TensorType
 from compassc.layers.source import Kernel
 from compassc.oplib.layer import OPERATORS, Choice, Layer, Unsupported
@@ -22,6 +23,10 @@ from compassc.oplib.plugin import Workshop, load_families
 
 STACK = 0x10000
 """Bytes of stack of a task: all LSRAM arrays of a kernel and its frames."""
+
+
+MOVES = frozenset("Reshape Squeeze Flatten Transpose Permute Split Slice StridedSlice Crop Tile Gather NoOp".split())
+"""Layers of the operator library that only move elements, whatever these stand for."""
 
 
 def constant(name: str, array: Array) -> Tensor:
@@ -42,6 +47,11 @@ def function_of(kernel: Kernel, folder: Path) -> Any:
     sys.modules[kernel.name] = module
     exec(compile(kernel.text, str(path), "exec", dont_inherit=True), vars(module))  # noqa: S102 (our own text)
     return module.layer
+
+
+def _moves(layer: LayerView) -> bool:
+    border = layer.type == "Pad" and layer.word("mode", "CONSTANT") != "CONSTANT"
+    return layer.type in MOVES or border
 
 
 class LayerPlugin(BuilderOpPlugin):
@@ -72,7 +82,7 @@ class LayerPlugin(BuilderOpPlugin):
         try:
             kernel = kernel_of(layer)
         except LayerError:
-            if layer.is_quantised or layer.type not in OPERATORS:
+            if layer.type not in OPERATORS or (layer.is_quantised and not _moves(layer)):
                 raise
             return OPERATORS[layer.type](Layer(node))
         tensors = {t.name: t for t in (*node.inputs, *node.outputs)}

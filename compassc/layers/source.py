@@ -49,6 +49,8 @@ class KernelSource:
     body: list[str] = field(default_factory=list)
     channel: str = ""
     """The expression of a pass's first output channel, in kernels whose lanes are channels."""
+    choice: str = ""
+    """Instead: the expression of the index of the one number that counts for all lanes of a pass."""
     padded_channels: int = 0
     """Elements that numbers per channel are padded to, so that every pass reads whole vectors."""
     _names: int = 0
@@ -84,12 +86,15 @@ class KernelSource:
         return name
 
     def channels(self, numbers: Array) -> str:
-        """Numbers per channel: a vector of those of the pass."""
+        """Numbers per channel: a vector of those of the pass, or the one of its index."""
+        name = self.fresh("per")
+        if self.choice:
+            self.body.append(f"{name} = {self.constant(numbers)}[{self.choice}]")
+            return name
         if not self.channel:
             raise LayerError("it has numbers per channel, but the channels are not the last axis")
         padded = np.zeros(max(self.padded_channels, numbers.size), numbers.dtype)
         padded[: numbers.size] = numbers
-        name = self.fresh("per")
         self.body.append(f"{name} = S.vload({self.constant(padded)} + {self.channel}, lanes={LANES})")
         return name
 

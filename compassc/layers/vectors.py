@@ -55,7 +55,7 @@ def requantised(value: Any, scale: Any, shift: Any) -> Any:
 
 
 @S.macro
-def requantise_wide(value, scale, bound, drop, shift):  # type: ignore[no-untyped-def]
+def requantise_wide(value, scale, bound, drop, shift):
     """int32 lanes times a scale of 16 bits, over a power of two, where the product needs up to 48 bits.
 
     The arguments come from `parameters.wide_factor`. Values beyond `bound` are limited: their results are beyond every
@@ -70,7 +70,7 @@ def requantise_wide(value, scale, bound, drop, shift):  # type: ignore[no-untype
 
 
 @S.macro
-def scale_exactly(value, scale, shift):  # type: ignore[no-untyped-def]
+def scale_exactly(value, scale, shift):
     """int32 lanes times a scale of 16 bits, over 2^shift for 0 < shift <= 16, where the result fits int32."""
     low_product = S.cast(value & 0xFFFF, "uint32") * S.cast(scale, "uint32")
     high_product = (value >> 16) * scale + S.cast(low_product >> 16, "int32")
@@ -81,7 +81,7 @@ def scale_exactly(value, scale, shift):  # type: ignore[no-untyped-def]
 
 
 @S.macro
-def look_up(value, table, extra, last, mask):  # type: ignore[no-untyped-def]
+def look_up(value, table, extra, last, mask):
     """Indices from 0 by their place in an LSRAM table of `last` + 1 entries, 2^extra indices from one entry to the next.
 
     Between entries the value is interpolated and rounded down.

@@ -3,7 +3,6 @@
 from functools import cache
 
 from compassc.dsl import script as S
-from compassc.oplib import quantised
 from compassc.oplib.activations import TABLE, fused
 from compassc.oplib.layer import FLOATS, Choice, Layer, Unsupported, constant, operator
 from compassc.oplib.vector import LANES, SHORT, narrow, wide
@@ -111,6 +110,4 @@ def select(layer: Layer) -> Choice:
     groups = layer.whole("group", at.c if layer.type == "DepthwiseConv" else 1)
     if groups < 1 or at.c % groups:
         raise Unsupported(f"{at.c} channels in {groups} groups")
-    if str(layer.input().dtype) == "int8":
-        return quantised.convolution(layer, groups, at)
     return _float(layer, groups, at)

@@ -6,7 +6,6 @@ from compassc.dsl import script as S
 from compassc.gbuilder.plugin_api import Tensor
 from compassc.oplib.activations import TABLE, fused
 from compassc.oplib.layer import FLOATS, Choice, Layer, Unsupported, constant, count, operator
-from compassc.oplib.quantised import fully_connected
 from compassc.oplib.vector import LANES, ROW, SHORT, filled, narrow, wide
 
 WIDE = 32
@@ -83,8 +82,6 @@ def _fits(depth: int) -> int:
 def fully_connected_layer(layer: Layer) -> Choice:
     import numpy as np
 
-    if str(layer.input().dtype) == "int8":
-        return fully_connected(layer)
     dtype = layer.dtype(*FLOATS)
     act, p, q = fused(layer)
     x, y = layer.input(), layer.output

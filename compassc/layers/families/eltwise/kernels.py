@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.emit import rectify, rectify_float, requantise, requantise_to
+from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_to
 from compassc.layers.families.eltwise.reference import ALONE
 from compassc.layers.kernels import elementwise
 from compassc.layers.layer import Layer, LayerError
@@ -85,9 +85,10 @@ def cast(k: KernelSource, layer: Layer, x: Value) -> Value:
         return requantise_to(k, k.shifted(x, layer.input.scalar_zero), *layer.scale_shift(), out)
     if not out.is_integer:
         return x if x.kind == "float32" else k.let(f'S.cast({x.name}, "float32")', "float32")
-    if layer.word("clip_mode", "SATURATION") == "TRUNCATION":
-        raise LayerError("'clip_mode' is TRUNCATION, for which there is no kernel")
     low, high = out.integer.low, out.integer.high
+    if layer.word("clip_mode", "SATURATION") == "TRUNCATION":
+        whole = f'S.cast({x.name}, "int32")' if x.kind == "float32" else x.name
+        return k.let(f'wide(S.cast({whole}, "{out.dtype}"), "{out.dtype}")', "int32", low, high)
     if x.kind == "float32":
         # 2^31 - 1 is no float32, so that the largest int32 is reached by saturation of the conversion
         limited = f"clamp({x.name}, {float(low)!r}, {float(min(high, 2147483520))!r})"
@@ -118,3 +119,18 @@ def dequantise(k: KernelSource, layer: Layer, x: Value) -> Value:
     step = k.scalar(float(np.float32(1) / np.float32(source.scalar_scale)))
     moved = k.shifted(x, source.scalar_zero)
     return k.let(f'S.cast({moved.name}, "float32") * {step}', "float32")
+
+
+@elementwise("Div")
+def divide(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
+    if not layer.is_quantised:
+        return k.let(f"{a.name} / {b.name}", "float32")
+    left, right = (k.shifted(v, t.scalar_zero) for v, t in zip((a, b), layer.inputs, strict=True))
+    bits = layer.inputs[1].integer.bits
+    if right.magnitude >= 1 << bits:
+        raise LayerError(f"the divisor plus its zero point does not fit {bits} bits")
+    size = k.let(f"S.abs({right.name})", "int32", 0, right.magnitude)
+    reciprocal = look_up(k, size, layer.constant("lut"), bits)
+    signed = k.let(f"S.vsel(0 - {left.name}, {left.name}, {right.name} < 0)", "int32", -left.magnitude, left.magnitude)
+    product = _apply(k, "MUL", signed, Value(reciprocal.name, "int32", 0, 65535))
+    return requantise_to(k, product, *layer.scale_shift(of=1), layer.output)

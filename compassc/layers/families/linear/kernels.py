@@ -253,3 +253,70 @@ def _products(g: dict[str, str], inner: list[str], size: str) -> list[str]:
         step = f" + {i} * {g['sx']} * {g['words']}" if i else ""
         lines.append(f"{indent}    a{i} = S.vqdpa(a{i}, spread(word[c{step}], xb.dtype), wv)")
     return lines
+
+
+@kernel("DepthwiseConv")
+def depthwise(layer: Layer) -> Kernel:
+    """One output channel per input channel: the lanes are channels of both."""
+    shape = _shape(layer)
+    if not layer.is_quantised or layer.input.integer.bits > 8 or shape.groups != shape.c or shape.own != 1:
+        raise LayerError("only depthwise convolutions of 8-bit integers with multiplier 1 have a kernel")
+    (kh, kw), (sy, sx), (dy, dx) = shape.window.kernel, shape.window.stride, shape.window.dilation
+    weights = quantised_weights(layer).reshape(shape.c, kh, kw)
+    if weights.min() < -32768 or weights.max() > 32767:
+        raise LayerError("weights plus their zero point do not fit 16 bits")
+    biases = summed_biases(layer, shape.c)
+    k = KernelSource(channel="o", padded_channels=-(-shape.c // LANES) * LANES)
+    acc = _sums(layer, weights, biases)
+    x, y, dtype = k.tensor(layer.input), k.tensor(layer.output), layer.input.dtype
+    bias = k.channels(biases.astype(np.int32))
+    loads = list(k.body)
+    k.body.clear()
+    wide = np.zeros((kh * kw, k.padded_channels), np.int16)
+    wide[:, : shape.c] = weights.transpose(1, 2, 0).reshape(kh * kw, shape.c)
+    w = k.constant(wide.reshape(-1))
+    result = rectify(k, layer, layer.word("with_activation", "NONE"), acc, *layer.scale_shift(of=shape.c))
+    g = {
+        name: k.scalar(value)
+        for name, value in {
+            "items": shape.n * shape.oh * shape.ow,
+            "h": shape.h,
+            "w": shape.w,
+            "c": shape.c,
+            "oh": shape.oh,
+            "ow": shape.ow,
+            "kh": kh,
+            "kw": kw,
+            "sy": sy,
+            "sx": sx,
+            "dy": dy,
+            "dx": dx,
+            "pt": shape.window.pads[0][0],
+            "pl": shape.window.pads[1][0],
+            "padded": k.padded_channels,
+            "zero": layer.input.scalar_zero,
+        }.items()
+    }
+    lines = [
+        "for at in range(S.get_local_id(), {items}, S.get_local_size()):",
+        "    ox = at % {ow}",
+        "    oy = at / {ow} % {oh}",
+        "    image = at / ({ow} * {oh})",
+        f"    for o in range(0, {{c}}, {LANES}):",
+        f"        mask = S.tail_mask(S.min({{c}} - o, {LANES}), {LANES})",
+        *(f"        {line}" for line in loads),
+        f"        acc = {bias} + 0",
+        "        for ky in range({kh}):",
+        "            iy = oy * {sy} + ky * {dy} - {pt}",
+        "            for kx in range({kw}):",
+        "                ix = ox * {sx} + kx * {dx} - {pl}",
+        f'                wv = S.cast(S.vload({w} + (ky * {{kw}} + kx) * {{padded}} + o, lanes={LANES}), "int32")',
+        "                if iy >= 0 and iy < {h} and ix >= 0 and ix < {w}:",
+        f"                    pixel = {x} + ((image * {{h}} + iy) * {{w}} + ix) * {{c}} + o",
+        f'                    acc = acc + load(pixel, mask, "{dtype}", {LANES}) * wv',
+        "                else:",
+        "                    acc = acc - wv * {zero}",
+        *(f"        {line}" for line in k.body),
+        f'        S.vstore(narrow({result.name}, "{layer.output.dtype}"), {y} + at * {{c}} + o, mask)',
+    ]
+    return finish(k, [*k.head, *(line.format(**g) for line in lines)])

@@ -16,7 +16,7 @@ LOWEST = float(np.finfo(np.float32).min)
 
 def _views(layer: Layer, x: Array, fill: float) -> tuple[Array, Array, Array]:
     """(what the window sees, which cells lie in the image, which in the image or its pads), kernel axes last."""
-    window = _window(layer, x)
+    window = window_for(layer, x.shape)
     positions = tuple(layer.output.shape[1:-1])
     for name in (False, True):
         if positions == window.positions(x.shape[1:-1], name):
@@ -29,14 +29,15 @@ def _views(layer: Layer, x: Array, fill: float) -> tuple[Array, Array, Array]:
     return seen(x, window, positions, fill), seen(inside, window, positions, False), np.asarray(axes)
 
 
-def _window(layer: Layer, x: Array) -> Window:
+def window_for(layer: Layer, shape: tuple[int, ...]) -> Window:
+    """The window of a layer; that of a GlobalPool is the whole image."""
     if layer.type != "GlobalPool":
         return window_of(layer)
-    pads = ((0, 0),) * (x.ndim - 2)
-    return Window(tuple(x.shape[1:-1]), (1,) * (x.ndim - 2), (1,) * (x.ndim - 2), pads)
+    ones = (1,) * (len(shape) - 2)
+    return Window(tuple(shape[1:-1]), ones, ones, ((0, 0),) * len(ones))
 
 
-def _area(layer: Layer, inside: Array, axes: tuple[int, ...]) -> Array:
+def area_of(layer: Layer, inside: Array, axes: tuple[int, ...]) -> Array:
     """Cells a mean is taken over, by position."""
     if layer.flag("count_include_pad", True):
         cells = int(np.prod([inside.shape[a] for a in axes]))
@@ -51,7 +52,7 @@ def pooling(layer: Layer, x: Array) -> Array:
         return views.max(tuple(axes))
     views, inside, axes = _views(layer, x.astype(np.float32), 0.0)
     if method == "AVG":
-        area = _area(layer, inside, tuple(axes))
+        area = area_of(layer, inside, tuple(axes))
         return np.where(area > 0, views.sum(tuple(axes)) / np.maximum(area, 1).astype(np.float32), 0)
     if method == "L1":
         return np.abs(views).sum(tuple(axes))
@@ -67,7 +68,7 @@ def quantised_pooling(layer: Layer, x: Array) -> Array:
     # a padded cell counts as 0 once the zero point is added
     views, inside, axes = _views(layer, x.astype(np.int64) + source.scalar_zero, 0)
     if method == "AVG":
-        area = _area(layer, inside, tuple(axes))
+        area = area_of(layer, inside, tuple(axes))
         ratio = np.float32(np.float32(out.scalar_scale) / np.float32(source.scalar_scale))
         scale, shift = approximate_factor(ratio / np.maximum(area, 1).astype(np.float32), 8)
         total = saturate(views.sum(tuple(axes)), -(2**31), 2**31)

@@ -1,0 +1,58 @@
+"""The references of layers against networks whose every tensor is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compassc.gbuilder.graph import Graph, graph_of
+from compassc.gbuilder.ir_text import parse
+from compassc.layers.bind import array_of, layer_of
+from compassc.layers.declare import evaluate
+
+FOLDER = Path(__file__).parents[1] / "data" / "graphs"
+GRAPHS = sorted(FOLDER.glob("*/*.txt"))
+TOLERANCE = {2: 2e-3, 4: 1e-5}
+"""Relative to a tensor's largest element, by bytes of a float."""
+
+
+def read(path: Path) -> tuple[Graph, dict[str, np.ndarray]]:
+    """A graph and the known tensors of its run."""
+    graph = graph_of(parse(path.read_text(), str(path)), path.with_suffix(".bin").read_bytes())
+    names = json.loads(path.with_suffix(".names.json").read_text())
+    with np.load(path.with_suffix(".npz")) as arrays:
+        return graph, {name: arrays[f"arr_{i}"] for i, name in enumerate(names)}
+
+
+def assert_same(got: np.ndarray, want: np.ndarray, label: str) -> None:
+    assert got.shape == want.shape, label
+    if got.dtype.kind in "iub":
+        np.testing.assert_array_equal(got.astype("int64"), want.astype("int64"), label)
+    else:
+        wide = want.astype("float64")
+        limit = TOLERANCE[got.dtype.itemsize] * max(1e-3, np.abs(wide).max())
+        np.testing.assert_allclose(got.astype("float64"), wide, rtol=0, atol=limit, err_msg=label)
+
+
+@pytest.mark.parametrize("path", GRAPHS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_every_layer_gives_the_known_tensors(path):
+    graph, known = read(path)
+    for node in graph.nodes:
+        layer = layer_of(node)
+        inputs = [array_of(t) if t.data is not None else known[t.name] for t in node.inputs]
+        for got, tensor in zip(evaluate(layer, inputs), node.outputs, strict=True):
+            assert_same(got, known[tensor.name], f"{layer.type} {layer.name}: {tensor.name}")
+
+
+@pytest.mark.parametrize("path", GRAPHS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_whole_graphs_give_the_known_outputs(path):
+    graph, known = read(path)
+    values = {t.name: known[t.name] for t in graph.inputs}
+    for node in graph.nodes:
+        inputs = [array_of(t) if t.data is not None else values[t.name] for t in node.inputs]
+        values |= zip([t.name for t in node.outputs], evaluate(layer_of(node), inputs), strict=True)
+    for tensor in graph.outputs:
+        assert_same(values[tensor.name], known[tensor.name], tensor.name)
