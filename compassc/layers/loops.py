@@ -33,31 +33,20 @@ def space_of(out: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> Space:
     strides: list[list[int]] = [[] for _ in shapes]
     steps = [1] * len(shapes)
     for axis in reversed(range(rank)):
-        # a size that repeats makes two dimensions: the repetitions, and the size itself
-        for part in _parts(out[axis], [s[axis] for s in wide]):
-            own = [step if s[axis] > 1 and part.inner else 0 for s, step in zip(wide, steps, strict=True)]
-            if part.size > 1:
-                _merge(dims, strides, part.size, own)
+        sizes = [s[axis] for s in wide]
+        period = min((n for n in sizes if n > 1), default=out[axis])
+        if any(n not in (1, period, out[axis]) for n in sizes):
+            raise LayerError(f"operands of sizes {sorted(set(sizes))} repeat in different ways on one axis")
+        # an operand that repeats makes two dimensions of one: its own size, and the repetitions
+        inner = [step if n > 1 else 0 for n, step in zip(sizes, steps, strict=True)]
+        outer = [step * period if n > period else 0 for n, step in zip(sizes, steps, strict=True)]
+        for size, own in ((period, inner), (out[axis] // max(period, 1), outer)):
+            if size > 1:
+                _merge(dims, strides, size, own)
         steps = [step * s[axis] for s, step in zip(wide, steps, strict=True)]
     if not dims:
         _merge(dims, strides, 1, [0] * len(shapes))
     return Space(tuple(reversed(dims)), tuple(tuple(reversed(s)) for s in strides))
-
-
-class _Part(NamedTuple):
-    size: int
-    inner: bool
-
-
-def _parts(size: int, sizes: Sequence[int]) -> list[_Part]:
-    """The dimension's parts, the innermost first."""
-    period = {s for s in sizes if s > 1}
-    if len(period) > 1 and len(period - {size}) > 1:
-        raise LayerError(f"operands of sizes {sorted(period)} repeat in different ways on one axis")
-    smallest = min(period, default=size)
-    if smallest == size or len([s for s in sizes if s == size]) == 0:
-        return [_Part(smallest, True)] + ([_Part(size // smallest, False)] if smallest != size else [])
-    raise LayerError(f"an operand of size {smallest} repeats along an axis where another has {size}")
 
 
 def _merge(dims: list[int], strides: list[list[int]], size: int, own: list[int]) -> None:

@@ -111,5 +111,7 @@ def test_every_folder_is_in_the_table():
     named |= {
         f"{folder}/{name[:-1]}" for row in rows for folder in words(row[0]) for name in words(row[2]) if name[-1] == "/"
     }
-    assert set(folders()) - named == {"compassc"}
+    # a folder of families is named, each family's own is one of its kind
+    found = {where for where in folders() if not where.startswith("compassc/layers/families")}
+    assert found - named == {"compassc"}
     assert not [name for name in named if not (ROOT / name).is_dir()]

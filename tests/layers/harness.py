@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from compassc.dsl import BuildManager
 from compassc.layers.layer import Layer, TensorType
+from compassc.layers.plugin import function_of
 from compassc.layers.source import Kernel
 from compassc.layers.storage import numpy_dtype
 
 Array = np.ndarray[Any, Any]
 _built: dict[tuple[str, str], tuple[Any, Any]] = {}
-
-
-def prim_func(kernel: Kernel, folder: Path) -> Any:
-    """The kernel's function, read from its text as a file."""
-    path = folder / f"{kernel.name}.py"
-    path.write_text(kernel.text)
-    module = ModuleType(kernel.name)
-    module.__file__ = str(path)
-    sys.modules[kernel.name] = module
-    exec(compile(kernel.text, str(path), "exec", dont_inherit=True), vars(module))
-    return module.layer
 
 
 def arguments(kernel: Kernel, layer: Layer, inputs: list[Array]) -> tuple[list[Any], list[Array]]:
@@ -48,7 +36,7 @@ def run(kernel: Kernel, layer: Layer, inputs: list[Array], folder: Path, target:
     """What the kernel gives on the simulator."""
     key = (kernel.text, target)
     if key not in _built:
-        function = prim_func(kernel, folder)
+        function = function_of(kernel, folder)
         _built[key] = function, BuildManager(target).build(function)
     args, outputs = arguments(kernel, layer, inputs)
     _built[key][1](*args)

@@ -1,0 +1,216 @@
+"""Kernels give what the references give, bit for bit for integers; many kinds of one family in one test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compassc.layers.declare import evaluate
+from compassc.layers.kernels import kernel_of
+from compassc.layers.layer import Layer, TensorType
+from tests.layers.harness import run
+
+FLOATS = ("float32", "float16")
+INTEGERS = ("int8", "uint8", "int16")
+RELATIVE = {2: 2e-3, 4: 5e-6}
+
+
+def tensor(name: str, shape: tuple[int, ...], dtype: str, scale: float = 1.0, zero: int = 0) -> TensorType:
+    return TensorType(shape, dtype, name, scale, zero)
+
+
+def drawn(source: np.random.Generator, t: TensorType) -> np.ndarray:
+    if t.is_integer:
+        values = source.integers(t.low, t.high + 1, t.shape)
+        flat = values.reshape(-1)
+        flat[:2] = (t.low, t.high)[: flat.size]
+        return values.astype(t.dtype)
+    return source.normal(0, 2, t.shape).astype(t.dtype)
+
+
+def check(layer: Layer, source: np.random.Generator, folder: Any) -> None:
+    inputs = [drawn(source, t) for t in layer.inputs]
+    want = evaluate(layer, inputs)
+    for got, wanted in zip(run(kernel_of(layer), layer, inputs, folder), want, strict=True):
+        label = f"{layer.type} {[t.dtype for t in (*layer.inputs, *layer.outputs)]} {dict(layer.attributes)}"
+        if got.dtype.kind in "iub":
+            np.testing.assert_array_equal(got, wanted, label)
+        else:
+            limit = RELATIVE[got.dtype.itemsize]
+            np.testing.assert_allclose(got.astype("f8"), wanted.astype("f8"), rtol=limit, atol=limit / 4, err_msg=label)
+
+
+@pytest.fixture
+def source() -> np.random.Generator:
+    return np.random.default_rng(11)
+
+
+def eltwise_layers(source: np.random.Generator) -> Iterator[Layer]:
+    shapes = [
+        ((3, 45), (3, 45)),
+        ((3, 45), (45,)),
+        ((2, 1, 33), (1, 5, 33)),
+        ((4, 7), (4, 1)),
+        ((2, 6), (2, 2)),
+        ((5,), (1,)),
+    ]
+    activations = ("NONE", "RELU", "CLIP", "LEAKYRELU", "RELU6")
+    for i, (dtype, method) in enumerate((d, m) for d in INTEGERS for m in ("ADD", "SUB", "MUL", "MAX", "MIN")):
+        a, b = shapes[i % len(shapes)]
+        out = np.broadcast_shapes(a, b) if i % len(shapes) != 4 else a
+        scales = source.integers(100, 32767, 3) if dtype != "int16" else source.integers(1, 4, 3)
+        shift = 22 if dtype != "int16" else 2
+        given: dict[str, Any] = {
+            "scale_value": [int(source.integers(100, 255)), *map(int, scales[1:])],
+            "shift_value": shift,
+        }
+        if method == "MUL":
+            given = {"scale_value": 171, "shift_value": 15 if dtype != "int16" else 23}
+        given |= {"method": method, "with_activation": activations[i % 5], "clip_min": -3000, "clip_max": 20000}
+        given["negative_slope_value"] = 26
+        inputs = [tensor("a", a, dtype, 1, 3), tensor("b", b, dtype, 1, -5)]
+        yield Layer("e", "Eltwise", inputs, [tensor("y", out, ("int8", "uint8")[i % 2], 1, 7)], given)
+    for dtype in FLOATS:
+        for method, (a, b) in zip(("ADD", "SUB", "MUL", "MAX", "MIN"), shapes, strict=False):
+            out = np.broadcast_shapes(a, b) if b != (2, 2) else a
+            given = {"method": method, "with_activation": "RELU" if method == "ADD" else "NONE"}
+            yield Layer(
+                "e", "Eltwise", [tensor("a", a, dtype), tensor("b", b, dtype)], [tensor("y", out, dtype)], given
+            )
+
+
+def test_eltwise(tmp_path, source):
+    for layer in eltwise_layers(source):
+        check(layer, source, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_float_activations(tmp_path, source, dtype):
+    from compassc.layers.families.activation.kernels import FORMULAS
+
+    extra = {"negative_slope_value": 0.1, "clip_min": -1.0, "clip_max": 2.0}
+    for method in ("RELU", "RELU6", "LEAKYRELU", "CLIP", *FORMULAS):
+        if method in ("LOG", "TAN", "SINH", "COSH"):
+            continue  # their errors are not bounded near poles and zeros of these inputs
+        layer = Layer("a", "Activation", [tensor("x", (5, 77), dtype)], [tensor("y", (5, 77), dtype)],
+                      {"method": method, **extra})  # fmt: skip
+        check(layer, source, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_tables(tmp_path, source, dtype):
+    for entries, to in ((256, "int8"), (256, "uint8"), (1024 if dtype == "int16" else 256, "uint16")):
+        limits = np.iinfo(to)
+        table = source.integers(limits.min, limits.max + 1, entries).astype(to)
+        layer = Layer("a", "Activation", [tensor("x", (5, 77), dtype)], [tensor("y", (5, 77), to)], {"method": "SIGMOID"},
+                      {"lut": table})  # fmt: skip
+        check(layer, source, tmp_path)
+
+
+def test_other_functions_of_one_operand(tmp_path, source):
+    scale = {"scale_value": 171, "shift_value": 7}
+    for kind in ("Abs", "Negative", "Sign"):
+        for dtype in (*INTEGERS, *FLOATS):
+            zero = 3 if dtype in INTEGERS else 0
+            x, y = tensor("x", (3, 45), dtype, 1, zero), tensor("y", (3, 45), dtype, 1, -zero)
+            check(Layer("a", kind, [x], [y], scale if kind == "Abs" and zero else {}), source, tmp_path)
+    for dtype in INTEGERS:
+        y = tensor("y", (3, 45), "float32")
+        check(Layer("d", "DeQuantize", [tensor("x", (3, 45), dtype, 23.5, 4)], [y]), source, tmp_path)
+        x = tensor("x", (3, 45), "float32")
+        check(Layer("q", "Quantize", [x], [tensor("y", (3, 45), dtype, 23.5, 4)]), source, tmp_path)
+
+
+def window(kernel: tuple[int, int], stride: int, pad: int, dilation: int = 1) -> dict[str, int]:
+    keys = {"kernel_y": kernel[0], "kernel_x": kernel[1]}
+    keys |= {f"{n}_{a}": v for n, v in (("stride", stride), ("dilation", dilation)) for a in "xy"}
+    return keys | {f"pad_{s}": pad for s in ("left", "right", "top", "bottom")}
+
+
+def convolution(source: np.random.Generator, x: tuple[int, ...], outputs: int, kernel: tuple[int, int], stride: int = 1,
+                pad: int = 0, dilation: int = 1, group: int = 1, types: tuple[str, str] = ("int8", "int8"), zero: int = 0,
+                activation: str = "NONE", each: bool = True, kind: str = "Convolution") -> Layer:  # fmt: skip
+    """A quantised convolution with random weights whose results fill the range of the output."""
+    n, h, w, c = x
+    size = [(s + 2 * pad - dilation * (k - 1) - 1) // stride + 1 for s, k in zip((h, w), kernel, strict=True)]
+    depth = kernel[0] * kernel[1] * c // group
+    shift = int(np.log2(depth**0.5 * 70 * 70 * 200 / 60))
+    constants = {
+        "weights": source.integers(-128, 128, (outputs, *kernel, c // group)).astype("int8"),
+        "biases": source.integers(-3000, 3000, outputs).astype("int32"),
+    }
+    given: dict[str, Any] = {"group": group, "with_activation": activation, "clip_min": -2000, "clip_max": 20000,
+                             "negative_slope_value": 26, **window(kernel, stride, pad, dilation)}  # fmt: skip
+    if each:
+        constants["scale"] = source.integers(100, 60000, outputs).astype("uint16")
+        constants["shift"] = np.full(outputs, shift + 6, "int8")
+    else:
+        given |= {"scale_value": 200, "shift_value": shift}
+    y = tensor("y", (n, *size, outputs), types[1], 1, 3)
+    return Layer("c", kind, [tensor("x", x, types[0], 1, zero)], [y], given, constants)
+
+
+def test_convolutions(tmp_path, source):
+    for layer in (
+        convolution(source, (1, 8, 9, 8), 16, (3, 3), pad=1),
+        convolution(source, (2, 7, 7, 3), 33, (7, 7), stride=2, pad=3, types=("uint8", "int8")),
+        convolution(source, (1, 6, 6, 64), 40, (1, 1), types=("int8", "uint8"), activation="RELU", each=False),
+        convolution(source, (1, 5, 70, 16), 8, (3, 3), pad=1, zero=5, activation="CLIP"),
+        convolution(source, (1, 9, 9, 12), 24, (3, 2), pad=2, dilation=2, group=4, activation="LEAKYRELU", zero=-7),
+        convolution(source, (1, 7, 7, 512), 64, (3, 3), pad=1, types=("uint8", "int8")),
+        convolution(source, (1, 5, 5, 1024), 40, (1, 1)),
+    ):
+        check(layer, source, tmp_path)
+
+
+def test_depthwise_convolutions(tmp_path, source):
+    for layer in (
+        convolution(source, (2, 8, 9, 40), 40, (3, 3), pad=1, group=40, zero=3, kind="DepthwiseConv"),
+        convolution(source, (1, 8, 9, 33), 33, (3, 3), 2, 1, group=33, types=("uint8", "uint8"), zero=-4,
+                    activation="RELU", kind="DepthwiseConv"),
+        convolution(source, (1, 8, 9, 7), 7, (5, 5), pad=2, group=7, activation="CLIP", each=False, kind="DepthwiseConv"),
+        convolution(source, (1, 8, 9, 64), 64, (3, 3), pad=2, dilation=2, group=64, zero=9, kind="DepthwiseConv"),
+    ):  # fmt: skip
+        check(layer, source, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", (*INTEGERS, *FLOATS))
+def test_pooling(tmp_path, source, dtype):
+    for method, include in (("MAX", True), ("AVG", True), ("AVG", False), ("L1", True), ("L2", True)):
+        if method == "L2" and dtype == "int16":
+            continue  # its sums of squares do not fit 32 bits, and are refused
+        to = "uint8" if method == "L2" and dtype in INTEGERS else dtype
+        zero = 3 if dtype in INTEGERS else 0
+        constants = {"sqrt_lut": np.sort(source.integers(0, 256, 256)).astype("uint8")} if method == "L2" else {}
+        given = {
+            "method": method,
+            "count_include_pad": include,
+            "scale_value": 180,
+            "shift_value": 9 if method == "L1" else 2,
+        }
+        x, y = tensor("x", (2, 9, 8, 45), dtype, 10.0, zero), tensor("y", (2, 5, 4, 45), to, 9.0, zero)
+        layer = Layer("p", "Pooling", [x], [y], {**given, **window((3, 3), 2, 1)}, constants)
+        check(layer, source, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ("int8", "uint8", "float32", "float16"))
+def test_concat_and_pad(tmp_path, source, dtype):
+    whole = dtype in INTEGERS
+    for axis, shapes in (
+        (1, ((2, 5, 33), (2, 2, 33), (2, 1, 33))),
+        (-1, ((2, 5, 33), (2, 5, 7))),
+        (0, ((1, 4), (3, 4))),
+    ):
+        joined = np.concatenate([np.empty(s) for s in shapes], axis).shape
+        scales = {"scale_value": [200, 150, 1][: len(shapes)], "shift_value": [7, 8, 0][: len(shapes)]} if whole else {}
+        inputs = [tensor(f"x{i}", s, dtype, 1, (3, -3, 0)[i] if whole else 0) for i, s in enumerate(shapes)]
+        layer = Layer(
+            "c", "Concat", inputs, [tensor("y", joined, dtype, 1, 2 if whole else 0)], {"axis": axis, **scales}
+        )
+        check(layer, source, tmp_path)
+    pads = [[1, 0], [1, 2], [3, 4]]
+    x, y = tensor("x", (2, 5, 33), dtype), tensor("y", (3, 8, 40), dtype)
+    check(Layer("p", "Pad", [x], [y], {"mode": "CONSTANT", "pads": pads, "constant_value": 3}), source, tmp_path)
