@@ -40,6 +40,12 @@ _HOMES = {
 }
 SCALARS = "int8 int16 int32 uint8 uint16 uint32 float16 float32 bfloat16 bool"
 FUNCTIONS = "exp log tanh sin cos sqrt rsqrt floor ceil pow erf isnan isinf isfinite"
+_PYSIM = f"{DSL}.script.pysim"
+_SCRIPT_PARTS = {
+    "PyPrimFunc": f"{DSL}.script.functions:",
+    "PySimInfo": f"{DSL}.script.dispatch:",
+    "register_ir_api": f"{DSL}.script.dispatch:",
+}
 _RUNTIME = "Device NDArray PackedFunc Module cpu device load_module convert"
 
 MODULES: dict[str, Names] = {
@@ -50,22 +56,26 @@ MODULES: dict[str, Names] = {
             runtime="cpu device get_global_func register_func",
             utils="can_implicit_convert get_range int_within_range",
         )
-        | {"TVMError": "compass_core.errors:CompassError"}
+        | {"TVMError": "compass_core.errors:CompassError", "context": f"{RUNTIME}:device"}
     ),
     "tvm.aipu": Names(),
     "tvm.aipu.script": Names(like=(f"{DSL}.script",)),
     "tvm.aipu.tir": Names(like=(DSL,)),
-    "tvm.compass": Names(_from(framework="__version__")),
+    "tvm.compass": Names(_from(framework="__version__", info="CompassInfo")),
     "tvm.compass.dsl": Names(like=(DSL,)),
     "tvm.compass.dsl.aiff": Names(like=(f"{DSL}.aiff",)),
-    "tvm.compass.dsl.analysis": Names(_from(info="ParamInfo")),
+    "tvm.compass.dsl.analysis": Names(like=(f"{DSL}.analysis",)),
     "tvm.compass.dsl.build_manager": Names(
         {n: f"{DSL}.build_manager:" for n in ("BuildManager", "CompassCodeGenCError")}
     ),
     "tvm.compass.dsl.cc": Names(like=(f"{DSL}.cc",)),
     "tvm.compass.dsl.executor": Names({"Executor": f"{DSL}.executor:"}),
     "tvm.compass.dsl.info": Names(_from(info="CompassInfo")),
-    "tvm.compass.dsl.script": Names(like=(f"{DSL}.script",)),
+    "tvm.compass.dsl.script": Names(_SCRIPT_PARTS, like=(f"{DSL}.script",)),
+    "tvm.compass.dsl.script.ir": Names(_SCRIPT_PARTS, like=(f"{DSL}.script",)),
+    "tvm.compass.dsl.script.pysim": Names(
+        {"PyVar": f"{_PYSIM}.values:", "PyPointer": f"{_PYSIM}.memory:", "PyBuffer": f"{_PYSIM}.memory:"} | _SCRIPT_PARTS
+    ),
     "tvm.compass.dsl.testing": Names(like=(f"{DSL}.testing",)),
     "tvm.compass.dsl.transform": Names(like=("compassc.compat.transform",)),
     "tvm.compass.dsl.utils": Names(like=(f"{DSL}.utils",)),

@@ -19,7 +19,8 @@ from compass_core.hostcc.command import DEBUG_FLAGS
 from ..driver.build import Build, Request, new_build, run_stage
 from ..driver.stages import STAGES
 from ..ir.stmts import IRModule, PrimFunc
-from .info import CompassInfo, ParamInfo, current_target, param_info
+from .analysis import PrimFuncInfo
+from .info import CompassInfo, current_target, param_info
 from .logger import DEBUG_ONCE, logger, set_logger_from_environment
 from .options import announce, canonical_target, control_options
 from .script.functions import PyPrimFunc
@@ -81,7 +82,7 @@ class BuildManager:
     options, split as a shell does. `disabled_pass`: names of passes to leave out. `check`: every call of what is built
     is checked for these modes, as `Executor.check` does it.
 
-    `cps_info` describes the target; `prim_func_info` the parameters of the kernel that was built last.
+    `cps_info` describes the target; `prim_func_info` the name and the parameters of the kernel that was built last.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class BuildManager:
             Modes.parse(check)
         self.check = check
         self.cps_info = CompassInfo.get(self.target.name)
-        self.prim_func_info: tuple[ParamInfo, ...] | None = None
+        self.prim_func_info: PrimFuncInfo | None = None
         self._stages: Path | None = None  # the folder of the stage files of the build that runs
         self._op_lib: tempfile.TemporaryDirectory[str] | None = None
 
@@ -137,7 +138,8 @@ class BuildManager:
             run_stage(build, STAGES[4])
         if isinstance(inp, PyPrimFunc):
             assert self.prim_func_info is not None
-            inp.built(self.target.name, self.prim_func_info, folder, keep if control_options().dumps else None)
+            infos = self.prim_func_info.param_infos
+            inp.built(self.target.name, infos, folder, keep if control_options().dumps else None)
         return Executor(build, keep, self.check)
 
     @_reported
@@ -178,7 +180,7 @@ class BuildManager:
             for stage in STAGES[1:4]:
                 run_stage(build, stage)
         assert build.params is not None
-        self.prim_func_info = tuple(param_info(param) for param in build.params["params"])
+        self.prim_func_info = PrimFuncInfo(build.name, tuple(map(param_info, build.params["params"])))
         obj = build.file(".o")
         shutil.move(obj.with_suffix(".cc.log"), obj.with_suffix(".log"))
         if control_options().is_asm:

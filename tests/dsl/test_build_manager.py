@@ -75,7 +75,7 @@ def test_gen_op_lib_writes_beside_the_object(here, caplog):
     manager.gen_op_lib(add_one, output_path="lib/x.o", verbose=True)
     assert {"x.o", "x.cl", "x.log"} <= files(here / "lib") and not (here / "out").exists()
     assert "x.o" in caplog.text
-    assert [(p.name, p.category, p.tensor_idx) for p in manager.prim_func_info] == [
+    assert [(p.name, p.category, p.tensor_idx) for p in manager.prim_func_info.param_infos] == [
         ("a", "input_tensor", 0), ("b", "output_tensor", 0), ("n", "attr", None)]  # fmt: skip
     manager.gen_op_lib(add_one, name="other")
     assert files(here / "out") >= {"gbuilder/op_lib/other.o"}
