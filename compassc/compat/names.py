@@ -74,7 +74,8 @@ MODULES: dict[str, Names] = {
     "tvm.compass.dsl.script": Names(_SCRIPT_PARTS, like=(f"{DSL}.script",)),
     "tvm.compass.dsl.script.ir": Names(_SCRIPT_PARTS, like=(f"{DSL}.script",)),
     "tvm.compass.dsl.script.pysim": Names(
-        {"PyVar": f"{_PYSIM}.values:", "PyPointer": f"{_PYSIM}.memory:", "PyBuffer": f"{_PYSIM}.memory:"} | _SCRIPT_PARTS
+        {"PyVar": f"{_PYSIM}.values:", "PyPointer": f"{_PYSIM}.memory:", "PyBuffer": f"{_PYSIM}.memory:"}
+        | _SCRIPT_PARTS
     ),
     "tvm.compass.dsl.testing": Names(like=(f"{DSL}.testing",)),
     "tvm.compass.dsl.transform": Names(like=("compassc.compat.transform",)),

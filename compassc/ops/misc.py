@@ -22,6 +22,7 @@ GROUP = "Miscellaneous"
 
 values: Any = LazyModule("compassc.dsl.script.pysim.values")
 mem: Any = LazyModule("compassc.dsl.script.pysim.memory")
+desc: Any = LazyModule("compassc.dsl.script.pysim.descriptors")
 masks: Any = LazyModule("compassc.dsl.script.pysim.masks")
 
 
@@ -237,11 +238,9 @@ class NoModel(CompassError, NotImplementedError):
     """PySim cannot run an operation."""
 
 
-def unsupported(name: str, why: str) -> CompassError:
-    """The error of what PySim cannot run."""
-    return NoModel(
-        f"PySim cannot run S.{name}: {why}", code="pysim", help="build the kernel and run it on the simulator"
-    )
+def not_simulated(what: str) -> CompassError:
+    """The error of what PySim does not model; the simulator's fault for the same has the same words."""
+    return NoModel(f"the kernel {what}, which is not simulated", code="kernel-unsupported", help="run it on hardware")
 
 
 def _asm_operands(given: Any, what: str) -> tuple[tuple[tuple[str, str], ...], tuple[E.Expr, ...]]:
@@ -271,6 +270,8 @@ def _build_asm(
     for name, e in zip(out_names, out_exprs):
         if type(e) is not E.Var:
             raise type_error(f"S.asm: the output {name[0]!r} must be a variable")
+    if isinstance(clobbers, str) or not all(isinstance(c, str) for c in clobbers or ()):
+        raise type_error(f"S.asm: clobbers must be a list of strings, got {clobbers!r}")
     attrs = (
         ("clobbers", tuple(clobbers or ())),
         ("inputs", in_names),
@@ -283,13 +284,19 @@ def _build_asm(
 
 @special_op(GROUP, _build_asm, effect="io")
 def asm(template: Any, outputs: Any = None, inputs: Any = None, clobbers: Any = None, qualifiers: Any = None) -> None:
-    """Inline assembly. The IR holds the outputs, then the inputs; PySim cannot run it."""
-    raise unsupported("asm", "inline assembly has no Python meaning")
+    """Inline assembly of the NPU, in the C text as it is given.
+
+    `outputs` and `inputs` map names to pairs of a constraint and a value: a scalar, a register or a mask, for outputs a
+    variable. Neither the simulator nor PySim runs it: both say so when a kernel comes to it.
+    """
+    raise not_simulated("runs inline assembly of the NPU")
+
+
+_DESCRIPTORS = ("ctrl_desc", "param_desc", "act_desc")
 
 
 def _descriptors(name: str, args: tuple[Any, ...]) -> tuple[E.Expr, ...]:
-    parts = ("ctrl_desc", "param_desc", "act_desc")
-    return tuple(pointer_arg(a, f"S.{name}: {part}") for a, part in zip(args, parts))
+    return tuple(pointer_arg(a, f"S.{name}: {part}") for a, part in zip(args, _DESCRIPTORS))
 
 
 def _build_aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any) -> E.Expr:
@@ -301,16 +308,27 @@ def _build_async_aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any, event: Any
     return E.Call("async_aiff", (*args, int32_arg(event, "S.async_aiff: event")), VOID)
 
 
-_NO_AIFF = "the fixed-function unit has no Python model"
+def _start_aiff(name: str, args: tuple[Any, ...]) -> CompassError:
+    """The error of starting the unit: of the descriptors when they are wrong, else that there is no model of it."""
+    for part, pointer in zip(_DESCRIPTORS, args, strict=True):
+        if isinstance(pointer, desc.PyDescPointer):
+            pointer.get_current_desc_chain()
+        else:
+            mem.pointer_of(pointer, f"S.{name}: {part}")
+    return not_simulated("starts the AIFF accelerator")
 
 
 @special_op(GROUP, _build_aiff, effect="write")
 def aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any) -> None:
-    """Run the fixed-function unit on three descriptor chains and wait. PySim cannot run it."""
-    raise unsupported("aiff", _NO_AIFF)
+    """Run the fixed-function unit (AIFF) on three descriptor chains and wait.
+
+    Each argument points to the beginning of a chain, in a parameter of uint32 or int32 that a `DescChainArray` is passed
+    for. Neither the simulator nor PySim models the unit: both say so when a kernel starts it.
+    """
+    raise _start_aiff("aiff", (ctrl_desc, param_desc, act_desc))
 
 
 @special_op(GROUP, _build_async_aiff, effect="write")
 def async_aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any, event: Any) -> None:
-    """Start the fixed-function unit in the background. PySim cannot run it."""
-    raise unsupported("async_aiff", _NO_AIFF)
+    """Start the fixed-function unit (AIFF) in the background; `event` is set when it is done. Otherwise as `S.aiff`."""
+    raise _start_aiff("async_aiff", (ctrl_desc, param_desc, act_desc))

@@ -25,6 +25,8 @@ _KERNEL = re.compile(
     r"\s+(?P<name>\w+)\s*\((?P<params>[^()]*)\)\s*\{",
     re.DOTALL,
 )
+_ASSEMBLY = re.compile(r"\b__asm__\s*(?:volatile|inline)?\s*(?=\()")
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|[()]')
 _POINTER = re.compile(r"(?P<pointee>[\w\s]+?)\s*\*\s*(?:(?:restrict|const)\s+)*(?P<name>\w+)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SCALAR = re.compile(r"(?:const\s+)?(?P<type>\w+)\s+(?P<name>\w+)")
@@ -123,11 +125,33 @@ def translation_unit(text: str, line_map: LineMap, name: str) -> str:
             code="no-kernel",
             help="a kernel is a function `__kernel void NAME(...) { ... }`",
         )
-    parts = _with_directives(_with_last_barriers(text, kernels), line_map, name)
+    parts = _with_directives(_with_last_barriers(_without_assembly(text), kernels), line_map, name)
     parts += ["#include <compass/entry.h>", *host.stamp_source()]
     for kernel in kernels:
         parts += _entry(kernel, line_map, name)
     return "\n".join(parts) + "\n"
+
+
+def _without_assembly(text: str) -> str:
+    """The text with inline assembly, which is the NPU's and means nothing to the host, replaced by what ends the run."""
+    parts, at = [], 0
+    for match in _ASSEMBLY.finditer(text):
+        end = _closing(text, match.end())
+        if match.start() >= at and end:
+            lines = text.count("\n", match.start(), end)
+            parts += [text[at : match.start()], "__compass_assembly()", "\n" * lines]
+            at = end
+    return "".join([*parts, text[at:]])
+
+
+def _closing(text: str, start: int) -> int:
+    """The end of the bracket that opens at `start`; 0 when it does not close."""
+    depth = 0
+    for match in _STRING_OR_BRACKET.finditer(text, start):
+        depth += (match[0] == "(") - (match[0] == ")")
+        if not depth:
+            return match.end()
+    return 0
 
 
 def _with_last_barriers(text: str, kernels: Sequence[Kernel]) -> str:

@@ -74,6 +74,10 @@ def load(name: str) -> Target:
     return read(path)
 
 
+class NoSuchGeneration(UsageError, AssertionError):
+    """A target of a generation that the language does not have."""
+
+
 def _unknown(name: str) -> UsageError:
     from compass_core.suggest import nearest
 
@@ -82,7 +86,7 @@ def _unknown(name: str) -> UsageError:
     generation = name.partition("_")[0].upper()
     if generation in _UNSUPPORTED_GENERATIONS:
         message = f"target '{name}' is not supported: the language has no generation {generation}"
-        return UsageError(message, code="unknown-target", notes=(listed,), help="choose an X2 or X3 target")
+        return NoSuchGeneration(message, code="unknown-target", notes=(listed,), help="choose an X2 or X3 target")
     near = nearest(name, valid)
     help = f"did you mean '{near}'?" if near else "`compassc targets` describes them"
     return UsageError(f"unknown target '{name}'", code="unknown-target", notes=(listed,), help=help)

@@ -17,6 +17,10 @@ static void aiff(void) {
   kernel_fault(FAULT_UNSUPPORTED, "the kernel starts the AIFF accelerator, which is not simulated");
 }
 
+static void assembly(void) {
+  kernel_fault(FAULT_UNSUPPORTED, "the kernel runs inline assembly of the NPU, which is not simulated");
+}
+
 #define COMPASS(name, function) {"__compass_" #name, (uint64_t)(function)}
 #define PLAIN(name) {#name, (uint64_t)(name)}
 
@@ -36,6 +40,7 @@ static struct {
     COMPASS(wait_events, __compass_wait_events),
     COMPASS(free_events, __compass_free_events),
     COMPASS(aiff, aiff),
+    COMPASS(assembly, assembly),
     COMPASS(tick, __compass_tick),
     COMPASS(profile_enter, __compass_profile_enter),
     COMPASS(profile_point, __compass_profile_point),

@@ -39,6 +39,10 @@ class DescChain:
         self.generation = generation
         self.descriptors = list(descriptors)
 
+    def copy(self) -> DescChain:
+        """A chain with words of its own; arrays stay the same objects."""
+        return DescChain(self.kind, self.generation, [list(descriptor) for descriptor in self.descriptors])
+
     def __iter__(self) -> Iterator[Descriptor]:
         return iter(self.descriptors)
 

@@ -111,7 +111,7 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
         return PyPointer(None, 0, kind.elem, kind.scope)
     chains = chains_of(arg)
     if chains is not None:
-        return PyDescPointer(chains, kind.elem, kind.scope)
+        return PyDescPointer(tuple(c.copy() for c in chains), kind.elem, kind.scope)  # a run writes to words of its own
     if not isinstance(arg, np.ndarray):
         raise ArgumentError(
             f"{func}: argument {position} ({name}) must be a NumPy array, got {type(arg).__name__}",

@@ -11,7 +11,7 @@ from compass_core.errors import CompassError
 from compassc.ir.dtypes import DataType
 from compassc.ops.typing import type_error
 
-from .memory import PyPointer, Storage, index_of
+from .memory import OutOfBounds, PyPointer, Storage, index_of
 from .values import PyVar, pyvar
 
 
@@ -22,6 +22,7 @@ class Chain(Protocol):
     def count_of_u32(self) -> int: ...
     def __getitem__(self, index: int) -> Any: ...
     def __setitem__(self, index: int, word: Any) -> None: ...
+    def copy(self) -> Chain: ...
 
 
 def chains_of(x: Any) -> tuple[Chain, ...] | None:
@@ -102,7 +103,11 @@ class PyDescPointer:
                 return chain
             at += chain.count_of_u32
         if self.offset >= at:
-            raise IndexError(f"word {self.offset} is behind the last descriptor chain")
+            raise OutOfBounds(
+                f"word {self.offset} is behind the last descriptor chain",
+                code="bounds",
+                help="words count through all chains of the array",
+            )
         raise CompassError(
             f"no descriptor chain begins at word {self.offset}",
             code="descriptor",
