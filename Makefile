@@ -7,6 +7,7 @@
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make fuzz-bin  COUNT damaged aipu.bin files through the reader (COUNT=1000000, about ten minutes)
 #   make storm   COUNT jobs per family through the libraries for the vendor's driver, from many threads (COUNT=10000)
+#   make fuzz-extents  COUNT random and damaged programs of index arithmetic (COUNT=1000000)
 #   make lint    formatting, lint and types; `make format` mends the first two
 #   make clean   remove what builds and tests left; `make distclean` removes $(VENV) too
 #
@@ -31,7 +32,7 @@ TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder oplib ops passes toolchain)
 DEMO := build/demo
 
-.PHONY: demo test fuzz fuzz-bin storm bench docs lint format setup clean distclean
+.PHONY: demo test fuzz fuzz-bin fuzz-extents storm bench docs lint format setup clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)
@@ -57,6 +58,9 @@ fuzz-bin: $(INSTALLED)
 # Ten threads share the jobs.
 storm: $(ENGINE)
 	STORM_ROUNDS=$$(($(COUNT) / 10)) $(BIN)/python -m pytest -q tests/runtime/test_sim_plugin.py -k many_threads
+
+fuzz-extents: $(INSTALLED)
+	$(BIN)/python -m tests.extents.fuzz --count $(COUNT) --seed $(SEED)
 
 # Byte code first, of sources changed since: the measurements are of what a user has from the second run on.
 bench: $(ENGINE)

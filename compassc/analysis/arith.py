@@ -1,61 +1,27 @@
 """Integer arithmetic on expressions: folding with C wrap-around, value ranges, linear forms, known facts.
 
 Everything here is exact for fixed-width integers that wrap. An inequality is only taken apart (`a + 1 < b + 1`) when
-the ranges show that nothing wraps. `floordiv` and `floormod` are the language's: floor by a positive power of two, C's
-truncation by everything else, so that other divisors are reasoned about only where both agree.
+the ranges show that nothing wraps. What an operator gives, and what it can give over ranges, is in
+`compass_core.operators`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+
+from compass_core import operators
+from compass_core.operators import OPERATORS, Range
 
 from ..ir import exprs as E
 from ..ir.dtypes import DataType
 from ..ir.exprs import Binary, Call, Expr, IntImm, Var
 from .structure import Interner, is_stable
 
-Range = tuple[int, int]
 BOOL_RANGE = (0, 1)
 SWAPPED = {"gt": "lt", "ge": "le"}
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
-def _truncated(a: int, b: int) -> int:
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-def is_power_of_two(value: int) -> bool:
-    return value > 0 and value & (value - 1) == 0
-
-
-def _floordiv(a: int, b: int) -> int:
-    return a // b if is_power_of_two(b) else _truncated(a, b)
-
-
-_FOLD: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floordiv": _floordiv,
-    "floormod": lambda a, b: a - _floordiv(a, b) * b,
-    "div": _truncated,
-    "mod": lambda a, b: a - _truncated(a, b) * b,
-    "min": min,
-    "max": max,
-    "bitand": lambda a, b: a & b,
-    "bitor": lambda a, b: a | b,
-    "bitxor": lambda a, b: a ^ b,
-    "shl": lambda a, b: a << b,
-    "shr": lambda a, b: a >> b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "and": lambda a, b: a and b,
-    "or": lambda a, b: a or b,
-}
 DIVISIONS = frozenset(("floordiv", "floormod", "div", "mod"))
 
 
@@ -63,18 +29,14 @@ def wrap(value: int, dtype: DataType) -> int:
     """The value a fixed-width integer holds after wrap-around (a bool: whether it is not zero)."""
     if dtype.is_bool:
         return int(value != 0)
-    value &= (1 << dtype.bits) - 1
-    return value - (1 << dtype.bits) if dtype.is_int and value >> (dtype.bits - 1) else value
+    return operators.wrap(value, dtype.bits, dtype.is_int)
 
 
 def fold(op: str, a: int, b: int, dtype: DataType) -> int | None:
-    """The value of an operator on two integers of type `dtype`, where dividing by 0 gives 0; None where C leaves it
-    undefined."""
-    if op in DIVISIONS and b == 0:
-        return 0
+    """The value of an operator on two integers of type `dtype`; None where C leaves it undefined."""
     if op in ("shl", "shr") and not 0 <= b < dtype.bits:
         return None
-    value = int(_FOLD[op](a, b))
+    value = OPERATORS[op].evaluate(a, b)
     return wrap(value, dtype) if op in E.ARITHMETIC else value
 
 
@@ -232,7 +194,7 @@ class Arith:
         return (max(low, 0), high) if e.nonneg and e not in self.mutable else (low, high)
 
     def _binary_range(self, e: Binary) -> Range:
-        rule = _BINARY_RANGES.get(e.op)
+        rule = OPERATORS[e.op].range
         if rule is None or not _is_int(e.a):
             return _full(e.dtype)
         return rule(self.range_of(e.a), self.range_of(e.b)) or _full(e.dtype)
@@ -332,68 +294,6 @@ def _full(dtype: DataType) -> Range:
     return BOOL_RANGE if dtype.is_bool else dtype.range()
 
 
-# ------------------------------------------------------------------------------------ ranges of operators on two ranges
-
-
-def _corners(values: list[int]) -> Range:
-    return min(values), max(values)
-
-
-def _mul_range(a: Range, b: Range) -> Range:
-    return _corners([x * y for x in a for y in b])
-
-
-def _floordiv_range(a: Range, b: Range) -> Range | None:
-    if b[0] != b[1] or b[0] <= 0:
-        return None
-    low, high = a[0] // b[0], a[1] // b[0]
-    return low, high if is_power_of_two(b[0]) or high >= 0 else high + 1
-
-
-def _floormod_range(a: Range, b: Range) -> Range | None:
-    if b[0] != b[1] or b[0] <= 0:
-        return None
-    if a[0] >= 0:
-        return (0, min(a[1], b[0] - 1)) if a[1] >= b[0] else a
-    return (0, b[0] - 1) if is_power_of_two(b[0]) else (1 - b[0], b[0] - 1)
-
-
-def _mod_range(a: Range, b: Range) -> Range | None:
-    if b[0] <= 0:
-        return None
-    return (0 if a[0] >= 0 else 1 - b[1]), (min(a[1], b[1] - 1) if a[1] >= 0 else 0)
-
-
-def _div_range(a: Range, b: Range) -> Range | None:
-    if b[0] <= 0:
-        return None
-    return _corners([_truncated(x, y) for x in a for y in b])
-
-
-def _bitand_range(a: Range, b: Range) -> Range | None:
-    tops = [r[1] for r in (a, b) if r[0] >= 0]
-    return (0, min(tops)) if tops else None
-
-
-def _shr_range(a: Range, b: Range) -> Range | None:
-    if not 0 <= b[0] <= b[1] < 64:
-        return None
-    return _corners([x >> y for x in a for y in b])
-
-
-_BINARY_RANGES = {
-    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    "mul": _mul_range,
-    "floordiv": _floordiv_range,
-    "floormod": _floormod_range,
-    "div": _div_range,
-    "mod": _mod_range,
-    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    "bitand": _bitand_range,
-    "shr": _shr_range,
-}
 _RANGES = {
     Var: Arith._var_range,
     Binary: Arith._binary_range,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compass_core.extents import fold
+from compass_core.operators import wrap
 
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -13,6 +14,10 @@ from ..ir.visit import walk_exprs
 from ..ops.effects import accesses
 
 UNKNOWN = ["?"]
+_RING = frozenset(("add", "sub", "mul", "shl"))
+"""Operators whose operands need not be cut to their type where their result is."""
+_SMALL = 8
+"""Bits of data that are an index with useful bounds: that of a table."""
 
 
 class _Slicer:
@@ -40,13 +45,41 @@ class _Slicer:
     def expr(self, e: E.Expr) -> Any:
         """The JSON of a scalar expression; data-dependent parts become unknown."""
         method = _EXPRS.get(type(e))
-        return UNKNOWN if method is None else method(self, e)
+        return _data(e.dtype) if method is None else method(self, e)
 
     def _cast(self, e: E.Cast) -> Any:
-        inner = self.expr(e.value)
-        if e.dtype.is_integer and not e.dtype.is_bool:
-            return ["int", inner] if e.value.dtype.is_floating else inner
-        return inner if e.dtype.is_bool else ["float", inner]
+        inner, source, to = self.expr(e.value), e.value.dtype, e.dtype
+        if inner == UNKNOWN or not to.is_scalar:
+            return _data(to)
+        if to.is_bool:
+            return inner if source.is_bool else ["ne", inner, 0]
+        if to.is_floating:
+            return ["float", inner] if to == "float32" else UNKNOWN
+        low, high = to.range()
+        if source.is_floating:
+            return ["max", low, ["min", high, ["int", inner]]]
+        return inner if source.is_bool or (source.range()[0] >= low and source.range()[1] <= high) else _cut(inner, to)
+
+    def _binary(self, e: E.Binary) -> Any:
+        kind = e.a.dtype
+        if kind.is_floating and kind != "float32":
+            return _data(e.dtype)
+        if e.op in _RING and kind.is_integer and not kind.is_bool:
+            return _cut(self._ring(e), kind)
+        return fold(e.op, self.expr(e.a), self.expr(e.b))
+
+    def _ring(self, e: E.Expr) -> Any:
+        """A sum or product before it is cut to its type."""
+        if type(e) is not E.Binary or e.op not in _RING:
+            return self.expr(e)
+        amount = self._ring(e.b) if e.op != "shl" else fold("bitand", self.expr(e.b), 31)
+        return fold(e.op, self._ring(e.a), amount)
+
+    def _unary(self, e: E.Unary) -> Any:
+        inner = self.expr(e.a)
+        if e.op != "bitnot":
+            return [e.op, inner]
+        return ["not", inner] if e.dtype.is_bool else _cut(["bitnot", inner], e.dtype)
 
     def _call(self, e: E.Call) -> Any:
         if e.op == "get_local_id":
@@ -54,8 +87,8 @@ class _Slicer:
         if e.op == "get_local_size":
             return ["tecs"]
         if e.op in ("ceildiv", "max", "min", "abs") and e.dtype.is_scalar:
-            return fold(e.op, *map(self.expr, e.args))
-        return UNKNOWN
+            return [e.op, *map(self.expr, e.args)]
+        return _data(e.dtype)
 
     def _pointer(self, e: E.Pointer) -> Any:
         if type(e.base) is E.AddressOf:
@@ -78,7 +111,7 @@ class _Slicer:
     def _accesses(self, root: E.Expr, out: list[Any]) -> None:
         for e in walk_exprs(root):
             if type(e) is E.Load:
-                self._element(e.buffer, e.indices, out)
+                self._element(e.buffer, e.indices, e.mask, out)
             elif type(e) is E.Call:
                 for first, size in accesses(e, self.mask_count):
                     out.append(["access", self.expr(first), 0, self.extent(size)])
@@ -94,28 +127,34 @@ class _Slicer:
         return size
 
     def mask_count(self, mask: Any, lanes: int) -> Any:
-        """How many leading lanes a mask can reach."""
+        """How many leading lanes a mask reaches."""
+        if mask is None:
+            return lanes
         if type(mask) is E.ConstMask:
             return mask.bits.bit_length()
         if type(mask) is E.TailMask:
             return ["max", 0, ["min", mask.count, lanes]]
         if type(mask) is E.Var and mask in self.names:
             return ["min", mask, lanes]
-        return lanes
+        return ["between", 0, lanes]
 
-    def _element(self, buffer: E.Buffer, indices: tuple[E.Expr, ...], out: list[Any]) -> None:
-        size = buffer.dtype.total_bytes
+    def _element(self, buffer: E.Buffer, indices: tuple[E.Expr, ...], mask: Any, out: list[Any]) -> None:
+        """A subscript, or a vector of them where the last index is a Ramp."""
+        size: Any = buffer.dtype.total_bytes
         index: Any = 0
         for k, i in enumerate(indices):
-            lanes = i.dtype.lanes
-            one = self.expr(i.base) if type(i) is E.Ramp else self.expr(i)
-            if type(i) is E.Ramp:
-                one = fold("add", one, fold("mul", self.expr(i.stride), lanes - 1))
+            one = self.expr(i.base if type(i) is E.Ramp else i)
             if len(indices) > 1:
                 index = fold("add", fold("mul", index, self.expr(buffer.shape[k])), one)
             else:
                 index = one
-        out.append(["access", self.name(buffer.data), fold("mul", index, size), size])
+        first, last = fold("mul", index, size), indices[-1]
+        if type(last) is E.Ramp:
+            reach = self.extent(self.mask_count(mask, last.dtype.lanes))
+            steps = fold("mul", fold("sub", reach, 1), self.expr(last.stride))
+            span = fold("mul", fold("max", 1, fold("add", steps, 1)), size)
+            size = fold("select", fold("gt", reach, 0), span, 0)
+        out.append(["access", self.name(buffer.data), first, size])
 
     def _function(self, e: E.FuncCall) -> Any:
         return ["call", e.func, *map(self.expr, e.args)]
@@ -125,7 +164,7 @@ class _Slicer:
         if kind in (S.Let, S.Assign):
             self._define(s, out, "let" if kind is S.Let else "set")
         elif kind is S.Store:
-            self._element(s.buffer, s.indices, out)
+            self._element(s.buffer, s.indices, s.mask, out)
         elif kind in (S.Alloc, S.AllocConst):
             out.append(["let", self.name(s.buffer.data), ["local"]])
         elif kind is S.If:
@@ -146,7 +185,7 @@ class _Slicer:
         elif kind.is_mask and type(s.value) is E.TailMask:
             out.append([word, self.name(s.var), self.extent(["max", 0, s.value.count])])
         elif s.var in self.names:  # a mask that stops being a tail mask
-            out.append([word, self.name(s.var), kind.lanes])
+            out.append([word, self.name(s.var), ["between", 0, kind.lanes]])
 
     def _for(self, s: Any, out: list[Any]) -> None:
         start, stop, var = self.expr(s.start), self.expr(s.stop), self.name(s.var)
@@ -161,13 +200,27 @@ _EXPRS: dict[type, Any] = {
     E.IntImm: lambda m, e: e.value,
     E.FloatImm: lambda m, e: e.value,
     E.Cast: _Slicer._cast,
-    E.Binary: lambda m, e: fold(e.op, m.expr(e.a), m.expr(e.b)),
-    E.Unary: lambda m, e: [e.op, m.expr(e.a)],
+    E.Binary: _Slicer._binary,
+    E.Unary: _Slicer._unary,
     E.Select: lambda m, e: fold("select", m.expr(e.cond), m.expr(e.a), m.expr(e.b)),
     E.Call: _Slicer._call,
     E.FuncCall: _Slicer._function,
     E.Pointer: _Slicer._pointer,
 }
+
+
+def _data(dtype: Any) -> list[Any]:
+    """A number that depends on data."""
+    if isinstance(dtype, DataType) and dtype.is_scalar and dtype.is_integer and dtype.bits <= _SMALL:
+        return ["?", 0, 1] if dtype.is_bool else ["?", *dtype.range()]
+    return UNKNOWN
+
+
+def _cut(e: Any, dtype: DataType) -> Any:
+    """The value a type holds of the result of whole-number arithmetic."""
+    if type(e) is int:
+        return wrap(e, dtype.bits, dtype.is_int)
+    return e if isinstance(e, str) else [f"{'i' if dtype.is_int else 'u'}{dtype.bits}", e]
 
 
 def _used(e: Any, into: set[str]) -> None:

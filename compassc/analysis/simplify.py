@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ..ir import exprs as E
 from ..ir.dtypes import BOOL
 from ..ir.exprs import Binary, Call, Expr, IntImm
-from .arith import NEGATED, SWAPPED, Arith, Linear, fold, is_power_of_two, wrap
+from .arith import NEGATED, SWAPPED, Arith, Linear, fold, wrap
 from .structure import is_pure, scalar_min_max
 
 _SUMS = frozenset(("add", "sub", "mul"))
@@ -166,15 +166,16 @@ class Simplifier:
         differences = (self.arith.difference(x, e.b) for x in (inner.a, inner.b))
         return all(low >= 0 if e.op == "max" else high <= 0 for low, high in differences)
 
-    def _floor(self, e: Binary) -> Expr:
-        """floordiv and floormod by a positive constant."""
+    def _quotient(self, e: Binary) -> Expr:
+        """Quotient and remainder by a positive constant."""
         if type(e.b) is not IntImm or e.b.value <= 0 or not is_pure(e.a):
             return e
-        by, div = e.b.value, e.op == "floordiv"
+        by, div = e.b.value, e.op in ("floordiv", "div")
         if by == 1:
             return e.a if div else IntImm(e.dtype, 0)
         low, high = self.arith.range_of(e.a)
-        if 0 <= low and high < by:
+        least = 0 if e.op in ("floordiv", "floormod") else 1 - by
+        if least <= low and high < by:
             return IntImm(e.dtype, 0) if div else e.a
         return self._split_by(e, by, div) or e
 
@@ -187,7 +188,7 @@ class Simplifier:
         rest = Linear({k: f for k, f in form.terms.items() if f % by}, form.const % by)
         whole.const = form.const - rest.const
         low, high = self.arith.bounds(rest)
-        agrees = is_power_of_two(by) or low == high == 0 or self.arith.range_of(e.a)[0] >= 0
+        agrees = e.op in ("floordiv", "floormod") or low == high == 0 or self.arith.range_of(e.a)[0] >= 0
         if low < 0 or high >= by or not agrees:
             return None
         if div:
@@ -329,7 +330,7 @@ _BINARY_RULES: dict[str, Callable[[Simplifier, Binary], Expr]] = {
     **dict.fromkeys(("add", "sub", "mul", "bitand", "bitor", "bitxor"), Simplifier._neutral),
     **dict.fromkeys(("shl", "shr"), Simplifier._shift),
     **dict.fromkeys(("min", "max"), Simplifier._min_max),
-    **dict.fromkeys(("floordiv", "floormod"), Simplifier._floor),
+    **dict.fromkeys(("div", "mod", "floordiv", "floormod"), Simplifier._quotient),
     **dict.fromkeys(E.COMPARISON, Simplifier._comparison),
     **dict.fromkeys(E.LOGICAL, Simplifier._logical),
 }

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from compass_core.operators import OPERATORS
+
 from ..ir import exprs as E
 from ..ir.dtypes import BOOL, INT32, PointerType
 from ..ops import spelling
 from .c_types import c_type, codegen_error, float_text, int_text, mask_letter, mask_word, qualifier, string_text
 
-_SYMBOLS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "/", "mod": "%", "floormod": "%", "bitand": "&",
-    "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
-    "and": "&&", "or": "||",
-}  # fmt: skip
 _SWAPPED = {"gt": "<", "ge": "<="}
-_ROUNDED = frozenset(("add", "sub", "mul", "div", "floordiv"))
+_ROUNDED = frozenset(("add", "sub", "mul", "div"))
 """Operators whose scalar result is cast back to its type, as C computes it in a wider one."""
 _ONE_TYPE = frozenset(("min", "max"))
 _NAME_CHARS = str.maketrans(":-.", "___")
@@ -114,7 +111,7 @@ class ExprPrinter:
             return f"{op}({self.typed(e.a)}, {self.typed(e.b)})"
         if op in _SWAPPED:
             return f"({self.expr(e.b)} {_SWAPPED[op]} {self.expr(e.a)})"
-        text = f"({self.expr(e.a)} {_SYMBOLS[op]} {self.expr(e.b)})"
+        text = f"({self.expr(e.a)} {OPERATORS[op].c} {self.expr(e.b)})"
         kept = op not in _ROUNDED and not (op == "shl" and e.dtype.is_bool)
         if e.dtype is INT32 or kept or e.dtype.is_vector:
             return text

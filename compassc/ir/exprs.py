@@ -152,7 +152,10 @@ class Reinterpret(Expr):
 
 
 class Binary(Expr):
-    """A two-operand operator; operands have one type. `div`/`mod` truncate, `floordiv`/`floormod` floor."""
+    """A two-operand operator; operands have one type (`compass_core.operators` says what they do).
+
+    `div` and `mod` cut towards zero; `floordiv` and `floormod` round down, and take a constant power of two.
+    """
 
     __slots__ = ("a", "b", "op")
     fields = ("op", "a", "b")

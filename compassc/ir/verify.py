@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from compass_core.operators import is_power_of_two
+
 from . import exprs as E
 from . import stmts as S
 from .dtypes import DataType, PointerType, bool_of
@@ -177,6 +179,9 @@ class _Verifier:
             _check(e.a.dtype is bool_of(1), "operands of {} are not bool", e)
         if e.op in _INTEGER_ONLY:
             _check(getattr(e.a.dtype, "is_integer", False), "operands of {} are not integers", e)
+        if e.flags & E.F_FLOORDIV and e.op in ("floordiv", "floormod"):
+            power = type(e.b) is E.IntImm and is_power_of_two(e.b.value)
+            _check(power, "{} rounds down by what is no constant power of two; div and truncmod cut towards zero", e)
 
     def _unary(self, e: E.Unary) -> None:
         if e.op == "isnull":

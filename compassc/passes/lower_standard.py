@@ -20,7 +20,7 @@ from ._vectors import cast, int32
 NAME = "LowerStandard"
 
 _BINARY = {
-    "add": "vadd", "sub": "vsub", "mul": "vmul", "div": "vdiv", "floordiv": "vdiv", "min": "min", "max": "max",
+    "add": "vadd", "sub": "vsub", "mul": "vmul", "div": "vdiv", "min": "min", "max": "max",
     "bitand": "vand", "bitor": "vor", "bitxor": "vxor", "shl": "vsl", "shr": "vsr",
     "eq": "vceq", "ne": "vcneq", "lt": "vclt", "le": "vcle", "gt": "vcgt", "ge": "vcge",
 }  # fmt: skip
@@ -69,8 +69,8 @@ class _Lower(Rewriter):
         e = e.map(self.expr)
         if not e.dtype.is_vector:
             return e
-        if e.op in ("mod", "floormod"):
-            return e if e.op == "mod" else E.Binary("mod", e.a, e.b)
+        if e.op == "mod":
+            return e
         name = _BINARY.get(e.op)
         if name is None:
             raise CompassError(f"operator {e.op!r} has no vector form", code="vector-operator")

@@ -14,7 +14,7 @@ from typing import Any
 
 from compass_core.errors import CompassError
 
-from ..analysis.arith import Arith, is_power_of_two
+from ..analysis.arith import Arith
 from ..analysis.simplify import Simplifier
 from ..analysis.structure import divides_by_unknown, is_pure, may_trap
 from ..ir import exprs as E
@@ -219,9 +219,7 @@ class _Vectorizer:
         return E.Select(Binary("eq", e.b, minus_one), Binary("sub", zero, e.a), e)
 
     def _by_power_of_two(self, e: Binary) -> Expr:
-        """Floor division keeps its meaning as a shift; the vector operator truncates."""
-        if type(e.b) is not IntImm or not is_power_of_two(e.b.value):
-            raise _NoVectorForm
+        """Division that rounds down is a shift; there is no such operator on vectors."""
         by = e.b.value.bit_length() - 1 if e.op == "floordiv" else e.b.value - 1
         return Binary(_SHIFTED[e.op], self.vector(e.a), E.Broadcast(IntImm(e.b.dtype, by), self.lanes))
 

@@ -108,6 +108,36 @@ def test_sub_functions_and_pointers_through_them(kernel):
     assert sizes(kernel, source) == {"a": 13}
 
 
+ESTIMATES = {
+    "for i in range(10):\n    b[(i - 10) // 3 + 4] = a[i]": {"a": (10, 10), "b": (5, 5)},
+    "for i in range(10):\n    b[(i - 10) // 4 + 4] = a[i]": {"a": (10, 10), "b": (4, 4)},
+    "for i in range(9):\n    b[(i - 4) % 3 + 2] = a[i]": {"a": (9, 9), "b": (5, 5)},
+    "if a[0] > 0:\n    b[7] = 1": {"a": (1, 1), "b": (8, 0)},
+    "x = S.vload(a, lanes=8)\nS.vstore(x, b, mask=x > 0)": {"a": (8, 8), "b": (8, 0)},
+    "i = S.u8(250)\ni = i + S.u8(a[0] * 0 + 10)\nb[i] = a[1]": {"a": (2, 2), "b": (5, 5)},
+    "b[S.cast(a[0], 'u8')] = 1": {"a": (1, 1), "b": (256, 1)},
+    "for i in range(1 << 20):\n    if a[i] > 0:\n        break\n    b[i] = 1": {"a": (1 << 20, 1), "b": (1 << 20, 0)},
+    "p = b\nfor i in range(1 << 20):\n    p[0] = a[i]\n    p += 2": {"a": (1 << 20,) * 2, "b": ((2 << 20) - 1,) * 2},
+    "i = 0\nwhile i + 8 <= 1000003:\n    S.vstore(S.vload(a + i, lanes=8), b + i)\n    i += 8": {
+        "a": (1000000, 1000000),
+        "b": (1000000, 1000000),
+    },
+}
+
+
+@pytest.mark.parametrize("body", ESTIMATES)
+def test_what_may_and_what_must_be_accessed(kernel, body):
+    import textwrap
+
+    from compassc import passes
+    from compassc.dsl import parse
+
+    source = '@S.prim_func\ndef k(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):\n'
+    module = parse(kernel(source + textwrap.indent(body, "    ") + "\n").entry("k"))
+    found = evaluate(program(passes.lower(module)), {}, 4)
+    assert {n: (e.elements, e.certain) for n, e in found.items()} == ESTIMATES[body]
+
+
 def test_numpy_free_evaluation():
     assert isinstance(np.int32(1), np.integer)  # this module may use NumPy; the evaluator must not need it
     import subprocess

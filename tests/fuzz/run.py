@@ -22,6 +22,7 @@ import numpy as np
 
 from compass_core import targets
 from compass_core.errors import CompassError, render
+from compass_core.extents import evaluate
 from compass_core.hostcc import command
 from compass_core.hostcode import make_text_blob, parse_text_blob
 from compass_sim import Worker
@@ -58,6 +59,7 @@ class Compiled:
     program: Program
     kernel: Any
     text: str = ""
+    extents: dict[str, Any] = field(default_factory=dict)
     outcome: Outcome = field(default_factory=Outcome)
 
 
@@ -135,7 +137,8 @@ def compile_program(program: Program) -> Compiled:
         stage = "lower"
         lowered = passes.lower(module, passes.PassOptions())
         stage = "codegen"
-        done.text = codegen.generate(lowered, passes.PassOptions()).text
+        result = codegen.generate(lowered, passes.PassOptions())
+        done.text, done.extents = result.text, result.params["extents"]
     except CompassError as error:
         done.outcome = Outcome(f"{stage}: {error.code}", render(error))
     except Exception as error:  # noqa: BLE001  whatever a stage raises is a finding
@@ -248,6 +251,19 @@ def run_pysim(item: Compiled) -> dict[str, np.ndarray]:
     return {k: v for k, v in values.items() if isinstance(v, np.ndarray)}
 
 
+def beyond_extents(item: Compiled, compiled: dict[str, np.ndarray]) -> str:
+    """What is wrong with the sizes that a build without shapes finds: too small for the writes, or refusing the arrays."""
+    before = arguments(item.program)
+    scalars = {name: value for name, value in before.items() if name not in compiled}
+    for name, extent in evaluate(item.extents, scalars, TECS).items():
+        if name in compiled:
+            changed = np.flatnonzero(~alike(before[name], compiled[name]))
+            written = int(changed[-1]) + 1 if changed.size else 0
+            if extent.certain > before[name].size or (extent.elements is not None and extent.elements < written):
+                return f"{name!r} has {before[name].size} elements, {written} written: {extent}"
+    return ""
+
+
 def compare(item: Compiled, device: Device, spc: int) -> Outcome:
     """Both results of a program."""
     kind = "x3" if item.program.target.startswith("X3") else "x2"
@@ -261,6 +277,9 @@ def compare(item: Compiled, device: Device, spc: int) -> Outcome:
     except Exception as error:  # noqa: BLE001  whatever PySim raises is a finding
         text = render(error) if isinstance(error, CompassError) else repr(error)
         return Outcome(f"PySim: {getattr(error, 'code', type(error).__name__)}", text)
+    sizes = beyond_extents(item, compiled)
+    if sizes:
+        return Outcome("extents", sizes)
     lines = []
     for name, expected in python.items():
         wrong = np.flatnonzero(~alike(expected, compiled[name]))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from compassc.analysis.arith import fold, is_power_of_two, wrap
+from compassc.analysis.arith import fold, wrap
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 
@@ -14,34 +13,26 @@ class Undefined(Exception):
     """C leaves the value open (shift by too much)."""
 
 
-def evaluate(e: E.Expr, values: dict[E.Var, Any], is_constant: Callable[[E.Expr], bool]) -> int:
-    """The value of an expression; what C leaves open raises Undefined.
-
-    Floor division truncates but for constant powers of two, and between operands that fold to constants.
-    """
+def evaluate(e: E.Expr, values: dict[E.Var, Any]) -> int:
+    """The value of an expression; what C leaves open raises Undefined."""
     if type(e) is E.Var:
         return values[e]
     if type(e) is E.IntImm:
         return e.value
     if type(e) is E.Cast:
-        return wrap(evaluate(e.value, values, is_constant), e.dtype)
+        return wrap(evaluate(e.value, values), e.dtype)
     if type(e) is E.Unary:
-        a = evaluate(e.a, values, is_constant)
+        a = evaluate(e.a, values)
         return 1 - a if e.op == "not" else wrap(~a, e.dtype)
     if type(e) is E.Select:
-        return evaluate(e.a if evaluate(e.cond, values, is_constant) else e.b, values, is_constant)
+        return evaluate(e.a if evaluate(e.cond, values) else e.b, values)
     if type(e) is E.Load:
-        return values[e.buffer.data][evaluate(e.indices[0], values, is_constant)]
+        return values[e.buffer.data][evaluate(e.indices[0], values)]
     assert type(e) is E.Binary
-    a = evaluate(e.a, values, is_constant)
+    a = evaluate(e.a, values)
     if e.op in E.LOGICAL:
-        return a if a == (e.op == "or") else evaluate(e.b, values, is_constant)
-    b, op = evaluate(e.b, values, is_constant), e.op
-    constant_power = type(e.b) is E.IntImm and is_power_of_two(b)
-    floors = constant_power or (is_constant(e.a) and is_constant(e.b))
-    if op in ("floordiv", "floormod") and not floors:
-        op = op.removeprefix("floor")
-    value = fold(op, a, b, e.a.dtype)
+        return a if a == (e.op == "or") else evaluate(e.b, values)
+    value = fold(e.op, a, evaluate(e.b, values), e.a.dtype)
     if value is None:
         raise Undefined
     return value
@@ -58,7 +49,7 @@ def run_body(body: S.Body, values: dict[E.Var, Any]) -> None:
 
 
 def _value(e: E.Expr, values: dict[E.Var, Any]) -> int:
-    return evaluate(e, values, lambda _: False)
+    return evaluate(e, values)
 
 
 def _run(s: S.Stmt, values: dict[E.Var, Any]) -> None:

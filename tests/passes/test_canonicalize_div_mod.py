@@ -1,3 +1,7 @@
+import pytest
+
+from compassc.ir.verify import VerifyError
+
 P = 'p: T.ptr("int32", "global"), q: T.ptr("int32x8", "global"), n: T.int32, v: T.int32x8'
 
 
@@ -5,10 +9,13 @@ def test_powers_of_two_shift_and_mask(check):
     check("CanonicalizeDivMod", P, "p[(n // 16)] = (n % 16)", "p[(n >> 4)] = (n & 15)")
 
 
-def test_others_truncate(check):
-    check("CanonicalizeDivMod", P, "p[(n // 3)] = (3 % n)", "p[T.div(n, 3)] = T.truncmod(3, n)")
-    check("CanonicalizeDivMod", P, "q[0] = (v // T.splat(4, 8))", "q[0] = T.div(v, T.splat(4, 8))")
-
-
-def test_truncating_operators_stay(check):
+def test_operators_that_cut_towards_zero_stay(check):
+    check("CanonicalizeDivMod", P, "p[T.div(n, 3)] = T.truncmod(3, n)")
+    check("CanonicalizeDivMod", P, "q[0] = T.div(v, T.splat(4, 8))")
     check("CanonicalizeDivMod", P, "p[0] = T.div(n, 4)")
+
+
+@pytest.mark.parametrize("divisor", ["3", "0", "-4", "n"])
+def test_rounding_down_takes_a_power_of_two(check, divisor):
+    with pytest.raises(VerifyError, match="no constant power of two"):
+        check("CanonicalizeDivMod", P, f"p[0] = (n // {divisor})")

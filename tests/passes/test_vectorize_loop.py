@@ -63,7 +63,7 @@ def test_floor_division_stays_floor(check):
         "b[0] = a[j]",
         'c[j] = S.f(j, dtype="int32")',
         'c[j] = T.cast(a[j], "int32")',
-        "c[j] = (c[j] % 3)",
+        "c[j] = T.truncmod(c[j], 3)",
         "n = (n + j)",
         "b[j] = T.select((0 < j), a[(j - 1)], T.float32(0.0))",
         "break",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from compass_core.errors import CompassError, Finding, Span
-from compass_core.extents import OPERATORS
+from compass_core.extents import apply
 
 from ...ir import exprs as E
 from ...ir import stmts as S
@@ -157,8 +157,4 @@ def _evaluate(size: Any, constants: list[Expr], itemsize: int) -> Any:
         return None
     if size[0] == "select":
         return parts[1] if parts[0] else parts[2]
-    rule = OPERATORS.get(size[0])
-    try:
-        return rule(*parts) if rule else None
-    except ZeroDivisionError:
-        return None
+    return apply(size[0], *parts)

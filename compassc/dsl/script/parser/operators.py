@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compass_core.errors import CompassError
+from compass_core.operators import is_power_of_two
 
 from ....ir import exprs as E
 from ....ir.dtypes import BOOL, INT32, DataType
@@ -29,7 +30,9 @@ PREFIX: dict[str, Callable[[Any], Any]] = {
     "+": operator.pos,
 }
 _POINTERS = "a pointer can be moved by an integer with + and -, compared, and subscripted"
-ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "floormod"}
+ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "mod"}
+FLOORING = {"//": "floordiv", "%": "floormod"}
+"""What `//` and `%` are on a scalar and a literal power of two; they cut towards zero on everything else."""
 BITWISE = {"&": "bitand", "|": "bitor", "^": "bitxor"}
 SHIFTS = {"<<": "shl", ">>": "shr"}
 COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -85,11 +88,12 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     if op is None:
         raise error("operator-type", f"`{symbol}` is not supported on run-time values")
     check_operator(symbol, t, y)
-    if symbol in ("//", "%") and t.is_scalar and not is_literal(b):
-        op = "div" if symbol == "//" else "mod"  # only a literal rounds down, whatever a variable turns out to be
     if symbol in BITWISE:
         a, b = bits_of(a, t), bits_of(b, t)
-    return Value(E.Binary(op, convert_to(a, t), convert_to(b, t)))
+    left, right = convert_to(a, t), convert_to(b, t)
+    if is_literal(b) and type(right) is E.IntImm and is_power_of_two(right.value):
+        op = FLOORING.get(symbol, op)
+    return Value(E.Binary(op, left, right))
 
 
 def convert_to(x: Any, t: DataType) -> E.Expr:

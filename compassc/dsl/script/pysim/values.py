@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core import operators
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, bool_of, dtype
 from compassc.ops.core import get
@@ -258,10 +259,6 @@ def _scalar_divide(fn: Callable[[int, int], int], kind: Any) -> Callable[[Any, A
     return run
 
 
-def _truncated(a: int, b: int) -> int:
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
 def _scalar_shift(fn: Callable[[Any, Any], Any], kind: Any) -> Callable[[Any, Any], Any]:
     """Scalar shifts are done in 32 bits with the amount modulo 32, then brought back."""
     wide = np.uint32 if kind == np.uint32 else np.int32
@@ -299,7 +296,8 @@ _SYMBOLS = {
 }  # fmt: skip
 _SHIFTS = frozenset(("shl", "shr"))
 _BITWISE = frozenset(("bitand", "bitor", "bitxor"))
-_DIVISIONS = frozenset("div floordiv floormod".split())
+_DIVIDE = {"div": operators.div, "floordiv": operators.div, "floormod": operators.mod}
+"""Python's `/`, `//` and `%` on whole numbers; `_plan` has what they are with a literal power of two."""
 _MAX_PLANS = 1024
 
 
@@ -392,7 +390,7 @@ def _plan(op: str, a: Any, b: Any) -> Any:
     kind = np_dtype(elem)
     if elem.is_bool and matched.is_scalar and op not in _COMPARE:
         fn = _of_bools(op)
-    elif op in _DIVISIONS and elem.is_integer:
+    elif op in _DIVIDE and elem.is_integer:
         fn = _division(op, matched, kind)
     elif op in _SHIFTS and matched.is_scalar:
         fn = _scalar_shift(fn, kind)
@@ -407,8 +405,7 @@ def _plan(op: str, a: Any, b: Any) -> Any:
 
 def _of_bools(op: str) -> Callable[[Any, Any], bool]:
     """An operator on scalar bools: computed with ints, any result but 0 is True."""
-    function = _scalar_divide(_truncated if op != "floormod" else operator.mod, np.dtype(np.int32))
-    fn = function if op in _DIVISIONS else _FUNCTIONS[op]
+    fn = _scalar_divide(_DIVIDE[op], np.dtype(np.int32)) if op in _DIVIDE else _FUNCTIONS[op]
     return lambda a, b: bool(fn(int(a), int(b)))
 
 
@@ -416,7 +413,7 @@ def _division(op: str, matched: DataType, kind: Any) -> Callable[[Any, Any], Any
     """Integer division or remainder of the matched type."""
     if matched.is_vector:
         return np.fmod if op == "floormod" else quotient
-    return _scalar_divide((lambda a, b: a - b * _truncated(a, b)) if op == "floormod" else _truncated, kind)
+    return _scalar_divide(_DIVIDE[op], kind)
 
 
 def _shift_type(xa: Any, xb: Any) -> DataType:

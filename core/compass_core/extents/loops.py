@@ -1,0 +1,60 @@
+"""Loops whose counter, and what else moves evenly, are known for each iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .values import Address, Form, add, scale
+
+
+@dataclass
+class Loop:
+    """`count` iterations of `body`. In each, the variables `moving` move on by so much; `others` change otherwise.
+
+    `leaves`: the body may end the loop.
+    """
+
+    body: list[Any]
+    env: dict[str, Any]
+    count: int
+    moving: dict[str, int]
+    others: list[str]
+    leaves: bool
+
+
+def moved(env: dict[str, Any], moving: dict[str, int], k: Any) -> dict[str, Any]:
+    """The variables at the start of iteration `k`."""
+    found = dict(env)
+    for name, step in moving.items():
+        value = env[name]
+        by = scale(k, step) if isinstance(k, Form) else k * step
+        found[name] = Address(value.root, add(value.offset, by)) if isinstance(value, Address) else add(value, by)
+    return found
+
+
+def iteration(loop: Loop, k: Any) -> dict[str, Any]:
+    """The moving variables at the start of iteration `k` of a loop."""
+    return moved({name: loop.env[name] for name in loop.moving}, loop.moving, k)
+
+
+def _below(distance: int, step: int) -> int | None:
+    """How often `distance + k * step < 0` holds from k = 0 on."""
+    if distance >= 0:
+        return 0
+    return -(distance // step) if step > 0 else None
+
+
+def _unequal(distance: int, step: int) -> int | None:
+    return -distance // step if distance % step == 0 and -distance // step >= 0 else None
+
+
+DISTANCE: dict[str, Callable[[int, int], int | None]] = {
+    "lt": _below,
+    "le": lambda d, s: _below(d - 1, s),
+    "gt": lambda d, s: _below(-d, -s),
+    "ge": lambda d, s: _below(-d - 1, -s),
+    "ne": _unequal,
+}
+"""How often a loop runs, from the difference of both sides of its condition at the start and what each iteration adds."""

@@ -1,0 +1,387 @@
+"""Values of the index arithmetic: numbers, and what is known of a number that differs between iterations of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from compass_core.operators import OPERATORS, wrap
+
+LIMIT = 1 << 64
+"""Every type's numbers are nearer to 0. What a sum or product has beyond is not followed: types cut it anyway."""
+_HUGE = 1 << 256
+_ROUNDING = 2.0**-22
+"""How far, relatively, a float32 result may be from the one computed here."""
+
+
+class Counter:
+    """The number of an iteration, `first` to `last`, of a loop whose iterations are looked at together."""
+
+    __slots__ = ("active", "first", "last")
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first, self.last, self.active = first, last, True
+
+
+class Split(Exception):
+    """Iterations from `at` on behave otherwise than those before."""
+
+    def __init__(self, counter: Counter, at: int) -> None:
+        self.counter, self.at = counter, at
+
+
+class Form:
+    """`sum(factor * counter)` plus some number in `low..high`; `low == high`: exactly that number.
+
+    `reason` says what the value depends on, for what has no useful bounds.
+    """
+
+    __slots__ = ("high", "low", "reason", "terms")
+
+    def __init__(self, terms: dict[Counter, int], low: Any, high: Any, reason: str = "") -> None:
+        self.terms, self.low, self.high, self.reason = terms, low, high, reason
+
+
+@dataclass(frozen=True)
+class Address:
+    """A byte offset into a tensor parameter; `root` None is memory of the kernel's own."""
+
+    root: str | None
+    offset: Any
+
+
+def unknown(reason: str) -> Form:
+    """Any number."""
+    return Form({}, -LIMIT, LIMIT, reason)
+
+
+def bounds(value: Any) -> tuple[Any, Any]:
+    """The least and the largest number a value can be."""
+    if not isinstance(value, Form):
+        return value, value
+    low, high = value.low, value.high
+    for counter, factor in value.terms.items():
+        a, b = factor * counter.first, factor * counter.last
+        low += min(a, b)
+        high += max(a, b)
+    return low, high
+
+
+def is_exact(value: Any) -> bool:
+    """Whether a value is known for each iteration."""
+    return not isinstance(value, Form) or value.low == value.high
+
+
+def reason_of(*values: Any) -> str:
+    """Why bounds of these values say little."""
+    return next((v.reason for v in values if isinstance(v, Form) and v.reason), "")
+
+
+def between(low: Any, high: Any, reason: str = "") -> Any:
+    """A value in `low..high`."""
+    if low == high:
+        return low
+    return Form({}, low, high, reason)
+
+
+def hull(a: Any, b: Any, reason: str) -> Any:
+    """A value that is `a` or `b`."""
+    if not isinstance(a, Form) and not isinstance(b, Form) and a == b:
+        return a
+    (low, high), (least, most) = bounds(a), bounds(b)
+    return between(min(low, least), max(high, most), reason_of(a, b) or reason)
+
+
+def either(a: Any, b: Any, reason: str) -> Any:
+    """A value that is `a` or `b`."""
+    if a is b:
+        return a
+    if isinstance(a, Address) and isinstance(b, Address):
+        if a.root == b.root:
+            return Address(a.root, hull(a.offset, b.offset, reason))
+        return unknown(reason or "a pointer may point to several tensors")
+    if isinstance(a, (Address, type(None))) or isinstance(b, (Address, type(None))):
+        return unknown(reason or "a pointer may be several things")
+    return hull(a, b, reason)
+
+
+def unknown_like(value: Any, why: str) -> Any:
+    """Anything that may stand in the place of a value."""
+    return Address(value.root, unknown(why)) if isinstance(value, Address) else unknown(why)
+
+
+def add(a: Any, b: Any, factor: int = 1) -> Any:
+    """`a + factor * b`."""
+    if not isinstance(a, Form) and not isinstance(b, Form):
+        return a + factor * b
+    terms: dict[Counter, int] = dict(a.terms) if isinstance(a, Form) else {}
+    low, high = (a.low, a.high) if isinstance(a, Form) else (a, a)
+    if not isinstance(b, Form):
+        return Form(terms, low + factor * b, high + factor * b, a.reason)
+    for counter, f in b.terms.items():
+        total = terms.get(counter, 0) + factor * f
+        if total:
+            terms[counter] = total
+        else:
+            del terms[counter]
+    ends = factor * b.low, factor * b.high
+    low, high = low + min(ends), high + max(ends)
+    if not terms and low == high:
+        return low
+    return Form(terms, low, high, reason_of(a, b))
+
+
+def scale(a: Form, factor: int) -> Any:
+    """`factor * a`."""
+    if not factor:
+        return 0
+    if abs(factor) >= LIMIT or any(abs(f * factor) >= LIMIT for f in a.terms.values()):
+        return unknown(a.reason or "the index arithmetic leaves every address")
+    ends = a.low * factor, a.high * factor
+    return Form({c: f * factor for c, f in a.terms.items()}, min(ends), max(ends), a.reason)
+
+
+# ------------------------------------------------------------------------------------------------- operators
+
+
+def apply(op: str, args: list[Any], may_split: bool) -> Any:
+    """The value of an operator. `may_split`: raise Split where its iterations are better looked at in two parts."""
+    special = _SPECIAL.get(op)
+    if special is not None:
+        return special(op, args, may_split)
+    a, b = args
+    if type(a) is float or type(b) is float or _is_float(a) or _is_float(b):
+        return _float(op, a, b, may_split)
+    if not isinstance(a, Form) and not isinstance(b, Form):
+        return _exact(op, a, b)
+    rule = _ON_FORMS.get(op)
+    found = rule(op, a, b, may_split) if rule is not None else None
+    return _by_ranges(op, a, b) if found is None else found
+
+
+def _exact(op: str, a: int, b: int) -> Any:
+    if op in ("shl", "shr") and not 0 <= b < 64:
+        return unknown(f"the index arithmetic shifts by {b}")
+    result = OPERATORS[op].evaluate(a, b)
+    return result if -LIMIT < result < LIMIT else unknown("the index arithmetic leaves every address")
+
+
+def _by_ranges(op: str, a: Any, b: Any) -> Any:
+    """What the ranges of both operands tell of the result."""
+    operator = OPERATORS[op]
+    over = bounds(a), bounds(b)
+    found = operator.range(*over) if operator.range is not None else None
+    reason = reason_of(a, b) or f"the index arithmetic cannot be followed at `{op}`"
+    if found is None:
+        return Form({}, 0, 1, reason) if operator.truth else unknown(reason)
+    return between(*found, reason_of(a, b)) if -_HUGE < found[0] <= found[1] < _HUGE else unknown(reason)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Form) and type(value.low) is float
+
+
+def _float(op: str, a: Any, b: Any, may_split: bool) -> Any:
+    """Floating point: the kernel rounds after each operation, so that the result is known roughly."""
+    over = bounds(a), bounds(b)
+    reason = reason_of(a, b) or "an address depends on floating point arithmetic"
+    operator = OPERATORS[op]
+    if operator.truth:
+        return between(*(operator.range(*over) or (0, 1)), reason) if operator.range else Form({}, 0, 1, reason)
+    if op == "div":
+        if over[1][0] <= 0 <= over[1][1]:
+            return unknown(reason)
+        ends = [x / y for x in over[0] for y in over[1]]
+    elif op in ("add", "sub", "mul", "min", "max") and operator.range is not None:
+        ends = [float(x) for x in operator.range(*over) or (-LIMIT, LIMIT)]
+    else:
+        return unknown(reason)
+    return Form({}, min(ends) - abs(min(ends)) * _ROUNDING, max(ends) + abs(max(ends)) * _ROUNDING, reason)
+
+
+def _sum(op: str, a: Any, b: Any, may_split: bool) -> Any:
+    return add(a, b, 1 if op == "add" else -1)
+
+
+def _product(op: str, a: Any, b: Any, may_split: bool) -> Any:
+    if isinstance(a, Form) and isinstance(b, Form):
+        return None
+    return scale(a, b) if isinstance(a, Form) else scale(b, a)
+
+
+def _shift(op: str, a: Any, b: Any, may_split: bool) -> Any:
+    if isinstance(b, Form) or not 0 <= b < 64:
+        return None
+    return scale(a, 1 << b) if op == "shl" else _quotient("floordiv", a, 1 << b, may_split)
+
+
+def _quotient(op: str, a: Any, b: Any, may_split: bool) -> Any:
+    """`(b * x + rest) // b` is x, where the rest is in 0..b-1."""
+    parts = _divided(op, a, b)
+    if parts is None:
+        return None
+    whole, rest = parts
+    low, high = bounds(rest)
+    return whole if low // b == high // b == 0 else add(whole, _by_ranges("floordiv", rest, b))
+
+
+def _remainder(op: str, a: Any, b: Any, may_split: bool) -> Any:
+    parts = _divided("floordiv" if op == "floormod" else "div", a, b)
+    if parts is None:
+        return None
+    rest = parts[1]
+    low, high = bounds(rest)
+    return rest if low // b == high // b == 0 else _by_ranges("floormod", rest, b)
+
+
+def _divided(op: str, a: Any, b: Any) -> tuple[Any, Any] | None:
+    """`a` as b * whole + rest, where rounding down by `b` is what `op` does; the rest keeps what `b` does not divide."""
+    if isinstance(b, Form) or b <= 0 or not isinstance(a, Form) or (op == "div" and bounds(a)[0] < 0):
+        return None
+    shift = a.low // b
+    whole = Form({c: f // b for c, f in a.terms.items() if f % b == 0}, shift, shift)
+    rest = Form({c: f for c, f in a.terms.items() if f % b}, a.low - shift * b, a.high - shift * b, a.reason)
+    return (whole if whole.terms else shift), (rest if rest.terms or rest.low != rest.high else rest.low)
+
+
+def _mask(op: str, a: Any, b: Any, may_split: bool) -> Any:
+    if isinstance(a, Form) and not isinstance(b, Form) and b >= 0 and b & (b + 1) == 0:
+        return _remainder("floormod", a, b + 1, may_split)
+    return None
+
+
+def _least(op: str, a: Any, b: Any, may_split: bool) -> Any:
+    difference = add(a, b, -1)
+    low, high = bounds(difference)
+    if op == "max":
+        low, high = -high, -low
+    if high <= 0:
+        return a
+    if low >= 0:
+        return b
+    _split(difference, 0, may_split)
+    return None
+
+
+def _compare(op: str, a: Any, b: Any, may_split: bool) -> Any:
+    difference = add(a, b, -1)
+    found = OPERATORS[op].range(bounds(difference), (0, 0))  # type: ignore[misc]
+    if found is not None and found[0] == found[1]:
+        return found[0]
+    _split(difference, 1 if op in ("le", "gt") else 0, may_split)
+    if op in ("eq", "ne"):
+        _split(difference, 1, may_split)
+    return None
+
+
+def _split(difference: Any, at: int, may_split: bool) -> None:
+    """Raises Split between the iterations in which a difference is below `at` and the others, if one loop decides."""
+    if not may_split or not isinstance(difference, Form) or difference.low != difference.high:
+        return
+    if len(difference.terms) != 1:
+        return
+    ((counter, factor),) = difference.terms.items()
+    if not counter.active:
+        return
+    rest = at - difference.low  # the iterations k with factor * k < rest are below
+    first = -(-rest // factor) if factor > 0 else rest // factor + 1
+    if counter.first < first <= counter.last:
+        raise Split(counter, first)
+
+
+def _convert(op: str, args: list[Any], may_split: bool) -> Any:
+    """`["i32", e]`: cut to a type."""
+    (a,) = args
+    signed, bits = op[0] == "i", int(op[1:])
+    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    low, high = bounds(a)
+    if least <= low and high <= most:
+        return a
+    if not isinstance(a, Form):
+        return wrap(a, bits, signed)
+    return Form({}, least, most, a.reason or f"the index arithmetic leaves the range of {op}")
+
+
+def _to_int(op: str, args: list[Any], may_split: bool) -> Any:
+    (a,) = args
+    if not isinstance(a, Form):
+        return int(a)
+    if not _is_float(a):
+        return a
+    low, high = bounds(a)
+    if not -LIMIT < low <= high < LIMIT:  # or no number
+        return unknown(a.reason)
+    return between(int(low), int(high), a.reason)
+
+
+def _to_float(op: str, args: list[Any], may_split: bool) -> Any:
+    low, high = bounds(args[0])
+    if not -(1 << 24) <= low <= high <= 1 << 24:
+        return Form({}, low - abs(low) * _ROUNDING, high + abs(high) * _ROUNDING, reason_of(args[0]))
+    return float(low) if low == high else Form({}, float(low), float(high), reason_of(args[0]))
+
+
+def _not(op: str, args: list[Any], may_split: bool) -> Any:
+    (a,) = args
+    if isinstance(a, Form):
+        low, high = bounds(a)
+        return 0 if low > 0 or high < 0 else Form({}, 0, 1, a.reason)
+    return int(not a)
+
+
+def _negated_bits(op: str, args: list[Any], may_split: bool) -> Any:
+    return add(-1, args[0], -1)
+
+
+def _absolute(op: str, args: list[Any], may_split: bool) -> Any:
+    (a,) = args
+    low, high = bounds(a)
+    if low >= 0:
+        return a
+    return add(0, a, -1) if high <= 0 else between(0, max(-low, high), reason_of(a))
+
+
+def _ceildiv(op: str, args: list[Any], may_split: bool) -> Any:
+    a, b = args
+    return apply("div", [add(add(a, b), -1), b], may_split)
+
+
+def _strided(op: str, args: list[Any], may_split: bool) -> Any:
+    """Bytes from the first row's start to the last row's end, of a copy of `size` bytes in rows."""
+    width, stride, size = args
+    if isinstance(width, Form) or width <= 0:
+        return between(0, bounds(size)[1], reason_of(width, stride, size))
+    rows = apply("div", [add(add(size, width), -1), width], may_split)
+    if bounds(rows)[1] <= 0:
+        return 0
+    return add(apply("mul", [add(rows, -1), stride], may_split), width)
+
+
+def _between(op: str, args: list[Any], may_split: bool) -> Any:
+    return between(bounds(args[0])[0], bounds(args[1])[1], reason_of(*args))
+
+
+Rule = Callable[[str, Any, Any, bool], Any]
+_ON_FORMS: dict[str, Rule] = {
+    **dict.fromkeys(("add", "sub"), _sum),
+    "mul": _product,
+    **dict.fromkeys(("div", "floordiv"), _quotient),
+    **dict.fromkeys(("mod", "floormod"), _remainder),
+    **dict.fromkeys(("shl", "shr"), _shift),
+    "bitand": _mask,
+    **dict.fromkeys(("min", "max"), _least),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _compare),
+}
+INTEGERS = tuple(f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64))
+_SPECIAL: dict[str, Callable[[str, list[Any], bool], Any]] = {
+    **dict.fromkeys(INTEGERS, _convert),
+    "int": _to_int,
+    "float": _to_float,
+    "not": _not,
+    "bitnot": _negated_bits,
+    "abs": _absolute,
+    "ceildiv": _ceildiv,
+    "strided": _strided,
+    "between": _between,
+}

@@ -1,0 +1,84 @@
+"""Random extents programs: what is said of them holds, and damaged ones do no harm. `make fuzz-extents` runs more."""
+
+import time
+
+import pytest
+
+from compass_core.errors import CompassError
+from compass_core.extents import DEPTH_LIMIT, evaluate
+from compass_core.extents.machine import REFINED, STEP_LIMIT, Machine
+from tests.extents.fuzz import harmful, wrong
+from tests.extents.programs import TECS, Generator
+
+
+@pytest.mark.parametrize("first", range(0, 1000, 250))
+def test_extents_are_bounds_of_what_is_accessed(first):
+    for seed in range(first, first + 250):
+        assert not wrong(seed)
+
+
+@pytest.mark.parametrize("seed", [23257, 32697])
+def test_what_random_programs_found(seed):
+    assert not wrong(seed)
+
+
+def test_damaged_programs_are_answered_or_refused():
+    for seed in range(400):
+        assert not harmful(seed)
+
+
+def one(body, **functions):
+    return {"entry": "k", "params": {"a": 4}, "functions": {"k": {"params": ["a", "n"], "body": body}, **functions}}
+
+
+def calls(depth):
+    """Functions that call the next one twice."""
+    return {f"f{i}": {"params": ["p"], "body": [["do", ["call", f"f{i + 1}", "p"]]] * 2} for i in range(depth)} | {
+        f"f{depth}": {"params": ["p"], "body": [["access", "p", 0, 4]]}
+    }
+
+
+HOSTILE = {
+    "endless": one([["while", 1, []], ["access", "a", 0, 4]]),
+    "counting": one([["let", "i", 0], ["while", ["lt", "i", 1 << 60], [["set", "i", ["mul", "n", "i"]]]]]),
+    "step 0": one([["for", "i", 0, 8, 0, [["access", "a", "i", 4]]]]),
+    "itself": one([["do", ["call", "k", "a", "n"]]]),
+    "doubling": one([["do", ["call", "f0", "a"]]], **calls(40)),
+    "squares": one([["let", "x", "n"], ["for", "i", 0, 1 << 50, 1, [["set", "x", ["mul", "x", "x"]]]]]),
+    "powers": one([["let", "x", "n"], *[["let", "x", ["mul", "x", ["add", "x", "x"]]]] * 20_000]),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_programs_end_soon(name):
+    start = time.process_time()
+    evaluate(HOSTILE[name], {"n": 1 << 31}, TECS)
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("value", [0, None, "x", [], 1 << 70, 10**4000, float("inf")])
+def test_element_sizes_that_are_none_are_refused_or_answered(value):
+    program = one([["access", "a", 0, 4]])
+    program["params"]["a"] = value
+    try:
+        assert evaluate(program, {"n": 1}, TECS)["a"].elements in (0, 1)
+    except CompassError as error:
+        assert error.code == "invalid-gbin"
+
+
+def test_deep_programs_are_refused():
+    e = "n"
+    for _ in range(100_000):
+        e = ["not", e]
+    with pytest.raises(CompassError, match=f"nested more than {DEPTH_LIMIT} levels"):
+        evaluate(one([["let", "x", e]]), {"n": 1}, TECS)
+
+
+def test_steps_do_not_depend_on_sizes():
+    """What a program costs is bounded by its text: loops of any length are looked at as a whole."""
+    for seed in range(100):
+        generator = Generator(seed)
+        program = generator.program()
+        machine = Machine(program, {"n": (1 << 31) - 9, "m": (1 << 30) + 1}, TECS, ())
+        machine.run("k", TECS)
+        assert machine.steps < 20 * REFINED < STEP_LIMIT
