@@ -163,13 +163,14 @@ class Caller:
             if info.name in skipped:
                 continue
             arrays[info.name] = info.elements_of(given.arrays[info.name])
-        resolved, values = program.resolve({}, given.scalars, arrays, skipped)
-        job = self._jobs.get(given.sizes)
+        resolved, values, room = program.resolve({}, given.scalars, arrays, skipped, may_be_large=True)
+        sizes = given.sizes, tuple(room.items())
+        job = self._jobs.get(sizes)
         if job is None:
             while len(self._jobs) >= MAX_JOBS:
                 self._forget(next(iter(self._jobs)))
             nulls = frozenset(name for name, array in given.arrays.items() if array is None)
-            job = self._jobs[given.sizes] = Job(program, resolved, values, nulls)
+            job = self._jobs[sizes] = Job(program, resolved, values, nulls, room=room)
         return job
 
     def _forget(self, sizes: Any) -> None:

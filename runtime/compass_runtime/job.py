@@ -150,13 +150,15 @@ class Job:
         shapes: Mapping[str, tuple[int, ...]],
         values: Mapping[str, float],
         nulls: Collection[str] = (),
+        room: Mapping[str, int] | None = None,
     ) -> None:
-        """`nulls`: tensors whose pointers are null."""
+        """`nulls`: tensors whose pointers are null; `room`: elements there is memory for, of tensors that have less."""
         self.program = program
         self._nulls = nulls
         self.lock = threading.Lock()
         self.refill: Callable[[], None] | None = None
         self._shapes = dict(shapes)
+        self._room = dict(room or {})
         self._values = dict(values)
         self._own_constants: dict[str, bytes] = {}
         self._rewritten: dict[int, int] = {}
@@ -182,7 +184,8 @@ class Job:
         self.device: Device = self._graph.device
         infos = [*program.inputs, *program.outputs]
         nbytes = {info.name: _count(self._shapes[info.name]) * info.dtype.size for info in infos}
-        self._plan = job_plan(content, section_sizes(content, infos, nbytes), self.device.target.tecs, program.gap)
+        rooms = {info.name: max(nbytes[info.name], self._room.get(info.name, 0) * info.dtype.size) for info in infos}
+        self._plan = job_plan(content, section_sizes(content, infos, rooms), self.device.target.tecs, program.gap)
         self._base = self.device.allocator.allocate(self._plan.size)
         self._owned = [self._base]
         self.stay = Stay(self.device, self._lost)

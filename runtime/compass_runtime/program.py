@@ -167,8 +167,8 @@ class Program:
         `shapes` are the caller's wishes, `arrays` the shapes of the arrays it will pass; what neither says comes from
         the build or from the kernel's extents. CompassError naming the tensor or scalar that stays unknown.
         """
-        resolved, scalars = self.resolve(shapes or {}, values or {}, arrays or {})
-        return Job(self, resolved, scalars)
+        resolved, scalars, room = self.resolve(shapes or {}, values or {}, arrays or {})
+        return Job(self, resolved, scalars, room=room)
 
     def resolve(
         self,
@@ -176,13 +176,19 @@ class Program:
         values: Mapping[str, float],
         arrays: Mapping[str, tuple[int, ...]],
         nulls: Collection[str] = (),
-    ) -> tuple[dict[str, tuple[int, ...]], dict[str, float]]:
-        """The shape of every tensor and the value of every scalar; see `create_job`."""
+        may_be_large: bool = False,
+    ) -> tuple[dict[str, tuple[int, ...]], dict[str, float], dict[str, int]]:
+        """The shape of every tensor, the value of every scalar, and the elements there is to be memory for besides.
+
+        See `create_job`. `may_be_large`: arrays may be larger than the build was told.
+        """
         if self.kernel is None:
-            return {info.name: info.shape or () for info in (*self.inputs, *self.outputs)}, {}
+            return {info.name: info.shape or () for info in (*self.inputs, *self.outputs)}, {}, {}
         scalars = resolve_values(self.kernel, values)
         tecs = target_of(self.target).tecs
-        return resolve_shapes(self.kernel, arrays, shapes, scalars, tecs, nulls, self.gap != 0), scalars
+        checked = self.gap != 0
+        found, room = resolve_shapes(self.kernel, arrays, shapes, scalars, tecs, nulls, checked, may_be_large)
+        return found, scalars, room
 
     def call(self, args: Sequence[Any], timeout: float | None = None) -> RunResult:
         """Runs with one argument per kernel parameter: an array (None for a null pointer) or a number.

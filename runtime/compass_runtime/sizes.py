@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from compass_core.extents import Extent
 
 Shape = tuple[int, ...]
+MOST_ROOM = 1 << 24
+"""Elements beyond an array that its kernel may touch, and that there is memory for."""
 
 
 def resolve_values(info: KernelInfo, given: Mapping[str, float]) -> dict[str, float]:
@@ -53,39 +55,49 @@ def resolve_shapes(
     tecs: int,
     nulls: Collection[str] = (),
     may_be_small: bool = False,
-) -> dict[str, Shape]:
-    """The shape of every input and output.
+    may_be_large: bool = False,
+) -> tuple[dict[str, Shape], dict[str, int]]:
+    """The shape of every input and output, and how many elements there is to be memory for where that is more.
 
     In this order: as built; as `given`; of the array the caller passes (`arrays`); as the kernel shapes it, or from its
     extents, with the scalars' `values`. Null pointers (`nulls`) need no size. CompassError when none of them says, or
-    when they contradict each other. `may_be_small`: tensors may have fewer elements than the kernel accesses, for a run
-    that finds such accesses.
+    when they contradict each other: a tensor must have what the kernel certainly accesses; what it may access besides
+    only says how much memory there is to be. `may_be_small`: tensors may have fewer elements than the kernel accesses,
+    for a run that finds such accesses. `may_be_large`: arrays may have more elements than the build was told.
     """
     tensors = {p.name: p for p in (*info.by_role("input"), *info.by_role("output"))}
     _known(info, given, tensors, "inputs and outputs")
-    extents = _extents(info, values, tecs) if info.extents is not None else {}
-    shapes = {}
+    extents = _extents(info, values, tecs, nulls) if info.extents is not None else {}
+    shapes, room = {}, {}
     for name, param in tensors.items():
         if name in nulls:
             shapes[name] = param.shape or (0,)
             continue
-        extent = extents.get(name)
-        shape = _shape(param, arrays.get(name), given.get(name), extent, values)
-        _check_array(param, shape, arrays.get(name))
-        if extent is not None and extent.elements is not None and not may_be_small:
-            _check_extent(param, shape, extent.elements, bool(values))
+        extent, array = extents.get(name), arrays.get(name)
+        shape = _shape(param, array, given.get(name), extent, values)
+        if array is not None and _fits(array, shape, extent, may_be_large):
+            shape = array
+        _check_array(param, shape, array)
+        if extent is not None and not may_be_small:
+            _check_extent(param, shape, extent.certain, bool(values))
+            more = (extent.elements or 0) - _count(shape)
+            if more > 0:
+                room[name] = _count(shape) + min(more, MOST_ROOM)
         shapes[name] = shape
-    return shapes
+    return shapes, room
 
 
-def _extents(info: KernelInfo, values: Mapping[str, float], tecs: int) -> Mapping[str, Extent]:
+def _fits(array: Shape, shape: Shape, extent: Extent | None, may_be_large: bool) -> bool:
+    """Whether an array of another size will do: a larger one, or one with less than an estimate."""
+    if _count(array) >= _count(shape):
+        return may_be_large
+    return extent is not None and extent.elements == _count(shape) and extent.certain < extent.elements
+
+
+def _extents(info: KernelInfo, values: Mapping[str, float], tecs: int, nulls: Collection[str]) -> Mapping[str, Extent]:
     from compass_core.extents import evaluate
 
-    try:
-        return evaluate(info.extents, dict(values), tecs)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
-        raise CompassError(f"the extents of the kernel '{info.kernel}' are damaged: {error!r}",
-                           code="invalid-gbin", help="build the kernel again") from error  # fmt: skip
+    return evaluate(info.extents, dict(values), tecs, nulls)
 
 
 def _shape(
