@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import VERSION, files
+from compass_core.errors import CompassError
 
 if TYPE_CHECKING:
     from compassc.driver.build import Build
@@ -101,5 +102,7 @@ def _as_in_makefile(path: Path) -> Path:
 
 
 def _make_name(path: Path) -> str:
-    """A path as make reads it in a rule."""
+    """A path as make reads it in a rule. CompassError for one that it would take for more than a path."""
+    if "\n" in str(path):
+        raise CompassError(f"rules for make cannot name {str(path)!r}: it has a line break", code="bad-name")
     return str(path).replace("$", "$$").replace("#", "\\#").replace(" ", "\\ ")

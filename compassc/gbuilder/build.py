@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,14 +14,15 @@ from compass_core import files
 from compass_core.aipubin import KernelInfo, write
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Note
 from compass_core.limits import TEXT_BYTES
 from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, write_files
 from compassc.gbuilder.emit import assemble, launches, steps_of
-from compassc.gbuilder.graph import graph_of
+from compassc.gbuilder.graph import Graph, graph_of
 from compassc.gbuilder.ir_text import parse
+from compassc.gbuilder.kernel_plugin import kernel_plugin
 from compassc.gbuilder.memory import Plan, plan
-from compassc.gbuilder.plugin_host import Plugin, choose, plugins, search_path
+from compassc.gbuilder.plugin_host import Match, Plugin, choose, plugin_files, plugins, search_path
 from compassc.gbuilder.views import make_views
 
 if TYPE_CHECKING:
@@ -33,12 +35,14 @@ class GraphOptions:
 
     `plugin_dirs`: looked in for plugins before those of AIPUPLUGIN_PATH. `library_dirs`: looked in for object files.
     `work_dir`: where built-in kernels are compiled; without it only the plugins that are found take layers.
+    `plugins`: plugins at hand; when there are some, none are looked for.
     `flags`: see `emit.assemble`.
     """
 
     plugin_dirs: Sequence[Path] = ()
     library_dirs: Sequence[Path] = ()
     work_dir: Path | None = None
+    plugins: Sequence[Plugin] = ()
     flags: int = 0
 
 
@@ -82,8 +86,9 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
     folders = search_path(options.plugin_dirs)
     if options.work_dir is not None:
         make_views(graph)
-    with plugins(folders, target, _built_in(options.work_dir, target)) as loaded:
-        matches = choose(graph, loaded)
+    at_hand = nullcontext(list(options.plugins))
+    with at_hand if options.plugins else plugins(folders, target, _built_in(options.work_dir, target)) as loaded:
+        matches = _choose(graph, loaded, ir_txt.parent)
         if not matches:
             raise ir.error(ir.header, "the graph has no layer that computes anything")
         runs = launches(matches, [ir_txt.parent, *options.library_dirs, *folders])
@@ -91,6 +96,19 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
         content = assemble(graph, runs, target, planned, options.flags)
     files.write(out, write(content))
     return GraphBuild(out, len(runs), planned, content.graph_json)
+
+
+def _choose(graph: Graph, loaded: list[Plugin], folder: Path) -> list[Match]:
+    """Which plugin takes which layers. The error for a layer that nobody takes names plugins beside the graph: they are
+    programs, which run when the user says so."""
+    try:
+        return choose(graph, loaded)
+    except CompassError as error:
+        beside = ", ".join(path.name for path in plugin_files([folder]) if all(path != p.path for p in loaded))
+        if error.code == "no-plugin" and beside:
+            error.notes = (*error.notes, Note(f"beside the graph there is {beside}, which was not loaded"))
+            error.help = f"if you trust it, name its folder: --plugins {folder}"
+        raise
 
 
 def _built_in(work_dir: Path | None, target: str) -> list[Plugin]:
@@ -120,7 +138,8 @@ def build_from_params(
     info = fix(KernelInfo.from_json(dict(params), f"parameters of {object_path.name}"), shapes or {}, values or {})
     code_name = Path(os.path.relpath(object_path, out_dir)).as_posix()
     ir_txt, weights = write_files(info, constant_bytes(info, consts or {}), code_name, out_dir, descriptors)
-    return build_graph(ir_txt, weights, out, info.target, [out_dir])
+    plugin = kernel_plugin(info, code_name, out_dir, descriptors or {})
+    return build_model(ir_txt, weights, out, info.target, GraphOptions(plugins=(plugin,))).path
 
 
 def fix(info: KernelInfo, shapes: Mapping[str, Sequence[int]], values: Mapping[str, int | float]) -> KernelInfo:

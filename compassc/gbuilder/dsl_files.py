@@ -214,8 +214,10 @@ class {op}Plugin(BuilderOpPlugin):
 '''
 
 
-def plugin_text(info: KernelInfo, code_name: str, descriptors: Mapping[str, Sequence[DescriptorWord]]) -> str:
-    """The plugin's Python source; `code_name` is the object file as the builder looks it up."""
+def descriptor_words(
+    info: KernelInfo, descriptors: Mapping[str, Sequence[DescriptorWord]]
+) -> tuple[dict[str, int], list[DescriptorWord]]:
+    """Where the descriptors of each parameter begin, in bytes, and the words of all of them."""
     starts: dict[str, int] = {}
     words: list[DescriptorWord] = []
     for param in info.by_role("descriptor"):
@@ -227,6 +229,15 @@ def plugin_text(info: KernelInfo, code_name: str, descriptors: Mapping[str, Sequ
             )
         starts[param.name] = 4 * len(words)
         words += descriptors[param.name]
+    return starts, words
+
+
+def plugin_text(info: KernelInfo, code_name: str, descriptors: Mapping[str, Sequence[DescriptorWord]]) -> str:
+    """The plugin's Python source; `code_name` is the object file as the builder looks it up.
+
+    Names are identifiers (`compass_core.names`), all else is written as Python spells it.
+    """
+    starts, words = descriptor_words(info, descriptors)
     return _PLUGIN.format(
         kernel=info.kernel,
         op=op_type(info.kernel),

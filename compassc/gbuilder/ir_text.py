@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from compass_core.errors import CompassError, Span
 from compass_core.limits import GRAPH_LAYERS
+from compass_core.names import is_label
 
 IR_DTYPES = frozenset(
     "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e5m2 float8_e4m3fn "
@@ -152,6 +153,8 @@ def _sections(text: str, path: str) -> list[Section]:
             current = Section(line=number)
             sections.append(current)
             GRAPH_LAYERS.check(len(sections) - 1, path, Span(path, number))
+        if not is_label(line.replace("\t", " ")):
+            raise CompassError("the line has characters that cannot be printed", Span(path, number), code="compass-ir")
         parts = line.split("=")
         if len(parts) != 2:
             raise CompassError(
@@ -176,7 +179,7 @@ def _format_section(section: Section) -> str:
     lines = []
     for key, value in section.values.items():
         line = f"{key}={format_value(value)}"
-        if line.count("=") != 1 or "\n" in line or not key.strip():
+        if line.count("=") != 1 or not is_label(line) or not key.strip():
             raise CompassError(f"'{line}' cannot be written as one key=value line", code="compass-ir")
         lines.append(line)
     return "\n".join(lines)

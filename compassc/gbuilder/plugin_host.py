@@ -64,11 +64,12 @@ def call(path: Path, what: str, function: Callable[..., T], *args: Any) -> T:
         ) from error
 
 
-def plugin_files(folders: Iterable[Path]) -> list[Path]:
-    """The plugin files in `folders`; of files with the same name the first counts."""
+def plugin_files(places: Iterable[Path]) -> list[Path]:
+    """The plugin files in folders, and those named themselves; of files with the same name the first counts."""
     found: dict[str, Path] = {}
-    for folder in folders:
-        for path in sorted([*folder.glob(f"{PREFIX}*.py"), *folder.glob(f"{PREFIX}*/__init__.py")]):
+    for place in places:
+        inside = sorted([*place.glob(f"{PREFIX}*.py"), *place.glob(f"{PREFIX}*/__init__.py")])
+        for path in [place] if place.is_file() else inside:
             name = path.parent.name if path.name == "__init__.py" else path.stem
             found.setdefault(name, path)
     return list(found.values())
@@ -82,10 +83,10 @@ def search_path(folders: Iterable[Path]) -> list[Path]:
 
 @contextmanager
 def plugins(folders: list[Path], target: str, built_in: list[Plugin]) -> Iterator[list[Plugin]]:
-    """The builder plugins in `folders` for a target, then the `built_in` ones. Modules and import paths of what was
-    found exist only while this is active."""
+    """The builder plugins in `folders` (files count, too) for a target, then the `built_in` ones. Modules and import
+    paths of what was found exist only while this is active."""
     saved_path, saved_modules = list(sys.path), set(sys.modules)
-    sys.path[:0] = [str(folder) for folder in folders]
+    sys.path[:0] = [str(place.parent if place.is_file() else place) for place in folders]
     try:
         with plugin_modules() as registered:
             loaded = []

@@ -61,6 +61,12 @@ TENSOR_BYTES = Limit(
 ELF_SECTIONS = Limit(4096, "sections", "an object of a kernel", ("sim/engine/object.c", "MAX_SECTIONS"))
 ELF_SYMBOLS = Limit(65536, "symbols", "an object of a kernel", ("sim/engine/object.c", "MAX_SYMBOLS"))
 
+KEPT_TEXT = Limit(32 << 20, "bytes", "the C text that an aipu.bin keeps, compiled again")
+COMPILE_SECONDS = Limit(120, "seconds", "compiling that text, by the clock and of processor time")
+COMPILE_MEMORY = Limit(4 << 30, "bytes", "the address space of the compiler that reads it")
+COMPILE_OUTPUT = Limit(256 << 20, "bytes", "what comes of that text in each step")
+COMPILE_MESSAGES = Limit(1 << 20, "bytes", "what the compiler says of it")
+
 
 def limits() -> Iterator[tuple[str, Limit]]:
     """All limits with their names, in the order of this file."""

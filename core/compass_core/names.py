@@ -1,7 +1,8 @@
 """What names may look like. Names in files are data: whoever reads or writes one asks here first.
 
 A kernel or a parameter is called what Python would let it be called; a symbol of an object is an ASCII identifier. So no
-name has a quote, a blank, a line break, a path or an escape sequence in it, wherever it is put.
+name has a quote, a blank, a line break, a path or an escape sequence in it, wherever it is put. Layers and tensors of a
+graph have labels, which are shown and compared, and only have to be printable.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ def is_name(text: Any) -> bool:
 def is_symbol(text: Any) -> bool:
     """Whether a symbol may be called that: an identifier of ASCII letters, digits and underscores."""
     return isinstance(text, str) and len(text) <= LONGEST and _SYMBOL.fullmatch(text) is not None
+
+
+def is_label(text: Any) -> bool:
+    """Whether a layer or a tensor of a graph may be called that: characters that can be printed on one line."""
+    return isinstance(text, str) and text.isprintable()
 
 
 def name(text: Any, what: str) -> str:

@@ -18,6 +18,7 @@ from compass_core.aipubin.dtypes import BY_CODE, DType
 from compass_core.aipubin.layout import Kind, StaticSection, SubSection
 from compass_core.errors import CompassError
 from compass_core.hostcode import TextBlob, parse_text_blob
+from compass_core.names import is_label
 from compass_runtime.calls import Caller
 from compass_runtime.forks import renew_locks
 from compass_runtime.job import Job, placed_subs
@@ -359,6 +360,8 @@ def graph_tensors(note: bytes) -> dict[str, Described]:
 
     try:
         content = json.loads(note or b"{}")
+        if not all(is_label(t["name"]) for role in ("inputs", "outputs") for t in content[role]):
+            return {}
         return {
             role: [(str(t["name"]), tuple(int(d) for d in t["shape"])) for t in content[f"{role}s"]]
             for role in ("input", "output")

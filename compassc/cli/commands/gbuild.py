@@ -15,6 +15,7 @@ EXAMPLE = """\
 compassc gbuild kernel.compass/vadd.o
 compassc gbuild vadd.o --set n=1024 --shape c=4x1024 -o out/aipu.bin
 compassc gbuild graph.txt -w weight.bin -t X2_1204"""
+PLACE = click.Path(exists=True, path_type=Path)
 GRAPH_SUFFIXES = (".txt", ".def")
 
 
@@ -26,7 +27,7 @@ GRAPH_SUFFIXES = (".txt", ".def")
 @click.option("-w", "--weights", type=options.INPUT, metavar="FILE", help="Graph: the binary file with its constants.")
 @options.target_option
 @click.option("-L", "--lib", "libraries", multiple=True, type=options.FOLDER, help="Graph: look for objects in DIR.")
-@click.option("--plugins", multiple=True, type=options.FOLDER, help="Graph: look for plugins in DIR.")
+@click.option("--plugins", multiple=True, type=PLACE, metavar="DIR|FILE", help="Graph: load plugins of DIR, or FILE.")
 @options.output_option
 @options.parameter_options
 @options.talk_options
@@ -37,8 +38,8 @@ def command(talk: Talk, source: Path, params: Path | None, output: Path | None, 
     Of an object NAME.o the parameters are read from NAME.params.json beside it; Compass IR (compass_ir.txt,
     compass_ir.bin) and the plugin (aipubt_gb_NAME.py) are written there too.
 
-    A graph's layers are taken by plugins (folders of --plugins and AIPUPLUGIN_PATH, the graph's own folder) or by the
-    built-in operator library, whose kernels are compiled in GRAPH.compass beside the output.
+    A graph's layers are taken by plugins (of --plugins and of the folders in AIPUPLUGIN_PATH; they are programs) or by
+    the built-in operator library, whose kernels are compiled in GRAPH.compass beside the output.
     """
     if source.suffix in GRAPH_SUFFIXES:
         _graph(talk, source, output, target, given)
@@ -58,7 +59,7 @@ def _graph(talk: Talk, source: Path, output: Path | None, target: str, given: di
     name = targets.load(target or switches.TARGET.get()).name
     with place(output) as made:
         choice = GraphOptions(
-            plugin_dirs=(*given["plugins"], source.parent),
+            plugin_dirs=given["plugins"],
             library_dirs=given["libraries"],
             work_dir=made.parent / f"{source.stem}.compass",
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-from compass_core import jsontext
+from compass_core import jsontext, names
 from compass_core.aipubin.dtypes import DType, element_dtype
 from compass_core.errors import CompassError
 
@@ -73,7 +73,9 @@ class KernelInfo:
         return tuple(sorted((p for p in self.params if p.role == role), key=lambda p: p.index))
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object that `from_json` reads back equal."""
+        """The JSON object that `from_json` reads back equal. CompassError for names that it would refuse."""
+        for text, what in ((self.kernel, "kernel"), *((p.name, "parameter") for p in self.params)):
+            names.name(text, what)
         out: dict[str, Any] = dict(self.extra)
         out |= {"format": FORMAT, "kernel": self.kernel, "target": self.target, "uses_printf": self.uses_printf}
         out |= {"stack_size": self.stack_size, "params": [_param_json(p) for p in self.params]}
@@ -96,8 +98,8 @@ class KernelInfo:
         if not 0 < stack <= 1 << 28:
             raise CompassError(f"{where}: stack_size {stack} is not in 1 .. {1 << 28}")
         return cls(
-            kernel=_typed(data.get("kernel"), str, where, "kernel"),
-            target=_typed(data.get("target"), str, where, "target"),
+            kernel=_name(data.get("kernel"), where, "kernel"),
+            target=_name(data.get("target"), where, "target"),
             params=params,
             uses_printf=_typed(data.get("uses_printf", False), bool, where, "uses_printf"),
             stack_size=stack,
@@ -129,6 +131,13 @@ def _typed(value: Any, kind: type | tuple[type, ...], where: str, name: str) -> 
     return value
 
 
+def _name(value: Any, where: str, name: str) -> str:
+    """`value` when a kernel, a parameter or a target may be called that."""
+    if not names.is_name(_typed(value, str, where, name)):
+        raise CompassError(f"{where}: '{name}' is {value!r:.60}, which is no identifier")
+    return str(value)
+
+
 def _param(data: Any, where: str, position: int) -> Param:
     at = f"params[{position}]"
     data = _typed(data, dict, where, at)
@@ -142,7 +151,7 @@ def _param(data: Any, where: str, position: int) -> Param:
     if value is not None:
         value = _typed(int(value) if isinstance(value, bool) else value, (int, float), where, f"{at}.value")
     param = Param(
-        name=_typed(data.get("name"), str, where, f"{at}.name"),
+        name=_name(data.get("name"), where, f"{at}.name"),
         kind=kind,
         dtype=_typed(data.get("dtype"), str, where, f"{at}.dtype"),
         role=role,
@@ -178,7 +187,9 @@ def _dims(value: Any, where: str, name: str) -> tuple[int | str, ...] | None:
     if len(dims) > MAX_RANK:
         raise CompassError(f"{where}: '{name}' has {len(dims)} dimensions; at most {MAX_RANK} are possible")
     for dim in dims:
-        if not isinstance(_typed(dim, (int, str), where, name), str) and not 0 <= dim <= MAX_BYTES:
+        if isinstance(_typed(dim, (int, str), where, name), str):
+            _name(dim, where, name)
+        elif not 0 <= dim <= MAX_BYTES:
             raise CompassError(f"{where}: '{name}' has the impossible dimension {dim}")
     return tuple(dims)
 

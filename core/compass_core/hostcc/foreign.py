@@ -20,8 +20,14 @@ from compass_core.errors import CompassError, ToolchainError
 from compass_core.hostcc import command, divisions, pch
 from compass_core.hostcc.objects import FROM_REPRESENTATION, TO_REPRESENTATION
 from compass_core.hostcc.sources import SECTION, Source, section_content
+from compass_core.limits import COMPILE_MEMORY, COMPILE_MESSAGES, COMPILE_OUTPUT, COMPILE_SECONDS
 
-LIMITS = confine.Limits(seconds=120, memory=4 << 30, output=256 << 20, messages=1 << 20)
+LIMITS = confine.Limits(
+    seconds=COMPILE_SECONDS.most,
+    memory=COMPILE_MEMORY.most,
+    output=COMPILE_OUTPUT.most,
+    messages=COMPILE_MESSAGES.most,
+)
 _LIBRARY = re.compile(r"(?:=> |^\s*)(?P<path>/[^\n]+?) \(0x", re.MULTILINE)
 _DYNAMIC_LINKER = "ld-linux"
 STDIN = "<stdin>"

@@ -20,6 +20,7 @@ from compass_core import names, targets
 from compass_core.elf64 import section
 from compass_core.errors import CompassError
 from compass_core.hostcc import declared
+from compass_core.limits import KEPT_TEXT
 
 SECTION = ".compass.source"
 REBUILD_HELP = "build it again with this toolchain, without COMPASS_EMBED_SOURCE=0"
@@ -103,6 +104,7 @@ def read_sources(elf: bytes, trusted: bool = False) -> list[Source]:
     content = section(elf, SECTION)
     if not content:
         raise CompassError("the C text of the kernel is not in the file", code="no-source", help=REBUILD_HELP)
+    KEPT_TEXT.check(len(content), "the C text of the kernel")
     strings = content.split(b"\0")[:-1]
     try:
         if len(strings) % 3:
