@@ -106,6 +106,7 @@ static sim_aipu_t *create(const config_t *config, const mem_interface_t *memory)
   copy_path(sim->profile.report, config->perf.report_filename[0] ? config->perf.report_filename : DEFAULT_REPORT);
   if (start(sim, config)) {
     reset_registers(sim);
+    fork_watch(sim);
     return sim;
   }
   release(sim);
@@ -122,12 +123,13 @@ static sim_aipu_t *create_from(void *what) {
 /* A job that runs is ended: its kernel may never end. */
 static void destroy(sim_aipu_t *sim) {
   if (!sim) return;
+  fork_forget(sim);
   pthread_mutex_lock(&sim->lock);
   sim->ending = true;
   pthread_cond_signal(&sim->changed);
   pthread_mutex_unlock(&sim->lock);
   device_shut(&sim->device);
-  pthread_join(sim->thread, NULL);
+  if (!sim->orphaned) pthread_join(sim->thread, NULL);
   release(sim);
 }
 

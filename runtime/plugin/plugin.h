@@ -42,6 +42,8 @@ struct profile {
 };
 
 struct sim_aipu {
+  struct sim_aipu *next; /* of all */
+  bool orphaned;         /* the process has forked: its thread and worker are the parent's */
   struct shape shape;
   uint32_t clusters; /* jobs run on one at a time */
   bool x3;
@@ -116,6 +118,12 @@ void *pool_serve(void *sim);
 bool pool_command(struct sim_aipu *sim, uint32_t value);
 /* What POOL_STATUS says. Under the lock, which it may let go for a moment. */
 uint32_t pool_status(struct sim_aipu *sim, uint32_t number);
+
+/* Keeps a simulator usable in forked children, until it is forgotten. */
+void fork_watch(struct sim_aipu *sim);
+void fork_forget(struct sim_aipu *sim);
+/* In a forked child: makes what runs jobs; false when it cannot. Under the lock. */
+bool fork_adopt(struct sim_aipu *sim);
 
 __attribute__((format(printf, 3, 4))) void log_write(struct sim_aipu *sim, int level, const char *format, ...);
 void log_close(struct sim_aipu *sim);

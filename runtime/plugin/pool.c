@@ -162,7 +162,7 @@ static void destroy_pool(struct pool *pool) {
 
 static bool dispatch(struct sim_aipu *sim, uint32_t number) {
   struct pool *pool = &sim->pools[number];
-  if (!pool->created || sim->waiting >= MAX_WAITING) return false;
+  if (!pool->created || sim->waiting >= MAX_WAITING || !fork_adopt(sim)) return false;
   if (!pool->unfinished) pool->end = 0;
   const uint32_t *registers = sim->registers;
   uint64_t head = (uint64_t)registers[SIM_AIPU_SCHED_ADDR_HI / 4] << 32 | registers[SIM_AIPU_SCHED_ADDR_LO / 4];

@@ -49,6 +49,13 @@ def test_null_pointers_are_survived(run, add):
     assert done.lines[0] == "end 1 wrong 0" and "has no read, write or get_info" in done.errors
 
 
+@pytest.mark.parametrize("target", FAMILIES)
+def test_children_of_the_driver_have_a_worker_of_their_own(run, add, target):
+    done = run(add(target), target, [A], "fork")
+    assert done.lines == [done.lines[0]] * 5 + ["wrong 0"] and done.lines[0].startswith("end 1 ")
+    np.testing.assert_array_equal(done.output(), A + 1)
+
+
 def test_all_clusters_of_an_x3_are_enabled(run, add):
     done = run(add("X3P_1304MP4"), "X3P_1304MP4", [A], "clusters=3", "registers", "run")
     assert "cores 4 tecs 4 enabled 1" in done.lines[0] and done.lines[1] == "end 1 grid 7 wrong 0"

@@ -5,6 +5,8 @@
 #include "driver.h"
 
 void *dlopen(const char *, int);
+int fflush(void *);
+int fork(void);
 void *dlsym(void *, const char *);
 char *dlerror(void);
 int nanosleep(const struct timespec *, struct timespec *);
@@ -211,6 +213,23 @@ static void step_many(void) {
   store_outputs();
 }
 
+/* A child of the process uses the simulator as if it was its own; another one only ends it. */
+static void step_fork(void) {
+  step_run();
+  for (int i = 0; i < 2; i++) {
+    int status = 1;
+    fflush(NULL);
+    int child = fork();
+    if (child == 0) {
+      for (int k = 0; i == 0 && k < 3; k++) step_run();
+      session.api->destroy(session.sim);
+      exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with %d", status);
+  }
+  step_run();
+}
+
 /* Jobs that wait for one another in a pool. */
 static void step_queue(void) {
   uint32_t before = grids_ended;
@@ -357,7 +376,8 @@ static const struct {
              {"lengthen", step_lengthen}, {"damage", step_damage},   {"heads", step_heads},
              {"abandon", step_abandon},   {"fuzz", step_fuzz},       {"many", step_many},
              {"queue", step_queue},       {"die", step_die},         {"storm", step_storm},
-             {"fill", step_fill},         {"null", step_null}};
+             {"fill", step_fill},         {"null", step_null},
+             {"fork", step_fork}};
 
 static int code_of(const struct file *file) {
   if (!file->x3) return file->cores == 3 ? SIM_AIPU_X2_1204MP3 : SIM_AIPU_X2_1204;
