@@ -174,3 +174,45 @@ def test_vreplic_takes_a_run_time_index_into_several_registers(n):
 def test_an_index_known_to_be_outside_is_refused(tmp_path, vector, index):
     (error,) = errors(tmp_path, f"S.vstore(S.vreplic({vector}, {index}), b)")
     assert "from 0 to" in error.message
+
+
+# ------------------------------------------------------------------------------------------- a if condition else b
+
+CHOICES = {
+    "a[0] if n > 3 else a[1]": "((3 < n) ? a[0] : a[1])",
+    "1 if n > 3 else 0": "((3 < n) ? 1 : 0)",
+    "n if n != 3 else -n": "((n != 3) ? n : (n * -1))",
+    "a[n % 3 if n > 0 else 2]": "a[((0 < n) ? (n % 3) : 2)]",
+    "(a[0] if n > 3 else a[1]) * 2": "(((3 < n) ? a[0] : a[1]) * 2)",
+    "a[0] if n > 3 and n < 7 else a[1]": "(((3 < n) && (n < 7)) ? a[0] : a[1])",
+    "(1 if n > 7 else 2) if n > 3 else (n if n > 1 else 4)": "((3 < n) ? ((7 < n) ? 1 : 2) : ((1 < n) ? n : 4))",
+    "S.max(n if n > 4 else 3, 5)": "max(((4 < n) ? n : 3), 5)",
+    "S.i8(n) if n > 3 else S.i8(2)": "((3 < n) ? (char)n : (char)2)",
+    "S.i32(1.5 if n > 3 else 2)": "((3 < n) ? 0x1.8p+0f/*1.500000e+00*/ : 0x1p+1f/*2.000000e+00*/)",
+    "(S.vload(a) if n > 3 else S.vload(a + 8))[1]": "((3 < n) ? __vload(",
+}
+
+
+def test_a_choice_is_c_s_and_means_the_same(tmp_path):
+    body = "\n".join(f"    b[{i}] = {text}" for i, text in enumerate(CHOICES))
+    (tmp_path / "k.py").write_text(
+        "from compassc.dsl import script as S\n\n\n@S.prim_func\n"
+        f'def k(a: S.ptr("i32", "global"), b: S.ptr("i32", "global"), n: S.i32):\n{body}\n'
+    )
+    kernel = load_kernels(tmp_path / "k.py").entry("k")
+    for n in range(-2, 12):
+        both(kernel, np.arange(20, 36, dtype=np.int32), np.zeros(len(CHOICES), np.int32), n)
+    alone = c_texts(tmp_path, CHOICES)
+    for text, wanted in zip(CHOICES.values(), alone, strict=True):
+        assert text in wanted
+
+
+def c_texts(folder, texts):
+    """The C text of each expression in a kernel of its own: nothing is shared between them."""
+    for i, text in enumerate(texts):
+        path = folder / f"k{i}.py"
+        path.write_text(
+            "from compassc.dsl import script as S\n\n\n@S.prim_func\n"
+            f'def k(a: S.ptr("i32", "global"), b: S.ptr("i32", "global"), n: S.i32):\n    b[0] = {text}\n'
+        )
+        yield BuildManager().build(load_kernels(path).entry("k")).c_code
