@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compass_core import targets
-from compass_core.errors import UsageError
+from compass_core.errors import ArgumentError, UsageError
 
 from ..ir.dtypes import DataType, dtype
 from .options import canonical_target
@@ -141,9 +141,9 @@ def resolve_dtype_alias(name: Any) -> DataType:
 
 
 def hw_native_vdtype(name: Any) -> DataType:
-    """The native vector of an element type: as many lanes as fill 256 bits. UsageError for bool and void."""
+    """The native vector of an element type: as many lanes as fill 256 bits. ArgumentError for bool and void."""
     element = resolve_dtype_alias(name).element_of
     if element.is_bool or element.is_void or element.bits not in (8, 16, 32):
-        raise UsageError(f"there is no native vector of {element}", code="dtype",
-                         help="native vectors have elements of 8, 16 or 32 bits")  # fmt: skip
+        raise ArgumentError(f"there is no native vector of {element}", code="dtype",
+                            help="native vectors have elements of 8, 16 or 32 bits")  # fmt: skip
     return element.with_lanes(256 // element.bits)

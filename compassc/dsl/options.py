@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from compass_core.errors import UsageError
+from compass_core.errors import ArgumentError, UsageError
 
 VARIABLE = "CPS_DSL"
 TARGET_VARIABLE = "CPS_TVM_GBUILDER_TARGET"
@@ -141,7 +141,7 @@ def canonical_target(target: Any) -> str:
     elif isinstance(name := getattr(target, "mcpu", None) or getattr(target, "name", None), str):
         text = name
     else:
-        raise UsageError(f"a target is text or a target object, not {type(target).__name__}", code="target-type")
+        raise ArgumentError(f"a target is text or a target object, not {type(target).__name__}", code="target-type")
     words = text.split()
     if words[:1] != ["compass"]:
         return text

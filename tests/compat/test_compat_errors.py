@@ -173,3 +173,28 @@ def test_unknown_names_of_the_script_module(name):
     with pytest.raises(AttributeError) as caught:
         getattr(script, name)
     assert str(caught.value) == f"module 'tvm.compass.dsl.script' has no attribute '{name}'"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: hw_native_vdtype("bool"),
+        lambda: S.prim_func(is_inline=3),
+        lambda: S.prim_func(unannotated),
+        lambda: S.prim_func(wrong_result),
+        lambda: BuildManager(5),
+        lambda: BuildManager("X1_1204"),
+    ],
+)
+def test_wrong_use_is_asserted(wrong):
+    with pytest.raises(AssertionError) as caught:
+        wrong()
+    assert isinstance(caught.value, CompassError)
+
+
+def unannotated(a):
+    a[0] = 1
+
+
+def wrong_result(a: S.ptr("int32", "global")) -> int:
+    return a[0]

@@ -32,6 +32,10 @@ def annotation_type(annotation: Any) -> DataType | PointerType | None:
     return pointer_type(kind, scope) if scope is not None else kind
 
 
+class SignatureError(CompassError, AssertionError):
+    """A function cannot be a kernel as it is declared."""
+
+
 class Param:
     """A parameter: name, type, whether it is promised >= 0, and the default value (`Param.empty` when required)."""
 
@@ -104,7 +108,7 @@ class PyPrimFunc:
 
     def _error(self, message: str, part: str, help: str = "") -> CompassError:
         """An error in the signature, at `part`."""
-        return CompassError(message, self.place_of(part), code="signature", help=help)
+        return SignatureError(message, self.place_of(part), code="signature", help=help)
 
     def _read_signature(self) -> None:
         """Set `params` and `ret_type`. All mistakes of the signature are reported at once."""
@@ -231,7 +235,7 @@ def prim_func(func: Callable[..., Any] | None = None, is_entry: bool = False, is
     compatibility; the entry is the function given to the build.
     """
     if is_inline not in (None, True, False):
-        raise CompassError(
+        raise SignatureError(
             f"is_inline is True, False or None, got {is_inline!r}",
             code="signature",
             help="leave it out to let the C compiler choose",
