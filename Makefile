@@ -8,6 +8,7 @@
 #   make fuzz-bin  COUNT damaged aipu.bin files through the reader (COUNT=1000000, about ten minutes)
 #   make storm   COUNT jobs per family through the libraries for the vendor's driver, from many threads (COUNT=10000)
 #   make fuzz-extents  COUNT random and damaged programs of index arithmetic (COUNT=1000000)
+#   make soak-builds  COUNT builds beside each other, some killed, with a damaged cache (COUNT=100)
 #   make lint    formatting, lint and types; `make format` mends the first two
 #   make clean   remove what builds and tests left; `make distclean` removes $(VENV) too
 #
@@ -32,7 +33,7 @@ TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder oplib ops passes toolchain)
 DEMO := build/demo
 
-.PHONY: demo test fuzz fuzz-bin fuzz-extents storm bench docs lint format setup clean distclean
+.PHONY: demo test fuzz fuzz-bin fuzz-extents soak-builds storm bench docs lint format setup clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)
@@ -61,6 +62,9 @@ storm: $(ENGINE)
 
 fuzz-extents: $(INSTALLED)
 	$(BIN)/python -m tests.extents.fuzz --count $(COUNT) --seed $(SEED)
+
+soak-builds: $(ENGINE)
+	@$(BIN)/python -m tests.builds.soak --count $(or $(filter-out 1000000,$(COUNT)),100) --seed $(SEED)
 
 # Byte code first, of sources changed since: the measurements are of what a user has from the second run on.
 bench: $(ENGINE)

@@ -35,8 +35,9 @@ def run_arrow(
             build.files[".params.json"] = params
         talk.inputs.append(real_source)
         talk.folder = build.folder
-        stage.load(build, real_source)
-        run_stage(build, stage, talk.stage)
+        with files.locked(build.folder, lambda: talk.waiting(build.folder)):
+            stage.load(build, real_source)
+            run_stage(build, stage, talk.stage)
         _deliver(talk, build, output)
 
 

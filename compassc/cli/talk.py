@@ -84,6 +84,10 @@ class Talk:
             print(f"\r{name} ...", end="\x1b[K", file=sys.stderr, flush=True)
             self._progress_shown = True
 
+    def waiting(self, folder: Path) -> None:
+        """Say that somebody else works in the folder of a build."""
+        self.say(f"waiting for another build that uses {shown(folder)} ...")
+
     def clear_progress(self) -> None:
         """Take the progress line away."""
         if self._progress_shown:

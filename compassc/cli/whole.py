@@ -26,7 +26,7 @@ def run_whole(talk: Talk, source: Path | None, given: dict[str, Any]) -> None:
         request = _request(source, output, given)
         talk.inputs.append(source)
         talk.folder = request.stage_folder()
-        build = run_build(request, talk.stage)
+        build = run_build(request, talk.stage, talk.waiting)
         if given["depfile"] is not None:
             write_depfile(given["depfile"], given["output"] or output, source, build.dependencies)
         _deliver(talk, build, given["output"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core import switches, targets
+from compass_core import files, switches, targets
 from compassc.driver.files import sha256_of
 from compassc.driver.stages import STAGES, Stage, stage_named
 
@@ -133,16 +133,22 @@ def run_stage(build: Build, stage: Stage, listener: Listener | None = None) -> S
     return record
 
 
-def run_build(request: Request, listener: Listener | None = None) -> Build:
-    """Run the stages up to `request.stop_after` and write build.yaml. A dry run ends where clang would start."""
+def run_build(
+    request: Request, listener: Listener | None = None, waiting: Callable[[Path], object] = lambda folder: None
+) -> Build:
+    """Run the stages up to `request.stop_after` and write build.yaml. A dry run ends where clang would start.
+
+    Builds with the same stage folder run one after another; `waiting` is called when that means to wait.
+    """
     from compassc.driver.record import write_build_record
 
     build = new_build(request)
     last = stage_named(request.stop_after)
     if request.final is not None:
         build.files[last.writes] = request.final
-    for stage in STAGES:
-        if run_stage(build, stage, listener) is None or stage is last:
-            break
-    write_build_record(build)
+    with files.locked(build.folder, lambda: waiting(build.folder)):
+        for stage in STAGES:
+            if run_stage(build, stage, listener) is None or stage is last:
+                break
+        write_build_record(build)
     return build

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compass_core import VERSION, switches, targets
+from compass_core import VERSION, files, switches, targets
 from compass_core.errors import CompassError, UsageError
 from compass_core.hostcc.command import DEBUG_FLAGS
 
@@ -132,15 +132,17 @@ class BuildManager:
 
         folder, keep = self._folder()
         build = self._start(inp, name, folder / "gbuilder")
-        self._compile(build)
-        assert build.params is not None
-        if not any(param["role"] in LATE_ROLES for param in build.params["params"]):
-            run_stage(build, STAGES[4])
+        with files.locked(build.folder):  # somebody else may build into it at the same time
+            self._compile(build)
+            assert build.params is not None
+            if not any(param["role"] in LATE_ROLES for param in build.params["params"]):
+                run_stage(build, STAGES[4])
+            made = Executor(build, keep, self.check)
         if isinstance(inp, PyPrimFunc):
             assert self.prim_func_info is not None
             infos = self.prim_func_info.param_infos
             inp.built(self.target.name, infos, folder, keep if control_options().dumps else None)
-        return Executor(build, keep, self.check)
+        return made
 
     @_reported
     def gen_op_lib(
@@ -156,7 +158,8 @@ class BuildManager:
         that lives as long as this object. `verbose`: log the path.
         """
         build = self._op_lib_build(inp, name, output_path)
-        self._compile(build)
+        with files.locked(build.folder):
+            self._compile(build)
         if verbose:
             logger.warning("object of %s: %s", build.name, build.file(".o"))
 

@@ -62,7 +62,10 @@ class Executor:
         self._object = build.file(".o").read_bytes()
         self._keep = keep
         self.latest_profile: Profile | None = None
+        self._content = b""
         self._late = [i for i, p in enumerate(self.params) if p["role"] in LATE_ROLES]
+        if not self._late:
+            self._content = self.path.read_bytes()  # another build may put its own there
         self._dumps = self.options.dumps or dumps_tensors()
         self._check = check
         special = self._dumps or self.options.is_rpc or self.options.is_profile or check
@@ -80,7 +83,7 @@ class Executor:
             if self._late:
                 raise UsageError(f"{self.name} has constants: its aipu.bin is built when it is called",
                                  code="no-program")  # fmt: skip
-            self._program = Program.load(self.path)
+            self._program = Program.load(self._content, where=str(self.path))
         return self._program
 
     @property
@@ -89,7 +92,7 @@ class Executor:
         from compass_runtime.compass_module import CompassModule
 
         assert self.program is not None
-        return CompassModule(self.path.read_bytes())
+        return CompassModule(self._content)
 
     @property
     def rpc_sess(self) -> None:
@@ -260,10 +263,10 @@ class Executor:
 
         from .. import gbuilder
 
-        build = self._build
-        if not build.file(".o").is_file():
-            files.write(build.file(".o"), self._object)
-        gbuilder.build_from_params(
-            params, build.file(".o"), build.folder, self.path, consts=consts, descriptors=descriptors
-        )
-        return Program.load(self.path)
+        build, code = self._build, self._build.file(".o")
+        with files.locked(build.folder):
+            if not code.is_file() or code.read_bytes() != self._object:
+                files.write(code, self._object)
+            gbuilder.build_from_params(params, code, build.folder, self.path, consts=consts, descriptors=descriptors)
+            self._content = self.path.read_bytes()
+        return Program.load(self._content, where=str(self.path))

@@ -6,6 +6,7 @@ import ast
 import os
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,12 +29,12 @@ class KernelFile:
     path: Path
     module: ModuleType
     kernels: dict[str, PyPrimFunc]
-    recorder: FileRecorder = field(repr=False)
+    files: set[Path] = field(repr=False)
 
     @property
     def dependencies(self) -> list[Path]:
         """The kernel file, the modules of the user it imports, and the data files it read."""
-        return [self.path, *sorted(p for p in self.recorder.files if p != self.path)]
+        return [self.path, *sorted(p for p in self.files if p != self.path)]
 
     def entry(self, name: str | None = None) -> PyPrimFunc:
         """The kernel to build: the named one, else the only one that no other kernel calls."""
@@ -110,6 +111,8 @@ class FileRecorder:
 
 
 _RECORDER: FileRecorder | None = None
+_ONE_AT_A_TIME = threading.RLock()
+"""Modules, import paths and the recorder are the whole process's: files that other threads load wait."""
 
 
 def recorder() -> FileRecorder:
@@ -132,15 +135,15 @@ def load_kernels(path: Path | str) -> KernelFile:
     if not path.is_file():
         raise CompassError(f"no such kernel file: {path}", code="input")
     install()
-    found = recorder()
-    found.files = set()
-    full = path.resolve()
-    with _own_modules(path.stem, full.parent, found), found.recording():
-        module = _execute(path, full)
-    found.files.discard(full)
-    found.files.discard(path.absolute())
+    found, full = recorder(), path.resolve()
+    with _ONE_AT_A_TIME:
+        read: set[Path] = set()
+        found.files = read
+        with _own_modules(path.stem, full.parent, found), found.recording():
+            module = _execute(path, full)
+    read -= {full, path.absolute()}
     kernels = {n: v for n, v in vars(module).items() if isinstance(v, PyPrimFunc)}
-    return KernelFile(path, module, kernels, found)
+    return KernelFile(path, module, kernels, read)
 
 
 @contextmanager

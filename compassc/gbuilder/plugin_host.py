@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from compassc.gbuilder.plugin_api import (
 
 T = TypeVar("T")
 PREFIX = "aipubt_"
+_ONE_AT_A_TIME = threading.RLock()
+"""Modules and import paths are the whole process's: graphs of other threads wait."""
 PATH_VARIABLE = "AIPUPLUGIN_PATH"
 
 
@@ -85,18 +88,27 @@ def search_path(folders: Iterable[Path]) -> list[Path]:
 def plugins(folders: list[Path], target: str, built_in: list[Plugin]) -> Iterator[list[Plugin]]:
     """The builder plugins in `folders` (files count, too) for a target, then the `built_in` ones. Modules and import
     paths of what was found exist only while this is active."""
-    saved_path, saved_modules = list(sys.path), set(sys.modules)
-    sys.path[:0] = [str(place.parent if place.is_file() else place) for place in folders]
+    with _ONE_AT_A_TIME, _imports_from(folders), plugin_modules() as registered:
+        loaded = []
+        for path in plugin_files(folders):
+            start = len(registered)
+            call(path, "its import", _execute, path)
+            loaded += [_instance(r, path, target) for r in registered[start:] if r.kind == PluginType.Builder]
+        yield [plugin for plugin in loaded if plugin is not None] + built_in
+
+
+@contextmanager
+def _imports_from(folders: list[Path]) -> Iterator[None]:
+    """Python imports from these folders first, and forgets the plugins it imported. What others did to the import path
+    in the meantime stays."""
+    added, saved_modules = [str(place.parent if place.is_file() else place) for place in folders], set(sys.modules)
+    sys.path[:0] = added
     try:
-        with plugin_modules() as registered:
-            loaded = []
-            for path in plugin_files(folders):
-                start = len(registered)
-                call(path, "its import", _execute, path)
-                loaded += [_instance(r, path, target) for r in registered[start:] if r.kind == PluginType.Builder]
-            yield [plugin for plugin in loaded if plugin is not None] + built_in
+        yield
     finally:
-        sys.path[:] = saved_path
+        for folder in added:
+            if folder in sys.path:
+                sys.path.remove(folder)
         for name in set(sys.modules) - saved_modules:
             if name.startswith(PREFIX):
                 del sys.modules[name]

@@ -1,13 +1,14 @@
 """The cc stage: `NAME.cl` (and its line map) to the object `NAME.o` and the log `NAME.cc.log`.
 
-clang runs in the folder of the object and is given plain file names, so an object depends on its text, the flags and
-the compiler alone, not on where it is made. What clang reads is kept as `NAME.cc.cl`.
+clang runs in a folder of its own and is given plain file names, so an object depends on its text, the flags and the
+compiler alone, not on where it is made or what others do there. What clang reads is kept as `NAME.cc.cl`.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,13 +70,12 @@ class _Job:
         return self.output.parent
 
     def compilation(self, header: Path, *options: str) -> Compilation:
-        written = files.destination(self.output)  # clang would put a file in the place of a link
-        name = self.output.name if written == self.output else str(written)
-        return Compilation(self.clang.path, self.flags, header, self.unit_file.name, self.unit_text, name, options)
+        names = self.unit_file.name, self.unit_text, self.output.name
+        return Compilation(self.clang.path, self.flags, header, *names, options)
 
     def key(self) -> str:
         return key_of(
-            "obj-2",
+            "obj-3",
             self.clang.identity,
             command.headers_hash(),
             " ".join(host.cpu_features()),
@@ -94,8 +94,25 @@ def compile_file(
 
     A CompassError at the kernel's line when the text is wrong, ToolchainError when clang is missing or breaks.
     """
-    job = _prepare(source, output, options)
-    cache = Cache()
+    with _job(source, output, options) as job:
+        return _compiled(job, output.absolute(), options, meanwhile)
+
+
+@contextmanager
+def _job(source: Path, output: Path, options: CcOptions) -> Iterator[_Job]:
+    """The job in a folder that nobody else writes to; what clang reads there is kept beside `output`."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="compassc-") as scratch:
+        job = _prepare(source, Path(scratch, output.name), options)
+        for path in Path(scratch).iterdir():
+            files.write(output.with_name(path.name), path.read_bytes())
+        yield job
+
+
+def _compiled(job: _Job, output: Path, options: CcOptions, meanwhile: Callable[[], object] | None) -> CcResult:
+    """The object and log of a job at their places, from the cache or from clang."""
+    cache, folder = Cache(), output.parent
     log = output.with_suffix(".cc.log")
     header_path = pch.pch_path(job.clang, job.flags, cache)
     compilation = job.compilation(header_path)
@@ -107,27 +124,30 @@ def compile_file(
     if use_cache and (kept := cache.get("obj", key)) and (said := cache.get("cc-log", key)):
         warnings = said.read_text(encoding="utf-8")
         files.write(output, kept.read_bytes())
-        _write_log(log, job.folder, lines, warnings, "not run: the object came from the compile cache")
+        _write_log(log, folder, lines, warnings, "not run: the object came from the compile cache")
         return CcResult(output, log, tuple(map(tuple, lines)), True, warnings)
     pch.precompiled_header(job.clang, job.flags, cache)
     done = compilation.run(job.folder, meanwhile)
-    _write_log(log, job.folder, lines, done.output, f"exit status {done.status}")
+    _write_log(log, folder, lines, done.output, f"exit status {done.status}")
     if done.status != 0:
-        raise diagnostics.compile_error(done.output, job.folder, command.include_folder(), job.built)
+        raise diagnostics.compile_error(done.output, folder, command.include_folder(), job.built)
+    made = job.output.read_bytes()
+    files.write(output, made)
     if use_cache:
         cache.put("cc-log", key, done.output.encode())
-        cache.put("obj", key, output.read_bytes())
+        cache.put("obj", key, made)
     return CcResult(output, log, tuple(map(tuple, lines)), False, done.output)
 
 
 def write_assembly(source: Path, output: Path, options: CcOptions) -> Path:
     """Compile the dialect text in `source` to assembly text for the host; returns its path."""
-    job = _prepare(source, output, options)
-    header = pch.precompiled_header(job.clang, job.flags, Cache())
-    done = job.compilation(header, "-S").run(job.folder)
-    if done.status != 0:
-        raise diagnostics.compile_error(done.output, job.folder, command.include_folder(), job.built)
-    return output
+    with _job(source, output, options) as job:
+        header = pch.precompiled_header(job.clang, job.flags, Cache())
+        done = job.compilation(header, "-S").run(job.folder)
+        if done.status != 0:
+            folder = output.absolute().parent
+            raise diagnostics.compile_error(done.output, folder, command.include_folder(), job.built)
+        return files.write(output, job.output.read_bytes())
 
 
 def dry_run(source: Path, output: Path, options: CcOptions) -> list[str]:

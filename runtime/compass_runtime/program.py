@@ -145,16 +145,15 @@ class Program:
         return self.content.target
 
     @classmethod
-    def load(cls, source: str | Path | bytes, *, trusted: bool = False) -> Program:
-        """Reads an aipu.bin from a path or from its bytes; `trusted`: see the class. CompassError when it is not a
-        program for this simulator."""
-        if isinstance(source, bytes):
-            return cls(read(source), "aipu.bin", trusted, origin=kept_origin(source))
-        data = files.read(Path(source), code="open-file-fail")
+    def load(cls, source: str | Path | bytes, *, trusted: bool = False, where: str = "aipu.bin") -> Program:
+        """Reads an aipu.bin from a path, or from the bytes of the file `where`; `trusted`: see the class. CompassError
+        when it is not a program for this simulator."""
+        data = source if isinstance(source, bytes) else files.read(Path(source), code="open-file-fail")
+        where = where if isinstance(source, bytes) else str(source)
         try:
-            return cls(read(data), str(source), trusted, origin=kept_origin(data))
+            return cls(read(data), where, trusted, origin=kept_origin(data))
         except CompassError as error:
-            raise CompassError(f"{source}: {error.message}", error.span, code=error.code, notes=error.notes,
+            raise CompassError(f"{where}: {error.message}", error.span, code=error.code, notes=error.notes,
                                help=error.help) from error  # fmt: skip
 
     def create_job(

@@ -15,7 +15,7 @@ from ....ops.typing import is_literal
 from ..dispatch import outside_kernel
 from ..functions import Macro, Param, PyPrimFunc
 from ..source import definition, file_of
-from ..state import ACTIVE
+from ..state import current, parsing
 from .expressions import ArgumentError, Evaluator, bare
 from .operators import kind_name
 from .scope import Scope
@@ -24,7 +24,7 @@ from .values import BufferValue, PointerValue, Value, unwrap, wrap
 
 def build_op(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The IR of an operation called in a kernel."""
-    if not ACTIVE:
+    if not parsing():
         raise outside_kernel(op.name)
     try:
         op.signature.bind(*args, **kwargs)
@@ -50,13 +50,13 @@ def _called(x: Any) -> Any:
     if not isinstance(x, E.Expr) or not x.flags & E.F_FUNC:
         return x
     var = E.Var("tmp", x.dtype)
-    ACTIVE[-1].functions[-1].emit(S.Let, var, x)
+    current().functions[-1].emit(S.Let, var, x)
     return var
 
 
 def call_function(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a sub-function: checks the arguments, parses the function once, gives the call expression."""
-    module = ACTIVE[-1]
+    module = current()
     symbol = module.require(func)
     exprs = tuple(
         _argument(func, position, param, value)
@@ -120,7 +120,7 @@ def _argument(func: PyPrimFunc, position: int, param: Param, value: Any) -> E.Ex
 
 def expand_macro(macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Paste the body of a macro at the call."""
-    fp = ACTIVE[-1].functions[-1]
+    fp = current().functions[-1]
     try:
         bound = inspect.signature(macro.py_func).bind(*args, **kwargs)
     except TypeError as e:

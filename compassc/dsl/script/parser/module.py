@@ -9,7 +9,7 @@ from ....ir.stmts import IRModule, PrimFunc
 from ....ops.core import TARGET
 from .. import dispatch
 from ..functions import PyPrimFunc
-from ..state import ACTIVE
+from ..state import active
 from .calls import build_op
 from .function import FunctionParser
 
@@ -61,13 +61,12 @@ class ModuleParser:
 
     def module(self, target: str) -> IRModule:
         """The whole module. Raises the mistakes found, all of them at once."""
-        ACTIVE.append(self)
         token = TARGET.set(targets.load(target).version)
         try:
-            entry = self.parse(self.entry, self.symbol)
+            with active(self):
+                entry = self.parse(self.entry, self.symbol)
         finally:
             TARGET.reset(token)
-            ACTIVE.pop()
         if self.errors:
             raise together(self.errors)
         if self.symbol in self.done:
@@ -85,5 +84,7 @@ def parse(func: PyPrimFunc, target: str = "X2_1204", name: str | None = None) ->
     if not isinstance(func, PyPrimFunc):
         shown = getattr(func, "__name__", type(func).__name__)
         raise CompassError(f"{shown} is not a kernel", code="input", help="decorate it with @S.prim_func")
-    dispatch.IR_SIDE = build_op
     return ModuleParser(func, name).module(target)
+
+
+dispatch.IR_SIDE = build_op

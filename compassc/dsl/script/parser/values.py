@@ -15,7 +15,7 @@ from ....ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType, dtype
 from ....ops.core import convert, imm
 from ....ops.typing import check_literal
 from ..frontend import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES
-from ..state import ACTIVE
+from ..state import current
 
 ZERO = E.IntImm(INT32, 0)
 ONE = E.IntImm(INT32, 1)
@@ -135,7 +135,7 @@ class Value(Operators):
                 code="address-of",
                 help=f"types with an address are {names}",
             )
-        ACTIVE[-1].functions[-1].addressed.add(self.expr)
+        current().functions[-1].addressed.add(self.expr)
         return PointerValue(self.dtype, E.AddressOf(self.expr), ZERO, "a temporary pointer of a variable")
 
 
