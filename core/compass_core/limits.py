@@ -62,9 +62,11 @@ ELF_SECTIONS = Limit(4096, "sections", "an object of a kernel", ("sim/engine/obj
 ELF_SYMBOLS = Limit(65536, "symbols", "an object of a kernel", ("sim/engine/object.c", "MAX_SYMBOLS"))
 
 KEPT_TEXT = Limit(32 << 20, "bytes", "the C text that an aipu.bin keeps, compiled again")
+KEPT_UNITS = Limit(1024, "units", "the C text that an aipu.bin keeps")
+KEPT_OPTIONS = Limit(8, "sets of compiler options", "the C text that an aipu.bin keeps")
 COMPILE_SECONDS = Limit(120, "seconds", "compiling that text, by the clock and of processor time")
 COMPILE_MEMORY = Limit(4 << 30, "bytes", "the address space of the compiler that reads it")
-COMPILE_OUTPUT = Limit(256 << 20, "bytes", "what comes of that text in each step")
+COMPILE_OUTPUT = Limit(64 << 20, "bytes", "what comes of that text in each step")
 COMPILE_MESSAGES = Limit(1 << 20, "bytes", "what the compiler says of it")
 
 

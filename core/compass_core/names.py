@@ -12,13 +12,14 @@ from typing import Any
 
 from compass_core.errors import CompassError
 
-LONGEST = 255
+LONGEST = 200
+"""Bytes of a name: files are called by it, with something before and behind."""
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_name(text: Any) -> bool:
-    """Whether a kernel or a parameter may be called that: a Python identifier of at most LONGEST characters."""
-    return isinstance(text, str) and len(text) <= LONGEST and text.isidentifier()
+    """Whether a kernel or a parameter may be called that: a Python identifier of at most LONGEST bytes."""
+    return isinstance(text, str) and text.isidentifier() and len(text.encode()) <= LONGEST
 
 
 def is_symbol(text: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import signal
 import subprocess
@@ -15,11 +17,12 @@ import pytest
 from compass_core import confine, targets
 from compass_core.confine import parent
 from compass_core.errors import CompassError
-from compass_core.hostcc import foreign
+from compass_core.hostcc import declared, foreign, sources
 from compass_core.hostcc.sources import read_sources
 from compass_runtime import Program
 from compass_runtime.checks import Modes
 from compass_runtime.checks.build import checked_programs
+from compass_runtime.checks.words import Teller
 from compass_runtime.profile.collect import counting
 from compass_runtime.variants import variant
 
@@ -171,7 +174,7 @@ def test_macros_of_a_file_only_change_its_text(forge):
 
 PARENT = """
 import sys, time
-from compass_core.hostcc import foreign
+from compass_core.hostcc import declared, foreign, sources
 from compass_core.hostcc.sources import Source
 print("begun", flush=True)
 foreign.compile_source(Source("k.cl", {define!r}, (), (), {text!r}), ())
@@ -250,3 +253,67 @@ def test_own_text_with_other_words_in_its_head_is_foreign(honest, forge, helples
         with pytest.raises(CompassError) as caught:
             variant(forge(source.text, **head), ("-O1", "-DZ"))
         assert caught.value.code == "untrusted-source"
+
+
+SLOW = {
+    "empty lines": "\n" * 150_000,
+    "blanks": (" " * 5000 + "\n") * 200,
+    "open comments": "/*" * 150_000,
+    "open quotes": "#if 0\n" + '\\"' * 150_000 + "\n#endif\n",
+    "open markers": "#if 0\n" + '# 1 "\n' * 30_000 + "#endif\n",
+    "digits": f"#if 0\nint x[{'9' * 5000}];\n  int y[{'9' * 5000}];\n#endif\n",
+    "underscores": "#if 0\n" + "int* " + "_buf" * 50_000 + "\n#endif\n",
+}
+
+
+@pytest.mark.parametrize("attack", SLOW)
+def test_reading_a_text_takes_time_as_it_is_long(forge, attack):
+    """Patterns that looked at each rest of the text took hours for these; a minute is far more than they take."""
+    program = forge(HEAD + TAIL + SLOW[attack])
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it takes more than a minute"))
+    signal.alarm(60)
+    try:
+        for read in (
+            lambda: checked_programs(program, Modes.ALL),
+            lambda: counting(program),
+            lambda: Teller(program, []),
+        ):
+            try:
+                read()
+            except CompassError:
+                continue
+    finally:
+        signal.alarm(0)
+
+
+DEEP = {
+    "sum": "a[0] = " + "+".join(["a[1]"] * 5_000) + ";",
+    "blocks": "{" * 200 + "a[0] = 1;" + "}" * 200,
+    "choices": "a[0] = " + "a[1] ? 1 : " * 1000 + "2;",
+    "ifs": "if (a[0]) {} else " * 1000 + "a[0] = 1;",
+    "number": f"a[0] = (unsigned _BitInt(40000)){'7' * 6000}wb / (unsigned _BitInt(40000))a[1];",
+}
+
+
+@pytest.mark.parametrize("attack", DEEP)
+def test_deep_texts_are_profiled_or_refused(forge, monkeypatch, attack):
+    monkeypatch.setattr(foreign, "LIMITS", confine.Limits(seconds=2))
+    program = forge(f"{HEAD}\n__kernel void k(__global int* a) {{ {DEEP[attack]} }}\n")
+    for read in (lambda: checked_programs(program, Modes.ALL), lambda: counting(program)):
+        try:
+            read()
+        except CompassError as error:
+            assert error.code in ("no-variant", "limit-exceeded")
+
+
+@pytest.mark.parametrize("count", [9, 2000])
+def test_a_file_does_not_have_the_compiler_work_for_hours(forge, monkeypatch, count):
+    """Each set of options has a precompiled header of its own."""
+    sets = itertools.combinations(sorted(declared.OPTIONS), 2)
+    parts = [json.dumps({"name": "k", "define": targets.load("X2_1204").define, "macros": [],
+                         "options": next(sets) if count < 1000 else []}).encode() + b"\0" + TAIL.encode() + b"\0{}\0"
+             for _ in range(count)]  # fmt: skip
+    monkeypatch.setattr(sources, "section", lambda elf, name: b"".join(parts))
+    with pytest.raises(CompassError) as caught:
+        read_sources(b"")
+    assert caught.value.code == "limit-exceeded"

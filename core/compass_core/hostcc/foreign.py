@@ -39,6 +39,8 @@ _FIXED = (
 """No files of settings or about crashes, short messages."""
 _MAIN_FILE = ("-Xclang", "-main-file-name", "-Xclang", "kernel.cl")
 _MOST_WORDS = 12
+_MOST_CACHED = 16 << 20
+"""Bytes of an object that is kept: what comes from others does not fill the cache folder."""
 
 
 def compile_source(source: Source, flags: Sequence[str], clang: str | None = None) -> bytes:
@@ -59,7 +61,8 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
         data = with_section(made, SECTION, section_content(source))
     except ValueError as error:
         raise ToolchainError(f"the kernel's C text does not become an object: {error}", code="no-variant") from None
-    cache.put("obj", key, data)
+    if len(data) <= _MOST_CACHED:
+        cache.put("obj", key, data)
     return data
 
 

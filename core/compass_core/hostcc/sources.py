@@ -20,7 +20,7 @@ from compass_core import names, targets
 from compass_core.elf64 import section
 from compass_core.errors import CompassError
 from compass_core.hostcc import declared
-from compass_core.limits import KEPT_TEXT
+from compass_core.limits import KEPT_OPTIONS, KEPT_TEXT, KEPT_UNITS
 
 SECTION = ".compass.source"
 REBUILD_HELP = "build it again with this toolchain, without COMPASS_EMBED_SOURCE=0"
@@ -109,12 +109,15 @@ def read_sources(elf: bytes, trusted: bool = False) -> list[Source]:
     try:
         if len(strings) % 3:
             raise ValueError(f"{len(strings)} strings")
+        KEPT_UNITS.check(len(strings) // 3, "the C text of the kernel")
         triples = zip(strings[::3], strings[1::3], strings[2::3])
-        return [_source(head, text, entries, trusted) for head, text, entries in triples]
+        sources = [_source(head, text, entries, trusted) for head, text, entries in triples]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CompassError(
             f"the C text of the kernel is damaged ({error!r})", code="no-source", help=REBUILD_HELP
         ) from None
+    KEPT_OPTIONS.check(len({(s.define, s.options) for s in sources}), "the C text of the kernel")  # each has its header
+    return sources
 
 
 def _source(head: bytes, text: bytes, entries: bytes, trusted: bool) -> Source:

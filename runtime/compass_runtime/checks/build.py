@@ -35,7 +35,7 @@ _ACCESSES = (
     *("-mllvm", f"-asan-mapping-offset={_STACK_SHADOW:#x}"),
 )
 _VALUES = ("-O1", "-D__COMPASS_CHECK_VALUES", "-fsanitize=kernel-memory", "-fno-sanitize-memory-param-retval")
-_ARRAY = re.compile(r"^\s*(?:__lsram )?\w+ (\w+)\[\d+\];$", re.MULTILINE)
+_ARRAY = re.compile(r"^[ \t]*(?:__lsram )?\w+ (\w+)\[\d+\];$", re.MULTILINE)
 
 
 def _with_addresses(text: str) -> str:

@@ -21,9 +21,9 @@ _C_TYPES = {"char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint1
             "half": "float16", "bf16": "bfloat16", "float": "float32"}  # fmt: skip
 OUT_OF_BOUNDS = "check-bounds"
 _SCOPES = {"__lsram": "lsram", "__local": "shared", "": "private"}
-_ARRAY = re.compile(r"^\s*(?:(__lsram|__local) )?(\w+?)(\d*) (\w+)\[(\d+)\];$", re.MULTILINE)
-_POINTER = re.compile(r"^\s*(?:__lsram |__local )?\w+\* (\w+) = (\w+_buf\w*);$", re.MULTILINE)
-_TABLE = re.compile(r"^\s*__constant (\w+?)(\d*)\* (\w+) = \(__constant \w+\*\)(\w+);$", re.MULTILINE)
+_ARRAY = re.compile(r"^[ \t]*(?:(__lsram|__local) )?(\w+?)(\d*) (\w+)\[(\d{1,12})\];$", re.MULTILINE)
+_POINTER = re.compile(r"^[ \t]*(?:__lsram |__local )?\w+\* (\w+) = (?=\w*_buf)(\w+);$", re.MULTILINE)
+_TABLE = re.compile(r"^[ \t]*__constant (\w+?)(\d*)\* (\w+) = \(__constant \w+\*\)(\w+);$", re.MULTILINE)
 
 
 class _Array(NamedTuple):

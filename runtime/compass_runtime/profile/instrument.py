@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from compass_core.errors import ToolchainError
 from compass_core.hostcc.sources import Source
 from compass_core.hostcode import entry_symbol
 from compass_runtime.profile import syntax
@@ -47,8 +48,16 @@ class Instrumented:
 def instrument(
     source: Source, model: CostModel, first: int = 0, first_site: int = 0, clang: str | None = None
 ) -> Instrumented:
-    """Puts counters into a translation unit. ToolchainError when clang is missing or cannot read the text."""
-    return _Writer(parse(source, clang), model, first, first_site).result(source)
+    """Puts counters into a translation unit. ToolchainError when clang is missing or cannot read the text, and for C that
+    is beyond what is understood here: the text need not be one of this toolchain's."""
+    try:
+        return _Writer(parse(source, clang), model, first, first_site).result(source)
+    except (LookupError, ValueError, TypeError, AttributeError, AssertionError, RecursionError) as error:
+        raise ToolchainError(
+            f"the kernel's C text ('{source.name}') cannot be profiled: it is too involved ({type(error).__name__})",
+            code="no-variant",
+            help="split long expressions and statements that lie deep in each other",
+        ) from error
 
 
 class _Writer:

@@ -20,10 +20,10 @@ OWN = "__compass_own_"
 """What the names of the text's functions begin with while it is parsed: clang's dump is filtered by it."""
 
 _TOKEN = re.compile(
-    r'(?P<line>^#[^\n]*)|(?P<string>"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')|(?P<name>[A-Za-z_]\w*)|(?P<mark>[(){};])',
+    r'(?P<line>^#[^\n]*)|(?P<string>"(?:\\.|[^"\\\n])*(?:"|$)|\'(?:\\.|[^\'\\\n])*(?:\'|$))|(?P<name>[A-Za-z_]\w*)|(?P<mark>[(){};])',
     re.MULTILINE,
 )
-_MARKER = re.compile(r'^# (\d+) "((?:\\.|[^"\\])*)"[^\n]*$', re.MULTILINE)
+_MARKER = re.compile(r'^# (\d{1,9}) "((?:\\.|[^"\\\n])*)"[^\n]*$', re.MULTILINE)
 _PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+([^\n]*)$", re.MULTILINE)
 _NO_FUNCTION = ("__attribute__", "__asm__", "asm")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from compass_sim import RunResult
 
 Key = TypeVar("Key")
-_DIRECTIVE = re.compile(r'# (\d+) "([^"]*)"')
+_DIRECTIVE = re.compile(r'# (\d{1,9}) "([^"]*)"')
 WAITS = ("dma", "event", "barrier")
 """What a TEC waits for: transfers it started to wait for, events, other TECs."""
 
