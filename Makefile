@@ -5,7 +5,8 @@
 #   make bench   measure, print a table, keep it as JSON
 #   make docs    write the pages of the operations, docs/ops
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
-#   make fuzz-bin  COUNT damaged aipu.bin files through the reader (COUNT=1000000, about ten minutes)
+#   make fuzz-X  COUNT damaged inputs for the reader X (COUNT=1000000 SEED=0): in Python container, debug, modules, npy,
+#                graphs, stages; in C, under sanitizers and guided by coverage, object, lines, native-container
 #   make storm   COUNT jobs per family through the libraries for the vendor's driver, from many threads (COUNT=10000)
 #   make fuzz-extents  COUNT random and damaged programs of index arithmetic (COUNT=1000000)
 #   make soak-builds  COUNT builds beside each other, some killed, with a damaged cache (COUNT=100)
@@ -33,7 +34,7 @@ TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder oplib ops passes toolchain)
 DEMO := build/demo
 
-.PHONY: demo test fuzz fuzz-bin fuzz-extents soak-builds storm bench docs lint format setup clean distclean
+.PHONY: demo test fuzz fuzz-extents soak-builds storm bench docs lint format setup clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)
@@ -53,8 +54,8 @@ test: $(ENGINE)
 fuzz: $(ENGINE)
 	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(N) --jobs $(JOBS)
 
-fuzz-bin: $(INSTALLED)
-	$(BIN)/python -m tests.aipubin.fuzz --count $(COUNT)
+fuzz-%: $(ENGINE)
+	@$(BIN)/python -m tests.hostile $* --count $(COUNT) --seed $(SEED)
 
 # Ten threads share the jobs.
 storm: $(ENGINE)

@@ -177,25 +177,16 @@ def _record(path: Path) -> list[Table]:
 
 def _object(path: Path) -> list[Table]:
     """A host object: what it was compiled for, its sections and entry points."""
-    import io
-
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-    from elftools.elf.sections import SymbolTableSection
-
-    from compass_core import host
+    from compass_core import host, link
     from compass_core.hostcode import ENTRY_PREFIX
 
     data = files.read(path)
     try:
-        elf = ELFFile(io.BytesIO(data))
-        sections = [(s.name, s.data_size) for s in elf.iter_sections() if s.data_size and s["sh_flags"] & 2]
-        symbols = [
-            symbol for s in elf.iter_sections() if isinstance(s, SymbolTableSection) for symbol in s.iter_symbols()
-        ]
-        entries = [(s.name, s["st_size"]) for s in symbols if s.name.startswith(ENTRY_PREFIX)]
-    except ELFError as error:
-        raise CompassError(f"'{path}' is not an object of the cc stage: {error}", code="bad-object") from None
+        listed, symbols = link.contents(path.name, data)
+    except CompassError as error:
+        raise CompassError(f"'{path}' is not an object of the cc stage: {error.message}", code="bad-object") from None
+    sections = [(s.name, s.size) for s in listed if s.size and s.flags & 2]
+    entries = [(s.name, s.size) for s in symbols if s.name.startswith(ENTRY_PREFIX)]
     stamp = host.read_stamp(data)
     general = [("triple", stamp.triple), ("CPU features", stamp.features)] if stamp else []
     return [

@@ -100,8 +100,8 @@ def _tops(ir: CompassIR, section: Section) -> Iterator[Tensor]:
         raise ir.error(section, f"{len(names)} tensors in layer_top, {len(shapes)} shapes, {len(dtypes)} types")
     for i, (name, shape, dtype) in enumerate(zip(names, shapes, dtypes, strict=True)):
         tensor = Tensor()
-        tensor.scale = float(_item(section, "layer_top_scale", i, 1.0))
-        tensor.zero_point = int(_item(section, "layer_top_zp", i, 0))
+        tensor.scale = float(_item(ir, section, "layer_top_scale", i, 1.0))
+        tensor.zero_point = int(_item(ir, section, "layer_top_zp", i, 0))
         tensor.name = str(name)
         tensor.shape = list(_shape(ir, section, "layer_top_shape", shape))
         tensor.dtype = _dtype(ir, section, "layer_top_type", dtype)
@@ -120,11 +120,15 @@ def _limits(ir: CompassIR, section: Section, index: int) -> tuple[float, float] 
     return value[0], value[1]
 
 
-def _item(section: Section, key: str, index: int, default: float) -> float:
+def _item(ir: CompassIR, section: Section, key: str, index: int, default: float) -> float:
     """The number at `index` of a list; `default` for what is no number, such as the name of a constant."""
     listed = section.values.get(key)
     value = listed[index] if isinstance(listed, list) and index < len(listed) else None
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else default
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return default
+    if not abs(value) < 1e30:
+        raise ir.error(section, f"'{key}': {value} is no scale and no zero point")
+    return value
 
 
 def _dtype(ir: CompassIR, section: Section, key: str, value: Any) -> IRDType:

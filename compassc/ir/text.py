@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from typing import Any
 
 from compass_core.errors import CompassError, Span
@@ -46,13 +47,15 @@ def parse_module(text: str, filename: str = "<IR>") -> S.IRModule:
 def parse_python(text: str, filename: str) -> ast.Module:
     """The syntax tree of a file in Python's grammar that nobody runs. CompassError when it is none, or nests too deeply."""
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # such text is refused with a place, or right
+            tree = ast.parse(text)
     except SyntaxError as e:
         raise CompassError(
             f"not IR text: {e.msg}", Span(filename, e.lineno or 1, e.offset or 0), code="ir-text"
         ) from None
     except (RecursionError, MemoryError):  # Python's own limits of nesting
-        raise IR_DEPTH.error(filename, found="deeper nesting") from None
+        raise IR_DEPTH.error(filename, found="it nests deeper") from None
     except ValueError as e:
         raise CompassError(f"not IR text: {e}", Span(filename, 1), code="ir-text") from None
     return tree
@@ -153,7 +156,7 @@ class _FunctionReader:
     # -- statements
 
     def body(self, nodes: list[ast.stmt]) -> S.Body:
-        return tuple(s for s in map(self.stmt, nodes) if s is not None)
+        return tuple([s for s in [self.stmt(node) for node in nodes] if s is not None])
 
     def stmt(self, node: ast.stmt) -> S.Stmt | None:
         method = getattr(self, "stmt_" + type(node).__name__, None)
@@ -170,7 +173,7 @@ class _FunctionReader:
         self.m.depth += 1
         if self.m.depth > IR_DEPTH.most:
             line, col = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-            raise IR_DEPTH.error(self.m.filename, Span(self.m.filename, line, col + 1), "deeper nesting")
+            raise IR_DEPTH.error(self.m.filename, Span(self.m.filename, line, col + 1), "it nests deeper")
 
     def stmt_Pass(self, node: ast.Pass, span: Span | None) -> None:
         return None
@@ -384,8 +387,8 @@ class _FunctionReader:
         return E.AddressOf(self.var(node.args[0]))
 
     def make_load(self, node: ast.Call) -> E.Expr:
-        mask = next(k.value for k in node.keywords if k.arg == "mask")
-        return E.Load(self.buffer(node.args[0]), self.exprs(node.args[1:]), self.expr(mask))
+        keywords = {k.arg: k.value for k in node.keywords}
+        return E.Load(self.buffer(node.args[0]), self.exprs(node.args[1:]), self.expr(keywords["mask"]))
 
     def make_element(self, node: ast.Call) -> E.Expr:
         return E.GetElement(*self.exprs(node.args))

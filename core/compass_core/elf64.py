@@ -16,7 +16,7 @@ def section(elf: bytes, name: str) -> bytes | None:
         table, size, count, names_index = header[6], header[11], header[12], header[13]
         sections = [SHDR.unpack_from(elf, table + i * size) for i in range(count)]
         names = sections[names_index][4]
-    except (struct.error, IndexError):
+    except (struct.error, IndexError, OverflowError):
         return None
     wanted = name.encode() + b"\0"
     for row in sections:

@@ -15,7 +15,7 @@ def parse(text: str | bytes, where: str, code: str = "not-json", what: str = "th
     try:
         value = json.loads(text)
     except RecursionError:
-        raise JSON_DEPTH.error(where, found="deeper nesting") from None
+        raise JSON_DEPTH.error(where, found="it nests deeper") from None
     except json.JSONDecodeError as error:
         raise CompassError(
             f"{what} is no JSON: {error.msg}", Span(where, error.lineno, error.colno), code=code
@@ -26,7 +26,7 @@ def parse(text: str | bytes, where: str, code: str = "not-json", what: str = "th
     while items := [part for item in items for part in _parts(item)]:
         level += 1
         if level > JSON_DEPTH.most:
-            raise JSON_DEPTH.error(where, found="deeper nesting")
+            raise JSON_DEPTH.error(where, found="it nests deeper")
     return value
 
 

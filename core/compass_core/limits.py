@@ -60,6 +60,8 @@ TENSOR_BYTES = Limit(
 )
 ELF_SECTIONS = Limit(4096, "sections", "an object of a kernel", ("sim/engine/object.c", "MAX_SECTIONS"))
 ELF_SYMBOLS = Limit(65536, "symbols", "an object of a kernel", ("sim/engine/object.c", "MAX_SYMBOLS"))
+SHARED_ARRAYS = Limit(1024, "shared arrays", "an object of a kernel", ("sim/engine/object.c", "MAX_SHARED_ARRAYS"))
+NAME_BYTES = Limit(4096, "bytes", "a name in an object of a kernel", ("sim/engine/object.c", "MAX_NAME"))
 
 KEPT_TEXT = Limit(32 << 20, "bytes", "the C text that an aipu.bin keeps, compiled again")
 KEPT_UNITS = Limit(1024, "units", "the C text that an aipu.bin keeps")

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from compass_core.elf64 import EHDR, SHDR
 from compass_core.errors import CompassError
 from compass_core.hostcc.sources import SECTION, with_entries
+from compass_core.limits import ELF_SECTIONS, ELF_SYMBOLS
 
 SYM = struct.Struct("<IBBHQQ")
 RELA = struct.Struct("<QQq")
 SHT_NULL, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOBITS, SHT_REL, SHT_GROUP = 0, 2, 3, 4, 8, 9, 17
 SHF_MERGE_STRINGS, SHF_INFO_LINK, SHF_EXCLUDE = 0x30, 0x40, 0x80000000
 SHN_COMMON, SHN_RESERVED = 0xFFF2, 0xFF00
+MOST_ALIGN, MOST_BYTES, MOST_NAME = 1 << 16, 1 << 32, 1 << 12
 STB_LOCAL, STB_GLOBAL, STT_SECTION = 0, 1, 3
 
 
@@ -82,9 +85,15 @@ class _Object:
     def __init__(self, part: Part) -> None:
         self.part = part
         self.data = part.data
-        try:
+        with self.damage_refused():
             self._read()
-        except (struct.error, IndexError) as error:
+
+    @contextmanager
+    def damage_refused(self) -> Iterator[None]:
+        """What goes wrong with the object's numbers is the object's fault."""
+        try:
+            yield
+        except (struct.error, IndexError, ValueError, OverflowError) as error:
             raise self.error(f"its tables are damaged ({error})") from None
 
     def error(self, why: str) -> CompassError:
@@ -99,6 +108,7 @@ class _Object:
         )
         if kind != 1 or shentsize != SHDR.size or shoff + shnum * SHDR.size > len(self.data):
             raise self.error("it is not a relocatable object")
+        ELF_SECTIONS.check(shnum, self.part.name)
         raw = [SHDR.unpack_from(self.data, shoff + i * SHDR.size) for i in range(shnum)]
         strings = self._bytes(raw[names][4], raw[names][5])
         self.sections = [
@@ -110,6 +120,7 @@ class _Object:
             raise self.error(f"it has {len(tables)} symbol tables")
         names_at = self.sections[tables[0].link]
         strings = self._bytes(names_at.offset, names_at.size)
+        ELF_SYMBOLS.check(tables[0].size // SYM.size, self.part.name)
         self.symbols = [_Symbol(_name(strings, n), *rest) for n, *rest in SYM.iter_unpack(self.content(tables[0]))]
 
     def _bytes(self, offset: int, size: int) -> bytes:
@@ -129,13 +140,24 @@ class _Object:
         for i, section in enumerate(self.sections):
             if section.type == SHT_GROUP:
                 raise self.error("it has section groups")
+            if section.align > MOST_ALIGN or section.size > MOST_BYTES:
+                raise self.error(f"section {i} has {section.size} bytes, aligned to {section.align}")
             tables = (SHT_NULL, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_REL)
             if section.type not in tables and not section.flags & SHF_EXCLUDE:
                 yield i, section
 
 
 def _name(strings: bytes, offset: int) -> str:
-    return strings[offset : strings.index(b"\0", offset)].decode("utf-8", "replace") if offset < len(strings) else ""
+    """A text of a string table; what is longer than any name is damage."""
+    if offset >= len(strings):
+        return ""
+    return strings[offset : strings.index(b"\0", offset, offset + MOST_NAME)].decode("utf-8", "replace")
+
+
+def contents(name: str, data: bytes) -> tuple[list[_Section], list[_Symbol]]:
+    """The sections and symbols of an object file; CompassError when it is none."""
+    read = _Object(Part(name, data, {}))
+    return read.sections, read.symbols
 
 
 class _Linker:
@@ -143,6 +165,7 @@ class _Linker:
         self.sections: dict[tuple[str, int, int], _Joined] = {}
         self.locals: list[_Symbol] = [_Symbol("", 0, 0, 0, 0, 0)]
         self.globals: dict[str, _Symbol] = {}
+        self.numbers: dict[str, int] = {}
 
     def add(self, obj: _Object) -> None:
         places: dict[int, tuple[_Joined, int]] = {}
@@ -191,7 +214,7 @@ class _Linker:
             raise CompassError(f"two objects define the entry '{symbol.name}'", code="duplicate-entry")
         if known is None or symbol.section:
             self.globals[symbol.name] = symbol
-        return -1 - list(self.globals).index(symbol.name)
+        return -1 - self.numbers.setdefault(symbol.name, len(self.numbers))
 
     def image(self, machine: int, flags: int) -> bytes:
         """The ELF file."""
@@ -259,5 +282,7 @@ def link(parts: Sequence[Part]) -> bytes:
     for obj in objects:
         if obj.machine != objects[0].machine:
             raise obj.error(f"it is for machine {obj.machine}, '{objects[0].part.name}' for {objects[0].machine}")
-        linker.add(obj)
-    return linker.image(objects[0].machine, objects[0].flags)
+        with obj.damage_refused():
+            linker.add(obj)
+    with objects[-1].damage_refused():
+        return linker.image(objects[0].machine, objects[0].flags)

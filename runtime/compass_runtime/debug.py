@@ -217,14 +217,19 @@ def _for_lldb(elf: bytes) -> bytes:
 
     from elftools.elf.elffile import ELFFile
 
-    out, file = bytearray(elf), ELFFile(io.BytesIO(elf))
-    section = file.get_section_by_name(".debug_info")
-    assert section is not None, "DEBUG_FLAGS ask for it"
-    for unit in file.get_dwarf_info().iter_CUs():
-        for die in unit.iter_DIEs():
-            name = die.attributes["DW_AT_name"].value if die.tag == _BASE_TYPE else None
-            wanted = _LLDB_DWARF.get((die.tag, name))
-            if wanted is not None:
-                at = section["sh_offset"] + die.attributes[wanted[0]].offset
-                out[at] = wanted[1]
+    out = bytearray(elf)
+    try:
+        file = ELFFile(io.BytesIO(elf))
+        section = file.get_section_by_name(".debug_info")
+        assert section is not None, "DEBUG_FLAGS ask for it"
+        start = section["sh_offset"]
+        for unit in file.get_dwarf_info().iter_CUs():
+            for die in unit.iter_DIEs():
+                name = die.attributes["DW_AT_name"].value if die.tag == _BASE_TYPE else None
+                wanted = _LLDB_DWARF.get((die.tag, name))
+                if wanted is not None:
+                    out[start + die.attributes[wanted[0]].offset] = wanted[1]
+    except Exception as error:  # noqa: BLE001 - the library ends in many ways when the information is damaged
+        raise CompassError(f"the kernel's debug information cannot be read ({type(error).__name__}: {error})",
+                           code="bad-debug-info") from None  # fmt: skip
     return bytes(out)

@@ -186,11 +186,24 @@ class PythonModule(Module):
         return self._functions.get(name)
 
 
+def _importers_first(root: Module) -> list[Module]:
+    """The modules of a tree, each behind all that import it."""
+    done: dict[int, Module] = {}
+    waiting = [(root, False)]
+    while waiting:
+        module, imports_done = waiting.pop()
+        if imports_done:
+            done.setdefault(id(module), module)
+        elif id(module) not in done:
+            waiting += [(module, True), *((other, False) for other in module._imports)]
+    return list(reversed(done.values()))
+
+
 def pack(root: Module) -> bytes:
     """The bytes of a module file; the same modules give the same bytes."""
     import tarfile
 
-    modules = root.tree()
+    modules = _importers_first(root)
     numbers = {id(module): i for i, module in enumerate(modules)}
     description = {
         "format": FORMAT,

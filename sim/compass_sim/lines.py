@@ -62,7 +62,7 @@ def _rows(elf: bytes) -> tuple[Row, ...]:
     try:
         tables = _tables(elf)
         return tuple(sorted(_all_rows(tables), key=lambda row: row.address)) if tables else ()
-    except (struct.error, IndexError, ValueError, zlib.error) as error:
+    except (struct.error, IndexError, ValueError, OverflowError, zlib.error) as error:
         raise CompassError(f"the line tables of the object are damaged ({error})", code="bad-debug-info") from None
 
 

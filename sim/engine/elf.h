@@ -31,7 +31,7 @@ struct elf_rela {
 };
 
 enum { ELF_RELOCATABLE = 1, ELF_X86_64 = 62 };
-enum { SECTION_SYMBOLS = 2, SECTION_RELA = 4, SECTION_NOBITS = 8, SECTION_REL = 9 };
+enum { SECTION_NONE = 0, SECTION_SYMBOLS = 2, SECTION_RELA = 4, SECTION_NOBITS = 8, SECTION_REL = 9 };
 enum { FLAG_WRITE = 1, FLAG_ALLOC = 2, FLAG_EXEC = 4, FLAG_TLS = 0x400 };
 #define SYMBOL_TYPE(info) ((info) & 0xfu)
 enum { SYMBOL_OBJECT = 1 };

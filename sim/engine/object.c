@@ -7,6 +7,8 @@
 
 #define MAX_SECTIONS 4096u
 #define MAX_SYMBOLS 65536u
+#define MAX_SHARED_ARRAYS 1024u
+#define MAX_NAME 4096u
 #define STUB_SIZE 16u /* jmp *0(%rip), then the 64-bit target */
 
 /* Memory classes in the order in which they are laid out. */
@@ -38,16 +40,19 @@ static bool refuse(const char *format, ...) {
 static bool in_file(uint64_t offset, uint64_t size) { return offset <= loader.size && size <= loader.size - offset; }
 static uint64_t align_up(uint64_t value, uint64_t align) { return (value + align - 1) & ~(align - 1); }
 static bool is_loaded(const struct elf_section *s) { return s->flags & FLAG_ALLOC; }
+/* Whether the section has bytes in the file: they lie inside it, as `check_sections` made sure. */
+static bool has_bytes(const struct elf_section *s) { return s->type != SECTION_NONE && s->type != SECTION_NOBITS; }
 
 static enum region region_of(const struct elf_section *s) {
   return s->flags & FLAG_EXEC ? REGION_CODE : s->flags & FLAG_WRITE ? REGION_DATA : REGION_CONST;
 }
 
-/* The NUL-terminated string at `offset` of string section `s`; "?" when it leaves the section. */
+/* The NUL-terminated string at `offset` of string section `s`; "?" when it leaves the section or is no name. */
 static const char *text_at(const struct elf_section *s, uint32_t offset) {
-  if (offset >= s->size) return "?";
+  if (!has_bytes(s) || offset >= s->size) return "?";
   const char *text = (const char *)loader.file + s->offset + offset;
-  return memchr(text, 0, s->size - offset) ? text : "?";
+  uint64_t room = s->size - offset;
+  return memchr(text, 0, room < MAX_NAME ? room : MAX_NAME) ? text : "?";
 }
 
 static const char *symbol_name(const struct elf_symbol *symbol) { return text_at(loader.strings, symbol->name); }
@@ -76,11 +81,11 @@ static bool check_sections(void) {
   loader.symbols = NULL;
   for (uint32_t i = 0; i < loader.header->section_count; i++) {
     const struct elf_section *s = &loader.sections[i];
-    if (s->type != SECTION_NOBITS && s->type != 0 && !in_file(s->offset, s->size))
+    if (has_bytes(s) && !in_file(s->offset, s->size))
       return refuse("section %u of the object (offset %#llx, %#llx bytes) lies outside the file", i,
                     (unsigned long long)s->offset, (unsigned long long)s->size);
     if (is_loaded(s) &&
-        (s->size > CODE_HIGH - ENGINE_LOW || s->align > PAGE || (s->align & (s->align - 1)) || (s->flags & FLAG_TLS)))
+        (s->type == SECTION_NONE || s->size > CODE_HIGH - ENGINE_LOW || s->align > PAGE || (s->align & (s->align - 1)) || (s->flags & FLAG_TLS)))
       return refuse("section %u of the object has a size, alignment or kind that the simulator does not load", i);
     if (s->type != SECTION_SYMBOLS) continue;
     if (loader.symbols || s->entry_size != sizeof(struct elf_symbol) || s->offset % 8 ||
@@ -137,6 +142,15 @@ void object_each_shared(void (*visit)(const char *name, uint64_t address, uint64
 
 /* Each kernel's shared arrays must fit the shared memory of a core. */
 static bool check_shared_memory(void) {
+  uint32_t arrays = 0;
+  for (uint32_t i = 1; i < loader.symbol_count; i++) {
+    const struct elf_symbol *symbol = &loader.symbols[i];
+    if (!shared_array_of(symbol)) continue;
+    uint64_t room = loader.sections[symbol->section].size;
+    if (symbol->value > room || symbol->size > room - symbol->value)
+      return refuse("the shared array '%.100s' lies outside its section", symbol_name(symbol));
+    if (++arrays > MAX_SHARED_ARRAYS) return refuse("the object has more than %u shared arrays", MAX_SHARED_ARRAYS);
+  }
   for (uint32_t i = 1; device.shared_bytes && i < loader.symbol_count; i++) {
     const char *name = symbol_name(&loader.symbols[i]);
     size_t length = shared_array_of(&loader.symbols[i]);
@@ -157,7 +171,7 @@ static bool map_and_copy(struct object *object) {
   if (area == MAP_FAILED) return refuse("cannot map the kernel's code: %s", strerror(errno));
   for (uint32_t i = 0; i < loader.header->section_count; i++) {
     const struct elf_section *s = &loader.sections[i];
-    if (loader.place[i] && s->type != SECTION_NOBITS) memcpy((void *)loader.place[i], loader.file + s->offset, s->size);
+    if (loader.place[i] && has_bytes(s)) memcpy((void *)loader.place[i], loader.file + s->offset, s->size);
     if (loader.place[i] && strcmp(section_name(i), ".text") == 0) {
       object->text_low = loader.place[i];
       object->text_high = loader.place[i] + s->size;

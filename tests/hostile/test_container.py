@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.aipubin.fuzz import answer, campaign, corpus, notes_of
+from tests.hostile.container import CONTAINER, answer, corpus, notes_of
+from tests.hostile.harness import campaign
 
 COUNT = 4000
 
@@ -14,9 +15,8 @@ def test_the_files_to_start_from_are_sound():
 
 
 def test_damaged_files_are_refused_or_read_never_more():
-    run = campaign(2026, COUNT)
+    run = campaign(CONTAINER, 2026, COUNT)
     assert not run.failures
-    accepted = sum(n for said, n in run.answers.items() if said.startswith("read"))
-    assert COUNT / 20 < accepted < COUNT * 0.9
+    assert COUNT / 20 < run.read < COUNT * 0.9
     assert len(run.answers) > 60
     assert run.slowest < 1
