@@ -216,3 +216,15 @@ def test_matrix_product_in_memory(rng, dtype, name):
     expected = np.arange(20, dtype=np.float32)
     expected[2:18] = product + (expected[2:18] if name == "vmma" else 0)
     same(memory, expected)
+
+
+@pytest.mark.parametrize("dtype", (np.float16, BF16))
+def test_vqdot_sums_in_double_in_lane_order_and_rounds_once(run, rng, dtype):
+    """Any bits: products cancel, overflow float32, are subnormal, infinite or NaN."""
+    for _ in range(50):
+        x, y = (rng.integers(0, 1 << 16, 16).astype(np.uint16).view(dtype) for _ in range(2))
+        with np.errstate(all="ignore"):
+            p = (x.astype(np.float64) * y.astype(np.float64)).reshape(4, 4)
+            wanted = (((p[:, 0] + p[:, 1]) + p[:, 2]) + p[:, 3]).astype(np.float32)
+        found = run("vqdot", x, y)[::2]
+        assert ((found.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(found) & np.isnan(wanted))).all()
