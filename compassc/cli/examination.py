@@ -34,6 +34,7 @@ def examine(clang: str | None) -> list[Finding]:
         *_clangs(clang),
         _headers(),
         _engine(),
+        _confinement(),
         _cache(),
         Finding("host", True, f"{host.triple()}, {host.current().features or 'no feature list'}"),
     ]
@@ -81,6 +82,15 @@ def _engine() -> Finding:
     if path.is_file():
         return Finding("simulator engine", True, str(path))
     return Finding("simulator engine", False, f"{path} is not built", "python -m compass_sim.build")
+
+
+def _confinement() -> Finding:
+    """By what the compiler is kept from files when it reads a text from an aipu.bin."""
+    from compass_core import confine
+
+    means = confine.available()
+    return Finding("confined compiler", bool(means), means or "this host has neither Landlock nor user namespaces",
+                   "foreign files need `compass-run --trust` to be checked or profiled", needed=False)  # fmt: skip
 
 
 def _cache() -> Finding:
