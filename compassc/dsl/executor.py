@@ -31,7 +31,9 @@ def _run(program: Program, args: Sequence[Any]) -> None:
     """Run a program once; what the kernel prints goes to stdout, as in PySim."""
     printed = program.call(args).printf
     if printed:
-        sys.stdout.write(printed)
+        from compass_core.rendering import for_stream
+
+        sys.stdout.write(for_stream(printed, sys.stdout))
 
 
 def _log(warnings: Sequence[CompassError]) -> None:
@@ -193,7 +195,9 @@ class Executor:
         outcome = check_call(program, wanted, passed)
         outcome.raise_errors()
         if outcome.result is not None and outcome.result.printf:
-            sys.stdout.write(outcome.result.printf)
+            from compass_core.rendering import for_stream
+
+            sys.stdout.write(for_stream(outcome.result.printf, sys.stdout))
         return outcome.warnings
 
     def profile(self, *args: Any) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core import files
 from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, OpType, SubgraphNode, Tensor, register_optype
 from compassc.gbuilder.plugin_host import Plugin
 from compassc.layers.arithmetic import Array
@@ -41,7 +42,7 @@ def function_of(kernel: Kernel, folder: Path) -> Any:
     """The kernel's function: its text is written to `folder` and read like a user's file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder.absolute() / f"{kernel.name}.py"
-    path.write_text(kernel.text)
+    files.write(path, kernel.text)
     module = ModuleType(kernel.name)
     module.__file__ = str(path)
     sys.modules[kernel.name] = module

@@ -33,10 +33,12 @@ MAX_SYMBOL = 47
 
 
 def entry_symbol(kernel: str) -> str:
-    """The symbol of a kernel's entry function; long names are cut and told apart by a hash."""
+    """The symbol of a kernel's entry function; long names are cut and told apart by a hash, which stands for letters
+    beyond ASCII too."""
     symbol = ENTRY_PREFIX + kernel
-    if len(symbol) <= MAX_SYMBOL:
+    if len(symbol) <= MAX_SYMBOL and symbol.isascii():
         return symbol
+    symbol = "".join(c if c.isascii() else "_" for c in symbol)
     return f"{symbol[: MAX_SYMBOL - 9]}_{hashlib.sha256(kernel.encode()).hexdigest()[:8]}"
 
 

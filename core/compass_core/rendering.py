@@ -21,11 +21,13 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TextIO
 
 from compass_core.errors import CompassError, ErrorGroup, Note, Span, flat
 from compass_core.excerpts import source_line
 
 FORMATS = ("text", "json")
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _MOST_LINES = 4
 _STYLES = {"error": "31", "warning": "35", "note": "36", "help": "32"}
 _BOLD, _GREEN, _RESET = "\x1b[1m", "\x1b[1;32m", "\x1b[0m"
@@ -38,10 +40,20 @@ _LABEL = re.compile(r"^(?P<place>.*?)(?P<label>error|warning|note|help): (?P<tex
 def text(error: CompassError) -> str:
     """An error in clang's layout; a group ends with the number of its errors and warnings."""
     found = flat(error)
-    parts = [_one(e) for e in found]
+    parts = [visible(_one(e)) for e in found]
     if isinstance(error, ErrorGroup):
         parts.append(f"{counted(found)} generated.")
     return "\n".join(parts)
+
+
+def visible(text: str) -> str:
+    """Text from files and kernels as a terminal may show it: control characters and changes of direction are escaped."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def for_stream(text: str, stream: TextIO) -> str:
+    """What a kernel printed as it may be written to a stream: unchanged, but escaped for a terminal."""
+    return visible(text) if stream.isatty() else text
 
 
 def noted(error: CompassError) -> CompassError:

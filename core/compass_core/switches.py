@@ -214,13 +214,23 @@ def _known(name: str, spelled: str, names: list[str], span: Span | None) -> str:
 
 
 def check() -> None:
-    """UsageError when the environment or the config file names a switch that does not exist or gives it a bad value."""
+    """UsageError when the environment misspells a switch, the config file names one that does not exist, or either gives
+    it a bad value. Other variables that begin as ours do are those of other programs."""
     names = [switch.variable for switch in SWITCHES] + [_CONFIG_VARIABLE]
     for variable in os.environ:
         if variable.startswith(PREFIX) and variable != _CONFIG_VARIABLE:
-            _known(variable.removeprefix(PREFIX), variable, names, None)
+            _refuse_misspelt(variable, names)
     for _ in settings():
         continue
+
+
+def _refuse_misspelt(variable: str, names: list[str]) -> None:
+    """UsageError when a variable that is no switch is nearly one."""
+    import difflib
+
+    name = variable.removeprefix(PREFIX)
+    if difflib.get_close_matches(name, [known.removeprefix(PREFIX) for known in names], 1, 0.8):
+        _known(name, variable, names, None)
 
 
 def settings() -> Iterator[tuple[Switch, Setting]]:

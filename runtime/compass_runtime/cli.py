@@ -12,6 +12,7 @@ import click
 
 from compass_core import VERSION
 from compass_core.errors import CompassError, UsageError
+from compass_core.rendering import for_stream
 from compass_runtime.faults import changed_sources, note_changed_sources
 from compass_runtime.files import (
     STDIO,
@@ -168,7 +169,9 @@ def main(args: Sequence[str] | None = None) -> None:
         print("interrupted", file=sys.stderr)
         status = 130
     except CompassError as error:
-        sys.stdout.write(getattr(error, "printed", ""))  # what a kernel printed before its fault
+        sys.stdout.write(
+            for_stream(getattr(error, "printed", ""), sys.stdout)
+        )  # what a kernel printed before its fault
         sys.stdout.flush()
         status = _report(error, args)
     except Exception as error:  # noqa: BLE001 (the outermost boundary: what arrives here is our mistake)
@@ -253,8 +256,10 @@ def run(options: Options) -> int:
     if options.json:
         print(as_json(outcome))
     else:
-        talk.write(printed if not printed or printed.endswith("\n") else printed + "\n")
-        print(text(outcome, options.repeat > 1), file=talk, flush=True)  # before what follows on stderr
+        talk.write(for_stream(printed if not printed or printed.endswith("\n") else printed + "\n", talk))
+        print(
+            for_stream(text(outcome, options.repeat > 1), talk), file=talk, flush=True
+        )  # before what follows on stderr
     for mismatch in mismatches:
         print("error: " + "\n  ".join(mismatch.lines()), file=sys.stderr)
     if mismatches:

@@ -1,14 +1,16 @@
 """What every command does the same way: help, exit status, where text goes, how mistakes are answered."""
 
 import json
+import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import yaml
 
 from compass_core.errors import CompassError, ErrorGroup, Span, ToolchainError
-from compass_core.rendering import colored
+from compass_core.rendering import colored, text
 from compassc.cli.main import COMMANDS
 
 EVERY_COMMAND = {name: line for section in COMMANDS.values() for name, line in section.items()}
@@ -260,3 +262,44 @@ def test_targets_lists_valid_yaml_names_only(compassc):
     names = [line.split()[0] for line in compassc("targets").out.splitlines()[2:]]
     assert names == targets.names()
     assert all(yaml.safe_load((targets.folder() / f"{name}.yaml").read_text()) for name in names)
+
+
+def test_a_shell_completes_commands():
+    environment = {**os.environ, "COMP_WORDS": "compassc bu", "COMP_CWORD": "1", "_COMPASSC_COMPLETE": "bash_complete"}
+    program = (
+        "from compassc.cli.main import cli; from compassc.cli import errors; import sys; sys.exit(errors.run(cli, []))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("plain,build\n", "")
+
+
+def test_variables_of_other_programs_are_not_ours(compassc, monkeypatch):
+    monkeypatch.setenv("COMPASS_HOME", "/opt")
+    assert compassc("targets").status == 0
+
+
+@pytest.mark.parametrize("name", ["k", "gr\u00f6\u00dfe"])
+def test_letters_beyond_ascii_in_names_of_kernels_and_files(compassc, tmp_path, name):
+    (tmp_path / "k\u00e4rnel.py").write_text(
+        "from compassc.dsl import script as S\n\n\n@S.prim_func\n"
+        f'def {name}(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):\n    S.vstore(S.vload(a) + 1, b)\n'
+    )
+    np.save("a.npy", np.arange(8, dtype=np.int32))
+    assert compassc("build", "k\u00e4rnel.py").status == 0
+    for option in ("--repeat=1",) if "\u00f6" in name else ("--repeat=1", "--check=all"):
+        command = [
+            sys.executable,
+            "-c",
+            "from compass_runtime.cli import main; main()",
+            "aipu.bin",
+            "--inputs",
+            "a.npy",
+        ]
+        done = subprocess.run([*command, option], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert np.load("output0.npy").tolist() == list(range(1, 9))
+
+
+def test_errors_show_control_characters():
+    shown = text(CompassError("the name 'a\x1b[2Jb\x9b\u202ec'\nnext\tline", help="\x07"))
+    assert shown == "error: the name 'a\\x1b[2Jb\\x9b\\u202ec'\nnext\tline\n  help: \\x07"

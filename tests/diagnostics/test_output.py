@@ -110,7 +110,7 @@ def test_what_the_system_refuses_is_no_defect(compassc, file, tmp_path, words):
     file(WARNS)
     (tmp_path / "taken").write_text("")
     done = compassc(*words, "kernel.py", "-o", "taken/out")
-    assert done.status == 1 and "taken" in done.err and "[file-access]" in done.err, done.err
+    assert done.status == 1 and "taken" in done.err and "[unwritable]" in done.err, done.err
 
 
 @pytest.mark.parametrize("where", ["compassc.passes.simplify.run", "compassc.codegen.generate"])
