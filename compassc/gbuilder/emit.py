@@ -29,6 +29,7 @@ BLOCK_ALIGN = 32
 CONST_ALIGN = 64
 DEFAULT_STACK = 0x10000
 PRINTF_BYTES = 1024
+_LEAST_SECTION = 32
 """Size of one task's printf area."""
 
 
@@ -115,6 +116,7 @@ def assemble(graph: Graph, runs: list[Launch], target: str, planned: Plan, flags
     """The aipu.bin of a graph whose tensors lie as `planned`. `flags`: bit 0 no reuse of inputs, bit 1 of outputs."""
     params, desc = Words(), Words()
     blocks = [(params.append(run.params), desc.append(run.desc)) for run in runs]
+    params.data = params.data or bytearray(4)  # a file whose kernels have no parameters has a word, too
     text, records = _text(runs)
     entries = parse_text_blob(text).entries
     descriptors = {id(r.match.merged.attrs.descriptorbase): at for r, (_, at) in zip(runs, blocks, strict=True)}
@@ -137,6 +139,7 @@ def assemble(graph: Graph, runs: list[Launch], target: str, planned: Plan, flags
     )
     weights, statics = _constants(graph, runs, references)
     reuses = tuple(_reuse(section, references) for section in planned.sections)
+    reuses = reuses or (lay.ReuseSection(_LEAST_SECTION),)  # a file without tensors needs one, too
     references.check_all_used()
     return AipuBin(
         compiler=lay.CompilerMessage(

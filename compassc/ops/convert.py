@@ -29,6 +29,7 @@ from .typing import Operand, check_conversion, check_literal, is_literal, litera
 GROUP = "Conversion"
 
 values: Any = LazyModule("compassc.dsl.script.pysim.values")
+dispatch: Any = LazyModule("compassc.dsl.script.dispatch")
 mem: Any = LazyModule("compassc.dsl.script.pysim.memory")
 
 PARTS = ("all", "low", "high", "even", "odd", "ll", "lh", "hl", "hh")
@@ -362,21 +363,26 @@ def reinterpret_dtype(source: Operand, target: Any) -> DataType:
     return to
 
 
+def _address_dtype(pointer: Any, dtype: Any) -> DataType:
+    """The type that a pointer's number is asked for. `pointer`: what `_pointer_target` says of it."""
+    if pointer is not None:
+        raise type_error("S.reinterpret: a pointer is retyped with p.as_ptr(dtype)")
+    to = dtype_arg(dtype, "S.reinterpret")
+    if to not in (INT32, UINT32):
+        raise type_error(f"S.reinterpret: a pointer becomes a 32-bit integer, not {to}")
+    return to
+
+
 def _build_reinterpret(x: Any, dtype: Any) -> E.Expr:
     pointer = _pointer_target(dtype)
     is_pointer = isinstance(x, E.Expr) and not isinstance(x.dtype, DataType)
+    if is_pointer:
+        return E.Reinterpret(_address_dtype(pointer, dtype), x)
     if pointer is not None:
-        if is_pointer:
-            raise type_error("S.reinterpret: a pointer is retyped with p.as_ptr(dtype)")
         address = imm(x, INT32) if type(x) is int else x
         if not isinstance(address, E.Expr) or not (address.dtype.is_scalar and address.dtype.is_integer):
             raise type_error(f"S.reinterpret: an address is an integer scalar, got {kind_of(x)}")
         return E.Pointer(pointer[0], E.Reinterpret(pointer_type(*pointer), address), E.IntImm(INT32, 0))
-    if is_pointer:
-        to = dtype_arg(dtype, "S.reinterpret")
-        if to not in (INT32, UINT32):
-            raise type_error(f"S.reinterpret: a pointer becomes a 32-bit integer, not {to}")
-        return E.Reinterpret(to, x)
     if is_literal(x):
         to = reinterpret_dtype(x, dtype)
         own = FLOAT32 if type(x) is float else UINT32 if x > INT32.range()[1] else INT32
@@ -392,13 +398,12 @@ def reinterpret(x: Any, dtype: Any) -> Any:
 
     A pointer becomes a 32-bit integer; an integer becomes a pointer with a target such as `"lsram i8*"`.
     """
+    pointer = _pointer_target(dtype)
     if isinstance(x, mem.PyPointer):
-        pointer = _pointer_target(dtype)
-        if pointer is None:
-            raise type_error("S.reinterpret: PySim has no addresses, a pointer has no integer value")
-        return x.as_ptr(pointer[0])
-    if _pointer_target(dtype) is not None:
-        raise type_error("S.reinterpret: PySim has no addresses, an integer is no pointer")
+        to = _address_dtype(pointer, dtype)
+        return values.pyvar(np_dtype(UINT32).type(dispatch.LOCAL.tec.session.addresses.number(x)), to)
+    if pointer is not None:
+        return dispatch.LOCAL.tec.session.addresses.pointer(mem.index_of(x, "S.reinterpret: an address"), *pointer)
     if is_literal(x):
         to = reinterpret_dtype(x, dtype)
         own = FLOAT32 if type(x) is float else UINT32 if x > INT32.range()[1] else INT32

@@ -104,7 +104,7 @@ def _megabytes(text: str) -> int:
     return int(text)
 
 
-PYSIM_CHECKS = ("uninit", "partial", "race", "overflow", "division")
+PYSIM_CHECKS = ("warn", "uninit", "partial", "race", "overflow", "division")
 
 
 def _checks(text: str) -> frozenset[str]:
@@ -153,7 +153,7 @@ EMBED_SOURCE = Switch(
     "EMBED_SOURCE", "1", _boolean, "whether objects keep their C text (1), which checks, profiles and debuggers need"
 )
 PYSIM_CHECK = Switch(
-    "PYSIM_CHECK", "uninit", _checks, f"what PySim looks for: names of {', '.join(PYSIM_CHECKS)}, or all or none"
+    "PYSIM_CHECK", "warn", _checks, f"what PySim looks for: names of {', '.join(PYSIM_CHECKS)}, or all or none"
 )
 PYSIM_SINGLE_THREAD = Switch(
     "PYSIM_SINGLE_THREAD", "0", _boolean, "whether PySim runs the TECs one after another in the calling thread"

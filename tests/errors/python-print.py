@@ -3,5 +3,4 @@ from compassc.dsl import script as S
 
 @S.prim_func
 def k(a: S.ptr("i32", "global"), n: S.i32):
-    print(n)
-    a[0] = n
+    a[0] = print(n)

@@ -179,7 +179,6 @@ def test_numpy_is_not_needed(tmp_path):
 @pytest.mark.parametrize(
     ("params", "fixed", "message"),
     [
-        (kernel(pointer("a", "input")), {}, "writes to none"),
         (kernel(pointer("w", "const"), pointer("b", "output")), {}, "constant parameter 'w' has no data"),
         (kernel(pointer("w", "const"), pointer("b", "output")), {"consts": {"w": b"1"}}, "constant 'w' is 1 bytes"),
         (VADD, {"shapes": {"c": (1,)}}, "no parameter 'c'"),

@@ -249,7 +249,8 @@ def unwritten(a: S.ptr("int32", "global"), n: S.i32):
 
 
 def test_memory_that_nobody_wrote_is_not_read():
-    with pytest.raises(CompassError, match="bytes 0 to 31 of lsram array tile are read, but none") as e:
+    text = "bytes 0 to 31 of lsram array tile are read, but none"
+    with checking("uninit"), pytest.raises(CompassError, match=text) as e:
         unwritten(np.zeros(8, "int32"), 0)
     assert (e.value.code, e.value.span.line) == ("uninitialised", unwritten.span.line + 5)
     unwritten(np.zeros(8, "int32"), 4)  # tails of vectors are usual
@@ -270,7 +271,8 @@ def forgotten_wait(a: S.ptr("int32", "global")):
 
 
 def test_a_forgotten_wait_is_a_read_of_memory_that_nobody_wrote():
-    with pytest.raises(CompassError, match="missing S.wait_events|none of them was ever written"):
+    text = "missing S.wait_events|none of them was ever written"
+    with checking("uninit"), pytest.raises(CompassError, match=text):
         forgotten_wait(np.zeros(8, "int32"))
 
 

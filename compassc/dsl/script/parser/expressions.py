@@ -9,6 +9,7 @@ from typing import Any
 
 from compass_core.errors import CompassError, Note, Span, together
 
+from ....ops.core import get
 from ..frontend import no_attribute
 from ..functions import Macro, PyPrimFunc, annotation_type
 from ..python_errors import hint
@@ -16,6 +17,7 @@ from ..source import header_span, user_line
 from . import operators as ops
 from .scope import PoisonUsed, Scope
 from .syntax import unsupported
+from .texts import RuntimeText, format_text, joined, no_text, percent_text, text_of
 from .values import BufferValue, PointerValue, Value, is_runtime
 
 _BINARY = {
@@ -33,6 +35,7 @@ _IDENTITY: dict[type, Callable[[Any, Any], bool]] = {
 _MOST_TYPES = 5
 _LONGEST = 40
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "a": ascii, "s": str}
+_IS = (ast.Is, ast.IsNot)
 _FORBIDDEN = {"print": "S.printf", "max": "S.max", "min": "S.min"}
 
 
@@ -206,15 +209,19 @@ class Evaluator:
                 out[self.eval(key)] = self.eval(value)
         return out
 
-    def eval_JoinedStr(self, node: ast.JoinedStr) -> str:
-        return "".join(str(self.eval(v)) for v in node.values)
+    def eval_JoinedStr(self, node: ast.JoinedStr) -> str | RuntimeText:
+        return joined([self.eval(v) for v in node.values])
 
-    def eval_FormattedValue(self, node: ast.FormattedValue) -> str:
+    def eval_FormattedValue(self, node: ast.FormattedValue) -> str | RuntimeText:
         value = self.eval(node.value)
+        if is_runtime(value):
+            if node.conversion not in (-1, ord("s")):
+                raise no_text(value)
+            return text_of(value, self.eval(node.format_spec) if node.format_spec else "")
         if node.conversion in (ord("r"), ord("a"), ord("s")):
             value = _CONVERSIONS[chr(node.conversion)](value)
         spec = self.eval(node.format_spec) if node.format_spec else ""
-        return self.python("formatting", format, value if not is_runtime(value) else str(value), spec)
+        return self.python("formatting", format, value, spec)
 
     def eval_Lambda(self, node: ast.Lambda) -> Any:
         names = [a.arg for a in node.args.args]
@@ -236,6 +243,8 @@ class Evaluator:
         a, b = self.all((node.left, node.right))
         self.operands = node, ((node.left, a), (node.right, b))
         symbol = _BINARY[type(node.op)]
+        if symbol == "%" and type(a) is str and any(map(is_runtime, b if type(b) is tuple else (b,))):
+            return percent_text(a, b)
         if is_runtime(a) or is_runtime(b):
             return ops.binary(symbol, a, b)
         return self.python(f"`{symbol}`", ops.binary, symbol, a, b)
@@ -263,6 +272,11 @@ class Evaluator:
         return result
 
     def _compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
+        if (a is None or b is None) and (is_runtime(a) or is_runtime(b)) and isinstance(op, (*_IS, ast.Eq, ast.NotEq)):
+            null = ops.is_none(b if a is None else a)
+            return ops.unary("not", null) if isinstance(op, (ast.IsNot, ast.NotEq)) else null
+        if isinstance(op, _IS) and (is_runtime(a) or is_runtime(b)):
+            raise CompassError("`is` needs values known when the kernel is compiled", code="runtime-is", help="use ==")
         identity = _IDENTITY.get(type(op))
         if identity is not None:
             if isinstance(op, (ast.In, ast.NotIn)) and (is_runtime(a) or is_runtime(b)):
@@ -347,10 +361,19 @@ class Evaluator:
                 f"{name} is not callable", code="not-callable", help="call functions and operations; S.TYPE(x) converts"
             )
         if (getattr(func, "__module__", None) or "").startswith("compassc."):
+            if args and isinstance(args[0], RuntimeText) and getattr(func, "op", None) is get("printf"):
+                args = args[0].printf(args[1:])
             try:
                 return func(*args, **kwargs)
             except TypeError as e:
                 raise _wrong_arguments(func, args, kwargs, name) or e from None
+        if any(map(is_runtime, (*args, *kwargs.values()))):
+            if func is str and len(args) == 1:
+                return text_of(args[0])
+            if func in (repr, ascii, format):
+                raise no_text(next(filter(is_runtime, args)))
+            if getattr(func, "__name__", "") == "format" and type(template := getattr(func, "__self__", None)) is str:
+                return self.python(f"{name}(...)", format_text, template, args, kwargs)
         self._undecorated(func)
         return self.checked(self.python(f"{name}(...)", func, *args, **kwargs))
 

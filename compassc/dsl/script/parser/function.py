@@ -24,7 +24,8 @@ from .syntax import unsupported
 from .values import ZERO, PointerValue, Value, is_runtime
 
 _REBINDS = ("type-change", "redefined", "buffer-alias")
-_SKIPPED_CALLS = ("breakpoint", *SET_TRACE)
+_SKIPPED_CALLS = ("breakpoint", "print", *SET_TRACE)
+"""Calls that are for PySim: there they stop or show values, compiled there is no code of them."""
 _WITH = 'a schedulable block is `with S.block("name"):`; anything else has no meaning in a kernel'
 _BLOCKS = (ast.If, ast.For, ast.While, ast.With)
 _BINARY_AUG = {
@@ -201,8 +202,10 @@ class FunctionParser:
         return binary(symbol, a, b)
 
     def stmt_Expr(self, node: ast.Expr) -> None:
-        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in _SKIPPED_CALLS:
-            return
+        if isinstance(node.value, ast.Call):
+            name = ast.unparse(node.value.func)
+            if name in _SKIPPED_CALLS and not self.scope.visible(name):
+                return
         self.evaluator.statement = node.value
         value = self.eval(node.value)
         if isinstance(value, Value):

@@ -211,6 +211,13 @@ def unary(symbol: str, a: Any) -> Any:
     raise error("operator-type", "unary `+` is not supported on run-time values", "leave it out")
 
 
+def is_none(x: Any) -> Any:
+    """`x is None`: of a pointer whether the host passed None, a run-time bool; a number never is."""
+    if isinstance(x, BufferValue):
+        return x.addr_of(0).is_nullptr
+    return x.is_nullptr if isinstance(x, PointerValue) else False
+
+
 def logical(symbol: str, a: Any, b: Any) -> Any:
     """`a and b`, `a or b`."""
     if not (is_runtime(a) or is_runtime(b)):

@@ -111,12 +111,18 @@ class Value(Operators):
             help="use `if` inside the kernel, or compare at run time",
         )
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         from ....ir.printer import print_expr
 
         return print_expr(self.expr)
 
-    __repr__ = __str__
+    def __str__(self) -> str:
+        from .texts import no_text
+
+        raise no_text(self)
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
 
     def __getitem__(self, index: Any) -> Value:
         return Value(E.GetElement(self.expr, element_index(self.dtype, index)))

@@ -98,6 +98,17 @@ def named(storage: Any, name: str) -> Any:
     return storage
 
 
+def shown(*values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False) -> None:
+    """Python's `print`, in one piece: TECs print at the same time."""
+    text = (" " if sep is None else sep).join(map(str, values))
+    print(text + ("\n" if end is None else end), end="", file=file, flush=flush)
+
+
+def is_none(x: Any) -> bool:
+    """`x is None`, of a pointer whether it is null."""
+    return x is None or (isinstance(x, PyPointer) and x.is_nullptr)
+
+
 def _bound_type(bound: Any) -> DataType | None:
     """The type of a loop bound; None for Python numbers."""
     found = bound.dtype if type(bound) is PyVar else None
@@ -249,6 +260,16 @@ class Rewrite(ast.NodeTransformer):
         self.generic_visit(node)
         return self.call(calculate(type(node.op)), [node.left, node.right], node) if bools else node
 
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """`p is None` asks whether a pointer is null."""
+        self.generic_visit(node)
+        sides = (node.left, *node.comparators)
+        others = [e for e in sides if not (isinstance(e, ast.Constant) and e.value is None)]
+        if not isinstance(node.ops[0], (ast.Is, ast.IsNot)) or len(sides) != 2 or len(others) != 1:
+            return node
+        null = self.call(is_none, others, node)
+        return null if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), null), node)
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         function = PREFIXES.get(type(node.op))
         bools = function is not None and self.bools.may_be(node.operand)
@@ -282,7 +303,13 @@ class Rewrite(ast.NodeTransformer):
         """`S.vadd(...)` becomes a call of the operation's Python side. Other names may be bound anew until they are
         used, so they are left alone."""
         self.generic_visit(node)
-        if ast.unparse(node.func) in SET_TRACE:
+        if (
+            isinstance(node.func, ast.Name)
+            and node.func.id == "print"
+            and not {"print"} & {*self.seen, *self.variables}
+        ):
+            node.func = self.constant(shown, node.func)
+        elif ast.unparse(node.func) in SET_TRACE:
             node.func = self.constant(stop, node.func)
         elif isinstance(node.func, ast.Attribute):
             op = getattr(self.known(node.func), "op", None)

@@ -2,7 +2,8 @@
 
 `COMPASS_PYSIM_CHECK` names the checks, `checking(...)` replaces them for the calls in a `with` block:
 
-`uninit`    a read of which no byte was ever written, in memory of the kernel (on unless switched off)
+`warn`      a read of which no byte was ever written, in memory of the kernel, is warned of (on unless switched off)
+`uninit`    the same is an error
 `partial`   the same when only some of its bytes were never written
 `race`      two TECs touch the same byte between the same barriers and one of them writes
 `overflow`  `+`, `-`, `*`, S.vadd, S.vsub, S.vmul or a narrowing store whose integer result does not fit
@@ -12,6 +13,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -19,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.errors import CompassError, Note, Span, UsageError
+from compass_core.errors import CompassError, Finding, Note, Span, UsageError, render
 from compass_core.switches import PYSIM_CHECK, PYSIM_CHECKS
 from compassc.ir.dtypes import DataType
 
@@ -30,7 +32,7 @@ _CHOSEN: ContextVar[frozenset[str] | None] = ContextVar("checks", default=None)
 
 @contextlib.contextmanager
 def checking(*names: str) -> Iterator[None]:
-    """Run kernels in PySim with exactly these checks: of `uninit`, `partial`, `race`, `overflow` and `division`."""
+    """Run kernels in PySim with exactly these checks: of `warn`, `uninit`, `partial`, `race`, `overflow` and `division`."""
     if unknown := set(names) - set(PYSIM_CHECKS):
         raise UsageError(
             f"PySim has no check {', '.join(sorted(unknown))}",
@@ -59,12 +61,13 @@ class Watch:
     `written` has a byte per byte of storage, 1 once it was written (None: it was initialised by its owner).
     """
 
-    __slots__ = ("_next", "races", "storage", "strict", "written")
+    __slots__ = ("_next", "fatal", "races", "storage", "strict", "written")
 
-    def __init__(self, storage: Any, *, fresh: bool, strict: bool, races: Races | None) -> None:
+    def __init__(self, storage: Any, checks: frozenset[str], *, fresh: bool, races: Races | None) -> None:
         self.storage = storage
         self.written = bytearray(storage.data.size) if fresh else None
-        self.strict = strict
+        self.strict = "partial" in checks
+        self.fatal = bool(checks & {"uninit", "partial"})  # else such a read is only warned of
         self.races = races
         self._next = 0
 
@@ -103,12 +106,27 @@ class Watch:
         size = len(written)
         at = written.find(0, *bad)
         part = "some of them were never" if written.find(1, *bad) >= 0 else "none of them was ever"
-        raise CompassError(
+        kind = CompassError if self.fatal else Finding
+        error = kind(
             f"{what}: bytes {bad[0]} to {bad[1] - 1} of {self.storage.name} are read, but {part} written",
             code="uninitialised",
             notes=(f"byte {at} of {size} is the first unwritten one",),
             help="write it first, e.g. with S.dma_memset or a DMA copy; a missing S.wait_events has the same effect",
         )
+        if self.fatal:
+            raise error
+        _warn(error)
+
+
+def _warn(warning: CompassError) -> None:
+    """Tell of something at a line of the kernel, once in a run."""
+    from .where import current_span
+
+    warning.span = current_span()
+    warned = LOCAL.tec.session.warned
+    if str(warning.span) not in warned:
+        warned.add(str(warning.span))
+        logging.getLogger("Compass").warning("%s", render(warning))
 
 
 class Races:

@@ -220,10 +220,10 @@ class PyPointer:
         return self._order(other) >= 0
 
     def __eq__(self, other: object) -> bool:
-        return self._distance(other) == 0
+        return self.storage is None if other is None else self._distance(other) == 0
 
     def __ne__(self, other: object) -> bool:
-        return self._distance(other) != 0
+        return not self == other
 
     def __bool__(self) -> bool:
         raise type_error("a pointer has no truth value", "test null with p.is_nullptr")

@@ -28,6 +28,7 @@ from compassc.ops.core import TARGET
 from ...info import CompassInfo
 from ...options import control_options
 from ..dispatch import LOCAL, PySimInfo
+from .addresses import Addresses
 from .barrier import Aborted, TecBarrier
 from .checks import Races, Watch, chosen, prepare_plans
 from .debug import breakpoints
@@ -112,6 +113,8 @@ class Session(PySimInfo):
         self.local_size = target.tecs
         self.is_multi_thread = not _single_thread()
         self.checks = chosen()
+        self.addresses = Addresses()
+        self.warned: set[str] = set()  # the places of warnings that were given
         prepare_plans(self.checks)
         self.pause_seed = _pause_seed() if self.is_multi_thread else 0
         self.barrier = TecBarrier(self.local_size)
@@ -160,13 +163,13 @@ class Session(PySimInfo):
 
     def watched(self, storage: Storage, fresh: bool, is_shared: bool) -> Storage:
         """A storage with the checks of this run. `fresh`: nothing was written yet; `is_shared`: TECs share it."""
-        uninit = fresh and bool(self.checks & {"uninit", "partial"})
+        uninit = fresh and bool(self.checks & {"warn", "uninit", "partial"})
         races = None
         if is_shared and "race" in self.checks:
             key = (storage.data.ctypes.data, storage.data.size)
             races = self._races.setdefault(key, Races(lambda: storage.name, storage.data.size, self.local_size))
         if (uninit or races) and storage.data.size:
-            storage.watch = Watch(storage, fresh=uninit, strict="partial" in self.checks, races=races)
+            storage.watch = Watch(storage, self.checks, fresh=uninit, races=races)
         return storage
 
     def meet(self, tec: Tec) -> None:
