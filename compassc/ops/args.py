@@ -45,6 +45,16 @@ def kind_of(x: Any) -> str:
     return str(x.dtype) if isinstance(x, E.Expr) else f"{x!r}" if is_literal(x) else type(x).__name__
 
 
+def refuse_constant(scope: str) -> None:
+    """Refuse to write through a pointer of this scope when it is to constants of the program."""
+    if scope == "constant":
+        raise CompassError(
+            "constant memory cannot be written",
+            code="constant-store",
+            help="copy what changes to storage of S.alloc or S.alloc_buffer",
+        )
+
+
 def int_arg(x: Any, what: str) -> E.Expr:
     """A scalar integer operand; literals become int32."""
     if type(x) is int:

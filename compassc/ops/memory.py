@@ -11,7 +11,7 @@ from compass_core.errors import CompassError
 
 from ..ir import exprs as E
 from ..ir.dtypes import VOID, DataType
-from .args import int32_arg, lanes_arg, pointer_arg, vector_arg
+from .args import int32_arg, lanes_arg, pointer_arg, refuse_constant, vector_arg
 from .core import LazyModule, build_mask, np, special_op
 from .typing import type_error
 
@@ -61,6 +61,7 @@ def _build_vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> E.
     vector = vector_arg(value, "S.vstore: value")
     address = pointer_arg(ptr, "S.vstore: ptr")
     _store_ok(vector.dtype, address.dtype.elem)
+    refuse_constant(address.dtype.scope)
     step = int32_arg(stride, "S.vstore: stride")
     return E.Call("vstore", (vector, address, step), VOID, build_mask(mask, vector.dtype.lanes))
 
@@ -132,6 +133,7 @@ def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
     `ptr`, whose sign may be another one: convert it with S.cast, or the pointer with `as_ptr`.
     """
     ptr = mem.pointer_of(ptr, "S.vstore: ptr")
+    refuse_constant(ptr.scope)
     if type(value) is not values.PyVar or value.dtype.is_scalar or value.dtype.is_mask:
         raise type_error(f"S.vstore: value must be a vector, got {value!r}", "write p[i] = value for a scalar")
     dtype = value.dtype
@@ -220,6 +222,7 @@ def _build_scatter(value: Any, ptr: Any, indices: Any, mask: Any = None) -> E.Ex
     _indices_ok(offsets.dtype, "S.vstore_scatter")
     _scatter_ok(vector.dtype, address.dtype.elem, offsets.dtype)
     _offsets_ok(offsets, vector.dtype.element_of, "S.vstore_scatter")
+    refuse_constant(address.dtype.scope)
     return E.Call("vstore_scatter", (vector, address, offsets), VOID, build_mask(mask, vector.dtype.lanes))
 
 
@@ -266,6 +269,7 @@ def vstore_scatter(value: Any, ptr: Any, indices: Any, mask: Any = None) -> None
     """Store the active lanes at the 16-bit element offsets `indices` behind `ptr`; of equal offsets the highest lane
     wins."""
     ptr = mem.pointer_of(ptr, "S.vstore_scatter: ptr")
+    refuse_constant(ptr.scope)
     _indices_ok(_sim_vector(indices, "S.vstore_scatter: indices"), "S.vstore_scatter")
     _scatter_ok(_sim_vector(value, "S.vstore_scatter: value"), ptr.dtype, indices.dtype)
     view, positions, active = gather_positions(ptr, indices, mask, "S.vstore_scatter")

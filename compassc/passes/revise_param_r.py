@@ -1,8 +1,8 @@
 """Give every operation that needs one a source for its inactive lanes.
 
 Unspecified lanes may hold anything, so the cheapest register is chosen: in the definition of a variable the variable
-itself (the builtin `__self`), in a store the old destination, elsewhere zero. After: no call that takes a source is
-without one.
+itself (the builtin `__self`), in a store the old destination where it is a register or the value loads it anyway (a load
+of its own would cost time, and race with other TECs), elsewhere zero. After: no call that takes a source is without one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.visit import Rewriter, for_each_function
+from ..ir.equal import structural_equal
+from ..ir.visit import Rewriter, for_each_function, walk_exprs
 from ..ops import spelling
 from ._vectors import builtin, zero
 
@@ -41,6 +42,8 @@ class _Revise(Rewriter):
     def Store(self, s: Any) -> Any:
         if lacks_r(s.value):
             old = E.Load(s.buffer, s.indices)
+            if s.buffer.scope != "private" and not any(structural_equal(e, old) for e in walk_exprs(s.value)):
+                return self.default_stmt(s)
             return S.Store(s.buffer, s.indices, self.with_source(s.value, old), s.mask, span=s.span)
         return self.default_stmt(s)
 
@@ -52,6 +55,8 @@ class _Revise(Rewriter):
         pointer, stride = self.expr(pointer), self.expr(stride)
         mask = None if call.mask is None else self.expr(call.mask)
         old = E.Call("vload", (pointer, stride), value.dtype, mask)
+        if not any(structural_equal(e, old) for e in walk_exprs(value)):
+            return self.default_stmt(s)
         value = self.with_source(value, old)
         return S.Eval(E.Call("vstore", (value, pointer, stride), call.dtype, mask), span=s.span)
 

@@ -128,3 +128,43 @@ def test_reading_memory_that_nobody_wrote_is_warned_of_once_a_line(caplog: pytes
     with checking("uninit"), pytest.raises(CompassError) as told:
         unwritten(np.zeros(3, "int32"))
     assert told.value.code == "uninitialised"
+
+
+TABLE = np.arange(32, dtype="int32")
+
+
+@S.prim_func
+def tables(y: S.ptr("i32", "global")):
+    t = S.alloc_const((4, 8), "int32", TABLE)
+    p = t + 8
+    q = 4 + t
+    q = q - 1
+    y[0] = p[0]
+    y[1] = q[1]
+    y[2] = (t + 8)[1]
+    y[8:16] = t[2, 0:8]
+    S.vstore(S.vload(t + 16), y + 16)
+    S.vstore(p[0:8], y + 24)
+
+
+def test_tables_are_pointers_too() -> None:
+    executor = BuildManager("X2_1204").build(tables)
+    for run in (executor, tables):
+        y = np.zeros(32, "int32")
+        run(y)
+        assert y[:3].tolist() == [8, 4, 9]
+        assert y[8:].tolist() == [*range(16, 24), *range(16, 24), *range(8, 16)]
+
+
+@S.prim_func
+def products(x: S.ptr("i16", "global"), y: S.ptr("i32", "global"), z: S.ptr("i16", "global")):
+    v = S.vload(x)
+    S.vstore(S.vmull(v, v), y)
+    S.vstore(S.vdiv(v, v), z)
+
+
+def test_a_store_loads_nothing_that_the_kernel_does_not() -> None:
+    """All TECs store the same, which is no race; a load of the old content would be one."""
+    executor = BuildManager("X2_1204").build(products)
+    assert executor.c_code.count("__vload(") == 1
+    executor.check(np.ones(16, "int16"), np.zeros(8, "int32"), np.zeros(16, "int16"), modes="race")

@@ -181,13 +181,17 @@ def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
     import numpy as np
 
     from ...ops.numeric import np_dtype
+    from ...ops.typing import check_literal
 
     items = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
     found = dtype_arg(dtype, "S.alloc_const")
     if found.element_of not in STORAGE or not found.is_scalar:
         raise CompassError(f"S.alloc_const: a table of {found} is not possible", code="type", help=_storage_help())
     try:
-        array = np.ascontiguousarray(np.asarray(data).astype(np_dtype(found)).reshape(items))
+        given = np.asarray(data)
+        for number in (given.min(), given.max()) if given.size and given.dtype.kind in "iuO" else ():
+            check_literal(int(number), found)
+        array = np.ascontiguousarray(given.astype(np_dtype(found)).reshape(items))
     except (TypeError, ValueError) as e:
         raise CompassError(
             f"S.alloc_const: the data does not make a table of {found} with shape {items}: {e}",

@@ -53,11 +53,11 @@ void bitonic_sort_exchange_far(__local int* data, int size, int run, int distanc
     int8 x = __vload((__local int8*)low, ALL_TRUE_w);
     int8 y = __vload((__local int8*)high, ALL_TRUE_w);
     if (((cse_var_1 / run) & 1) == 0) {
-      __vstore(__vmin(__vload((__local int8*)low, ALL_TRUE_w), x, y, ALL_TRUE_w), (__local int8*)low, ALL_TRUE_w);
-      __vstore(__vmax(__vload((__local int8*)high, ALL_TRUE_w), x, y, ALL_TRUE_w), (__local int8*)high, ALL_TRUE_w);
+      __vstore(__vmin((int8)0, x, y, ALL_TRUE_w), (__local int8*)low, ALL_TRUE_w);
+      __vstore(__vmax((int8)0, x, y, ALL_TRUE_w), (__local int8*)high, ALL_TRUE_w);
     } else {
-      __vstore(__vmax(__vload((__local int8*)low, ALL_TRUE_w), x, y, ALL_TRUE_w), (__local int8*)low, ALL_TRUE_w);
-      __vstore(__vmin(__vload((__local int8*)high, ALL_TRUE_w), x, y, ALL_TRUE_w), (__local int8*)high, ALL_TRUE_w);
+      __vstore(__vmax((int8)0, x, y, ALL_TRUE_w), (__local int8*)low, ALL_TRUE_w);
+      __vstore(__vmin((int8)0, x, y, ALL_TRUE_w), (__local int8*)high, ALL_TRUE_w);
     }
   }
 }

@@ -11,6 +11,7 @@ from ....ir import exprs as E
 from ....ir import stmts as S
 from ....ir.dtypes import INT32, DataType, dtype, pointer_type
 from ....ir.visit import walk_exprs
+from ....ops.args import refuse_constant
 from ....ops.core import convert
 from ....ops.typing import is_literal
 from ..axis import AxisSpec
@@ -49,6 +50,7 @@ def assign(fp: FunctionParser, target: ast.expr, value: Any) -> None:
 
 def assign_item(fp: FunctionParser, owner: Any, index: Any, value: Any) -> None:
     if isinstance(owner, (PointerValue, BufferValue)):
+        refuse_constant(owner.scope)
         fp.append(resolve(owner, index).store(value))
         return
     if not isinstance(owner, Value):

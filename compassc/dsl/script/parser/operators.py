@@ -71,6 +71,7 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     """`a symbol b`. Plain Python when neither side is a run-time value; `adapt` gives int literals the other's type."""
     if not (is_runtime(a) or is_runtime(b)):
         return PYTHON[symbol](a, b)
+    a, b = _address(a), _address(b)
     if isinstance(a, PointerValue) or isinstance(b, PointerValue):
         return _pointer(symbol, a, b)
     if symbol == "*" and isinstance(a, (list, tuple)):
@@ -159,6 +160,11 @@ def _own_type(x: Any, other: Any, adapt: bool) -> DataType:
     if adapt and low_high and type(x) is not float and low_high[0] <= x <= low_high[1]:
         return other.element_of
     return BOOL if type(x) is bool else INT32 if type(x) is int else match_operator(x, x)
+
+
+def _address(x: Any) -> Any:
+    """A constant table as the pointer that it is, too."""
+    return x.addr_of(0) if isinstance(x, BufferValue) and x.scope == "constant" else x
 
 
 def _pointer(symbol: str, a: Any, b: Any) -> Any:

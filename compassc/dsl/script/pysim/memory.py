@@ -13,6 +13,7 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import INT32, DataType
+from compassc.ops.args import refuse_constant
 from compassc.ops.numeric import convert, np_dtype
 from compassc.ops.typing import type_error
 
@@ -267,6 +268,7 @@ class PyPointer:
 
     def store(self, first: int, count: int, step: int, value: Any) -> None:
         """Convert `value` to the pointee type and write it to `count` pointees from item `first`."""
+        refuse_constant(self.scope)
         view, base = (self._view, self._base) if self._view is not None else self.elements()
         dtype = self.dtype
         lanes = dtype.lanes * count
@@ -449,10 +451,20 @@ class PyBuffer(PyPointer):
         flat = sum(index_of(item) * stride for item, stride in zip(items, self._steps))
         return PyPointer(self.storage, self.offset + flat * self.dtype.total_bytes, self.dtype, self.scope)
 
+    def __add__(self, n: Any) -> PyPointer:
+        if self.scope == "constant":  # a table is a pointer, too
+            return super().__add__(n)
+        return self._no_arithmetic(n)
+
+    __radd__ = __add__
+
+    def __sub__(self, n: Any) -> PyPointer:
+        return super().__sub__(n) if self.scope == "constant" else self._no_arithmetic(n)
+
     def _no_arithmetic(self, _other: Any) -> Any:
         raise type_error("a buffer cannot be moved or compared", "use a pointer: buf.addr_of(0)")
 
-    __add__ = __radd__ = __sub__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
+    __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
 
 
 def pointer_of(x: Any, what: str) -> PyPointer:
