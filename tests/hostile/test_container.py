@@ -1,4 +1,4 @@
-"""A short run of the fuzz campaign (`make fuzz-bin` is the long one)."""
+"""A short run of the fuzz campaign (`make fuzz-container` is the long one)."""
 
 from __future__ import annotations
 
