@@ -32,6 +32,13 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SCALAR = re.compile(r"(?:const\s+)?(?P<type>\w+)\s+(?P<name>\w+)")
 
 
+_LOOP = re.compile(r"(?:for|while) \(.*\) \{")
+LONG_LOOP = 256
+"""Lines of an innermost loop from which on clang is kept from comparing all its accesses with each other."""
+_OPAQUE = ' __asm__ volatile("" ::: "memory");'
+"""A statement without code that clang does not look behind: what follows is not vectorised with what another iteration does."""
+
+
 @dataclass(frozen=True)
 class LineMap:
     """Where each line of a text comes from: (file, line), or None when it has no counterpart in a source file.
@@ -125,7 +132,8 @@ def translation_unit(text: str, line_map: LineMap, name: str) -> str:
             code="no-kernel",
             help="a kernel is a function `__kernel void NAME(...) { ... }`",
         )
-    parts = _with_directives(_with_last_barriers(_without_assembly(text), kernels), line_map, name)
+    kept = _with_long_loops(_with_last_barriers(_without_assembly(text), kernels))
+    parts = _with_directives(kept, line_map, name)
     parts += ["#include <compass/entry.h>", *host.stamp_source()]
     for kernel in kernels:
         parts += _entry(kernel, line_map, name)
@@ -165,6 +173,26 @@ def _with_last_barriers(text: str, kernels: Sequence[Kernel]) -> str:
         before, last = lines[max(end - 2, 0)].rstrip(), lines[end - 1].strip()
         if last == "barrier(CLK_LOCAL_MEM_FENCE);" and before.endswith((";", "{", "}")):  # a statement of its own
             lines[end - 1] = "  __compass_last_barrier();"
+    return "\n".join(lines)
+
+
+def _with_long_loops(text: str) -> str:
+    """The text with its long innermost loops marked: clang's time for them would grow with the square of their length."""
+    lines = text.split("\n")
+    if len(lines) < LONG_LOOP:
+        return text
+    opened: list[int | None] = []
+    for number, line in enumerate(lines):
+        words = line.strip()
+        if words.startswith("}") and opened:
+            start = opened.pop()
+            if start is not None and number - start > LONG_LOOP:
+                lines[start] += _OPAQUE
+        if words.endswith("{"):
+            loop = _LOOP.fullmatch(words) is not None
+            if loop:
+                opened = [None] * len(opened)  # those around it are not innermost
+            opened.append(number if loop else None)
     return "\n".join(lines)
 
 

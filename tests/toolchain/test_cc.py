@@ -269,3 +269,14 @@ def test_directives_only_where_the_place_jumps():
     text = unit.translation_unit("x\n__kernel void k() {\nx\nx\n}\n", unit.LineMap(places), "k.cl")
     wanted = ['# 1 "k.cl"', "x", '# 5 "a.py"', "__kernel void k() {", "x", '# 6 "a.py"', "x", '# 5 "k.cl"', "}"]
     assert text.splitlines()[: len(wanted)] == wanted
+
+
+@pytest.mark.parametrize("length, marked", [(3, 0), (unit.LONG_LOOP - 1, 0), (unit.LONG_LOOP + 1, 1), (4000, 1)])
+def test_long_innermost_loops_are_not_vectorised(length, marked):
+    """clang compares every access of a loop with every other: thousands would take it minutes."""
+    body = [f"      a[i + {k}] = {k};" for k in range(length)]
+    loops = ["  for (int j = 0; j < 4; j += 1) {", "    for (int i = 0; i < 8; i += 1) {", *body, "    }", "  }"]
+    text = "\n".join(["__kernel void k(__global int* a) {", *loops, "  if (a[0]) {", *body, "  }", "}"]) + "\n"
+    lines = unit.translation_unit(text, unit.LineMap(()), "k.cl").splitlines()
+    found = [line for line in lines if line.endswith('__asm__ volatile("" ::: "memory");')]
+    assert [line.split("{")[0] for line in found] == ["    for (int i = 0; i < 8; i += 1) "] * marked
