@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import files, jsontext, targets
-from compass_core.errors import CompassError, Span, UsageError
+from compass_core.errors import CompassError, Span, UsageError, together
 from compass_core.excerpts import file_digest
 from compassc.driver.files import json_text
 
 if TYPE_CHECKING:
     from compassc.driver.build import Build
+    from compassc.ir.stmts import IRModule
 
 PARAMS_FORMAT = "compassc-params/1"
 
@@ -81,8 +82,18 @@ def _lower(build: Build) -> list[Path]:
     from compassc.ir import print_module
 
     assert build.module is not None, "lower runs after parse or load"
+    _check_capacity(build.module)
     build.lowered = passes.lower(build.module, build.request.pass_options("lower"))
     return [files.write(build.file(".lowered.txt"), print_module(build.lowered))]
+
+
+def _check_capacity(module: IRModule) -> None:
+    """CompassError for arrays that do not fit the target's memories."""
+    from compassc.analysis.check import Subject, capacity
+
+    found = list(capacity.run(Subject(module)))
+    if found:
+        raise together(found)
 
 
 def _load_lowered(build: Build, path: Path) -> None:

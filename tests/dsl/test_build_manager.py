@@ -385,3 +385,15 @@ def test_c_text_is_compiled_by_hand(here):
     with pytest.raises(CompassCompileCError, match="'N'") as caught:
         compile_c(text, output_path="y.o")
     assert isinstance(caught.value, RuntimeError) and "'N'" in caught.value.log_path.read_text()
+
+
+def test_arrays_that_fit_no_memory_are_refused_at_build(kernel):
+    source = """
+    @S.prim_func
+    def k(x: S.ptr("i32", "global")):
+        a = S.alloc((1 << 20,), "i32", scope="lsram")
+        S.dma_copy(a, x, 1 << 20)
+        S.dma_copy(x, a, 1 << 20)
+    """
+    with pytest.raises(CompassError, match="4194304 bytes do not fit the LSRAM of one TEC"):
+        BuildManager().build(kernel(source).entry("k"))
