@@ -10,6 +10,8 @@
 #   make storm   COUNT jobs per family through the libraries for the vendor's driver, from many threads (COUNT=10000)
 #   make fuzz-extents  COUNT random and damaged programs of index arithmetic (COUNT=1000000)
 #   make soak-builds  COUNT builds beside each other, some killed, with a damaged cache (COUNT=100)
+#   make fuzz-replies  COUNT forged messages of an engine (COUNT=1000000, about five minutes)
+#   make soak    thousands of jobs and faults, and what is left of them
 #   make lint    formatting, lint and types; `make format` mends the first two
 #   make clean   remove what builds and tests left; `make distclean` removes $(VENV) too
 #
@@ -34,7 +36,7 @@ TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder oplib ops passes toolchain)
 DEMO := build/demo
 
-.PHONY: demo test fuzz fuzz-extents soak-builds storm bench docs lint format setup clean distclean
+.PHONY: demo test fuzz fuzz-replies soak fuzz-bin fuzz-extents soak-builds storm bench docs lint format setup clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)
@@ -66,6 +68,12 @@ fuzz-extents: $(INSTALLED)
 
 soak-builds: $(ENGINE)
 	@$(BIN)/python -m tests.builds.soak --count $(or $(filter-out 1000000,$(COUNT)),100) --seed $(SEED)
+
+fuzz-replies: $(ENGINE)
+	$(BIN)/python -m tests.sim.fuzz_replies --count $(COUNT) --seed $(SEED)
+
+soak: $(ENGINE)
+	$(BIN)/python -m tests.runtime.soak
 
 # Byte code first, of sources changed since: the measurements are of what a user has from the second run on.
 bench: $(ENGINE)

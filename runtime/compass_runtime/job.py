@@ -61,6 +61,12 @@ class Stay:
         self.slots: list[Slot] = []
         device.stays.add(self)
 
+    def hold(self) -> None:
+        """Keeps the content of all tensors."""
+        self.held = True
+        for slot in self.slots:
+            slot.look()
+
     def let_go(self, forget: bool = False) -> None:
         """Nobody needs the content of the tensors any more. `forget`: as if none had been filled."""
         self.held = False
@@ -111,10 +117,13 @@ class Slot:
     @property
     def memory(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The tensor's bytes. CompassError when the device has ended and they are not held."""
-        view = self.view
-        if view is None:
-            view = self.view = self.stay.device.memory[self.address : self.address + self.nbytes]
-        return view
+        return self.look() if self.view is None else self.view
+
+    def look(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The same, from now on as long as the device is there or they are held."""
+        if self.view is None:
+            self.view = self.stay.device.memory[self.address : self.address + self.nbytes]
+        return self.view
 
     def fill(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The tensor's bytes, to be written."""
@@ -215,7 +224,7 @@ class Job:
     def hold(self) -> None:
         """Keeps the tensors' content until the job is closed."""
         self.revive()
-        self.stay.held = True
+        self.stay.hold()
 
     def close(self) -> None:
         """Frees the job's device memory; the job must not run again."""

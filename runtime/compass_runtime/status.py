@@ -96,7 +96,7 @@ _SYNONYMS = {
     "tensor-size": "INVALID_SIZE", "tensor-dtype": "INVALID_SIZE", "no-shape": "ZERO_TENSOR_SIZE",
     "no-value": "NOT_CONFIG_SHAPE", "kernel-timeout": "JOB_TIMEOUT", "job-refused": "JOB_DISPATCH_FAIL",
     "worker-died": "DEV_ABNORMAL", "worker-ended": "DEV_ABNORMAL", "no-engine": "OPEN_DEV_FAIL",
-    "other-host": "TARGET_NOT_FOUND",
+    "content-lost": "INVALID_OP", "other-host": "TARGET_NOT_FOUND",
 }  # fmt: skip
 
 

@@ -349,4 +349,5 @@ def _fault(reply: _Reply, limit: float, memory_limit: int, memory_size: int) -> 
     if reply.fault == _MEMORY:
         return memory_fault(memory_limit, reply.tec, reply.locations, reply.printf)
     kind: FaultKind = "dma" if reply.fault == _DMA else "unsupported"
-    return KernelFault(reply.message, kind, reply.tec, None, reply.locations, reply.printf)
+    message = reply.message or "the simulator process reports a fault, but not which"
+    return KernelFault(message, kind, reply.tec, None, reply.locations, reply.printf)

@@ -1,0 +1,120 @@
+"""`make fuzz-replies`: messages as a broken or hostile engine may send them, against the side that reads them.
+
+python -m tests.sim.fuzz_replies --count N --seed S
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import select
+import socket
+import struct
+import sys
+import time
+import weakref
+from collections import Counter
+
+from compass_core.errors import CompassError
+from compass_sim import RunResult, Worker
+from compass_sim import worker as module
+
+REPLY, LOCATION, RECORD = struct.Struct("<IIIIiIIIQQ8s"), struct.Struct("<IIQ"), struct.Struct("<QQIIII")
+TICKET = b"\x01ticket\x80"
+EDGES = (0, 1, 2, 3, 7, 8, 15, 16, 255, 1 << 16, (64 << 20) - 1, 64 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
+LONGEST = 1.0
+"""Seconds that an answer may take to be judged; silence and bytes in drops are ended sooner, by the limits below."""
+
+
+def word(draw: random.Random) -> int:
+    return draw.choice(EDGES) if draw.random() < 0.5 else draw.randrange(40)
+
+
+def message(draw: random.Random) -> bytes:
+    """One message: honest, or with any of its fields and tails changed."""
+    places, size, printed = (draw.randrange(5) if draw.random() < 0.7 else word(draw) for _ in range(3))
+    status = draw.choice((0, 0, 1, 2, word(draw)))
+    address = draw.choice((0, 3, word(draw), draw.getrandbits(64)))
+    ticket = TICKET if draw.random() < 0.8 else draw.choice((bytes(8), draw.randbytes(8), TICKET[::-1]))
+    fields = (status, word(draw), draw.choice((word(draw), 0xFFFF_FFFF)), word(draw), draw.randrange(-5, 200),
+              places, size, printed, address, draw.getrandbits(64), ticket)  # fmt: skip
+    tails = LOCATION.pack(word(draw), word(draw), draw.getrandbits(64)) * min(places, 40)
+    tails += draw.randbytes(min(size, 4096)) + draw.randbytes(min(printed, 4096))
+    tails += draw.randbytes(RECORD.size) * min(address, 40) if draw.random() < 0.5 else b""
+    data = bytearray(REPLY.pack(*fields) + tails)
+    for _ in range(draw.choice((0, 0, 0, 1, 2, 8))):
+        data[draw.randrange(len(data))] = draw.randrange(256)
+    return bytes(data[: draw.randrange(len(data) + 1)]) if draw.random() < 0.2 else bytes(data)
+
+
+def nothing() -> None:
+    pass
+
+
+class Parent:
+    """A worker object that talks with us instead of an engine."""
+
+    def __init__(self) -> None:
+        self.worker = Worker()
+        self.worker._process.end()
+
+    def outcome(self, data: bytes, ends: bool, record: bool) -> str:
+        """What a run makes of an answer. AssertionError for anything but a result or an error of the toolchain."""
+        worker = self.worker
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        worker._socket, worker._poll, worker._tickets = ours, select.poll(), [TICKET]
+        worker._poll.register(ours, select.POLLIN)
+        worker._end = weakref.finalize(worker, nothing)
+        worker._process.lost = False
+        with ours, theirs:
+            theirs.setblocking(False)
+            theirs.send(data)
+            if ends:
+                theirs.shutdown(socket.SHUT_WR)
+            begun = time.monotonic()
+            try:
+                result = worker.dispatch(0x10000, 1, timeout=0.001, record=record)
+            except CompassError as error:
+                assert str(error)
+                found = error.code
+                assert worker.alive == (found == "job-refused")
+            else:
+                assert isinstance(result, RunResult)
+                assert data[48:56] == TICKET and data[:4] == bytes(4), "a result that nobody sent"
+                found = f"result with{'' if result.records else 'out'} records"
+            assert time.monotonic() - begun < LONGEST, "it took too long"
+            return found
+
+
+def fuzz(count: int, seed: int) -> Counter[str]:
+    """How often which outcome; AssertionError with the case for one that may not be."""
+    parent, found = Parent(), Counter[str]()
+    grace, module._GRACE = module._GRACE, 0.002
+    try:
+        for number in range(count):
+            draw = random.Random(f"{seed} {number}")
+            data = b"".join(message(draw) for _ in range(draw.choice((1, 1, 1, 2))))
+            ends, record = draw.random() < 0.95, draw.random() < 0.3
+            try:
+                found[parent.outcome(data, ends, record)] += 1
+            except BaseException:
+                print(f"seed {seed}, case {number}: {data.hex()}", file=sys.stderr)
+                raise
+    finally:
+        module._GRACE = grace
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Forged replies.")
+    parser.add_argument("--count", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    for outcome, times in fuzz(given.count, given.seed).most_common():
+        print(f"{times:8} {outcome}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
