@@ -33,7 +33,7 @@ COMMA := ,
 EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
 PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim \
-  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder oplib ops passes toolchain)
+  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder layers oplib ops passes toolchain)
 DEMO := build/demo
 
 .PHONY: demo test fuzz fuzz-replies soak fuzz-bin fuzz-extents soak-builds storm bench docs lint format setup clean distclean

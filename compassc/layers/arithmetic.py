@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-Number = int | float | Array
+Number = int | float | np.floating[Any] | np.integer[Any] | Array
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 TRUNCATED_DTYPES = ("int32", "uint32", "int64", "uint64")

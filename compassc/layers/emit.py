@@ -101,7 +101,7 @@ def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Arr
     out = layer.output
     if method == "CLIP":
         extra = 8 if INTEGER_TYPES[out.dtype].bits <= 8 else 0
-        low, high = layer.int("clip_min"), layer.int("clip_max")
+        low, high = layer.integer("clip_min"), layer.integer("clip_max")
         inner = requantise(k, value, scale, shift - extra, 0, low, high)
         return requantise(k, inner, 1, extra, out.scalar_zero, out.low, out.high)
     if method in ("RELU", "RELU6"):
@@ -120,7 +120,7 @@ def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Arr
 
 def _leak(k: KernelSource, layer: Layer, value: Value) -> Value:
     bits = INTEGER_TYPES[layer.output.dtype].bits
-    slope, shift = layer.int("negative_slope_value"), layer.int("negative_slope_shift", bits)
+    slope, shift = layer.integer("negative_slope_value"), layer.integer("negative_slope_shift", bits)
     negative = k.let(f"S.min({value.name}, 0)", "int32", min(value.low, 0), 0)
     steep = scaled(k, negative, np.asarray(slope), np.asarray(shift), limited=False)
     ends = sorted((round(value.low * slope / 2**shift), 0))

@@ -123,13 +123,13 @@ class Layer:
             raise LayerError(f"'{key}' is {value!r}, expected a number")
         return float(value)
 
-    def int(self, key: str, default: Any = _REQUIRED) -> int:
+    def integer(self, key: str, default: Any = _REQUIRED) -> int:
         value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
             raise LayerError(f"'{key}' is {value!r}, expected a whole number")
         return int(value)
 
-    def ints(self, key: str, default: Any = _REQUIRED) -> list[int]:
+    def integers(self, key: str, default: Any = _REQUIRED) -> list[int]:
         """A list of whole numbers; a single one is a list of one."""
         value = self._value(key, default)
         listed = list(value) if isinstance(value, (list, tuple)) else [value]
@@ -181,7 +181,7 @@ class Layer:
     def axes(self, key: str = "axis", default: Any = _REQUIRED) -> list[int]:
         """Axes of the first input, not negative, sorted."""
         rank = len(self.input.shape)
-        given = self.ints(key, default)
+        given = self.integers(key, default)
         axes = sorted(a + rank if a < 0 else a for a in given)
         if any(not 0 <= a < rank for a in axes) or len(set(axes)) != len(axes):
             raise LayerError(f"'{key}' is {given}, but the input has {rank} dimensions")
@@ -202,7 +202,7 @@ class Layer:
     def _quantity(self, key: str, default: int) -> Array:
         if key in self.constants:
             return self.constants[key].reshape(-1).astype(np.int64)
-        found = np.asarray(self.ints(f"{key}_value", default), np.int64)
+        found = np.asarray(self.integers(f"{key}_value", default), np.int64)
         return found.reshape(()) if found.size == 1 else found
 
     def _value(self, key: str, default: Any) -> Any:

@@ -74,15 +74,17 @@ def _clip(layer: Layer, values: Array, scale: Number, shift: Number) -> Array:
     """Limits in 8 more fraction bits where the output has at most 8 bits; both steps round."""
     out = layer.output
     extra = 8 if INTEGER_TYPES[out.dtype].bits <= 8 else 0
-    inner = requantise(values, scale, np.asarray(shift) - extra, 0, layer.int("clip_min"), layer.int("clip_max"))
+    inner = requantise(
+        values, scale, np.asarray(shift) - extra, 0, layer.integer("clip_min"), layer.integer("clip_max")
+    )
     return requantise_as(out.dtype, inner, 1, extra, _along_last(layer, out.zero), out.low, out.high)
 
 
 def _leak(layer: Layer, method: str, values: Array) -> Array:
     """Negative values times the slope, in 48 bits."""
     bits = INTEGER_TYPES[layer.output.dtype].bits
-    slope: Number = layer.int("negative_slope_value") if method == "LEAKYRELU" else slopes_of(layer, values.ndim)
-    shift = layer.int("negative_slope_shift", bits)
+    slope: Number = layer.integer("negative_slope_value") if method == "LEAKYRELU" else slopes_of(layer, values.ndim)
+    shift = layer.integer("negative_slope_shift", bits)
     limits = UINT48 if method == "PRELU" and not INTEGER_TYPES[layer.output.dtype].signed else INT48
     scaled = np.rint(np.minimum(values, 0).astype(np.float64) * slope * 2.0**-shift) + np.maximum(values, 0)
     return saturate(scaled, *limits)

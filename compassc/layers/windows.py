@@ -55,17 +55,17 @@ def window_of(layer: Layer) -> Window:
     rank = len(layer.input.shape)
     if rank == 5:
         axes = "zyx"
-        pads = tuple((layer.int(f"pad_{a}_begin", 0), layer.int(f"pad_{a}_end", 0)) for a in axes)
+        pads = tuple((layer.integer(f"pad_{a}_begin", 0), layer.integer(f"pad_{a}_end", 0)) for a in axes)
     elif rank in (3, 4):
         axes = "yx"[4 - rank :]
         ends = {"y": ("top", "bottom"), "x": ("left", "right")}
-        pads = tuple((layer.int(f"pad_{ends[a][0]}", 0), layer.int(f"pad_{ends[a][1]}", 0)) for a in axes)
+        pads = tuple((layer.integer(f"pad_{ends[a][0]}", 0), layer.integer(f"pad_{ends[a][1]}", 0)) for a in axes)
     else:
         raise LayerError(f"the input has {rank} dimensions, expected an NHWC image")
     window = Window(
-        tuple(layer.int(f"kernel_{a}") for a in axes),
-        tuple(layer.int(f"stride_{a}", 1) for a in axes),
-        tuple(layer.int(f"dilation_{a}", 1) for a in axes),
+        tuple(layer.integer(f"kernel_{a}") for a in axes),
+        tuple(layer.integer(f"stride_{a}", 1) for a in axes),
+        tuple(layer.integer(f"dilation_{a}", 1) for a in axes),
         pads,
     )
     for name in ("kernel", "stride", "dilation"):

@@ -112,7 +112,10 @@ METHODS: dict[str, Tabled] = {
     "ASINH": Tabled(lambda x, p: np.arcsinh(x), "the inverse hyperbolic sine", {}, "rare"),
     "ACOSH": Tabled(lambda x, p: np.arccosh(x), "the inverse hyperbolic cosine", {}, "rare"),
     "ATANH": Tabled(
-        lambda x, p: np.nan_to_num(np.arctanh(x), nan=np.finfo(F32).max), "the inverse hyperbolic tangent", {}, "rare"
+        lambda x, p: np.nan_to_num(np.arctanh(x), nan=float(np.finfo(F32).max)),
+        "the inverse hyperbolic tangent",
+        {},
+        "rare",
     ),
     "UNKNOWN": Tabled(lambda x, p: x, "a function that only its table tells", {}, "rare"),
 }

@@ -296,7 +296,7 @@ def dequantise_layer(layer: Layer, x: Array) -> Array:
 def fake_quantise(layer: Layer, x: Array) -> Array:
     """Real numbers after being quantised to `num_bits` and back."""
     low, high = np.float32(layer.number("min")), np.float32(layer.number("max"))
-    levels = (1 << layer.int("num_bits", 8)) - 1
+    levels = (1 << layer.integer("num_bits", 8)) - 1
     if low > 0:
         low, high = np.float32(0), high - low
     elif high < 0:

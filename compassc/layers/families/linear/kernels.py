@@ -81,7 +81,7 @@ def _shape(layer: Layer) -> Shape:
         depth = layer.constant("weights").size // outputs
         rows = layer.input.count // depth
         return Shape(1, 1, rows, depth, 1, rows, outputs, 1, Window((1, 1), (1, 1), (1, 1), ((0, 0), (0, 0))))
-    groups = layer.int("group", x[-1] if layer.type == "DepthwiseConv" else 1)
+    groups = layer.integer("group", x[-1] if layer.type == "DepthwiseConv" else 1)
     return Shape(x[0], x[1], x[2], x[3], y[1], y[2], y[3], groups, window_of(layer))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def _ahead_shift(layer: Layer, sums: Array, biases: Array, shift: Array) -> tupl
     wide = layer.input.integer.bits > 8 or layer.constants.get("weights", np.zeros(0, np.int8)).dtype.itemsize > 1
     if not layer.has("remain_shift") or not wide:
         return sums + biases, shift
-    remain, first = layer.int("remain_shift"), int(np.atleast_1d(shift)[0])
+    remain, first = layer.integer("remain_shift"), int(np.atleast_1d(shift)[0])
     if first <= remain:
         return saturate_int32(sums) + biases, shift
     moved = requantise(sums, 1, first - remain, 0, -(2**31), 2**31 - 1)
@@ -84,7 +85,8 @@ def _grouped(layer: Layer, x: Array, weights: Array, fill: float, groups: int) -
     own = outputs // groups
     parts = []
     for g in range(groups):
-        part = views[(..., slice(g * inner, (g + 1) * inner), *(slice(None),) * len(window.kernel))]
+        at: tuple[Any, ...] = (..., slice(g * inner, (g + 1) * inner), *(slice(None),) * len(window.kernel))
+        part = views[at]
         flat = np.ascontiguousarray(part).reshape(*part.shape[: len(window.kernel) + 1], -1)
         filters = np.moveaxis(weights[g * own : (g + 1) * own], -1, 1).reshape(own, -1)
         parts.append(flat @ filters.T)
@@ -92,7 +94,7 @@ def _grouped(layer: Layer, x: Array, weights: Array, fill: float, groups: int) -
 
 
 def _groups(layer: Layer) -> int:
-    return layer.int("group", layer.input.shape[-1] if layer.type == "DepthwiseConv" else 1)
+    return layer.integer("group", layer.input.shape[-1] if layer.type == "DepthwiseConv" else 1)
 
 
 def convolution(layer: Layer, x: Array) -> Array:
@@ -120,7 +122,7 @@ def _transposed(layer: Layer, x: Array, weights: Array, groups: int) -> Array:
     """Every input element adds its filter to the output; then the pads are cut off. Weights [O/group,K...,I]."""
     window = window_of(layer)
     outputs, inner = weights.shape[0] * groups, x.shape[-1] // groups
-    extra = tuple(layer.int(f"output_padding_{a}", 0) for a in "zyx"[-len(window.kernel) :])
+    extra = tuple(layer.integer(f"output_padding_{a}", 0) for a in "zyx"[-len(window.kernel) :])
     full = [(n - 1) * s + r + e for n, s, r, e in zip(x.shape[1:-1], window.stride, window.reach, extra, strict=True)]
     result = np.zeros((x.shape[0], *full, outputs), x.dtype)
     for cell in product(*(range(k) for k in window.kernel)):
@@ -129,9 +131,8 @@ def _transposed(layer: Layer, x: Array, weights: Array, groups: int) -> Array:
             for c, d, n, s in zip(cell, window.dilation, x.shape[1:-1], window.stride, strict=True)
         )
         for g in range(groups):
-            part = (
-                x[..., g * inner : (g + 1) * inner] @ weights[(slice(None), *cell, slice(g * inner, (g + 1) * inner))].T
-            )
+            filters: tuple[Any, ...] = (slice(None), *cell, slice(g * inner, (g + 1) * inner))
+            part = x[..., g * inner : (g + 1) * inner] @ weights[filters].T
             own = slice(g * weights.shape[0], (g + 1) * weights.shape[0])
             result[(slice(None), *at, own)] += part
     cut = tuple(slice(b, n - a) for n, (b, a) in zip(full, window.pads, strict=True))
@@ -140,14 +141,14 @@ def _transposed(layer: Layer, x: Array, weights: Array, groups: int) -> Array:
 
 def transposed_convolution(layer: Layer, x: Array) -> Array:
     weights = _spatial_order(layer, layer.constant("weights")).astype(np.float64)
-    sums = _transposed(layer, x.astype(np.float64), weights, layer.int("group", 1))
+    sums = _transposed(layer, x.astype(np.float64), weights, layer.integer("group", 1))
     return rectify_float(layer, layer.word("with_activation", "NONE"), sums + _float_biases(layer, sums.shape[-1]))
 
 
 def quantised_transposed_convolution(layer: Layer, x: Array) -> Array:
     """The biases hold the input's zero point as for a convolution, so that the sums are of x plus zero point less it."""
     weights = _spatial_order(layer, quantised_weights(layer)).astype(np.float64)
-    zero, groups = layer.input.scalar_zero, layer.int("group", 1)
+    zero, groups = layer.input.scalar_zero, layer.integer("group", 1)
     sums = _transposed(layer, x.astype(np.float64) + zero, weights, groups).astype(np.int64)
     inner = x.shape[-1] // groups
     absorbed = [
@@ -188,7 +189,7 @@ def quantised_matmul(layer: Layer, a: Array, b: Array) -> Array:
     sums = (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
     scale, shift = layer.scale_shift(of=1)
     if layer.has("remain_shift") and max(t.integer.bits for t in layer.inputs[:2]) > 8:
-        sums, shift = _ahead_shift_products(sums, shift, layer.int("remain_shift"))
+        sums, shift = _ahead_shift_products(sums, shift, layer.integer("remain_shift"))
     out = layer.output
     return requantise(sums, scale, shift, out.scalar_zero, out.low, out.high)
 
@@ -223,7 +224,7 @@ def quantised_gemm(layer: Layer, a: Array, b: Array, c: Array | None = None) -> 
 
 def matmul_integer(layer: Layer, a: Array, b: Array) -> Array:
     """Whole numbers less their zero points, without rescaling."""
-    zeros = layer.int("a_zero_point", 0), layer.int("b_zero_point", 0)
+    zeros = layer.integer("a_zero_point", 0), layer.integer("b_zero_point", 0)
     left, right = (x.astype(np.int64) - z for x, z in zip((a, b), zeros, strict=True))
     return (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
 
@@ -231,7 +232,7 @@ def matmul_integer(layer: Layer, a: Array, b: Array) -> Array:
 def conv_integer(layer: Layer, x: Array) -> Array:
     """Float form: zero points are subtracted; quantised form: as a convolution without rescaling."""
     if layer.has("x_zero_point") and not layer.has("weights_zp"):
-        zero_x, zero_w = layer.int("x_zero_point", 0), layer.int("w_zero_point", 0)
+        zero_x, zero_w = layer.integer("x_zero_point", 0), layer.integer("w_zero_point", 0)
         weights = layer.constant("weights").astype(np.float64) - zero_w
         sums = _grouped(layer, x.astype(np.float64) - zero_x, weights, 0.0, _groups(layer))
         return sums.astype(np.int64) + summed_biases(layer, weights.shape[0])

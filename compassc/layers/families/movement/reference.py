@@ -19,7 +19,7 @@ def reshape(layer: Layer, x: Array) -> Array:
 
 
 def transpose(layer: Layer, x: Array) -> Array:
-    perm = layer.ints("perm")
+    perm = layer.integers("perm")
     if sorted(perm) != list(range(x.ndim)):
         raise LayerError(f"'perm' is {perm}, but the input has {x.ndim} dimensions")
     return x.transpose(perm)
@@ -43,7 +43,7 @@ def quantised_concat(layer: Layer, *x: Array) -> Array:
 
 
 def split(layer: Layer, x: Array) -> list[Array]:
-    axis, sizes = layer.axis(), layer.ints("splits")
+    axis, sizes = layer.axis(), layer.integers("splits")
     if sum(sizes) != x.shape[axis]:
         raise LayerError(f"'splits' is {sizes}, but axis {axis} has {x.shape[axis]} elements")
     return np.split(x, np.cumsum(sizes)[:-1], axis)
@@ -70,7 +70,7 @@ def slices(layer: Layer, x: Array, *dynamic: Array) -> Array:
         steps = wide[3] if len(wide) > 3 else [1] * len(begin)
         rows = dict(zip(axes, zip(begin, end, steps, strict=True), strict=True))
     else:
-        given = (layer.ints(key) for key in ("begin", "end", "strides"))
+        given = (layer.integers(key) for key in ("begin", "end", "strides"))
         rows = dict(enumerate(zip(*given, strict=True)))
     for axis, (begin_at, end_at, step) in rows.items():
         x = x.take(slice_indices(begin_at, end_at, step, x.shape[axis]), axis)
@@ -89,7 +89,7 @@ def crop(layer: Layer, x: Array) -> Array:
 
 
 def tile(layer: Layer, x: Array) -> Array:
-    return np.tile(x, layer.ints("repeats"))
+    return np.tile(x, layer.integers("repeats"))
 
 
 PAD_MODES = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric", "EDGE": "edge", "WRAP": "wrap"}
@@ -127,7 +127,7 @@ def repeat(layer: Layer, x: Array, counts: Array) -> Array:
 
 def reverse_sequence(layer: Layer, x: Array, *lengths: Array) -> Array:
     """The first elements of each sequence of a batch in reverse order."""
-    batch, time = layer.int("batch_axis", 0), layer.int("time_axis", 1)
+    batch, time = layer.integer("batch_axis", 0), layer.integer("time_axis", 1)
     wide = np.moveaxis(x, (batch, time), (0, 1))
     size = wide.shape[1]
     given = lengths[0].reshape(-1).astype(int) if lengths else np.full(len(wide), size)
@@ -139,7 +139,11 @@ def reverse_sequence(layer: Layer, x: Array, *lengths: Array) -> Array:
 
 
 def meshgrid(layer: Layer, a: Array, b: Array) -> list[Array]:
-    return list(np.meshgrid(a, b, indexing=layer.word("indexing", "xy").lower(), sparse=layer.flag("sparse", False)))
+    grids = np.meshgrid(a, b, indexing="ij" if layer.word("indexing", "xy", ("XY", "IJ")) == "IJ" else "xy")
+    if layer.flag("sparse", False):
+        first = layer.word("indexing", "xy") == "IJ"
+        return [grids[0][:, :1] if first else grids[0][:1], grids[1][:1] if first else grids[1][:, :1]]
+    return list(grids)
 
 
 def compress(layer: Layer, x: Array, condition: Array) -> Array:
@@ -161,7 +165,7 @@ def filter_rows(layer: Layer, *x: Array) -> list[Array]:
 
 def gather(layer: Layer, x: Array, index: Array) -> Array:
     """Along an axis; negative indices count from the end, indices equal to the size give raw zeros at the end."""
-    axis, batch = layer.axis("axis", 0), layer.int("batch_dims", 0)
+    axis, batch = layer.axis("axis", 0), layer.integer("batch_dims", 0)
     if batch < 0 or batch > axis:
         raise LayerError(f"'batch_dims' is {batch}, expected 0 to the axis, {axis}")
     n, at = x.shape[axis], index.astype(np.int64)
@@ -205,7 +209,7 @@ def _addressed(index: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
 
 
 def gather_nd(layer: Layer, x: Array, index: Array) -> Array:
-    batch = layer.int("batch_dims", 0)
+    batch = layer.integer("batch_dims", 0)
     if not batch:
         return x[_addressed(index, x.shape)].reshape(layer.output.shape)
     lead = int(np.prod(x.shape[:batch]))
@@ -229,7 +233,7 @@ def _element_places(layer: Layer, x: Array, index: Array) -> tuple[Array, ...]:
     axis = layer.axis("axis", 0)
     n, at = x.shape[axis], index.astype(np.int64)
     at = np.clip(np.where(at < 0, at + n, at), 0, n - 1)
-    places = list(np.indices(at.shape))
+    places: list[Array] = list(np.indices(at.shape))
     places[axis] = at
     return tuple(places)
 
@@ -313,7 +317,7 @@ def quantised_scatter_nd(layer: Layer, x: Array, index: Array, updates: Array) -
 
 
 def depth_to_space(layer: Layer, x: Array) -> Array:
-    by, bx = layer.int("block_size_y"), layer.int("block_size_x")
+    by, bx = layer.integer("block_size_y"), layer.integer("block_size_x")
     n, h, w, c = x.shape
     if c % (by * bx):
         raise LayerError(f"{c} channels do not divide into blocks of {by} x {bx}")
@@ -325,7 +329,7 @@ def depth_to_space(layer: Layer, x: Array) -> Array:
 
 
 def space_to_depth(layer: Layer, x: Array) -> Array:
-    b = layer.int("block_size_x")
+    b = layer.integer("block_size_x")
     n, h, w, c = x.shape
     if h % b or w % b:
         raise LayerError(f"an image of {h} x {w} does not divide into blocks of {b}")
@@ -333,21 +337,21 @@ def space_to_depth(layer: Layer, x: Array) -> Array:
 
 
 def batch_to_space(layer: Layer, x: Array) -> Array:
-    by, bx = layer.int("block_size_y", 2), layer.int("block_size_x", 2)
+    by, bx = layer.integer("block_size_y", 2), layer.integer("block_size_x", 2)
     n, h, w, c = x.shape
     y = (
         x.reshape(by, bx, n // (by * bx), h, w, c)
         .transpose(2, 3, 0, 4, 1, 5)
         .reshape(n // (by * bx), h * by, w * bx, c)
     )
-    top, bottom, left, right = (layer.int(f"crop_{s}", 0) for s in ("top", "bottom", "left", "right"))
+    top, bottom, left, right = (layer.integer(f"crop_{s}", 0) for s in ("top", "bottom", "left", "right"))
     return y[:, top : y.shape[1] - bottom, left : y.shape[2] - right]
 
 
 def space_to_batch(layer: Layer, x: Array) -> Array:
-    by, bx = layer.int("block_size_y", 2), layer.int("block_size_x", 2)
+    by, bx = layer.integer("block_size_y", 2), layer.integer("block_size_x", 2)
     pads = tuple(
-        (layer.int(f"pad_{a}", 0), layer.int(f"pad_{b}", 0)) for a, b in (("top", "bottom"), ("left", "right"))
+        (layer.integer(f"pad_{a}", 0), layer.integer(f"pad_{b}", 0)) for a, b in (("top", "bottom"), ("left", "right"))
     )
     wide = np.pad(x, ((0, 0), *pads, (0, 0)), constant_values=_fill(layer))
     n, h, w, c = wide.shape
@@ -356,7 +360,7 @@ def space_to_batch(layer: Layer, x: Array) -> Array:
 
 
 def channel_shuffle(layer: Layer, x: Array) -> list[Array]:
-    group, many = layer.int("group", 2), layer.int("splits", 1)
+    group, many = layer.integer("group", 2), layer.integer("splits", 1)
     c = x.shape[-1]
     if c % group or c % many:
         raise LayerError(f"{c} channels do not divide into {group} groups and {many} parts")
@@ -365,14 +369,14 @@ def channel_shuffle(layer: Layer, x: Array) -> list[Array]:
 
 
 def batch_to_depth(layer: Layer, x: Array) -> Array:
-    b = layer.int("block_size")
+    b = layer.integer("block_size")
     n, h, w, c = x.shape
     return x.reshape(n // b, b, h, w, c).transpose(0, 2, 3, 1, 4).reshape(n // b, h, w, b * c)
 
 
 def one_hot(layer: Layer, index: Array) -> Array:
-    depth, values = layer.int("depth"), layer.numbers("values", [0, 1])
-    axis = layer.int("axis", -1)
+    depth, values = layer.integer("depth"), layer.numbers("values", [0, 1])
+    axis = layer.integer("axis", -1)
     axis = index.ndim if axis < 0 or axis >= index.ndim else axis
     hot = index.astype(np.int64)[..., None] == np.arange(depth)
     return np.moveaxis(np.where(hot, values[1], values[0]), -1, axis)
@@ -387,7 +391,7 @@ def constant_of_shape(layer: Layer, *shape: Array) -> Array:
 
 
 def shape_of(layer: Layer, x: Array) -> Array:
-    return np.asarray(x.shape[layer.int("start", 0) : layer.int("end", x.ndim)])
+    return np.asarray(x.shape[layer.integer("start", 0) : layer.integer("end", x.ndim)])
 
 
 def no_op(layer: Layer, *x: Array) -> list[Array]:

@@ -60,7 +60,7 @@ def normalised(layer: Layer, x: Array, axes: tuple[int, ...], prefix: str = "nor
     norm_scale, norm_shift = layer.scale_shift(prefix, of=1)
     if kind.bits <= 8:
         total = (difference * difference).sum(axes, keepdims=True)
-        move = layer.int("var_shift_value", 0)
+        move = layer.integer("var_shift_value", 0)
         # a negative shift of a stored unsigned number leaves nothing
         variance = total >> move if move >= 0 else np.zeros_like(total)
         factor = (inverse_root(np.minimum(variance, 2**31 - 1)) + 32768) >> 16
@@ -96,7 +96,7 @@ def quantised_layer_norm(layer: Layer, x: Array) -> list[Array]:
 
 def _in_groups(layer: Layer, x: Array) -> tuple[Array, int, tuple[int, ...]]:
     """The channel axis split in groups: (array, its axis of groups, the axes to reduce)."""
-    axis, group = layer.axis("axis", -1), layer.int("group")
+    axis, group = layer.axis("axis", -1), layer.integer("group")
     if x.shape[axis] % group:
         raise LayerError(f"{x.shape[axis]} channels do not divide into {group} groups")
     split = x.reshape(*x.shape[:axis], group, x.shape[axis] // group, *x.shape[axis + 1 :])
@@ -170,10 +170,10 @@ def moments(layer: Layer, x: Array) -> list[Array]:
 
 def quantised_moments(layer: Layer, x: Array) -> list[Array]:
     axes, out = tuple(layer.axes()), layer.outputs[1]
-    wide = (x.astype(np.int64) * layer.int("input_scale_value", 1)) >> layer.int("input_shift_value", 0)
+    wide = (x.astype(np.int64) * layer.integer("input_scale_value", 1)) >> layer.integer("input_shift_value", 0)
     mean = np.rint(_mean(wide, axes)).astype(np.int64)
     variance = np.trunc(_mean((wide - mean) ** 2, axes)).astype(np.int64)
-    scale, shift = layer.int("var_scale_value", 1), layer.int("var_shift_value", 0)
+    scale, shift = layer.integer("var_scale_value", 1), layer.integer("var_shift_value", 0)
     if layer.input.integer.bits <= 8:
         second = requantise(variance, scale, shift, out.scalar_zero, out.low, out.high)
     else:
@@ -211,7 +211,7 @@ def quantised_normalization(layer: Layer, x: Array) -> Array:
     root = inverse_root(total >> bits)
     excess = np.maximum(np.ceil(np.log2(np.maximum(root, 1).astype(np.float64))).astype(np.int64) - 15, 0)
     factor = np.minimum(root >> excess, 32767)
-    p = layer.int("reciprocal_shift_value")
+    p = layer.integer("reciprocal_shift_value")
     t = saturate(saturate(u * scale, -(2**31), 2**31 - 1) >> p, -32768, 32767)
     t = saturate(t * factor, -(2**31), 2**31 - 1)
     return requantise(t, 1, shift + 31 - p - excess + bits // 2, out.scalar_zero, out.low, out.high)
@@ -219,7 +219,7 @@ def quantised_normalization(layer: Layer, x: Array) -> Array:
 
 def _window_sums(layer: Layer, squares: Array) -> tuple[Array, Array]:
     """(sums of squares of the neighbourhood, cells of it)."""
-    size, method = layer.int("size"), layer.word("method", "ACROSS_CHANNELS", ("ACROSS_CHANNELS", "WITHIN_CHANNEL"))
+    size, method = layer.integer("size"), layer.word("method", "ACROSS_CHANNELS", ("ACROSS_CHANNELS", "WITHIN_CHANNEL"))
     before = size // 2 if method == "ACROSS_CHANNELS" else (size - 1) // 2
     after = (size - 1) // 2
     if method == "ACROSS_CHANNELS":
@@ -244,7 +244,7 @@ def local_response(layer: Layer, x: Array) -> Array:
 def quantised_local_response(layer: Layer, x: Array) -> Array:
     u, out = x.astype(np.int64) + layer.input.scalar_zero, layer.output
     total, _ = _window_sums(layer, u * u)
-    at = requantise(total, layer.int("scale_sum_value"), layer.int("shift_sum_value"), 0, 0, 65535)
+    at = requantise(total, layer.integer("scale_sum_value"), layer.integer("shift_sum_value"), 0, 0, 65535)
     factor = look_up(at, layer.constant("lut").reshape(-1), 16, False)
     scale, shift = layer.scale_shift(of=1)
     return requantise(u * factor, scale, shift, out.scalar_zero, out.low, out.high)

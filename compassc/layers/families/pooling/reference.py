@@ -140,7 +140,7 @@ def _spans_3d(layer: Layer, x: Array, window: Window, positions: tuple[int, ...]
     found = []
     for axis, name in enumerate(names):
         size = x.shape[1 + axis] + sum(window.pads[axis])
-        first = np.maximum(np.arange(positions[axis]) * window.stride[axis] - layer.int(name, 0), 0)
+        first = np.maximum(np.arange(positions[axis]) * window.stride[axis] - layer.integer(name, 0), 0)
         found.append((np.minimum(first + window.kernel[axis], size) - first).astype(np.float32))
     return found
 
@@ -163,7 +163,7 @@ def max_pooling_with_index(layer: Layer, x: Array) -> list[Array]:
     columns = np.arange(positions[1])[None, :, None] * window.stride[1] - window.pads[1][0]
     rows = rows + best // window.kernel[1] * window.dilation[0]
     columns = columns + best % window.kernel[1] * window.dilation[1]
-    index = columns * height + rows if layer.int("storage_order", 0) else rows * width + columns
+    index = columns * height + rows if layer.integer("storage_order", 0) else rows * width + columns
     image, channel = np.arange(x.shape[0])[:, None, None, None], np.arange(channels)
     form = layer.word("flatten_dim", "HWC", FLATTENED)
     if form in ("HWC", "NHWC"):
@@ -201,7 +201,7 @@ def adaptive_pooling(layer: Layer, x: Array) -> Array:
     """Windows that divide the image into an output of the wanted size."""
     method = layer.word("method", choices=("AVG", "MAX"))
     height, width = x.shape[-3:-1]
-    oh, ow = layer.ints("output_size")
+    oh, ow = layer.integers("output_size")
     wide = x.astype(np.int64 if layer.is_quantised else np.float32)
     result = np.empty((*x.shape[:-3], oh, ow, x.shape[-1]), wide.dtype)
     area = np.empty((oh, ow, 1), np.float32)

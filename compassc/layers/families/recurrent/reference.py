@@ -85,7 +85,8 @@ def _clip(x: Array, bound: float) -> Array:
 
 def lstm(layer: Layer, x: Array, h: Array, c: Array) -> list[Array]:
     """In float64; the gates are i, g, f, o."""
-    wx, wh, cell = (v if isinstance(v, int) else v.astype(np.float64) for v in _split(layer, 4))
+    wx, wh, cell = _split(layer, 4)
+    wx, wh = wx.astype(np.float64), wh.astype(np.float64)
     biases = layer.constant("biases").reshape(-1).astype(np.float64)
     acts = [_activation(layer, k, d) for k, d in enumerate(("SIGMOID", "TANH", "TANH"))]
     bound, cell_bound, forget = _bound(layer, "threshold"), _bound(layer, "cell_clip"), layer.number("forget_bias", 0)
@@ -155,7 +156,9 @@ class _LstmScales(NamedTuple):
         steps_at = parts[5]
         previous = steps_at[0][0::2], steps_at[1][0::2]
         stored = steps_at[0][1::2], steps_at[1][1::2]
-        return cls(*parts[:5], previous, stored, np.resize(drop, steps), layer.int("lut_shift_value", 0), tables)  # type: ignore[arg-type]
+        hw, sg, tg, ct, ho = parts[:5]
+        ahead = layer.integer("lut_shift_value", 0)
+        return cls(hw, sg, tg, ct, ho, previous, stored, np.resize(drop, steps), ahead, tables)
 
     def gates(self, from_x: Array, from_h: Array, biases: Array, bits: int) -> list[Array]:
         """i, g, f, o after their tables."""
@@ -201,7 +204,8 @@ def _second(gates: Array) -> Array:
 def gru(layer: Layer, x: Array, h: Array) -> list[Array]:
     """In float32; GRUv1 applies the reset gate after the product with the state."""
     first = layer.type == "GRUv1"
-    wx, wh, cell = (v if isinstance(v, int) else v.astype(np.float32) for v in _split(layer, 3))
+    wx, wh, cell = _split(layer, 3)
+    wx, wh = wx.astype(np.float32), wh.astype(np.float32)
     biases = layer.constant("biases").reshape(-1).astype(np.float32)
     gate, act = _activation(layer, 0, "SIGMOID"), _activation(layer, 1, "TANH")
     bound = _bound(layer, "threshold")
@@ -260,8 +264,10 @@ class _GruCell:
         self.hidden_biases = biases[3 * cell :]
         self.gates = layer.constant("lut_rt").reshape(-1)
         self.candidate = layer.constant("lut_ht").reshape(-1)
-        self.remain = layer.int("remain_shift", 10)
-        self.own = (layer.int("hidden_scale_value", 1), layer.int("hidden_shift_value", 0)) if self.first else (1, 0)
+        self.remain = layer.integer("remain_shift", 10)
+        self.own = (
+            (layer.integer("hidden_scale_value", 1), layer.integer("hidden_shift_value", 0)) if self.first else (1, 0)
+        )
         self.low, self.high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
     def step(self, x: Array, h: Array) -> Array:
@@ -310,7 +316,8 @@ class _GruCell:
 
 
 def rnn(layer: Layer, x: Array, h: Array) -> list[Array]:
-    wx, wh, cell = (v if isinstance(v, int) else v.astype(np.float32) for v in _split(layer, 1))
+    wx, wh, cell = _split(layer, 1)
+    wx, wh = wx.astype(np.float32), wh.astype(np.float32)
     biases = layer.constant("biases").reshape(-1).astype(np.float32)
     name, bound = layer.word("activations", "TANH"), _bound(layer, "threshold")
     hidden, steps = h.reshape(-1, cell).astype(np.float32), []
@@ -342,7 +349,9 @@ def quantised_rnn(layer: Layer, x: Array, h: Array) -> list[Array]:
         elif name == "SIGN_BIT":
             hidden = (u < 0).astype(np.int64)
         elif name in ("RELU", "NONE", "CLIP"):
-            limits: tuple[Number, Number] = (layer.int("clip_min"), layer.int("clip_max")) if name == "CLIP" else wide
+            limits: tuple[Number, Number] = (
+                (layer.integer("clip_min"), layer.integer("clip_max")) if name == "CLIP" else wide
+            )
             u = np.maximum(u, 0) if name == "RELU" else saturate(u, *limits)
             hidden = requantise_as(out.dtype, u, scale[2], shift[2], out.scalar_zero, out.low, out.high)
         else:

@@ -108,7 +108,7 @@ def top_k(layer: Layer, x: Array, *k: Array) -> list[Array]:
     select = layer.word("select_index", "LAST", ("LAST", "FIRST", "RANDOM"))
     if select == "RANDOM":
         raise LayerError("'select_index' is random: which of equal elements come first is not defined")
-    many = min(int(k[0].reshape(-1)[0]) if k else layer.int("k", 1), x.shape[axis])
+    many = min(int(k[0].reshape(-1)[0]) if k else layer.integer("k", 1), x.shape[axis])
     wide = np.moveaxis(x, axis, -1)
     key = _rank(wide, largest)
     n = wide.shape[-1]

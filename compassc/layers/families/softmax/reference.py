@@ -46,7 +46,7 @@ def quantised_softmax(layer: Layer, x: Array) -> Array:
 
 def _fast_exp(layer: Layer, x: Array) -> Array:
     """Powers of two of differences from the maximum, in fixed point; `adjust_q` says how fine."""
-    out, q, fine = layer.output, layer.int("pow2_out_q"), layer.int("adjust_q", 1)
+    out, q, fine = layer.output, layer.integer("pow2_out_q"), layer.integer("adjust_q", 1)
     scale, shift = layer.scale_shift("input_", of=1)
     difference = x - x.max(-1, keepdims=True)
     bits = out.integer.bits
