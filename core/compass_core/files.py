@@ -133,6 +133,8 @@ def _complete(target: Path, content: Content, mode: int) -> Path:
             pass  # a new file
         if callable(content):
             content(partial)
+            # what a writer made a program stays one
+            wanted |= stat.S_IMODE(os.stat(partial).st_mode) & 0o111
         else:
             _put(handle, _encoded(content))
         if stat.S_IMODE(os.stat(partial).st_mode) != wanted:

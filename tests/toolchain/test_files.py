@@ -247,3 +247,12 @@ def _writes(tree: ast.AST) -> bool:
         if name == "open" and whose in ("", "path", "io") and any(set(m) <= set("wxab+t") and m != "" for m in modes):
             return True
     return False
+
+
+def test_what_a_writer_made_a_program_stays_one(tmp_path):
+    def program(path: Path) -> None:
+        path.write_text("#!/bin/sh\nexit 7\n")
+        path.chmod(0o755)
+
+    assert os.access(files.write(tmp_path / "program", program), os.X_OK)
+    assert not os.access(files.write(tmp_path / "text", "text"), os.X_OK)
