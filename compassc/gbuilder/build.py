@@ -22,7 +22,7 @@ from compassc.gbuilder.graph import Graph, graph_of
 from compassc.gbuilder.ir_text import parse
 from compassc.gbuilder.kernel_plugin import kernel_plugin
 from compassc.gbuilder.memory import Plan, plan
-from compassc.gbuilder.plugin_host import Match, Plugin, choose, plugin_files, plugins, search_path
+from compassc.gbuilder.plugin_host import Library, Match, Plugin, choose, plugin_files, plugins, search_path
 from compassc.gbuilder.views import make_views
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class GraphOptions:
     `plugin_dirs`: looked in for plugins before those of AIPUPLUGIN_PATH. `library_dirs`: looked in for object files.
     `work_dir`: where built-in kernels are compiled; without it only the plugins that are found take layers.
     `plugins`: plugins at hand; when there are some, none are looked for.
-    `flags`: see `emit.assemble`.
+    `flags`: see `emit.assemble`. `fuse`: element-wise layers join the kernel of the layer before them.
     """
 
     plugin_dirs: Sequence[Path] = ()
@@ -44,6 +44,7 @@ class GraphOptions:
     work_dir: Path | None = None
     plugins: Sequence[Plugin] = ()
     flags: int = 0
+    fuse: bool = True
 
 
 class GraphBuild(NamedTuple):
@@ -87,8 +88,8 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
     if options.work_dir is not None:
         make_views(graph)
     at_hand = nullcontext(list(options.plugins))
-    with at_hand if options.plugins else plugins(folders, target, _built_in(options.work_dir, target)) as loaded:
-        matches = _choose(graph, loaded, ir_txt.parent)
+    with at_hand if options.plugins else plugins(folders, target) as loaded:
+        matches = _choose(graph, loaded, _library(options, target), ir_txt.parent)
         if not matches:
             raise ir.error(ir.header, "the graph has no layer that computes anything")
         runs = launches(matches, [ir_txt.parent, *options.library_dirs, *folders])
@@ -98,11 +99,11 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
     return GraphBuild(out, len(runs), planned, content.graph_json)
 
 
-def _choose(graph: Graph, loaded: list[Plugin], folder: Path) -> list[Match]:
+def _choose(graph: Graph, loaded: list[Plugin], library: Library | None, folder: Path) -> list[Match]:
     """Which plugin takes which layers. The error for a layer that nobody takes names plugins beside the graph: they are
     programs, which run when the user says so."""
     try:
-        return choose(graph, loaded)
+        return choose(graph, loaded, library)
     except CompassError as error:
         beside = ", ".join(path.name for path in plugin_files([folder]) if all(path != p.path for p in loaded))
         if error.code == "no-plugin" and beside:
@@ -111,13 +112,13 @@ def _choose(graph: Graph, loaded: list[Plugin], folder: Path) -> list[Match]:
         raise
 
 
-def _built_in(work_dir: Path | None, target: str) -> list[Plugin]:
-    """The plugins of the operator library."""
-    if work_dir is None:
-        return []
-    from compassc.layers.plugin import library
+def _library(options: GraphOptions, target: str) -> Library | None:
+    """The layers of this toolchain."""
+    if options.work_dir is None:
+        return None
+    from compassc.layers.library import LayerLibrary
 
-    return library(work_dir, target)
+    return LayerLibrary(options.work_dir, target, options.fuse)
 
 
 def build_from_params(

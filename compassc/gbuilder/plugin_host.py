@@ -12,9 +12,9 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from compass_core.errors import CompassError, Span
+from compass_core.errors import CompassError, Span, together
 from compassc.gbuilder.graph import Graph, Node
 from compassc.gbuilder.plugin_api import (
     BuilderOpPlugin,
@@ -85,16 +85,16 @@ def search_path(folders: Iterable[Path]) -> list[Path]:
 
 
 @contextmanager
-def plugins(folders: list[Path], target: str, built_in: list[Plugin]) -> Iterator[list[Plugin]]:
-    """The builder plugins in `folders` (files count, too) for a target, then the `built_in` ones. Modules and import
-    paths of what was found exist only while this is active."""
+def plugins(folders: list[Path], target: str) -> Iterator[list[Plugin]]:
+    """The builder plugins in `folders` (files count, too) for a target. Their modules and import paths exist only while
+    this is active."""
     with _ONE_AT_A_TIME, _imports_from(folders), plugin_modules() as registered:
         loaded = []
         for path in plugin_files(folders):
             start = len(registered)
             call(path, "its import", _execute, path)
             loaded += [_instance(r, path, target) for r in registered[start:] if r.kind == PluginType.Builder]
-        yield [plugin for plugin in loaded if plugin is not None] + built_in
+        yield [plugin for plugin in loaded if plugin is not None]
 
 
 @contextmanager
@@ -137,40 +137,62 @@ def _instance(registration: Registration, path: Path, target: str) -> Plugin | N
     return Plugin(instance, path) if call(path, "set_target", instance.set_target, target) else None
 
 
-def choose(graph: Graph, loaded: list[Plugin]) -> list[Match]:
-    """Which plugin takes which layers, in topological order. CompassError naming the first layer nobody takes."""
+class Library(Protocol):
+    """What takes the layers that no plugin takes."""
+
+    def take(self, graph: Graph, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
+        """Groups of layers, each with a plugin that makes their kernel; and, by id of a node, why it was not taken."""
+        ...
+
+
+def choose(graph: Graph, loaded: list[Plugin], library: Library | None = None) -> list[Match]:
+    """Which plugin takes which layers, in topological order. CompassError naming all layers nobody takes."""
     ranked = sorted(loaded, key=lambda p: -call(p.path, "get_score", p.instance.get_score))
     patterns = [(p, *call(p.path, "get_graph_pattern", p.instance.get_graph_pattern)) for p in ranked]
     taken: set[int] = set()
-    matches = []
+    found: list[tuple[Plugin, list[Node]]] = []
+    refused: dict[int, list[str]] = {}
     for node in graph.nodes:
-        if id(node) in taken:
-            continue
-        nodes, plugin = _first_match(graph, node, patterns, taken)
-        taken.update(id(n) for n in nodes)
-        matches.append(Match(plugin, nodes, _merge(graph, nodes)))
+        if id(node) not in taken:
+            plugin, nodes, refused[id(node)] = _first_match(graph, node, patterns, taken)
+            if plugin is not None:
+                found.append((plugin, nodes))
+                taken.update(id(n) for n in nodes)
+    left = [n for n in graph.nodes if id(n) not in taken]
+    if left and library is not None:
+        groups, reasons = library.take(graph, left)
+        found += groups
+        left = [n for n in left if id(n) in reasons]
+        for node in left:
+            refused[id(node)].append(f"the layers of this toolchain cannot take it: {reasons[id(node)]}")
+    if left:
+        known = sorted({str(t) for _, aliases, _ in patterns for _, t in aliases})
+        raise together([_nobody(graph, n, refused[id(n)], known) for n in left])
     position = {id(n): i for i, n in enumerate(graph.nodes)}
     # a merged node runs when its last layer could: all that it needs has been made by then
-    return sorted(matches, key=lambda m: max(position[id(n)] for n in m.nodes))
+    found.sort(key=lambda f: max(position[id(n)] for n in f[1]))
+    return [Match(plugin, nodes, _merge(graph, nodes)) for plugin, nodes in found]
+
+
+def _nobody(graph: Graph, node: Node, refused: list[str], known: list[str]) -> CompassError:
+    error = graph.ir.error(node.section, f"no plugin takes the layer '{node.name}' of type {node.type}",
+                           "" if refused else "types with a plugin: " + (", ".join(known) or "none"))  # fmt: skip
+    return CompassError(error.message, error.span, code="no-plugin", notes=tuple(refused), help=error.help)
 
 
 def _first_match(
     graph: Graph, node: Node, patterns: list[tuple[Plugin, Any, Any]], taken: set[int]
-) -> tuple[list[Node], Plugin]:
+) -> tuple[Plugin | None, list[Node], list[str]]:
+    """(the plugin that takes a layer, the layers it takes with it, why others refused it)."""
     refused = []
     for plugin, aliases, edges in patterns:
         nodes = _find_pattern(graph, node, aliases, edges, taken)
         if nodes is None:
             continue
         if call(plugin.path, "check_params", plugin.instance.check_params, nodes):
-            return nodes, plugin
-        reason = getattr(plugin.instance, "refusal", "")
-        refused.append(f"the operator library cannot take it: {reason}" if reason else
-                       f"{plugin.name} ({plugin.path}) refuses it in check_params")  # fmt: skip
-    known = sorted({str(t) for _, aliases, _ in patterns for _, t in aliases})
-    error = graph.ir.error(node.section, f"no plugin takes the layer '{node.name}' of type {node.type}",
-                           "" if refused else "types with a plugin: " + (", ".join(known) or "none"))  # fmt: skip
-    raise CompassError(error.message, error.span, code="no-plugin", notes=tuple(refused), help=error.help)
+            return plugin, nodes, []
+        refused.append(f"{plugin.name} ({plugin.path}) refuses it in check_params")
+    return None, [], refused
 
 
 def _find_pattern(graph: Graph, first: Node, aliases: Any, edges: Any, taken: set[int]) -> list[Node] | None:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
-from compassc.layers.layer import Layer, LayerError
-from compassc.layers.source import Kernel, Value
+from compassc.layers.layer import Layer, LayerError, TensorType
+from compassc.layers.source import LANES, Kernel, KernelSource, Value
 
 Step = Callable[..., Value]
 """`step(source, layer, *operands)`: adds the layer's statements and gives its value, in the range of the output."""
-Builder = Callable[[Layer], Kernel]
+Builder = Callable[..., Kernel]
+"""`builder(layer)`; one that takes a tail is called `builder(layer, tail)` with the layers that follow in the kernel."""
 
 STEPS: dict[str, Step] = {}
 """Layer type -> its step; filled when the families' kernels are imported."""
 BUILDERS: dict[str, Builder] = {}
 """Layer type -> the function that makes its kernel."""
+WITH_TAIL: set[str] = set()
+"""Types whose kernels can go on with element-wise layers."""
 
 
 def elementwise(*types: str) -> Callable[[Step], Step]:
@@ -31,12 +34,14 @@ def elementwise(*types: str) -> Callable[[Step], Step]:
     return register
 
 
-def kernel(*types: str) -> Callable[[Builder], Builder]:
+def kernel(*types: str, tail: bool = False) -> Callable[[Builder], Builder]:
     """Registers a function that makes the kernel of a layer of these types."""
 
     def register(builder: Builder) -> Builder:
         for name in types:
             BUILDERS[name] = builder
+            if tail:
+                WITH_TAIL.add(name)
         return builder
 
     return register
@@ -53,13 +58,48 @@ def load_kernels() -> None:
             importlib.import_module(name)
 
 
-def kernel_of(layer: Layer) -> Kernel:
-    """The kernel of one layer; LayerError with the reason where there is none."""
+def takes_tail(name: str) -> bool:
+    """Whether element-wise layers can join the kernel of a layer of this type."""
+    return name in STEPS or name in WITH_TAIL
+
+
+def kernel_of(layers: Sequence[Layer]) -> Kernel:
+    """The kernel of a layer, with the element-wise layers behind it; LayerError with the reason where there is none."""
     load_kernels()
-    if layer.type in STEPS:
+    first, *tail = layers
+    if first.type in STEPS:
         from compassc.layers.loops import elementwise_kernel
 
-        return elementwise_kernel([layer])
-    if layer.type not in BUILDERS:
-        raise LayerError(f"{layer.type} has no kernel")
-    return BUILDERS[layer.type](layer)
+        return elementwise_kernel(layers)
+    if first.type not in BUILDERS:
+        raise LayerError(f"{first.type} has no kernel")
+    builder = BUILDERS[first.type]
+    return builder(first, tail) if first.type in WITH_TAIL else builder(first)
+
+
+def follow(k: KernelSource, head: Layer, value: Value, tail: Sequence[Layer], place: str) -> tuple[Value, TensorType]:
+    """The element-wise layers behind `head`, on its value: (the last value, the last output).
+
+    `place` is the expression of the pass's first element in the output; operands of the same shape are loaded there,
+    under `mask`.
+    """
+    from compassc.layers.emit import as_stored, wide_kind
+
+    out = head.output
+    values = {out.name: as_stored(k, value, out)}
+    for layer in tail:
+        for t in layer.inputs:
+            if t.name in values:
+                continue
+            if t.shape != out.shape:
+                raise LayerError(f"'{t.name}' has another shape than what it meets, which cannot join the kernel")
+            kind = wide_kind(t)
+            low, high = (t.low, t.high) if kind == "int32" else (0, 0)
+            load = f'load({k.tensor(t)} + {place}, mask, "{t.dtype}", {LANES})'
+            values[t.name] = k.let(load, kind, low, high)
+        if layer.output.shape != out.shape:
+            raise LayerError("it changes the shape")
+        result = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
+        values[layer.output.name] = as_stored(k, result, layer.output)
+    last = (tail[-1] if tail else head).output
+    return values[last.name], last

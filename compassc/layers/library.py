@@ -1,9 +1,16 @@
-"""The layers as builder plugins: one per layer type, all alike. Kernels are compiled in the build's work folder."""
+"""The layers of this toolchain for the graph builder: which layers make one kernel, and the kernels' objects.
+
+An element-wise layer joins the kernel of the layer before it where nobody else uses what stands between them. Results
+are the same as in kernels of their own: between two layers of a kernel values are as they would be stored.
+"""
 
 from __future__ import annotations
 
+import os
 import struct
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,23 +18,24 @@ from typing import Any
 import numpy as np
 
 from compass_core import files
-from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, OpType, SubgraphNode, Tensor, register_optype
+from compassc.gbuilder.graph import Graph, Node
+from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode, Tensor
 from compassc.gbuilder.plugin_host import Plugin
 from compassc.layers.arithmetic import Array
 from compassc.layers.bind import layer_of
-from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
-from compassc.layers.layer import Layer as LayerView
-from compassc.layers.layer import LayerError, TensorType
+from compassc.layers.kernels import STEPS, kernel_of, load_kernels, takes_tail
+from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import Kernel
-from compassc.oplib.layer import OPERATORS, Choice, Layer, Unsupported
+from compassc.oplib.layer import OPERATORS, Choice, Unsupported
+from compassc.oplib.layer import Layer as FloatLayer
 from compassc.oplib.plugin import Workshop, load_families
 
 STACK = 0x10000
 """Bytes of stack of a task: all LSRAM arrays of a kernel and its frames."""
-
-
 MOVES = frozenset("Reshape Squeeze Flatten Transpose Permute Split Slice StridedSlice Crop Tile Gather NoOp".split())
 """Layers of the operator library that only move elements, whatever these stand for."""
+LONGEST = 16
+"""Layers of one kernel."""
 
 
 def constant(name: str, array: Array) -> Tensor:
@@ -40,9 +48,7 @@ def constant(name: str, array: Array) -> Tensor:
 
 def function_of(kernel: Kernel, folder: Path) -> Any:
     """The kernel's function: its text is written to `folder` and read like a user's file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder.absolute() / f"{kernel.name}.py"
-    files.write(path, kernel.text)
+    path = files.write(folder.absolute() / f"{kernel.name}.py", kernel.text)
     module = ModuleType(kernel.name)
     module.__file__ = str(path)
     sys.modules[kernel.name] = module
@@ -50,43 +56,100 @@ def function_of(kernel: Kernel, folder: Path) -> Any:
     return module.layer
 
 
-def _moves(layer: LayerView) -> bool:
+def _moves(layer: Layer) -> bool:
     border = layer.type == "Pad" and layer.word("mode", "CONSTANT") != "CONSTANT"
     return layer.type in MOVES or border
 
 
-class LayerPlugin(BuilderOpPlugin):
-    """Takes single layers of one type. `refusal` says why the last layer was not taken."""
+class GroupPlugin(BuilderOpPlugin):
+    """Makes the kernel of one group of layers."""
 
     compassc_stack = STACK
 
-    def __init__(self, op_type: str, workshop: Workshop) -> None:
-        self._type = register_optype(op_type)
+    def __init__(self, choice: Choice, workshop: Workshop) -> None:
+        self.choice = choice
         self._workshop = workshop
-        self._choice: Choice | None = None
-        self.refusal = ""
 
-    def get_graph_pattern(self) -> tuple[list[tuple[str, OpType]], list[tuple[str, str]]]:
-        return [("layer", self._type)], []
-
-    def check_params(self, nodes: list[Any]) -> bool:
-        try:
-            self._choice = self._choose(nodes[0])
-        except (LayerError, Unsupported) as reason:
-            self.refusal = str(reason)
-            return False
+    def setup(self, sgnode: SubgraphNode, nodes: list[Any]) -> bool:
+        """The constants that the kernel wants replace the layers' own."""
+        wanted = [a for a in self.choice.args if isinstance(a, Tensor) and a.data is not None]
+        inputs = {id(t) for t in sgnode.inputs}
+        sgnode.constants.clear()
+        sgnode.constants.update({f"{nodes[0].name}/{t.name}": t for t in wanted if id(t) not in inputs})
         return True
 
-    def _choose(self, node: Any) -> Choice:
-        """The layer's kernel and arguments. Float layers without a kernel here have one in the operator library."""
-        layer = layer_of(node)
+    def generate_code_name(self, sgnode: SubgraphNode, nodes: list[Any]) -> str:
+        return str(self._workshop.object_of(self.choice))
+
+    def generate_params(self, sgnode: SubgraphNode, nodes: list[Any]) -> BuilderParams:
+        params = BuilderParams()
+        for value in self.choice.args:
+            params.append(struct.unpack("<I", struct.pack("<f", value))[0] if isinstance(value, float) else value)
+        return params
+
+
+class LayerLibrary:
+    """Takes layers of a graph; kernels are compiled in `folder`, on all processors."""
+
+    def __init__(self, folder: Path, target: str, fuse: bool = True) -> None:
+        load_kernels()
+        load_families()
+        self._workshop = Workshop(folder, target)
+        self._fuse = fuse
+
+    def take(self, graph: Graph, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
+        """Groups of layers with the plugin of their kernel; and, by id of a node, why it was not taken."""
+        free = {id(n): n for n in nodes}
+        users: dict[int, list[Node]] = {}
+        for node in graph.nodes:
+            for tensor in node.inputs:
+                users.setdefault(id(tensor), []).append(node)
+        ends = {id(t) for t in graph.outputs}
+        found: list[tuple[Plugin, list[Node]]] = []
+        refused: dict[int, str] = {}
+        for node in nodes:
+            if id(node) not in free:
+                continue
+            try:
+                group, choice = self._group(node, free, users, ends)
+            except (LayerError, Unsupported) as reason:
+                refused[id(node)] = str(reason)
+                continue
+            for member in group:
+                del free[id(member)]
+            found.append((Plugin(GroupPlugin(choice, self._workshop), Path(__file__)), group))
+        if not refused:
+            self._compile([plugin.instance.choice for plugin, _ in found if isinstance(plugin.instance, GroupPlugin)])
+        return found, refused
+
+    def _group(self, first: Node, free: dict[int, Node], users: dict[int, list[Node]],
+               ends: set[int]) -> tuple[list[Node], Choice]:  # fmt: skip
+        """A layer with the element-wise layers behind it that join its kernel."""
+        nodes, choice = [first], self._choice([first])
+        if not self._fuse or not takes_tail(first.type.name):
+            return nodes, choice
+        while len(nodes) < LONGEST:
+            following = _following(nodes[-1], free, users, ends)
+            if following is None:
+                break
+            try:
+                choice = self._choice([*nodes, following])
+            except LayerError:
+                break
+            nodes.append(following)
+        return nodes, choice
+
+    def _choice(self, nodes: Sequence[Node]) -> Choice:
+        """The kernel of layers, and its arguments. Float layers without a kernel here have one in the operator library."""
+        layers = [layer_of(n) for n in nodes]
         try:
-            kernel = kernel_of(layer)
+            kernel = kernel_of(layers)
         except LayerError:
-            if layer.type not in OPERATORS or (layer.is_quantised and not _moves(layer)):
+            first = layers[0]
+            if len(layers) > 1 or first.type not in OPERATORS or (first.is_quantised and not _moves(first)):
                 raise
-            return OPERATORS[layer.type](Layer(node))
-        tensors = {t.name: t for t in (*node.inputs, *node.outputs)}
+            return OPERATORS[first.type](FloatLayer(nodes[0]))
+        tensors = {t.name: t for n in nodes for t in (*n.inputs, *n.outputs)}
         args: list[Any] = []
         for i, value in enumerate(kernel.arguments):
             if isinstance(value, TensorType):
@@ -97,34 +160,19 @@ class LayerPlugin(BuilderOpPlugin):
                 args.append(value)
         return Choice(function_of(kernel, self._workshop.folder), kernel.name, args)
 
-    def setup(self, sgnode: SubgraphNode, nodes: list[Any]) -> bool:
-        """Chooses the kernel; the constants it wants replace the layer's own."""
-        self._choice = self._choose(nodes[0])
-        wanted = [a for a in self._choice.args if isinstance(a, Tensor) and a.data is not None]
-        inputs = {id(t) for t in sgnode.inputs}
-        sgnode.constants.clear()
-        sgnode.constants.update({f"{nodes[0].name}/{t.name}": t for t in wanted if id(t) not in inputs})
-        return True
-
-    def generate_code_name(self, sgnode: SubgraphNode, nodes: list[Any]) -> str:
-        return str(self._workshop.object_of(self._chosen))
-
-    def generate_params(self, sgnode: SubgraphNode, nodes: list[Any]) -> BuilderParams:
-        params = BuilderParams()
-        for value in self._chosen.args:
-            params.append(struct.unpack("<I", struct.pack("<f", value))[0] if isinstance(value, float) else value)
-        return params
-
-    @property
-    def _chosen(self) -> Choice:
-        assert self._choice is not None, "setup chooses"
-        return self._choice
+    def _compile(self, choices: Sequence[Choice]) -> None:
+        """Compiles every kernel once; clang runs beside clang."""
+        distinct = list({c.name: c for c in choices}.values())
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            list(pool.map(self._workshop.object_of, distinct))
 
 
-def library(folder: Path, target: str) -> list[Plugin]:
-    """A plugin per layer type with a kernel; kernels that are chosen are compiled in `folder`."""
-    load_kernels()
-    load_families()
-    workshop = Workshop(folder, target)
-    names = dict.fromkeys((*STEPS, *BUILDERS, *OPERATORS))
-    return [Plugin(LayerPlugin(name, workshop), Path(__file__)) for name in names]
+def _following(node: Node, free: dict[int, Node], users: dict[int, list[Node]], ends: set[int]) -> Node | None:
+    """The element-wise layer that alone uses what a layer makes."""
+    if len(node.outputs) != 1 or id(node.outputs[0]) in ends:
+        return None
+    made = node.outputs[0]
+    by = users.get(id(made), [])
+    if len(by) != 1 or id(by[0]) not in free or by[0].type.name not in STEPS or len(by[0].outputs) != 1:
+        return None
+    return by[0]

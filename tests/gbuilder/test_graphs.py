@@ -38,9 +38,9 @@ SHIFT = ("Activation", {"method": "SOFTPLUS"})
 def built(tmp_path):
     """Builds a graph and loads it."""
 
-    def build(graph, *outputs, target="X2_1204", plugins=()):
+    def build(graph, *outputs, target="X2_1204", plugins=(), fuse=False):
         text = graph.write(tmp_path, outputs)
-        options = GraphOptions(plugin_dirs=plugins, library_dirs=plugins, work_dir=tmp_path / "kernels")
+        options = GraphOptions(plugin_dirs=plugins, library_dirs=plugins, work_dir=tmp_path / "kernels", fuse=fuse)
         result = build_model(text, tmp_path / "weight.bin", tmp_path / "aipu.bin", target, options)
         return result, Program.load(result.path)
 
@@ -60,6 +60,17 @@ def test_layers_of_one_kind_share_a_kernel(built, target):
     x = np.random.default_rng(0).normal(0, 2, SHAPE).astype("float32")
     (y,) = program.create_job().run({"x": x}).values()
     np.testing.assert_allclose(y, leaky(np.logaddexp(0, leaky(leaky(x)))), rtol=1e-5, atol=1e-6)
+
+
+def test_joined_layers_give_the_same_bits(built):
+    graph, top = chain(TWICE, SHIFT, TWICE, ("Activation", {"method": "TANH"}))
+    x = np.random.default_rng(0).normal(0, 2, SHAPE).astype("float32")
+    apart, program = built(graph, top)
+    (want,) = program.create_job().run({"x": x}).values()
+    joined, program = built(graph, top, fuse=True)
+    (got,) = program.create_job().run({"x": x}).values()
+    assert (apart.launches, joined.launches) == (4, 1)
+    np.testing.assert_array_equal(got.view("uint32"), want.view("uint32"))
 
 
 def test_names_and_shapes_travel_in_the_graph_description(built):

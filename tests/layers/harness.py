@@ -9,7 +9,7 @@ import numpy as np
 
 from compassc.dsl import BuildManager
 from compassc.layers.layer import Layer, TensorType
-from compassc.layers.plugin import function_of
+from compassc.layers.library import function_of
 from compassc.layers.source import Kernel
 from compassc.layers.storage import numpy_dtype
 

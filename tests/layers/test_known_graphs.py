@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compass_runtime import Program
+from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.gbuilder.graph import Graph, graph_of
 from compassc.gbuilder.ir_text import parse
 from compassc.layers.bind import array_of, layer_of
@@ -45,6 +47,21 @@ def test_every_layer_gives_the_known_tensors(path):
         inputs = [array_of(t) if t.data is not None else known[t.name] for t in node.inputs]
         for got, tensor in zip(evaluate(layer, inputs), node.outputs, strict=True):
             assert_same(got, known[tensor.name], f"{layer.type} {layer.name}: {tensor.name}")
+
+
+RUNS = [p for p in GRAPHS if f"{p.parent.name}/{p.stem}" in ("lenet/default", "lenet/asym", "kws/float", "pools/float")]
+
+
+@pytest.mark.parametrize("fuse", [True, False], ids=["joined", "apart"])
+@pytest.mark.parametrize("path", RUNS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_the_simulator_gives_the_known_outputs(path, fuse, tmp_path):
+    graph, known = read(path)
+    options = GraphOptions(work_dir=tmp_path, fuse=fuse)
+    build_model(path, path.with_suffix(".bin"), tmp_path / "aipu.bin", "X2_1204", options)
+    job = Program.load(tmp_path / "aipu.bin").create_job()
+    outputs = job.run({t.name: known[t.name] for t in graph.inputs})
+    for tensor in graph.outputs:
+        assert_same(outputs[tensor.name], known[tensor.name], tensor.name)
 
 
 @pytest.mark.parametrize("path", GRAPHS, ids=lambda p: f"{p.parent.name}-{p.stem}")

@@ -28,6 +28,7 @@ GRAPH_SUFFIXES = (".txt", ".def")
 @options.target_option
 @click.option("-L", "--lib", "libraries", multiple=True, type=options.FOLDER, help="Graph: look for objects in DIR.")
 @click.option("--plugins", multiple=True, type=PLACE, metavar="DIR|FILE", help="Graph: load plugins of DIR, or FILE.")
+@click.option("--no-fuse", is_flag=True, help="Graph: a kernel for each layer, nothing joined.")
 @options.output_option
 @options.parameter_options
 @options.talk_options
@@ -39,7 +40,8 @@ def command(talk: Talk, source: Path, params: Path | None, output: Path | None, 
     compass_ir.bin) and the plugin (aipubt_gb_NAME.py) are written there too.
 
     A graph's layers are taken by plugins (of --plugins and of the folders in AIPUPLUGIN_PATH; they are programs) or by
-    the built-in operator library, whose kernels are compiled in GRAPH.compass beside the output.
+    the built-in layers, whose kernels are compiled in GRAPH.compass beside the output. Element-wise layers join the
+    kernel of the layer before them, with the same results.
     """
     if source.suffix in GRAPH_SUFFIXES:
         _graph(talk, source, output, target, given)
@@ -62,6 +64,7 @@ def _graph(talk: Talk, source: Path, output: Path | None, target: str, given: di
             plugin_dirs=given["plugins"],
             library_dirs=given["libraries"],
             work_dir=made.parent / f"{source.stem}.compass",
+            fuse=not given["no_fuse"],
         )
         built = build_model(source, given["weights"], made, name, choice)
         talk.clear_progress()

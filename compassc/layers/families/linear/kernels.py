@@ -7,6 +7,7 @@ weights come in segments, and the sums stay in LSRAM until the last one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +15,8 @@ import numpy as np
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import rectify
 from compassc.layers.families.linear.reference import quantised_weights, summed_biases
-from compassc.layers.kernels import kernel
-from compassc.layers.layer import Layer, LayerError, TensorType
+from compassc.layers.kernels import follow, kernel
+from compassc.layers.layer import Layer, LayerError
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.windows import Window, window_of
 
@@ -113,8 +114,8 @@ def _padded(shape: Shape, numbers: Array) -> Array:
     return wide.reshape(-1)
 
 
-@kernel("Convolution", "FullyConnected")
-def convolution(layer: Layer) -> Kernel:
+@kernel("Convolution", "FullyConnected", tail=True)
+def convolution(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     if not layer.is_quantised or layer.input.integer.bits > 8:
         raise LayerError(f"a {layer.type} of {layer.input.dtype} has no kernel yet")
     shape = _shape(layer)
@@ -124,19 +125,23 @@ def convolution(layer: Layer) -> Kernel:
     biases = summed_biases(layer, shape.outputs)
     k = KernelSource(channel="chan", padded_channels=shape.groups * shape.blocks * LANES)
     acc = _sums(layer, weights, biases)
-    x, y = k.tensor(layer.input), TensorType(layer.output.shape, layer.output.dtype, layer.output.name)
+    x = k.tensor(layer.input)
     w, b = k.constant(packed(shape, weights.astype(np.int8))), k.constant(_padded(shape, biases.astype(np.int32)))
     scale, shift = (_per_channel(shape, v) for v in layer.scale_shift(of=shape.outputs))
     result = rectify(k, layer, layer.word("with_activation", "NONE"), acc, scale, shift)
-    return finish(k, [*k.head, *_loops(k, layer, shape, (x, w, b, k.tensor(y)), result)])
+    result, out = follow(k, layer, result, tail, "place")
+    y = k.tensor(out)
+    store = f'S.vstore(narrow({result.name}, "{out.dtype}"), {y} + place, mask)'
+    loops = _loops(k, layer, shape, (x, w, b), store)
+    return finish(k, [*k.head, *loops])
 
 
 def _per_channel(shape: Shape, numbers: Array) -> Array:
     return numbers if numbers.size == 1 else _padded(shape, numbers)
 
 
-def _loops(k: KernelSource, layer: Layer, s: Shape, names: tuple[str, str, str, str], result: Value) -> list[str]:
-    x, w, b, y = names
+def _loops(k: KernelSource, layer: Layer, s: Shape, names: tuple[str, str, str], store: str) -> list[str]:
+    x, w, b = names
     (kh, kw), (sy, sx), (dy, dx) = s.window.kernel, s.window.stride, s.window.dilation
     tile, dtype = s.tile, layer.input.dtype
     columns = s.columns(tile)
@@ -187,10 +192,10 @@ def _loops(k: KernelSource, layer: Layer, s: Shape, names: tuple[str, str, str, 
         *(f"        {line}" for line in _segments(s, g, w)),
         "        for p in range(now):",
         f"            acc = S.vload(sums + p * {LANES}, lanes={LANES})",
-        *(f"            {line}" for line in k.body),
         f"            mask = S.tail_mask(S.min({g['own']} - block * {LANES}, {LANES}), {LANES})",
-        f"            pos = ((image * {g['oh']} + oy) * {g['ow']} + ox + p) * {g['outputs']} + group * {g['own']}",
-        f'            S.vstore(narrow({result.name}, "{layer.output.dtype}"), {y} + pos + block * {LANES}, mask)',
+        f"            pixels = ((image * {g['oh']} + oy) * {g['ow']} + ox + p) * {g['outputs']}",
+        f"            place = pixels + group * {g['own']} + block * {LANES}",
+        *(f"            {line}" for line in [*k.body, store]),
     ]
 
 
@@ -255,8 +260,8 @@ def _products(g: dict[str, str], inner: list[str], size: str) -> list[str]:
     return lines
 
 
-@kernel("DepthwiseConv")
-def depthwise(layer: Layer) -> Kernel:
+@kernel("DepthwiseConv", tail=True)
+def depthwise(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     """One output channel per input channel: the lanes are channels of both."""
     shape = _shape(layer)
     if not layer.is_quantised or layer.input.integer.bits > 8 or shape.groups != shape.c or shape.own != 1:
@@ -268,7 +273,7 @@ def depthwise(layer: Layer) -> Kernel:
     biases = summed_biases(layer, shape.c)
     k = KernelSource(channel="o", padded_channels=-(-shape.c // LANES) * LANES)
     acc = _sums(layer, weights, biases)
-    x, y, dtype = k.tensor(layer.input), k.tensor(layer.output), layer.input.dtype
+    x, dtype = k.tensor(layer.input), layer.input.dtype
     bias = k.channels(biases.astype(np.int32))
     loads = list(k.body)
     k.body.clear()
@@ -276,6 +281,8 @@ def depthwise(layer: Layer) -> Kernel:
     wide[:, : shape.c] = weights.transpose(1, 2, 0).reshape(kh * kw, shape.c)
     w = k.constant(wide.reshape(-1))
     result = rectify(k, layer, layer.word("with_activation", "NONE"), acc, *layer.scale_shift(of=shape.c))
+    result, out = follow(k, layer, result, tail, "place")
+    y = k.tensor(out)
     g = {
         name: k.scalar(value)
         for name, value in {
@@ -316,7 +323,8 @@ def depthwise(layer: Layer) -> Kernel:
         f'                    acc = acc + load(pixel, mask, "{dtype}", {LANES}) * wv',
         "                else:",
         "                    acc = acc - wv * {zero}",
+        "        place = at * {c} + o",
         *(f"        {line}" for line in k.body),
-        f'        S.vstore(narrow({result.name}, "{layer.output.dtype}"), {y} + at * {{c}} + o, mask)',
+        f'        S.vstore(narrow({result.name}, "{out.dtype}"), {y} + place, mask)',
     ]
     return finish(k, [*k.head, *(line.format(**g) for line in lines)])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from compassc.layers.arithmetic import Array, approximate_factor
-from compassc.layers.emit import as_stored, look_up, requantise, requantise_to, wide_kind
+from compassc.layers.emit import look_up, requantise, requantise_to, wide_kind
 from compassc.layers.families.pooling.reference import METHODS, area_of, window_for
-from compassc.layers.kernels import kernel
+from compassc.layers.kernels import follow, kernel
 from compassc.layers.layer import Layer, LayerError
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.windows import Window, seen
@@ -71,8 +73,8 @@ def _quantised(k: KernelSource, layer: Layer, method: str, areas: Array, cells: 
     return look_up(k, at, layer.constant("sqrt_lut"), 16)
 
 
-@kernel("Pooling", "GlobalPool")
-def pooling(layer: Layer) -> Kernel:
+@kernel("Pooling", "GlobalPool", tail=True)
+def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     method, x, y = layer.word("method", choices=METHODS), layer.input, layer.output
     window = window_for(layer, x.shape)
     if len(window.kernel) == 1:
@@ -82,7 +84,7 @@ def pooling(layer: Layer) -> Kernel:
     px, cells = k.tensor(x), int(np.prod(window.kernel))
     quantised = layer.is_quantised
     result = _quantised(k, layer, method, areas, cells) if quantised else _float(k, layer, method, areas)
-    result = as_stored(k, result, y)
+    result, out = follow(k, layer, result, tail, "place")
     zero = x.scalar_zero if quantised and method != "MAX" else 0
     start = START[method] if kind == "float32" else str(x.low if method == "MAX" else 0)
     area = (
@@ -109,7 +111,7 @@ def pooling(layer: Layer) -> Kernel:
             "zero": zero,
         }.items()
     }
-    py = k.tensor(y)
+    py = k.tensor(out)
     load = f'load(pixel, mask, "{x.dtype}", {LANES})' + (f" + {names['zero']}" if kind == "int32" and zero else "")
     lines = [
         "for at in range(S.get_local_id(), {items}, S.get_local_size()):",
@@ -129,7 +131,8 @@ def pooling(layer: Layer) -> Kernel:
         f"                        pixel = {px} + ((image * {{h}} + iy) * {{w}} + ix) * {{c}} + o",
         f"                        v = {load}",
         f"                        acc = {STEP[method]}",
+        "        place = at * {c} + o",
         *(f"        {line}" for line in k.body),
-        f'        S.vstore(narrow({result.name}, "{y.dtype}"), {py} + at * {{c}} + o, mask)',
+        f'        S.vstore(narrow({result.name}, "{out.dtype}"), {py} + place, mask)',
     ]
     return finish(k, [*k.head, *(line.format(**names) for line in lines)])
