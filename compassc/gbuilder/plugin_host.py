@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -138,7 +138,9 @@ def _instance(registration: Registration, path: Path, target: str) -> Plugin | N
 
 
 class Library(Protocol):
-    """What takes the layers that no plugin takes."""
+    """What takes the layers that no plugin takes; `types` are the layer types it knows."""
+
+    types: Sequence[str]
 
     def take(self, graph: Graph, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
         """Groups of layers, each with a plugin that makes their kernel; and, by id of a node, why it was not taken."""
@@ -147,26 +149,25 @@ class Library(Protocol):
 
 def choose(graph: Graph, loaded: list[Plugin], library: Library | None = None) -> list[Match]:
     """Which plugin takes which layers, in topological order. CompassError naming all layers nobody takes."""
-    ranked = sorted(loaded, key=lambda p: -call(p.path, "get_score", p.instance.get_score))
-    patterns = [(p, *call(p.path, "get_graph_pattern", p.instance.get_graph_pattern)) for p in ranked]
-    taken: set[int] = set()
-    found: list[tuple[Plugin, list[Node]]] = []
-    refused: dict[int, list[str]] = {}
-    for node in graph.nodes:
-        if id(node) not in taken:
-            plugin, nodes, refused[id(node)] = _first_match(graph, node, patterns, taken)
-            if plugin is not None:
-                found.append((plugin, nodes))
-                taken.update(id(n) for n in nodes)
-    left = [n for n in graph.nodes if id(n) not in taken]
+    scores = [float(call(p.path, "get_score", p.instance.get_score)) for p in loaded]
+    ranked = sorted(zip(scores, loaded, strict=True), key=lambda row: -row[0])
+    rows = [(score, (p, *call(p.path, "get_graph_pattern", p.instance.get_graph_pattern))) for score, p in ranked]
+    refused: dict[int, list[str]] = {id(n): [] for n in graph.nodes}
+    found, left = _taken(graph, graph.nodes, [row for score, row in rows if score >= 0], refused)
     if left and library is not None:
         groups, reasons = library.take(graph, left)
         found += groups
         left = [n for n in left if id(n) in reasons]
         for node in left:
             refused[id(node)].append(f"the layers of this toolchain cannot take it: {reasons[id(node)]}")
+    # the library's score is 0: plugins below come after it
+    more, left = _taken(graph, left, [row for score, row in rows if score < 0], refused)
+    found += more
+    patterns = [row for _, row in rows]
     if left:
-        known = sorted({str(t) for _, aliases, _ in patterns for _, t in aliases})
+        known = sorted(
+            {str(t) for _, aliases, _ in patterns for _, t in aliases} | set(library.types if library else ())
+        )
         raise together([_nobody(graph, n, refused[id(n)], known) for n in left])
     position = {id(n): i for i, n in enumerate(graph.nodes)}
     # a merged node runs when its last layer could: all that it needs has been made by then
@@ -174,9 +175,25 @@ def choose(graph: Graph, loaded: list[Plugin], library: Library | None = None) -
     return [Match(plugin, nodes, _merge(graph, nodes)) for plugin, nodes in found]
 
 
+def _taken(
+    graph: Graph, nodes: list[Node], patterns: list[tuple[Plugin, Any, Any]], refused: dict[int, list[str]]
+) -> tuple[list[tuple[Plugin, list[Node]]], list[Node]]:
+    """(plugins with the layers they take, the layers that are left)."""
+    taken = {id(n) for n in graph.nodes} - {id(n) for n in nodes}
+    found: list[tuple[Plugin, list[Node]]] = []
+    for node in nodes:
+        if id(node) not in taken:
+            plugin, group, reasons = _first_match(graph, node, patterns, taken)
+            refused[id(node)] += reasons
+            if plugin is not None:
+                found.append((plugin, group))
+                taken.update(id(n) for n in group)
+    return found, [n for n in nodes if id(n) not in taken]
+
+
 def _nobody(graph: Graph, node: Node, refused: list[str], known: list[str]) -> CompassError:
     error = graph.ir.error(node.section, f"no plugin takes the layer '{node.name}' of type {node.type}",
-                           "" if refused else "types with a plugin: " + (", ".join(known) or "none"))  # fmt: skip
+                           "" if str(node.type) in known else "types with a plugin: " + (", ".join(known) or "none"))  # fmt: skip
     return CompassError(error.message, error.span, code="no-plugin", notes=tuple(refused), help=error.help)
 
 

@@ -23,7 +23,7 @@ from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, Subgrap
 from compassc.gbuilder.plugin_host import Plugin
 from compassc.layers.arithmetic import Array
 from compassc.layers.bind import layer_of
-from compassc.layers.kernels import STEPS, kernel_of, load_kernels, takes_tail
+from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels, takes_tail
 from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import Kernel
 from compassc.oplib.layer import OPERATORS, Choice, Unsupported
@@ -94,6 +94,7 @@ class LayerLibrary:
     def __init__(self, folder: Path, target: str, fuse: bool = True) -> None:
         load_kernels()
         load_families()
+        self.types = tuple(dict.fromkeys((*STEPS, *BUILDERS, *OPERATORS)))
         self._workshop = Workshop(folder, target)
         self._fuse = fuse
 

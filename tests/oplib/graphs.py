@@ -13,10 +13,10 @@ import numpy as np
 from compass_runtime import Program
 from compass_runtime.program import numpy_dtype
 from compassc.gbuilder.build import GraphBuild, GraphOptions, build_model
-from compassc.gbuilder.plugin_api import Tensor
+from compassc.gbuilder.plugin_api import SubgraphNode, Tensor
 from compassc.gbuilder.writer import GraphWriter
+from compassc.layers.library import GroupPlugin
 from compassc.oplib.layer import Choice
-from compassc.oplib.plugin import Workshop
 
 Array = np.ndarray[Any, Any]
 RELATIVE = {"float32": 3e-5, "float16": 4e-3}
@@ -79,17 +79,17 @@ class Cases:
 def chosen() -> Iterator[list[Choice]]:
     """While active, collects the kernels the library chooses."""
     found: list[Choice] = []
-    original = Workshop.object_of
+    original = GroupPlugin.setup
 
-    def object_of(self: Workshop, choice: Choice) -> Path:
-        found.append(choice)
-        return original(self, choice)
+    def setup(self: GroupPlugin, sgnode: SubgraphNode, nodes: list[Any]) -> bool:
+        found.append(self.choice)
+        return original(self, sgnode, nodes)
 
-    Workshop.object_of = object_of  # type: ignore[method-assign]
+    GroupPlugin.setup = setup  # type: ignore[method-assign]
     try:
         yield found
     finally:
-        Workshop.object_of = original  # type: ignore[method-assign]
+        GroupPlugin.setup = original  # type: ignore[method-assign]
 
 
 def pysim_outputs(choice: Choice, arrays: dict[str, Array]) -> dict[str, Array]:
