@@ -59,7 +59,8 @@ class GraphBuild(NamedTuple):
         """One line on launches and memory."""
         peak, unshared = self.plan.peak, self.plan.unshared
         saved = 100 * (unshared - peak) // unshared if unshared else 0
-        return (f"{self.launches} launch{"" if self.launches == 1 else "es"}; intermediates: peak {peak} bytes of {unshared} ({saved}% saved by reuse, "
+        runs = "1 launch" if self.launches == 1 else f"{self.launches} launches"
+        return (f"{runs}; intermediates: peak {peak} bytes of {unshared} ({saved}% saved by reuse, "
                 f"largest live set {self.plan.floor})")  # fmt: skip
 
 

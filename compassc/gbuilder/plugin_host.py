@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -140,7 +140,7 @@ def _instance(registration: Registration, path: Path, target: str) -> Plugin | N
 class Library(Protocol):
     """What takes the layers that no plugin takes; `types` are the layer types it knows."""
 
-    types: Sequence[str]
+    types: tuple[str, ...]
 
     def take(self, graph: Graph, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
         """Groups of layers, each with a plugin that makes their kernel; and, by id of a node, why it was not taken."""
