@@ -36,7 +36,7 @@ TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder layers oplib ops passes toolchain)
 DEMO := build/demo
 
-.PHONY: demo test fuzz fuzz-replies soak fuzz-bin fuzz-extents soak-builds storm bench docs lint format setup clean distclean
+.PHONY: demo test fuzz fuzz-replies soak fuzz-extents soak-builds storm bench docs lint format setup clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)

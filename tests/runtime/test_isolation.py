@@ -32,12 +32,14 @@ __kernel void k(__global int* a, __constant int* w, __global int* b, int bad) {
 """
 # Surplus answers, each that of a job which is done; and all of low device memory but this TEC's own tasks overwritten.
 FORGES = """
+#define JOINED(a, b) a##b
+#define ASSEMBLY JOINED(__as, m__)
 __kernel void k(__global int* a, __global int* b) {
   uint reply[14] = {0};
   if (get_local_id(0) == 0)
     for (int i = 0; i < 5; i++) {
       long n = 44;
-      __asm__ volatile("movq $0x4000, %%r10\\n movq $0, %%r8\\n movq $0, %%r9\\n syscall" : "+a"(n)
+      ASSEMBLY volatile("movq $0x4000, %%r10\\n movq $0, %%r8\\n movq $0, %%r9\\n syscall" : "+a"(n)
                        : "D"(3l), "S"(reply), "d"(56l) : "rcx", "r8", "r9", "r10", "r11", "memory");
     }
   b[0] = a[0];
