@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from compassc.layers.layer import LayerError
 from compassc.layers.source import LANES, KernelSource
 
 BITS = {
@@ -20,6 +21,13 @@ BITS = {
     "float32": "int32",
 }
 """Data type -> the type that moves it unchanged."""
+
+
+def bits_of(dtype: str) -> str:
+    """The type that moves elements of `dtype` unchanged. LayerError for types that kernels do not hold."""
+    if dtype not in BITS:
+        raise LayerError(f"kernels do not move {dtype}")
+    return BITS[dtype]
 
 
 class Copy(NamedTuple):

@@ -18,7 +18,7 @@ MODES = (
 )
 
 
-def _coordinates(layer: Layer, axis: str, size: int, result: int) -> Array:
+def coordinates(layer: Layer, axis: str, size: int, result: int) -> Array:
     """Where each output element lies in the input, float64."""
     mode = layer.word("mode", "HALF_PIXEL", MODES)
     i = np.arange(result, dtype=np.float64)
@@ -44,7 +44,7 @@ def _coordinates(layer: Layer, axis: str, size: int, result: int) -> Array:
 NEAREST_MODES = ("ROUND_PREFER_FLOOR", "ROUND_PREFER_CEIL", "FLOOR", "CEIL", "SIMPLE")
 
 
-def _nearest(layer: Layer, at: Array, size: int, result: int) -> Array:
+def nearest(layer: Layer, at: Array, size: int, result: int) -> Array:
     mode = layer.word("nearest_mode", "ROUND_PREFER_FLOOR", NEAREST_MODES)
     if mode == "ROUND_PREFER_FLOOR":
         index = np.ceil(at - 0.5)
@@ -64,10 +64,10 @@ def resize(layer: Layer, x: Array, *sizes: Array) -> Array:
     if len(x.shape) != 4:
         raise LayerError(f"the input has {x.ndim} dimensions, expected an NHWC image")
     height, width = layer.output.shape[1:3]
-    rows = _coordinates(layer, "y", x.shape[1], height)
-    columns = _coordinates(layer, "x", x.shape[2], width)
+    rows = coordinates(layer, "y", x.shape[1], height)
+    columns = coordinates(layer, "x", x.shape[2], width)
     if method in ("NEAREST", "AREA"):
-        at = _nearest(layer, rows, x.shape[1], height), _nearest(layer, columns, x.shape[2], width)
+        at = nearest(layer, rows, x.shape[1], height), nearest(layer, columns, x.shape[2], width)
         return x[:, at[0][:, None], at[1][None, :]]
     if layer.flag("antialias", False):
         return _antialiased(layer, x)
@@ -76,8 +76,8 @@ def resize(layer: Layer, x: Array, *sizes: Array) -> Array:
 
 def _bilinear(layer: Layer, x: Array, rows: Array, columns: Array) -> Array:
     """Weights of the four corners in float64; quantised in 13 bits, on the numbers as they are."""
-    r0, r1, fy = _between(rows, x.shape[1])
-    c0, c1, fx = _between(columns, x.shape[2])
+    r0, r1, fy = between(rows, x.shape[1])
+    c0, c1, fx = between(columns, x.shape[2])
     fy, fx = fy[:, None, None], fx[None, :, None]
     corners = [x[:, r[:, None], c[None, :]] for r in (r0, r1) for c in (c0, c1)]
     weights = [(1 - fy) * (1 - fx), (1 - fy) * fx, fy * (1 - fx), fy * fx]
@@ -89,7 +89,7 @@ def _bilinear(layer: Layer, x: Array, rows: Array, columns: Array) -> Array:
     return saturate(np.rint(total / 2.0**bits), layer.output.low, layer.output.high)
 
 
-def _between(at: Array, size: int) -> tuple[Array, Array, Array]:
+def between(at: Array, size: int) -> tuple[Array, Array, Array]:
     """(cell before, cell after, distance from the one before)."""
     low = np.maximum(np.floor(at), 0).astype(np.int64)
     high = np.minimum(np.ceil(at), size - 1).astype(np.int64)

@@ -1,0 +1,56 @@
+"""Layers as test cases: tensors in short, random inputs with extreme values, and a kernel held against its reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compassc.layers.declare import evaluate
+from compassc.layers.kernels import kernel_of
+from compassc.layers.layer import Layer, TensorType
+from compassc.layers.storage import numpy_dtype
+from tests.layers.harness import run
+
+Array = np.ndarray[Any, Any]
+SIZES = ("int8", "float16", "bfloat16", "float32")
+"""Types of each element size, floats and integers."""
+TYPES = ("int8", "uint8", "bool", "int16", "uint16", "float16", "bfloat16", "int32", "uint32", "float32")
+"""All types whose elements kernels move."""
+
+
+def tensor(name: str, shape: tuple[int, ...], dtype: str, scale: float = 1.0, zero: int = 0) -> TensorType:
+    return TensorType(tuple(int(n) for n in shape), dtype, name, scale, zero)
+
+
+def drawn(source: np.random.Generator, t: TensorType) -> Array:
+    """Random values, the type's smallest and largest among them."""
+    if t.dtype == "bool":
+        return source.integers(0, 2, t.shape).astype(bool)
+    if t.is_integer:
+        values = source.integers(t.low, t.high + 1, t.shape)
+        values.reshape(-1)[:2] = (t.low, t.high)[: values.size]
+        return np.asarray(values).astype(numpy_dtype(t.dtype))
+    return np.asarray(source.normal(0, 2, t.shape)).astype(numpy_dtype(t.dtype))
+
+
+def layer_of(kind: str, inputs: list[TensorType], dtype: str, attributes: dict[str, Any], shapes: Any,
+             zero: int = 0, **constants: Array) -> Layer:  # fmt: skip
+    """A layer with outputs of these shapes."""
+    outputs = [tensor(f"y{i}", s, dtype, 1.0, zero) for i, s in enumerate(shapes)]
+    return Layer("layer", kind, inputs, outputs, attributes, constants)
+
+
+def same(layer: Layer, inputs: list[Array], folder: Path, relative: float = 0, target: str = "X2_1204") -> None:
+    """The kernel gives what the reference gives, for floats within `relative` of the largest magnitude."""
+    want = evaluate(layer, inputs)
+    for got, wanted in zip(run(kernel_of([layer]), layer, inputs, folder, target), want, strict=True):
+        label = f"{layer.type} {[(t.dtype, t.shape) for t in (*layer.inputs, *layer.outputs)]} {dict(layer.attributes)}"
+        if relative and got.dtype.kind not in "iub":
+            a, b = got.astype("f8"), wanted.astype("f8")
+            np.testing.assert_allclose(a, b, rtol=relative, atol=relative, err_msg=label)
+        else:
+            np.testing.assert_array_equal(
+                got.view(f"u{got.dtype.itemsize}"), wanted.view(f"u{got.dtype.itemsize}"), label
+            )
