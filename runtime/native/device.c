@@ -138,6 +138,15 @@ aipu_status_t device_renew(struct device *device) {
   return AIPU_STATUS_SUCCESS;
 }
 
+aipu_status_t device_empty(struct device *device) {
+  pthread_mutex_lock(&device->running);
+  worker_stop(device);
+  bool emptied = madvise(device->memory, device->memory_size, MADV_REMOVE) == 0;
+  pthread_mutex_unlock(&device->running);
+  if (emptied) return AIPU_STATUS_SUCCESS;
+  return fail(AIPU_STATUS_ERROR_DEV_ABNORMAL, "device memory cannot be emptied: %s", strerror(errno));
+}
+
 static bool insert_range(struct device *device, uint32_t at, struct range range) {
   if (device->range_count == device->range_room) {
     struct range *more = calloc(device->range_room * 2, sizeof *more);

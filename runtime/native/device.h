@@ -68,6 +68,9 @@ void device_close(struct device *device);
 /* Gives a stale device memory of its own, at the same addresses and all zero, and what was reserved stays so. */
 aipu_status_t device_renew(struct device *device);
 
+/* Ends the worker and makes all memory zero: nothing of the jobs until now is left. What was reserved stays so. */
+aipu_status_t device_empty(struct device *device);
+
 /* Device address of `size` zeroed bytes; 0 with a failure when there are none. */
 uint32_t device_allocate(struct device *device, uint64_t size);
 /* The same with whatever content it has, for those who fill it. */

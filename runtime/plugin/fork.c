@@ -27,6 +27,7 @@ static void after_fork_in_child(void) {
     sim->lock = sim->log.lock = (pthread_mutex_t){0};
     sim->changed = (pthread_cond_t){0};
     sim->orphaned = true;
+    sim->code = sim->next_code = (struct code){0}; /* the thread of the jobs may have been about to change them */
     sim->first = sim->waiting = 0;
     for (uint32_t i = 0; i < POOLS; i++) {
       struct pool *pool = &sim->pools[i];

@@ -22,6 +22,7 @@ struct buffer {
 
 struct launch {
   struct sim_aipu *sim;
+  bool (*take_task)(struct launch *launch, const uint8_t *block); /* what is done with the block of a task */
   struct done *done;
   struct buffer *buffers;
   uint32_t buffer_count, buffer_room;
@@ -146,7 +147,16 @@ static bool take_words(struct launch *launch, uint32_t spc, uint32_t pp) {
   return launch->has_last = true;
 }
 
-static bool take_task(struct launch *launch, const uint8_t *block) {
+/* Notes the code of a task, before anything is copied to the device. */
+static bool note_code(struct launch *launch, const uint8_t *block) {
+  uint32_t spc = get32(block, SPC);
+  if (launch->has_last && launch->last_spc == spc) return true;
+  launch->last_spc = spc;
+  launch->has_last = true;
+  return code_add(launch->sim, launch->asids[0] + spc);
+}
+
+static bool copy_task(struct launch *launch, const uint8_t *block) {
   uint32_t spc = get32(block, SPC);
   if (!take_words(launch, spc, get32(block, PP)) ||
       !grow((void **)&launch->blocks, &launch->block_room, launch->block_count, 1, BLOCK))
@@ -176,7 +186,7 @@ static bool take_x2(struct launch *launch, const uint8_t *block) {
     case 0:
       return take_asids(launch, block, X2_ASID), take_grid(launch, block), true;
     case 1:
-      return take_task(launch, block);
+      return launch->take_task(launch, block);
     default:
       return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a block of the chain has the unknown type %u",
                   TYPE(get32(block, FLAG))),
@@ -191,12 +201,23 @@ static bool take_x3(struct launch *launch, const uint8_t *block) {
     case 1:
       return take_asids(launch, block, X3_ASID), true;
     case 2:
-      return take_task(launch, block);
+      return launch->take_task(launch, block);
     default:
       return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "a block of the chain has the unknown type %u",
                   TYPE(get32(block, FLAG))),
              false;
   }
+}
+
+/* Goes through a grid, with what is to be done with its tasks. */
+static bool take_blocks(struct launch *launch, const struct chain_copy *chain, uint32_t first, uint32_t end,
+                        bool (*take_task)(struct launch *, const uint8_t *)) {
+  launch->take_task = take_task;
+  launch->has_last = false;
+  bool taken = true;
+  for (uint32_t i = first; taken && i < end; i++)
+    taken = (launch->sim->x3 ? take_x3 : take_x2)(launch, chain->blocks + (size_t)i * BLOCK);
+  return taken;
 }
 
 /* Puts the task blocks and their parameters on the device; returns where. */
@@ -247,10 +268,10 @@ void job_run(struct sim_aipu *sim, const struct chain_copy *chain, uint32_t firs
              struct done *done) {
   *done = (struct done){.status = AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL};
   struct launch launch = {.sim = sim, .done = done};
-  bool taken = true;
-  for (uint32_t i = first; taken && i < end; i++)
-    taken = (sim->x3 ? take_x3 : take_x2)(&launch, chain->blocks + (size_t)i * BLOCK);
-  if (taken) done->status = run(&launch, record);
+  code_begin(sim);
+  if (take_blocks(&launch, chain, first, end, note_code) && code_admit(sim) &&
+      take_blocks(&launch, chain, first, end, copy_task))
+    done->status = run(&launch, record);
   for (uint32_t i = 0; i < launch.buffer_count; i++) device_release(&sim->device, launch.buffers[i].memory);
   free(launch.buffers);
   free(launch.blocks);

@@ -90,6 +90,8 @@ static void release(struct sim_aipu *sim) {
   device_close(&sim->device);
   log_close(sim);
   free(sim->profile.lines);
+  free(sim->code.bytes);
+  free(sim->next_code.bytes);
   free(sim);
 }
 

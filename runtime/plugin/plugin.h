@@ -41,6 +41,13 @@ struct profile {
   uint32_t jobs;
 };
 
+/* Every `.text` that a job runs, one behind the other. */
+struct code {
+  uint8_t *bytes;
+  size_t size, room;
+  uint64_t last; /* where the last one starts in the driver's memory */
+};
+
 struct sim_aipu {
   struct sim_aipu *next; /* of all */
   bool orphaned;         /* the process has forked: its thread and worker are the parent's */
@@ -50,6 +57,7 @@ struct sim_aipu {
   mem_interface_t memory;
   uint64_t limit; /* nanoseconds that a chain may take */
   struct device device;
+  struct code code, next_code; /* of the jobs that the worker has run; of the job that is about to run */
   struct log log;
   pthread_t thread;
 
@@ -107,6 +115,12 @@ uint16_t chain_grid(const struct chain_copy *chain, uint32_t block);
 uint32_t chain_grid_end(const struct sim_aipu *sim, const struct chain_copy *chain, uint32_t first);
 /* Where an X2 chain that ends with the block `tail` goes on; 0: nowhere yet. */
 uint64_t chain_continuation(struct sim_aipu *sim, uint64_t tail);
+
+/* What a job runs is put together, by `begin` and an `add` for the entry record of each task, and admitted: a worker that
+ * has run anything else is ended, and its memory emptied. False with a failure. */
+void code_begin(struct sim_aipu *sim);
+bool code_add(struct sim_aipu *sim, uint64_t entry);
+bool code_admit(struct sim_aipu *sim);
 
 /* Runs the grid of the blocks `first` to `end` on the driver's memory. The report is the caller's to free. */
 void job_run(struct sim_aipu *sim, const struct chain_copy *chain, uint32_t first, uint32_t end, bool record,

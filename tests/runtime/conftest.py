@@ -107,7 +107,7 @@ class Run:
 
     def __init__(self, folder, done):
         self.folder, self.lines, self.errors = folder, done.stdout.splitlines(), done.stderr
-        assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def output(self, number=0, dtype=np.int32):
         return np.fromfile(self.folder / f"output{number}", dtype)

@@ -146,6 +146,31 @@ def test_a_fault_is_reported_and_the_next_job_runs(run, build, target, setting, 
     assert run(path, target, [np.array([2], np.int32)], "run").output()[0] == 3
 
 
+LEAVES = """
+#define STACK ((volatile __global int*)0x70080000)
+#define MEMORY ((volatile __global int*)0x5f000000)
+__kernel void k(__global int* a, __global int* b) {
+  if (get_local_id(0)) return;
+  b[0] = *STACK; b[1] = *MEMORY;
+  *STACK = a[0] + %d; *MEMORY = a[0] + 8;
+}
+"""
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+def test_programs_that_differ_share_neither_worker_nor_memory(run, build, target, tmp_path):
+    """What a kernel leaves on its stack and in device memory is there for the same program's next job alone."""
+    ends = pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(2,))
+    first, other = (build(LEAVES % number, *ends, target=target) for number in (7, 6))
+    assert run(first, target, [A[:1]], "run", "run").output().tolist() == [7, 8]
+    (tmp_path / "other0").write_bytes(other.read_bytes())
+    done = run(first, target, [A[:1]], "run", "other", "run")
+    assert done.output().tolist() == [0, 0]
+    assert [line.split()[:2] for line in done.lines] == [["end", "1"]] * 2 + [["wrong", "0"]]
+    (tmp_path / "other0").write_bytes(first.read_bytes())
+    assert run(first, target, [A[:1]], "run", "other", "run").output().tolist() == [7, 8]
+
+
 SPIN = """
 __kernel void k(__global int* a, __global int* b) {
   volatile int i = 0;

@@ -24,6 +24,7 @@ static struct session {
   struct memory memory;
   const char *folder;
   uint32_t clusters;
+  uint64_t base; /* of ASID 0 */
   struct storm storm;
 } session;
 
@@ -366,6 +367,14 @@ static void step_fuzz(void) {
   printf("fuzz done %u error %u\n", ends[SIM_AIPU_END_DONE], ends[SIM_AIPU_END_ERROR]);
 }
 
+/* Another program takes the place of the first one, on the same simulator: FOLDER/other0. */
+static void step_other(void) {
+  char path[4096];
+  path_of(path, "other", 0);
+  session.graph = (struct graph){.grid = session.graph.grid};
+  graph_load(&session.graph, &session.memory, path, session.base);
+}
+
 static void step_storm(void) { storm_run(&session.storm); }
 
 static const struct {
@@ -377,7 +386,7 @@ static const struct {
              {"abandon", step_abandon},   {"fuzz", step_fuzz},       {"many", step_many},
              {"queue", step_queue},       {"die", step_die},         {"storm", step_storm},
              {"fill", step_fill},         {"null", step_null},
-             {"fork", step_fork}};
+             {"fork", step_fork},         {"other", step_other}};
 
 static int code_of(const struct file *file) {
   if (!file->x3) return file->cores == 3 ? SIM_AIPU_X2_1204MP3 : SIM_AIPU_X2_1204;
@@ -410,7 +419,8 @@ int main(int count, char **arguments) {
   session.folder = arguments[3];
   session.graph.grid = 7;
   int next = 4;
-  graph_load(&session.graph, &session.memory, arguments[2], setting("base=", arguments, &next));
+  session.base = setting("base=", arguments, &next);
+  graph_load(&session.graph, &session.memory, arguments[2], session.base);
   session.clusters = (uint32_t)setting("clusters=", arguments, &next);
   session.clusters += !session.clusters;
   session.config = (config_t){.code = code_of(&session.graph.file), .max_pkg_num = -1, .gm_size = 8u << 20};
