@@ -222,10 +222,10 @@ def truncated_quotient(x: Any, y: Any) -> Any:
 def vdiv(x: Any, y: Any, dtype: Any) -> Any:
     """Lane-wise division.
 
-    Integer quotients are rounded toward zero; dividing by 0 gives 0, and the smallest value divided by -1 gives the
-    largest. float32 follows IEEE: x/0 is infinite, 0/0 NaN.
+    Integer quotients are rounded toward zero; dividing by 0 gives 0, and the smallest value divided by -1 is
+    itself. float32 follows IEEE: x/0 is infinite, 0/0 NaN.
     """
-    return x / y if dtype.is_floating else saturated(truncated_quotient(exact(x), exact(y)), dtype)
+    return x / y if dtype.is_floating else wrap_or_clip(truncated_quotient(exact(x), exact(y)), dtype, False)
 
 
 @value_op(GROUP, "x, y, mask=None", Lanewise(INTS), c="__vmod({r}, {x}, {y}, {m})", r="auto")

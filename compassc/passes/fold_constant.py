@@ -18,7 +18,6 @@ from ..ir.visit import Rewriter, walk_stmts
 from ._blocks import mutable_vars
 
 NAME = "FoldConstant"
-_REMAINDERS = frozenset(("mod", "floormod"))
 
 
 def run(module: IRModule) -> IRModule:
@@ -59,7 +58,7 @@ class _Fold(Rewriter):
         """A quotient of constants is computed here: where C leaves it undefined, the compiler could do anything."""
         e = self.default(e)
         a, b = (x.value if type(x) is E.Broadcast else x for x in (e.a, e.b))
-        if e.op not in (_REMAINDERS if e.dtype.is_vector else DIVISIONS) or not type(a) is type(b) is E.IntImm:
+        if e.op not in DIVISIONS or not type(a) is type(b) is E.IntImm:
             return e
         value = fold(e.op, a.value, b.value, a.dtype)
         assert value is not None  # divisions have one for all operands

@@ -210,13 +210,7 @@ class _Vectorizer:
             raise _NoVectorForm
         if e.op in _SHIFTED:
             return self._by_power_of_two(e)
-        value = Binary(_AS_MASK_OP.get(e.op, e.op), self.vector(e.a), self.vector(e.b))
-        return self._wrapped(value) if e.op == "div" and e.dtype.is_int and type(e.b) is not IntImm else value
-
-    def _wrapped(self, e: Binary) -> Expr:
-        """A signed quotient as scalars have it: of vectors, the least value divided by -1 would be the largest one."""
-        zero, minus_one = (E.Broadcast(IntImm(e.dtype.element_of, value), self.lanes) for value in (0, -1))
-        return E.Select(Binary("eq", e.b, minus_one), Binary("sub", zero, e.a), e)
+        return Binary(_AS_MASK_OP.get(e.op, e.op), self.vector(e.a), self.vector(e.b))
 
     def _by_power_of_two(self, e: Binary) -> Expr:
         """Division that rounds down is a shift; there is no such operator on vectors."""

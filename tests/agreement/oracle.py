@@ -136,7 +136,7 @@ def quotient(x: Array, y: Array) -> Array:
 
 @oracle
 def vdiv(x: Array, y: Array, to: DataType, mask: Any, r: Any) -> Array:
-    return rounded(double(x) / double(y), to) if to.is_floating else clipped(quotient(x, y), to)
+    return rounded(double(x) / double(y), to) if to.is_floating else wrap(quotient(x, y), to)
 
 
 @oracle

@@ -32,14 +32,13 @@ def truncated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def law(x: np.ndarray, y: np.ndarray, form: str) -> np.ndarray:
-    """What a form gives: scalars wrap, vectors saturate."""
+    """What a form gives, of scalars and of vectors: quotients wrap."""
     kind, a, b = x.dtype, x.astype(np.int64), y.astype(np.int64)
     if "ceildiv" in form:
         return truncated((a + b - 1).astype(kind).astype(np.int64), b).astype(kind)
     if "%" in form or "vmod" in form:
         return np.where(b == 0, 0, a - truncated(a, b) * b).astype(kind)
-    value = truncated(a, b)
-    return (value if form in SCALARS else np.minimum(value, np.iinfo(kind).max)).astype(kind)
+    return truncated(a, b).astype(kind)
 
 
 def program(kind: str, lanes: int, size: int) -> str:

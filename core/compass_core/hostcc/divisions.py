@@ -2,8 +2,7 @@
 
 What C calls `/` and `%` is an instruction each of clang's intermediate representation. A text that divides by anything
 but plain numbers is compiled in two steps: to that representation, where calls of the functions below take the place of
-these instructions, and from there to the object. `x / 0` and `x % 0` are 0. The least number divided by -1 is itself,
-or in a vector the largest one, as `__vdiv` has it.
+these instructions, and from there to the object. `x / 0` and `x % 0` are 0. The least number divided by -1 is itself.
 
 In checked runs the functions tell the engine of a scalar divided by 0, and of a lane other than 0: lanes of which both
 are 0 are what masked loads leave behind.
@@ -135,10 +134,8 @@ def _vector(op: str, kind: str, lanes: int, bits: int, checked: bool) -> Iterato
         return
     quotient = "%quotient"
     if signed:
-        yield f"  %least = icmp eq {kind} %x, splat (i{bits} {-(1 << (bits - 1))})"
         yield f"  %negative = sub {kind} zeroinitializer, %x"
-        yield f"  %largest = select {flags} %least, {kind} splat (i{bits} {(1 << (bits - 1)) - 1}), {kind} %negative"
-        yield f"  %signed = select {flags} %minus, {kind} %largest, {kind} %quotient"
+        yield f"  %signed = select {flags} %minus, {kind} %negative, {kind} %quotient"
         quotient = "%signed"
     yield f"  %value = select {flags} %zero, {kind} zeroinitializer, {kind} {quotient}"
     yield f"  ret {kind} %value"

@@ -7,7 +7,6 @@ that already have the element type of the operation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,18 +27,13 @@ _INTEGER_SCALAR: dict[str, Function] = {"max": max, "min": min}
 
 
 def quotient(x: Any, y: Any) -> Any:
-    """Integer lanes divided toward zero, saturating at the type's maximum; x / 0 is 0.
+    """Integer lanes divided toward zero, wrapped to the type; x / 0 is 0.
 
     A float64 quotient of 32-bit integers that is no integer is further from the next one than it is rounded.
     """
     exact = np.divide(x, y, dtype=np.float64)
     np.copyto(exact, 0.0, where=y == 0)
-    return np.minimum(exact, _most(x.dtype)).astype(x.dtype)
-
-
-@cache
-def _most(kind: Any) -> np.float64:
-    return np.float64(np.iinfo(kind).max)
+    return exact.astype(np.int64).astype(x.dtype)
 
 
 _INTEGER: dict[str, Function] = {
