@@ -82,16 +82,17 @@ def _lower(build: Build) -> list[Path]:
     from compassc.ir import print_module
 
     assert build.module is not None, "lower runs after parse or load"
-    _check_capacity(build.module)
+    _check_resources(build.module)
     build.lowered = passes.lower(build.module, build.request.pass_options("lower"))
     return [files.write(build.file(".lowered.txt"), print_module(build.lowered))]
 
 
-def _check_capacity(module: IRModule) -> None:
-    """CompassError for arrays that do not fit the target's memories."""
-    from compassc.analysis.check import Subject, capacity
+def _check_resources(module: IRModule) -> None:
+    """CompassError for arrays that do not fit the target's memories, and for more events than a TEC has."""
+    from compassc.analysis.check import Subject, capacity, event_limit
 
-    found = list(capacity.run(Subject(module)))
+    subject = Subject(module)
+    found = [*capacity.run(subject), *event_limit.run(subject)]
     if found:
         raise together(found)
 

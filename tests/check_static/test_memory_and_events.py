@@ -2,6 +2,10 @@
 
 import pytest
 
+from compass_core.errors import CompassError
+from compassc.dsl import BuildManager
+from compassc.dsl import script as S
+
 SHARED = 't = S.alloc(64, "i32", "shared")\nid = S.get_local_id()\n'
 RACES = {
     "neighbour": SHARED + "t[id] = n\na[id] = t[(id + 1) % 4]",
@@ -89,6 +93,56 @@ def test_event_that_is_not_freed(found):
     (finding,) = found(EVENT + COPY + "S.wait_events(e)\na[0] = t[0]")
     assert finding.code == "event-not-freed" and finding.severity == "warning"
     assert found(EVENT + COPY + "S.wait_events(e)\na[0] = t[0]\nS.free_events(e)") == []
+
+
+PAIR = "e, e2 = S.alloc_events(2)\n"
+TOO_MANY = {
+    "at once": "e, e2, g, h, i = S.alloc_events(5)\nS.free_events(e, e2, g, h, i)",
+    "in a branch": PAIR
+    + "if n > 0:\n    g, h, i = S.alloc_events(3)\n    S.free_events(g, h, i)\nS.free_events(e, e2)",
+    "in a loop": "for i in range(5):\n    e = S.alloc_events(1)\n    S.wait_events(e)",
+    "in nested loops": "for i in range(2):\n    for j in range(3):\n        e = S.alloc_events(1)\n        S.wait_events(e)",
+    "one of two freed": "for i in range(9):\n    e, e2 = S.alloc_events(2)\n    S.free_events(e2)",
+    "one freed before": PAIR + "S.free_events(e)\ng, h, i, j = S.alloc_events(4)\nS.free_events(e2, g, h, i, j)",
+}
+ENOUGH = {
+    "all four": "e, e2, g, h = S.alloc_events(4)\nS.free_events(e, e2, g, h)",
+    "one after another": PAIR + "S.free_events(e, e2)\ng, h, i, j = S.alloc_events(4)\nS.free_events(g, h, i, j)",
+    "freed in the loop": "for i in range(9):\n    e, e2 = S.alloc_events(2)\n    S.free_events(e, e2)",
+    "under another name": PAIR + "g = e\nS.free_events(g)\nh, i, j = S.alloc_events(3)\nS.free_events(e2, h, i, j)",
+    "freed or not": PAIR
+    + "if n > 0:\n    S.free_events(e, e2)\n    g, h, i = S.alloc_events(3)\n    S.free_events(g, h, i)",
+    "unknown times": "for i in range(n):\n    e = S.alloc_events(1)\n    S.wait_events(e)",
+    "left early": "for i in range(9):\n    e = S.alloc_events(1)\n    S.wait_events(e)\n    if a[i] > 0:\n        break",
+    "by a function": PAIR + "free(e)\nfree(e2)\ng, h, i, j = S.alloc_events(4)\nS.free_events(g, h, i, j)",
+}
+FREES = "    @S.prim_func\n    def free(e: S.i32):\n        S.free_events(e)\n"
+
+
+@pytest.mark.parametrize("name", TOO_MANY)
+def test_more_events_than_there_are(found, name):
+    errors = [e for e in found(TOO_MANY[name]) if e.severity == "error"]
+    assert [e.code for e in errors] == ["event-limit"] and "a TEC has 4" in errors[0].message
+
+
+@pytest.mark.parametrize("name", ENOUGH)
+def test_as_many_events_as_there_are(found, name):
+    assert [e for e in found(ENOUGH[name], FREES if name == "by a function" else "") if e.severity == "error"] == []
+
+
+def test_a_build_refuses_more_events_than_there_are():
+    with pytest.raises(CompassError, match="no event is free for 'i'") as caught:
+        BuildManager().build(too_many_events)
+    assert caught.value.code == "event-limit"
+    assert caught.value.span.line == too_many_events.py_func.__code__.co_firstlineno + 3
+
+
+@S.prim_func
+def too_many_events(a: S.ptr("i32", "global")):
+    e, f = S.alloc_events(2)
+    g, h, i = S.alloc_events(3)
+    S.free_events(e, f, g, h, i)
+    a[0] = 1
 
 
 def test_event_used_after_it_was_freed(found):
