@@ -195,10 +195,10 @@ class Program:
 
         Outputs start from their arrays' content and are changed in place. Constants and scalars that were fixed at
         build may be given again; a constant's new content is used by this call alone. Of an array that is not
-        C-contiguous the kernel sees the whole base array, its pointer at the view's first element. Elements of another
-        dtype are a warning, their bytes are taken as they are. Jobs are kept, so that calls with sizes seen before
-        only copy and run; several threads may call. CompassError when an argument does not fit, and for everything
-        that goes wrong in the kernel.
+        C-contiguous the kernel sees the elements in one piece, and outputs go back element by element. Elements of
+        another dtype of the same size are a warning, their bytes are taken as they are. Jobs are kept, so that calls
+        with sizes seen before only copy and run; several threads may call. CompassError when an argument does not fit,
+        and for everything that goes wrong in the kernel.
         """
         return self.caller.call(args, timeout)
 

@@ -230,7 +230,7 @@ def kernel_text(expression: str) -> str:
     return (
         "from compassc.dsl import script as S\n\n\n@S.macro\ndef use(v, p):\n"
         '    if isinstance(v.dtype, str) and v.dtype.startswith("bool"):\n        p[0] = S.vany(v)\n'
-        '    elif "x" in str(v.dtype):\n        S.vstore(v, p)\n    else:\n        p[0] = v\n\n\n'
+        '    elif "x" in str(v.dtype):\n        S.vstore(v, p.as_ptr(v.dtype.element_of))\n    else:\n        p[0] = v\n\n\n'
         f"@S.prim_func\ndef k({signature}):\n{body}\n"
     )
 

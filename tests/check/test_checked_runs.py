@@ -247,7 +247,10 @@ def test_a_damaged_report_is_no_internal_error(built) -> None:
         assert len(found) > 100 and all(str(e) for e in Teller(program, []).errors(found, dropped))
 
 
-def test_the_base_of_a_view_is_in_bounds() -> None:
+def test_the_bounds_of_a_view_are_those_of_its_elements() -> None:
     executor = BuildManager().build(same_work)
     base, b = ints(8, 8), zeros(64)
-    assert executor.check(base[:, :4], b) == [] and b[4] == 12
+    assert executor.check(base[:, :4], b) == [] and b[4] == 3 * base[1, 0]
+    with pytest.raises(CompassError, match=r"'a\[24:32\]'") as caught:
+        executor.check(base[:, :3], b)
+    assert codes(caught.value) == ["check-bounds"]
