@@ -106,3 +106,39 @@ def shared_part(n: Any, lanes: int) -> Any:
 def spread(word: Any, dtype: str) -> Any:
     """The four bytes of an int32 in each of 32 lanes, as 128 elements of `dtype`."""
     return S.reinterpret(S.vbcast(word, lanes=32), f"{dtype}x128")
+
+
+@S.macro
+def multiply_wide(high, low, scale):
+    """The number high * 2^16 + low times a scale of 16 bits; `low` has 16 bits, and `high` must have room."""
+    product = S.cast(low, "uint32") * S.cast(scale, "uint32")
+    high = high * scale + S.cast(product >> 16, "int32")
+    low = S.cast(product & 0xFFFF, "int32")
+
+
+@S.macro
+def shift_near(high, low, shift):
+    """`high` becomes high * 2^16 + low over 2^shift for 0 <= shift <= 16, to the nearest, ties to even; it fits int32."""
+    whole = (high << (16 - shift)) + (low >> shift)
+    part = (low & ((1 << shift) - 1)) << 1
+    high = whole + ((part + (whole & 1) + ((1 << shift) - 1)) >> (shift + 1))
+
+
+@S.macro
+def shift_far(high, low, shift):
+    """As `shift_near` for 17 <= shift <= 46."""
+    whole = high >> (shift - 16)
+    part = high & ((1 << (shift - 16)) - 1)
+    half = (1 << (shift - 16)) >> 1
+    high = whole + S.max(S.min(part - half + S.min(low + (whole & 1), 1), 1), 0)
+
+
+@S.macro
+def shift_any(high, low, shift):
+    """As both, with a shift that differs by lane or by pass."""
+    far = high + 0
+    near_shift = S.min(shift, 16)
+    far_shift = S.max(shift, 17)
+    shift_near(high, low, near_shift)
+    shift_far(far, low, far_shift)
+    high = S.vsel(far, high, (high & 0) + shift > 16)

@@ -49,7 +49,12 @@ def test_every_layer_gives_the_known_tensors(path):
             assert_same(got, known[tensor.name], f"{layer.type} {layer.name}: {tensor.name}")
 
 
-RUNS = [p for p in GRAPHS if f"{p.parent.name}/{p.stem}" in ("lenet/default", "lenet/asym", "kws/float", "pools/float")]
+RUNS = [
+    p
+    for p in GRAPHS
+    if f"{p.parent.name}/{p.stem}"
+    in ("lenet/default", "lenet/asym", "kws/float", "pools/float", "lstm/perchan", "gru/asym", "gru/fp16")
+]
 
 
 @pytest.mark.parametrize("fuse", [True, False], ids=["joined", "apart"])

@@ -42,20 +42,25 @@ def _flipped(layer: Layer, x: Array) -> Array:
     return np.flip(x, 1) if direction == "REVERSE" else x
 
 
+def output_names(layer: Layer) -> list[str]:
+    """What `out_sequence` lists, in upper case."""
+    names = layer.attributes.get("out_sequence")
+    return [str(n).upper() for n in names] if isinstance(names, list) else [str(names).upper()]
+
+
 def _outputs(layer: Layer, states: States) -> list[Array]:
     """The outputs that `out_sequence` lists."""
-    names = layer.attributes.get("out_sequence")
-    listed = [str(n).upper() for n in names] if isinstance(names, list) else [str(names).upper()]
+    listed = output_names(layer)
     both = {"Y": states.sequence, "H": states.last, "C": states.cell, "HN": states.last}
     if layer.type.startswith("GRU"):
         both["H"] = states.sequence
     unknown = [n for n in listed if both.get(n) is None]
     if unknown:
-        raise LayerError(f"'out_sequence' is {names}, which {layer.type} does not give")
+        raise LayerError(f"'out_sequence' is {unknown}, which {layer.type} does not give")
     return [both[n] for n in listed]  # type: ignore[misc]
 
 
-def _split(layer: Layer, gates: int) -> tuple[Array, Array, int]:
+def split_weights(layer: Layer, gates: int) -> tuple[Array, Array, int]:
     """(weights of the input, weights of the state, cell size)."""
     weights = layer.constant("weights")
     inputs = layer.input.shape[-1]
@@ -65,16 +70,21 @@ def _split(layer: Layer, gates: int) -> tuple[Array, Array, int]:
     return weights[:, :inputs], weights[:, inputs:], cell
 
 
-def _activation(layer: Layer, index: int, default: str) -> Callable[[Array], Array]:
+def activation_name(layer: Layer, index: int, default: str) -> str:
+    """The name of one of the layer's activations."""
     names = layer.attributes.get("activations")
     listed = [str(n).upper() for n in names] if isinstance(names, list) else [str(names or default).upper()]
     name = listed[index] if index < len(listed) else default
     if name not in ACTIVATIONS:
         raise LayerError(f"the activation {name} is not among {', '.join(ACTIVATIONS)}")
-    return ACTIVATIONS[name]
+    return name
 
 
-def _bound(layer: Layer, key: str) -> float:
+def _activation(layer: Layer, index: int, default: str) -> Callable[[Array], Array]:
+    return ACTIVATIONS[activation_name(layer, index, default)]
+
+
+def bound_of(layer: Layer, key: str) -> float:
     value = layer.attributes.get(key)
     return float(value) if isinstance(value, (int, float)) and value > 0 else np.inf
 
@@ -85,11 +95,15 @@ def _clip(x: Array, bound: float) -> Array:
 
 def lstm(layer: Layer, x: Array, h: Array, c: Array) -> list[Array]:
     """In float64; the gates are i, g, f, o."""
-    wx, wh, cell = _split(layer, 4)
+    wx, wh, cell = split_weights(layer, 4)
     wx, wh = wx.astype(np.float64), wh.astype(np.float64)
     biases = layer.constant("biases").reshape(-1).astype(np.float64)
     acts = [_activation(layer, k, d) for k, d in enumerate(("SIGMOID", "TANH", "TANH"))]
-    bound, cell_bound, forget = _bound(layer, "threshold"), _bound(layer, "cell_clip"), layer.number("forget_bias", 0)
+    bound, cell_bound, forget = (
+        bound_of(layer, "threshold"),
+        bound_of(layer, "cell_clip"),
+        layer.number("forget_bias", 0),
+    )
     hidden, state = (v.reshape(-1, cell).astype(np.float64) for v in (h, c))
     steps = []
     for xt in _flipped(layer, x.astype(np.float64)).transpose(1, 0, 2):
@@ -106,11 +120,11 @@ def quantised_lstm(layer: Layer, x: Array, h: Array, c: Array) -> list[Array]:
     """Gates by tables; multipliers and shifts of the steps follow those of the sums."""
     if layer.flag("basiclstm_for_qat", False):
         raise LayerError("'basiclstm_for_qat' is true; this form of the layer is not implemented")
-    wx, wh, cell = _split(layer, 4)
+    wx, wh, cell = split_weights(layer, 4)
     wx, wh = wx.astype(np.int64), wh.astype(np.int64)
     biases = layer.constant("biases").reshape(-1).astype(np.int64)
     bits, steps = layer.input.integer.bits, x.shape[1]
-    step = _LstmScales.of(layer, cell, steps)
+    step = LstmScales.of(layer, cell, steps)
     hidden, state = (v.reshape(-1, cell).astype(np.int64) for v in (h, c))
     found = []
     for t, xt in enumerate(_flipped(layer, x.astype(np.int64)).transpose(1, 0, 2)):
@@ -124,7 +138,7 @@ def _products(x: Array, weights: Array) -> Array:
     return (x.astype(np.float64) @ weights.T.astype(np.float64)).astype(np.int64)
 
 
-class _LstmScales(NamedTuple):
+class LstmScales(NamedTuple):
     """Multipliers and shifts by use: of the state's sums, the gates, the candidate, the cell, the hidden state."""
 
     recurrent: tuple[Array, Array]
@@ -139,7 +153,7 @@ class _LstmScales(NamedTuple):
     tables: tuple[Array, ...]
 
     @classmethod
-    def of(cls, layer: Layer, cell: int, steps: int) -> _LstmScales:
+    def of(cls, layer: Layer, cell: int, steps: int) -> LstmScales:
         scale, shift = layer.scale_shift()
         single, each = 5 + 2 * steps, 1 + 5 * cell + 2 + 2 * steps
         if scale.size not in (single, each) or shift.size != scale.size:
@@ -204,11 +218,11 @@ def _second(gates: Array) -> Array:
 def gru(layer: Layer, x: Array, h: Array) -> list[Array]:
     """In float32; GRUv1 applies the reset gate after the product with the state."""
     first = layer.type == "GRUv1"
-    wx, wh, cell = _split(layer, 3)
+    wx, wh, cell = split_weights(layer, 3)
     wx, wh = wx.astype(np.float32), wh.astype(np.float32)
     biases = layer.constant("biases").reshape(-1).astype(np.float32)
     gate, act = _activation(layer, 0, "SIGMOID"), _activation(layer, 1, "TANH")
-    bound = _bound(layer, "threshold")
+    bound = bound_of(layer, "threshold")
     hidden, steps = h.reshape(-1, cell).astype(np.float32), []
     for xt in _flipped(layer, x.astype(np.float32)).transpose(1, 0, 2):
         s = xt @ wx.T
@@ -223,7 +237,7 @@ def gru(layer: Layer, x: Array, h: Array) -> list[Array]:
     return _outputs(layer, States(_flipped(layer, np.stack(steps, 1)), hidden))
 
 
-def _six(layer: Layer, cell: int) -> list[tuple[Array, Array]]:
+def gru_scales(layer: Layer, cell: int) -> list[tuple[Array, Array]]:
     """The six multipliers and shifts of a GRU, each one or one per channel."""
     scale, shift = layer.scale_shift()
     sizes = [1] * 6 if scale.size == 6 else [2 * cell, 2 * cell, cell, cell, 1, 1]
@@ -236,9 +250,9 @@ def _six(layer: Layer, cell: int) -> list[tuple[Array, Array]]:
 def quantised_gru(layer: Layer, x: Array, h: Array) -> list[Array]:
     """Of 16-bit layers the biases are shifted again at every step and batch element, as the definition has it."""
     bits = layer.input.integer.bits
-    wx, wh, cell = _split(layer, 3)
+    wx, wh, cell = split_weights(layer, 3)
     wx, wh = wx.astype(np.int64), wh.astype(np.int64)
-    six = _six(layer, cell)
+    six = gru_scales(layer, cell)
     found, last = [], []
     cells = _GruCell(layer, wx, wh, cell, six, bits)
     for xb, hb in zip(_flipped(layer, x.astype(np.int64)), h.reshape(-1, cell).astype(np.int64), strict=True):
@@ -316,10 +330,10 @@ class _GruCell:
 
 
 def rnn(layer: Layer, x: Array, h: Array) -> list[Array]:
-    wx, wh, cell = _split(layer, 1)
+    wx, wh, cell = split_weights(layer, 1)
     wx, wh = wx.astype(np.float32), wh.astype(np.float32)
     biases = layer.constant("biases").reshape(-1).astype(np.float32)
-    name, bound = layer.word("activations", "TANH"), _bound(layer, "threshold")
+    name, bound = layer.word("activations", "TANH"), bound_of(layer, "threshold")
     hidden, steps = h.reshape(-1, cell).astype(np.float32), []
     for xt in _flipped(layer, x.astype(np.float32)).transpose(1, 0, 2):
         u = _clip(xt @ wx.T + hidden @ wh.T + biases, bound)
@@ -334,7 +348,7 @@ def rnn(layer: Layer, x: Array, h: Array) -> list[Array]:
 
 
 def quantised_rnn(layer: Layer, x: Array, h: Array) -> list[Array]:
-    wx, wh, cell = _split(layer, 1)
+    wx, wh, cell = split_weights(layer, 1)
     biases = layer.constant("biases").reshape(-1).astype(np.int64)
     scale, shift = (np.resize(v, 3) for v in layer.scale_shift(of=3))
     bits, out = layer.input.integer.bits, layer.output

@@ -1,0 +1,96 @@
+"""Rescaling of whole int32 values as text of kernels: all 32 bits of the result count, unlike in `emit.requantise`.
+
+Products of up to 48 bits are held as two numbers: high * 2^16 + low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array, Number
+from compassc.layers.emit import INT32_MAX
+from compassc.layers.layer import LayerError
+from compassc.layers.source import KernelSource, Value
+
+Name = Callable[[Array], str]
+"""`name(numbers)`: the expression that stands for numbers, which may differ by lane or by pass, in the kernel."""
+FARTHEST = 46
+"""The largest shift of `vectors.shift_far`."""
+
+
+def symmetric(name: str, magnitude: int) -> Value:
+    return Value(name, "int32", -magnitude, magnitude)
+
+
+def rescale(k: KernelSource, value: Value, scale: Number, shift: Number, name: Name, most: int = INT32_MAX) -> Value:
+    """round(value * scale / 2^shift). Results beyond `most` need not be told apart; without it they must fit int32."""
+    scales, shifts = _folded(np.asarray(scale, np.int64), np.asarray(shift, np.int64), value.magnitude)
+    if (scales == 1).all() and not shifts.any():
+        return value
+    largest = _largest(value.magnitude, scales, shifts)
+    if largest > INT32_MAX:
+        if most >= INT32_MAX >> 1:
+            raise LayerError(f"sums of up to {largest} do not fit 32 bits, which no kernel here computes with")
+        bounds = np.minimum(((INT32_MAX - 1) << shifts) // np.maximum(scales, 1), INT32_MAX)
+        bound = name(bounds)
+        value = k.let(f"clamp({value.name}, 0 - {bound}, {bound})", "int32", value.low, value.high)
+        largest = INT32_MAX
+    elif shifts.max() <= 31 and value.magnitude * int(scales.max()) <= INT32_MAX:
+        return k.let(f"requantised({value.name}, {name(scales)}, {name(shifts)})", "int32", -largest, largest)
+    high = k.let(f"{value.name} >> 16").name
+    low = k.let(f"{value.name} & 65535").name
+    if (scales != 1).any():
+        k.do(f"multiply_wide({high}, {low}, {name(scales)})")
+    return shifted(k, high, low, shifts, name, largest)
+
+
+def shifted(k: KernelSource, high: str, low: str, shifts: Array, name: Name, largest: int) -> Value:
+    """The variable `high`, after it took the rounded value of high * 2^16 + low over 2^shift, at most `largest`."""
+    if shifts.min() < 0 or shifts.max() > FARTHEST:
+        raise LayerError(f"the shift {int(shifts.max())} is beyond what kernels compute")
+    form = "near" if shifts.max() <= 16 else "far" if shifts.min() > 16 else "any"
+    k.do(f"shift_{form}({high}, {low}, {name(shifts)})")
+    return symmetric(high, largest)
+
+
+def limited(k: KernelSource, value: Value, low: int, high: int) -> Value:
+    if low <= value.low and value.high <= high:
+        return value
+    return k.let(f"clamp({value.name}, {k.scalar(low)}, {k.scalar(high)})", "int32", low, high)
+
+
+def total(k: KernelSource, *values: Value) -> Value:
+    """The sum of values; it must fit int32."""
+    low, high = sum(v.low for v in values), sum(v.high for v in values)
+    if low < -(2**31) or high > INT32_MAX:
+        raise LayerError(f"sums of up to {max(high, -low)} do not fit 32 bits, which no kernel here computes with")
+    return k.let(" + ".join(v.name for v in values), "int32", low, high)
+
+
+def product(k: KernelSource, a: Value, b: Value) -> Value:
+    """The product of two values; it must fit int32."""
+    largest = a.magnitude * b.magnitude
+    if largest > INT32_MAX:
+        raise LayerError(f"products of up to {largest} do not fit 32 bits, which no kernel here computes with")
+    return k.let(f"{a.name} * {b.name}", "int32", -largest, largest)
+
+
+def _folded(scale: Array, shift: Array, magnitude: int) -> tuple[Array, Array]:
+    """Multipliers and shifts of one shape with shifts from 0; those whose results are all 0 have the multiplier 0."""
+    scale, shift = (np.array(v) for v in np.broadcast_arrays(scale, shift))
+    if scale.min() < 0:
+        raise LayerError(f"the multiplier {int(scale.min())} is negative")
+    left = np.maximum(-shift, 0)
+    if left.max() > 16 or (scale << left).max() >> 16:
+        raise LayerError(f"the shift {int(shift.min())} with the multiplier {int(scale.max())} is beyond 16 bits")
+    scale, shift = scale << left, shift + left
+    nothing = (scale == 0) | (scale * magnitude < np.left_shift(1, np.clip(shift - 1, 0, 61))) & (shift > 0)
+    return np.where(nothing, 0, scale), np.where(nothing, 0, shift)
+
+
+def _largest(magnitude: int, scale: Array, shift: Array) -> int:
+    return max(
+        -(-magnitude * int(m) // (1 << int(n))) for m, n in zip(scale.reshape(-1), shift.reshape(-1), strict=True)
+    )

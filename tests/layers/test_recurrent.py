@@ -1,0 +1,127 @@
+"""Recurrent kernels against their references: odd sizes, several blocks of cells, weights beyond LSRAM, both directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compassc.layers.declare import evaluate
+from compassc.layers.kernels import kernel_of
+from compassc.layers.layer import Layer, LayerError, TensorType
+from tests.layers.harness import run
+
+SIZES = [(2, 3, 5, 7, "forward"), (1, 2, 33, 40, "reverse"), (3, 2, 70, 200, "forward"), (2, 1, 1, 1, "reverse")]
+"""Batch, steps, features, cells, direction."""
+KINDS = {"BasicLSTM": 4, "GRUv1": 3, "GRUv3": 3, "RNN": 1}
+OUTPUTS = {"BasicLSTM": ["Y", "H", "C"], "GRUv1": ["H", "Hn"], "GRUv3": ["Hn", "H"], "RNN": ["Y", "H"]}
+
+
+def layer_of(source: np.random.Generator, kind: str, size: tuple[Any, ...], dtype: str, each: bool = False) -> Layer:
+    n, steps, features, cell, direction = size
+    gates, whole = KINDS[kind], dtype.startswith("int")
+    sequence = kind == "BasicLSTM"
+    inputs = [TensorType((n, steps, features), dtype, "x"), TensorType((n, cell), dtype, "h")]
+    inputs += [TensorType((n, cell), dtype, "c")] if sequence else []
+    last = {"Y": True, "H": kind.startswith("GRU")}
+    outputs = [TensorType((n, steps, cell) if last.get(o) else (n, cell), dtype, f"o{o}") for o in OUTPUTS[kind]]
+    given: dict[str, Any] = {"direction": direction, "out_sequence": OUTPUTS[kind]}
+    if kind == "RNN":
+        given["activations"] = "TANH"
+    biases = 4 if kind == "GRUv1" else gates
+    if not whole:
+        weights = source.normal(0, 0.3, (gates * cell, features + cell)).astype(dtype)
+        constants = {"weights": weights, "biases": source.normal(0, 0.3, biases * cell).astype("float32")}
+        return Layer("r", kind, inputs, outputs, {**given, "threshold": 2.0}, constants)
+    constants = {
+        "weights": source.integers(-128, 128, (gates * cell, features + cell)).astype("int8"),
+        "biases": source.integers(-5000, 5000, biases * cell).astype("int32"),
+    }
+    wide = dtype == "int16"
+    low, high = (-32767, 32768) if wide else (-127, 128)
+    for name in ("lut_it", "lut_ft", "lut_ct", "lut_ot", "lut_h", "lut_rt", "lut_ht", "lut"):
+        ends = (0, high) if name in ("lut_it", "lut_ft", "lut_ot", "lut_rt") else (low, high)
+        constants[name] = np.sort(source.integers(*ends, 256)).astype(dtype)
+    numbers(source, kind, size, wide, each, given, constants)
+    return Layer("r", kind, inputs, outputs, given, constants)
+
+
+def numbers(source: np.random.Generator, kind: str, size: tuple[Any, ...], wide: bool, each: bool,
+            given: dict[str, Any], constants: dict[str, np.ndarray]) -> None:  # fmt: skip
+    """Multipliers and shifts such that the gates take all their values."""
+    _, steps, features, cell, _ = size
+    grow = 8 if wide else 0
+    width = int(np.log2((features + cell) ** 0.5 * 40)) + grow // 8
+    if kind == "BasicLSTM":
+        gates = [7 + width, 7 + width, 15, 14]
+        shift = [17, 23, 23, 30, 28, *([15, 29] * steps)] if wide else [9, *gates, *([7, 15] * steps)]
+        counts = [1, 4 * cell, cell, 1, 1, *[1] * 2 * steps] if each else [1] * len(shift)
+        top = 32768 if wide else 256
+        listed = np.repeat(shift, counts)
+        if each:
+            listed[1 : 1 + 5 * cell] -= source.integers(0, 2, 5 * cell)
+        constants["shift"] = listed.astype("int8")
+        constants["scale"] = source.integers(top // 2, top, listed.size).astype("uint16")
+        constants["diff_shifts"] = np.array(([1, 0, 2] if wide else [0]) * steps, "int8")[:steps]
+        given["lut_shift_value"] = 15 if wide else 0
+        return
+    if kind == "RNN":
+        given |= {"scale_value": [200, 150, 180], "shift_value": [7, 8, 7 + width]}
+        return
+    shift = [8 + grow, 7 + width + grow, 8 + grow, 7 + width + grow, 7, 15]
+    top = 32768 if wide else 256
+    scale = [int(v) for v in source.integers(top // 2, top, 6)]
+    if wide:
+        shift = [17, 23, 22, 23, 15, 30]
+    if each:
+        counts = [2 * cell, 2 * cell, cell, cell, 1, 1]
+        constants["scale"] = source.integers(top // 2, top, sum(counts)).astype("uint16")
+        constants["shift"] = (np.repeat(shift, counts) - source.integers(0, 2, sum(counts))).astype("int8")
+        constants["shift"][-2:] = shift[-2:]
+    else:
+        given |= {"scale_value": scale, "shift_value": shift}
+    given |= {"remain_shift": 12, "hidden_scale_value": top - 5, "hidden_shift_value": 24 if wide else 8 + width}
+
+
+FORMS = ["int8", "int8 each", "int16", "int16 each", "float32", "float16"]
+CASES = [(k, f) for k in KINDS for f in FORMS if k != "RNN" or f in ("int8", "float32")]
+
+
+@pytest.mark.parametrize(("place", "kind", "dtype"), [(i, *c) for i, c in enumerate(CASES)])
+def test_recurrent(tmp_path, place, kind, dtype):
+    dtype, _, each = dtype.partition(" ")
+    source = np.random.default_rng(5)
+    for size in (SIZES[place % 2], SIZES[2 + place % 2])[: 1 + (place % 3 == 0)]:
+        layer = layer_of(source, kind, size, dtype, bool(each))
+        ends = (-32768, 32768) if dtype == "int16" else (-128, 128)
+        whole = dtype.startswith("int")
+        inputs = [
+            source.integers(*ends, t.shape).astype(dtype) if whole else source.normal(0, 1, t.shape).astype(dtype)
+            for t in layer.inputs
+        ]
+        wanted = evaluate(layer, inputs)
+        assert size[1] == 1 or all(len(np.unique(w)) > 3 for w in wanted), size
+        for got, want in zip(run(kernel_of([layer]), layer, inputs, tmp_path), wanted, strict=True):
+            if whole:
+                np.testing.assert_array_equal(got, want, f"{kind} {size}")
+            else:
+                limit = 3e-6 if dtype == "float32" else 2e-3
+                np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=limit, atol=limit)
+
+
+@pytest.mark.parametrize("change", ["state", "weights", "scale", "rank"])
+def test_contradicting_shapes_are_refused(change):
+    source = np.random.default_rng(7)
+    layer = layer_of(source, "BasicLSTM", (2, 3, 5, 7, "forward"), "int8")
+    inputs, constants = list(layer.inputs), dict(layer.constants)
+    if change == "state":
+        inputs[1] = TensorType((2, 8), "int8", "h")
+    elif change == "rank":
+        inputs[0] = TensorType((6, 5), "int8", "x")
+    elif change == "weights":
+        constants["weights"] = constants["weights"][:, 1:]
+    else:
+        constants["scale"] = constants["scale"][1:]
+    with pytest.raises(LayerError, match=r"\d"):
+        kernel_of([Layer("r", layer.type, inputs, layer.outputs, layer.attributes, constants)])
