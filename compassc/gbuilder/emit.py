@@ -18,7 +18,7 @@ from compass_core.errors import CompassError, Span
 from compass_core.hostcode import entry_symbol, make_text_blob, parse_text_blob
 from compass_core.link import Part, link
 from compassc.gbuilder.graph import Graph
-from compassc.gbuilder.graph_json import graph_json
+from compassc.gbuilder.graph_json import graph_note
 from compassc.gbuilder.memory import Plan, PlannedSection, Step, nbytes, owner
 from compassc.gbuilder.order import waits
 from compassc.gbuilder.plugin_api import BuilderParams, Tensor
@@ -154,7 +154,7 @@ def assemble(graph: Graph, runs: list[Launch], target: str, planned: Plan, flags
         remap=tuple(references.remap),
         comment=f"compassc {VERSION}\ntarget:{target};",
         kernel=runs[0].info if len(runs) == 1 else None,
-        graph_json=b"" if len(runs) == 1 and runs[0].info else graph_json(graph, runs),
+        graph_json=b"" if len(runs) == 1 and runs[0].info else graph_note(graph, runs, planned).to_bytes(),
     )
 
 

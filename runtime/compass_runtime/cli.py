@@ -23,6 +23,8 @@ from compass_runtime.files import (
     split_named,
     write_arrays,
 )
+from compass_runtime.looks import Looks
+from compass_runtime.progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +76,9 @@ class Options:
     profile_html: Path | None
     trace: Path | None
     json: bool
+    real: bool
+    dump_layers: Path | None
+    compared: Path | None
     raw: bool
     verbose: bool
     color: str | None
@@ -99,10 +104,10 @@ class Options:
 @click.option("--outputs-dir", type=click.Path(path_type=Path, file_okay=False), help="folder for default output names")
 @click.option("--expect", multiple=True, metavar="FILES", help="files the outputs must equal: in order, or NAME=FILE")
 @click.option(
-    "--rtol", type=click.FloatRange(min=0), default=0.0, show_default=True, help="relative tolerance of --expect"
+    "--rtol", type=click.FloatRange(min=0), default=0.0, show_default=True, help="relative tolerance of comparisons"
 )
 @click.option(
-    "--atol", type=click.FloatRange(min=0), default=0.0, show_default=True, help="absolute tolerance of --expect"
+    "--atol", type=click.FloatRange(min=0), default=0.0, show_default=True, help="absolute tolerance of comparisons"
 )
 @click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="value of a run-time scalar")
 @click.option("--shape", "shapes", multiple=True, metavar="NAME=SIZExSIZE", help="shape of a tensor of unknown size")
@@ -140,6 +145,20 @@ class Options:
 )
 @click.option(
     "--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="its timeline for Perfetto"
+)
+@click.option("--float", "real", is_flag=True, help="quantised outputs (and dumps) as the real numbers they stand for")
+@click.option(
+    "--dump-layers",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="write every tensor that a layer of the graph makes to DIR/NAME.npy",
+)
+@click.option(
+    "--compare",
+    "compared",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="DIR|FILE.npz",
+    help="compare tensors with arrays of their names; --rtol and --atol count",
 )
 @click.option("--raw", is_flag=True, help="files of other names, stdin and stdout are raw bytes")
 @click.option("--json", is_flag=True, help="print JSON instead of the table")
@@ -217,6 +236,7 @@ def run(options: Options) -> int:
     orders = None if options.schedule is None else Orders.parse(options.schedule)
     debugger, wishes = _debugger(options), _profile_wishes(options)
     modes = None if options.check is None else Modes.parse(options.check)
+    looks = Looks.wanted(options)
     program = Program.load(options.program, trusted=options.trust)
     say = _talker(options.verbose)
     say(f"{options.program}: target {program.target}, {len(program.inputs)} inputs, {len(program.outputs)} outputs")
@@ -245,14 +265,17 @@ def run(options: Options) -> int:
         if slot.info.in_out and slot.info.name not in sources:
             print(f"note: '{slot.info.name}' is also read by the kernel; it starts as zeros "
                   f"(--inputs {slot.info.name}=FILE gives its content)", file=sys.stderr)  # fmt: skip
-    results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(wishes), say)
+    results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(wishes), say, looks)
+    if options.real:
+        results = {slot.info.name: slot.info.quantisation.real(results[slot.info.name]) for slot in job.outputs}
     mismatches = _compare(results, expected, options)
     write_arrays(targets, results, options.raw)
     profile = wishes.profile(plain, job.result) if wishes else None
     for words in changed_sources((file for file, _ in profile.lines), options.program) if profile else ():
         print(f"note: {words}", file=sys.stderr)
     shown = profile if wishes.tables else None
-    outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches, shown)
+    compared = looks.finish() if looks else None
+    outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches, shown, compared)
     if options.json:
         print(as_json(outcome))
     else:
@@ -262,9 +285,13 @@ def run(options: Options) -> int:
         )  # before what follows on stderr
     for mismatch in mismatches:
         print("error: " + "\n  ".join(mismatch.lines()), file=sys.stderr)
-    if mismatches:
+    beyond = [row.name for row in compared.rows if not row.within] if compared else []
+    if beyond:
+        print(f"error: {len(beyond)} of {len(compared.rows) if compared else 0} compared tensors differ beyond the "
+              f"tolerance, first '{beyond[0]}'", file=sys.stderr)  # fmt: skip
+    if mismatches or beyond:
         print(f"  help: the tolerance is --rtol {options.rtol:g} --atol {options.atol:g}", file=sys.stderr)
-    return 1 if mismatches else 0
+    return 1 if mismatches or beyond else 0
 
 
 def _talk_stream(targets: Mapping[str, Path], options: Options) -> TextIO:
@@ -325,6 +352,7 @@ def _run(
     debugger: Debugger | None,
     record: bool,
     say: Any,
+    looks: Looks | None,
 ) -> tuple[dict[str, Array], list[float], str]:
     """Runs as often as asked, each time from the same content; gives the outputs, engine times and printed text."""
     inputs = {slot.info.name: arrays[slot.info.name] for slot in job.inputs}
@@ -337,8 +365,15 @@ def _run(
         results = dict(explore(lambda s: job.run(inputs, options.timeout, initial, s), orders.explore))
         say(f"{orders.explore} orders of the TECs give the same result")
     for number in range(options.repeat):
-        if debugger is None:
-            results = job.run(inputs, options.timeout, initial, seed, record)
+        if debugger is None and looks is not None and not number:
+            results = looks.run(job, lambda after: job.run(inputs, options.timeout, initial, seed, False, after, True))
+        elif debugger is None:
+            shown = Progress(job.program) if not (record or orders) and Progress.wanted(job.program) else None
+            try:
+                results = job.run(inputs, options.timeout, initial, seed, record, shown.after if shown else None)
+            finally:
+                if shown:
+                    shown.clear()
         else:
             results = debugger.run(job, inputs, initial, options.debug_commands)
         seconds.append(job.result.seconds)

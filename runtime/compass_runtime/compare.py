@@ -38,6 +38,42 @@ class Mismatch:
         return out + [f"at {_index(i)}: got {got:g}, expected {expected:g}" for i, got, expected in self.first]
 
 
+@dataclass(frozen=True)
+class Measure:
+    """How near an array is to another one: whether they are the same bits (of two types: the same values), how many
+    elements differ and by how much at most, and the cosine of the angle between them (None where it has none)."""
+
+    equal: bool
+    different: int
+    largest: float
+    cosine: float | None
+
+
+def measure(got: Array, wanted: Array) -> Measure:
+    """The measures of two arrays of as many elements. NaN equals NaN; what differs from NaN differs infinitely."""
+    import numpy as np
+
+    if got.dtype == wanted.dtype and got.tobytes() == wanted.tobytes():
+        return Measure(True, 0, 0.0, _cosine(got, got))
+    a, b = got.reshape(-1).astype(np.float64), wanted.reshape(-1).astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        distance = np.where(same, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf))
+    different = int((~same).sum())
+    equal = not different and got.dtype != wanted.dtype
+    return Measure(equal, different, float(distance.max(initial=0.0)), _cosine(a, b))
+
+
+def _cosine(a: Array, b: Array) -> float | None:
+    import numpy as np
+
+    x, y = a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        lengths = float(np.linalg.norm(x) * np.linalg.norm(y))
+        found = float(np.dot(x, y) / lengths) if lengths else float("nan")
+    return found if np.isfinite(found) else None
+
+
 def _index(index: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, index))}]"
 

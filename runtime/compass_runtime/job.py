@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from compass_core.aipubin import AipuBin
 from compass_core.aipubin.device import is_x3
 from compass_core.aipubin.dtypes import scalar_bits
-from compass_core.aipubin.layout import Area, Kind, SubSection
+from compass_core.aipubin.fields import replace
+from compass_core.aipubin.layout import Area, Kind, Subgraph, SubSection
 from compass_core.errors import CompassError
 from compass_core.limits import TENSOR_BYTES
 from compass_core.switches import TENSOR_MEMORY
-from compass_runtime.chain import Places, x2_chain, x3_chain
+from compass_runtime.chain import Places, tcb_count, x2_chain, x3_chain
 from compass_runtime.faults import locate_fault
 from compass_runtime.forks import renew_locks
 from compass_runtime.npu import ENDED
@@ -25,12 +27,15 @@ from compass_runtime.plan import OVERREAD, job_plan
 if TYPE_CHECKING:
     import numpy as np
 
+    from compass_core.aipubin.graphnote import NotedTensor
     from compass_runtime.memory import PageAllocator
     from compass_runtime.npu import Device
     from compass_runtime.program import Program, TensorInfo
     from compass_sim import RunResult
 
 
+After = Callable[[int], object]
+"""Called with the number of sub-graphs that are done."""
 MAX_RETRIES = 8
 """How often a job begins again because another job's fault ended the device."""
 
@@ -320,18 +325,21 @@ class Job:
         initial: Mapping[str, np.ndarray[Any, Any]] | None = None,
         seed: int = 0,
         record: bool = False,
+        after: After | None = None,
+        singly: bool = False,
     ) -> dict[str, np.ndarray[Any, Any]]:
         """Runs once and gives the outputs by name.
 
         `inputs` by name or in parameter order; `initial` is the content that outputs have before the run, zeros where
-        nothing is given. CompassError for wrong arrays and for everything that goes wrong in the kernel.
+        nothing is given. For `after` and `singly` see `execute`. CompassError for wrong arrays and for everything that
+        goes wrong in the kernel.
         """
         named = inputs if isinstance(inputs, Mapping) else self._by_position(inputs)
         with self.lock:
             self.revive()
             self.load(named, initial or {})
             try:
-                self.result = self.execute(timeout, seed, record)
+                self.result = self.execute(timeout, seed, record, after, singly)
                 return {slot.info.name: slot.fetch() for slot in self.outputs}
             finally:
                 self.stay.let_go(forget=True)
@@ -349,12 +357,22 @@ class Job:
             else:
                 slot.load(slot.info.checked(array, slot.nbytes))
 
-    def execute(self, timeout: float | None = None, seed: int = 0, record: bool = False) -> RunResult:
+    def execute(
+        self,
+        timeout: float | None = None,
+        seed: int = 0,
+        record: bool = False,
+        after: After | None = None,
+        singly: bool = False,
+    ) -> RunResult:
         """Runs on what device memory holds now; no copies. A program without sub-graphs does nothing.
 
-        `seed`: one TEC at a time, in the order it draws; 0: side by side. `record`: keep what the TECs do.
+        `seed`: one TEC at a time, in the order it draws; 0: side by side. `record`: keep what the TECs do. `after` is
+        called with the number of sub-graphs that are done, from time to time; with `singly` after each one, and none
+        begins before it returns. A recorded run calls it at the end.
         """
-        if not self.program.content.subgraphs:
+        graphs = self.program.content.subgraphs
+        if not graphs:
             from compass_sim import RunResult
 
             return RunResult(0.0, "")
@@ -363,15 +381,49 @@ class Job:
                                "the process forked", code="content-lost", help="load it again")  # fmt: skip
         limit = self.program.time_limit if timeout is None else timeout
         try:
+            if after is not None and len(graphs) > 1 and not record:
+                return self._execute_parts(limit, seed, after, singly)
             if not self._fresh:
                 self.device.write(self._chain_at, self._chain)
             self._fresh = False
-            return self.device.dispatch(self._chain_at, self._plan.tcbs, limit, seed, record)
+            result = self.device.dispatch(self._chain_at, self._plan.tcbs, limit, seed, record)
+            if after is not None:
+                after(len(graphs))
+            return result
         except CompassError as error:
             if not self.device.alive:
                 self.stay.spoil()
             locate_fault(error, self.program.code.elf)
             raise
+
+    def _execute_parts(self, limit: float, seed: int, after: After, singly: bool) -> RunResult:
+        """Runs the sub-graphs as several chains, one after another, all within `limit` seconds."""
+        from compass_sim import RunResult
+
+        content, tecs = self.program.content, self.device.target.tecs
+        until = time.monotonic() + limit
+        seconds, printed = 0.0, ""
+        for first, end in _parts(content, singly):
+            part = content.subgraphs[first:end]
+            chain = self._make_chain(content, self._starts, first, end)
+            self._fresh = False  # another run writes the whole chain again
+            self.device.write(self._chain_at, chain)
+            blocks = tcb_count(part, tecs, content.cores, is_x3(content.target))
+            result = self.device.dispatch(self._chain_at, blocks, max(until - time.monotonic(), 0.0), seed)
+            seconds, printed = seconds + result.seconds, printed + result.printf
+            after(end)
+        return RunResult(seconds, printed)
+
+    def content_of(self, tensor: NotedTensor) -> np.ndarray[Any, Any]:
+        """A copy of what a tensor of the graph (`program.note`) holds now. CompassError when it lies nowhere."""
+        sizes = [section.size for bss in self.program.content.features.bss for section in bss.reuses]
+        at, size = tensor.section, tensor.nbytes
+        if at is None or at >= len(sizes) or min(tensor.shape, default=0) < 0 or tensor.offset + size > sizes[at]:
+            raise CompassError(f"the tensor '{tensor.name}' does not lie in the program's memory", code="invalid-gbin")
+        start = self._base + self._plan.reuses[at] + tensor.offset
+        from compass_runtime.program import numpy_dtype
+
+        return self.device.memory[start : start + size].copy().view(numpy_dtype(tensor.dtype)).reshape(tensor.shape)
 
     def _by_position(self, arrays: Sequence[np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
         if len(arrays) != len(self.inputs):
@@ -404,12 +456,15 @@ class Job:
         areas = {Area.PARAMS: starts["params"], Area.DESC: starts["desc"], Area.TEXT: graph.text}
         for address, word in remap_words(content.remap, areas):
             device.write(address, word)
-        chain = self._make_chain(content, starts)
+        self._starts = starts
+        chain = self._make_chain(content, starts, 0, len(content.subgraphs))
         device.write(starts["tcbs"], chain)
         return starts["tcbs"], chain
 
-    def _make_chain(self, content: AipuBin, starts: Mapping[str, int]) -> bytes:
+    def _make_chain(self, content: AipuBin, starts: Mapping[str, int], first: int, end: int) -> bytes:
+        """The control blocks of the sub-graphs from `first` to before `end`; those before are done."""
         base, plan, graph = self._base, self._plan, self._graph
+        subgraphs = _without_those_before(content.subgraphs[first:end], first) if first else content.subgraphs[:end]
         places = Places(
             tcbs=starts["tcbs"],
             text=graph.text,
@@ -420,15 +475,33 @@ class Job:
                 (base + plan.reuses[i] + sub.offset for i, sub in placed_subs(content) if sub.type == Kind.PROFILER), 0
             ),
             weights=graph.weights,
-            printf=tuple(base + at for at in plan.printf),
-            stacks=tuple(base + at for at in plan.stacks),
-            private_data=tuple(base + at for at in plan.private_data),
+            printf=tuple(base + at for at in plan.printf[first:end]),
+            stacks=tuple(base + at for at in plan.stacks[first:end]),
+            private_data=tuple(base + at for at in plan.private_data[first:end]),
             stack_bytes=plan.stack_bytes,
-            private_bytes=plan.private_bytes,
+            private_bytes=plan.private_bytes[first:end],
         )
         if is_x3(content.target):
-            return x3_chain(content.subgraphs, places, self.device.target.tecs, self.program.next_grid_id())
-        return x2_chain(content.subgraphs, places, self.device.target.tecs, content.cores)
+            return x3_chain(subgraphs, places, self.device.target.tecs, self.program.next_grid_id())
+        return x2_chain(subgraphs, places, self.device.target.tecs, content.cores)
+
+
+def _parts(content: AipuBin, singly: bool) -> list[tuple[int, int]]:
+    """Ranges of sub-graphs that lose nothing when they run one after another: a device of one core does that anyway, on
+    others those begin a part that wait for all before them. `singly`: each one."""
+    graphs = content.subgraphs
+    alone = singly or (content.cores == 1 and not is_x3(content.target))
+    starts = [i for i, graph in enumerate(graphs) if not i or alone or graph.precursors is None]
+    return list(zip(starts, [*starts[1:], len(graphs)], strict=True))
+
+
+def _without_those_before(graphs: Sequence[Subgraph], first: int) -> tuple[Subgraph, ...]:
+    """Sub-graphs as the only ones of a chain: what they wait for is counted from `first`, and what is done left out."""
+    return tuple(
+        graph if graph.precursors is None
+        else replace(graph, precursors=tuple(p - first for p in graph.precursors if p >= first))
+        for graph in graphs
+    )  # fmt: skip
 
 
 def _check_declared(content: AipuBin, where: str) -> None:

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 from compass_core import files
 from compass_core.aipubin import AipuBin, KernelInfo, Param, read
 from compass_core.aipubin.dtypes import BY_CODE, DType
+from compass_core.aipubin.graphnote import GraphNote, NotedTensor, read_note
 from compass_core.aipubin.layout import Kind, StaticSection, SubSection
 from compass_core.errors import CompassError
 from compass_core.hostcode import TextBlob, parse_text_blob
-from compass_core.names import is_label
 from compass_runtime.calls import Caller
 from compass_runtime.forks import renew_locks
 from compass_runtime.job import Job, placed_subs
 from compass_runtime.npu import Device, device_for, kept_origin, leave_device, target_of
 from compass_runtime.plan import OVERREAD, TEXT_OVERREAD
+from compass_runtime.quantisation import NOT_QUANTISED, Quantisation
 from compass_runtime.sizes import resolve_shapes, resolve_values, spell
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class TensorInfo:
     """An input or output. `shape` is None while its size is not known; `in_out`: an output that the kernel also reads.
 
     `place` is the number of its section and the sub-section in it. `raw`: bytes (void), so arrays of any dtype fit.
+    `quantisation`: which real numbers its integers stand for.
     """
 
     name: str
@@ -47,6 +49,7 @@ class TensorInfo:
     in_out: bool
     place: tuple[int, SubSection]
     raw: bool = False
+    quantisation: Quantisation = NOT_QUANTISED
 
     def elements_of(self, array: np.ndarray[Any, Any]) -> tuple[int, ...]:
         """The shape of an array in elements of this tensor."""
@@ -128,9 +131,10 @@ class Program:
         self.trusted = trusted
         self.code: TextBlob = parse_text_blob(content.text)
         self.kernel: KernelInfo | None = content.kernel
-        described = {} if self.kernel else graph_tensors(content.graph_json)
-        self.inputs = _tensors(content, Kind.INPUT, described)
-        self.outputs = _tensors(content, Kind.OUTPUT, described)
+        self.note: GraphNote | None = None if self.kernel else read_note(content.graph_json)
+        """What the file says of its graph: names, layers of each launch, places of tensors."""
+        self.inputs = _tensors(content, Kind.INPUT, self.note.inputs if self.note else ())
+        self.outputs = _tensors(content, Kind.OUTPUT, self.note.outputs if self.note else ())
         self.params: tuple[Param, ...] = self.kernel.params if self.kernel else ()
         self.scalars = {p.name: (i, p.element) for i, p in enumerate(self.params) if p.role == "attr"}
         self._loaded: LoadedGraph | None = None
@@ -314,17 +318,12 @@ def _constants(
     return bytes(image), offsets
 
 
-def _tensors(content: AipuBin, kind: Kind, described: Mapping[str, Described]) -> tuple[TensorInfo, ...]:
+def _tensors(content: AipuBin, kind: Kind, noted: tuple[NotedTensor, ...]) -> tuple[TensorInfo, ...]:
     """The inputs or outputs in order, with names and shapes where the file knows them."""
     role = kind.name.lower()
     places = sorted(((i, sub) for i, sub in placed_subs(content) if sub.type == kind), key=lambda p: p[1].id)
     if content.kernel is None:
-        named = described.get(role, [])
-        return tuple(
-            TensorInfo(*_label(named, sub, dtype, role), False, (i, sub))
-            for i, sub in places
-            for dtype in [_dtype(sub)]
-        )
+        return tuple(_noted(noted, sub, _dtype(sub), role, i) for i, sub in places)
     params = content.kernel.by_role(role)
     if len(params) != len(places):
         raise CompassError(f"note 'compassc' names {len(params)} {role}s, but the file has {len(places)}",
@@ -349,32 +348,15 @@ def _tensors(content: AipuBin, kind: Kind, described: Mapping[str, Described]) -
     return tuple(infos)
 
 
-Described = Sequence[tuple[str, tuple[int, ...]]]
-"""Names and shapes of a graph's inputs or outputs."""
-
-
-def graph_tensors(note: bytes) -> dict[str, Described]:
-    """What the note `graphjson` says of a graph's tensors, by role; nothing when it is not ours."""
-    import json
-
-    try:
-        content = json.loads(note or b"{}")
-        if not all(is_label(t["name"]) for role in ("inputs", "outputs") for t in content[role]):
-            return {}
-        return {
-            role: [(str(t["name"]), tuple(int(d) for d in t["shape"])) for t in content[f"{role}s"]]
-            for role in ("input", "output")
-        }
-    except (ValueError, KeyError, TypeError, RecursionError):  # graph descriptions of other builders: not ours to read
-        return {}
-
-
-def _label(named: Described, sub: SubSection, dtype: DType, role: str) -> tuple[str, str, int, DType, tuple[int, ...]]:
-    """The first fields of a graph tensor's TensorInfo; a shape that does not fit its bytes is not believed."""
-    name, shape = named[sub.id] if sub.id < len(named) else (f"{role}{sub.id}", (-1,))
+def _noted(note: tuple[NotedTensor, ...], sub: SubSection, dtype: DType, role: str, place: int) -> TensorInfo:
+    """A tensor of a graph; a shape that does not fit its bytes is not believed. Without a note the scale is that of the
+    sub-section, 0 where it has none."""
+    noted = note[sub.id] if sub.id < len(note) else None
+    scale = (noted.scale, noted.zero_point, noted.axis) if noted else (sub.scale or 1.0, sub.zero_point, None)
+    name, shape = (noted.name, noted.shape) if noted else (f"{role}{sub.id}", (-1,))
     if math.prod(shape) * dtype.size != sub.size or min(shape, default=0) < 0:
-        shape = (sub.size // dtype.size,)
-    return name, role, sub.id, dtype, shape
+        shape, scale = (sub.size // dtype.size,), scale if scale[2] is None else (1.0, 0, None)
+    return TensorInfo(name, role, sub.id, dtype, shape, False, (place, sub), quantisation=Quantisation(*scale))
 
 
 def _dtype(sub: SubSection) -> DType:

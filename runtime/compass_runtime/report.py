@@ -15,7 +15,9 @@ from compass_runtime.sizes import spell
 
 if TYPE_CHECKING:
     from compass_runtime.profile.result import Profile
+    from compass_runtime.tensors import Comparison, Row
 
+_NAMES_SHOWN = 8
 COLUMNS = ("name", "role", "dtype", "shape", "bytes", "file")
 
 
@@ -30,6 +32,7 @@ class Outcome:
     compared: Sequence[str]
     mismatches: Sequence[Mismatch]
     profile: Profile | None = None
+    compared_tensors: Comparison | None = None
 
     @property
     def median(self) -> float:
@@ -70,11 +73,36 @@ def text(outcome: Outcome, repeated: bool) -> str:
                      f"median {_time(outcome.median)}")  # fmt: skip
     if outcome.compared and not outcome.mismatches:
         lines.append(f"as expected: {', '.join(outcome.compared)}")
+    if outcome.compared_tensors is not None:
+        lines.append("\n" + comparison(outcome.compared_tensors))
     if outcome.profile is not None:
         from compass_runtime.profile.table import text as tables
 
         lines.append("\n" + tables(outcome.profile))
     return "\n".join(lines)
+
+
+COMPARED = ("tensor", "dtype", "elements", "equal", "differ", "largest", "cosine", "")
+
+
+def comparison(found: Comparison) -> str:
+    """The table of compared tensors, in the order in which they are made."""
+    lines = [table(COMPARED, [_compared(row) for row in found.rows], COMPARED[2:-1])]
+    if found.unused:
+        rest = len(found.unused) - _NAMES_SHOWN
+        listed = ", ".join(found.unused[:_NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+        lines.append(f"not compared, for no tensor has this name: {listed}")
+    return "\n".join(lines)
+
+
+def _compared(row: Row) -> tuple[str, ...]:
+    head = (row.name, row.dtype, str(row.elements))
+    if row.measure is None:
+        return (*head, "", "", "", "", row.problem)
+    m = row.measure
+    cosine = "-" if m.cosine is None else f"{m.cosine:.6f}"
+    verdict = "" if row.within else "beyond tolerance"
+    return (*head, "yes" if m.equal else "no", str(m.different), f"{m.largest:g}", cosine, verdict)
 
 
 def _time(seconds: float) -> str:
@@ -118,8 +146,19 @@ def as_json(outcome: Outcome) -> str:
             for m in outcome.mismatches
         ],
     }
+    if outcome.compared_tensors is not None:
+        content["compared"] = [
+            {"name": row.name, "dtype": row.dtype, "elements": row.elements, "within": row.within}
+            | (_finite(vars(row.measure)) if row.measure else {"problem": row.problem})
+            for row in outcome.compared_tensors.rows
+        ]
     if outcome.profile is not None:
         from compass_runtime.profile.data import as_data
 
         content["profile"] = as_data(outcome.profile)
     return json.dumps(content, indent=2)
+
+
+def _finite(measures: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in measures.items()}

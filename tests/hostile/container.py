@@ -13,10 +13,18 @@ from collections.abc import Container
 from compass_core.aipubin import AipuBin, AipuBinError, KernelInfo, Note, Param, describe, read, write
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word
+from compass_core.aipubin.graphnote import GraphNote, NotedLaunch, NotedTensor
 from compass_core.aipubin.model import NOTES
 from compass_core.errors import CompassError
 from compass_core.hostcode import make_text_blob, parse_text_blob
 from tests.hostile.harness import Target, bytes_mutant, refused, without_numbers
+
+NOTE = GraphNote(
+    (NotedTensor("x", "int8", (8,), 2.0, 1),),
+    (NotedTensor("y", "int8", (2, 4), (1.0, 2.0), (0, 1), 0, 1, 0, 0),),
+    (NotedTensor("t", "uint8", (8,), 0.5, section=0, offset=16, made=0),),
+    (NotedLaunch(("a", "b"), ("Add", "Relu"), "k", ("x",), ("y",), ("u",)),),
+).to_bytes()
 
 
 def full(target: str) -> AipuBin:
@@ -53,7 +61,7 @@ def full(target: str) -> AipuBin:
         shape_limits=(lay.ShapeLimit((1, 4)), lay.ShapeLimit((4, 4))),
         extra_weights=lay.ExtraWeights((lay.ExtraWeight("w+" + "0" * 64),)),
         hash_tables=(lay.HashTable((lay.ConstantHash(0, 8, bytes(32)),)), lay.HashTable(())),
-        graph_json=b'{"format":"compassc-graph/1","inputs":[{"name":"x","shape":[8]}],"outputs":[],"layers":[]}',
+        graph_json=NOTE,
         const_data=b"abcd",
         data=b"abcd",
         comment=f"target:{target};",

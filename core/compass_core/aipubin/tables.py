@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.dtypes import CODE_NAMES
+from compass_core.aipubin.graphnote import read_note
 
 if TYPE_CHECKING:
     from compass_core.aipubin.model import AipuBin
@@ -22,6 +23,7 @@ def tables(content: AipuBin) -> list[Table]:
         _kernel(content),
         _subgraphs(content),
         _layers(content),
+        _tensors(content),
         _sections(content),
         _references(content),
         _remap(content),
@@ -102,21 +104,34 @@ def _subgraphs(content: AipuBin) -> Table:
 
 
 def _layers(content: AipuBin) -> Table:
-    """What the note `graphjson` says of the layers, when it has this toolchain's form."""
-    import json
+    """Which layers each launch computes, as the note `graphjson` says when it has this toolchain's form."""
+    note = read_note(content.graph_json)
+    rows = [
+        (str(number), ", ".join(run.names), ", ".join(run.types), run.kernel)
+        + tuple(", ".join(names) for names in (run.inputs, run.outputs, run.inner))
+        for number, run in enumerate(note.launches if note else ())
+    ]
+    return "launches and their layers", ("sub-graph", "layers", "types", "kernel", "inputs", "outputs", "inside"), rows
 
-    columns = ("layers", "types", "kernel", "inputs", "outputs")
-    try:
-        listed = json.loads(content.graph_json or b"{}")["layers"]
-        rows = [
-            tuple(", ".join(layer[key]) for key in ("names", "types"))
-            + (str(layer["kernel"]),)
-            + tuple(", ".join(layer[key]) for key in ("inputs", "outputs"))
-            for layer in listed
-        ]
-    except (ValueError, KeyError, TypeError, RecursionError):  # another builder's description
-        rows = []
-    return "layers", columns, rows
+
+def _tensors(content: AipuBin) -> Table:
+    """The graph's tensors by name, of this toolchain's note."""
+    note = read_note(content.graph_json)
+    columns = ("name", "role", "dtype", "shape", "scale", "zero point", "section", "offset", "made by")
+    rows = [
+        (t.name, role, t.dtype, "x".join(map(str, t.shape)), _several(t.scale), _several(t.zero_point))
+        + (("", "") if t.section is None else (str(t.section), hex(t.offset)))
+        + (str(t.made) if t.made >= 0 else "",)
+        for role, listed in (
+            (("input", note.inputs), ("", note.tensors), ("output", note.outputs)) if note is not None else ()
+        )
+        for t in listed
+    ]
+    return "tensors", columns, rows
+
+
+def _several(numbers: float | tuple[float, ...]) -> str:
+    return f"{len(numbers)} values" if isinstance(numbers, tuple) else f"{numbers:g}"
 
 
 def _all_sections(content: AipuBin) -> Iterator[tuple[str, lay.StaticSection | lay.ReuseSection]]:

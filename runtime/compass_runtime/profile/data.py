@@ -20,8 +20,10 @@ def as_data(profile: Profile) -> dict[str, Any]:
         "tecs": [{"tec": number, **_cost(cost)} for number, cost in profile.tecs.items()],
         "lines": [{"file": f, "line": n, **_cost(cost)} for (f, n), cost in profile.lines.items()],
         "launches": [
-            {"kernel": kernel, "core": run.core, "start": round(run.start, 1), "end": round(run.end, 1)}
-            for kernel, run in profile.launches
+            {"kernel": run.kernel, "layers": run.layers, "types": run.types, "core": run.launch.core}
+            | {"start": round(run.launch.start, 1), "end": round(run.launch.end, 1)}
+            | {"dma_bytes": run.dma_bytes, "device_memory_bytes": run.external_bytes}
+            for run in profile.layers
         ],
         "sections": [
             {"id": s.id, "file": s.place[0], "line": s.place[1], "runs": s.runs}

@@ -86,15 +86,26 @@ def _launches(profile: Profile) -> str:
     if len(profile.launches) < 2:
         return ""
     whole = profile.timeline.cycles
-    columns = ("launch", "kernel", "core", "begins", "cycles", "share", "time")
+    columns = ("launch", "layers", "kernel", "core", "begins", "cycles", "share", "DMA bytes", "time")
     rows = []
-    for kernel, run in profile.launches:
+    for layer in profile.layers:
+        run = layer.launch
         numbers = [f"{run.start:,.0f}", f"{run.end - run.start:,.0f}", percent((run.end - run.start) / whole)]
         left, width = 100 * run.start / whole, 100 * (run.end - run.start) / whole
         bar = f'<i class="work" style="margin-left:{left:.2f}%;width:{width:.2f}%"></i>'
-        rows.append([str(run.group), escape(kernel), str(run.core), *numbers, f'<span class="stack">{bar}</span>'])
+        named = (escape(layer.layers), escape(layer.kernel))
+        rows.append(
+            [
+                str(run.group),
+                *named,
+                str(run.core),
+                *numbers,
+                f"{layer.dma_bytes:,}",
+                f'<span class="stack">{bar}</span>',
+            ]
+        )
     note = "The sub-graphs of the file, one per layer or fused layers, and when they run."
-    return _section("Launches", note, _table(columns, rows, ("kernel", "time")))
+    return _section("Launches", note, _table(columns, rows, ("layers", "kernel", "time")))
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = (), kind: str = "") -> str:

@@ -16,6 +16,7 @@ from compass_runtime.profile.collect import Tally, Task, counting, tasks_of
 from compass_runtime.profile.costs import CostModel
 from compass_runtime.profile.regions import Place
 from compass_runtime.profile.timeline import Launch, Simulation, Span, Timeline
+from compass_sim.records import RecordKind, Transfer
 
 if TYPE_CHECKING:
     from compass_runtime.program import Program
@@ -69,6 +70,23 @@ class Section:
 
 
 @dataclass(frozen=True)
+class LayerRun:
+    """A launch as a part of a graph: the layers it computes (nothing where the file does not say), and what it took."""
+
+    launch: Launch
+    kernel: str
+    layers: str
+    types: str
+    dma_bytes: int
+    external_bytes: int
+    """Bytes that transfers, loads and stores moved to and from device memory."""
+
+    @property
+    def cycles(self) -> float:
+        return self.launch.end - self.launch.start
+
+
+@dataclass(frozen=True)
 class Profile:
     """A profiled run. All cycles are estimates of the target's cost model; counts and bytes are exact."""
 
@@ -106,6 +124,36 @@ class Profile:
         graphs = self.program.content.subgraphs
         ordered = sorted(self.timeline.launches, key=lambda launch: launch.group)
         return [(names.get(graphs[launch.group].text_offset, "?"), launch) for launch in ordered]
+
+    @cached_property
+    def layers(self) -> list[LayerRun]:
+        """The sub-graphs in order, with the layers that each one computes."""
+        moved: dict[int, int] = {}
+        external: dict[int, int] = {}
+        for task in self.tasks:
+            stored = sum(tally.external_bytes for tally in task.tallies.values())
+            external[task.group] = external.get(task.group, 0) + stored
+            for step in task.steps:
+                if step.kind == RecordKind.TRANSFER:
+                    transfer = Transfer.of(step.id)
+                    moved[task.group] = moved.get(task.group, 0) + step.amount
+                    external[task.group] += step.amount * (transfer.reads + transfer.writes)
+        noted = self.program.note.launches if self.program.note else ()
+        return [
+            LayerRun(run, kernel, noted[run.group].label, ", ".join(noted[run.group].types),
+                     moved.get(run.group, 0), external.get(run.group, 0))
+            if run.group < len(noted)
+            else LayerRun(run, kernel, "", "", moved.get(run.group, 0), external.get(run.group, 0))
+            for kernel, run in self.launches
+        ]  # fmt: skip
+
+    @cached_property
+    def layer_types(self) -> dict[str, list[LayerRun]]:
+        """The launches by the types of their layers, those that take longest first."""
+        found: dict[str, list[LayerRun]] = {}
+        for run in self.layers:
+            found.setdefault(run.types, []).append(run)
+        return dict(sorted(found.items(), key=lambda item: -sum(run.cycles for run in item[1])))
 
     @cached_property
     def lines(self) -> dict[Place, Cost]:

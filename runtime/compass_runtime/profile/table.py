@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from compass_runtime.profile.regions import Place
-from compass_runtime.profile.result import WAITS, Cost, Profile
+from compass_runtime.profile.result import WAITS, Cost, LayerRun, Profile
 from compass_runtime.report import table
 
 _LINES_SHOWN = 40
 _WIDTH = 120
 """Columns of text where there is no terminal."""
 _LEAST_OPERATIONS = 24
+_LONGEST_LABEL = 48
 _COSTS = ("cycles", "work", *WAITS)
 _COUNTS = ("vector", "lanes", "ld/st bytes", "dma bytes")
 
@@ -105,13 +106,33 @@ def _lines(profile: Profile, most: int) -> str:
 
 
 def _launches(profile: Profile) -> str:
-    columns = ("launch", "kernel", "core", "begins", "cycles", "share")
+    """One row per launch, and where the layers are known one per type of them."""
+    names = ("layers",) if any(run.layers for run in profile.layers) else ()
+    columns = ("launch", *names, "kernel", "core", "begins", "cycles", "share", "dma bytes", "device memory bytes")
     rows = [
-        [str(run.group), kernel, str(run.core), str(round(run.start)), str(round(run.end - run.start))]
-        + [percent((run.end - run.start) / profile.timeline.cycles)]
-        for kernel, run in profile.launches
+        [str(run.launch.group), *([_short(run.layers)] if names else []), run.kernel, str(run.launch.core)]
+        + [str(round(run.launch.start)), *_amounts(profile, [run])]
+        for run in profile.layers
     ]
-    return table(columns, rows, columns[2:])
+    tables = [table(columns, rows, columns[len(names) + 2 :])]
+    if names:
+        heads = ("type of layer", "launches", "cycles", "share", "dma bytes", "device memory bytes")
+        by_type = [
+            [_short(types), str(len(runs)), *_amounts(profile, runs)] for types, runs in profile.layer_types.items()
+        ]
+        tables.append(table(heads, by_type, heads[1:]))
+    return "\n\n".join(tables)
+
+
+def _amounts(profile: Profile, runs: Sequence[LayerRun]) -> list[str]:
+    """Cycles, their share of the whole, and bytes of some launches."""
+    cycles = sum(run.cycles for run in runs)
+    moved = (sum(run.dma_bytes for run in runs), sum(run.external_bytes for run in runs))
+    return [str(round(cycles)), percent(cycles / (profile.timeline.cycles or 1.0)), *map(str, moved)]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 3] + "..."
 
 
 def _sections(profile: Profile) -> str:

@@ -1,0 +1,83 @@
+"""What `compass-run` does with the tensors inside a graph: `--dump-layers` and `--compare`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compass_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from compass_runtime.cli import Options
+    from compass_runtime.job import After, Job
+    from compass_runtime.tensors import Comparison, Dump
+
+    Arrays = dict[str, np.ndarray[Any, np.dtype[Any]]]
+
+
+@dataclass
+class Looks:
+    """What is done with the tensors of the first run."""
+
+    dump: Dump | None
+    comparison: Comparison | None
+    folder: Path | None
+
+    @classmethod
+    def wanted(cls, options: Options) -> Looks | None:
+        """What the command line asks for, if anything; UsageError when another option needs a run of another kind."""
+        if options.dump_layers is None and options.compared is None:
+            return None
+        option = "--compare" if options.compared else "--dump-layers"
+        profiled = options.profile or options.profile_html or options.trace
+        others = {"--debug": options.debugs, "a profile": profiled}
+        if other := next((name for name, given in others.items() if given), None):
+            raise UsageError(f"{option} does not go with {other}", code="layer-options",
+                             help="these runs are not stopped between launches; make two")  # fmt: skip
+        from compass_runtime.tensors import Comparison, Dump
+
+        return cls(
+            Dump(options.dump_layers, options.real) if options.dump_layers else None,
+            Comparison(options.compared, options.rtol, options.atol) if options.compared else None,
+            options.dump_layers,
+        )
+
+    def run(self, job: Job, run: Callable[[After], Arrays]) -> Arrays:
+        """Runs launch by launch and looks at what each one made; gives the outputs."""
+        from compass_runtime.progress import Progress
+        from compass_runtime.tensors import Watch, inner_tensors
+
+        watch = Watch(job, [taker for taker in (self.dump, self.comparison) if taker is not None])
+        progress = Progress(job.program) if Progress.wanted(job.program) else None
+
+        def after(done: int) -> None:
+            watch.after(done)
+            if progress is not None:
+                progress.after(done)
+
+        try:
+            outputs = run(after)
+        finally:
+            if progress is not None:
+                progress.clear()
+        watch.finish(outputs)
+        inside = len(inner_tensors(job.program))
+        if inside:
+            print(f"note: {inside} tensors exist inside kernels only; compassc gbuild --no-fuse makes a launch of each "
+                  "layer", file=sys.stderr)  # fmt: skip
+        if job.program.note is None and len(job.program.content.subgraphs) > 1:
+            print("note: the file does not say where its tensors lie: only outputs are seen", file=sys.stderr)
+        return outputs
+
+    def finish(self) -> Comparison | None:
+        """The comparison, when there is one. CompassError when no name of a known array is a tensor's."""
+        if self.dump is not None:
+            print(f"{self.dump.count} tensors written to {self.folder}", file=sys.stderr)
+        if self.comparison is not None:
+            self.comparison.check()
+        return self.comparison

@@ -1,0 +1,44 @@
+"""Which real numbers the integers of a tensor stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """An integer q stands for (q + zero_point) / scale. With `axis` both have a number for each index of that dimension."""
+
+    scale: float | tuple[float, ...] = 1.0
+    zero_point: float | tuple[float, ...] = 0
+    axis: int | None = None
+
+    def real(self, array: Array) -> Array:
+        """The real numbers, in float32; floats are given as they are, 16-bit ones in float32."""
+        import numpy as np
+
+        if array.dtype.kind not in "iub":
+            return array if array.dtype.kind == "f" and array.dtype.itemsize >= 4 else array.astype(np.float32)
+        wide = array.astype(np.float64)
+        return ((wide + self._spread(self.zero_point, wide.ndim)) / self._spread(self.scale, wide.ndim)).astype(
+            np.float32
+        )
+
+    def _spread(self, numbers: float | tuple[float, ...], rank: int) -> Array:
+        """The numbers as an array that broadcasts along their axis."""
+        import numpy as np
+
+        found = np.asarray(numbers, np.float64)
+        if self.axis is None or not found.ndim:
+            return found
+        return found.reshape([-1 if i == self.axis else 1 for i in range(rank)])
+
+
+NOT_QUANTISED = Quantisation()
+"""Of floats, and of integers that stand for themselves."""

@@ -1,0 +1,224 @@
+"""The tensors inside a graph: dumped, compared, as real numbers; progress and profiles by layer."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from compass_core.aipubin import read, write
+from compass_core.aipubin.fields import replace
+from compass_core.aipubin.graphnote import GraphNote, NotedLaunch, NotedTensor, read_note
+from compass_runtime import Program
+from compass_runtime.cli import main
+from compass_runtime.progress import Progress
+from compass_runtime.quantisation import Quantisation
+from compass_runtime.tensors import all_tensors, file_name, inner_tensors
+from compassc.gbuilder.build import GraphOptions, build_model
+from compassc.gbuilder.writer import GraphWriter
+
+LENET = Path(__file__).parents[1] / "data" / "graphs" / "lenet" / "default.txt"
+
+
+@pytest.fixture(scope="module")
+def known():
+    names = json.loads(LENET.with_suffix(".names.json").read_text())
+    with np.load(LENET.with_suffix(".npz")) as arrays:
+        return {name: arrays[f"arr_{i}"] for i, name in enumerate(names)}
+
+
+@pytest.fixture(scope="module")
+def lenet(tmp_path_factory, known):
+    folder = tmp_path_factory.mktemp("lenet")
+    np.save(folder / "x.npy", known["x_0"])
+    np.savez(folder / "known.npz", **known)
+    build_model(
+        LENET, LENET.with_suffix(".bin"), folder / "aipu.bin", "X2_1204", GraphOptions(work_dir=folder / "kernels")
+    )
+    return folder / "aipu.bin"
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Runs compass-run on a program with the known input."""
+
+    def start(program, *words):
+        monkeypatch.chdir(program.parent)
+        with pytest.raises(SystemExit) as end:
+            main([str(program), "--inputs", str(program.parent / "x.npy"), *map(str, words)])
+        return Done(end.value.code, *capsys.readouterr())
+
+    return start
+
+
+def activations():
+    """Two layers, and what they make of ones."""
+    graph = GraphWriter()
+    x = graph.input("x", (3, 40), "float32")
+    inner = graph.layer("Activation", [x], (3, 40), "float32", method="RELU")
+    top = graph.layer("Activation", [inner], (3, 40), "float32", method="RELU6")
+    return graph, inner, top
+
+
+@pytest.mark.parametrize("target", ["X2_1204", "X2_1204MP3", "X3P_1304"])
+@pytest.mark.parametrize("fuse", [True, False])
+def test_what_is_fused_is_named_as_inside_a_kernel(target, fuse, tmp_path):
+    graph, inner, top = activations()
+    text = graph.write(tmp_path, [top])
+    options = GraphOptions(work_dir=tmp_path / "kernels", fuse=fuse)
+    program = Program.load(build_model(text, tmp_path / "weight.bin", tmp_path / "a.bin", target, options).path)
+    job, x = program.create_job(), np.linspace(-9, 9, 120, dtype="float32").reshape(3, 40)
+    found = all_tensors(job, {"x": x})
+    wanted = {top: np.clip(x, 0, 6)} | ({} if fuse else {inner: np.maximum(x, 0)})
+    assert inner_tensors(program) == ([inner] if fuse else [])
+    for outputs in (found, found | job.run({"x": x})):  # the whole chain runs as before
+        assert set(outputs) == set(wanted)
+        for name, array in wanted.items():
+            np.testing.assert_array_equal(outputs[name], array)
+
+
+def test_every_tensor_is_as_known(lenet, known):
+    job = Program.load(lenet).create_job()
+    found = all_tensors(job, {"x_0": known["x_0"]})
+    assert set(found) == set(known) - {"x_0"}
+    for name, array in found.items():
+        np.testing.assert_array_equal(array, known[name], name)
+    again = job.run({"x_0": known["x_0"]})  # the whole chain runs as before
+    np.testing.assert_array_equal(again["/11/Gemm_0"], known["/11/Gemm_0"])
+
+
+def test_a_dump_has_a_file_for_every_tensor_and_compares_equal(lenet, known, tmp_path, run):
+    done = run(lenet, "--dump-layers", tmp_path, "-o", tmp_path / "out.raw")
+    assert done.returncode == 0, done.stderr
+    wanted = {file_name(name) for name in known if name != "x_0"}
+    assert {p.name for p in tmp_path.glob("*.npy")} == wanted
+    for place in (tmp_path, lenet.parent / "known.npz"):
+        done = run(lenet, "--compare", place, "--json")
+        rows = json.loads(done.stdout)["compared"]
+        assert done.returncode == 0 and len(rows) == len(wanted)
+        assert all(r["equal"] and r["within"] and r["largest"] == 0 and r["cosine"] > 0.999999 for r in rows)
+
+
+def test_differences_are_measured_and_count_beyond_the_tolerance(lenet, known, tmp_path, run):
+    name = "/2/MaxPool_0"
+    changed = known[name].astype("int16")
+    changed.reshape(-1)[3] += 5
+    np.save(tmp_path / file_name(name), changed)
+    done = run(lenet, "--compare", tmp_path, "--json")
+    (row,) = json.loads(done.stdout)["compared"]
+    assert (done.returncode, row["different"], row["largest"], row["within"]) == (1, 1, 5, False)
+    assert name in done.stderr
+    assert run(lenet, "--compare", tmp_path, "--atol", 5).returncode == 0
+    np.save(tmp_path / file_name(name), changed[:, 1:])
+    done = run(lenet, "--compare", tmp_path)
+    assert done.returncode == 1 and "elements expected" in done.stdout
+
+
+def test_nothing_to_compare_is_an_error(lenet, tmp_path, run):
+    np.save(tmp_path / "other.npy", np.zeros(3))
+    for place, word in ((tmp_path, "other"), (lenet, "neither")):
+        done = run(lenet, "--compare", place)
+        assert done.returncode == 1 and word in done.stderr
+    assert run(lenet, "--compare", tmp_path, "--profile").returncode == 2
+
+
+def test_float_gives_the_real_numbers(lenet, known, tmp_path, run):
+    done = run(lenet, "--float", "--dump-layers", tmp_path, "-o", tmp_path / "y.npy")
+    assert done.returncode == 0, done.stderr
+    program = Program.load(lenet)
+    (info,) = program.outputs
+    want = known["/11/Gemm_0"].astype("float32") / np.float32(info.quantisation.scale)
+    assert (tmp_path / "y.npy").stat().st_size and info.quantisation.scale > 1
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), want, rtol=1e-6)
+    scales = {t.name: t.scale for t in program.note.tensors}
+    for name, scale in scales.items():
+        got = np.load(tmp_path / file_name(name))
+        np.testing.assert_allclose(got, known[name] / scale, rtol=1e-6)
+    # known reals are compared with what the integers stand for
+    np.savez(tmp_path / "reals.npz", **{n: (known[n] / s).astype("float32") for n, s in scales.items()})
+    assert run(lenet, "--compare", tmp_path / "reals.npz", "--rtol", 1e-5).returncode == 0
+
+
+def test_real_numbers_follow_zero_points_and_channels():
+    q = np.arange(-3, 3, dtype="int8").reshape(2, 3)
+    np.testing.assert_array_equal(Quantisation(2.0, 1).real(q), (q + np.float32(1)) / 2)
+    per = Quantisation((2.0, 4.0, 8.0), (0, 1, 2), axis=1)
+    np.testing.assert_array_equal(per.real(q), (q + np.array([0, 1, 2])) / np.array([2.0, 4.0, 8.0]))
+    assert Quantisation(4.0).real(q.astype("float16")).dtype == np.float32
+
+
+def test_a_profile_names_the_layers(run, tmp_path):
+    graph, _, top = activations()
+    text = graph.write(tmp_path, [top])
+    options = GraphOptions(work_dir=tmp_path / "kernels", fuse=False)
+    path = build_model(text, tmp_path / "weight.bin", tmp_path / "aipu.bin", "X2_1204", options).path
+    np.save(tmp_path / "x.npy", np.ones((3, 40), "float32"))
+    done = run(path, "--profile", "--json")
+    profile = json.loads(done.stdout)["profile"]
+    assert [launch["layers"] for launch in profile["launches"]] == ["activation_1", "activation_2"]
+    for key in ("dma_bytes", "device_memory_bytes"):
+        assert sum(launch[key] for launch in profile["launches"]) == profile["total"][key] > 0
+    table = run(path, "--profile").stdout
+    assert "activation_2" in table and "type of layer" in table
+
+
+def test_progress_shows_the_running_layer_on_a_terminal_only(lenet, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    program = Program.load(lenet)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert not Progress.wanted(program)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr("compass_runtime.progress._QUIET", 0.0)
+    monkeypatch.setattr("compass_runtime.progress._PAUSE", 0.0)
+    assert Progress.wanted(program)
+    progress = Progress(program)
+    progress.after(3)
+    progress.clear()
+    assert "launch 4 of 9 /3/Conv" in sys.stderr.getvalue() and sys.stderr.getvalue().endswith("\x1b[K")
+
+
+NOTE = GraphNote(
+    (NotedTensor("x", "int8", (1, 4), 2.5, 3),),
+    (NotedTensor("y", "float32", (4,), section=1, made=0),),
+    (NotedTensor("t", "uint8", (2, 2), (1.5, 2.5), (0, 1), 1, 2, 64, 0),),
+    (NotedLaunch(("a", "b"), ("Add", "Relu"), "k", ("x",), ("t",), ("u",)),),
+)
+
+
+def test_notes_read_back_as_they_were_written():
+    assert read_note(NOTE.to_bytes()) == NOTE
+
+
+BROKEN = [
+    ("scale", 0), ("scale", "x"), ("scale", [1.0]), ("dtype", "int99"), ("shape", [1.5]), ("shape", 3),
+    ("axis", 7), ("place", [-1, 0, 0]), ("place", [0, -64, 0]), ("place", [0]), ("name", "a\nb"), ("zero_point", 1e999),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value"), BROKEN)
+def test_notes_that_say_what_cannot_be_are_not_believed(key, value):
+    content = json.loads(NOTE.to_bytes())
+    content["tensors"][0][key] = value
+    assert read_note(json.dumps(content).encode()) is None
+
+
+def test_a_place_outside_of_the_memory_is_refused(lenet, known):
+    content = read(lenet.read_bytes())
+    note = read_note(content.graph_json)
+    for place in ({"section": 99}, {"section": 2, "offset": 1 << 30}, {"section": 2, "shape": (1 << 30,)}):
+        far = GraphNote(note.inputs, note.outputs, (replace(note.tensors[0], **place),), note.launches)
+        job = Program.load(write(replace(content, graph_json=far.to_bytes()))).create_job()
+        with pytest.raises(Exception, match="does not lie in the program's memory"):
+            all_tensors(job, {"x_0": known["x_0"]})
