@@ -1,11 +1,11 @@
-"""Kernels that move elements: rows copied from one strided place to another, each branch with steps of its own."""
+"""Kernels that move elements: blocks copied by DMA, or rows with steps of their own between load and store."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from compassc.layers.layer import LayerError
+from compassc.layers.layer import LayerError, TensorType
 from compassc.layers.source import LANES, KernelSource
 
 BITS = {
@@ -65,6 +65,101 @@ def merged(copy: Copy) -> Copy:
     if not dims:
         dims, near, far = [1], [1], [1]
     return Copy(tuple(dims), copy.source, tuple(near), copy.target, tuple(far))
+
+
+def raw_pointer(k: KernelSource, tensor: TensorType) -> str:
+    """A pointer parameter whose elements are integers of the tensor's element size."""
+    return f'{k.tensor(tensor)}.as_ptr("{bits_of(tensor.dtype)}")'
+
+
+UNITS = 16
+"""Parts into which a copy is cut at least where its size allows, so that every TEC has some."""
+SHORTEST = 32
+"""Rows of a matrix that are transposed at once at least."""
+
+
+def copy_lines(k: KernelSource, copy: Copy, source: str, target: str, tag: str) -> list[str]:
+    """A copy by DMA: of rows that lie in one piece on both sides, or of matrices that are transposed.
+
+    LayerError where it is neither.
+    """
+    c = merged(copy)
+    if len(c.dims) == 1 and c.source_strides == c.target_strides == (1,):
+        n = k.scalar(c.dims[0])
+        return [
+            f"part{tag} = shared_part({n}, {LANES})",
+            f"at{tag} = S.get_local_id() * part{tag}",
+            f"if at{tag} < {n}:",
+            f"    to{tag} = {target} + ({k.scalar(c.target)} + at{tag})",
+            f"    S.dma_copy(to{tag}, {source} + ({k.scalar(c.source)} + at{tag}), S.min({n} - at{tag}, part{tag}))",
+        ]
+    if c.source_strides[-1] == c.target_strides[-1] == 1:
+        return _row_copies(k, c, source, target, tag)
+    return _transposes(k, c, source, target, tag)
+
+
+def _row_copies(k: KernelSource, c: Copy, source: str, target: str, tag: str) -> list[str]:
+    width, many = c.dims[-1], len(c.dims) - 2
+    if c.source_strides[many] < width or c.target_strides[many] < width:
+        # a DMA takes rows only forward
+        c = Copy((*c.dims[:-1], 1, width), c.source, (*c.source_strides[:-1], width, 1), c.target,
+                 (*c.target_strides[:-1], width, 1))  # fmt: skip
+        many += 1
+    step, leap, size = k.scalar(c.source_strides[many]), k.scalar(c.target_strides[many]), k.scalar(c.dims[many])
+    block = (
+        "S.dma_copy({to} + i{tag} * {leap}, {near} + i{tag} * {step}, {width}, {step}, "
+        "S.min({size} - i{tag}, {chunk}), {leap})"
+    )
+    fields = {"leap": leap, "step": step, "width": k.scalar(width), "size": size}
+    return _blocks(k, c, (many, len(c.dims) - 1), c.dims[many], 1, block, fields, source, target, tag)
+
+
+def _transposes(k: KernelSource, c: Copy, source: str, target: str, tag: str) -> list[str]:
+    last = len(c.dims) - 1
+    near = [d for d in range(last) if c.source_strides[d] == 1]
+    if c.target_strides[last] != 1 or not near:
+        raise LayerError("its elements are neither rows nor matrices, which no DMA copies")
+    across = near[0]
+    rows, cols = c.dims[last], c.dims[across]
+    if c.source_strides[last] < cols or c.target_strides[across] < rows:
+        raise LayerError("the rows of its matrices overlap, which no DMA copies")
+    step, leap, size = k.scalar(c.source_strides[last]), k.scalar(c.target_strides[across]), k.scalar(rows)
+    block = (
+        "S.dma_transpose2d({to} + i{tag}, {near} + i{tag} * {step}, S.min({size} - i{tag}, {chunk}), {width}, "
+        "{leap}, {step})"
+    )
+    fields = {"leap": leap, "step": step, "width": k.scalar(cols), "size": size}
+    return _blocks(k, c, (across, last), rows, SHORTEST, block, fields, source, target, tag)
+
+
+def _blocks(k: KernelSource, c: Copy, taken: tuple[int, int], size: int, least: int, block: str,
+            fields: dict[str, str], source: str, target: str, tag: str) -> list[str]:  # fmt: skip
+    """The loop over all dimensions that are not `taken` by one DMA, and over parts of one of these of `size` elements."""
+    outer = [d for d in range(len(c.dims)) if d not in taken]
+    count = 1
+    for d in outer:
+        count *= c.dims[d]
+    chunk = max(least, -(-size // -(-UNITS // count)))
+    chunks = -(-size // chunk)
+    parts, indices = k.scalar(chunks), []
+    near, far = [k.scalar(c.source)], [k.scalar(c.target)]
+    rest = f"u{tag} / {parts}"
+    for d in reversed(outer):
+        n, name = k.scalar(c.dims[d]), f"i{tag}_{d}"
+        indices.append(f"{name} = {rest} % {n}")
+        rest = f"({rest}) / {n}"
+        near.append(f"{name} * {k.scalar(c.source_strides[d])}")
+        far.append(f"{name} * {k.scalar(c.target_strides[d])}")
+    length = k.scalar(chunk)
+    fields |= {"to": f"to{tag}", "near": f"near{tag}", "tag": tag, "chunk": length}
+    return [
+        f"for u{tag} in range(S.get_local_id(), {k.scalar(count * chunks)}, S.get_local_size()):",
+        f"    i{tag} = u{tag} % {parts} * {length}",
+        *(f"    {i}" for i in indices),
+        f"    near{tag} = {source} + ({' + '.join(near)})",
+        f"    to{tag} = {target} + ({' + '.join(far)})",
+        f"    {block.format(**fields)}",
+    ]
 
 
 def rows(

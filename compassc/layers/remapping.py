@@ -12,7 +12,7 @@ import numpy as np
 
 from compassc.layers.arithmetic import Array
 from compassc.layers.layer import LayerError, TensorType
-from compassc.layers.moving import bits_of
+from compassc.layers.moving import bits_of, raw_pointer
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
 from compassc.layers.storage import numpy_dtype
 
@@ -49,17 +49,30 @@ def remap_kernel(x: TensorType, y: TensorType, places: Sequence[Array], fill: in
 
     A negative number stands for elements outside of the input, which are `fill` (its bits as an integer).
     """
-    if [len(p) for p in places] != list(y.shape):
+    k = KernelSource()
+    lines = remap_lines(k, x, y, places, raw_pointer(k, x), raw_pointer(k, y), "", fill)
+    return finish(k, [*k.head, *lines])
+
+
+def remap_lines(k: KernelSource, x: TensorType, y: TensorType, places: Sequence[Array], source: str, target: str,
+                tag: str, fill: int = 0) -> list[str]:  # fmt: skip
+    """The same as statements of a kernel that does more; the arrays it needs are made in `k.head`."""
+    if int(np.prod([len(p) for p in places])) != y.count:
         raise LayerError(f"its attributes do not lead to the shape {list(y.shape)}")
     if x.dtype != y.dtype:
         raise LayerError(f"its input is {x.dtype}, its output {y.dtype}")
+    if not y.count:
+        return []
     size = numpy_dtype(x.dtype).itemsize
     tables = [np.asarray(p, np.int64) for p in places] or [np.zeros(1, np.int64)]
     row = tables.pop()
     while tables:
+        table, short = tables[-1], len(tables[-1]) * len(row) <= LONGEST_ROW
+        longer = is_run(row) and table[0] >= 0 and bool((np.diff(table) == len(row)).all())
+        if not longer and not (short and not (is_run(row) and len(row) >= LONGEST_RUN)):
+            break
         joined = _sum(tables[-1], row)
-        longer = is_run(joined) or (_fits(joined, size) and not (is_run(row) and len(row) >= LONGEST_RUN))
-        if not longer:
+        if not longer and not _fits(joined, size):
             break
         tables.pop()
         row = joined
@@ -67,7 +80,7 @@ def remap_kernel(x: TensorType, y: TensorType, places: Sequence[Array], fill: in
         # a row too long to be picked from LSRAM is cut into elements
         tables.append(row)
         row = np.zeros(1, np.int64)
-    return _kernel(x, y, _joined(tables), row, fill)
+    return _lines(k, y, _joined(tables), row, source, target, tag, fill)
 
 
 def _joined(tables: list[Array]) -> list[Array]:
@@ -80,65 +93,66 @@ def _joined(tables: list[Array]) -> list[Array]:
     return found
 
 
-def _kernel(x: TensorType, y: TensorType, tables: list[Array], row: Array, fill: int) -> Kernel:
-    k, bits = KernelSource(), bits_of(x.dtype)
-    source, target = f'{k.tensor(x)}.as_ptr("{bits}")', f'{k.tensor(y)}.as_ptr("{bits}")'
+def _lines(k: KernelSource, y: TensorType, tables: list[Array], row: Array, source: str, target: str, tag: str,
+           fill: int) -> list[str]:  # fmt: skip
+    bits = bits_of(y.dtype)
     run, holes = is_run(row), any((t < 0).any() for t in tables)
     width, base = len(row), int(row[row >= 0].min()) if (row >= 0).any() else 0
     n = k.scalar(width)
-    lines, body = [], []
+    around, body = [], []
     if holes or not run:
-        lines.append(f'border = S.vbcast(S.cast({k.scalar(fill)}, "{bits}"), lanes={LANES})')
-    rest, terms, outside = "r", [k.scalar(base)], []
+        around.append(f'border{tag} = S.vbcast(S.cast({k.scalar(fill)}, "{bits}"), lanes={LANES})')
+    rest, terms, outside = f"r{tag}", [k.scalar(base)], []
     for d in reversed(range(len(tables))):
-        table, length = k.constant(tables[d].astype(np.int32)), k.scalar(len(tables[d]))
-        body.append(f"at{d} = {table}[{rest} % {length}] + 0" if d else f"at0 = {table}[{rest}] + 0")
+        table, length, at = k.constant(tables[d].astype(np.int32)), k.scalar(len(tables[d])), f"at{tag}_{d}"
+        body.append(f"{at} = {table}[{rest} % {length}] + 0" if d else f"{at} = {table}[{rest}] + 0")
         rest = f"({rest} / {length})"
-        terms.append(f"at{d}")
-        outside.append(f"at{d} < 0")
-    body.append(f"start = {' + '.join(terms)}")
+        terms.append(at)
+        outside.append(f"{at} < 0")
+    near, to = f"{source} + ({' + '.join(terms)})", f"{target} + r{tag} * {n}"
     if run:
-        around: list[str] = []
-        inside = [f"S.dma_copy({target} + r * {n}, {source} + start, {n})"]
+        inside = [f"S.dma_copy({to}, {near}, {n})"]
     else:
-        picking, inside, around = _picked(k, row, base, bits, source, target)
-        lines += picking
+        made, inside = _picked(k, row, base, bits, near, to, tag)
+        around += made
     if holes:
         fills = [
-            f"for j in range(0, {n}, {LANES}):",
-            f"    S.vstore(border, {target} + r * {n} + j, S.tail_mask(S.min({n} - j, {LANES}), {LANES}))",
+            f"for j{tag} in range(0, {n}, {LANES}):",
+            f"    S.vstore(border{tag}, {to} + j{tag}, S.tail_mask(S.min({n} - j{tag}, {LANES}), {LANES}))",
         ]
         inside = [f"if {' or '.join(outside)}:", *(f"    {f}" for f in fills), "else:", *(f"    {i}" for i in inside)]
-    rows = k.scalar(y.count // width)
-    return finish(k, [
-        *lines,
+    return [
         *around,
-        f"for r in range(S.get_local_id(), {rows}, S.get_local_size()):",
+        f"for r{tag} in range(S.get_local_id(), {k.scalar(y.count // width)}, S.get_local_size()):",
         *(f"    {b}" for b in (*body, *inside)),
-    ])  # fmt: skip
+    ]
 
 
-def _picked(k: KernelSource, row: Array, base: int, bits: str, source: str,
-            target: str) -> tuple[list[str], list[str], list[str]]:  # fmt: skip
-    """(what is made once, what is done for a row, what is done before all rows) to pick the elements of a row."""
+def _picked(k: KernelSource, row: Array, base: int, bits: str, near: str, to: str,
+            tag: str) -> tuple[list[str], list[str]]:  # fmt: skip
+    """(what is done before all rows, what is done for a row) to pick the elements of a row."""
     inside = row >= 0
     span = int(row[inside].max()) - base + 1 if inside.any() else 0
     index = np.where(inside, row - base, span).astype(np.int16)
     width, length = k.scalar(len(row)), k.scalar(span)
-    lines = [
+    room = [
         f'part = S.alloc({PART_BYTES // int(np.dtype(bits).itemsize)}, "{bits}", scope="lsram")',
         f'out = S.alloc({LONGEST_ROW}, "{bits}", scope="lsram")',
         f'table = S.alloc({LONGEST_ROW}, "int16", scope="lsram")',
-        f"S.dma_copy(table, {k.constant(index)}, {width})",
     ]
+    if room[0] not in k.head:
+        k.head += room
     # behind the part stands what fills places outside
-    around = [f"S.vstore(border, part + {length}, S.tail_mask(1, {LANES}))"]
-    body = [
-        f"S.dma_copy(part, {source} + start, {length})",
-        f"for j in range(0, {width}, {LANES}):",
-        f"    mask = S.tail_mask(S.min({width} - j, {LANES}), {LANES})",
-        f"    places = S.vload(table + j, mask, lanes={LANES})",
-        "    S.vstore(S.vload_gather(part, places, mask), out + j, mask)",
-        f"S.dma_copy({target} + r * {width}, out, {width})",
+    around = [
+        f"S.dma_copy(table, {k.constant(index)}, {width})",
+        f"S.vstore(border{tag}, part + {length}, S.tail_mask(1, {LANES}))",
     ]
-    return lines, body if span else body[1:], around
+    body = [
+        f"S.dma_copy(part, {near}, {length})",
+        f"for j{tag} in range(0, {width}, {LANES}):",
+        f"    mask = S.tail_mask(S.min({width} - j{tag}, {LANES}), {LANES})",
+        f"    places = S.vload(table + j{tag}, mask, lanes={LANES})",
+        f"    S.vstore(S.vload_gather(part, places, mask), out + j{tag}, mask)",
+        f"S.dma_copy({to}, out, {width})",
+    ]
+    return around, body if span else body[1:]

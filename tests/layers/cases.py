@@ -14,7 +14,7 @@ from compassc.layers.storage import numpy_dtype
 from tests.layers.harness import run
 
 Array = np.ndarray[Any, Any]
-SIZES = ("int8", "float16", "bfloat16", "float32")
+SIZES = ("int8", "float16", "float32")
 """Types of each element size, floats and integers."""
 TYPES = ("int8", "uint8", "bool", "int16", "uint16", "float16", "bfloat16", "int32", "uint32", "float32")
 """All types whose elements kernels move."""

@@ -1,40 +1,92 @@
-"""Kernels of layers that move elements."""
+"""Kernels of layers that move elements to places known when the graph is built."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_to, wide_kind
+from compassc.layers.families.movement.indexed import fill_value
+from compassc.layers.families.movement.reference import PAD_MODES, slice_indices
 from compassc.layers.kernels import kernel
 from compassc.layers.layer import Layer, LayerError, TensorType
-from compassc.layers.moving import BITS, Copy, rows, strides_of
+from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, rows, strides_of
+from compassc.layers.remapping import OUTSIDE, remap_kernel, remap_lines
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.storage import numpy_dtype
 
 
-def _raw(tensor: TensorType) -> tuple[str, str, str]:
-    """(pointer cast, load, store) that move elements unchanged."""
-    bits = BITS[tensor.dtype]
-    load = f"raw = S.vload({{at}}, mask, lanes={LANES}{{stride}})"
-    return f'.as_ptr("{bits}")', load, "S.vstore(raw, {at}, mask{stride})"
+def same_type(layer: Layer) -> None:
+    if any(t.dtype != layer.input.dtype for t in layer.outputs):
+        raise LayerError(f"its input is {layer.input.dtype}, its output {layer.output.dtype}; it keeps the type")
+
+
+def _copied(layer: Layer, copies: list[Copy]) -> Kernel:
+    """A copy of the input's elements for each output."""
+    same_type(layer)
+    k, x = KernelSource(), layer.input
+    source, lines = raw_pointer(k, x), []
+    for i, (y, copy) in enumerate(zip(layer.outputs, copies, strict=True)):
+        if y.count:
+            lines += copy_lines(k, copy, source, raw_pointer(k, y), str(i))
+    return finish(k, lines or ["pass"])
+
+
+@kernel("Reshape", "Squeeze", "Unsqueeze", "Flatten", "NoOp", "Dummy")
+def reshape(layer: Layer) -> Kernel:
+    x = layer.input
+    if layer.type == "Dummy" and len(layer.inputs) > 1:
+        raise LayerError("Dummy of several tensors has no kernel")
+    if any(y.count != x.count for y in layer.outputs):
+        raise LayerError(f"{list(x.shape)} and {list(layer.output.shape)} have different numbers of elements")
+    return _copied(layer, [Copy((x.count,), 0, (1,), 0, (1,)) for _ in layer.outputs])
+
+
+@kernel("Transpose", "Permute")
+def transpose(layer: Layer) -> Kernel:
+    x, y, perm = layer.input, layer.output, layer.integers("perm")
+    if sorted(perm) != list(range(len(x.shape))) or [x.shape[p] for p in perm] != list(y.shape):
+        raise LayerError(f"'perm' is {perm}, which does not take {list(x.shape)} to {list(y.shape)}")
+    near = strides_of(x.shape)
+    return _copied(layer, [Copy(y.shape, 0, tuple(near[p] for p in perm), 0, strides_of(y.shape))])
+
+
+@kernel("Split")
+def split(layer: Layer) -> Kernel:
+    x, axis = layer.input, layer.axis()
+    sizes = [y.shape[axis] for y in layer.outputs]
+    if sum(sizes) != x.shape[axis] or layer.integers("splits", sizes) != sizes:
+        raise LayerError(f"'splits' is {layer.attributes.get('splits')}, the outputs have {sizes} of {x.shape[axis]}")
+    near, first, copies = strides_of(x.shape), 0, []
+    for y in layer.outputs:
+        copies.append(Copy(y.shape, first * near[axis], near, 0, strides_of(y.shape)))
+        first += y.shape[axis]
+    return _copied(layer, copies)
 
 
 @kernel("Concat")
 def concat(layer: Layer) -> Kernel:
     """Each branch is copied to its place, after being brought to the output's scale."""
     k, y, axis = KernelSource(), layer.output, layer.axis()
-    target, strides = k.tensor(y), strides_of(y.shape)
+    strides = strides_of(y.shape)
     scale, shift = layer.scale_shift()
+    if sum(x.shape[axis] for x in layer.inputs) != y.shape[axis]:
+        raise LayerError(f"its inputs have {[x.shape[axis] for x in layer.inputs]} of {y.shape[axis]} on axis {axis}")
+    target, raw = k.tensor(y), f'.as_ptr("{bits_of(y.dtype)}")'
     lines: list[str] = []
     first = 0
     for i, x in enumerate(layer.inputs):
         place = Copy(x.shape, 0, strides_of(x.shape), first * strides[axis], strides)
         first += x.shape[axis]
+        if not x.count:
+            continue
         pointer = k.tensor(x)
         m, n = (v.reshape(-1)[i % v.size].reshape(()) for v in (scale, shift))
         plain = not layer.is_quantised or (
             (int(m) == 1 and not int(n)) and x.scalar_zero == y.scalar_zero and y.low <= x.low and x.high <= y.high
         )
         if plain and x.dtype == y.dtype:
-            cast, load, store = _raw(x)
-            lines += rows(k, place, f"{pointer}{cast}", f"{target}{cast}", load, [], store, str(i))
+            lines += copy_lines(k, place, pointer + raw, target + raw, str(i))
             continue
         wide_kind(x)
         k.body = []
@@ -43,34 +95,234 @@ def concat(layer: Layer) -> Kernel:
         load = f'x = wide(S.vload({{at}}, mask, lanes={LANES}{{stride}}), "{x.dtype}")'
         store = f'S.vstore(narrow({result.name}, "{y.dtype}"), {{at}}, mask{{stride}})'
         lines += rows(k, place, pointer, target, load, k.body, store, str(i))
-    return finish(k, lines)
+    return finish(k, lines or ["pass"])
 
 
 @kernel("Pad")
 def pad(layer: Layer) -> Kernel:
-    """The border first, then the input in its place; only constant borders."""
-    if layer.word("mode", "CONSTANT") != "CONSTANT":
-        raise LayerError(f"'mode' is {layer.word('mode')}, for which there is no kernel")
-    k, x, y = KernelSource(), layer.input, layer.output
-    pads = layer.pairs("pads")
-    if min(min(p) for p in pads) < 0:
+    """A constant border first, then the input in its place; other borders are input elements too."""
+    mode, pads = layer.word("mode", "CONSTANT", tuple(PAD_MODES)), layer.pairs("pads")
+    x, y = layer.input, layer.output
+    if len(pads) != len(x.shape) or [n + a + b for n, (a, b) in zip(x.shape, pads, strict=True)] != list(y.shape):
+        raise LayerError(f"'pads' is {pads}, which does not take {list(x.shape)} to {list(y.shape)}")
+    if any(min(p) < 0 for p in pads):
         raise LayerError(f"'pads' is {pads}; negative pads have no kernel")
-    bits = BITS[y.dtype]
-    import numpy as np
-
-    from compassc.layers.storage import numpy_dtype
-
-    value = np.full(1, layer.number("constant_value", 0)).astype(numpy_dtype(y.dtype))
-    word = int(value.view({1: "uint8", 2: "uint16", 4: "int32"}[value.itemsize])[0])
-    source, target = f'{k.tensor(x)}.as_ptr("{bits}")', f'{k.tensor(y)}.as_ptr("{bits}")'
-    strides = strides_of(y.shape)
-    first = sum(before * s for (before, _), s in zip(pads, strides, strict=True))
-    fill = [
-        f'border = S.vbcast(S.cast({k.scalar(word)}, "{bits}"), lanes={LANES})',
-        f"for j in range(S.get_local_id() * {LANES}, {k.scalar(y.count)}, S.get_local_size() * {LANES}):",
-        f"    S.vstore(border, {target} + j, S.tail_mask(S.min({k.scalar(y.count)} - j, {LANES}), {LANES}))",
-        "S.barrier()",
+    if mode == "CONSTANT":
+        return _bordered(layer, pads)
+    near = strides_of(x.shape)
+    moved = [
+        np.pad(np.arange(n) * s, p, PAD_MODES[mode])  # type: ignore[call-overload]
+        for n, s, p in zip(x.shape, near, pads, strict=True)
     ]
-    _, load, store = _raw(x)
-    place = Copy(x.shape, 0, strides_of(x.shape), first, strides)
-    return finish(k, fill + rows(k, place, source, target, load, [], store, "0"))
+    return remap_kernel(x, y, moved)
+
+
+def _bordered(layer: Layer, pads: list[tuple[int, int]]) -> Kernel:
+    same_type(layer)
+    k, x, y = KernelSource(), layer.input, layer.output
+    value = layer.number("constant_value", 0)
+    source, target, strides = raw_pointer(k, x), raw_pointer(k, y), strides_of(y.shape)
+    first = sum(before * s for (before, _), s in zip(pads, strides, strict=True))
+    lines = [*filling(k, y, target, fill_value(round(value) if y.is_integer else value, y)), "S.barrier()"]
+    if x.count:
+        lines += copy_lines(k, Copy(x.shape, 0, strides_of(x.shape), first, strides), source, target, "0")
+    return finish(k, lines)
+
+
+def filling(k: KernelSource, y: TensorType, target: str, word: int) -> list[str]:
+    """All elements of a tensor, of which `target` is the raw pointer, become one number, given by its bits."""
+    n = k.scalar(y.count)
+    return [
+        f'border = S.vbcast(S.cast({k.scalar(word)}, "{bits_of(y.dtype)}"), lanes={LANES})',
+        f"for j in range(S.get_local_id() * {LANES}, {n}, S.get_local_size() * {LANES}):",
+        f"    S.vstore(border, {target} + j, S.tail_mask(S.min({n} - j, {LANES}), {LANES}))",
+    ]
+
+
+def _taken(layer: Layer, indices: list[list[int]] | list[Array]) -> Kernel:
+    """The kernel of an output whose index along each axis is one of the input's."""
+    x, y = layer.input, layer.output
+    if [len(i) for i in indices] != list(y.shape):
+        raise LayerError(f"its attributes lead to the shape {[len(i) for i in indices]}, the output is {list(y.shape)}")
+    near = strides_of(x.shape)
+    return remap_kernel(x, y, [np.asarray(i, np.int64) * s for i, s in zip(indices, near, strict=True)])
+
+
+@kernel("Slice", "StridedSlice")
+def slices(layer: Layer) -> Kernel:
+    if len(layer.inputs) > 1:
+        raise LayerError("begin and end are inputs, for which there is no kernel")
+    shape, given = layer.input.shape, [layer.integers(key) for key in ("begin", "end", "strides")]
+    if any(len(g) != len(shape) for g in given):
+        raise LayerError(f"'begin', 'end' and 'strides' do not have {len(shape)} numbers each")
+    return _taken(layer, [slice_indices(b, e, s, n) for b, e, s, n in zip(*given, shape, strict=True)])
+
+
+@kernel("Crop")
+def crop(layer: Layer) -> Kernel:
+    shape, crops = layer.input.shape, layer.pairs("crops")
+    if len(crops) != len(shape):
+        raise LayerError(f"'crops' is {crops}, but the input has {len(shape)} dimensions")
+    indices = []
+    for n, (begin, end) in zip(shape, crops, strict=True):
+        indices.append(list(range(begin + n if begin < 0 else begin, min(end + n if end < 0 else end, n))))
+    return _taken(layer, indices)
+
+
+@kernel("Tile")
+def tile(layer: Layer) -> Kernel:
+    shape, repeats = layer.input.shape, layer.integers("repeats")
+    if len(repeats) != len(shape):
+        raise LayerError(f"'repeats' is {repeats}, but the input has {len(shape)} dimensions")
+    return _taken(layer, [np.tile(np.arange(n), r) for n, r in zip(shape, repeats, strict=True)])
+
+
+def _image(layer: Layer) -> tuple[int, int, int, int]:
+    if len(layer.input.shape) != 4:
+        raise LayerError(f"the input is {list(layer.input.shape)}, expected NHWC images")
+    n, h, w, c = layer.input.shape
+    return n, h, w, c
+
+
+def _remapped(layer: Layer, places: list[Array]) -> Kernel:
+    """`places`: one array for each axis of the output."""
+    found = [len(p) for p in places]
+    if found != list(layer.output.shape):
+        raise LayerError(f"its attributes lead to the shape {found}, the output is {list(layer.output.shape)}")
+    return remap_kernel(layer.input, layer.output, places)
+
+
+@kernel("DepthToSpace")
+def depth_to_space(layer: Layer) -> Kernel:
+    n, h, w, c = _image(layer)
+    by, bx = layer.integer("block_size_y"), layer.integer("block_size_x")
+    if c % (by * bx):
+        raise LayerError(f"{c} channels do not divide into blocks of {by} x {bx}")
+    depth, last = c // (by * bx), layer.word("mode", "DCR", ("DCR", "CRD")) == "CRD"
+    cell, channel = (1, by * bx) if last else (depth, 1)
+    rows_, columns = np.arange(h * by), np.arange(w * bx)
+    return _remapped(layer, [
+        np.arange(n) * h * w * c,
+        rows_ // by * w * c + rows_ % by * bx * cell,
+        columns // bx * c + columns % bx * cell,
+        np.arange(depth) * channel,
+    ])  # fmt: skip
+
+
+@kernel("SpaceToDepth")
+def space_to_depth(layer: Layer) -> Kernel:
+    n, h, w, c = _image(layer)
+    b = layer.integer("block_size_x")
+    if h % b or w % b:
+        raise LayerError(f"an image of {h} x {w} does not divide into blocks of {b}")
+    down, across, channel = np.ogrid[:b, :b, :c]
+    return _remapped(layer, [
+        np.arange(n) * h * w * c,
+        np.arange(h // b) * b * w * c,
+        np.arange(w // b) * b * c,
+        (down * w * c + across * c + channel).reshape(-1),
+    ])  # fmt: skip
+
+
+@kernel("BatchToSpace")
+def batch_to_space(layer: Layer) -> Kernel:
+    n, h, w, c = _image(layer)
+    by, bx = layer.integer("block_size_y", 2), layer.integer("block_size_x", 2)
+    if n % (by * bx):
+        raise LayerError(f"{n} images do not divide into blocks of {by} x {bx}")
+    top, bottom, left, right = (layer.integer(f"crop_{s}", 0) for s in ("top", "bottom", "left", "right"))
+    rows_, columns = np.arange(top, h * by - bottom), np.arange(left, w * bx - right)
+    images, size = n // (by * bx), h * w * c
+    return _remapped(layer, [
+        np.arange(images) * size,
+        rows_ % by * bx * images * size + rows_ // by * w * c,
+        columns % bx * images * size + columns // bx * c,
+        np.arange(c),
+    ])  # fmt: skip
+
+
+@kernel("SpaceToBatch")
+def space_to_batch(layer: Layer) -> Kernel:
+    n, h, w, c = _image(layer)
+    by, bx = layer.integer("block_size_y", 2), layer.integer("block_size_x", 2)
+    top, bottom, left, right = (layer.integer(f"pad_{s}", 0) for s in ("top", "bottom", "left", "right"))
+    high, wide = h + top + bottom, w + left + right
+    if high % by or wide % bx:
+        raise LayerError(f"an image of {high} x {wide} does not divide into blocks of {by} x {bx}")
+    if layer.output.shape != (by * bx * n, high // by, wide // bx, c):
+        raise LayerError(f"its attributes do not lead to the shape {list(layer.output.shape)}")
+    # the pads of columns depend on the place in the block, an index of the batch: pixels have one table
+    dy, dx, image, i, j = np.ogrid[:by, :bx, :n, : high // by, : wide // bx]
+    y, x = i * by + dy - top, j * bx + dx - left
+    inside = (0 <= y) & (y < h) & (0 <= x) & (x < w)
+    pixels = np.where(inside, ((image * h + y) * w + x) * c, OUTSIDE)
+    zero = -layer.output.scalar_zero if layer.is_quantised else 0
+    places = [pixels.reshape(-1), np.arange(c)]
+    return remap_kernel(layer.input, layer.output, places, fill_value(zero, layer.output))
+
+
+@kernel("BatchToDepth")
+def batch_to_depth(layer: Layer) -> Kernel:
+    n, h, w, c = _image(layer)
+    b = layer.integer("block_size")
+    if n % b:
+        raise LayerError(f"{n} images do not divide into groups of {b}")
+    size = h * w * c
+    channels = (np.arange(b)[:, None] * size + np.arange(c)).reshape(-1)
+    return _remapped(layer, [np.arange(n // b) * b * size, np.arange(h) * w * c, np.arange(w) * c, channels])
+
+
+@kernel("ChannelShuffle")
+def channel_shuffle(layer: Layer) -> Kernel:
+    same_type(layer)
+    x, group, many = layer.input, layer.integer("group", 2), layer.integer("splits", 1)
+    c = x.shape[-1]
+    if c % group or c % many or many != len(layer.outputs):
+        raise LayerError(f"{c} channels do not divide into {group} groups and {many} outputs")
+    channels = np.arange(c).reshape(group, c // group).T.reshape(-1)
+    pixels = np.arange(x.count // c) * c
+    k, lines = KernelSource(), []
+    source = raw_pointer(k, x)
+    for i, (y, part) in enumerate(zip(layer.outputs, np.split(channels, many), strict=True)):
+        lines += remap_lines(k, x, y, [pixels, part], source, raw_pointer(k, y), str(i))
+    return finish(k, [*k.head, *lines])
+
+
+@kernel("Meshgrid")
+def meshgrid(layer: Layer) -> Kernel:
+    k, lines = KernelSource(), []
+    turned = layer.word("indexing", "xy", ("XY", "IJ")) == "XY"
+    for i, (x, y) in enumerate(zip(layer.inputs, layer.outputs, strict=True)):
+        own = 1 - i if turned else i
+        places = [np.arange(n) if axis == own else np.zeros(n, np.int64) for axis, n in enumerate(y.shape)]
+        if len(x.shape) != 1 or len(y.shape) != 2 or y.shape[own] != x.count:
+            raise LayerError(f"{list(x.shape)} does not lead to a grid of {list(y.shape)}")
+        lines += remap_lines(k, x, y, places, raw_pointer(k, x), raw_pointer(k, y), str(i))
+    return finish(k, [*k.head, *lines])
+
+
+def _given(layer: Layer, values: Array) -> Kernel:
+    """An output that is known when the graph is built."""
+    k, y = KernelSource(), layer.output
+    stored = np.ascontiguousarray(values.astype(numpy_dtype(y.dtype))).reshape(-1)
+    if stored.size != y.count:
+        raise LayerError(f"{stored.size} values do not make the shape {list(y.shape)}")
+    raw = k.constant(stored.view({1: "uint8", 2: "uint16", 4: "int32"}[stored.itemsize]))
+    return finish(k, copy_lines(k, Copy((y.count,), 0, (1,), 0, (1,)), raw, raw_pointer(k, y), "0"))
+
+
+@kernel("Constant")
+def constant(layer: Layer) -> Kernel:
+    return _given(layer, layer.constant("weights"))
+
+
+@kernel("Shape")
+def shape_of(layer: Layer) -> Kernel:
+    shape = layer.input.shape
+    return _given(layer, np.asarray(shape[layer.integer("start", 0) : layer.integer("end", len(shape))]))
+
+
+@kernel("ConstantOfShape")
+def constant_of_shape(layer: Layer) -> Kernel:
+    k, y = KernelSource(), layer.output
+    return finish(k, filling(k, y, raw_pointer(k, y), fill_value(layer.number("value"), y)))
