@@ -24,7 +24,7 @@ from compassc.gbuilder.plugin_host import Plugin
 from compassc.layers.arithmetic import Array
 from compassc.layers.bind import layer_of
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels, takes_tail
-from compassc.layers.layer import Layer, LayerError, TensorType
+from compassc.layers.layer import LayerError, TensorType
 from compassc.layers.source import Kernel
 from compassc.oplib.layer import OPERATORS, Choice, Unsupported
 from compassc.oplib.layer import Layer as FloatLayer
@@ -32,8 +32,6 @@ from compassc.oplib.plugin import Workshop, load_families
 
 STACK = 0x10000
 """Bytes of stack of a task: all LSRAM arrays of a kernel and its frames."""
-MOVES = frozenset("Reshape Squeeze Flatten Transpose Permute Split Slice StridedSlice Crop Tile Gather NoOp".split())
-"""Layers of the operator library that only move elements, whatever these stand for."""
 LONGEST = 16
 """Layers of one kernel."""
 
@@ -54,11 +52,6 @@ def function_of(kernel: Kernel, folder: Path) -> Any:
     sys.modules[kernel.name] = module
     exec(compile(kernel.text, str(path), "exec", dont_inherit=True), vars(module))  # noqa: S102 (our own text)
     return module.layer
-
-
-def _moves(layer: Layer) -> bool:
-    border = layer.type == "Pad" and layer.word("mode", "CONSTANT") != "CONSTANT"
-    return layer.type in MOVES or border
 
 
 class GroupPlugin(BuilderOpPlugin):
@@ -147,7 +140,7 @@ class LayerLibrary:
             kernel = kernel_of(layers)
         except LayerError:
             first = layers[0]
-            if len(layers) > 1 or first.type not in OPERATORS or (first.is_quantised and not _moves(first)):
+            if len(layers) > 1 or first.type not in OPERATORS or first.is_quantised:
                 raise
             return OPERATORS[first.type](FloatLayer(nodes[0]))
         tensors = {t.name: t for n in nodes for t in (*n.inputs, *n.outputs)}

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from compassc.dsl.script.functions import PyPrimFunc
 
 Argument = int | float | Tensor
-BITS = {"bool": "int8", "int8": "int8", "uint8": "int8", "int16": "int16", "uint16": "int16", "float16": "int16",
-        "bfloat16": "int16", "int32": "int32", "uint32": "int32", "float32": "int32"}  # fmt: skip
-"""Data type -> the integer type that moves it."""
 FLOATS = ("float32", "float16")
 QUANTISED = ("int8", "uint8", "int16")
 """Types whose values stand for (q + zero point) / scale."""

@@ -68,8 +68,3 @@ def lowest(value: Any, lanes: int) -> Any:
 def _one_register(value: Any, lanes: int, join: Callable[[Any, Any], Any]) -> Any:
     """A vector of several registers joined lane by lane into one."""
     return reduce(join, S.vsplit(value)) if lanes > LANES["float32"] else value
-
-
-def share(n: Any, lanes: int) -> Any:
-    """Elements of this TEC's contiguous share of `n`: a multiple of `lanes`."""
-    return S.ceildiv(S.ceildiv(n, lanes), S.get_local_size()) * lanes
