@@ -53,6 +53,8 @@ class KernelSource:
     """Instead: the expression of the index of the one number that counts for all lanes of a pass."""
     padded_channels: int = 0
     """Elements that numbers per channel are padded to, so that every pass reads whole vectors."""
+    loads: list[str] | None = None
+    """Where vectors of numbers per channel are loaded, in kernels whose passes share them; None: in the body."""
     _names: int = 0
 
     def fresh(self, prefix: str = "v") -> str:
@@ -95,7 +97,8 @@ class KernelSource:
             raise LayerError("it has numbers per channel, but the channels are not the last axis")
         padded = np.zeros(max(self.padded_channels, numbers.size), numbers.dtype)
         padded[: numbers.size] = numbers
-        self.body.append(f"{name} = S.vload({self.constant(padded)} + {self.channel}, lanes={LANES})")
+        lines = self.body if self.loads is None else self.loads
+        lines.append(f"{name} = S.vload({self.constant(padded)} + {self.channel}, lanes={LANES})")
         return name
 
     def let(self, expression: str, kind: str = "int32", low: int = 0, high: int = 0) -> Value:

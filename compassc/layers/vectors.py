@@ -142,3 +142,40 @@ def shift_any(high, low, shift):
     shift_near(high, low, near_shift)
     shift_far(far, low, far_shift)
     high = S.vsel(far, high, (high & 0) + shift > 16)
+
+
+def spread_word(word: Any, dtype: str) -> Any:
+    """The bytes of an int32 again and again, in one register of `dtype`."""
+    return S.reinterpret(S.vbcast(word, lanes=8), f"{dtype}x{ {'8': 32, '6': 16}[dtype[-1]] }")
+
+
+@S.macro
+def positive_pair(high, low):
+    """The larger of 0 and high * 65536 + low (16 bits), rounded to the 24 bits of a float32.
+
+    Both words of 24 bits are exact in float32, so that the fused sum rounds once.
+    """
+    upper = S.cast(high >> 8, "float32")
+    lower = S.cast(((high & 255) << 16) | low, "float32")
+    rounded = S.max(S.fma(lower, upper, 16777216.0), 0.0)
+    high = S.cast(rounded * 1.52587890625e-05, "int32")
+    low = S.cast(S.fma(rounded, S.cast(high, "float32"), -65536.0), "int32")
+
+
+@S.macro
+def requantise_pair(high, low, scale, bound, drop, shift):
+    """high * 65536 + low (16 bits) times a scale of 16 bits over 2^(drop + shift), to the nearest, ties to even.
+
+    The product is formed in words of 32 bits; the upper one is limited to `bound`, beyond which results are beyond
+    every limit. Of its lowest `drop` bits only counts whether they are 0. The result is in `high`.
+    """
+    lowest = S.cast(low, "uint32") * S.cast(scale, "uint32")
+    middle = S.cast(high & 0xFFFF, "uint32") * S.cast(scale, "uint32") + (lowest >> 16)
+    upper = (high >> 16) * scale + S.cast(middle >> 16, "int32")
+    lower = S.cast((middle << 16) | (lowest & 0xFFFF), "int32")
+    lower = S.vsel(-1, lower, upper > bound)
+    lower = S.vsel(0, lower, upper < -1 - bound)
+    upper = clamp(upper, -1 - bound, bound)
+    rest = S.min(lower & (bound * 2 + 1), 1)
+    below = S.cast(S.cast(lower, "uint32") >> S.cast(drop, "uint32"), "int32")
+    high = S.vsr((upper << (32 - drop)) | below | rest, shift, with_round=True)

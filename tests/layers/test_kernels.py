@@ -130,53 +130,6 @@ def window(kernel: tuple[int, int], stride: int, pad: int, dilation: int = 1) ->
     return keys | {f"pad_{s}": pad for s in ("left", "right", "top", "bottom")}
 
 
-def convolution(source: np.random.Generator, x: tuple[int, ...], outputs: int, kernel: tuple[int, int], stride: int = 1,
-                pad: int = 0, dilation: int = 1, group: int = 1, types: tuple[str, str] = ("int8", "int8"), zero: int = 0,
-                activation: str = "NONE", each: bool = True, kind: str = "Convolution") -> Layer:  # fmt: skip
-    """A quantised convolution with random weights whose results fill the range of the output."""
-    n, h, w, c = x
-    size = [(s + 2 * pad - dilation * (k - 1) - 1) // stride + 1 for s, k in zip((h, w), kernel, strict=True)]
-    depth = kernel[0] * kernel[1] * c // group
-    shift = int(np.log2(depth**0.5 * 70 * 70 * 200 / 60))
-    constants = {
-        "weights": source.integers(-128, 128, (outputs, *kernel, c // group)).astype("int8"),
-        "biases": source.integers(-3000, 3000, outputs).astype("int32"),
-    }
-    given: dict[str, Any] = {"group": group, "with_activation": activation, "clip_min": -2000, "clip_max": 20000,
-                             "negative_slope_value": 26, **window(kernel, stride, pad, dilation)}  # fmt: skip
-    if each:
-        constants["scale"] = source.integers(100, 60000, outputs).astype("uint16")
-        constants["shift"] = np.full(outputs, shift + 6, "int8")
-    else:
-        given |= {"scale_value": 200, "shift_value": shift}
-    y = tensor("y", (n, *size, outputs), types[1], 1, 3)
-    return Layer("c", kind, [tensor("x", x, types[0], 1, zero)], [y], given, constants)
-
-
-def test_convolutions(tmp_path, source):
-    for layer in (
-        convolution(source, (1, 8, 9, 8), 16, (3, 3), pad=1),
-        convolution(source, (2, 7, 7, 3), 33, (7, 7), stride=2, pad=3, types=("uint8", "int8")),
-        convolution(source, (1, 6, 6, 64), 40, (1, 1), types=("int8", "uint8"), activation="RELU", each=False),
-        convolution(source, (1, 5, 70, 16), 8, (3, 3), pad=1, zero=5, activation="CLIP"),
-        convolution(source, (1, 9, 9, 12), 24, (3, 2), pad=2, dilation=2, group=4, activation="LEAKYRELU", zero=-7),
-        convolution(source, (1, 7, 7, 512), 64, (3, 3), pad=1, types=("uint8", "int8")),
-        convolution(source, (1, 5, 5, 1024), 40, (1, 1)),
-    ):
-        check(layer, source, tmp_path)
-
-
-def test_depthwise_convolutions(tmp_path, source):
-    for layer in (
-        convolution(source, (2, 8, 9, 40), 40, (3, 3), pad=1, group=40, zero=3, kind="DepthwiseConv"),
-        convolution(source, (1, 8, 9, 33), 33, (3, 3), 2, 1, group=33, types=("uint8", "uint8"), zero=-4,
-                    activation="RELU", kind="DepthwiseConv"),
-        convolution(source, (1, 8, 9, 7), 7, (5, 5), pad=2, group=7, activation="CLIP", each=False, kind="DepthwiseConv"),
-        convolution(source, (1, 8, 9, 64), 64, (3, 3), pad=2, dilation=2, group=64, zero=9, kind="DepthwiseConv"),
-    ):  # fmt: skip
-        check(layer, source, tmp_path)
-
-
 @pytest.mark.parametrize("dtype", (*INTEGERS, *FLOATS))
 def test_pooling(tmp_path, source, dtype):
     for method, include in (("MAX", True), ("AVG", True), ("AVG", False), ("L1", True), ("L2", True)):

@@ -79,13 +79,6 @@ def windows(x: Array, kernel: tuple[int, int], stride: int, pad: int, dilation: 
     return seen[:, ::stride, ::stride, :, ::dilation, ::dilation]
 
 
-def convolution(x: Array, weights: Array, biases: Array, stride: int, pad: int, dilation: int, groups: int) -> Array:
-    """Weights are [outputs, kh, kw, inputs of a group]."""
-    seen = windows(x.astype("float64"), weights.shape[1:3], stride, pad, dilation, 0.0)
-    parts = zip(np.split(seen, groups, 3), np.split(weights.astype("float64"), groups, 0), strict=True)
-    return np.concatenate([np.einsum("nhwiyx,oyxi->nhwo", s, w) for s, w in parts], -1) + biases
-
-
 def requantised(total: Array, factor: Array, zero: int, low: int = -128) -> Array:
     """int8 results of whole-number sums; products are float32, rounded half to even."""
     real = np.rint(total.astype("float32") * factor.astype("float32")) - zero

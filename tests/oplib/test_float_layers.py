@@ -8,7 +8,6 @@ from graphs import Cases
 from references import (
     ACTIVATIONS,
     REDUCTIONS,
-    convolution,
     gelu_tanh,
     softmax,
     window_keys,
@@ -111,36 +110,6 @@ def test_matrix_products(tmp_path, draw):
         cases.add("MatMul", [flipped_a, flipped_b], product, trans_a=True, trans_b=True)
     (a, wide_a), (b, wide_b) = draw(3, 2, 8), draw(8, 5)
     cases.add("MatMul", [a, b], wide_a @ wide_b)
-    for rows, depth, cols in ((1, 5, 3), (6, 70, 40)):
-        (x, wide), (w, wide_w) = draw(rows, depth), draw(cols, depth)
-        bias = np.arange(cols, dtype="float32") / cols
-        want = wide @ wide_w.T + bias
-        cases.add("FullyConnected", [x], want, weights=w, biases=bias, num_output=cols)
-        cases.add("FullyConnected", [x], np.clip(want, -1, 1), weights=w, biases=bias, num_output=cols,
-                  with_activation="CLIP", clip_min=-1.0, clip_max=1.0)  # fmt: skip
-    cases.check(tmp_path)
-
-
-GEOMETRIES = (  # kernel, stride, pad, dilation, groups, outputs, activation
-    ((3, 3), 1, 1, 1, 1, 40, "RELU"),
-    ((1, 1), 1, 0, 1, 1, 5, "NONE"),
-    ((3, 2), 2, 1, 1, 2, 6, "NONE"),
-    ((3, 3), 1, 2, 2, 1, 4, "RELU6"),
-    ((3, 3), 1, 1, 1, 8, 8, "RELU"),
-    ((2, 3), 2, 0, 1, 8, 16, "NONE"),
-)
-
-
-def test_convolutions(tmp_path, draw):
-    cases = Cases()
-    limit = {"NONE": (-np.inf, np.inf), "RELU": (0, np.inf), "RELU6": (0, 6)}
-    for kernel, stride, pad, dilation, groups, outputs, act in GEOMETRIES:
-        (x, wide), (w, wide_w) = draw(2, 7, 6, 8), draw(outputs, *kernel, 8 // groups, scale=0.3)
-        biases = np.linspace(-1, 1, outputs).astype("float32")
-        want = np.clip(convolution(wide, wide_w, biases, stride, pad, dilation, groups), *limit[act])
-        kind = "DepthwiseConv" if groups == 8 else "Convolution"
-        cases.add(kind, [x], want, weights=w, biases=biases, group=groups, num_output=outputs, with_activation=act,
-                  **window_keys(kernel, stride, pad, dilation))  # fmt: skip
     cases.check(tmp_path)
 
 

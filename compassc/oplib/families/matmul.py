@@ -1,10 +1,10 @@
-"""MatMul and FullyConnected on floats: float32 sums; the row of the left operand that is worked on stays in LSRAM."""
+"""MatMul on floats: float32 sums; the row of the left operand that is worked on stays in LSRAM."""
 
 from functools import cache
 
 from compassc.dsl import script as S
 from compassc.gbuilder.plugin_api import Tensor
-from compassc.oplib.activations import TABLE, fused
+from compassc.oplib.activations import TABLE
 from compassc.oplib.layer import FLOATS, Choice, Layer, Unsupported, constant, count, operator
 from compassc.oplib.vector import LANES, ROW, SHORT, filled, narrow, wide
 
@@ -76,26 +76,6 @@ def _fits(depth: int) -> int:
     if depth > ROW:
         raise Unsupported(f"sums of {depth} products; at most {ROW} fit LSRAM")
     return depth
-
-
-@operator("FullyConnected")
-def fully_connected_layer(layer: Layer) -> Choice:
-    import numpy as np
-
-    dtype = layer.dtype(*FLOATS)
-    act, p, q = fused(layer)
-    x, y = layer.input(), layer.output
-    weights = layer.constant("weights").astype("float32")
-    cols, depth = weights.shape[0], _fits(weights.size // weights.shape[0])
-    biases = layer.constant("biases").astype("float32") if "biases" in layer.constants else np.zeros(cols, "float32")
-    rows = count(x.shape) // depth
-    if rows * depth != count(x.shape) or rows * cols != count(y.shape):
-        raise Unsupported(f"weights {list(weights.shape)} do not fit {list(x.shape)} -> {list(y.shape)}")
-    right = constant("weights", weights.reshape(cols, depth).T)
-    sizes = [1, rows, depth, cols, depth, 1, 0]
-    name = f"fullyconnected_{act}_{SHORT[dtype]}".lower()
-    args = [x, right, constant("biases", biases.reshape(-1)), y, *sizes, 1.0, p, q]
-    return Choice(_columns(act, dtype, "float32"), name, args)
 
 
 @operator("MatMul")

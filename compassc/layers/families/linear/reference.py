@@ -55,20 +55,34 @@ def _constant_or_number(layer: Layer, key: str) -> Array:
 def finish(layer: Layer, sums: Array, biases: Array) -> Array:
     """Biases, the shift ahead of wide accumulators, and the fused activation."""
     scale, shift = layer.scale_shift(of=sums.shape[-1])
-    sums, shift = _ahead_shift(layer, sums, biases, shift)
+    if has_ahead_shift(layer):
+        amount, shift = ahead_shift(layer, shift)
+        sums = requantise(sums, 1, amount, 0, -(2**31), 2**31 - 1) + saturate_int32(biases >> amount)
+    else:
+        sums = sums + biases
     return rectify(layer, layer.word("with_activation", "NONE"), sums, scale, shift)
 
 
-def _ahead_shift(layer: Layer, sums: Array, biases: Array, shift: Array) -> tuple[Array, Array]:
-    """Sums of more than 8-bit operands enter a 32-bit scaler: with `remain_shift` they are shifted before the biases."""
+def has_ahead_shift(layer: Layer) -> bool:
+    """Whether sums of more than 8-bit operands enter a 32-bit scaler: they are shifted before the biases."""
     wide = layer.input.integer.bits > 8 or layer.constants.get("weights", np.zeros(0, np.int8)).dtype.itemsize > 1
-    if not layer.has("remain_shift") or not wide:
-        return sums + biases, shift
+    return layer.has("remain_shift") and wide
+
+
+def ahead_shift(layer: Layer, shift: Array) -> tuple[int, Array]:
+    """(how far sums are shifted before the biases are added, the shift that remains for the requantisation).
+
+    An activation that reads a scalar shift takes the whole one, so that results are shifted twice.
+    """
     remain, first = layer.integer("remain_shift"), int(np.atleast_1d(shift)[0])
     if first <= remain:
-        return saturate_int32(sums) + biases, shift
-    moved = requantise(sums, 1, first - remain, 0, -(2**31), 2**31 - 1)
-    return moved + saturate_int32(biases >> (first - remain)), np.full_like(shift, remain)
+        return 0, shift
+    method = layer.word("with_activation", "NONE")
+    if method != "NONE" and "shift" not in layer.constants:
+        if method == "RELU6":
+            raise LayerError("'remain_shift' with RELU6 and a scalar shift has no meaning")
+        return first - remain, shift
+    return first - remain, np.full_like(shift, remain)
 
 
 def _grouped(layer: Layer, x: Array, weights: Array, fill: float, groups: int) -> Array:

@@ -1,0 +1,239 @@
+"""Kernels of depthwise convolutions with one output channel per input channel: the lanes are channels of both.
+
+The input under a tile of output pixels lies in LSRAM as 32-bit numbers, for 32 channels at a time. 8-bit integers are
+summed up in float32 as long as that is exact (sums below 2^24), 16-bit integers in int32; weights of 16 bits are cut in
+two bytes where the sums would not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array, saturate_int32
+from compassc.layers.emit import rectify, rectify_float
+from compassc.layers.families.linear.formats import float_format, integer_format, sums_range
+from compassc.layers.families.linear.pairs import finish_pair, shifted_ahead
+from compassc.layers.families.linear.reference import ahead_shift, has_ahead_shift, quantised_weights, summed_biases
+from compassc.layers.families.linear.tiles import PIXELS, Shape
+from compassc.layers.kernels import follow
+from compassc.layers.layer import Layer, LayerError
+from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+
+INPUT_PIXELS, WEIGHT_BYTES, RAW_BYTES = 128, 8192, 4096
+"""Limits of what lies in LSRAM: input pixels of 32 channels, weights, a row of the input as it was."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """`planes`: weights [plane,C,KH,KW], plane i counts 256^i; `kind`: the type of inputs, weights and sums."""
+
+    kind: str
+    planes: Array
+    biases: Array
+    low: int = 0
+    high: int = 0
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Output rows and columns, and the input's under them."""
+
+    rows: int
+    columns: int
+    high: int
+    wide: int
+
+
+def _sums(layer: Layer, s: Shape) -> Sums:
+    shape = (s.c, *s.window.kernel)
+    if not layer.is_quantised:
+        biases = layer.constants.get("biases", np.zeros(s.c)).reshape(-1)
+        f = float_format(layer, layer.constant("weights").reshape(shape), biases)
+        return Sums("float32", f.planes, f.start)
+    x, weights = layer.input, quantised_weights(layer).reshape(shape)
+    biases = np.zeros(s.c, np.int64) if has_ahead_shift(layer) else summed_biases(layer, s.c)
+    fill = -x.scalar_zero if s.has_border else None
+    f = integer_format(x, weights, biases, fill)
+    lows, highs = min(x.low, fill or 0), max(x.high, fill or 0)
+    low, high = sums_range(weights, np.zeros_like(biases), lows, highs)
+    largest = max(-int(low.min()), int(high.max()))
+    if largest < 1 << 24 and not _beyond(biases, f.low, f.high):
+        return Sums("float32", weights[None].astype(np.float32), biases, f.low, f.high)
+    if largest < 1 << 31 and not _beyond(biases, f.low, f.high):
+        return Sums("int32", weights[None].astype(np.int32), biases, f.low, f.high)
+    return Sums("int32", np.stack([weights & 255, weights >> 8]).astype(np.int32), biases, f.low, f.high)
+
+
+def _beyond(biases: Array, *ends: int) -> bool:
+    return max(map(abs, (*ends, int(biases.min()), int(biases.max())))) >= 1 << 31
+
+
+def _tiles(s: Shape, size: int) -> Iterator[tuple[float, Tile]]:
+    """Tiles that fit LSRAM, with about the cycles of the layer."""
+    taps = s.window.kernel[0] * s.window.kernel[1]
+    for columns in range(PIXELS, -(-s.ow // PIXELS) * PIXELS + 1, PIXELS):
+        wide = (columns - 1) * s.window.stride[1] + s.window.reach[1]
+        for rows in range(1, s.oh + 1):
+            high = (rows - 1) * s.window.stride[0] + s.window.reach[0]
+            if high * wide > INPUT_PIXELS or wide * LANES * size > RAW_BYTES:
+                break
+            many = -(-s.oh // rows) * -(-s.ow // columns)
+            staged = high * (120 + wide * LANES * (size / 16 + (0.25 if size < 4 else 0)))
+            yield many * staged + s.oh * s.ow * (taps * 5 + 30), Tile(rows, columns, high, wide)
+
+
+def depthwise(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
+    size = {"8": 1, "6": 2, "2": 4}[layer.input.dtype[-1]]
+    tile = min(_tiles(s, size), key=lambda found: found[0], default=(0.0, None))[1]
+    sums = _sums(layer, s)
+    padded = -(-s.c // LANES) * LANES
+    taps = s.window.kernel[0] * s.window.kernel[1]
+    if tile is None or taps * len(sums.planes) * LANES * 4 > WEIGHT_BYTES:
+        raise LayerError(f"a window of {list(s.window.reach)} pixels does not fit LSRAM")
+    k = KernelSource(channel="o", padded_channels=padded, loads=[])
+    x = k.tensor(layer.input)
+    w = k.constant(_packed(s, sums, padded))
+    result = _closing(k, layer, s, sums)
+    result, out = follow(k, layer, result, tail, "place")
+    y = k.tensor(out)
+    store = f'S.vstore(narrow({result.name}, "{out.dtype}"), {y} + place, mask)'
+    return finish(k, [*k.head, *_loops(k, layer, s, tile, sums, (x, w), store)])
+
+
+def _packed(s: Shape, sums: Sums, padded: int) -> Array:
+    """Weights as [block][ky][kx][plane][channel]."""
+    many, taps = len(sums.planes), s.window.kernel[0] * s.window.kernel[1]
+    wide = np.zeros((many, padded, taps), sums.planes.dtype)
+    wide[:, : s.c] = sums.planes.reshape(many, s.c, taps)
+    return np.ascontiguousarray(wide.reshape(many, padded // LANES, LANES, taps).transpose(1, 3, 0, 2)).reshape(-1)
+
+
+def _closing(k: KernelSource, layer: Layer, s: Shape, sums: Sums) -> Value:
+    """From the sums of products (`a`, or the two planes' `a` and `b`) to the layer's own output."""
+    method = layer.word("with_activation", "NONE")
+    if not layer.is_quantised:
+        bias = k.channels(sums.biases)
+        return rectify_float(k, layer, method, k.let(f"a + {bias}", "float32"))
+    pair, span = len(sums.planes) > 1, (sums.low, sums.high)
+    scale, shift = layer.scale_shift(of=s.c)
+    if pair:
+        low, high = (k.channels(part.astype(np.int32)) for part in (sums.biases & 0xFFFF, sums.biases >> 16))
+        k.do(f"low = (a & 0xFFFF) + ((b & 255) << 8) + {low}")
+        k.do(f"high = (a >> 16) + (b >> 8) + {high} + (low >> 16)")
+        k.do("low = low & 0xFFFF")
+    else:
+        whole = 'S.cast(a, "int32")' if sums.kind == "float32" else "a"
+        bias = "" if has_ahead_shift(layer) else f" + {k.channels(sums.biases.astype(np.int32))}"
+        k.do(f"acc = {whole}{bias}")
+    if has_ahead_shift(layer):
+        amount, shift = ahead_shift(layer, shift)
+        biases = saturate_int32(summed_biases(layer, s.c) >> amount)
+        return rectify(k, layer, method, shifted_ahead(k, span, pair, amount, biases), scale, shift)
+    if pair:
+        return finish_pair(k, layer, span, scale, shift)
+    return rectify(k, layer, method, Value("acc", "int32", *span), scale, shift)
+
+
+def _loops(k: KernelSource, layer: Layer, s: Shape, tile: Tile, sums: Sums, names: tuple[str, str],
+           store: str) -> list[str]:  # fmt: skip
+    (kh, kw), (sy, sx), (dy, dx) = s.window.kernel, s.window.stride, s.window.dilation
+    lines, bands, blocks = -(-s.oh // tile.rows), -(-s.ow // tile.columns), -(-s.c // LANES)
+    fill = -layer.input.scalar_zero if layer.is_quantised else 0
+    g = {name: k.scalar(value) for name, value in {
+        "h": s.h, "w": s.w, "c": s.c, "oh": s.oh, "ow": s.ow, "sy": sy, "sx": sx, "dy": dy, "dx": dx, "kh": kh,
+        "kw": kw, "pt": s.window.pads[0][0], "pl": s.window.pads[1][0], "items": s.n * lines * bands * blocks,
+        "lines": lines, "bands": bands, "blocks": blocks, "tall": tile.rows, "long": tile.columns, "high": tile.high,
+        "wide": tile.wide, "fill": fill, "weights": kh * kw * len(sums.planes) * LANES,
+    }.items()}  # fmt: skip
+    g |= {"x": names[0]}
+    text = [
+        f'xt = S.alloc({INPUT_PIXELS * LANES}, "{sums.kind}", scope="lsram")',
+        f'wt = S.alloc({WEIGHT_BYTES // 4}, "{sums.kind}", scope="lsram")',
+        f'raw = S.alloc({RAW_BYTES // 4}, "int32", scope="lsram")',
+        "for item in range(S.get_local_id(), {items}, S.get_local_size()):",
+        f"    o = item % {{blocks}} * {LANES}",
+        "    at = item / {blocks}",
+        "    ox = at % {bands} * {long}",
+        "    oy = at / {bands} % {lines} * {tall}",
+        "    image = at / ({bands} * {lines})",
+        "    now = S.min({long}, {ow} - ox)",
+        "    tall = S.min({tall}, {oh} - oy)",
+        f"    channels = S.min({{c}} - o, {LANES})",
+        f"    mask = S.tail_mask(channels, {LANES})",
+        f"    S.dma_copy(wt, {names[1]} + item % {{blocks}} * {{weights}}, {{weights}})",
+        *(f"    {line}" for line in [*(k.loads or []), *_staging(layer, sums)]),
+        "    for r in range(tall):",
+        f"        for p in range(0, now, {PIXELS}):",
+        *(f"            {line}" for line in _products(sums)),
+        *(f"            {line}" for line in _outputs(sums, k.body, store)),
+    ]
+    return [line.format(**g) for line in text]
+
+
+def _staging(layer: Layer, sums: Sums) -> list[str]:
+    """The input under the tile, row by row."""
+    dtype = layer.input.dtype
+    direct = dtype == sums.kind
+    target = f"xt + j * {{wide}} * {LANES}"
+    lines = [
+        f"line = {target}" if direct else f'line = raw.as_ptr("{dtype}")',
+        "iy = oy * {sy} + j - {pt}",
+        "if iy < 0 or iy >= {h} or here < {wide}:",
+        f'    S.dma_memset(line, S.cast({{fill}}, "{dtype}"), {{wide}} * {LANES})',
+        "if iy >= 0 and iy < {h} and here > 0:",
+        "    pixel = {x} + ((image * {h} + iy) * {w} + first) * {c} + o",
+        f"    S.dma_copy(line + left * {LANES}, pixel, channels, {{c}}, here, {LANES})",
+    ]
+    if not direct:
+        value = f"S.vload(line + e, lanes={LANES})"
+        lines.append(f"for e in range(0, {{wide}} * {LANES}, {LANES}):")
+        lines.append(f'    S.vstore(S.cast({value}, "{sums.kind}"), {target} + e)')
+    return [
+        "left = S.max({pl} - ox * {sx}, 0)",
+        "first = S.max(ox * {sx} - {pl}, 0)",
+        "here = S.max(S.min({wide} - left, {w} - first), 0)",
+        "for j in range((tall - 1) * {sy} + ({kh} - 1) * {dy} + 1):",
+        *(f"    {line}" for line in lines),
+    ]
+
+
+def _products(sums: Sums) -> list[str]:
+    """The sums of a few pixels next to each other, in registers."""
+    planes = "ab"[: len(sums.planes)]
+    kind = "S.fp32" if sums.kind == "float32" else "S.i32"
+    zero = f"S.vbcast({kind}(0), lanes={LANES})"
+    lines = [f"{name}{i} = {zero}" for i in range(PIXELS) for name in planes]
+    lines += [
+        f"near = xt + (r * {{sy}} * {{wide}} + p * {{sx}}) * {LANES}",
+        "held = wt + 0",
+        "for ky in range({kh}):",
+        "    for kx in range({kw}):",
+        f"        cell = near + (ky * {{dy}} * {{wide}} + kx * {{dx}}) * {LANES}",
+        *(f"        w{name} = S.vload(held + {i * LANES}, lanes={LANES})" for i, name in enumerate(planes)),
+    ]
+    for i in range(PIXELS):
+        lines.append(f"        x{i} = S.vload(cell + {i} * {{sx}} * {LANES}, lanes={LANES})")
+        for name in planes:
+            product = f"S.fma({name}{i}, x{i}, w{name})" if kind == "S.fp32" else f"{name}{i} + x{i} * w{name}"
+            lines.append(f"        {name}{i} = {product}")
+    lines.append(f"        held = held + {len(planes) * LANES}")
+    return lines
+
+
+def _outputs(sums: Sums, body: list[str], store: str) -> list[str]:
+    """The output of these pixels; their sums go through LSRAM, so that the steps stand in the text once."""
+    planes = "ab"[: len(sums.planes)]
+    lines = [f'spill = raw.as_ptr("{sums.kind}")']
+    for j, name in enumerate(planes):
+        lines += [f"S.vstore({name}{i}, spill + {(j * PIXELS + i) * LANES})" for i in range(PIXELS)]
+    return [
+        *lines,
+        f"for i in range(S.min(now - p, {PIXELS})):",
+        *(f"    {name} = S.vload(spill + i * {LANES} + {j * PIXELS * LANES}, lanes={LANES})"
+          for j, name in enumerate(planes)),
+        "    place = ((image * {oh} + oy + r) * {ow} + ox + p + i) * {c} + o",
+        *(f"    {line}" for line in [*body, store]),
+    ]  # fmt: skip

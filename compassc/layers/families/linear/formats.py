@@ -1,0 +1,90 @@
+"""Which vector operation sums up the products of a layer, and what inputs, weights and sums look like for it.
+
+Every format gives exact integer sums. 8-bit inputs are staged as uint8 (a signed one moved by 128) for dot products of
+four; where weights or padding need more bits, and for 16-bit inputs, int16 (an unsigned one moved by 32768) for dot
+products of two. What the move adds to the sums is taken off the biases. Sums beyond 32 bits are kept as pairs, to which
+the 32-bit sums of a segment are added; weights whose segments' sums would not fit either are cut into two bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array
+from compassc.layers.families.linear.tiles import SEGMENT_WORDS
+from compassc.layers.layer import Layer, LayerError, TensorType
+
+INT32 = (-(2**31), 2**31 - 1)
+BYTE, SHORT, FLOAT = "uint8", "int16", "float32"
+
+
+@dataclass(frozen=True)
+class Format:
+    """`planes`: the weights [plane,O,...], plane i counts 256^i; `start`: what the sums start with, per output channel."""
+
+    staged: str
+    planes: Array
+    start: Array
+    pair: bool
+    low: int = 0
+    high: int = 0
+
+    @property
+    def per_word(self) -> int:
+        return {BYTE: 4, SHORT: 2, FLOAT: 1}[self.staged]
+
+
+def float_format(layer: Layer, weights: Array, biases: Array) -> Format:
+    """Products and sums in float32."""
+    if layer.input.dtype not in ("float32", "float16", "bfloat16"):
+        raise LayerError(f"a {layer.type} of {layer.input.dtype} has no kernel")
+    return Format(FLOAT, weights.astype(np.float32)[None], biases.astype(np.float32), False)
+
+
+def integer_format(x: TensorType, weights: Array, biases: Array, fill: int | None, pairs: bool = True) -> Format:
+    """The cheapest exact format for integer weights [O,...]; `fill`: the input at the border, None where there is none.
+
+    low and high are the limits of the sums with biases. LayerError where no format is exact.
+    """
+    if x.integer.bits > 16:
+        raise LayerError(f"products of {x.dtype} have no kernel")
+    limits = np.iinfo(x.dtype)
+    if fill is not None and not limits.min <= fill <= limits.max:
+        raise LayerError(f"padding with {fill}, the negative zero point, does not fit {x.dtype}")
+    lows, highs = min(x.low, fill or 0), max(x.high, fill or 0)
+    low, high = sums_range(weights, biases, lows, highs)
+    span = int(low.min()), int(high.max())
+    totals = weights.reshape(weights.shape[0], -1).sum(1, dtype=np.int64)
+    if x.integer.bits <= 8 and weights.min(initial=0) >= -128 and weights.max(initial=0) <= 127:
+        offset = 128 if x.dtype == "int8" else 0
+        start = biases - offset * totals
+        if _fits(*sums_range(weights, start, lows + offset, highs + offset)):
+            return Format(BYTE, weights.astype(np.int8)[None], start, False, *span)
+    offset = -32768 if x.dtype == "uint16" else 0
+    start = biases - offset * totals
+    small = weights.min(initial=0) >= -32768 and weights.max(initial=0) <= 32767
+    if small and _fits(start, start) and _fits(*sums_range(weights, start, lows + offset, highs + offset)):
+        return Format(SHORT, weights.astype(np.int16)[None], start, False, *span)
+    if not pairs:
+        raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
+    if max(map(abs, span)) >= 2**47 or np.abs(weights).max(initial=0) >= 2**16:
+        raise LayerError("its sums do not fit 48 bits, which no kernel here computes with")
+    widest = max(abs(lows + offset), abs(highs + offset))
+    if small and widest * int(np.abs(weights).max(initial=0)) * 2 * SEGMENT_WORDS <= INT32[1]:
+        return Format(SHORT, weights.astype(np.int16)[None], start, True, *span)
+    bytes_of = np.stack([weights & 255, weights >> 8]).astype(np.int16)
+    return Format(SHORT, bytes_of, start, True, *span)
+
+
+def sums_range(weights: Array, start: Array, low: int, high: int) -> tuple[Array, Array]:
+    """Per output channel: what sums of any part of the products can be, for inputs low..high."""
+    flat = weights.reshape(weights.shape[0], -1).astype(np.int64)
+    positive, negative = np.maximum(flat, 0).sum(1), np.minimum(flat, 0).sum(1)
+    least, most = min(low, 0), max(high, 0)
+    return positive * least + negative * most + start, positive * most + negative * least + start
+
+
+def _fits(low: Array, high: Array) -> bool:
+    return bool(low.min(initial=0) >= INT32[0] and high.max(initial=0) <= INT32[1])

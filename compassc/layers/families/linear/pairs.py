@@ -1,0 +1,79 @@
+"""The end of a layer whose sums are beyond 32 bits: pairs of a high word and 16 low bits, requantised to 32-bit lanes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compassc.layers.arithmetic import INTEGER_TYPES, TRUNCATED_DTYPES, Array
+from compassc.layers.emit import INT32_MAX, operand, requantise
+from compassc.layers.layer import Layer, LayerError
+from compassc.layers.source import KernelSource, Value
+
+DOUBLE_EXACT = 2**53
+"""The reference multiplies in float64, whose integers are exact up to here."""
+
+
+def finish_pair(k: KernelSource, layer: Layer, span: tuple[int, int], scale: Array, shift: Array) -> Value:
+    """The output's value of the sums `high * 65536 + low` (variables of the kernel, `low` of 16 bits), within `span`."""
+    method, out = layer.word("with_activation", "NONE"), layer.output
+    if out.dtype in TRUNCATED_DTYPES:
+        raise LayerError(f"requantisation to {out.dtype} of sums beyond 32 bits is not implemented")
+    low, high = out.low, out.high
+    if method == "CLIP":
+        extra = 8 if INTEGER_TYPES[out.dtype].bits <= 8 else 0
+        inner = (layer.integer("clip_min"), layer.integer("clip_max"))
+        clipped = requantise_pair(k, span, scale, shift - extra, 0, *inner)
+        return requantise(k, clipped, 1, extra, out.scalar_zero, low, high)
+    if method in ("RELU", "RELU6"):
+        k.do("positive_pair(high, low)")
+        span = (0, max(span[1], 0))
+    elif method != "NONE":
+        raise LayerError(f"the fused activation {method} of sums beyond 32 bits has no kernel")
+    return requantise_pair(k, span, scale, shift, out.scalar_zero, low, high)
+
+
+def requantise_pair(
+    k: KernelSource, span: tuple[int, int], scale: Array, shift: Array, zero: int, low: int, high: int
+) -> Value:
+    """round(pair * scale / 2^shift) - zero, within low..high."""
+    if max(abs(low), abs(high)) + abs(zero) >= 2**18:
+        raise LayerError(f"results up to {high} of sums beyond 32 bits have no kernel")
+    scales, shifts = (a.reshape(-1) for a in np.broadcast_arrays(scale, shift))
+    scales, shifts = _positive(scales, shifts)
+    largest = max(map(abs, span)) * int(scales.max())
+    if shifts.max() > 44 or (shifts.max() > 35 and largest >= DOUBLE_EXACT):
+        raise LayerError(f"a shift of {int(shifts.max())} of sums beyond 32 bits has no kernel")
+    drop = np.clip(shifts - 12, 1, 31)
+    columns = (scales, (1 << (drop - 1)) - 1, drop, shifts - drop)
+    names = ", ".join(operand(k, _one(column)) for column in columns)
+    result = k.let("high", "int32", -(2**30), 2**30)
+    k.do(f"requantise_pair({result.name}, low, {names})")
+    moved = k.shifted(result, -zero)
+    return k.let(f"clamp({moved.name}, {k.scalar(low)}, {k.scalar(high)})", "int32", low, high)
+
+
+def _one(numbers: Array) -> Array:
+    """A single number where all are the same."""
+    return numbers[:1] if (numbers == numbers[:1]).all() else numbers
+
+
+def _positive(scales: Array, shifts: Array) -> tuple[Array, Array]:
+    """The same factors with shifts of at least 1, which their multipliers of 16 bits must allow."""
+    more = np.maximum(1 - shifts, 0)
+    if more.max() > 16 or (scales << more).max() >= 1 << 16 or scales.min() < 0:
+        raise LayerError(f"the shift {int(shifts.min())} of sums beyond 32 bits has no kernel")
+    return scales << more, shifts + more
+
+
+def shifted_ahead(k: KernelSource, span: tuple[int, int], pair: bool, amount: int, biases: Array) -> Value:
+    """The sums over 2^amount, to the nearest, plus biases; LayerError where 32 bits do not hold them."""
+    low, high = (round(v / 2**amount) for v in span)
+    ends = low - 1 + int(biases.min()), high + 1 + int(biases.max())
+    if (pair and amount == 0) or min(low - 1, ends[0]) < -INT32_MAX or max(high + 1, ends[1]) > INT32_MAX:
+        raise LayerError("its sums shifted by 'remain_shift' do not fit 32 bits, which no kernel here computes with")
+    if not pair:
+        moved = f"requantised(acc, 1, {k.scalar(amount)})" if amount else "acc"
+        return k.let(f"{moved} + {operand(k, biases)}", "int32", *ends)
+    result = k.let("high", "int32")
+    k.do(f"{'shift_near' if amount <= 16 else 'shift_far'}({result.name}, low, {k.scalar(amount)})")
+    return k.let(f"{result.name} + {operand(k, biases)}", "int32", *ends)

@@ -1,0 +1,197 @@
+"""Kernels of the linear family give what the references give: integers to the bit, floats within what float32 sums allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import cycle, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compassc.layers.declare import evaluate
+from compassc.layers.kernels import kernel_of
+from compassc.layers.layer import Layer, LayerError, TensorType
+from tests.layers.harness import run
+
+BYTES, SHORTS, FLOATS = ("int8", "uint8"), ("int16", "uint16"), ("float32", "float16", "bfloat16")
+RELATIVE = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
+ACTIVATIONS = ("NONE", "RELU", "CLIP", "RELU6")
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture
+def source() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def tensor(name: str, shape: tuple[int, ...], dtype: str, zero: int = 0) -> TensorType:
+    return TensorType(shape, dtype, name, 1.0, zero)
+
+
+def drawn(source: np.random.Generator, t: TensorType) -> Array:
+    from compassc.layers.storage import numpy_dtype
+
+    if not t.is_integer:
+        return source.normal(0, 1, t.shape).astype(numpy_dtype(t.dtype))
+    values = source.integers(t.low, t.high + 1, t.shape)
+    values.reshape(-1)[: values.size // 3] = t.low
+    values.reshape(-1)[values.size // 2 : values.size * 2 // 3] = t.high
+    return values.astype(t.dtype)
+
+
+def check(layer: Layer, source: np.random.Generator, folder: Any) -> None:
+    inputs = [drawn(source, t) for t in layer.inputs]
+    (want,), (got,) = evaluate(layer, inputs), run(kernel_of([layer]), layer, inputs, folder)
+    label = (
+        f"{layer.type} {[t.dtype for t in (*layer.inputs, layer.output)]} {layer.input.shape} {dict(layer.attributes)}"
+    )
+    if layer.output.is_integer:
+        np.testing.assert_array_equal(got, want, label)
+        return
+    limit = RELATIVE[layer.output.dtype]
+    np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=limit, atol=limit, err_msg=label)
+
+
+def window(kernel: tuple[int, int], stride: int = 1, pad: int = 0, dilation: int = 1) -> dict[str, int]:
+    keys = {"kernel_y": kernel[0], "kernel_x": kernel[1]}
+    keys |= {f"{n}_{a}": v for n, v in (("stride", stride), ("dilation", dilation)) for a in "xy"}
+    return keys | {f"pad_{s}": pad for s in ("left", "right", "top", "bottom")}
+
+
+def weighted(source: np.random.Generator, kind: str, x: TensorType, y: TensorType, shape: tuple[int, ...],
+             given: dict[str, Any], weights: str = "int8", each: bool = True) -> Layer:  # fmt: skip
+    """A layer with random weights of `shape`, whose results fill the range of the output."""
+    outputs, depth = shape[0], int(np.prod(shape[1:]))
+    if not x.is_integer:
+        constants = {
+            "weights": source.normal(0, depth**-0.5, shape).astype("float32"),
+            "biases": source.normal(0, 1, outputs).astype("float32"),
+        }
+        return Layer("l", kind, [x], [y], {"clip_min": -1.0, "clip_max": 1.0, **given}, constants)
+    bits = [np.iinfo(t).bits - 8 for t in (x.dtype, weights, y.dtype)]
+    shift = int(np.log2(depth**0.5 * 70 * 70 * 200 / 60)) + bits[0] + bits[1] - bits[2]
+    limits = np.iinfo(weights)
+    constants = {
+        "weights": source.integers(limits.min, limits.max + 1, shape).astype(weights),
+        "biases": source.integers(-3000, 3000, outputs).astype("int32") << bits[0],
+    }
+    given = {"clip_min": -2000, "clip_max": 20000, "negative_slope_value": 26, **given}
+    if each:
+        constants["scale"] = source.integers(100, 60000, outputs).astype("uint16")
+        constants["shift"] = np.full(outputs, shift + 6, "int8")
+    else:
+        given |= {"scale_value": 200, "shift_value": shift}
+    return Layer("l", kind, [x], [y], given, constants)
+
+
+GEOMETRIES: tuple[tuple[Any, ...], ...] = (  # input, outputs, window, groups
+    ((1, 8, 9, 8), 16, ((3, 3), 1, 1), 1),
+    ((2, 7, 7, 3), 33, ((7, 7), 2, 3), 1),
+    ((1, 6, 6, 64), 40, ((1, 1),), 1),
+    ((1, 5, 70, 6), 8, ((3, 3), 1, 1), 1),
+    ((1, 9, 9, 12), 24, ((3, 2), 1, 2, 2), 4),
+    ((1, 4, 4, 260), 34, ((3, 3), 1, 1), 1),
+    ((1, 1, 90, 1), 5, ((1, 70), 1, 0), 1),
+    ((1, 5, 4, 6), 12, ((3, 3), 2, 1), 6),
+)
+DEPTHWISE: tuple[tuple[Any, ...], ...] = (
+    ((2, 8, 9, 40), 40, ((3, 3), 1, 1), 40),
+    ((1, 30, 19, 33), 33, ((3, 3), 2, 1), 33),
+    ((1, 9, 9, 7), 7, ((5, 5), 1, 2), 7),
+    ((1, 8, 9, 64), 64, ((3, 3), 1, 2, 2), 64),
+)
+
+
+def convolution(source: np.random.Generator, geometry: tuple[Any, ...], types: tuple[str, str], weights: str = "int8",
+                activation: str = "NONE", zero: int = 0, each: bool = True, **given: Any) -> Layer:  # fmt: skip
+    shape, outputs, form, groups = geometry
+    keys = window(*form)
+    kernel, stride, pad, dilation = form[0], keys["stride_x"], keys["pad_top"], keys["dilation_x"]
+    size = [(s + 2 * pad - dilation * (k - 1) - 1) // stride + 1 for s, k in zip(shape[1:3], kernel, strict=True)]
+    x, y = tensor("x", shape, types[0], zero), tensor("y", (shape[0], *size, outputs), types[1], 3 if zero else 0)
+    kind = "DepthwiseConv" if groups == shape[3] > 1 else "Convolution"
+    keys |= {"group": groups, "with_activation": activation, **given}
+    return weighted(source, kind, x, y, (outputs, *kernel, shape[3] // groups), keys, weights, each)
+
+
+@pytest.mark.parametrize("dtype", (*BYTES, *SHORTS))
+def test_convolutions_of_integers(tmp_path, source, dtype):
+    outputs, zero = cycle((dtype, "int8", "uint16", "uint8")), 5 if dtype.startswith("i") else -5
+    activations, each = cycle(ACTIVATIONS), cycle((True, True, False))
+    first = (*BYTES, *SHORTS).index(dtype) % 2
+    for geometry in (*GEOMETRIES[first::2], *DEPTHWISE[first::2]):
+        layer = convolution(source, geometry, (dtype, next(outputs)), "int8", next(activations), zero, next(each))
+        check(layer, source, tmp_path)
+    for geometry in (GEOMETRIES[5], DEPTHWISE[0]):
+        check(convolution(source, geometry, (dtype, dtype), "int16", next(activations)), source, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_convolutions_of_floats(tmp_path, source, dtype):
+    activations = cycle(("NONE", "RELU", "RELU6", "CLIP"))
+    some = slice(None) if dtype == "float32" else slice(None, None, 3)
+    for geometry in (*GEOMETRIES[some], *DEPTHWISE[some]):
+        check(convolution(source, geometry, (dtype, dtype), activation=next(activations)), source, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ("int8", "uint16"))
+def test_weights_with_zero_points(tmp_path, source, dtype):
+    for geometry in (GEOMETRIES[0], DEPTHWISE[0]):
+        layer = convolution(source, geometry, (dtype, "int8"))
+        zero = source.integers(-90, 90, geometry[1]).astype("int32")
+        layer = Layer(
+            "l", layer.type, layer.inputs, layer.outputs, layer.attributes, {**layer.constants, "weights_zp": zero}
+        )
+        check(layer, source, tmp_path)
+
+
+def test_sums_shifted_ahead(tmp_path, source):
+    """`remain_shift`: more than 16 bits, fewer, and none at all; scalar shifts count twice with an activation."""
+    cases = list(product(SHORTS, (4, 14, 20), ((True, "NONE"), (True, "RELU"), (False, "NONE"), (False, "RELU"))))
+    for i, (dtype, remain, (each, activation)) in enumerate(cases[::2] + cases[1::8]):
+        geometry = (GEOMETRIES[0], DEPTHWISE[2])[i % 2]
+        weights = ("int16", "int8")[i // 2 % 2]
+        layer = convolution(source, geometry, (dtype, dtype), weights, activation, 0, each, remain_shift=remain)
+        try:
+            kernel_of([layer])
+        except LayerError as reason:
+            assert "32 bits" in str(reason)
+            continue
+        check(layer, source, tmp_path)
+    with pytest.raises(LayerError, match="remain_shift"):
+        kernel_of([convolution(source, GEOMETRIES[0], ("int16", "int16"), "int16", "RELU6", 0, False, remain_shift=4)])
+
+
+def fully_connected(source: np.random.Generator) -> Iterator[Layer]:
+    sizes = cycle(((1, 5, 3), (6, 70, 40), (1, 700, 65)))
+    for dtype, (rows, depth, cols) in zip((*BYTES, *SHORTS, *FLOATS) * 2, sizes, strict=False):
+        zero = {"int8": 4, "uint8": -9}.get(dtype, 0)
+        x, y = tensor("x", (rows, depth), dtype, zero), tensor("y", (rows, cols), dtype)
+        yield weighted(source, "FullyConnected", x, y, (cols, depth), {"with_activation": ACTIVATIONS[rows % 3]})
+
+
+def test_fully_connected(tmp_path, source):
+    for layer in fully_connected(source):
+        check(layer, source, tmp_path)
+
+
+def test_a_border_outside_the_type_is_refused(source):
+    with pytest.raises(LayerError, match="padding with -5"):
+        kernel_of([convolution(source, GEOMETRIES[0], ("uint8", "uint8"), zero=5)])
+
+
+@pytest.mark.parametrize("dtype", ("int8", "int16", "float32"))
+def test_a_tail_joins(tmp_path, source, dtype):
+    """A following element-wise layer reads its other operand at the output's place, and gives the same bits."""
+    for geometry in (GEOMETRIES[0], DEPTHWISE[0]):
+        layer = convolution(source, geometry, (dtype, dtype))
+        y = layer.output
+        other, last = tensor("other", y.shape, dtype), tensor("z", y.shape, dtype)
+        given = {"method": "ADD", "scale_value": [1, 1, 1], "shift_value": 0}
+        add = Layer("a", "Eltwise", [y, other], [last], given)
+        inputs = [drawn(source, t) for t in (layer.input, other)]
+        both = Layer("l", layer.type, [layer.input, other], [last], layer.attributes, layer.constants)
+        got = run(kernel_of([layer, add]), both, inputs, tmp_path)[0]
+        alone = run(kernel_of([layer]), layer, inputs[:1], tmp_path)[0]
+        np.testing.assert_array_equal(got, evaluate(add, [alone, inputs[1]])[0])
