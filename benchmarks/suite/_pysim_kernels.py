@@ -27,6 +27,14 @@ def vector_operations(a: S.ptr("i32", "global"), n: S.i32):
 
 
 @S.prim_func
+def addressed_operations(a: S.ptr("i32", "global"), n: S.i32):
+    off = n // 2
+    for i in range(n // 16):
+        S.vstore(S.vload(a + i * 8) + S.vload(a + off + i * 8), a + i * 8)
+        S.vstore(S.vload(a + off + i * 8) - S.vload(a + i * 8), a + off + i * 8)
+
+
+@S.prim_func
 def scalar_operations(a: S.ptr("i32", "global"), n: S.i32):
     for i in range(n):
         x = a[i]

@@ -23,14 +23,16 @@ from compassc.dsl import BuildManager
 from compassc.dsl.script.functions import PyPrimFunc
 
 from ._examples import FOLDER, TARGET, example_names, kernel
-from ._pysim_kernels import SCALAR_OPS, VECTOR_OPS, nothing, scalar_operations, vector_operations
+from ._pysim_kernels import SCALAR_OPS, VECTOR_OPS, addressed_operations, nothing, scalar_operations, vector_operations
 
 GOALS = {
     "vector": Goal("PySim, a vector operation", "us", 2),
+    "addressed": Goal("PySim, a vector operation of loops as they are written (a + off + i * 8)", "us", 2),
     "scalar": Goal("PySim, a scalar element operation", "us", 1.5),
     "threads": Goal("PySim, TECs as threads against one after another (dynamic_add)", "x", 1.3),
     **{name: Goal(f"PySim on {name}", "operations/s") for name in example_names()},
 }
+_KERNELS = (nothing, vector_operations, addressed_operations, scalar_operations)
 LOOPS = 4000
 TECS = 4
 ROUNDS = 5
@@ -53,10 +55,11 @@ def _mode(single: bool) -> Iterator[None]:
 def measure() -> dict[str, Result]:
     results = {}
     with _mode(single=True):
-        samplers = [functools.partial(_processor_time, k) for k in (nothing, vector_operations, scalar_operations)]
-        empty, vector, scalar = side_by_side(samplers, ROUNDS)
-    for key, count, times in (("vector", VECTOR_OPS, vector), ("scalar", SCALAR_OPS, scalar)):
-        each = [1e6 * (t - e) / (LOOPS * TECS * count) for t, e in zip(times, empty, strict=True)]
+        samplers = [functools.partial(_processor_time, k) for k in _KERNELS]
+        empty, vector, addressed, scalar = side_by_side(samplers, ROUNDS)
+    rows = (("vector", VECTOR_OPS, vector), ("addressed", VECTOR_OPS / 16, addressed), ("scalar", SCALAR_OPS, scalar))
+    for key, count, times in rows:
+        each = [1e6 * (t - e * count / 8) / (LOOPS * TECS * count) for t, e in zip(times, empty, strict=True)]
         results[key] = Result(median(each), f"{1e6 / median(each):.0f} in a second of processor time")
     results["threads"] = _threads()
     return results | {name: _example(name) for name in example_names()}

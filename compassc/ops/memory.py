@@ -84,14 +84,22 @@ _DEFAULT: dict[DataType, DataType] = {}
 """Pointee type -> vector type of a load without lanes (PySim's hot path)."""
 
 
-@special_op(GROUP, _build_vload, split="vload", effect="read")
+def _loaded_at(ptr: Any, step: int) -> Any:
+    """`S.vload(ptr + step)` in PySim."""
+    result = _DEFAULT.get(ptr.dtype)
+    found = None if result is None else ptr.window(result.element_of, step, result.lanes)
+    return vload.meaning(ptr.moved(step)) if found is None else values.PyVar(found.copy(), result)
+
+
+@special_op(GROUP, _build_vload, split="vload", effect="read", at=_loaded_at)
 def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> Any:
     """Load a vector from contiguous or strided elements.
 
     Lane i is element `i * stride` behind `ptr`, or 0 where the mask is inactive; inactive elements are not read.
     `lanes` defaults to one register for a scalar pointer and to the pointer's own lanes for a vector pointer.
     """
-    ptr = mem.pointer_of(ptr, "S.vload: ptr")
+    if type(ptr) is not mem.PyPointer:
+        ptr = mem.pointer_of(ptr, "S.vload: ptr")
     result = _DEFAULT.get(ptr.dtype) if lanes is None else None
     if mask is None and result is not None and type(stride) is int and stride == 1:
         return ptr.load(0, 1, 1, result, "S.vload")
@@ -125,14 +133,25 @@ def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> Any
     return values.PyVar(out, result)
 
 
-@special_op(GROUP, _build_vstore, split="vstore", effect="write")
+def _stored_at(value: Any, ptr: Any, step: int) -> None:
+    """`S.vstore(value, ptr + step)` in PySim."""
+    if type(value) is values.PyVar and value.dtype.is_vector and ptr.scope != "constant":
+        found = ptr.window(value.dtype.element_of, step, value.dtype.lanes)
+        if found is not None:
+            found[:] = value.value
+            return
+    vstore.meaning(value, ptr.moved(step))
+
+
+@special_op(GROUP, _build_vstore, split="vstore", effect="write", at=_stored_at)
 def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
     """Store the active lanes of a vector to contiguous or strided elements.
 
     Lane i goes to element `i * stride` behind `ptr`; inactive elements are not touched. The value has the elements of
     `ptr`, whose sign may be another one: convert it with S.cast, or the pointer with `as_ptr`.
     """
-    ptr = mem.pointer_of(ptr, "S.vstore: ptr")
+    if type(ptr) is not mem.PyPointer:
+        ptr = mem.pointer_of(ptr, "S.vstore: ptr")
     refuse_constant(ptr.scope)
     if type(value) is not values.PyVar or value.dtype.is_scalar or value.dtype.is_mask:
         raise type_error(f"S.vstore: value must be a vector, got {value!r}", "write p[i] = value for a scalar")

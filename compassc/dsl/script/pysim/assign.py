@@ -34,10 +34,13 @@ from .bools import OPERATORS, PREFIXES, Bools, calculate
 from .debug import stop
 from .impl import pysim_impl
 from .memory import PyBuffer, PyPointer, Storage
+from .moved import SHORT, moved
 from .paste import Pasted, addressed, pasted
 from .values import PINNED, PyVar, of_numpy
 
 _MARK = "\0compassc constant "
+_POINTERS = frozenset(("ptr", "dst", "src"))
+"""Parameters of operations that take pointers."""
 _ALLOCATIONS = frozenset(("alloc", "alloc_buffer", "alloc_const"))
 _FACTORY = "__factory"
 _KERNEL = "__kernel"
@@ -315,9 +318,22 @@ class Rewrite(ast.NodeTransformer):
             op = getattr(self.known(node.func), "op", None)
             if isinstance(op, Op):
                 node.func = self.constant(pysim_impl(op), node.func)
+                self.move(op, node)
                 if not op.special or op.effect == "read":
                     self.computed.add(node)
         return node
+
+    def move(self, op: Op, call: ast.Call) -> None:
+        """Moves the pointers of an operation in one step each."""
+        args = call.args
+        whole = op.name in SHORT and len(args) == SHORT[op.name] and not call.keywords
+        if whole and (found := moved(args[-1], op.name)):
+            call.func, call.args = self.constant(found[0], call.func), [*args[:-1], *found[1]]
+            return
+        for i, (name, arg) in enumerate(zip(op.signature.parameters, args)):
+            found = moved(arg) if name in _POINTERS else None
+            if found is not None:
+                args[i] = self.call(*found, arg)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         return node  # only the kernel's own statements

@@ -167,15 +167,20 @@ class PyPointer:
     def __add__(self, n: Any) -> PyPointer:
         if self.dtype.is_void:
             raise type_error("a void pointer cannot be moved", "retype it with as_ptr")
-        step = int(n.value) if type(n) is PyVar and n.dtype is INT32 else index_of(n, "a pointer step")
-        dtype = self.dtype
-        moved = PyPointer(self.storage, self.offset + step * dtype.total_bytes, dtype, self.scope)
-        if self._view is not None:  # the same array, further on
-            moved._view = self._view
-            moved._base = self._base + step * dtype.lanes
-        return moved
+        return self.moved(int(n.value) if type(n) is PyVar and n.dtype is INT32 else index_of(n, "a pointer step"))
 
     __radd__ = __add__
+
+    def moved(self, step: int) -> PyPointer:
+        """The pointer `step` pointees further on, in the same array."""
+        dtype = self.dtype
+        found = PyPointer(self.storage, self.offset + step * dtype.total_bytes, dtype, self.scope)
+        if self._view is None and self.storage is not None and not dtype.is_void:
+            self.elements()  # the same array, further on
+        if self._view is not None:
+            found._view = self._view
+            found._base = self._base + step * dtype.lanes
+        return found
 
     def __sub__(self, n: Any) -> PyPointer:
         if isinstance(n, PyPointer):
@@ -265,6 +270,15 @@ class PyPointer:
         if lanes == 1:
             return PyVar(view[start], result)
         return PyVar(view[start:stop:step].copy(), result)
+
+    def window(self, elem: DataType, step: int, lanes: int) -> Any:
+        """Elements from `step` pointees further on, as a view, where nothing is to be told or refused; else None."""
+        view = self._view
+        if view is None or self.dtype.element_of is not elem or self.storage.watch is not None:  # type: ignore[union-attr]
+            return None
+        start = self._base + step * self.dtype.lanes
+        stop = start + lanes
+        return view[start:stop] if start >= 0 and stop <= len(view) else None
 
     def store(self, first: int, count: int, step: int, value: Any) -> None:
         """Convert `value` to the pointee type and write it to `count` pointees from item `first`."""
