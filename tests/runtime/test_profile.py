@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -11,17 +12,21 @@ import pytest
 from runtime_kernels import pointer, scalar
 
 from compass_core import targets
+from compass_core.errors import CompassError
 from compass_runtime import Program
-from compass_runtime.profile.collect import Step, Task
+from compass_runtime.calls import run_loaded
+from compass_runtime.profile.collect import Step, Task, counting
 from compass_runtime.profile.costs import class_of, cost_model, op_classes
 from compass_runtime.profile.data import as_data
 from compass_runtime.profile.page import page
 from compass_runtime.profile.regions import Op, Region, cost, schedule
+from compass_runtime.profile.result import profile_of
 from compass_runtime.profile.run import profiled_call
 from compass_runtime.profile.table import text
 from compass_runtime.profile.timeline import Simulation
 from compass_runtime.profile.trace import as_trace
-from compass_sim import RecordKind
+from compass_sim import RecordKind, RunResult
+from compass_sim.records import RECORD
 
 X2 = cost_model("X2_1204")
 TILE = (
@@ -335,3 +340,51 @@ def test_the_trace_has_a_track_per_tec_and_channel(tiles):
     bars = [e for e in trace["traceEvents"] if e["ph"] == "X"]
     assert sum(e["args"].get("bytes", 0) for e in bars) == tiles(2048).total.dma_bytes
     assert max(e["ts"] + e["dur"] for e in bars) == pytest.approx(tiles(2048).seconds * 1e6, rel=1e-3)
+
+
+EDGES = (0, 1, 2, 3, 5, 7, 8, 31, 255, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, (1 << 53) + 1, (1 << 64) - 1)
+
+
+def forged(records, draw):
+    """Records as a kernel may have left them: some lost, doubled, exchanged, or with other numbers in them."""
+    out = list(records)
+    for _ in range(draw.choice((1, 1, 2, 5, 20))):
+        at, other, field = draw.randrange(len(out)), draw.randrange(len(out)), draw.randrange(6)
+        low = out[at]._replace(**{out[at]._fields[field]: draw.choice(EDGES[: 15 if field < 2 else 13])})
+        out = draw.choice((out[:at] + out[at + 1 :], [*out, out[at]], [*out[:at], out[other], *out[at + 1 :]],
+                           *[[*out[:at], low, *out[at + 1 :]]] * 4))  # fmt: skip
+        if not out:
+            break
+    return out
+
+
+def test_forged_records_become_a_profile_or_are_refused(tiles):
+    """A kernel can write where the engine keeps its records."""
+    program = tiles(1024).program
+    arguments = [np.arange(1024, dtype="float16"), np.zeros(1024, "float16"), 1024]
+    with counting(program).program.caller.loaded(arguments) as job:
+        honest = run_loaded(job, record=True).records
+    assert profile_of(program, recorded(honest)).timeline == tiles(1024).timeline
+    refused = 0
+    for seed in range(250):
+        try:
+            profile = profile_of(program, recorded(forged(honest, random.Random(seed))))
+        except CompassError as error:
+            assert error.code == "bad-records"
+            refused += 1
+        else:
+            page(profile), text(profile), as_trace(profile), as_data(profile)
+    assert 50 < refused < 200
+
+
+def recorded(records):
+    return RunResult(0.0, "", b"".join(RECORD.pack(*record) for record in records))
+
+
+@pytest.mark.parametrize("at", [10**k for k in range(0, 19, 3)])
+@pytest.mark.parametrize("size", [1, 3, 17, 100_001])
+def test_transfers_end_at_any_time(at, size):
+    """A rest of a byte may take less time than a clock that shows billions of cycles can tell apart."""
+    steps = [transfer(at + i, size, i % 3, flags) for i, flags in enumerate((READ, BOTH, 0, READ, BOTH))]
+    line = line_of(*(task(i, at, *steps[i:], transfer(at, size)) for i in range(4)))
+    assert line.cycles >= at and sum(span.kind == "transfer" for span in line.spans) <= 4 * 6

@@ -125,3 +125,26 @@ def test_masks_made_of_casts(build):
     """clang does not count the last parenthesis of such a cast to it."""
     stores = profiled(kernel(build, one_tec(MASK_CASTS))).total.classes["store"]
     assert (stores.count, stores.active, stores.lanes) == (2, 8, 16)
+
+
+LETTERS = """
+_CLC_INLINE int größe_von(int é) {{ return /* ümläut */ é > 3 ? é : 4; }}
+__kernel void k(__global int* a, __global int* out, int n) {{
+  if (get_local_id(0)) return;
+# 1 "{file}"
+  for (int öde = 0; öde < n; öde++) {{ printf("\u65e5\u672c\u8a9e %d\\n", öde); out[öde] = größe_von(a[öde]) + get_local_id(0); }}
+}}
+"""
+
+
+def test_letters_of_all_languages_change_nothing(build):
+    """clang counts bytes where Python counts characters, and writes names of files byte by byte."""
+    found = {}
+    for file in ("größe/\u0928\u0940.py", "plain.py"):
+        text = LETTERS.format(file=file)
+        if file == "plain.py":
+            text = "".join(one if one.isascii() else "x" for one in text)
+        profile = profiled(kernel(build, text))
+        assert {place[0] for place in profile.lines} - {""} == {"k.cl", file}
+        found[file] = {kind: tally.count for kind, tally in profile.total.classes.items()}, profile.cycles
+    assert len(set(map(str, found.values()))) == 1

@@ -154,7 +154,7 @@ def test_the_flags_that_files_once_had_mean_nothing(forge, flags, tmp_path, monk
 @pytest.mark.parametrize(
     "head",
     [
-        *({"name": name} for name in ("../x", "-x", "a b", "a\nb", "/etc/x", "", "x" * 300, 'a"b', "é")),
+        *({"name": name} for name in ("../x", "-x", " x", "a\nb", "a\tb", "/etc/x", "", "x" * 300, 'a"b', "a\\", "a\u202eb")),
         *({"define": define} for define in ("X", "X=1", "__AIPUX2__\n", "-fplugin=x", "")),
         *({"macros": [macro]} for macro in (["a\nb", "1"], ["a", "1\n#include"], ["a b", "1"], ["-fplugin", "1"], ["a"],
                                             ["a", "1\r2"], [5, "1"], ["a", 5], "ab=", ["a(b)\n", "1"])),

@@ -25,7 +25,8 @@ from compass_core.limits import KEPT_OPTIONS, KEPT_TEXT, KEPT_UNITS
 SECTION = ".compass.source"
 REBUILD_HELP = "build it again with this toolchain, without COMPASS_EMBED_SOURCE=0"
 _QUESTIONS = ("__has_include", "__has_include_next", "__has_embed")
-_NAME = re.compile(r"[\w][\w.+-]{0,250}", re.ASCII)
+_NAME = re.compile(r"\w[\w .,+=@()-]{0,250}")
+"""Letters of any language; nothing that ends a string, a line or a folder."""
 _KEEPER = re.compile(r'^__asm__\("\.pushsection \.compass\.source,[^\n]*\n?\Z', re.MULTILINE)
 """The line that put a text into its object; compiled again it would read a file."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from compass_core.aipubin.device import is_x3
+from compass_core.errors import CompassError
 from compass_core.hostcc.sources import read_sources
 from compass_runtime.profile.costs import CostModel, cost_model, op_classes
 from compass_runtime.profile.instrument import Instrumented, instrument
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 NOWHERE: Place = ("", 0)
 """The place of steps of programs that do not say where they are."""
+_STEPS = frozenset(RecordKind) - {RecordKind.TASK_BEGIN, RecordKind.TASK_END, RecordKind.COUNT}
 
 
 @dataclass(frozen=True)
@@ -101,29 +103,48 @@ def counting(program: Program) -> Counting:
 
 
 def tasks_of(counting: Counting, result: RunResult) -> list[Task]:
-    """The tasks of a run, in the order of their sub-graphs."""
+    """The tasks of a run, in the order of their sub-graphs. CompassError when the records tell of no run: kernels can
+    write where the engine keeps them."""
     target = counting.model.target
     sites = [place for unit in counting.units for place in unit.sites]
     current: dict[int, Task] = {}
     done: dict[int, int] = {}
     counters: dict[int, dict[int, int]] = {}
-    tasks = []
+    tasks: dict[tuple[int, int], Task] = {}
+    groups = len(counting.program.content.subgraphs)
     for record in result.records:
         tec = record.tec
+        if (record.kind == RecordKind.TASK_BEGIN) != (tec not in current):
+            raise _no_run(f"TEC {tec} begins a task in another one, or does something outside of one")
         if record.kind == RecordKind.TASK_BEGIN:
             group = _group(record, target, done)
+            if not (0 <= group < groups and tec < counting.model.tecs):
+                raise _no_run(f"a task of sub-graph {group} on TEC {tec}")
             current[tec], counters[tec] = Task(group, record.amount, tec), {}
         elif record.kind == RecordKind.TASK_END:
             task = current.pop(tec)
             task.cycles, task.lost = record.time, record.id
             _count(task, counting, counters.pop(tec))
-            tasks.append(task)
+            if tasks.setdefault((task.group, task.number % target.tecs), task) is not task:
+                raise _no_run(f"two tasks {task.number} of sub-graph {task.group}")
         elif record.kind == RecordKind.COUNT:
             counters[tec][record.id] = record.amount
-        else:
+        elif record.kind in _STEPS:
             place = sites[record.site] if record.site < len(sites) else NOWHERE
             current[tec].steps.append(Step(record.time, record.kind, record.id, record.amount, place))
-    return sorted(tasks, key=lambda task: (task.group, task.number))
+        else:
+            raise _no_run(f"a record of kind {record.kind}")
+    if current:
+        raise _no_run("a task does not end")
+    return sorted(tasks.values(), key=lambda task: (task.group, task.number))
+
+
+def _no_run(what: str) -> CompassError:
+    return CompassError(
+        f"what was recorded of the run makes no sense: {what}",
+        code="bad-records",
+        help="the kernel overwrites memory of the simulator: look for it with --check",
+    )
 
 
 def _group(record: Record, target: Target, done: dict[int, int]) -> int:

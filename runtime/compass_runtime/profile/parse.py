@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,10 +20,11 @@ OWN = "__compass_own_"
 """What the names of the text's functions begin with while it is parsed: clang's dump is filtered by it."""
 
 _TOKEN = re.compile(
-    r'(?P<line>^#[^\n]*)|(?P<string>"(?:\\.|[^"\\\n])*(?:"|$)|\'(?:\\.|[^\'\\\n])*(?:\'|$))|(?P<name>[A-Za-z_]\w*)|(?P<mark>[(){};])',
+    r'(?P<line>^#[^\n]*)|(?P<string>"(?:\\.|[^"\\\n])*(?:"|$)|\'(?:\\.|[^\'\\\n])*(?:\'|$))|(?P<name>[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*)|(?P<mark>[(){};])',
     re.MULTILINE,
 )
-_MARKER = re.compile(r'^# (\d{1,9}) "((?:\\.|[^"\\\n])*)"[^\n]*$', re.MULTILINE)
+_MARKER = re.compile(r'^# (\d{1,9}) "((?:\\.|[^"\\\n])*)"(?P<flags>[^\n]*)$', re.MULTILINE)
+_ESCAPE = re.compile(rb"\\\\([0-7]{1,3}|.)", re.DOTALL)
 _PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+([^\n]*)$", re.MULTILINE)
 _NO_FUNCTION = ("__attribute__", "__asm__", "asm")
 
@@ -48,7 +49,7 @@ class Text:
 
     @cached_property
     def _markers(self) -> tuple[list[int], list[Place]]:
-        found = [(m.end() + 1, (json.loads(f'"{m[2]}"'), int(m[1]))) for m in _MARKER.finditer(self.text)]
+        found = [(m.end() + 1, (_unescaped(m[2]), int(m[1]))) for m in _MARKER.finditer(self.text)]
         return [at for at, _ in found], [place for _, place in found]
 
     def place(self, offset: int) -> Place:
@@ -68,14 +69,30 @@ def parse(source: Source, clang: str | None = None) -> Text:
     marked = with_own_names(plain, functions)
     filter = ("-Xclang", "-ast-dump=json", "-Xclang", "-ast-dump-filter", "-Xclang", OWN)
     dump = examine(source, marked, ("-fsyntax-only", *filter), clang)
-    declared = tuple(node for node in _objects(dump) if node["kind"] == "FunctionDecl")
+    declared = tuple(node for node in _objects(dump, marked) if node["kind"] == "FunctionDecl")
     return Text(marked, functions, declared)
 
 
 def own_text(preprocessed: str, name: str) -> str:
-    """What follows the header in the output of the preprocessor; pragmas as operators, before which text may stand."""
-    text = f"# 1 {json.dumps(name)}" + behind_header(preprocessed, STDIN)
+    """What follows the header in the output of the preprocessor; pragmas as operators, before which text may stand, and
+    the names of files as clang reads them: what it writes, such as `\\303` for a byte, it takes for a mistake."""
+    text = f'# 1 "{name}"' + behind_header(preprocessed, STDIN)
+    text = _MARKER.sub(lambda marker: f'# {marker[1]} "{_escaped(_unescaped(marker[2]))}"{marker["flags"]}', text)
     return _PRAGMA.sub(lambda pragma: f"_Pragma({json.dumps(pragma[1])})", text)
+
+
+def _unescaped(literal: str) -> str:
+    """The name of a file as a line marker has it between its quotes; `?` for characters that cannot be printed."""
+    data = _ESCAPE.sub(_byte, literal.encode(errors="surrogateescape"))
+    return "".join(one if one.isprintable() else "?" for one in data.decode(errors="replace"))
+
+
+def _byte(escape: re.Match[bytes]) -> bytes:
+    return bytes([int(escape[1], 8) & 0xFF]) if escape[1][:1].isdigit() else escape[1]
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def own_functions(text: str) -> frozenset[str]:
@@ -108,10 +125,30 @@ def with_own_names(text: str, functions: frozenset[str]) -> str:
     return _TOKEN.sub(lambda token: OWN + token[0] if token["name"] in functions else token[0], text)
 
 
-def _objects(dump: str) -> Iterator[Node]:
-    """The JSON objects of a dump, which stand one behind the other."""
-    decoder, at = json.JSONDecoder(), dump.find("{")
+def _objects(dump: str, text: str) -> Iterator[Node]:
+    """The JSON objects of a dump of `text`, which stand one behind the other. Places are in characters of the text, where
+    clang counts bytes."""
+    decoder, at = json.JSONDecoder(object_hook=_in_characters(text)), dump.find("{")
     while at >= 0:
         node, end = decoder.raw_decode(dump, at)
         yield node
         at = dump.find("{", end)
+
+
+def _in_characters(text: str) -> Callable[[Node], Node] | None:
+    """Turns a place in bytes into one in characters; None where they are the same."""
+    if text.isascii():
+        return None
+    import numpy as np
+
+    data = np.frombuffer(text.encode(errors="surrogateescape"), np.uint8)
+    before = np.concatenate(([0], np.cumsum((data & 0xC0) != 0x80)))
+
+    def place(node: Node) -> Node:
+        if "offset" in node:
+            begin = node["offset"]
+            node["offset"] = int(before[begin])
+            node["tokLen"] = int(before[begin + node["tokLen"]]) - node["offset"]
+        return node
+
+    return place

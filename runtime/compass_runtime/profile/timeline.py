@@ -181,7 +181,10 @@ class Simulation:
         moved = first.moving
         if not first.moving and first.starts + self._model.dma["startup"] <= self._now + _EPSILON:
             first.moving, first.left = True, float(first.bytes)
-        if first.moving and first.left <= _EPSILON * max(1.0, first.bytes):
+        rest = first.left / self._rates[tec.number] if moved else 0.0  # cycles, which may be too few to be told apart
+        if first.moving and (
+            first.left <= _EPSILON * max(1.0, first.bytes) or (moved and self._now + rest <= self._now)
+        ):
             tec.queue.popleft()
             self._add(tec, "transfer", first.starts, first.place, first)
             if tec.queue:
