@@ -79,7 +79,8 @@ class Build:
     """The state of a build: each stage reads what the one before left here and adds its own.
 
     `name` is the entry function's and begins the name of every stage file; `files` maps the suffix of an artifact to a
-    path other than the default one; `shapes` are the tensor shapes known so far, given ones included.
+    path other than the default one; `sources` has the digests of the files that places of the module are in
+    (`compass_core.excerpts`); `shapes` are the tensor shapes known so far, given ones included.
     """
 
     request: Request
@@ -90,6 +91,7 @@ class Build:
     dependencies: list[Path] = field(default_factory=list)
     module: IRModule | None = None
     lowered: IRModule | None = None
+    sources: frozenset[str] | None = None
     generated: CodegenResult | None = None
     params: dict[str, Any] | None = None
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)

@@ -50,7 +50,7 @@ def _parse(build: Build) -> list[Path]:
     build.module = dsl.parse(source.entry(request.entry), build.target.name)
     build.dependencies = list(source.dependencies)  # complete only now: parsing may read files too
     build.name = build.module.entry
-    return [files.write(build.file(".ir.txt"), print_module(build.module))]
+    return [files.write(build.file(".ir.txt"), print_module(build.module, _sources(build)))]
 
 
 def _adopt_target(build: Build, name: str, path: Path) -> None:
@@ -66,9 +66,11 @@ def _adopt_target(build: Build, name: str, path: Path) -> None:
 
 def _load_module(build: Build, path: Path) -> None:
     from compassc.ir import parse_module
+    from compassc.ir.text import digests_of
     from compassc.ir.verify import VerifyError, verify
 
-    build.module = parse_module(files.read_text(path), str(path))
+    text = files.read_text(path)
+    build.module, build.sources = parse_module(text, str(path)), digests_of(text.splitlines())
     try:
         verify(build.module)
     except VerifyError as error:
@@ -84,7 +86,21 @@ def _lower(build: Build) -> list[Path]:
     assert build.module is not None, "lower runs after parse or load"
     _check_resources(build.module)
     build.lowered = passes.lower(build.module, build.request.pass_options("lower"))
-    return [files.write(build.file(".lowered.txt"), print_module(build.lowered))]
+    return [files.write(build.file(".lowered.txt"), print_module(build.lowered, _sources(build)))]
+
+
+def _sources(build: Build) -> frozenset[str]:
+    """What the files that places of the module are in are known by: as the text says that it was read from, or as they
+    are now."""
+    if build.sources is not None:
+        return build.sources
+    from compassc.ir import walk_stmts
+
+    module = build.module or build.lowered
+    assert module is not None, "there is a module by now"
+    named = {s.span.file for f in module.functions for s in (f, *walk_stmts(f.body)) if s.span is not None}
+    build.sources = frozenset(digest for file in named if (digest := file_digest(file)) is not None)
+    return build.sources
 
 
 def _check_resources(module: IRModule) -> None:
@@ -111,14 +127,17 @@ def _codegen(build: Build) -> list[Path]:
     text = build.file(".cl")
     return [
         files.write(text, build.generated.text),
-        files.write(text.with_name(text.name + ".map"), json.dumps(_with_digests(build.generated.line_map))),
+        files.write(
+            text.with_name(text.name + ".map"), json.dumps(_with_digests(build.generated.line_map, _sources(build)))
+        ),
         files.write(build.file(".params.json"), json_text(build.params) + "\n"),
     ]
 
 
-def _with_digests(line_map: dict[str, Any]) -> dict[str, Any]:
-    """The line map with what its files are known by; null for one that is not there any more."""
-    return {**line_map, "sha256": [file_digest(file) for file in line_map["files"]]}
+def _with_digests(line_map: dict[str, Any], sources: frozenset[str]) -> dict[str, Any]:
+    """The line map with what its files are known by; null for one that is not as it was, or that none of `sources` is."""
+    found = (file_digest(file) for file in line_map["files"])
+    return {**line_map, "sha256": [digest if digest in sources else None for digest in found]}
 
 
 def _load_c(build: Build, path: Path) -> None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from compass_core.errors import Span
 
@@ -14,6 +15,8 @@ from . import exprs as E
 from . import stmts as S
 from .dtypes import BOOL, INT32, DataType, PointerType
 
+DIGEST = "# sha256 of a source: "
+"""What a line of the head begins with that has the digest of a file."""
 SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%", "bitand": "&", "bitor": "|", "bitxor": "^",
     "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "and",
@@ -259,10 +262,12 @@ def _float_text(e: E.FloatImm) -> str:
     return f"T.{e.dtype}({e.value!r})" if finite else f'T.{e.dtype}("{e.value}")'
 
 
-def print_module(module: S.IRModule) -> str:
-    """The text of a module."""
+def print_module(module: S.IRModule, digests: Iterable[str] = ()) -> str:
+    """The text of a module. `digests` (`compass_core.excerpts`) tell readers of the text which contents of files its places
+    are about: errors show lines of no others."""
     lines = [
         "# compassc IR 1",
+        *(f"{DIGEST}{digest}" for digest in sorted(set(digests))),
         f'@I.module(target="{module.target}", entry="{module.entry}")',
         "class Module:",
     ]

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any
 
 from compass_core.errors import CompassError, Span
@@ -16,7 +18,7 @@ from compass_core.limits import IR_DEPTH
 from . import exprs as E
 from . import stmts as S
 from .dtypes import BOOL, FLOAT32, INT32, SCOPES, VOID, DataType, PointerType, dtype, pointer_type
-from .printer import NAMED, SYMBOLS
+from .printer import DIGEST, NAMED, SYMBOLS
 
 _AST_OPS = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "floormod",
@@ -61,11 +63,17 @@ def parse_python(text: str, filename: str) -> ast.Module:
     return tree
 
 
+def digests_of(lines: Iterable[str]) -> frozenset[str]:
+    """What the head of a text says its sources are known by (`print_module`)."""
+    head = takewhile(lambda line: line.startswith("#"), lines)
+    return frozenset(line.removeprefix(DIGEST).strip() for line in head if line.startswith(DIGEST))
+
+
 class _ModuleReader:
     def __init__(self, lines: list[str], filename: str) -> None:
         self.lines, self.filename = lines, filename
         self.returns: dict[str, Any] = {}
-
+        self.built = digests_of(lines)
         self.at: ast.AST = ast.Pass(lineno=1, col_offset=0)
         """The statement that is being read, and how many levels deep the part of it is."""
         self.depth = 0
@@ -124,7 +132,7 @@ class _ModuleReader:
         if match is None:
             return None
         path, start, col, end, end_col = match.groups()
-        return Span(path or file, int(start), int(col), int(end or start), int(end_col))
+        return Span(path or file, int(start), int(col), int(end or start), int(end_col), self.built)
 
 
 class _FunctionReader:
