@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from compass_core import files, vendor
 from compass_core.errors import CompassError
-from compass_core.limits import FILE_BYTES
+from compass_core.limits import UNPACKED_BYTES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,10 +80,10 @@ def _member(data: bytes, member: str, where: str) -> bytes:
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open(member) as file:
-            content = file.read(FILE_BYTES.most + 1)
+            content = file.read(UNPACKED_BYTES.most + 1)
     except Exception as error:  # noqa: BLE001 (see above)
         raise _damaged(where, error) from None
-    FILE_BYTES.check(len(content), f"'{member}' in '{where}'")
+    UNPACKED_BYTES.check(len(content), f"'{member}' in '{where}'")
     return content
 
 

@@ -43,7 +43,8 @@ class Limit(NamedTuple):
         return f"{self.most:,} {self.unit}"
 
 
-FILE_BYTES = Limit(4 << 30, "bytes", "a file that is read (of an archive, each array in it)")
+FILE_BYTES = Limit(4 << 30, "bytes", "a file that is read")
+UNPACKED_BYTES = Limit(1 << 30, "bytes", "an array of a packed archive (`.npz`)")
 TEXT_BYTES = Limit(64 << 20, "bytes", "a text that is read: a source file, IR, C, parameters")
 EXCERPT_BYTES = Limit(16 << 20, "bytes", "a source file whose lines an error or a profile shows")
 JSON_DEPTH = Limit(256, "levels", "JSON from a file (line maps, parameters, descriptions of modules and graphs)")
@@ -56,7 +57,10 @@ DEBUG_BYTES = Limit(4 << 20, "bytes", "the line tables of an object, with the te
 DEBUG_FILES = Limit(16384, "files and folders", "the line tables of an object")
 DEBUG_ROWS = Limit(1 << 20, "rows", "the line tables of an object")
 TENSOR_BYTES = Limit(
-    1 << 30, "bytes", "the tensors of an aipu.bin that runs (the switch `COMPASS_TENSOR_MEMORY` changes it)"
+    1 << 30,
+    "bytes",
+    "the tensors of an aipu.bin that runs (the switch `COMPASS_TENSOR_MEMORY` changes it)",
+    ("runtime/native/job.c", "TENSOR_BYTES"),
 )
 ELF_SECTIONS = Limit(4096, "sections", "an object of a kernel", ("sim/engine/object.c", "MAX_SECTIONS"))
 ELF_SYMBOLS = Limit(65536, "symbols", "an object of a kernel", ("sim/engine/object.c", "MAX_SYMBOLS"))

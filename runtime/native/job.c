@@ -2,6 +2,9 @@
 
 #define OVERREAD 0x800u
 #define TEXT_OVERREAD 16u
+#define TENSOR_BYTES 1073741824u
+#define TENSOR_MEMORY "COMPASS_TENSOR_MEMORY"
+#define MOST_MEGABYTES 1e9
 
 static int by_type_and_number(const void *one, const void *other) {
   const struct tensor *a = one, *b = other;
@@ -297,6 +300,26 @@ static aipu_status_t check_sizes(const struct graph *graph) {
   return AIPU_STATUS_SUCCESS;
 }
 
+/* How many bytes the tensors of a file may take together; COMPASS_TENSOR_MEMORY says it in megabytes. */
+static uint64_t tensor_limit(void) {
+  const char *text = getenv(TENSOR_MEMORY);
+  if (!text || !*text) return TENSOR_BYTES;
+  char *end;
+  double megabytes = strtod(text, &end);
+  return !*end && megabytes >= 0 && megabytes < MOST_MEGABYTES ? (uint64_t)megabytes << 20 : TENSOR_BYTES;
+}
+
+/* A file, whatever its own size, does not ask for more memory than files may. */
+static aipu_status_t check_memory(const struct file *file) {
+  uint64_t size = 0, limit = tensor_limit();
+  for (uint32_t b = 0; b < file->bss_count; b++)
+    for (uint32_t s = 0; s < file->bss[b].reuse_count; s++) size += file->bss[b].reuses[s].size;
+  if (size > limit)
+    return fail(AIPU_STATUS_ERROR_BUF_ALLOC_FAIL, "the tensors of the file take %llu bytes, more than " TENSOR_MEMORY
+                " allows (%llu)", (unsigned long long)size, (unsigned long long)limit);
+  return AIPU_STATUS_SUCCESS;
+}
+
 /* Descriptors, and what refers to addresses. */
 static void job_fill(struct job *job) {
   const struct file *file = &job->graph->file;
@@ -308,6 +331,7 @@ aipu_status_t job_make(struct job *job, struct graph *graph, struct device *devi
   *job = (struct job){.graph = graph, .device = device, .grid = (uint16_t)(graph->grids++ % 0xffff + 1)};
   const struct file *file = &graph->file;
   aipu_status_t status = check_sizes(graph);
+  if (status == AIPU_STATUS_SUCCESS) status = check_memory(file);
   if (status != AIPU_STATUS_SUCCESS) return status;
   bool complete = plan_arrays(&job->plan, file);
   if (complete) {
