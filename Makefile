@@ -5,6 +5,7 @@
 #   make bench   measure, print a table, keep it as JSON
 #   make docs    write the pages of the operations, docs/ops
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
+#   make test-security  every attack by every means; make test has each by one
 #   make fuzz-X  COUNT damaged inputs for the reader X (COUNT=1000000 SEED=0): in Python container, debug, modules, npy,
 #                graphs, stages; in C, under sanitizers and guided by coverage, object, lines, native-container
 #   make storm   COUNT jobs per family through the libraries for the vendor's driver, from many threads (COUNT=10000)
@@ -36,7 +37,7 @@ TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder layers oplib ops passes toolchain)
 DEMO := build/demo
 
-.PHONY: demo test fuzz fuzz-replies soak fuzz-extents soak-builds storm bench docs lint format setup clean distclean
+.PHONY: demo test test-security fuzz fuzz-replies soak fuzz-extents soak-builds storm bench docs lint format setup clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)
@@ -52,6 +53,9 @@ demo: $(ENGINE)
 
 test: $(ENGINE)
 	$(BIN)/python -m pytest -n $(JOBS)
+
+test-security: $(ENGINE)
+	$(BIN)/python -m pytest -n $(JOBS) --whole tests/security
 
 fuzz: $(ENGINE)
 	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(N) --jobs $(JOBS)

@@ -20,6 +20,7 @@ USERS_OWN = ("COMPASS_TRACEBACK", "COMPASS_COLOR", "COMPASS_TARGET", "COMPASS_CA
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite stored texts instead of comparing with them")
+    parser.addoption("--whole", action="store_true", help="run every attack by every means (make test-security)")
 
 
 @pytest.fixture(scope="session", autouse=True)

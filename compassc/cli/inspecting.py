@@ -224,11 +224,14 @@ def _plugin(path: Path) -> list[Table]:
     """A plugin of the gbuild stage: what it says of its kernel."""
     import ast
 
+    from compassc.ir.text import parse_python
+
     try:
-        assigned = [node for node in ast.walk(ast.parse(files.read_text(path))) if isinstance(node, ast.Assign)]
+        tree = parse_python(files.read_text(path), str(path))
+        assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
         texts = [a.value.value for a in assigned if ast.unparse(a.targets[0]) == PLUGIN_NOTE]  # type: ignore[attr-defined]
         return _parameter_tables(json.loads(texts[0]))
-    except (SyntaxError, ValueError, AttributeError, TypeError, IndexError, RecursionError, MemoryError):
+    except (CompassError, ValueError, AttributeError, TypeError, IndexError, RecursionError, MemoryError):
         raise _foreign(path) from None
 
 

@@ -50,7 +50,7 @@ class Talk:
         """Write an error, a warning or a group of them."""
         from compass_core.rendering import shown as rendered
 
-        self.say(rendered(error, self.format(), self.use_color()))
+        self._write(rendered(error, self.format(), self.use_color()))
 
     def use_traceback(self) -> bool:
         """Whether errors come with the Python traceback."""
@@ -63,6 +63,11 @@ class Talk:
 
     def say(self, text: str) -> None:
         """A line of talk."""
+        from compass_core.rendering import for_stream
+
+        self._write(for_stream(text, sys.stderr))
+
+    def _write(self, text: str) -> None:
         self.clear_progress()
         print(text, file=sys.stderr)
 
@@ -102,7 +107,11 @@ def shown(path: Path) -> str:
 
 
 def artifact(content: str | bytes) -> None:
-    """Write an artifact to stdout."""
+    """Write an artifact to stdout; what would be commands to a terminal is shown there as text."""
+    if sys.stdout.isatty():
+        from compass_core.rendering import visible
+
+        content = visible(content if isinstance(content, str) else content.decode(errors="replace"))
     data = content.encode() if isinstance(content, str) else content
     sys.stdout.flush()
     sys.stdout.buffer.write(data)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compass_core.errors import CompassError
+from compass_core.rendering import for_stream
 
 from ..ir import exprs as E
 from ..ir.dtypes import FLOAT32, INT32, UINT32, VOID, DataType
@@ -198,7 +199,8 @@ def printf(fmt: Any, *args: Any) -> Any:
     specs = _check_printf(fmt, types)
     raw = [literal(x, t) if is_literal(x) else getattr(x, "value", x) for x, t in zip(args, types)]
     texts = iter([_formatted(spec, x) for spec, x in zip(specs, raw)])
-    sys.stdout.write(_SPECIFIER.sub(lambda m: "%" if m.group(1) == "%" else next(texts), fmt))
+    text = _SPECIFIER.sub(lambda m: "%" if m.group(1) == "%" else next(texts), fmt)
+    sys.stdout.write(for_stream(text, sys.stdout))
     return values.pyvar(0, INT32)
 
 

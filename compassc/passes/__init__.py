@@ -85,7 +85,10 @@ class PassOptions:
     """The passes that ran so far, in order."""
 
     def say(self, text: str) -> None:
-        print(text, file=self.stream or sys.stderr)
+        from compass_core.rendering import for_stream
+
+        stream = self.stream or sys.stderr
+        print(for_stream(text, stream), file=stream)
 
 
 # ------------------------------------------------------------------------------------------------------- the registry

@@ -272,7 +272,7 @@ def run(options: Options) -> int:
     write_arrays(targets, results, options.raw)
     profile = wishes.profile(plain, job.result) if wishes else None
     for words in changed_sources((file for file, _ in profile.lines), options.program) if profile else ():
-        print(f"note: {words}", file=sys.stderr)
+        print(for_stream(f"note: {words}", sys.stderr), file=sys.stderr)
     shown = profile if wishes.tables else None
     compared = looks.finish() if looks else None
     outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches, shown, compared)
@@ -284,7 +284,7 @@ def run(options: Options) -> int:
             for_stream(text(outcome, options.repeat > 1), talk), file=talk, flush=True
         )  # before what follows on stderr
     for mismatch in mismatches:
-        print("error: " + "\n  ".join(mismatch.lines()), file=sys.stderr)
+        print(for_stream("error: " + "\n  ".join(mismatch.lines()), sys.stderr), file=sys.stderr)
     beyond = [row.name for row in compared.rows if not row.within] if compared else []
     if beyond:
         print(f"error: {len(beyond)} of {len(compared.rows) if compared else 0} compared tensors differ beyond the "

@@ -293,7 +293,9 @@ def test_wrong_use_has_the_drivers_status(ctx, library, add_fixed, build):
 
 def test_a_file_takes_no_more_memory_than_files_may(ctx, library, build, add_fixed, monkeypatch):
     shape = (1 << 27,)  # two of 512 MiB, from a file of a few kilobytes
-    large = build(ADD, pointer("a", "input", shape=shape), pointer("b", "output", shape=(*shape, 2)), scalar("n", value=8))
+    large = build(
+        ADD, pointer("a", "input", shape=shape), pointer("b", "output", shape=(*shape, 2)), scalar("n", value=8)
+    )
     out = c.byref(c.c_uint64())
     graph, small = ctx.load(large.read_bytes()), ctx.load(add_fixed.read_bytes())
     assert ctx("create_job", graph, out, None) is Status.BUF_ALLOC_FAIL

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from compass_core import targets
+from compass_core import confine, targets
 from compass_core.elf64 import with_section
 from compass_core.hostcc.sources import SECTION
 from compass_runtime import Program
@@ -21,6 +22,28 @@ PARAMS = {
                 "read": True, "shape": [4]}],
 }  # fmt: skip
 DEFINE = targets.load("X2_1204").define
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "whole: takes seconds; only with --whole (make test-security)")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Without --whole each attack comes by one of the means that confine the compiler, by turns, and some not at all."""
+    if config.getoption("--whole"):
+        return
+    here = [item for item in items if item.path.parent == Path(__file__).parent]
+    usable = [one for one in confine.MEANS if confine.available((one,))] or list(confine.MEANS)
+    turns = {}
+    left_out = {id(item) for item in here if item.get_closest_marker("whole")}
+    for item in here:
+        given = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+        if (means := given.pop("means", None)) is not None and given:
+            attacks = turns.setdefault(item.function, {})
+            turn = attacks.setdefault(str(given), len(attacks))
+            if means != usable[turn % len(usable)]:
+                left_out.add(id(item))
+    items[:] = [item for item in items if id(item) not in left_out]
 
 
 @pytest.fixture(scope="session", autouse=True)

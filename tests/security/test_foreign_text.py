@@ -255,6 +255,11 @@ def test_own_text_with_other_words_in_its_head_is_foreign(honest, forge, helples
         assert caught.value.code == "untrusted-source"
 
 
+def seldom(attacks, *names):
+    """Parameters; those that are named only with --whole."""
+    return [pytest.param(name, marks=pytest.mark.whole) if name in names else name for name in attacks]
+
+
 SLOW = {
     "empty lines": "\n" * 150_000,
     "blanks": (" " * 5000 + "\n") * 200,
@@ -266,7 +271,7 @@ SLOW = {
 }
 
 
-@pytest.mark.parametrize("attack", SLOW)
+@pytest.mark.parametrize("attack", seldom(SLOW, "empty lines", "blanks", "open quotes", "underscores"))
 def test_reading_a_text_takes_time_as_it_is_long(forge, attack):
     """Patterns that looked at each rest of the text took hours for these; a minute is far more than they take."""
     program = forge(HEAD + TAIL + SLOW[attack])
@@ -295,7 +300,7 @@ DEEP = {
 }
 
 
-@pytest.mark.parametrize("attack", DEEP)
+@pytest.mark.parametrize("attack", seldom(DEEP, "sum", "choices", "number"))
 def test_deep_texts_are_profiled_or_refused(forge, monkeypatch, attack):
     monkeypatch.setattr(foreign, "LIMITS", confine.Limits(seconds=2))
     program = forge(f"{HEAD}\n__kernel void k(__global int* a) {{ {DEEP[attack]} }}\n")

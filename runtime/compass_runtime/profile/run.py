@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from compass_core.rendering import for_stream
 from compass_runtime.calls import run_loaded
 from compass_runtime.profile.collect import counting
 from compass_runtime.profile.result import Profile, profile_of
@@ -18,5 +19,5 @@ def profiled_call(program: Program, args: Sequence[Any]) -> Profile:
     with counted.caller.loaded(args) as job:
         result = run_loaded(job, record=True)
         counted.caller.store(job, args)
-    sys.stdout.write(result.printf)
+    sys.stdout.write(for_stream(result.printf, sys.stdout))
     return profile_of(program, result)
