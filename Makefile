@@ -7,7 +7,7 @@
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make test-security  every attack by every means; make test has each by one
 #   make fuzz-X  COUNT damaged inputs for the reader X (COUNT=1000000 SEED=0): in Python container, debug, modules, npy,
-#                graphs, stages; in C, under sanitizers and guided by coverage, object, lines, native-container
+#                graphs, stages, cli (command lines); in C, under sanitizers and guided by coverage, object, lines, native-container
 #   make storm   COUNT jobs per family through the libraries for the vendor's driver, from many threads (COUNT=10000)
 #   make fuzz-extents  COUNT random and damaged programs of index arithmetic (COUNT=1000000)
 #   make soak-builds  COUNT builds beside each other, some killed, with a damaged cache (COUNT=100)

@@ -37,7 +37,7 @@ NO_INPUT_REUSE, NO_OUTPUT_REUSE = 1, 2
 @click.argument("graph", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-w", "--weights", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="BIN")
 @click.option("--target", "-t", default="", metavar="NAME", help="NPU configuration, e.g. X2_1204.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), default=Path("aipu.bin"))
+@click.option("-o", "--output", type=options.OutputPath(), default=Path("aipu.bin"))
 @click.option("-L", "--Lib", "--lib", "libraries", multiple=True, type=options.FOLDER, help="Look for objects in DIR.")
 @click.option("--disable_input_buffer_reuse", is_flag=True, help="Record it; inputs have memory of their own anyway.")
 @click.option("--disable_output_buffer_reuse", is_flag=True, help="Record it; outputs have memory of their own anyway.")

@@ -11,8 +11,22 @@ import click
 from compassc.cli.talk import Talk
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class OutputPath(click.Path):
+    """The name of a file to write. An empty one would be the current folder, files beside which lie in the one above."""
+
+    def __init__(self, allow_dash: bool = False) -> None:
+        super().__init__(dir_okay=False, allow_dash=allow_dash, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if Path(value).name in ("", ".."):
+            self.fail(f"'{value}' is not the name of a file", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 INPUT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-OUTPUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+OUTPUT = OutputPath(allow_dash=True)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 

@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 from tests.hostile import native
+from tests.hostile.commands import CLI
 from tests.hostile.harness import campaign
-from tests.hostile.targets import TARGETS
+from tests.hostile.targets import TARGETS as READERS
+
+TARGETS = {**READERS, CLI.name: CLI}
 
 
 def main() -> int:

@@ -50,6 +50,9 @@ class Target:
     corpus: Callable[[], list[bytes]]
     answer: Callable[[bytes, Container[str], bool], str]
     mutate: Mutate
+    memory: int | None = MEMORY
+    """Bytes of memory that a run may take beside what it has at its start; None: any, for it starts programs."""
+    seconds: float = SECONDS
 
 
 def without_numbers(text: str) -> str:
@@ -172,7 +175,7 @@ class Campaign:
 
     def _try(self, data: bytes, source: random.Random) -> None:
         start = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, self.target.seconds)
         signal.setitimer(signal.ITIMER_REAL, WAITING)
         try:
             said = self.target.answer(data, self.answers, source.random() < THOROUGH)
@@ -209,7 +212,7 @@ class Campaign:
 
 
 def _alarm(number: int, frame: FrameType | None) -> None:
-    raise TooSlow(f"more than {SECONDS} s of work, or {WAITING} s of waiting")
+    raise TooSlow(f"too many seconds of work, or {WAITING} s of waiting")
 
 
 def campaign(target: Target, seed: int, count: int) -> Campaign:
@@ -218,8 +221,10 @@ def campaign(target: Target, seed: int, count: int) -> Campaign:
     old_alarms = [(number, signal.signal(number, _alarm)) for number in (signal.SIGPROF, signal.SIGALRM)]
     old_limit = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    limit = used + MEMORY if old_limit[1] == resource.RLIM_INFINITY else min(used + MEMORY, old_limit[1])
-    resource.setrlimit(resource.RLIMIT_AS, (limit, old_limit[1]))
+    if target.memory is not None:
+        most = used + target.memory
+        limit = most if old_limit[1] == resource.RLIM_INFINITY else min(most, old_limit[1])
+        resource.setrlimit(resource.RLIMIT_AS, (limit, old_limit[1]))
     start = time.monotonic()
     try:
         for done in run.run(count):

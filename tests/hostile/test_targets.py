@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.hostile import native
+from tests.hostile.commands import CLI
 from tests.hostile.harness import campaign
 from tests.hostile.targets import TARGETS
 
@@ -24,6 +25,14 @@ def test_damaged_inputs_are_refused_or_read_never_more(name, count):
     assert not run.failures
     assert count / 30 < run.read < count * 0.9
     assert len(run.answers) > 9
+
+
+def test_random_command_lines_end_with_a_documented_status():
+    for data in CLI.corpus():
+        assert CLI.answer(data, (), True).startswith("read")
+    run = campaign(CLI, 2026, 300)
+    assert not run.failures
+    assert run.read > 30 and len(run.answers) > 30
 
 
 @pytest.mark.parametrize("name", native.NATIVE)

@@ -24,7 +24,7 @@ compassc build kernel.py --stop-after codegen -o -"""
 @options.parameter_options
 @click.option("--stop-after", metavar="STAGE", default="gbuild", help="parse, lower, codegen, cc or gbuild.")
 @click.option("--save-temps-dir", type=options.FOLDER, metavar="DIR", help="Folder of the stage files.")
-@click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.d", help="Write make rules.")
+@click.option("--depfile", type=options.OutputPath(), metavar="FILE.d", help="Write make rules.")
 @options.compiler_options
 @options.dry_run_option
 @options.pass_options
