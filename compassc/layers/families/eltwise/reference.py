@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -293,9 +294,26 @@ def dequantise_layer(layer: Layer, x: Array) -> Array:
     return dequantise(x.astype(np.int64), source.scalar_scale, source.scalar_zero)
 
 
-def fake_quantise(layer: Layer, x: Array) -> Array:
-    """Real numbers after being quantised to `num_bits` and back."""
+class Levels(NamedTuple):
+    """The numbers of a quantisation and back: all float32, as they are computed with."""
+
+    low: np.float32
+    high: np.float32
+    first: np.float32
+    last: np.float32
+    scale: np.float32
+    zero: np.float32
+
+    @property
+    def step(self) -> np.float32:
+        return np.float32(1) / self.scale
+
+
+def fake_levels(layer: Layer) -> Levels:
+    """The range so moved that 0 is a level, and its levels."""
     low, high = np.float32(layer.number("min")), np.float32(layer.number("max"))
+    if not low < high:
+        raise LayerError(f"'min' is {low}, 'max' is {high}: the range is empty")
     levels = (1 << layer.integer("num_bits", 8)) - 1
     if low > 0:
         low, high = np.float32(0), high - low
@@ -307,6 +325,11 @@ def fake_quantise(layer: Layer, x: Array) -> Array:
         low, high = moved, high + moved - low
     first = 1 if layer.flag("narrow_range", False) else 0
     scale = np.float32(levels - first) / (high - low)
-    zero = np.rint(scale * low) - first
-    stored = quantise(x, scale, zero, first, levels)
-    return np.clip(dequantise(stored, scale, zero), low, high)
+    return Levels(low, high, np.float32(first), np.float32(levels), scale, np.rint(scale * low) - np.float32(first))
+
+
+def fake_quantise(layer: Layer, x: Array) -> Array:
+    """Real numbers after being quantised to `num_bits` and back."""
+    f = fake_levels(layer)
+    stored = quantise(x, f.scale, f.zero, int(f.first), int(f.last))
+    return np.clip(dequantise(stored, f.scale, f.zero), f.low, f.high)

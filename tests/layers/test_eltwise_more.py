@@ -1,0 +1,141 @@
+"""Comparisons, choices, functions of bits, remainders and powers: kernels give what the references give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compassc.layers.families.eltwise.reference import LOGICAL
+from compassc.layers.kernels import kernel_of
+from compassc.layers.layer import Layer, LayerError
+from tests.layers.cases import drawn, layer_of, same, tensor
+
+SHAPES = [((3, 45), (3, 45)), ((2, 1, 33), (1, 5, 33)), ((4, 7), (1,)), ((5, 6), (5, 1))]
+INTEGERS = ("int8", "uint16", "int32")
+
+
+@pytest.fixture
+def source() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def pair(i: int, dtype: str, zeros: tuple[int, int] = (0, 0)) -> tuple[list[Any], tuple[int, ...]]:
+    a, b = SHAPES[i % len(SHAPES)]
+    return [tensor("a", a, dtype, 1.0, zeros[0]), tensor("b", b, dtype, 1.0, zeros[1])], np.broadcast_shapes(a, b)
+
+
+def small(source: np.random.Generator, layer: Layer, low: int = -3, high: int = 4) -> list[np.ndarray]:
+    """Operands that are often equal, or 0."""
+    limits = [(max(low, t.low) if t.is_integer else low, high) for t in layer.inputs]
+    return [source.integers(*lim, t.shape).astype(t.dtype) for t, lim in zip(layer.inputs, limits, strict=True)]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float16"])
+def test_logical(tmp_path, source, dtype):
+    for i, method in enumerate(LOGICAL):
+        scaled = dtype in ("int8", "uint8")
+        inputs, out = pair(i, dtype, (3, -2) if scaled else (0, 0))
+        factors = {"scale_value": [7000, 32767] if i % 2 else [2, 3]} if scaled else {}
+        if method == "NOT":
+            inputs, out = inputs[:1], inputs[0].shape
+        layer = layer_of("Logical", inputs, "uint8", {"method": method, **factors}, [out])
+        same(layer, small(source, layer), tmp_path)
+        same(layer, [drawn(source, t) for t in inputs], tmp_path)
+
+
+def test_logical_of_special_floats(tmp_path):
+    values = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan], "float32")
+    a, b = (g.reshape(-1).copy() for g in np.meshgrid(values, values))
+    for method in LOGICAL[1:]:
+        inputs = [tensor("a", a.shape, "float32"), tensor("b", a.shape, "float32")]
+        same(layer_of("Logical", inputs, "uint8", {"method": method}, [a.shape]), [a, b], tmp_path)
+    x = [tensor("x", a.shape, "float32")]
+    for kind, attributes in (("IsNaN", {}), ("IsInf", {}), ("IsInf", {"detect_positive": False}),
+                             ("IsInf", {"detect_negative": False})):  # fmt: skip
+        same(layer_of(kind, x, "uint8", attributes, [a.shape]), [a], tmp_path)
+    same(layer_of("IsNaN", [tensor("x", (5,), "int8")], "uint8", {}, [(5,)]), [np.arange(5, dtype="int8")], tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32", "float16"])
+def test_where(tmp_path, source, dtype):
+    for i, (a, b) in enumerate(SHAPES):
+        out = np.broadcast_shapes(a, b)
+        zeros, scales = (0, 0), {}
+        if dtype in ("int8", "uint8", "int16") and i:
+            zeros, scales = (3, -5), {"scale_value": [171, 90], "shift_value": [7, 8]}
+        inputs = [tensor("c", a, "uint8"), tensor("a", b, dtype, 1.0, zeros[0]), tensor("b", out, dtype, 1.0, zeros[1])]
+        layer = layer_of("Where", inputs, dtype, scales, [out], 2 if scales else 0)
+        same(layer, [source.integers(0, 2, a).astype("uint8"), *(drawn(source, t) for t in inputs[1:])], tmp_path)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_bits(tmp_path, source, dtype):
+    for i, method in enumerate(("AND", "OR", "XOR", "NOT")):
+        inputs, out = pair(i, dtype)
+        if method == "NOT":
+            inputs, out = inputs[:1], inputs[0].shape
+        layer = layer_of("Bitwise", inputs, dtype, {"method": method}, [out])
+        same(layer, [drawn(source, t) for t in inputs], tmp_path)
+    for direction in ("LEFT", "RIGHT"):
+        inputs, out = pair(0, dtype)
+        layer = layer_of("BitShift", inputs, dtype, {"direction": direction}, [out])
+        if (direction, dtype) == ("LEFT", "int32"):
+            with pytest.raises(LayerError, match="left"):
+                kernel_of([layer])
+            continue
+        counts = source.integers(0, 40, out).astype(dtype)
+        same(layer, [drawn(source, inputs[0]), counts], tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16"])
+def test_remainders(tmp_path, source, dtype):
+    for i, truncated in enumerate((False, True, False, True)):
+        inputs, out = pair(i, dtype, (0, 0) if i < 2 else (4, -3))
+        scales = {} if i < 2 else {"scale_value": [100, 77], "shift_value": [6, 7]}
+        layer = layer_of("Mod", inputs, dtype, {"fmod": truncated, **scales}, [out], 0 if i < 2 else 1)
+        same(layer, small(source, layer, -9, 10), tmp_path)
+        same(layer, [drawn(source, t) for t in inputs], tmp_path)
+    inputs, out = pair(1, "float32")
+    layer = layer_of("Mod", inputs, "float32", {}, [out])
+    same(layer, [drawn(source, t) for t in inputs], tmp_path, 2e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_quantised_powers(tmp_path, source, dtype):
+    entries = 1024 if dtype == "int16" else 256
+    log, exp = (source.integers(-32768, 32768, n).astype("int16") for n in (entries, 1024))
+    inputs, out = pair(0, dtype, (3, -2))
+    tables = {"lut_log": log, "lut_exp": exp}
+    layer = layer_of("Pow", inputs[:1], dtype, {"exponent": 2.0}, [inputs[0].shape], 0, lut_log=log)
+    same(layer, [drawn(source, inputs[0])], tmp_path)
+    if dtype == "int16":
+        inputs[1] = tensor("b", inputs[1].shape, "int8", 1.0, -2)
+    layer = layer_of("Pow", inputs, dtype, {"scale_value": 171, "shift_value": 9}, [out], 0, **tables)
+    for arrays in (small(source, layer, -4, 8), [drawn(source, t) for t in inputs]):
+        same(layer, arrays, tmp_path)
+
+
+def test_powers_of_floats(tmp_path, source):
+    inputs, out = pair(0, "float32")
+    layer = layer_of("Pow", inputs, "float32", {}, [out])
+    same(layer, [np.abs(drawn(source, inputs[0])), drawn(source, inputs[1])], tmp_path, 5e-6)
+    for exponent in (2.0, 0.5, -1.0, 3.0):
+        layer = layer_of("Pow", inputs[:1], "float32", {"exponent": exponent}, [inputs[0].shape])
+        x = drawn(source, inputs[0])
+        same(layer, [x if exponent in (2.0, 3.0) else np.abs(x) + 0.1], tmp_path, 5e-6)
+
+
+def test_fake_quantisation(tmp_path, source):
+    for low, high, narrow in ((-3.0, 4.1, False), (1.0, 6.0, True), (-7.0, -2.0, False)):
+        attributes = {"min": low, "max": high, "num_bits": 8, "narrow_range": narrow}
+        x = tensor("x", (5, 77), "float32")
+        same(
+            layer_of("FakeQuantWithMinMaxVars", [x], "float32", attributes, [x.shape]),
+            [drawn(source, x)],
+            tmp_path,
+            1e-6,
+        )
+    x = tensor("x", (5, 77), "int8")
+    same(layer_of("FakeQuantWithMinMaxVars", [x], "int8", {}, [x.shape]), [drawn(source, x)], tmp_path)
