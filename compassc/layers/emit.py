@@ -8,6 +8,7 @@ import numpy as np
 
 from compassc.layers.arithmetic import INTEGER_TYPES, TRUNCATED_DTYPES, Array, Number
 from compassc.layers.layer import Layer, LayerError, TensorType
+from compassc.layers.rectify import slopes_of
 from compassc.layers.source import KernelSource, Value
 from compassc.layers.vectors import WIDE
 
@@ -113,6 +114,8 @@ def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Arr
         value = k.let(positive, "int32", max(value.low, 0), max(value.high, 0))
     elif method == "LEAKYRELU":
         value = _leak(k, layer, value)
+    elif method == "PRELU":
+        value = _leak_per_channel(k, layer, value)
     elif method != "NONE":
         raise LayerError(f"the fused activation {method} has no kernel")
     return requantise_to(k, value, scale, shift, out)
@@ -126,6 +129,30 @@ def _leak(k: KernelSource, layer: Layer, value: Value) -> Value:
     ends = sorted((round(value.low * slope / 2**shift), 0))
     expression = f"{steep.name} + S.max({value.name}, 0)"
     return k.let(expression, "int32", min(ends[0], value.low, 0) - 1, max(ends[1], value.high, 0) + 1)
+
+
+def channel_slopes(layer: Layer) -> Array:
+    """The slopes of a PRELU, one per channel of the last axis, or a single one. LayerError for other shapes."""
+    slopes, channels = slopes_of(layer, len(layer.output.shape)), layer.output.shape[-1] if layer.output.shape else 1
+    if slopes.size not in (1, channels) or (slopes.size > 1 and slopes.shape[-1] != channels):
+        raise LayerError(f"'negative_slope' is {list(slopes.shape)}, expected a slope for each of {channels} channels")
+    return slopes.reshape(-1)
+
+
+def _leak_per_channel(k: KernelSource, layer: Layer, value: Value) -> Value:
+    """PRELU: slopes of 16 bits, which may be negative."""
+    kind, slopes = INTEGER_TYPES[layer.output.dtype], channel_slopes(layer).astype(np.int64)
+    shift = layer.integer("negative_slope_shift", kind.bits)
+    steepest = int(np.abs(slopes).max())
+    if -min(value.low, 0) * steepest > INT32_MAX or not 0 <= shift < 32:
+        raise LayerError(f"its negative values times the slope {steepest} do not fit 32 bits")
+    negative = k.let(f"S.min({value.name}, 0)", "int32", min(value.low, 0), 0)
+    ends = [0, *(round(value.low * int(s) / 2**shift) for s in (slopes.min(), slopes.max()) if value.low < 0)]
+    steep = k.let(f"requantised({negative.name} * {operand(k, slopes)}, 1, {k.scalar(shift)})", "int32")
+    expression, low = f"{steep.name} + S.max({value.name}, 0)", min(ends) - 1
+    if not kind.signed:
+        expression, low = f"S.max({expression}, 0)", 0
+    return k.let(expression, "int32", low, max(ends) + 1 + max(value.high, 0))
 
 
 def rectify_float(k: KernelSource, layer: Layer, method: str, value: Value) -> Value:
@@ -143,6 +170,10 @@ def rectify_float(k: KernelSource, layer: Layer, method: str, value: Value) -> V
     if method == "LEAKYRELU":
         slope = k.scalar(layer.number("negative_slope_value"))
         return k.let(f"S.vsel({v}, {v} * {slope}, {v} >= 0.0)", "float32")
+    if method == "PRELU":
+        slopes = channel_slopes(layer).astype(np.float32)
+        factor = k.scalar(slopes[0]) if slopes.size == 1 else k.channels(slopes)
+        return k.let(f"S.max({v}, 0.0) + {factor} * S.min({v}, 0.0)", "float32")
     raise LayerError(f"the fused activation {method} has no kernel")
 
 

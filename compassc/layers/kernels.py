@@ -19,6 +19,8 @@ STEPS: dict[str, Step] = {}
 """Layer type -> its step; filled when the families' kernels are imported."""
 BUILDERS: dict[str, Builder] = {}
 """Layer type -> the function that makes its kernel."""
+METHOD_BUILDERS: dict[tuple[str, str], Builder] = {}
+"""Layer type and method -> the function that makes its kernel, where other methods of the type are steps."""
 WITH_TAIL: set[str] = set()
 """Types whose kernels can go on with element-wise layers."""
 
@@ -47,6 +49,16 @@ def kernel(*types: str, tail: bool = False) -> Callable[[Builder], Builder]:
     return register
 
 
+def method_kernel(name: str, method: str) -> Callable[[Builder], Builder]:
+    """Registers a function that makes the kernel of a layer of one type with one method."""
+
+    def register(builder: Builder) -> Builder:
+        METHOD_BUILDERS[name, method] = builder
+        return builder
+
+    return register
+
+
 @cache
 def load_kernels() -> None:
     """Imports the kernels of all families."""
@@ -67,6 +79,11 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
     """The kernel of a layer, with the element-wise layers behind it; LayerError with the reason where there is none."""
     load_kernels()
     first, *tail = layers
+    own = METHOD_BUILDERS.get((first.type, first.word("method", "")))
+    if own is not None:
+        if tail:
+            raise LayerError(f"no layer joins {first.type} with the method {first.word('method')}")
+        return own(first)
     if first.type in STEPS:
         from compassc.layers.loops import elementwise_kernel
 

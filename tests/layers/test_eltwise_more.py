@@ -139,3 +139,32 @@ def test_fake_quantisation(tmp_path, source):
         )
     x = tensor("x", (5, 77), "int8")
     same(layer_of("FakeQuantWithMinMaxVars", [x], "int8", {}, [x.shape]), [drawn(source, x)], tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float32", "float16"])
+def test_slopes_per_channel(tmp_path, source, dtype):
+    """PRELU and CRELU, to signed and unsigned outputs."""
+    floats = dtype.startswith("float")
+    for i, (shape, slopes) in enumerate((((2, 3, 4, 37), (37,)), ((1, 5, 64), (1, 64)), ((3, 7), (1,)))):
+        constant = source.normal(0, 0.3, slopes).astype("float32")
+        if not floats:
+            constant = source.integers(-9000, 9000, slopes).astype("int16")
+        out = dtype if floats else ("int8", "uint8")[i % 2]
+        scales = {"scale_value": 171, "shift_value": 8 if dtype != "int16" else 15, "negative_slope_shift": 12}
+        x = tensor("x", shape, dtype, 1.0, 0 if floats or dtype == "int16" else 3)
+        kinds: tuple[tuple[str, dict[str, Any]], ...] = (("PRELU", {}), ("Activation", {"method": "PRELU"}))
+        for kind, method in kinds:
+            layer = layer_of(kind, [x], out, {**scales, **method}, [shape], 0, negative_slope=constant)
+            same(layer, [drawn(source, x)], tmp_path, 1e-6 if dtype == "float32" else 2e-3)
+        twice = (*shape[:-1], shape[-1] * 2)
+        layer = layer_of("Activation", [x], out, {**scales, "method": "CRELU", "axis": -1}, [twice])
+        same(layer, [drawn(source, x)], tmp_path)
+
+
+def test_slopes_of_other_axes_are_refused():
+    x = tensor("x", (2, 5, 4), "float32")
+    layer = layer_of(
+        "PRELU", [x], "float32", {}, [(2, 5, 4)], negative_slope=np.linspace(0, 1, 5, dtype="f4").reshape(5, 1)
+    )
+    with pytest.raises(LayerError, match="negative_slope"):
+        kernel_of([layer])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compassc.layers.emit import look_up, rectify, rectify_float, requantise, single
+from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_to, single, wide_kind
 from compassc.layers.families.activation.reference import (
     ALONE,
     PLAIN,
@@ -13,9 +13,10 @@ from compassc.layers.families.activation.reference import (
     parameters_of,
     table_base,
 )
-from compassc.layers.kernels import elementwise
+from compassc.layers.kernels import elementwise, kernel, method_kernel
 from compassc.layers.layer import Layer, LayerError
-from compassc.layers.source import KernelSource, Value
+from compassc.layers.moving import Copy, rows, strides_of
+from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 Formula = Callable[[KernelSource, str, dict[str, float]], str]
 """`formula(source, x, parameters)`: the expression of a float32 function of the variable `x`."""
@@ -86,7 +87,10 @@ def _tabled(k: KernelSource, layer: Layer, x: Value, base: int) -> Value:
     return look_up(k, index, layer.constant("lut"), layer.input.integer.bits)
 
 
-@elementwise("Activation", *(name for names in ALONE.values() for name in names), *RECTIFIERS.values())
+STEPPED = (name for method, name in RECTIFIERS.items() if method != "PRELU")
+
+
+@elementwise("Activation", *(name for names in ALONE.values() for name in names), *STEPPED)
 def activation(k: KernelSource, layer: Layer, x: Value) -> Value:
     method = method_of(layer)
     if layer.is_quantised:
@@ -161,3 +165,50 @@ def sign(k: KernelSource, layer: Layer, x: Value) -> Value:
             "float32",
         )
     return k.let(f"clamp({moved.name}, -1, 1)", "int32", -1, 1)
+
+
+@method_kernel("Activation", "PRELU")
+@kernel("PRELU")
+def prelu(layer: Layer) -> Kernel:
+    """Lanes are channels, each with its slope."""
+    k, x, y = KernelSource(channel="j"), layer.input, layer.output
+    source, target, kind = k.tensor(x), k.tensor(y), wide_kind(x)
+    channels = y.shape[-1] if y.shape else 1
+    k.padded_channels = -(-channels // LANES) * LANES
+    if layer.is_quantised:
+        value = k.shifted(Value("x", kind, x.low, x.high), x.scalar_zero)
+        result = rectify(k, layer, "PRELU", value, *layer.scale_shift())
+    else:
+        result = rectify_float(k, layer, "PRELU", Value("x", kind))
+    width = k.scalar(channels)
+    return finish(k, [
+        f"for r in range(S.get_local_id(), {k.scalar(y.count // channels)}, S.get_local_size()):",
+        f"    for j in range(0, {width}, {LANES}):",
+        f"        mask = S.tail_mask(S.min({width} - j, {LANES}), {LANES})",
+        f'        x = load({source} + (r * {width} + j), mask, "{x.dtype}", {LANES})',
+        *(f"        {b}" for b in k.body),
+        f'        S.vstore(narrow({result.name}, "{y.dtype}"), {target} + (r * {width} + j), mask)',
+    ])  # fmt: skip
+
+
+@method_kernel("Activation", "CRELU")
+def crelu(layer: Layer) -> Kernel:
+    """The positive parts, and behind them along an axis the negative ones."""
+    k, x, y, axis = KernelSource(), layer.input, layer.output, layer.axis("axis", 0)
+    if x.shape[axis] * 2 != y.shape[axis]:
+        raise LayerError(f"{list(x.shape)} does not lead to {list(y.shape)} along axis {axis}")
+    source, target, strides, kind = k.tensor(x), k.tensor(y), strides_of(y.shape), wide_kind(x)
+    lines: list[str] = []
+    for tag in ("0", "1"):
+        k.body = []
+        value = Value("x", kind, x.low, x.high) if kind == "int32" else Value("x", kind)
+        if layer.is_quantised:
+            value = k.shifted(value, x.scalar_zero)
+        sign, zero = "" if tag == "0" else "0 - ", "0.0" if kind == "float32" else "0"
+        part = k.let(f"S.max({sign}{value.name}, {zero})", kind, 0, value.magnitude)
+        result = requantise_to(k, part, *layer.scale_shift(of=1), y) if layer.is_quantised else part
+        place = Copy(x.shape, 0, strides_of(x.shape), int(tag) * x.shape[axis] * strides[axis], strides)
+        load = f'x = wide(S.vload({{at}}, mask, lanes={LANES}{{stride}}), "{x.dtype}")'
+        store = f'S.vstore(narrow({result.name}, "{y.dtype}"), {{at}}, mask{{stride}})'
+        lines += rows(k, place, source, target, load, k.body, store, tag)
+    return finish(k, lines)
