@@ -58,7 +58,10 @@ class _Slicer:
         low, high = to.range()
         if source.is_floating:
             return ["max", low, ["min", high, ["int", inner]]]
-        return inner if source.is_bool or (source.range()[0] >= low and source.range()[1] <= high) else _cut(inner, to)
+        if source.is_bool or (source.range()[0] >= low and source.range()[1] <= high):
+            return inner
+        # a name, too, which has the range of the type it is cast from
+        return _cut(inner, to) if isinstance(inner, int) else [_cut_name(to), inner]
 
     def _binary(self, e: E.Binary) -> Any:
         kind = e.a.dtype
@@ -217,10 +220,15 @@ def _data(dtype: Any) -> list[Any]:
 
 
 def _cut(e: Any, dtype: DataType) -> Any:
-    """The value a type holds of the result of whole-number arithmetic."""
+    """The value a type holds of the result of whole-number arithmetic on its values; a name has one already."""
     if type(e) is int:
         return wrap(e, dtype.bits, dtype.is_int)
-    return e if isinstance(e, str) else [f"{'i' if dtype.is_int else 'u'}{dtype.bits}", e]
+    return e if isinstance(e, str) else [_cut_name(dtype), e]
+
+
+def _cut_name(dtype: DataType) -> str:
+    """The operator that cuts whole numbers to a type."""
+    return f"{'i' if dtype.is_int else 'u'}{dtype.bits}"
 
 
 def _used(e: Any, into: set[str]) -> None:

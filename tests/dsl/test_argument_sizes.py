@@ -5,6 +5,7 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc.dsl import BuildManager
+from compassc.dsl import script as S
 
 SOURCE = """
 @S.prim_func
@@ -91,3 +92,33 @@ def test_an_array_may_be_larger_than_declared(built):
 def test_an_array_must_not_be_smaller_than_declared(built):
     with pytest.raises(CompassError, match="'x' is to have 16 elements"):
         built["declared"](np.zeros(15, "int32"), np.zeros(16, "int32"))
+
+
+@S.prim_func
+def where_a_narrow_scalar_is_small(y: S.ptr("i32", "global"), n: S.i32):
+    if S.i16(n) < S.i16(2):
+        y[9] = 1
+
+
+@pytest.mark.parametrize("n", [1, 3, 40000, 65535 + 3, -1])
+def test_conditions_on_narrowed_scalars_are_those_of_the_kernel(n):
+    """40000 is negative as an int16, so that the kernel writes."""
+    narrow = (n + 32768) % 65536 - 32768
+    executor = BuildManager("X2_1204").build(where_a_narrow_scalar_is_small)
+    y = np.zeros(4, "int32")
+    if narrow < 2:
+        with pytest.raises(CompassError, match="y"):
+            executor(y, n)
+    else:
+        executor(y, n)
+
+
+@S.prim_func
+def at_a_converted_float(y: S.ptr("i32", "global"), f: S.fp32):
+    y[S.i32(f) & 3] = 7
+
+
+def test_a_float_that_is_no_number_leaves_the_size_open():
+    y = np.zeros(8, "int32")
+    BuildManager("X2_1204").build(at_a_converted_float)(y, float("nan"))
+    assert (y == 7).sum() == 1

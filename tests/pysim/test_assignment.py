@@ -64,13 +64,20 @@ def tables(out: S.ptr("int16", "global")):
     lut = TABLE
     for i, j in S.grid(2, 4):
         out[i * 4 + j] = lut[i, j]
-    lut[0, 0] = 5
+
+
+@S.prim_func
+def written(out: S.ptr("int16", "global")):
+    lut = TABLE
+    lut[0, 0] = out[0]
 
 
 def test_arrays_become_constant_tables():
     out = np.zeros(8, "int16")
     tables(out)
     assert out.tolist() == list(range(10, 18))
+    with pytest.raises(CompassError, match="constant memory cannot be written"):
+        written(out)
     assert TABLE[0, 0] == 10
 
 

@@ -50,5 +50,5 @@ def test_damage_is_refused(offset: int, value: int) -> None:
 
 @pytest.mark.parametrize("symbol", ["", "x" * 48])
 def test_names_must_fit(symbol: str) -> None:
-    with pytest.raises(HostCodeError, match="characters"):
+    with pytest.raises(HostCodeError, match="characters|no name"):
         make_text_blob(b"", [symbol], "native", TRIPLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -306,7 +307,7 @@ def _convert(op: str, args: list[Any], may_split: bool) -> Any:
 def _to_int(op: str, args: list[Any], may_split: bool) -> Any:
     (a,) = args
     if not isinstance(a, Form):
-        return int(a)
+        return int(a) if math.isfinite(a) else unknown(f"the index arithmetic converts {a} to a whole number")
     if not _is_float(a):
         return a
     low, high = bounds(a)
