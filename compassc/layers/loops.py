@@ -59,22 +59,35 @@ def _merge(dims: list[int], strides: list[list[int]], size: int, own: list[int])
         s.append(o)
 
 
+class Operand(NamedTuple):
+    """What a pass loads: its variable, the tensor (or an array of the kernel's own), and the name of the pointer."""
+
+    name: str
+    tensor: TensorType
+    pointer: str
+
+
 def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
     """One kernel for a chain of element-wise layers; each takes the output of the one before among its operands."""
-    k, out = KernelSource(), layers[-1].output
-    operands = _operands(layers)
-    for t in operands:
-        if common_shape(t.shape, out.shape) != out.shape:
-            raise LayerError(f"'{t.name}' of shape {list(t.shape)} does not broadcast to {list(out.shape)}")
-    space = space_of(out.shape, [t.shape for t in operands])
-    pointers = [k.tensor(t) for t in operands]
-    values = {t.name: _value(f"x{i}", t) for i, t in enumerate(operands)}
+    k, out = KernelSource(spread=[]), layers[-1].output
+    operands = [Operand(f"x{i}", t, k.tensor(t)) for i, t in enumerate(_operands(layers))]
+    for o in operands:
+        if common_shape(o.tensor.shape, out.shape) != out.shape:
+            raise LayerError(
+                f"'{o.tensor.name}' of shape {list(o.tensor.shape)} does not broadcast to {list(out.shape)}"
+            )
+    values = {o.tensor.name: _value(o.name, o.tensor) for o in operands}
     for layer in layers:
+        k.channel_shape = ()
         result = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
         values[layer.output.name] = as_stored(k, result, layer.output)
+    operands += [
+        Operand(name, TensorType(a.shape, a.dtype.name, name), k.constant(a.reshape(-1))) for name, a in k.spread
+    ]
+    space = space_of(out.shape, [o.tensor.shape for o in operands])
     y, stored = k.tensor(out), f'narrow({values[out.name].name}, "{out.dtype}")'
     loop = _tiles if all(s in ((1,), (0,)) for s in space.strides) else _rows
-    return finish(k, [*k.head, *loop(k, space, list(zip(operands, pointers, strict=True)), out, y, stored)])
+    return finish(k, [*k.head, *loop(k, space, operands, out, y, stored)])
 
 
 def _operands(layers: Sequence[Layer]) -> list[TensorType]:
@@ -98,27 +111,23 @@ def _everywhere(name: str, pointer: str, dtype: str) -> str:
     return f'{name} = S.vbcast(S.cast({pointer}[0], "{WIDE[dtype]}"), lanes={LANES})'
 
 
-Bound = list[tuple[TensorType, str]]
-"""Operands and the names of their pointers."""
-
-
-def _tiles(k: KernelSource, space: Space, operands: Bound, out: TensorType, y: str, stored: str) -> list[str]:
+def _tiles(k: KernelSource, space: Space, operands: list[Operand], out: TensorType, y: str, stored: str) -> list[str]:
     """Contiguous shares of all elements, tile by tile through LSRAM."""
     from compassc.layers.vectors import pointee
 
     full = [s == (1,) for s in space.strides]
-    sizes = [_bytes(t.dtype) for (t, _), f in zip(operands, full, strict=True) if f] + [_bytes(out.dtype)]
+    sizes = [_bytes(t.dtype) for (_, t, _), f in zip(operands, full, strict=True) if f] + [_bytes(out.dtype)]
     tile = TILES_BYTES // sum(sizes) // LANES * LANES
     n = k.scalar(space.dims[0])
     lines = [f'tile_y = S.alloc({tile}, "{pointee(out.dtype)}", scope="lsram")']
     copies, loads = [], []
-    for i, ((t, p), whole) in enumerate(zip(operands, full, strict=True)):
+    for i, ((name, t, p), whole) in enumerate(zip(operands, full, strict=True)):
         if whole:
             lines.append(f'tile{i} = S.alloc({tile}, "{pointee(t.dtype)}", scope="lsram")')
             copies.append(f"S.dma_copy(tile{i}, {p} + at, now)")
-            loads.append(f'x{i} = load(tile{i} + i, mask, "{t.dtype}", {LANES})')
+            loads.append(f'{name} = load(tile{i} + i, mask, "{t.dtype}", {LANES})')
         else:
-            lines.append(_everywhere(f"x{i}", p, t.dtype))
+            lines.append(_everywhere(name, p, t.dtype))
     inner = ["mask = S.tail_mask(S.min(now - i, 32), 32)", *loads, *k.body, f"S.vstore({stored}, tile_y + i, mask)"]
     return [
         *lines,
@@ -134,7 +143,7 @@ def _tiles(k: KernelSource, space: Space, operands: Bound, out: TensorType, y: s
     ]
 
 
-def _rows(k: KernelSource, space: Space, operands: Bound, out: TensorType, y: str, stored: str) -> list[str]:
+def _rows(k: KernelSource, space: Space, operands: list[Operand], out: TensorType, y: str, stored: str) -> list[str]:
     """The innermost dimension is a row; a TEC takes every fourth. Operands lie in device memory."""
     *outer, cols = space.dims
     rows = 1
@@ -143,13 +152,13 @@ def _rows(k: KernelSource, space: Space, operands: Bound, out: TensorType, y: st
     sizes = [k.scalar(d) for d in outer]
     width = k.scalar(cols)
     lines, loads = [], []
-    for i, ((t, p), strides) in enumerate(zip(operands, space.strides, strict=True)):
+    for i, ((name, t, p), strides) in enumerate(zip(operands, space.strides, strict=True)):
         terms = [f"at{d} * {k.scalar(s)}" for d, s in enumerate(strides[:-1]) if s]
         lines.append(f"o{i} = {' + '.join(terms) or 'S.i32(0)'}")
         if strides[-1] == 1:
-            loads.append(f'x{i} = load({p} + o{i} + i, mask, "{t.dtype}", {LANES})')
+            loads.append(f'{name} = load({p} + o{i} + i, mask, "{t.dtype}", {LANES})')
         else:
-            lines.append(_everywhere(f"x{i}", f"({p} + o{i})", t.dtype))
+            lines.append(_everywhere(name, f"({p} + o{i})", t.dtype))
     indices = []
     for d in reversed(range(len(outer))):
         indices.append(f"at{d} = rest % {sizes[d]}" if d else "at0 = rest")

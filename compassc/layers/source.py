@@ -55,6 +55,10 @@ class KernelSource:
     """Elements that numbers per channel are padded to, so that every pass reads whole vectors."""
     loads: list[str] | None = None
     """Where vectors of numbers per channel are loaded, in kernels whose passes share them; None: in the body."""
+    channel_shape: tuple[int, ...] = ()
+    """Instead, in kernels of any shape: how the numbers of the present step lie along the output; set by the step."""
+    spread: list[tuple[str, Array]] | None = None
+    """The numbers of such steps as operands that broadcast: the variable of the pass, and the array; None: not taken."""
     _names: int = 0
 
     def fresh(self, prefix: str = "v") -> str:
@@ -92,6 +96,9 @@ class KernelSource:
         name = self.fresh("per")
         if self.choice:
             self.body.append(f"{name} = {self.constant(numbers)}[{self.choice}]")
+            return name
+        if not self.channel and self.channel_shape and self.spread is not None:
+            self.spread.append((name, numbers.reshape(self.channel_shape)))
             return name
         if not self.channel:
             raise LayerError("it has numbers per channel, but the channels are not the last axis")

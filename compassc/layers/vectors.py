@@ -179,3 +179,21 @@ def requantise_pair(high, low, scale, bound, drop, shift):
     rest = S.min(lower & (bound * 2 + 1), 1)
     below = S.cast(S.cast(lower, "uint32") >> S.cast(drop, "uint32"), "int32")
     high = S.vsr((upper << (32 - drop)) | below | rest, shift, with_round=True)
+
+
+@S.macro
+def split_float(high, low, value):
+    """A whole number below 2^47 as high * 65536 + low (16 bits); it has 24 bits, so that every step is exact."""
+    high = S.cast(value * 1.52587890625e-05, "int32")
+    low = S.cast(S.fma(value, S.cast(high, "float32"), -65536.0), "int32")
+    high = high + (low >> 16)
+    low = low & 0xFFFF
+
+
+@S.macro
+def add_product(high, low, value, scale):
+    """Adds an int32 times a scale of 16 bits to high * 65536 + low (16 bits)."""
+    product = S.cast(value & 0xFFFF, "uint32") * S.cast(scale, "uint32")
+    total = low + S.cast(product & 0xFFFF, "int32")
+    high = high + (value >> 16) * scale + S.cast(product >> 16, "int32") + (total >> 16)
+    low = total & 0xFFFF

@@ -195,3 +195,98 @@ def test_a_tail_joins(tmp_path, source, dtype):
         got = run(kernel_of([layer, add]), both, inputs, tmp_path)[0]
         alone = run(kernel_of([layer]), layer, inputs[:1], tmp_path)[0]
         np.testing.assert_array_equal(got, evaluate(add, [alone, inputs[1]])[0])
+
+
+def matmul(sizes: tuple[int, int, int], types: tuple[str, str], batches: tuple[tuple[int, ...], ...] = ((), ()),
+           flips: tuple[bool, bool] = (False, False), zeros: tuple[int, int] = (0, 0), **given: Any) -> Layer:  # fmt: skip
+    m, depth, n = sizes
+    a = tensor("a", (*batches[0], *((depth, m) if flips[0] else (m, depth))), types[0], zeros[0])
+    b = tensor("b", (*batches[1], *((n, depth) if flips[1] else (depth, n))), types[1], zeros[1])
+    out = "uint16" if types[0] == "uint16" else types[0]
+    y = tensor("y", (*np.broadcast_shapes(*batches), m, n), out, 3 if a.is_integer else 0)
+    given = {"trans_a": flips[0], "trans_b": flips[1], **given}
+    if a.is_integer:
+        shift = int(np.log2(depth**0.5 * 70 * 70 * 200 / 60)) + np.iinfo(types[1]).bits - 8
+        given = {"scale_value": 200, "shift_value": shift, **given}
+    return Layer("m", "MatMul", [a, b], [y], given)
+
+
+def test_matrix_products(tmp_path, source):
+    pairs = [("int8", "int8"), ("uint8", "int8"), ("int16", "int16"), ("uint16", "int8")]
+    for whole, types in [(True, p) for p in pairs] + [(False, (d, d)) for d in FLOATS]:
+        factor: dict[str, Any] = {} if whole else {"fused_multiplier": 0.5}
+        zeros = {"int8": (5, -7), "uint8": (-128, 3)}.get(types[0], (0, 0))
+        check(matmul((5, 41, 19), types, zeros=zeros), source, tmp_path)
+        check(matmul((37, 133, 70), types, ((2, 1), (3,)), (True, False), zeros), source, tmp_path)
+        check(matmul((40, 130, 65), types, ((), (2,)), (False, True), zeros, **factor), source, tmp_path)
+        check(matmul((1, 70, 33), types, ((2,), (2,)), (True, True), zeros), source, tmp_path)
+    check(matmul((5, 41, 19), ("int16", "int16"), remain_shift=8), source, tmp_path)
+    with pytest.raises(LayerError, match="sums of 200000 products"):
+        kernel_of([matmul((2, 200000, 3), ("int8", "int8"))])
+
+
+@pytest.mark.parametrize("dtype", ("int8", "float32", "float16"))
+def test_gemm(tmp_path, source, dtype):
+    plain = matmul((5, 41, 19), (dtype, dtype), flips=(False, True))
+    check(Layer("g", "Gemm", plain.inputs, plain.outputs, plain.attributes), source, tmp_path)
+    given = {**plain.attributes, "alpha": 0.5, "beta": -2.0}
+    if dtype == "int8":
+        given |= {"scale_value": [150, 3, 700], "shift_value": 20}
+    for shape in ((19,), (5, 19), (5, 1), ()):
+        c = tensor("c", shape, "int16" if dtype == "int8" else dtype, 9 if dtype == "int8" else 0)
+        check(Layer("g", "Gemm", [*plain.inputs, c], plain.outputs, given), source, tmp_path)
+
+
+def batch_norm(source: np.random.Generator, shape: tuple[int, ...], axis: int, types: tuple[str, str],
+               activation: str = "NONE", each: bool = True, kind: str = "BatchNorm") -> Layer:  # fmt: skip
+    channels, whole = shape[axis], types[0] not in FLOATS
+    x, y = tensor("x", shape, types[0], 3 if whole else 0), tensor("y", shape, types[1], 2 if whole else 0)
+    given: dict[str, Any] = {"axis": axis, "with_activation": activation}
+    if not whole:
+        constants = {key: source.normal(0, 1, channels).astype("float32") for key in ("weights", "biases")}
+        return Layer("b", kind, [x], [y], given, constants)
+    bits = np.iinfo(types[0]).bits
+    wide = 15 if kind == "BatchNorm" else 0
+    constants = {
+        "weights": source.integers(-32768, 32768, channels).astype("int16"),
+        "biases": source.integers(-(1 << (bits + wide - 3)), 1 << (bits + wide - 3), channels).astype("int32"),
+    }
+    shift = 14 + wide + bits - np.iinfo(types[1]).bits
+    if each:
+        constants["scale"] = source.integers(100, 32768, channels).astype("uint16")
+        constants["shift"] = np.full(channels, shift, "int8")
+    else:
+        given |= {"scale_value": 20000, "shift_value": shift}
+    return Layer("b", kind, [x], [y], given, constants)
+
+
+@pytest.mark.parametrize("dtype", (*BYTES, *SHORTS, "float32", "float16"))
+def test_numbers_per_channel(tmp_path, source, dtype):
+    other = dtype if dtype in FLOATS else "int8"
+    check(batch_norm(source, (2, 5, 6, 33), 3, (dtype, other)), source, tmp_path)
+    check(batch_norm(source, (2, 5, 33), 1, (dtype, dtype), "RELU", False), source, tmp_path)
+    check(batch_norm(source, (2, 5, 33), -1, (dtype, dtype), kind="BiasAdd"), source, tmp_path)
+
+
+@pytest.mark.parametrize("groups", (1, 3))
+def test_batch_norm_behind_a_convolution(tmp_path, source, groups):
+    """It joins where its channels are the lanes; groups that are padded are no such case."""
+    first = convolution(source, ((1, 6, 5, 6), 42, ((3, 3), 1, 1), groups), ("int8", "int8"))
+    norm = batch_norm(source, first.output.shape, 3, ("int8", "int8"))
+    norm = Layer(
+        "b", "BatchNorm", [first.output], [tensor("z", first.output.shape, "int8")], norm.attributes, norm.constants
+    )
+    if groups > 1:
+        with pytest.raises(LayerError, match="not the last axis"):
+            kernel_of([first, norm])
+        return
+    inputs = [drawn(source, first.input)]
+    both = Layer("l", "Convolution", first.inputs, norm.outputs)
+    got = run(kernel_of([first, norm]), both, inputs, tmp_path)[0]
+    np.testing.assert_array_equal(got, evaluate(norm, evaluate(first, inputs))[0])
+
+
+def test_whole_numbers_with_float_parameters_are_refused(source):
+    norm = batch_norm(source, (2, 5), 1, ("float32", "int8"))
+    with pytest.raises(LayerError, match="'y' is int8"):
+        kernel_of([norm])

@@ -92,24 +92,6 @@ def test_norms(tmp_path, draw):
         normal = (wide - mean) / np.sqrt(wide.var(own, keepdims=True) + 1e-4)
         cases.add("LayerNorm", [x], normal * w + b, axis=axes, epsilon=1e-4, weights=w, biases=b)
         cases.add("RMSNorm", [x], wide / np.sqrt(squares + 1e-4) * w, axis=axes, epsilon=1e-4, weights=w)
-    x, wide = draw(2, 3, 9)
-    w, b = (np.random.default_rng(i).normal(1, 0.5, 9).astype("float32") for i in (3, 4))
-    cases.add("BatchNorm", [x], wide * w + b, axis=2, epsilon=0.0, weights=w, biases=b)
-    cases.check(tmp_path)
-
-
-def test_matrix_products(tmp_path, draw):
-    cases = Cases()
-    for rows, depth, cols, batches in ((1, 1, 1, ()), (5, 41, 19, ()), (3, 8, 65, (2,)), (4, 33, 7, (2, 3))):
-        (a, wide_a), (b, wide_b) = draw(*batches, rows, depth), draw(*batches, depth, cols)
-        product = wide_a @ wide_b
-        flipped_a, flipped_b = (np.ascontiguousarray(np.swapaxes(m, -1, -2)) for m in (a, b))
-        cases.add("MatMul", [a, b], product, trans_a=False, trans_b=False)
-        cases.add("MatMul", [a, flipped_b], product * 0.5, trans_b=True, fused_multiplier=0.5)
-        cases.add("MatMul", [flipped_a, b], product, trans_a=True)
-        cases.add("MatMul", [flipped_a, flipped_b], product, trans_a=True, trans_b=True)
-    (a, wide_a), (b, wide_b) = draw(3, 2, 8), draw(8, 5)
-    cases.add("MatMul", [a, b], wide_a @ wide_b)
     cases.check(tmp_path)
 
 

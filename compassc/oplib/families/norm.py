@@ -43,27 +43,7 @@ def _rows(centred: bool, dtype: str):
     return norm
 
 
-@cache
-def _scale(dtype: str):
-    """y = x * w + b along the last axis of rows x cols."""
-    lanes = LANES[dtype]
-
-    @S.prim_func
-    def norm(
-        x: S.ptr(dtype, "global"), w: S.ptr("float32", "global"), b: S.ptr("float32", "global"),
-        y: S.ptr(dtype, "global"), rows: S.i32, cols: S.i32,
-    ):  # fmt: skip
-        for r in range(S.get_local_id(), rows, S.get_local_size()):
-            for i in range(0, cols, lanes):
-                mask = S.tail_mask(S.min(cols - i, lanes), lanes)
-                v = wide(S.vload(x + (r * cols + i), mask), dtype)
-                v = v * S.vload(w + i, mask, lanes=lanes) + S.vload(b + i, mask, lanes=lanes)
-                S.vstore(narrow(v, dtype), y + (r * cols + i), mask)
-
-    return norm
-
-
-@operator("LayerNorm", "RMSNorm", "BatchNorm")
+@operator("LayerNorm", "RMSNorm")
 def select(layer: Layer) -> Choice:
     import numpy as np
 
@@ -78,8 +58,6 @@ def select(layer: Layer) -> Choice:
     if w.size != cols or b.size != cols:
         raise Unsupported(f"weights and biases have {w.size} and {b.size} elements, the axes {cols}")
     tensors = [x, constant("weights", w), constant("biases", b), y]
-    if layer.type == "BatchNorm":
-        return Choice(_scale(dtype), f"batchnorm_{SHORT[dtype]}", [*tensors, rows, cols])
     if cols > ROW:
         raise Unsupported(f"{cols} elements are normalised together; at most {ROW} fit LSRAM")
     name = f"{layer.type}_{SHORT[dtype]}".lower()

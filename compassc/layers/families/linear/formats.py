@@ -38,9 +38,15 @@ class Format:
 
 def float_format(layer: Layer, weights: Array, biases: Array) -> Format:
     """Products and sums in float32."""
-    if layer.input.dtype not in ("float32", "float16", "bfloat16"):
-        raise LayerError(f"a {layer.type} of {layer.input.dtype} has no kernel")
+    floats_only(layer)
     return Format(FLOAT, weights.astype(np.float32)[None], biases.astype(np.float32), False)
+
+
+def floats_only(layer: Layer) -> None:
+    """LayerError where a layer with float parameters has a tensor that is no float."""
+    for t in (*layer.inputs, *layer.outputs):
+        if t.dtype not in ("float32", "float16", "bfloat16"):
+            raise LayerError(f"'{t.name}' is {t.dtype}, which a {layer.type} with float parameters has no kernel for")
 
 
 def integer_format(x: TensorType, weights: Array, biases: Array, fill: int | None, pairs: bool = True) -> Format:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compassc.layers.families.linear import products
+from compassc.layers.families.linear.channelwise import channelwise
 from compassc.layers.families.linear.depthwise import depthwise
+from compassc.layers.families.linear.matmul import matrix_product
 from compassc.layers.families.linear.tiles import shape_of
-from compassc.layers.kernels import kernel
+from compassc.layers.kernels import elementwise, kernel
 from compassc.layers.layer import Layer
 from compassc.layers.source import Kernel
 
@@ -18,3 +20,11 @@ def convolution(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     if shape.groups == shape.c == shape.outputs and shape.c > 1:
         return depthwise(layer, shape, tail)
     return products.convolution(layer, shape, tail)
+
+
+@kernel("MatMul", "Gemm", tail=True)
+def product(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
+    return matrix_product(layer, tail)
+
+
+elementwise("BatchNorm", "BiasAdd")(channelwise)

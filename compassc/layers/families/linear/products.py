@@ -47,7 +47,10 @@ def convolution(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
     starts = [f.start] if not f.pair else [f.start & 0xFFFF, f.start >> 16]
     kind = np.float32 if f.staged == FLOAT else np.int32
     names = [k.constant(padded(s, start.astype(kind))) for start in starts]
-    result, out = follow(k, layer, closing(k, layer, s, f), tail, "place")
+    own = closing(k, layer, s, f)
+    if s.groups > 1 and s.own % LANES:
+        k.channel = ""  # groups are padded, and numbers per channel of the layers that follow are not
+    result, out = follow(k, layer, own, tail, "place")
     y = k.tensor(out)
     store = f'S.vstore(narrow({result.name}, "{out.dtype}"), {y} + place, mask)'
     return finish(k, [*k.head, *_loops(k, layer, s, t, f, (x, w, names), store)])

@@ -1,0 +1,73 @@
+"""Element-wise steps with numbers per channel: batch normalisation and the addition of biases, in float32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array
+from compassc.layers.emit import rectify, rectify_float
+from compassc.layers.families.linear.formats import floats_only
+from compassc.layers.families.linear.pairs import finish_pair
+from compassc.layers.families.linear.reference import quantised_weights, summed_biases
+from compassc.layers.layer import Layer, LayerError
+from compassc.layers.source import KernelSource, Value
+
+FLOAT_WHOLE = 2**24
+"""Whole numbers up to here are exact in float32."""
+
+
+def _along_axis(k: KernelSource, layer: Layer) -> None:
+    """Tells the kernel how numbers per channel of this layer lie."""
+    rank = len(layer.input.shape)
+    axis = layer.axis("axis", rank - 1)
+    k.channel_shape = tuple(layer.input.shape[axis] if a == axis else 1 for a in range(rank))
+    if k.channel and axis != rank - 1:
+        raise LayerError("it has numbers per channel, but the channels are not the last axis")
+
+
+def _numbers(k: KernelSource, layer: Layer, values: Array) -> str:
+    """A float32 number of the kernel, or one per channel."""
+    channels = layer.input.shape[layer.axis("axis", len(layer.input.shape) - 1)]
+    if values.size not in (1, channels):
+        raise LayerError(f"{values.size} numbers for {channels} channels")
+    flat = values.reshape(-1).astype(np.float32)
+    return k.scalar(float(flat[0])) if flat.size == 1 else k.channels(flat)
+
+
+def channelwise(k: KernelSource, layer: Layer, x: Value) -> Value:
+    """BatchNorm, or with weights 1 BiasAdd."""
+    _along_axis(k, layer)
+    scaled = layer.type == "BatchNorm"
+    if not layer.is_quantised:
+        floats_only(layer)
+        factor = f" * {_numbers(k, layer, layer.constant('weights'))}" if scaled else ""
+        y = k.let(f"{x.name}{factor} + {_numbers(k, layer, layer.constant('biases'))}", "float32")
+        return rectify_float(k, layer, layer.word("with_activation", "NONE"), y)
+    real = k.let(f'S.cast({x.name}, "float32")', "float32").name
+    low = high = np.zeros(1, np.int64)
+    weights = np.ones(1, np.int64)
+    if scaled:
+        weights = quantised_weights(layer).reshape(-1)
+        real = k.let(f"{real} * {_numbers(k, layer, weights)}", "float32").name
+    biases = summed_biases(layer, layer.constant("biases").size)
+    total = k.let(f"{real} + {_numbers(k, layer, biases)}", "float32").name
+    ends = np.stack([weights * x.low, weights * x.high])
+    low, high = ends.min(0) + biases, ends.max(0) + biases
+    # three roundings to 24 bits
+    slack = 4 * (
+        max(-int(low.min()), int(high.max()), int(np.abs(biases).max()), int(np.abs(ends).max())) // FLOAT_WHOLE
+    )
+    return _requantised(k, layer, total, (int(low.min()) - slack, int(high.max()) + slack))
+
+
+def _requantised(k: KernelSource, layer: Layer, total: str, span: tuple[int, int]) -> Value:
+    """The output's value of a whole float32 number."""
+    scale, shift = layer.scale_shift()
+    method = layer.word("with_activation", "NONE")
+    if max(map(abs, span)) < 2**31 - 256:
+        acc = k.let(f'S.cast({total}, "int32")', "int32", *span)
+        return rectify(k, layer, method, acc, scale, shift)
+    for name in ("high", "low"):
+        k.do(f'{name} = S.cast({total} * 0.0, "int32")')
+    k.do(f"split_float(high, low, {total})")
+    return finish_pair(k, layer, span, scale, shift)
