@@ -82,7 +82,7 @@ def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
         result = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
         values[layer.output.name] = as_stored(k, result, layer.output)
     operands += [
-        Operand(name, TensorType(a.shape, a.dtype.name, name), k.constant(a.reshape(-1))) for name, a in k.spread
+        Operand(name, TensorType(a.shape, a.dtype.name, name), k.constant(a.reshape(-1))) for name, a in k.spread or ()
     ]
     space = space_of(out.shape, [o.tensor.shape for o in operands])
     y, stored = k.tensor(out), f'narrow({values[out.name].name}, "{out.dtype}")'

@@ -290,3 +290,26 @@ def test_whole_numbers_with_float_parameters_are_refused(source):
     norm = batch_norm(source, (2, 5), 1, ("float32", "int8"))
     with pytest.raises(LayerError, match="'y' is int8"):
         kernel_of([norm])
+
+
+TRANSPOSED: tuple[tuple[Any, ...], ...] = (  # input, outputs, kernel, strides, pad, dilation, groups, output padding
+    ((2, 5, 6, 7), 33, (3, 3), (2, 2), 1, 1, 1, 0),
+    ((1, 4, 5, 8), 12, (4, 2), (2, 3), 0, 1, 4, 1),
+    ((1, 6, 5, 3), 5, (3, 3), (1, 2), 3, 2, 1, 0),
+    ((1, 3, 4, 40), 4, (2, 2), (2, 2), 0, 1, 1, 0),
+)
+
+
+@pytest.mark.parametrize("dtype", ("int8", "uint8", "int16", "float32", "float16"))
+def test_transposed_convolutions(tmp_path, source, dtype):
+    activations, zero = cycle(ACTIVATIONS), {"int8": 5, "uint8": -5}.get(dtype, 0)
+    for shape, outputs, kernel, strides, pad, dilation, groups, extra in TRANSPOSED:
+        size = [(n - 1) * s + dilation * (k - 1) + 1 + extra - 2 * pad
+                for n, s, k in zip(shape[1:3], strides, kernel, strict=True)]  # fmt: skip
+        given = {**window(kernel, 1, pad, dilation), "stride_y": strides[0], "stride_x": strides[1], "group": groups}
+        given |= {"output_padding_x": extra, "output_padding_y": extra, "with_activation": next(activations)}
+        x, y = tensor("x", shape, dtype, zero), tensor("y", (shape[0], *size, outputs), dtype)
+        each = weighted(source, "ConvTranspose", x, y, (outputs, *kernel, shape[3] // groups), given)
+        filters = each.constants["weights"].reshape(-1)[: outputs // groups * kernel[0] * kernel[1] * shape[3]]
+        constants = {**each.constants, "weights": filters.reshape(outputs // groups, *kernel, shape[3])}
+        check(Layer("l", each.type, [x], [y], each.attributes, constants), source, tmp_path)

@@ -14,10 +14,10 @@ from compassc.layers.layer import Layer
 from compassc.layers.source import Kernel
 
 
-@kernel("Convolution", "FullyConnected", "DepthwiseConv", tail=True)
+@kernel("Convolution", "FullyConnected", "DepthwiseConv", "ConvTranspose", tail=True)
 def convolution(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     shape = shape_of(layer)
-    if shape.groups == shape.c == shape.outputs and shape.c > 1:
+    if shape.groups == shape.c == shape.outputs > 1 and shape.spaced == (1, 1):
         return depthwise(layer, shape, tail)
     return products.convolution(layer, shape, tail)
 

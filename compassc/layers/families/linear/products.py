@@ -23,6 +23,7 @@ from compassc.layers.families.linear.tiles import (
     TASKS,
     Shape,
     Tiling,
+    filters_of,
     packed,
     padded,
     tiling_of,
@@ -61,16 +62,12 @@ def format_of(layer: Layer, s: Shape) -> Format:
         biases = layer.constants.get("biases", np.zeros(s.outputs)).reshape(-1)
         if biases.size != s.outputs:
             raise LayerError(f"'biases' has {biases.size} values, but there are {s.outputs} output channels")
-        return float_format(layer, layer.constant("weights").reshape(_weights_shape(s)), biases)
-    weights = quantised_weights(layer).reshape(_weights_shape(s))
+        return float_format(layer, filters_of(s, layer, layer.constant("weights")), biases)
+    weights = filters_of(s, layer, quantised_weights(layer))
     biases = summed_biases(layer, s.outputs)
     if has_ahead_shift(layer):
         biases = np.zeros_like(biases)
     return integer_format(layer.input, weights, biases, -layer.input.scalar_zero if s.has_border else None)
-
-
-def _weights_shape(s: Shape) -> tuple[int, ...]:
-    return (s.outputs, *s.window.kernel, s.inner)
 
 
 def closing(k: KernelSource, layer: Layer, s: Shape, f: Format) -> Value:
@@ -104,6 +101,8 @@ def _loops(k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format, names:
         "down": t.cells[0], "across": t.cells[1], "row_step": t.row_step, "high": t.input_rows, "wide": t.input_columns,
         "lines": tiles[0], "bands": tiles[1], "step_y": sy, "apart": dy // t.row_step,
     }.items()}  # fmt: skip
+    if s.spaced != (1, 1):
+        g |= {"space_y": k.scalar(s.spaced[0]), "space_x": k.scalar(s.spaced[1])}
     g |= {"x": x, "kept": f"{LANES}", "per_word": str(f.per_word)}
     inner = [
         "chan = (group * {blocks} + block) * {kept}",
@@ -173,6 +172,32 @@ def _end(f: Format, store: str, body: list[str]) -> list[str]:
     ]
 
 
+_COLUMNS = (
+    "left = S.max({pl} - ox * {sx}, 0)",
+    "first = S.max(ox * {sx} - {pl}, 0)",
+    "here = S.max(S.min({wide} - left, {w} - first), 0)",
+)
+_COPY = (
+    "if channels == {c} and channels == {chunk} * {per_word}:",
+    "    S.dma_copy(into, pixel, here * channels)",
+    "else:",
+    "    S.dma_copy(into, pixel, channels, {c}, here, {chunk} * {per_word})",
+)
+_SPACED_COLUMNS = (
+    "edge = ox - {pl}",
+    "first = (S.max(edge, 0) + {space_x} - 1) / {space_x}",
+    "left = first * {space_x} - edge",
+    "here = S.max(S.min(({wide} - left + {space_x} - 1) / {space_x}, {w} - first), 0)",
+)
+_SPACED_ROW = (
+    "up = oy + j * {row_step} - {pt}",
+    "iy = up / {space_y}",
+    "if up < 0 or up % {space_y} != 0:",
+    "    iy = -1",
+)
+_SPACED_COPY = ("S.dma_copy(into, pixel, channels, {c}, here, {space_x} * {chunk} * {per_word})",)
+
+
 def staging(k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format) -> list[str]:
     """The input under the tile as words in LSRAM; once for all blocks where it is one chunk."""
     dtype = layer.input.dtype
@@ -184,16 +209,13 @@ def staging(k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format) -> li
     row = "{wide} * {chunk} * {per_word}"
     lines = [
         f'line = wt.as_ptr("{dtype}")' if converted else f'line = xt.as_ptr("{dtype}") + j * {row}',
-        "iy = oy * {sy} + j * {row_step} - {pt}",
+        *(_SPACED_ROW if s.spaced != (1, 1) else ["iy = oy * {sy} + j * {row_step} - {pt}"]),
         "if iy < 0 or iy >= {h} or here < {wide} or channels < {chunk} * {per_word}:",
         f'    S.dma_memset(line, S.cast({fill}, "{dtype}"), {row})',
         "if iy >= 0 and iy < {h} and here > 0:",
         "    pixel = {x} + ((image * {h} + iy) * {w} + first) * {c} + group * {inner} + piece * {chunk} * {per_word}",
         "    into = line + left * {chunk} * {per_word}",
-        "    if channels == {c} and channels == {chunk} * {per_word}:",
-        "        S.dma_copy(into, pixel, here * channels)",
-        "    else:",
-        "        S.dma_copy(into, pixel, channels, {c}, here, {chunk} * {per_word})",
+        *(f"    {line}" for line in (_SPACED_COPY if s.spaced != (1, 1) else _COPY)),
     ]
     if converted:
         lines += [
@@ -208,9 +230,7 @@ def staging(k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format) -> li
             f"    S.vstore(S.vload(xt + e, lanes=8) ^ S.i32({int(moved, 16) - 2**32}), xt + e)",
         ]
     begin = [
-        "left = S.max({pl} - ox * {sx}, 0)",
-        "first = S.max(ox * {sx} - {pl}, 0)",
-        "here = S.max(S.min({wide} - left, {w} - first), 0)",
+        *(_SPACED_COLUMNS if s.spaced != (1, 1) else _COLUMNS),
         "rows_here = {high}",
         "channels = S.min({inner} - piece * {chunk} * {per_word}, {chunk} * {per_word})",
     ]

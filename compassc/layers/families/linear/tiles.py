@@ -41,6 +41,8 @@ class Shape:
     outputs: int
     groups: int
     window: Window
+    spaced: tuple[int, int] = (1, 1)
+    """Rows and columns from one input pixel to the next: between them the window sees 0 (transposed convolutions)."""
 
     @property
     def inner(self) -> int:
@@ -64,7 +66,7 @@ class Shape:
 
     @property
     def has_border(self) -> bool:
-        return any(p > 0 for pads in self.window.pads for p in pads)
+        return self.spaced != (1, 1) or any(p > 0 for pads in self.window.pads for p in pads)
 
 
 def shape_of(layer: Layer) -> Shape:
@@ -85,6 +87,8 @@ def shape_of(layer: Layer) -> Shape:
     groups = layer.integer("group", x[-1] if layer.type == "DepthwiseConv" else 1)
     if groups < 1 or x[3] % groups or y[3] % groups:
         raise LayerError(f"{x[3]} input and {y[3]} output channels are not divided by {groups} groups")
+    if layer.type == "ConvTranspose":
+        return _transposed(layer, x, y, groups, window)
     shape = Shape(x[0], x[1], x[2], x[3], y[1], y[2], y[3], groups, window)
     expected = (y[3], *window.kernel, x[3] // groups)
     if layer.constant("weights").size != np.prod(expected):
@@ -92,6 +96,32 @@ def shape_of(layer: Layer) -> Shape:
     if shape.is_plain and groups == 1:
         return _plain(x[0] * x[1] * x[2], x[3], y[3])
     return shape
+
+
+def _transposed(layer: Layer, x: tuple[int, ...], y: tuple[int, ...], groups: int, window: Window) -> Shape:
+    """A convolution with the mirrored filters over the input's pixels, moved apart by the strides."""
+    expected = (y[3] // groups, *window.kernel, x[3])
+    if layer.constant("weights").shape != expected:
+        raise LayerError(f"'weights' is {list(layer.constant('weights').shape)}, expected {list(expected)}")
+    extra = (layer.integer("output_padding_y", 0), layer.integer("output_padding_x", 0))
+    for size, made, s, r, (before, after), e in zip(
+        x[1:3], y[1:3], window.stride, window.reach, window.pads, extra, strict=True
+    ):
+        if (size - 1) * s + r + e - before - after != made:
+            raise LayerError(f"the output's size {made} does not follow from {size} and the window")
+    near, far = zip(*(((r - 1 - b), (r - 1 - a + e)) for r, (b, a), e in zip(window.reach, window.pads, extra, strict=True)),
+                    strict=True)  # fmt: skip
+    pads = tuple(zip(near, far, strict=True))
+    moved = Window(window.kernel, (1, 1), window.dilation, pads)
+    return Shape(x[0], x[1], x[2], x[3], y[1], y[2], y[3], groups, moved, (window.stride[0], window.stride[1]))
+
+
+def filters_of(s: Shape, layer: Layer, weights: Array) -> Array:
+    """Weights as [O,KH,KW,I/group]; those of a transposed convolution are [O/group,KH,KW,I], and are mirrored."""
+    if layer.type != "ConvTranspose":
+        return weights.reshape(s.outputs, *s.window.kernel, s.inner)
+    parts = weights[:, ::-1, ::-1].reshape(s.own, *s.window.kernel, s.groups, s.inner)
+    return np.ascontiguousarray(np.moveaxis(parts, 3, 0)).reshape(s.outputs, *s.window.kernel, s.inner)
 
 
 def _plain(rows: int, depth: int, outputs: int) -> Shape:
