@@ -62,21 +62,36 @@ def check_kernel(
     from compassc import dsl
     from compassc.analysis.check import Subject, findings
     from compassc.analysis.roles import parameters
+    from compassc.ir.dtypes import PointerType
 
     try:
         module = dsl.parse(kernel, target)
         parameters(module)
     except CompassError as error:
         return list(flat(error))
-    names = [(p.name, v.name) for p, v in zip(kernel.params, module.entry_func.params)]
+    both = [(p.name, v) for p, v in zip(kernel.params, module.entry_func.params)]
 
-    def by_position(given: Mapping[str, Any]) -> dict[int, Any]:
-        return {i: given[n] for i, both in enumerate(names) for n in both[:1] if n in given} | {
-            i: given[both[1]] for i, both in enumerate(names) if both[1] in given
-        }
+    def by_position(given: Mapping[str, Any], tensors: bool) -> dict[int, Any]:
+        """What is given for tensors, or for scalars. Parameters have the names of the file and of the buffers."""
+        found = {}
+        for i, (name, variable) in enumerate(both):
+            if named := [one for one in (variable.name, name) if one in given]:
+                if isinstance(variable.dtype, PointerType) != tensors:
+                    raise _of_other_kind(kernel.__name__, named[0], "tensors" if tensors else "scalars")
+                found[i] = given[named[0]]
+        return found
 
-    scalars = {i: value for i, value in by_position(values).items() if isinstance(value, int)}
-    return findings(Subject(module, scalars, by_position(shapes), sources(kernel, {f.name for f in module.functions})))
+    scalars = {i: value for i, value in by_position(values, False).items() if isinstance(value, int)}
+    known = by_position(shapes, True)
+    return findings(Subject(module, scalars, known, sources(kernel, {f.name for f in module.functions})))
+
+
+def _of_other_kind(kernel: str, name: str, kinds: str) -> UsageError:
+    return UsageError(
+        f"the kernel '{kernel}' has no parameter '{name}' among its {kinds}",
+        code="no-parameter",
+        help="--shape is for tensors, --set for scalars",
+    )
 
 
 def sources(kernel: PyPrimFunc, names: set[str]) -> tuple[tuple[ast.FunctionDef, str], ...]:

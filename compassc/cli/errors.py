@@ -20,6 +20,7 @@ def run(command: click.Command, args: list[str], name: str = "compassc") -> int:
     talk = Talk(error_format=_asked_format(args))
     try:
         switches.check()
+        _check_text(args)
         status = command.main(args, prog_name=name, standalone_mode=False, obj=talk)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
@@ -37,6 +38,13 @@ def run(command: click.Command, args: list[str], name: str = "compassc") -> int:
         from compass_core.defects import defect
 
         return _report(defect(error, [name, *args], talk.inputs, talk.folder), talk)
+
+
+def _check_text(args: list[str]) -> None:
+    """UsageError for words that are no text: names of files go into stage files, and those are UTF-8."""
+    for word in args:
+        if not word.isascii() and any("\ud800" <= one <= "\udfff" for one in word):
+            raise UsageError(f"the argument {word!r} is not UTF-8", code="usage", help="give the file another name")
 
 
 def _usage_error(error: click.ClickException) -> UsageError:

@@ -112,7 +112,7 @@ def artifact(content: str | bytes) -> None:
         from compass_core.rendering import visible
 
         content = visible(content if isinstance(content, str) else content.decode(errors="replace"))
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import platform
 import shlex
 import shutil
@@ -16,7 +17,8 @@ from compass_core.errors import CompassError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LARGEST = 64 << 20
-"""Bytes of the largest input file that is copied."""
+"""Bytes of the largest input file that is copied, and of all stage files."""
+_MOST_FILES = 200
 
 
 class InternalError(CompassError):
@@ -59,6 +61,23 @@ def defect(
     return found
 
 
+def _copy_some(stages: Path, folder: Path) -> None:
+    """The files of a folder, which may be one that has all of a user's files: not too many, and not what links lead to."""
+    room, files = _LARGEST, 0
+    for place, inner, names in os.walk(stages):
+        for name in sorted(names):
+            path = Path(place, name)
+            if path.is_symlink() or not path.is_file() or path.stat().st_size > room:
+                continue
+            copy = folder / path.relative_to(stages)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+            room, files = room - path.stat().st_size, files + 1
+            if files == _MOST_FILES:
+                return
+        inner.sort()
+
+
 def _saved(error: Exception, command: Sequence[str], inputs: Iterable[Path], stages: Path | None) -> Path:
     """A new folder with the inputs, the stage files, the traceback and the versions."""
     folder = Path(tempfile.mkdtemp(prefix="compassc-report-"))
@@ -66,8 +85,8 @@ def _saved(error: Exception, command: Sequence[str], inputs: Iterable[Path], sta
         if path.is_file() and path.stat().st_size <= _LARGEST:
             shutil.copy(path, folder)
     if stages is not None and stages.is_dir():
-        shutil.copytree(stages, folder / "stages", dirs_exist_ok=True)
-    (folder / "traceback.txt").write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        _copy_some(stages, folder / "stages")
+    (folder / "traceback.txt").write_text("".join(traceback.format_exception(error)), "utf-8", "replace")
     about = {
         "command": shlex.join(command),
         "working directory": str(Path.cwd()),
@@ -76,5 +95,5 @@ def _saved(error: Exception, command: Sequence[str], inputs: Iterable[Path], sta
         "system": platform.platform(),
     }
     lines = [f"{name}: {value}\n" for name, value in about.items()]
-    (folder / "versions.txt").write_text("".join(lines), encoding="utf-8")
+    (folder / "versions.txt").write_text("".join(lines), "utf-8", "replace")
     return folder

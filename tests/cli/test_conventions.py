@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
+from compass_core.defects import defect
 from compass_core.errors import CompassError, ErrorGroup, Span, ToolchainError
 from compass_core.rendering import colored, text
 from compassc.cli.main import COMMANDS
@@ -134,6 +135,52 @@ def test_an_internal_error_is_our_fault_and_leaves_a_report(compassc, failing, t
     assert str(report) in done.err
     assert "ZeroDivisionError: oops" in (report / "traceback.txt").read_text()
     assert "command: compassc targets\n" in (report / "versions.txt").read_text()
+
+
+def test_a_report_takes_some_files_of_the_folder_and_follows_no_links(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    stages, outside = tmp_path / "stages", tmp_path / "secret"
+    stages.mkdir()
+    outside.write_text("secret")
+    (stages / "link").symlink_to(outside)
+    (stages / "loop").symlink_to("loop")
+    for i in range(300):
+        (stages / f"{i:03}.txt").write_text("x")
+    error = defect(ZeroDivisionError("\udc80"), ["compassc", "\udc80"], (), stages)
+    assert isinstance(error, CompassError) and error.exit_code == 70
+    (report,) = tmp_path.glob("compassc-report-*")
+    copied = sorted(path.name for path in (report / "stages").iterdir())
+    assert copied == [f"{i:03}.txt" for i in range(200)]
+
+
+@pytest.mark.parametrize(
+    "words", [("cc", "\udc80.cl"), ("cc", "k.cl", "--cc-option", "-\udc80"), ("build", "-o", "\udc80")]
+)
+def test_words_that_are_no_text_are_refused(compassc, tmp_path, words):
+    (tmp_path / "k.cl").write_text("")
+    done = compassc(*words)
+    assert done.status == 2 and "is not UTF-8" in done.err
+
+
+@pytest.mark.parametrize("words", [("--shape", "n=8"), ("--set", "a=8")])
+def test_check_takes_shapes_of_tensors_and_values_of_scalars(compassc, tmp_path, words):
+    (tmp_path / "k.py").write_text(
+        "from compassc.dsl import script as S\n\n@S.prim_func\ndef k(a: S.ptr('i32', 'global'), n: S.i32):\n    a[0] = n\n"
+    )
+    done = compassc("check", "k.py", *words)
+    assert done.status == 2 and "no-parameter" in done.err
+    assert compassc("check", "k.py", "--shape", "a=8", "--set", "n=8").status == 0
+
+
+@pytest.mark.parametrize(
+    "words", [("cc", "k.cl", "-o", ""), ("parse", "k.py", "-o", "none/.."), ("build", "k.py", "--depfile", "")]
+)
+def test_an_output_has_a_name(compassc, tmp_path, words):
+    """An empty one was the current folder, and what lies beside it went into the folder above."""
+    for name in ("k.cl", "k.py"):
+        (tmp_path / name).write_text("")
+    done = compassc(*words)
+    assert done.status == 2 and "is not the name of a file" in done.err
 
 
 def test_the_traceback_is_shown_on_request(compassc, failing, monkeypatch):

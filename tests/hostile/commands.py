@@ -26,6 +26,8 @@ import click
 from tests.hostile.harness import Target, without_numbers
 from tests.hostile.targets import _graphs, _scratch, stage_files
 
+_EXAMPLES = "compassc-examples-"
+"""The folder of the examples of operations is there until the process ends."""
 STATUSES = (0, 1, 2, 3)
 """Of a finished command: ok, the input is wrong, usage, a tool is missing."""
 SELDOM = {"sim-plugin": 0.02, "cache": 0.05, "doctor": 0.1, "build": 0.7, "cc": 0.7, "ops": 0.2}
@@ -199,6 +201,7 @@ class Cage:
     def listing(self) -> list[str]:
         """What lies where nothing may change."""
         found = [str(path) for folder in self.quiet for path in sorted(folder.rglob("*"))]
+        found = [path for path in found if _EXAMPLES not in path]
         return [*found, *sorted(path.name for path in self.folder.iterdir() if path.name != "work")]
 
     @contextmanager
@@ -283,25 +286,24 @@ def outcome(data: bytes, known: Container[str] = (), thorough: bool = True) -> s
     """What a command line comes to, in general terms. AssertionError when it breaks the law."""
     name, *words = json.loads(data)
     cage = _cage()
-    with cage.entered() as (_, told):
+    with cage.entered() as streams:
         status = _program(name)(words)
-        told.flush()
-        said = _bytes_of(told).decode(errors="replace")
+        shown, said = (_text_of(stream) for stream in streams)
     changed = cage.listing()
     cage.renew()
     cage.clean(set(changed) - set(cage.before))
     assert status in STATUSES, f"{json.loads(data)}: exit status {status}: {said}"
     assert "Traceback" not in said or "--traceback" in words, f"{json.loads(data)}: a traceback: {said}"
-    assert status == 0 or said.strip(), f"{json.loads(data)}: exit status {status} without a word"
+    assert status == 0 or (said + shown).strip(), f"{json.loads(data)}: exit status {status} without a word"
     assert changed == cage.before, f"{json.loads(data)}: left {set(changed) ^ set(cage.before)}"
     code = said.rpartition("[")[2].partition("]")[0] if status else ""
     return f"{'refused' if status else 'read'}: {name} {status} {without_numbers(code)}"
 
 
-def _bytes_of(stream: io.TextIOWrapper) -> bytes:
+def _text_of(stream: io.TextIOWrapper) -> str:
+    stream.flush()
     inner: Any = stream.buffer
-    found: bytes = inner.getvalue()
-    return found
+    return str(inner.getvalue(), "utf-8", "replace")
 
 
 CLI = Target("cli", _corpus, outcome, _line, memory=None, seconds=20)

@@ -27,6 +27,8 @@ _ZOOM = (
     '<label class="zoom">zoom <input type="range" min="1" max="20" step="0.5" value="1" '
     "oninput=\"this.closest('section').style.setProperty('--zoom', this.value)\"></label>"
 )
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+"""The page asks nobody for anything."""
 _CONTEXT = 2
 """Lines shown around those that cost something."""
 
@@ -40,6 +42,7 @@ def page(profile: Profile) -> str:
     data = json.dumps(as_data(profile)).replace("<", "\\u003c")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width">\n'
         f"<style>\n{style}</style></head>\n<body><main>\n{''.join(parts)}</main>\n"
         f'<script type="application/json" id="profile">{data}</script></body></html>\n'
