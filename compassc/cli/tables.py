@@ -11,12 +11,15 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[object]]]
 _MAX_RULE = 40
 """The longest line drawn under a column's name."""
 
+_WIDEST = 250
+"""The widest column that others are aligned with: one cell of a damaged file does not make a million lines long."""
+
 
 def table_text(table: Table) -> str:
     """One table, ending with a newline; the last column is not padded."""
     title, columns, rows = table
     cells = [[str(cell) for cell in row] for row in rows]
-    widths = [max(len(line[i]) for line in [list(columns), *cells]) for i in range(len(columns))]
+    widths = [min(max(len(line[i]) for line in [list(columns), *cells]), _WIDEST) for i in range(len(columns))]
     lines = [title] if title else []
     rules = ["-" * min(width, _MAX_RULE) for width in widths]
     lines += [_line(columns, widths), _line(rules, widths)]

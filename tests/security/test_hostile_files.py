@@ -301,6 +301,16 @@ def test_graphs_have_a_most_of_layers():
     assert caught.value.code == "limit-exceeded" and caught.value.span is not None
 
 
+def test_tables_of_files_are_about_as_long_as_these(tmp_path):
+    """Lines as long as the longest name, for each of many names, would take hours."""
+    from compassc.cli.inspecting import describe_file
+    from compassc.cli.tables import tables_text
+
+    names = {"x" * 1_000_000: 0, **{f"name{i}": i for i in range(20_000)}}
+    (tmp_path / "m.json").write_text(json.dumps(names), encoding="utf-8")
+    assert len(tables_text(describe_file(tmp_path / "m.json"))) < 10_000_000
+
+
 # ------------------------------------------------------------------------------------------------------------ the engine
 
 
