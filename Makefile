@@ -3,7 +3,7 @@
 #   make demo    set up, then build and run three kernels and print their results
 #   make test    set up, then run all tests
 #   make bench   measure, print a table, keep it as JSON
-#   make docs    write the pages of the operations, docs/ops
+#   make docs    write what comes from the declarations of the operations: docs/ops, the stub of `S` for editors
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make test-security  every attack by every means; make test has each by one
 #   make fuzz-X  COUNT damaged inputs for the reader X (COUNT=1000000 SEED=0): in Python container, debug, modules, npy,
@@ -86,6 +86,7 @@ bench: $(ENGINE)
 
 docs: $(INSTALLED)
 	$(BIN)/python -m compassc ops --write-docs docs/ops
+	$(BIN)/python -m compassc.dsl.stubs
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

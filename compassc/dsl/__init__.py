@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import numpy_types
+
+if TYPE_CHECKING:  # for editors and type checkers; at run time each is loaded at its first use
+    from . import aiff, schedule, script, testing
+    from .aiff import Aiff
+    from .build_manager import BuildManager
+    from .executor import Executor
+    from .info import CompassInfo, hw_native_vdtype, resolve_dtype_alias
+    from .loader import load_kernels
+    from .remote import get_rpc_session
+    from .script.parser import parse
 
 _LAZY = {
     "Aiff": ".aiff",
@@ -33,4 +43,18 @@ def __getattr__(name: str) -> Any:
 
 numpy_types.announce()
 
-__all__ = list(_LAZY) + list(_MODULES)
+__all__ = [
+    "Aiff",
+    "BuildManager",
+    "CompassInfo",
+    "Executor",
+    "aiff",
+    "get_rpc_session",
+    "hw_native_vdtype",
+    "load_kernels",
+    "parse",
+    "resolve_dtype_alias",
+    "schedule",
+    "script",
+    "testing",
+]

@@ -178,10 +178,15 @@ def refusals(op: Op) -> list[tuple[str, str]]:
     return [(title, f"{message}; {e.help}" if e.help else message) for message, (title, e) in found.items()]
 
 
-def _options_section(op: Op) -> list[str]:
+def arguments(op: Op) -> dict[str, str]:
+    """What its options mean, by name."""
     known = {**ARGUMENTS, **SPECIAL_ARGUMENTS.get(op.name, {})}
-    names = [n for n in op.signature.parameters if n in known and (op.special or n not in op.operands)]
-    return ["## Options", "", *(f"- `{name}`: {known[name]}" for name in names), ""] if names else []
+    return {n: known[n] for n in op.signature.parameters if n in known and (op.special or n not in op.operands)}
+
+
+def _options_section(op: Op) -> list[str]:
+    known = arguments(op)
+    return ["## Options", "", *(f"- `{name}`: {text}" for name, text in known.items()), ""] if known else []
 
 
 def _c_section(op: Op) -> list[str]:

@@ -10,7 +10,7 @@ import importlib
 import re
 from typing import Any
 
-_FROM_MODULES = {
+OTHER_CALLS = {
     "prim_func": "functions",
     "macro": "functions",
     "ptr": "frontend",
@@ -57,8 +57,8 @@ def _dtype_name(name: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FROM_MODULES:
-        value = getattr(importlib.import_module(f".{_FROM_MODULES[name]}", __name__), name)
+    if name in OTHER_CALLS:
+        value = getattr(importlib.import_module(f".{OTHER_CALLS[name]}", __name__), name)
     elif name == "axis":
         value = importlib.import_module(".axis", __name__)
     elif name in _OPERATIONS:
@@ -82,6 +82,10 @@ def _unknown(name: str) -> str:
     return f"S has no {name!r}" + (f"; did you mean S.{close[0]}?" if close else "")
 
 
+def dtype_names() -> list[str]:
+    """The data type names that completion shows; vectors of other lane counts have a name too."""
+    return sorted([*_NAMES, *(f"size_{name}" for name in _NAMES if name.startswith("i"))])
+
+
 def __dir__() -> list[str]:
-    sizes = [f"size_{name}" for name in _NAMES if name.startswith("i")]
-    return sorted(["axis", *_FROM_MODULES, *_OPERATIONS, *_NAMES, *sizes])
+    return sorted(["axis", *OTHER_CALLS, *_OPERATIONS, *dtype_names()])

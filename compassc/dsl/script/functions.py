@@ -10,7 +10,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from compass_core.errors import CompassError, Span, together
 
@@ -228,6 +228,12 @@ def captured_names(func: Callable[..., Any]) -> dict[str, Any]:
     return names
 
 
+@overload
+def prim_func(func: Callable[..., Any], is_entry: bool = False, is_inline: bool | None = None) -> PyPrimFunc: ...
+@overload
+def prim_func(
+    func: None = None, is_entry: bool = False, is_inline: bool | None = None
+) -> Callable[[Callable[..., Any]], PyPrimFunc]: ...
 def prim_func(func: Callable[..., Any] | None = None, is_entry: bool = False, is_inline: bool | None = None) -> Any:
     """Decorator of kernels and sub-functions.
 
@@ -245,6 +251,10 @@ def prim_func(func: Callable[..., Any] | None = None, is_entry: bool = False, is
     return PyPrimFunc(func, is_inline)
 
 
+@overload
+def macro(func: Callable[..., Any], *, hygienic: bool = True) -> Macro: ...
+@overload
+def macro(func: None = None, *, hygienic: bool = True) -> Callable[[Callable[..., Any]], Macro]: ...
 def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> Any:
     """Decorator of macros: statements pasted at the call. `hygienic=False` resolves names at the call site."""
     if func is None:

@@ -274,7 +274,7 @@ class PyPointer:
     def window(self, elem: DataType, step: int, lanes: int) -> Any:
         """Elements from `step` pointees further on, as a view, where nothing is to be told or refused; else None."""
         view = self._view
-        if view is None or self.dtype.element_of is not elem or self.storage.watch is not None:  # type: ignore[union-attr]
+        if view is None or self.dtype.element_of is not elem or self.storage.watch is not None:
             return None
         start = self._base + step * self.dtype.lanes
         stop = start + lanes
