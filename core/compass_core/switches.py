@@ -171,17 +171,21 @@ _CONFIG_VARIABLE = PREFIX + "CONFIG"
 
 def config_path() -> Path:
     """The config file in force; it need not exist."""
-    if named := os.environ.get(_CONFIG_VARIABLE):
-        return Path(named).expanduser()
-    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(home).expanduser() / "compass" / "config"
+    return Path(_config_file())
+
+
+def _config_file() -> str:
+    """The same as text: every switch that is read asks, and every start of a job reads two."""
+    named = os.environ.get(_CONFIG_VARIABLE)
+    return os.path.expanduser(named or (os.environ.get("XDG_CONFIG_HOME") or "~/.config") + "/compass/config")
 
 
 def _config_entries() -> dict[str, tuple[str, Span]]:
     """Switch name -> (text, position) of the config file; empty when there is none."""
-    path = config_path()
+    path = _config_file()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
@@ -192,7 +196,7 @@ def _config_entries() -> dict[str, tuple[str, Span]]:
         if not content:
             continue
         key, equals, value = content.partition("=")
-        span = Span(str(path), number)
+        span = Span(path, number)
         if not equals:
             raise UsageError("expected 'name = value'", span, code="bad-config")
         entries[_known(key.strip().upper(), key.strip(), [s.name.lower() for s in SWITCHES], span)] = (

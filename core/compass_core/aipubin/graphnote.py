@@ -15,6 +15,8 @@ from compass_core.names import is_label
 FORMAT = "compassc-graph/1"
 BEFORE_ALL = -1
 """`made` of a tensor that is there before the first launch."""
+_MOST = 1 << 40
+"""Whole numbers are nearer to 0."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,9 @@ def _fit(axis: Any, shape: Sequence[int], *numbers: float | tuple[float, ...]) -
 
 def _read_launch(found: dict[str, Any]) -> NotedLaunch:
     def labels(key: str) -> tuple[str, ...]:
-        return tuple(_label(item) for item in found.get(key, ()))
+        items = tuple(found.get(key, ()))
+        _label("".join(items))  # a graph has hundreds of them; what is no text cannot be joined
+        return items
 
     return NotedLaunch(
         labels("names"), labels("types"), _label(found["kernel"]), labels("inputs"), labels("outputs"), labels("inner")
@@ -145,12 +149,15 @@ def _read_launch(found: dict[str, Any]) -> NotedLaunch:
 def _label(value: Any) -> str:
     if not is_label(value):
         raise ValueError("it is no label")
-    return str(value)
+    return value
 
 
 def _integers(values: Any) -> tuple[int, ...]:
-    if not isinstance(values, list) or any(type(v) is not int or abs(v) >= 1 << 40 for v in values):
-        raise ValueError("they are no whole numbers")
+    if not isinstance(values, list):
+        raise TypeError("it is no list")
+    for value in values:
+        if type(value) is not int or not -_MOST < value < _MOST:
+            raise ValueError("they are no whole numbers")
     return tuple(values)
 
 
