@@ -18,6 +18,7 @@ from ..axis import AxisSpec
 from ..frontend import AllocSpec, ConstSpec, MatchSpec, MetaVar
 from .access import resolve
 from .operators import convert_to, kind_name
+from .texts import RuntimeText
 from .values import ZERO, BufferValue, PointerValue, Value, element_index, index_expr, literal_expr
 
 if TYPE_CHECKING:
@@ -94,6 +95,12 @@ def assign_name(fp: FunctionParser, name: str, value: Any) -> None:
         define_table(fp, name, ConstSpec(value.shape, dtype(str(value.dtype)), value))
     elif isinstance(value, str):
         raise assign_error("string-value", "a string cannot be assigned in a kernel", "define it outside of the kernel")
+    elif isinstance(value, RuntimeText):
+        raise assign_error(
+            "string-value",
+            "text made of run-time values cannot be assigned in a kernel",
+            "write it where it is used, as in print(f'...')",
+        )
     else:
         raise assign_error(
             "no-variable",
