@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from compassc.layers.declare import all_types
 from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 
@@ -89,7 +90,8 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
 
         return elementwise_kernel(layers)
     if first.type not in BUILDERS:
-        raise LayerError(f"{first.type} has no kernel")
+        declared = all_types().get(first.type)
+        raise LayerError((declared.refused if declared else "") or f"{first.type} has no kernel")
     builder = BUILDERS[first.type]
     return builder(first, tail) if first.type in WITH_TAIL else builder(first)
 

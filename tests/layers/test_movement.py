@@ -72,6 +72,10 @@ def blocks() -> Rows:
     crops = {"crop_top": 1, "crop_bottom": 0, "crop_left": 2, "crop_right": 1}
     yield "BatchToSpace", [(8, 3, 4, 5)], {**by_two, **crops}, [(2, 5, 5, 5)]
     yield "BatchToSpace", [(6, 2, 2, 40)], {"block_size_x": 3, "block_size_y": 2}, [(1, 4, 6, 40)]
+    yield "BatchToSpaceND", [(12, 2, 3, 4, 5)], {"block_size": [2, 1, 3]}, [(2, 4, 3, 12, 5)]
+    yield "BatchToSpaceND", [(4, 3, 2, 33)], {"block_size": [2, 2], "crops": [[1, 0], [0, 2]]}, [(1, 5, 2, 33)]
+    windows = {"kernel_x": 3, "kernel_y": 2, "stride_x": 2, "stride_y": 1}
+    yield "DataStride", [(2, 4, 7, 5)], windows, [(2, 6, 9, 5)]
     pads = {"pad_top": 1, "pad_bottom": 2, "pad_left": 0, "pad_right": 3}
     yield "SpaceToBatch", [(2, 3, 5, 4)], {**by_two, **pads}, [(8, 3, 4, 4)]
     yield "SpaceToBatch", [(1, 4, 6, 33)], {"block_size_x": 3, "block_size_y": 2}, [(6, 2, 2, 33)]
@@ -100,7 +104,7 @@ def test_static_moves(tmp_path, source, rows, dtype):
 
 @pytest.mark.parametrize("dtype", sorted(set(TYPES) - set(SIZES)))
 def test_other_types(tmp_path, source, dtype):
-    every = [r for rows in (reshapes, transposes, joined, parts, blocks) for r in list(rows())[:2]]
+    every = [r for rows in (reshapes, transposes, joined, parts, blocks) for r in list(rows())[:1]]
     check(iter(every), dtype, source, tmp_path)
 
 

@@ -8,12 +8,14 @@ from compassc.layers.families.movement.reference import (
     _moves,
     batch_to_depth,
     batch_to_space,
+    batch_to_space_nd,
     channel_shuffle,
     compress,
     concat,
     constant,
     constant_of_shape,
     crop,
+    data_stride,
     depth_to_space,
     filter_rows,
     gather,
@@ -241,6 +243,27 @@ _moves(
     attributes=BLOCK,
 )
 _moves(
+    "BatchToSpaceND",
+    reference=batch_to_space_nd,
+    summary="Images of a batch spread over blocks of two or three axes.",
+    use="rare",
+    fusion=Fusion.INJECTIVE,
+    attributes=(
+        Attribute("block_size", "ints", "the block along z, y and x"),
+        Attribute("crops", "pairs", "elements taken off before and behind each axis", "none"),
+    ),
+)
+_moves(
+    "DataStride",
+    reference=data_stride,
+    summary="The windows of an image side by side.",
+    use="rare",
+    fusion=Fusion.INJECTIVE,
+    attributes=tuple(
+        Attribute(f"{key}_{axis}", "int", f"{key} along {axis}") for key in ("kernel", "stride") for axis in "xy"
+    ),
+)
+_moves(
     "SpaceToBatch",
     reference=space_to_batch,
     summary="Blocks of an image gathered in the batch.",
@@ -305,3 +328,14 @@ _moves(
 )
 _moves("Input", reference=graph_input, summary="An input of the graph.", use="common", inputs="")
 _moves("NoOp", "Dummy", reference=no_op, summary="The input itself.", use="rare", fusion=Fusion.INJECTIVE)
+for _name, _summary in {
+    "OverlapAdd": "Overlapping frames summed up.",
+    "SegmentReduce": "Sums of rows with the same id.",
+    "Col2Im": "Columns summed up to an image.",
+    "EmbeddingLookupSparse": "Weighted sums of rows of a table.",
+    "SlotUpdate": "Rows added at slots.",
+    "QueryRebatch": "Rows gathered into batches.",
+    "CollapseRepeated": "Labels without repetitions.",
+    "CacheUpdate": "Rows written to a cache.",
+}.items():
+    layer_type(_name, summary=_summary, use="rare", refused=f"{_name} is not supported: there is no kernel for it")

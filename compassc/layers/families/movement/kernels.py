@@ -7,7 +7,8 @@ import numpy as np
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_to, wide_kind
 from compassc.layers.families.movement.indexed import fill_value
-from compassc.layers.families.movement.reference import PAD_MODES, slice_indices
+from compassc.layers.families.movement.reference import PAD_MODES, slice_indices, stride_places
+from compassc.layers.families.movement.reference import batch_to_space_nd as batch_to_space_nd_reference
 from compassc.layers.kernels import kernel
 from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, rows, strides_of
@@ -239,6 +240,25 @@ def batch_to_space(layer: Layer) -> Kernel:
         columns % bx * images * size + columns // bx * c,
         np.arange(c),
     ])  # fmt: skip
+
+
+@kernel("BatchToSpaceND")
+def batch_to_space_nd(layer: Layer) -> Kernel:
+    """As its reference moves the places of the elements along each axis."""
+    x, y = layer.input, layer.output
+    if not 3 <= len(x.shape) <= 5:
+        raise LayerError(f"the input is {list(x.shape)}, expected images of one to three axes")
+    places = batch_to_space_nd_reference(layer, np.arange(x.count).reshape(x.shape))
+    if places.shape != y.shape:
+        raise LayerError(f"its attributes lead to the shape {list(places.shape)}, the output is {list(y.shape)}")
+    return remap_kernel(x, y, [places[..., 0].reshape(-1), np.arange(x.shape[-1])])
+
+
+@kernel("DataStride")
+def data_stride(layer: Layer) -> Kernel:
+    n, h, w, c = _image(layer)
+    rows_, columns = stride_places(layer, "y", h), stride_places(layer, "x", w)
+    return _taken(layer, [np.arange(n), rows_, columns, np.arange(c)])
 
 
 @kernel("SpaceToBatch")

@@ -348,6 +348,33 @@ def batch_to_space(layer: Layer, x: Array) -> Array:
     return y[:, top : y.shape[1] - bottom, left : y.shape[2] - right]
 
 
+def batch_to_space_nd(layer: Layer, x: Array) -> Array:
+    """The batch holds the blocks of the leading spatial axes, the images of a block innermost."""
+    block = layer.integers("block_size")[-(x.ndim - 2) :]
+    crops = layer.pairs("crops") if layer.has("crops") else [(0, 0)] * len(block)
+    images, spatial, m = x.shape[0] // int(np.prod(block)), x.shape[1:-1], len(block)
+    wide = x.reshape(*block, images, *x.shape[1:])
+    order = [m, *(axis for i in range(m) for axis in (m + 1 + i, i)), 2 * m + 1]
+    y = wide.transpose(order).reshape(images, *(n * b for n, b in zip(spatial, block, strict=True)), x.shape[-1])
+    cut = tuple(slice(a, n - b) for n, (a, b) in zip(y.shape[1:-1], crops[-m:], strict=True))
+    return y[(slice(None), *cut)]
+
+
+def data_stride(layer: Layer, x: Array) -> Array:
+    """The windows of an image side by side."""
+    rows, columns = (stride_places(layer, letter, n) for letter, n in (("y", x.shape[1]), ("x", x.shape[2])))
+    return x[:, rows[:, None], columns[None, :]]
+
+
+def stride_places(layer: Layer, letter: str, size: int) -> Array:
+    """The index of the image for each index along an axis of the windows."""
+    kernel, stride = layer.integer(f"kernel_{letter}"), layer.integer(f"stride_{letter}")
+    if not 0 < kernel <= size or stride < 1:
+        raise LayerError(f"'kernel_{letter}' is {kernel}, 'stride_{letter}' is {stride} for {size} elements")
+    starts = np.arange((size - kernel) // stride + 1) * stride
+    return (starts[:, None] + np.arange(kernel)).reshape(-1)
+
+
 def space_to_batch(layer: Layer, x: Array) -> Array:
     by, bx = layer.integer("block_size_y", 2), layer.integer("block_size_x", 2)
     pads = tuple(
