@@ -211,7 +211,7 @@ def exp2_fixed(values: Array, fraction_in: int, fraction_out: int) -> Array:
     exponent = values >> fraction_in
     at = (values & ((1 << fraction_in) - 1)) >> (fraction_in - 8)
     shift = 30 - fraction_out - exponent
-    return np.where(shift >= 64, 0, (exp2_table()[at] << 15) >> np.minimum(shift, 63))
+    return shift_right(exp2_table()[at] << 15, np.minimum(shift, 63))
 
 
 def float24(values: Array) -> Array:

@@ -140,7 +140,7 @@ class Kernel:
 
 HEADER = """\
 from compassc.dsl import script as S
-from compassc.layers.vectors import {used}
+{imports}
 
 
 @S.prim_func
@@ -153,11 +153,16 @@ def {name}(
 
 def finish(source: KernelSource, lines: list[str]) -> Kernel:
     """The kernel of these lines, with what they use imported."""
-    from compassc.layers import vectors
+    from compassc.layers import joins, vectors
 
     body = "\n".join("    " + line if line else "" for line in lines)
-    exported = [n for n in vars(vectors) if n.islower() and not n.startswith("_")]
-    used = [n for n in exported if f"{n}(" in body]
+    found = {name: module for module in (joins, vectors) for name in vars(module)}
+    used = {n: m for n, m in found.items() if n.islower() and not n.startswith("_") and f"{n}(" in body}
     listed = "\n".join(f"    {p.name}: {p.type}," for p in source.parameters)
-    text = HEADER.format(used=", ".join(sorted(used)) or "load", name="layer", parameters=listed, body=body)
+    imports = "\n".join(
+        f"from {m.__name__} import {', '.join(sorted(n for n in used if used[n] is m))}"
+        for m in (joins, vectors)
+        if m in used.values()
+    )
+    text = HEADER.format(imports=imports, name="layer", parameters=listed, body=body)
     return Kernel(text, tuple(p.argument for p in source.parameters))

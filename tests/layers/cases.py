@@ -24,8 +24,10 @@ def tensor(name: str, shape: tuple[int, ...], dtype: str, scale: float = 1.0, ze
     return TensorType(tuple(int(n) for n in shape), dtype, name, scale, zero)
 
 
-def drawn(source: np.random.Generator, t: TensorType) -> Array:
-    """Random values, the type's smallest and largest among them."""
+def drawn(source: np.random.Generator, t: TensorType, narrow: bool = False) -> Array:
+    """Random values, the type's smallest and largest among them; `narrow`: few different ones, so that many are equal."""
+    if narrow:
+        return source.integers(0 if t.is_integer and t.low == 0 else -2, 4, t.shape).astype(numpy_dtype(t.dtype))
     if t.dtype == "bool":
         return source.integers(0, 2, t.shape).astype(bool)
     if t.is_integer:
@@ -54,3 +56,23 @@ def same(layer: Layer, inputs: list[Array], folder: Path, relative: float = 0, t
             np.testing.assert_array_equal(
                 got.view(f"u{got.dtype.itemsize}"), wanted.view(f"u{got.dtype.itemsize}"), label
             )
+
+
+RELATIVE = {"float32": 5e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+"""How far float results may be from the reference, which adds in another order."""
+
+
+def check(layer: Layer, source: np.random.Generator, folder: Path, rounds: int = 1, narrow: bool = False) -> None:
+    """The kernel gives what the reference gives for drawn inputs: integers exactly, floats within `RELATIVE`."""
+    kernel = kernel_of([layer])
+    label = f"{layer.type} {[(t.dtype, t.shape) for t in (*layer.inputs, *layer.outputs)]} {dict(layer.attributes)}"
+    for _ in range(rounds):
+        inputs = [drawn(source, t, narrow) for t in layer.inputs]
+        want = evaluate(layer, inputs)
+        for got, wanted, t in zip(run(kernel, layer, inputs, folder), want, layer.outputs, strict=True):
+            if t.is_integer:
+                np.testing.assert_array_equal(got, wanted, label)
+            else:
+                limit = RELATIVE[t.dtype]
+                wide, other = got.astype("f8"), wanted.astype("f8")
+                np.testing.assert_allclose(wide, other, rtol=limit, atol=limit / 4, err_msg=label)

@@ -53,7 +53,7 @@ RUNS = [
     p
     for p in GRAPHS
     if f"{p.parent.name}/{p.stem}"
-    in ("lenet/default", "lenet/asym", "kws/float", "pools/float", "lstm/perchan", "gru/asym", "gru/fp16")
+    in ("lenet/default", "kws/asym", "mlp/perchan", "pools/float", "lstm/perchan", "gru/asym", "gru/fp16")
 ]
 
 

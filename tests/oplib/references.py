@@ -39,26 +39,9 @@ ACTIVATIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "THRESHOLDEDRELU": (lambda x: np.where(x > 0.7, x, 0), {"alpha": 0.7}),
 }
 
-REDUCTIONS = {
-    "SUM": np.sum,
-    "MEAN": np.mean,
-    "MAX": np.max,
-    "MIN": np.min,
-    "PROD": np.prod,
-    "L1": lambda x, axis, keepdims: np.abs(x).sum(axis, keepdims=keepdims),
-    "L2": lambda x, axis, keepdims: np.sqrt((x * x).sum(axis, keepdims=keepdims)),
-    "VARIANCE": np.var,
-    "UNBIASED_VARIANCE": lambda x, axis, keepdims: np.var(x, axis, keepdims=keepdims, ddof=1),
-}
-
 
 def gelu_tanh(x: Array) -> Array:
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-def softmax(x: Array, axis: int) -> Array:
-    e = np.exp(x - x.max(axis, keepdims=True))
-    return e / e.sum(axis, keepdims=True)
 
 
 def window_keys(kernel: tuple[int, int], stride: int = 1, pad: int = 0, dilation: int = 1) -> dict[str, int]:

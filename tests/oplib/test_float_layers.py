@@ -7,9 +7,7 @@ import pytest
 from graphs import Cases
 from references import (
     ACTIVATIONS,
-    REDUCTIONS,
     gelu_tanh,
-    softmax,
     window_keys,
     windows,
 )
@@ -69,32 +67,6 @@ def test_binary_layers_and_broadcasting(tmp_path, draw):
     cases.check(tmp_path)
 
 
-def test_softmax_and_reductions(tmp_path, draw):
-    cases = Cases()
-    for shape, axis in (((3, 41), 1), ((5, 1), 1), ((2, 7, 35), 1), ((6, 9), 0)):
-        x, wide = draw(*shape, scale=3)
-        cases.add("Softmax", [x], softmax(wide, axis), axis=axis)
-        cases.add("LogSoftmax", [x], np.log(softmax(wide, axis)), axis=axis)
-    for method, function in REDUCTIONS.items():
-        for axes in ([2], [0, 1], [1]):
-            x, wide = draw(2, 5, 19)
-            cases.add("Reduce", [x], function(wide, axis=tuple(axes), keepdims=True), method=method, axis=axes)
-    cases.check(tmp_path)
-
-
-def test_norms(tmp_path, draw):
-    cases = Cases()
-    for shape, axes in (((4, 37), [1]), ((2, 3, 4, 6), [2, 3]), ((3, 200), [-1])):
-        x, wide = draw(*shape, scale=2)
-        own = tuple(a % len(shape) for a in axes)
-        w, b = (np.random.default_rng(i).normal(1, 0.5, [shape[a] for a in own]).astype("float32") for i in (1, 2))
-        mean, squares = wide.mean(own, keepdims=True), (wide**2).mean(own, keepdims=True)
-        normal = (wide - mean) / np.sqrt(wide.var(own, keepdims=True) + 1e-4)
-        cases.add("LayerNorm", [x], normal * w + b, axis=axes, epsilon=1e-4, weights=w, biases=b)
-        cases.add("RMSNorm", [x], wide / np.sqrt(squares + 1e-4) * w, axis=axes, epsilon=1e-4, weights=w)
-    cases.check(tmp_path)
-
-
 def test_pooling(tmp_path, draw):
     cases = Cases()
     for kernel, stride, pad in (((2, 2), 2, 0), ((3, 3), 1, 1), ((3, 2), 2, 1)):
@@ -107,5 +79,4 @@ def test_pooling(tmp_path, draw):
         cases.add("Pooling", [x], seen.sum((-1, -2)) / cells, method="AVG", count_include_pad=False, **keys)
         cases.add("Pooling", [x], seen.mean((-1, -2)), method="AVG", count_include_pad=True, **keys)
         cases.add("Pooling", [x], np.sqrt((seen**2).sum((-1, -2))), method="L2", **keys)
-    cases.add("GlobalPool", [x], wide.mean((1, 2), keepdims=True), method="AVG")
     cases.check(tmp_path)

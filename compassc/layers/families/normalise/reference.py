@@ -10,14 +10,14 @@ from compassc.layers.layer import Layer, LayerError
 F32 = np.float32
 
 
-def _weights_zp(layer: Layer, key: str) -> Array:
+def weights_zp(layer: Layer, key: str) -> Array:
     if key in layer.constants:
         return layer.constants[key].reshape(-1).astype(np.int64)
     value = layer.attributes.get(key, 0)
     return np.asarray(value if isinstance(value, (int, list)) else 0, np.int64)
 
 
-def _norm_axes(layer: Layer) -> tuple[int, ...]:
+def norm_axes(layer: Layer) -> tuple[int, ...]:
     rank = len(layer.input.shape)
     if layer.type == "InstanceNorm" and not layer.has("axis"):
         return tuple(range(1, rank - 1))
@@ -32,7 +32,7 @@ def _affine_shape(layer: Layer, values: Array, rank: int) -> Array:
 
 
 def layer_norm(layer: Layer, x: Array) -> list[Array]:
-    axes, wide = _norm_axes(layer), x.astype(F32)
+    axes, wide = norm_axes(layer), x.astype(F32)
     mean = wide.mean(axes, keepdims=True)
     inverse = F32(1) / np.sqrt(((wide - mean) ** 2).mean(axes, keepdims=True) + F32(layer.number("epsilon", 1e-5)))
     y = (wide - mean) * inverse
@@ -76,17 +76,17 @@ def _affine(layer: Layer, n: Array) -> Array:
     out, rank = layer.output, n.ndim
     total = n
     if "weights" in layer.constants:
-        weights = layer.constant("weights").astype(np.int64) + _weights_zp(layer, "weights_zp")
+        weights = layer.constant("weights").astype(np.int64) + weights_zp(layer, "weights_zp")
         total = total * _affine_shape(layer, weights, rank)
     if "biases" in layer.constants:
-        biases = layer.constant("biases").astype(np.int64) + _weights_zp(layer, "biases_zp")
+        biases = layer.constant("biases").astype(np.int64) + weights_zp(layer, "biases_zp")
         total = total + _affine_shape(layer, biases, rank)
     scale, shift = layer.scale_shift()
     return requantise(total, scale, shift, np.asarray(out.zero), out.low, out.high)
 
 
 def quantised_layer_norm(layer: Layer, x: Array) -> list[Array]:
-    n, mean, factor = normalised(layer, x, _norm_axes(layer))
+    n, mean, factor = normalised(layer, x, norm_axes(layer))
     found = [_affine(layer, n)]
     if len(layer.outputs) > 1:
         source = layer.outputs[1]
@@ -122,8 +122,8 @@ def quantised_group_norm(layer: Layer, x: Array) -> Array:
     wide, _, axes = _in_groups(layer, x)
     n, _, _ = normalised(layer, wide, axes)
     n, out = n.reshape(x.shape), layer.output
-    weights = layer.constant("weights").reshape(-1).astype(np.int64) + _weights_zp(layer, "weights_zp")
-    biases = layer.constant("biases").reshape(-1).astype(np.int64) + _weights_zp(layer, "biases_zp")
+    weights = layer.constant("weights").reshape(-1).astype(np.int64) + weights_zp(layer, "weights_zp")
+    biases = layer.constant("biases").reshape(-1).astype(np.int64) + weights_zp(layer, "biases_zp")
     total = n * _on_channels(layer, weights, x.ndim) + _on_channels(layer, biases, x.ndim)
     scale, shift = (v if v.size == 1 else _on_channels(layer, v, x.ndim) for v in layer.scale_shift())
     return requantise(total, scale, shift, np.asarray(out.zero), out.low, out.high)

@@ -50,7 +50,8 @@ def quantised_reduce(layer: Layer, x: Array) -> Array:
         return requantise(v.sum(axes, keepdims=True), scale, shift, out.scalar_zero, out.low, out.high)
     if method in ("VARIANCE", "UNBIASED_VARIANCE"):
         mean = np.rint(raw.mean(axes, keepdims=True))
-        total = ((raw - mean).astype(np.float32) ** 2).sum(axes, keepdims=True)
+        # no order of the float32 additions is defined: the exact sum, rounded once
+        total = ((raw - mean) ** 2).sum(axes, keepdims=True).astype(np.float32)
         return requantise(total, scale, shift, out.scalar_zero, out.low, out.high)
     total = np.minimum((np.abs(v) if method == "L1" else v * v).sum(axes, keepdims=True), 2**32 - 1)
     drop = _excess_bits(total)

@@ -47,7 +47,7 @@ def quantised_softmax(layer: Layer, x: Array) -> Array:
 def _fast_exp(layer: Layer, x: Array) -> Array:
     """Powers of two of differences from the maximum, in fixed point; `adjust_q` says how fine."""
     out, q, fine = layer.output, layer.integer("pow2_out_q"), layer.integer("adjust_q", 1)
-    scale, shift = layer.scale_shift("input_", of=1)
+    scale, shift = exponent_factor(layer)
     difference = x - x.max(-1, keepdims=True)
     bits = out.integer.bits
     if fine in (0, 1):
@@ -63,6 +63,12 @@ def _fast_exp(layer: Layer, x: Array) -> Array:
     return exp2_fixed(e - log2_fixed(total, q, fine), fine, bits)
 
 
+def exponent_factor(layer: Layer) -> tuple[int, int]:
+    """The multiplier and shift that make exponents of two of differences."""
+    scale, shift = layer.scale_shift("input_", of=1)
+    return int(scale.reshape(-1)[0]), int(shift.reshape(-1)[0])
+
+
 def _by_table(layer: Layer, x: Array) -> Array:
     """A table of exponentials, and a division of whole numbers."""
     out, table = layer.output, layer.constant("lut").reshape(-1)
@@ -74,15 +80,15 @@ def _by_table(layer: Layer, x: Array) -> Array:
     base = 30 if int(table.max()) == 1 else 31
     scale, shift = (int(v) for v in layer.scale_shift(of=1))
     if n < 8 and (x.size // n) % 128 == 0 and bits <= 8:
-        extra = base - _ceil_log2(int(table.max()))
+        extra = base - ceil_log2(int(table.max()))
         w = ((t << extra) + (total >> 1)) // total
         return requantise(w, scale, shift + extra, out.scalar_zero, out.low, out.high)
-    extra = base - _ceil_log2(scale)
+    extra = base - ceil_log2(scale)
     reciprocal = (np.int64(scale) << extra) // total
     return requantise(t * reciprocal, 1, shift + extra, out.scalar_zero, out.low, out.high)
 
 
-def _ceil_log2(value: int) -> int:
+def ceil_log2(value: int) -> int:
     return max(0, value - 1).bit_length()
 
 
@@ -90,12 +96,21 @@ def _by_floats(layer: Layer, x: Array) -> Array:
     """In float24 and half floats."""
     out, table = layer.output, layer.constant("float_lut").reshape(-1)
     wide = float24(x.astype(F32))
-    factor = float24(np.asarray(F32(-1) / (F32(0.6931471) * F32(layer.input.scalar_scale))))
-    t = exp2_float(float24((wide.max(-1, keepdims=True) - wide) * factor), table)
-    total = float24(t.sum(-1, keepdims=True, dtype=F32))
+    t = exp2_float(float24((wide.max(-1, keepdims=True) - wide) * float_factor(layer)), table)
+    total = float24(_sum_once_rounded(t, -1))
     r = float24(F32(1) / total)
     y = float24(t.astype(np.float16).astype(F32) * F32(out.scalar_scale)) * r
     return saturate(np.rint(y) - out.scalar_zero, out.low, out.high)
+
+
+def float_factor(layer: Layer) -> np.float32:
+    """Of differences of quantised values, to make exponents of two."""
+    return F32(float24(np.array([F32(-1) / (F32(0.6931471) * F32(layer.input.scalar_scale))]))[0])
+
+
+def _sum_once_rounded(values: Array, axis: int) -> Array:
+    """The sum of float32 numbers: exact, then rounded to float32. No order of additions is defined."""
+    return values.astype(np.float64).sum(axis, keepdims=True).astype(F32)
 
 
 def log_softmax(layer: Layer, x: Array) -> Array:
@@ -115,7 +130,8 @@ def quantised_log_softmax(layer: Layer, x: Array) -> Array:
         raise LayerError("'lut_exp' holds integers, which only targets before X2 use")
     t = look_up(shifted + (1 << bits) - 1, table, bits, False).astype(F32)
     own, log = (F32(v) for v in layer.numbers("quantize_scale"))
-    v = shifted.astype(F32) * own - np.log(t.sum(axis, keepdims=True, dtype=F32)) * log
+    total = np.log(_sum_once_rounded(t, axis).astype(np.float64)).astype(F32)
+    v = shifted.astype(F32) * own - total * log
     return saturate(np.rint(v) - out.scalar_zero, out.low, out.high)
 
 

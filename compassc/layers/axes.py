@@ -1,0 +1,292 @@
+"""The loops of kernels that reduce or normalise along axes, over shapes collapsed to as few dimensions as possible.
+
+One dimension gives the lanes of a vector: a kept one, so that each lane works on its own result, or a reduced one,
+where the lanes are joined at the end and every lane then holds the result. What is written between is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array
+from compassc.layers.emit import as_stored, wide_kind
+from compassc.layers.kernels import follow
+from compassc.layers.layer import Layer, LayerError, TensorType
+from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.vectors import WIDE, pointee
+
+SLAB_BYTES = 20480
+"""LSRAM for the elements of one position, of all staged operands together."""
+BYTES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2}
+"""Bytes of an element where they are not 4."""
+
+
+class Dim(NamedTuple):
+    """A dimension: its size, whether it is reduced, and the elements each operand moves from one index to the next."""
+
+    size: int
+    reduced: bool
+    steps: tuple[int, ...]
+
+
+def collapsed(shape: Sequence[int], axes: Sequence[int], shapes: Sequence[Sequence[int]]) -> list[Dim]:
+    """The dimensions of `shape` without those of one element; neighbours are one where all operands allow it."""
+    rank, dims = len(shape), list[Dim]()
+    wide = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
+    steps = [1] * len(shapes)
+    for axis in reversed(range(rank)):
+        own = tuple(step if s[axis] > 1 else 0 for s, step in zip(wide, steps, strict=True))
+        steps = [step * s[axis] for s, step in zip(wide, steps, strict=True)]
+        new = Dim(shape[axis], axis in axes, own)
+        if new.size == 1:
+            continue
+        last = dims[-1] if dims else None
+        if last and last.reduced == new.reduced and all(
+            a == b * last.size for a, b in zip(own, last.steps, strict=True)
+        ):  # fmt: skip
+            dims[-1] = Dim(last.size * new.size, last.reduced, last.steps)
+        else:
+            dims.append(new)
+    return dims[::-1] or [Dim(1, False, (0,) * len(shapes))]
+
+
+class Walk:
+    """A loop over the positions that are kept; in it `each` goes along the reduced axes.
+
+    `operands`: tensors and constants by name, of the shape of the first or with sizes of 1 in it. `staged` names those
+    that a position's elements are copied of into LSRAM, and back from it for the tensors in `written`. `scratch` are
+    further arrays there with a type each, for values of a position's elements. All are there or, with too many
+    elements, none: look at `scratch`. `sequential`: each lane takes its elements in their order.
+    """
+
+    def __init__(
+        self,
+        k: KernelSource,
+        axes: Sequence[int],
+        operands: Mapping[str, TensorType | Array],
+        staged: Sequence[str] = (),
+        written: Sequence[str] = (),
+        scratch: Mapping[str, str] = {},
+        sequential: bool = False,
+    ) -> None:
+        self.k, self.names = k, list(operands)
+        self.kinds = {n: o if isinstance(o, TensorType) else None for n, o in operands.items()}
+        self.dtypes = {n: o.dtype if isinstance(o, TensorType) else o.dtype.name for n, o in operands.items()}
+        shapes = [tuple(o.shape) for o in operands.values()]
+        if any(0 in s for s in shapes):
+            raise LayerError("a tensor is empty, which no kernel here takes")
+        dims = collapsed(shapes[0], axes, shapes)
+        if sequential and all(d.reduced for d in dims):
+            dims.append(Dim(1, False, (0,) * len(shapes)))
+        possible = [i for i, d in enumerate(dims) if not (sequential and d.reduced)]
+        lane = max(possible, key=lambda i: min(dims[i].size, LANES) * (2 if dims[i].steps[0] == 1 else 1))
+        self.lane = dims[lane]
+        self.across = self.lane.reduced
+        self.kept = [d for i, d in enumerate(dims) if i != lane and not d.reduced]
+        self.reduced = [d for i, d in enumerate(dims) if i != lane and d.reduced]
+        self.count = int(np.prod([shapes[0][a] for a in axes], dtype=np.int64))
+        """Elements that are reduced to one."""
+        self.pointers = {
+            n: k.tensor(o) if isinstance(o, TensorType) else k.constant(np.ascontiguousarray(o).reshape(-1))
+            for n, o in operands.items()
+        }
+        self.staged = [n for n in staged if self._stageable(n)]
+        self.written = [n for n in written if n in self.staged]
+        size = -(-self.lane.size // LANES) * LANES if self.across else LANES * self.count
+        if self.staged:
+            self.staged += scratch
+            self.dtypes |= scratch
+            self.kinds |= dict.fromkeys(scratch)
+        if sum(size * BYTES.get(self.dtypes[n], 4) for n in self.staged) > SLAB_BYTES:
+            self.staged = self.written = []
+        self.scratch = [n for n in scratch if n in self.staged]
+        self.slab = size
+        self._width = k.scalar(self.lane.size)
+        self._indices: list[str] = []
+        self._j = ""
+
+    def _stageable(self, name: str) -> bool:
+        i = self.names.index(name)
+        contiguous = self.lane.steps[i] == 1
+        return contiguous and len(self.reduced) == (0 if self.across else 1)
+
+    def _step(self, name: str, dim: Dim) -> int:
+        if name in self.staged:
+            return 1 if dim is self.lane else 0 if not dim.reduced else LANES
+        return dim.steps[self.names.index(name)]
+
+    def at(self, name: str) -> str:
+        """The expression of an operand's element, or of the first of the pass's lanes."""
+        terms = [] if name in self.staged else [f"base_{name}"]
+        for dim, index in zip(self.reduced, self._indices, strict=False):
+            terms += self._term(self._step(name, dim), index)
+        if self._j:
+            terms += self._term(self._step(name, self.lane), self._j)
+        return f"({' + '.join(terms) or '0'})"
+
+    def _term(self, step: int, index: str) -> list[str]:
+        return [] if step == 0 else [index] if step == 1 else [f"{index} * {self.k.scalar(step)}"]
+
+    def pointer(self, name: str) -> str:
+        return f"slab_{name}" if name in self.staged else self.pointers[name]
+
+    def _stride(self, name: str) -> str:
+        step = self._step(name, self.lane)
+        return "" if step == 1 else f", stride={self.k.scalar(step)}"
+
+    def raw(self, name: str) -> str:
+        """The expression of an operand's stored lanes; an element that all lanes share is in every one."""
+        place = f"{self.pointer(name)} + {self.at(name)}"
+        if self._step(name, self.lane) == 0:
+            return f"S.vbcast({self.pointer(name)}[{self.at(name)}], lanes={LANES})"
+        return f"S.vload({place}, mask, lanes={LANES}{self._stride(name)})"
+
+    def load(self, name: str) -> Value:
+        """An operand's elements in their wide form."""
+        tensor, dtype = self.kinds[name], self.dtypes[name]
+        if tensor is None:
+            return self.k.let(f'wide({self.raw(name)}, "{dtype}")', WIDE[dtype])
+        kind = wide_kind(tensor)
+        low, high = (tensor.low, tensor.high) if kind == "int32" else (0, 0)
+        return self.k.let(f'wide({self.raw(name)}, "{dtype}")', kind, low, high)
+
+    def store(self, name: str, value: str, dtype: str = "") -> None:
+        """Stores lanes in the wide form; where the lanes are joined, the one result."""
+        dtype = dtype or self.dtypes[name]
+        single = self.across and self._step(name, self.lane) == 0
+        place, mask = f"{self.pointer(name)} + {self.at(name)}", "one" if single else "mask"
+        stride = "" if single else self._stride(name)
+        self.k.do(f'S.vstore(narrow({value}, "{dtype}"), {place}, {mask}{stride})')
+
+    def finish(self, layer: Layer, tail: Sequence[Layer], value: Value) -> None:
+        """Stores a value in `y`, after the element-wise layers of the tail."""
+        own = layer.output
+        if own.is_integer and (value.low < own.integer.low or value.high > own.integer.high):
+            low, high = max(value.low, own.integer.low), min(value.high, own.integer.high)
+            value = self.k.let(f"clamp({value.name}, {low}, {high})", "int32", low, high)
+        if tail:
+            if self._step("y", self.lane) not in (0, 1) or "y" in self.staged:
+                raise LayerError("the layers behind it cannot join the kernel")
+            if self.across and self._step("y", self.lane) == 0:
+                self.k.do("mask = one")
+            value, out = follow(self.k, layer, value, tail, self.at("y"))
+            self.store("y", value.name, out.dtype)
+        else:
+            self.store("y", as_stored(self.k, value, layer.output).name, layer.output.dtype)
+
+    def filled(self, number: str, kind: str) -> str:
+        """The expression of a vector with one number in all lanes."""
+        single = f"S.fp32({number})" if kind == "float32" else f'S.cast({number}, "{kind}")'
+        return f"S.vbcast({single}, lanes={LANES})"
+
+    def start(self, name: str, number: str, kind: str) -> None:
+        self.k.do(f"{name} = {self.filled(number, kind)}")
+
+    def active(self, value: str, neutral: str, kind: str) -> str:
+        """The value, neutral in lanes that hold none: those are joined with the others."""
+        return f"S.vsel({value}, {self.filled(neutral, kind)}, mask)" if self.across else value
+
+    def join(self, name: str, how: str) -> None:
+        """The lanes of a variable joined by a function of `joins`, where they are of one result."""
+        if self.across:
+            self.k.do(f"{name} = {how}({name})")
+
+    @contextmanager
+    def each(self) -> Iterator[str]:
+        """Statements for every reduced element. Gives the expression of its index, where one axis is reduced."""
+        k, outer = self.k, self.k.body
+        k.body = []
+        self._indices = [k.fresh("r") for _ in self.reduced]
+        loops = [
+            f"for {r} in range({k.scalar(d.size)}):" for r, d in zip(self._indices, self.reduced, strict=True)
+        ]  # fmt: skip
+        if self.across:
+            self._j = k.fresh("j")
+            loops.append(f"for {self._j} in range(0, {self._width}, {LANES}):")
+            k.do(f"mask = S.tail_mask(S.min({self._width} - {self._j}, {LANES}), {LANES})")
+        yield self._j or (self._indices[-1] if self._indices else "0")
+        lines = k.body
+        for loop in reversed(loops):
+            lines = [loop, *("    " + line for line in lines)]
+        k.body = [*outer, *lines]
+        if self.across:
+            k.do(f"mask = S.tail_mask({LANES}, {LANES})")
+        self._indices, self._j = [], ""
+
+    def sum_of(self, name: str, term: Callable[[], str], kind: str) -> None:
+        """A variable with the sum of a term of every reduced element; `term` loads what it needs."""
+        zero = "0.0" if kind == "float32" else "0"
+        self.start(name, zero, kind)
+        with self.each():
+            self.k.do(f"{name} = {name} + {self.active(term(), zero, kind)}")
+        self.join(name, "across_sum")
+
+    def mean(self, name: str) -> None:
+        """`mean`: that of a float operand."""
+        self.sum_of("mean", lambda: self.load(name).name, "float32")
+        self.k.do(f"mean = mean / {self.k.scalar(float(self.count))}")
+
+    def integer_mean(self, name: str) -> None:
+        """`mean`: that of an integer operand, to the nearest integer, ties to even."""
+        tensor = self.kinds[name]
+        if tensor is None or self.count * max(abs(tensor.low), abs(tensor.high)) >= 2**31:
+            raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
+        self.sum_of("mean", lambda: self.load(name).name, "int32")
+        self.k.do(f"divide_rounded(mean, {self.k.scalar(self.count)})")
+
+    def where_active(self, value: str, kind: str) -> str:
+        """A result of the position, 0 in lanes that have none."""
+        return value if self.across else f"S.vsel({value}, {self.filled('0', kind)}, mask)"
+
+    def kernel(self, before: Sequence[str] = ()) -> Kernel:
+        """The kernel whose body has been written. `before`: lines ahead of the loop."""
+        slabs = [f'slab_{n} = S.alloc({self.slab}, "{pointee(self.dtypes[n])}", scope="lsram")' for n in self.staged]
+        return finish(self.k, [*self.k.head, *slabs, *before, *self.loop()])
+
+    def loop(self, everywhere: bool = False) -> list[str]:
+        """The loop over the positions around the body; `everywhere`: every core goes to all of them."""
+        k = self.k
+        blocks = 1 if self.across else -(-self.lane.size // LANES)
+        positions = int(np.prod([d.size for d in self.kept], dtype=np.int64))
+        lines = ["rest = item + 0"]
+        if not self.across:
+            many = k.scalar(blocks)
+            lines = [
+                f"lane = item % {many} * {LANES}",
+                f"rest = item / {many}",
+                f"mask = S.tail_mask(S.min({self._width} - lane, {LANES}), {LANES})",
+            ]
+        else:
+            lines += [f"mask = S.tail_mask({LANES}, {LANES})", "one = S.tail_mask(1, 32)"]
+        for d in reversed(range(len(self.kept))):
+            size = k.scalar(self.kept[d].size)
+            lines += [f"i{d} = rest % {size}", f"rest = rest / {size}"] if d else ["i0 = rest + 0"]
+        lines += [f"base_{n} = {self._base(i)}" for i, n in enumerate(self.names)]
+        lines += [self._copied(n, False) for n in self.staged if n not in (*self.written, *self.scratch)]
+        lines += k.body
+        lines += [self._copied(n, True) for n in self.written]
+        span = "0, {n}, 1" if everywhere else "S.get_local_id(), {n}, S.get_local_size()"
+        loop = f"for item in range({span.format(n=k.scalar(blocks * positions))}):"
+        return [loop, *("    " + line for line in lines)]
+
+    def _base(self, operand: int) -> str:
+        terms = [t for d, dim in enumerate(self.kept) for t in self._term(dim.steps[operand], f"i{d}")]
+        if not self.across:
+            terms += self._term(self.lane.steps[operand], "lane")
+        return " + ".join(terms) or "S.i32(0)"
+
+    def _copied(self, name: str, back: bool) -> str:
+        """The copy of a position's elements into LSRAM, or back."""
+        near, far = f"slab_{name}", f"{self.pointers[name]} + base_{name}"
+        if self.across:
+            return f"S.dma_copy({far}, {near}, {self._width})" if back else f"S.dma_copy({near}, {far}, {self._width})"
+        width = f"S.min({self._width} - lane, {LANES})"
+        step = self.k.scalar(self.reduced[0].steps[self.names.index(name)])
+        times = self.k.scalar(self.reduced[0].size)
+        if back:
+            return f"S.dma_copy({far}, {near}, {width}, {LANES}, {times}, {step})"
+        return f"S.dma_copy({near}, {far}, {width}, {step}, {times}, {LANES})"

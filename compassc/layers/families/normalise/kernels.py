@@ -1,0 +1,205 @@
+"""Kernels of normalisations: a mean, a sum of squares, then every element times a factor of its position."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array, inverse_root_table
+from compassc.layers.axes import Walk
+from compassc.layers.emit import requantise
+from compassc.layers.families.normalise.reference import norm_axes, weights_zp
+from compassc.layers.kernels import kernel
+from compassc.layers.layer import Layer, LayerError, TensorType
+from compassc.layers.source import Kernel, KernelSource, Value
+
+Operands = dict[str, TensorType | Array]
+
+
+class Norm:
+    """A normalisation in the making: the walk over its positions, with factors and addends as operands."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer, self.k = layer, KernelSource()
+        self.quantised = layer.is_quantised
+        shape, axes = layer.input.shape, self._axes()
+        operands: Operands = {"x": layer.input, "y": layer.output}
+        if layer.type == "GroupNorm":
+            shape, axes = self._groups()
+            operands = {"x": replace(layer.input, shape=shape), "y": replace(layer.output, shape=shape)}
+        self.affine = {key: self._channels(key, len(shape)) for key in ("weights", "biases") if key in layer.constants}
+        names = ("mean_out", "factor_out")
+        outputs = dict(zip(names, layer.outputs[1:], strict=False))
+        self.outputs = list(outputs)
+        for t in outputs.values():
+            if t.shape != tuple(1 if i in axes else n for i, n in enumerate(shape)):
+                raise LayerError(f"'{t.name}' is declared as {list(t.shape)}, which has no kernel")
+        self.w = Walk(self.k, axes, {**operands, **self.affine, **outputs}, ("x", "y"), ("y",))
+
+    def _axes(self) -> list[int]:
+        layer = self.layer
+        if layer.type == "GroupNorm":
+            return []
+        return list(norm_axes(layer)) if layer.type != "MVN" else layer.axes()
+
+    def _groups(self) -> tuple[tuple[int, ...], list[int]]:
+        """The shape with the channels in groups, and the axes over which each is normalised."""
+        layer, shape = self.layer, self.layer.input.shape
+        axis, group = layer.axis("axis", -1), layer.integer("group")
+        if group < 1 or shape[axis] % group:
+            raise LayerError(f"{shape[axis]} channels do not divide into {group} groups")
+        split = (*shape[:axis], group, shape[axis] // group, *shape[axis + 1 :])
+        return split, [a for a in range(1, len(split)) if a != axis]
+
+    def _channels(self, key: str, rank: int) -> Array:
+        """Factors or addends, shaped to broadcast to the input."""
+        layer, values = self.layer, self.layer.constant(key)
+        if self.quantised:
+            wide = values.astype(np.int64) + weights_zp(layer, f"{key}_zp").reshape(-1)
+            if np.abs(wide).max(initial=0) >= 1 << 31:
+                raise LayerError(f"'{key}' plus its zero point does not fit 32 bits")
+            values = wide.astype(np.int32)
+        else:
+            values = values.astype(np.float32)
+        if layer.type == "GroupNorm":
+            shape, _ = self._groups()
+            axis = layer.axis("axis", -1)
+            own = [shape[i] if i in (axis, axis + 1) else 1 for i in range(rank)]
+            return values.reshape(own)
+        shape = layer.input.shape
+        padded = (1,) * (rank - values.ndim) + values.shape
+        if len(padded) != rank or any(n not in (1, m) for n, m in zip(padded, shape, strict=True)):
+            raise LayerError(f"'{key}' of shape {list(values.shape)} does not broadcast to {list(shape)}")
+        return values
+
+    def float_kernel(self, centred: bool, epsilon: float) -> Kernel:
+        k, w, layer = self.k, self.w, self.layer
+        if centred:
+            w.mean("x")
+        away = " - mean" if centred else ""
+        w.sum_of("squares", lambda: f"square_of({w.load('x').name}{away})", "float32")
+        small = k.scalar(float(np.float32(layer.number("epsilon", epsilon))))
+        k.do(f"factor = 1.0 / S.sqrt(squares / {k.scalar(float(w.count))} + {small})")
+        with w.each():
+            y = k.let(f"({w.load('x').name}{away}) * factor", "float32")
+            for key, sign in (("weights", "*"), ("biases", "+")):
+                if key in self.affine:
+                    y = k.let(f"{y.name} {sign} {w.load(key).name}", "float32")
+            w.store("y", y.name)
+        for name, value in zip(self.outputs, ("mean", "factor"), strict=False):
+            w.store(name, value)
+        return w.kernel()
+
+    def normalised(self, prefix: str = "norm_") -> Value:
+        """An element around its mean in the scale of the normalised values; `factor` must be known."""
+        k, x, out = self.k, self.layer.input.integer, self.layer.output.integer
+        low, high = (-(1 << (out.bits - 1)), (1 << (out.bits - 1)) - 1) if out.signed else (0, (1 << out.bits) - 1)
+        span = self.layer.input.high - self.layer.input.low
+        away = k.let(f"{self.w.load('x').name} - mean", "int32", -span, span)
+        if x.bits <= 8:
+            scale, shift = self.layer.scale_shift(prefix, of=1)
+            product = k.let(f"{away.name} * factor", "int32", -span * 32768, span * 32768)
+            return requantise(k, product, scale, shift + 8, 0, low, high)
+        product = k.let(f"({away.name} >> 1) * factor", "int32", -32768 * 65535, 32767 * 65535)
+        return requantise(k, product, 1, 7, 0, low, high)
+
+    def integer_factor(self, variance_bits: bool, term: str, largest: int, prefix: str = "norm_") -> None:
+        """`factor`: 2^15 over the root of the mean (of 8 bits: the sum shifted) of squares of `term`, requantised."""
+        k, w, layer = self.k, self.w, self.layer
+        table = k.table(inverse_root_table().astype(np.uint16))
+        count, move = w.count, layer.integer("var_shift_value", 0) if variance_bits else 0
+        self._squares(term, largest)
+        w.start("factor", "0", "int32")
+        if variance_bits and move >= 0:
+            if move > 16:
+                k.do(f"low = high >> S.u32({k.scalar(min(move - 16, 31))})")
+                k.do("high = low >> S.u32(16)")
+                k.do("low = low & S.u32(0xFFFF)")
+                move = 0
+            k.do(f"shift_pair(factor, low, high, {k.scalar(move)})")
+        elif not variance_bits and count < 1 << 16:
+            k.do(f"divide_pair(factor, low, high, {w.filled(k.scalar(count), 'uint32')})")
+        elif not variance_bits:
+            raise LayerError(f"means of {count} elements do not fit 32 bits, which no kernel here computes with")
+        k.do(f"inverse_root(factor, {table}, mask)")
+        k.do("factor = (factor + 32768) >> 16")
+        if not variance_bits:
+            scale, shift = layer.scale_shift(prefix, of=1)
+            found = requantise(k, Value("factor", "int32", 0, 32768), scale, shift, 0, 0, 65535)
+            k.do(f"factor = {found.name} + 0")
+
+    def _squares(self, term: str, largest: int) -> None:
+        """`low` and `high`: the sum of squares of a term, in words of 16 and 32 bits."""
+        k, w = self.k, self.w
+        if largest > 65535 or w.count * ((largest * largest >> 16) + 1) >= 1 << 32:
+            raise LayerError("its sums do not fit 48 bits, which no kernel here computes with")
+        w.start("low", "0", "uint32")
+        w.start("high", "0", "uint32")
+        with w.each():
+            part = k.let(w.active(term.format(x=w.load("x").name), "0", "int32"), "int32").name
+            k.do(f'square = S.cast({part} * {part}, "uint32")')
+            k.do("low = low + (square & S.u32(0xFFFF))")
+            k.do("high = high + (square >> S.u32(16))")
+            if w.count > 1 << 16:
+                k.do("carry_pair(low, high)")
+        k.do("carry_pair(low, high)")
+        if w.across:
+            k.do("across_sum_pair(low, high)")
+
+    def store(self, n: Value) -> None:
+        """Factors and addends on normalised integers, requantised to the output."""
+        k, w, out = self.k, self.w, self.layer.output
+        for key, array in self.affine.items():
+            ends = (int(array.min()), int(array.max()))
+            other = w.load(key).name
+            if key == "weights":
+                products = [a * b for a in (n.low, n.high) for b in ends]
+                n = k.let(f"{n.name} * {other}", "int32", min(products), max(products))
+            else:
+                n = k.let(f"{n.name} + {other}", "int32", n.low + ends[0], n.high + ends[1])
+        y = requantise(k, n, *self.layer.scale_shift(), out.scalar_zero, out.low, out.high)
+        w.store("y", y.name)
+
+
+@kernel("LayerNorm", "InstanceNorm", "GroupNorm", "MVN")
+def norm(layer: Layer) -> Kernel:
+    own = Norm(layer)
+    if not layer.is_quantised:
+        return own.float_kernel(True, 1e-9 if layer.type == "MVN" else 1e-5)
+    k, w, x, prefix = own.k, own.w, layer.input, "" if layer.type == "MVN" else "norm_"
+    w.integer_mean("x")
+    own.integer_factor(x.integer.bits <= 8, "{x} - mean", x.high - x.low, prefix)
+    with w.each():
+        n = own.normalised(prefix)
+        if layer.type == "MVN":
+            y = requantise(k, n, 1, 0, layer.output.scalar_zero, layer.output.low, layer.output.high)
+            w.store("y", y.name)
+        else:
+            own.store(n)
+    if own.outputs:
+        out = layer.outputs[1]
+        k.do(f"mean = clamp(mean - {k.scalar(out.scalar_zero)}, {k.scalar(out.low)}, {k.scalar(out.high)})")
+        w.store("mean_out", "mean")
+    if len(own.outputs) > 1:
+        kind = layer.outputs[2].integer
+        w.store("factor_out", f"clamp(factor, {max(kind.low, 0)}, {min(kind.high, 65535)})")
+    return w.kernel()
+
+
+@kernel("RMSNorm")
+def rms_norm(layer: Layer) -> Kernel:
+    own = Norm(layer)
+    if not layer.is_quantised:
+        return own.float_kernel(False, 1e-5)
+    k, w, x = own.k, own.w, layer.input
+    zero = x.scalar_zero
+    largest = max(abs(x.low + zero), abs(x.high + zero))
+    name = k.scalar(zero)
+    own.integer_factor(False, f"{{x}} + {name}", largest)
+    top = (1 << (layer.output.integer.bits - 1)) - 1
+    with w.each():
+        u = k.let(f"{w.load('x').name} + {name}", "int32", x.low + zero, x.high + zero)
+        shares = f"({u.name} >> 8) * factor + (((({u.name} & 255) * factor) + 128) >> 8)"
+        own.store(k.let(f"clamp({shares}, {k.scalar(-top - 1)}, {k.scalar(top)})", "int32", -top - 1, top))
+    return w.kernel()

@@ -1,0 +1,282 @@
+"""Kernels of softmax and its relatives: the maximum, the sum of exponentials, then every element's share of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array, exp2_table, log2_table
+from compassc.layers.axes import Walk
+from compassc.layers.emit import requantise
+from compassc.layers.families.softmax.reference import ceil_log2, exponent_factor, float_factor
+from compassc.layers.kernels import kernel
+from compassc.layers.layer import Layer, LayerError
+from compassc.layers.source import LANES, Kernel, KernelSource, Value
+from compassc.layers.vectors import WIDE
+
+INFINITE = '"-inf"'
+
+
+def _walk(k: KernelSource, layer: Layer, scratch: str) -> Walk:
+    operands = {"x": layer.input, "y": layer.output}
+    return Walk(k, [layer.axis("axis", -1)], operands, ("x", "y"), ("y",), {"kept": scratch})
+
+
+def _largest(k: KernelSource, layer: Layer, w: Walk) -> None:
+    """`best`: the largest element."""
+    kind = WIDE[layer.input.dtype]
+    lowest = INFINITE if kind == "float32" else str(layer.input.low)
+    w.start("best", lowest, kind)
+    with w.each():
+        v = w.load("x")
+        k.do(f"best = S.max(best, {w.active(v.name, lowest, kind)})")
+    w.join("best", "across_max")
+
+
+@kernel("Softmax", "LogSoftmax")
+def softmax(layer: Layer) -> Kernel:
+    log = layer.type == "LogSoftmax"
+    if layer.is_quantised:
+        return _quantised_log(layer) if log else _quantised(layer)
+    if layer.flag("is_perf_mode", False) and "lut" in layer.constants:
+        raise LayerError("'is_perf_mode' is true for a float layer, for which there is no kernel")
+    k = KernelSource()
+    w = _walk(k, layer, "float32")
+    _largest(k, layer, w)
+    w.start("total", "0.0", "float32")
+    with w.each():
+        v = w.load("x")
+        e = k.let(f"S.exp({v.name} - best)", "float32")
+        k.do(f"total = total + {w.active(e.name, '0.0', 'float32')}")
+        if w.scratch and not log:
+            w.store("kept", e.name)
+    w.join("total", "across_sum")
+    if log:
+        k.do("total = S.log(total)")
+    with w.each():
+        if log:
+            y = k.let(f"{w.load('x').name} - best - total", "float32")
+        elif w.scratch:
+            y = k.let(f"{w.load('kept').name} / total", "float32")
+        else:
+            y = k.let(f"S.exp({w.load('x').name} - best) / total", "float32")
+        w.store("y", y.name)
+    return w.kernel()
+
+
+def _quantised(layer: Layer) -> Kernel:
+    if layer.word("quantize_method", "LUT", ("LUT", "FAST_EXP")) == "FAST_EXP":
+        return _fast_exp(layer)
+    if "float_lut" in layer.constants and layer.flag("is_perf_mode", True):
+        return _by_floats(layer)
+    return _by_table(layer)
+
+
+def _difference(k: KernelSource, layer: Layer, w: Walk) -> Value:
+    x = layer.input
+    return k.let(f"{w.load('x').name} - best", "int32", x.low - x.high, 0)
+
+
+def _summed(k: KernelSource, w: Walk, name: str) -> None:
+    k.do(f'part = S.cast({name}, "uint32")')
+    k.do(f"add_limited(total, {w.active('part', '0', 'uint32')})")
+
+
+def _fast_exp(layer: Layer) -> Kernel:
+    """Powers of two in fixed point; coarse ones are a shift."""
+    q, fine, out = layer.integer("pow2_out_q"), layer.integer("adjust_q", 1), layer.output
+    bits = out.integer.bits
+    if fine not in (0, 1) and not 8 <= fine <= 15:
+        raise LayerError(f"'adjust_q' is {fine}, expected 0, 1 or 8 to 15")
+    k = KernelSource()
+    w = _walk(k, layer, "int32")
+    if not 0 <= q <= 30 and not (w.count == 1 and q == 31):
+        raise LayerError(f"'pow2_out_q' is {q}, which leaves no room for sums of {w.count}")
+    coarse = fine < 2
+    powers, logs = (
+        ("", "") if coarse else (k.table(exp2_table().astype(np.uint16)), k.table(log2_table().astype("uint16")))
+    )
+    f, down_q = k.scalar(fine), k.scalar(15 - q)
+    _largest(k, layer, w)
+    w.start("total", "0", "uint32")
+    with w.each():
+        e = _exponent(k, layer, w, 0 if coarse else fine)
+        if w.scratch:
+            w.store("kept", e.name)
+        if coarse:
+            _power_of_two(k, e.name, k.scalar(q))
+        else:
+            k.do(f"t = {e.name} + 0")
+            k.do(f"exp2_fixed(t, {powers}, {f}, {down_q}, mask)")
+        _summed(k, w, "t")
+    if w.across:
+        k.do("across_sum_limited(total)")
+    k.do('log = S.cast(S.max(S.min(total, S.u32(0x7FFFFFFF)), S.u32(1)), "int32")')
+    k.do(f"log2_coarse(log, {k.scalar(q)}, {f})" if coarse else f"log2_fixed(log, {logs}, {k.scalar(q)}, {f}, mask)")
+    with w.each():
+        e = w.load("kept") if w.scratch else _exponent(k, layer, w, 0 if coarse else fine)
+        if coarse:
+            k.do(f"v = (({e.name} + {k.scalar(bits)}) << {f}) - log")
+            _power_of_two(k, f"(v >> {f})", "0", bits)
+        else:
+            k.do(f"t = {e.name} - log")
+            k.do(f"exp2_fixed(t, {powers}, {f}, {k.scalar(15 - bits)}, mask)")
+        w.store("y", f"clamp(t, {k.scalar(out.low)}, {k.scalar(out.high)})")
+    return w.kernel()
+
+
+def _power_of_two(k: KernelSource, exponent: str, moved: str, most: int = 31) -> None:
+    """`t`: 2^(exponent + moved) where that is at least 1, else 0; exponents above `most` count as it."""
+    k.do(f"power = S.min({exponent} + {moved}, {most})")
+    k.do(f"t = S.vsel(S.vbcast(S.i32(1), lanes={LANES}) << S.max(power, 0), 0, power >= 0)")
+
+
+def _exponent(k: KernelSource, layer: Layer, w: Walk, fraction: int) -> Value:
+    """The difference from the maximum as an exponent of two, rounded down."""
+    scale, shift = exponent_factor(layer)
+    difference = _difference(k, layer, w)
+    down = shift - fraction
+    if difference.magnitude * scale << max(0, -down) >= 2**31:
+        raise LayerError(f"'input_scale_value' {scale} with the shift {shift} leads to exponents beyond 32 bits")
+    product = f"{difference.name} * {k.scalar(scale << max(0, -down))}"
+    return k.let(f"({product}) >> {k.scalar(min(max(down, 0), 31))}", "int32")
+
+
+def _by_table(layer: Layer) -> Kernel:
+    out, table = layer.output, layer.constant("lut").reshape(-1)
+    scale, shift = (int(v) for v in layer.scale_shift(of=1))
+    largest, bits = int(table.max()), layer.input.integer.bits
+    if largest > 1 << 30 or int(table.min()) < 0:
+        raise LayerError(f"'lut' has entries from {table.min()} to {largest}, expected 0 to 2^30")
+    k = KernelSource()
+    w = _walk(k, layer, "int32")
+    entries = k.table(table)
+    _largest(k, layer, w)
+    w.start("total", "0", "uint32")
+    with w.each():
+        t = _entry(k, layer, w, entries, table)
+        if w.scratch:
+            w.store("kept", t)
+        _summed(k, w, t)
+    if w.across:
+        k.do("across_sum_limited(total)")
+    k.do("total = S.max(total, S.u32(1))")
+    base = 30 if largest == 1 else 31
+    rounded = w.count < 8 and (layer.input.count // w.count) % 128 == 0 and bits <= 8
+    extra = base - ceil_log2(largest if rounded else scale)
+    if not rounded:
+        k.do(f"reciprocal = S.vdiv({w.filled(_unsigned(k, scale << extra), 'uint32')}, total)")
+    with w.each():
+        t = w.load("kept").name if w.scratch else _entry(k, layer, w, entries, table)
+        if rounded:
+            k.do(f'share = S.vdiv((S.cast({t}, "uint32") << S.u32({k.scalar(extra)})) + (total >> S.u32(1)), total)')
+            share = k.let('S.cast(share, "int32")', "int32", 0, (1 << extra) + 1)
+            y = requantise(k, share, scale, shift + extra, out.scalar_zero, out.low, out.high)
+        else:
+            k.do(f'share = S.cast({t}, "uint32") * reciprocal')
+            y = _share(k, layer, scale << extra, shift + extra)
+        w.store("y", y.name)
+    return w.kernel()
+
+
+def _unsigned(k: KernelSource, number: int) -> str:
+    """A scalar below 2^32 as uint32."""
+    return f'S.cast({k.scalar(number - (1 << 32) if number >> 31 else number)}, "uint32")'
+
+
+def _entry(k: KernelSource, layer: Layer, w: Walk, entries: str, table: Array) -> str:
+    """The exponential of an element."""
+    bits = layer.input.integer.bits
+    index = k.shifted(_difference(k, layer, w), (1 << bits) - 1)
+    extra = bits - (table.size.bit_length() - 1)
+    if table.size != 1 << (table.size.bit_length() - 1):
+        raise LayerError(f"'lut' has {table.size} entries, which is no power of two")
+    if extra <= 0:
+        return k.let(f"entry_of({entries}, {index.name}, mask)").name
+    k.do(f"look_up_wide({index.name}, {entries}, {k.scalar(extra)}, {k.scalar(table.size - 1)}, mask)")
+    return index.name
+
+
+def _share(k: KernelSource, layer: Layer, most: int, shift: int) -> Value:
+    """The product `share`, at most 2^31, over 2^shift, in the output's range."""
+    out = layer.output
+    if most == 1 << 31:
+        # one bit too many: it is halved, and what falls off only counts for rounding
+        if shift < 3:
+            raise LayerError(f"'shift_value' leads to a shift by {shift}, expected at least 3")
+        k.do("share = (share >> S.u32(1)) | (share & S.u32(1))")
+        most, shift = 1 << 30, shift - 1
+    value = k.let('S.cast(share, "int32")', "int32", 0, most)
+    return requantise(k, value, 1, shift, out.scalar_zero, out.low, out.high)
+
+
+def _by_floats(layer: Layer) -> Kernel:
+    out = layer.output
+    k = KernelSource()
+    w = _walk(k, layer, "float32")
+    entries = k.table(layer.constant("float_lut").reshape(-1).astype(np.float32))
+    factor = k.scalar(float(float_factor(layer)))
+    scale = k.scalar(float(np.float32(out.scalar_scale)))
+    _largest(k, layer, w)
+    w.start("total", "0.0", "float32")
+    w.start("rounded", "0.0", "float32")
+
+    def powers() -> str:
+        k.do(f'apart = S.cast(best - {w.load("x").name}, "float32")')
+        t = k.let(f"float24(apart * {factor})", "float32")
+        k.do(f"exp2_coarse({t.name}, {entries}, mask)")
+        return t.name
+
+    with w.each():
+        t = powers()
+        if w.scratch:
+            w.store("kept", t)
+        k.do(f"add_exactly(total, rounded, {w.active(t, '0.0', 'float32')})")
+    _joined_exactly(k, w)
+    k.do("reciprocal = float24(1.0 / float24(total))")
+    with w.each():
+        t = w.load("kept").name if w.scratch else powers()
+        k.do(f'half = S.cast(S.cast({t}, "float16"), "float32")')
+        k.do(f"share = S.rint(float24(half * {scale}) * reciprocal)")
+        _stored_float(k, layer, w, "share")
+    return w.kernel()
+
+
+def _joined_exactly(k: KernelSource, w: Walk) -> None:
+    k.do("across_sum_exactly(total, rounded)" if w.across else "total = total + rounded")
+
+
+def _stored_float(k: KernelSource, layer: Layer, w: Walk, name: str) -> None:
+    """A whole number in float32 less the zero point, limited to the output's range."""
+    out = layer.output
+    k.do(f'whole = S.cast(clamp({name}, -1073741824.0, 1073741824.0), "int32") - {k.scalar(out.scalar_zero)}')
+    w.store("y", f"clamp(whole, {k.scalar(out.low)}, {k.scalar(out.high)})")
+
+
+def _quantised_log(layer: Layer) -> Kernel:
+    bits = layer.input.integer.bits
+    table = layer.constant("lut_exp").reshape(-1)
+    if table.dtype.kind != "f":
+        raise LayerError("'lut_exp' holds integers, which only targets before X2 use")
+    own, log = layer.numbers("quantize_scale")
+    k = KernelSource()
+    w = _walk(k, layer, "float32")
+    entries, items = k.table(table.astype(np.float32)), table.size.bit_length() - 1
+    _largest(k, layer, w)
+    w.start("total", "0.0", "float32")
+    w.start("rounded", "0.0", "float32")
+    with w.each():
+        index = k.shifted(_difference(k, layer, w), (1 << bits) - 1)
+        if bits <= items:
+            t = k.let(f'S.vload_gather({entries}, S.cast({index.name}, "int16"), mask)', "float32")
+        else:
+            extra = bits - items
+            numbers = ", ".join([k.scalar(extra), k.scalar(table.size - 1), k.scalar(0.5**extra)])
+            t = k.let(f"look_up_float({index.name}, {entries}, {numbers}, mask)", "float32")
+        k.do(f"add_exactly(total, rounded, {w.active(t.name, '0.0', 'float32')})")
+    _joined_exactly(k, w)
+    k.do(f"total = S.log(total) * {k.scalar(log)}")
+    own_scale = k.scalar(own)
+    with w.each():
+        k.do(f'result = S.rint(S.cast({_difference(k, layer, w).name}, "float32") * {own_scale} - total)')
+        _stored_float(k, layer, w, "result")
+    return w.kernel()

@@ -1,0 +1,256 @@
+"""More of what kernels compute with, beside `vectors`: lanes joined to one, long sums, functions of whole numbers."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from compassc.dsl import script as S
+from compassc.layers.vectors import clamp, entry_of
+
+
+def across_sum(value: Any) -> Any:
+    """The sum of 32 lanes, in every lane; integers wrap."""
+    return S.vbcast(S.vrpadd(value)[0], lanes=32)
+
+
+def across_max(value: Any) -> Any:
+    """The largest of 32 lanes of 32 bits, in every lane."""
+    return S.vbcast(S.vrpmax(_one_register(value, S.max))[0], lanes=32)
+
+
+def across_min(value: Any) -> Any:
+    """The smallest of 32 lanes of 32 bits, in every lane."""
+    return S.vbcast(S.vrpmin(_one_register(value, S.min))[0], lanes=32)
+
+
+def _one_register(value: Any, join: Any) -> Any:
+    """The registers of a vector joined lane by lane."""
+    return reduce(join, S.vsplit(value))
+
+
+@S.macro
+def add_exactly(total, rest, value):
+    """float32 lanes added to `total`; `rest` collects what rounding takes away."""
+    added = total + value
+    part = added - total
+    rest = rest + ((total - (added - part)) + (value - part))
+    total = added
+
+
+@S.macro
+def across_sum_exactly(total, rest):
+    """The sum of 32 lanes of `total` and `rest` in every lane, rounded about once; it is left in `total`."""
+    other16 = S.vshfl(rest, 16)
+    add_exactly(total, rest, S.vshfl(total, 16))
+    rest = rest + other16
+    other8 = S.vshfl(rest, 8)
+    add_exactly(total, rest, S.vshfl(total, 8))
+    rest = rest + other8
+    other4 = S.vshfl(rest, 4)
+    add_exactly(total, rest, S.vshfl(total, 4))
+    rest = rest + other4
+    other2 = S.vshfl(rest, 2)
+    add_exactly(total, rest, S.vshfl(total, 2))
+    rest = rest + other2
+    other1 = S.vshfl(rest, 1)
+    add_exactly(total, rest, S.vshfl(total, 1))
+    rest = rest + other1
+    total = S.vbcast((total + rest)[0], lanes=32)
+
+
+def float24(value: Any) -> Any:
+    """float32 lanes with the low eight bits of the word cleared."""
+    return S.reinterpret(S.reinterpret(value, "int32x32") & -256, "float32x32")
+
+
+@S.macro
+def exp2_coarse(value, table, mask):
+    """2^v in float24, by an LSRAM table of 513 powers; see `arithmetic.exp2_float`."""
+    limited = clamp(value, -126.9, 126.9)
+    whole = S.floor(limited)
+    mantissa = S.cast((limited - whole) * 65535.0, "int32")
+    entry = mantissa >> 7
+    here = S.vload_gather(table, S.cast(entry, "int16"), mask)
+    there = S.vload_gather(table, S.cast(entry + 1, "int16"), mask)
+    between = here + (there - here) * S.cast(mantissa & 127, "float32") * 0.0078125
+    value = between * S.exp2(whole)
+    value = float24(value)
+
+
+@S.macro
+def exp2_fixed(value, table, fraction_in, shift, mask):
+    """2^(v / 2^fraction_in) of int32 lanes v <= 0 by an LSRAM table of 256 powers; `shift` is 15 less the fraction out.
+
+    See `arithmetic.exp2_fixed`.
+    """
+    entry = (value & ((1 << fraction_in) - 1)) >> (fraction_in - 8)
+    power = entry_of(table, entry, mask)
+    down = shift - (value >> fraction_in)
+    value = S.vsel(power << S.min(S.max(0 - down, 0), 31), power >> S.min(S.max(down, 0), 31), down < 0)
+
+
+@S.macro
+def log2_fixed(value, table, fraction_in, fraction_out, mask):
+    """log2(v / 2^fraction_in) * 2^fraction_out of int32 lanes v >= 1 by an LSRAM table; see `arithmetic.log2_fixed`."""
+    steps = S.clz(value) - 1
+    entry = ((value << steps) >> 22) & 255
+    mantissa = entry_of(table, entry, mask) >> (15 - fraction_out)
+    value = mantissa - ((steps - (30 - fraction_in)) << fraction_out)
+
+
+@S.macro
+def log2_coarse(value, fraction_in, fraction_out):
+    """As `log2_fixed` with a half (fraction_out 1) or a whole (0) step."""
+    steps = S.clz(value) - 1
+    above = S.min(S.max((value << steps) - 1518500250, 0), 1) * fraction_out
+    value = above - ((steps - (30 - fraction_in)) << fraction_out)
+
+
+@S.macro
+def add_limited(total, value):
+    """uint32 lanes of at most 2^30 added to a sum that stays at 0x80010000 from there on."""
+    total = S.min(total + value, S.u32(0x80010000))
+
+
+@S.macro
+def across_sum_limited(total):
+    """The sum of 32 uint32 lanes that `add_limited` made, in every lane, limited likewise."""
+    low_words = across_sum(total & S.u32(0xFFFF))
+    high_words = across_sum(total >> S.u32(16)) + (low_words >> S.u32(16))
+    joined = (high_words << S.u32(16)) | (low_words & S.u32(0xFFFF))
+    total = S.vsel(S.vbcast(S.u32(0x80010000), lanes=32), joined, high_words > S.u32(0x8000))
+
+
+@S.macro
+def look_up_wide(value, table, extra, last, mask):
+    """As `look_up` for entries whose difference times 2^extra does not fit 32 bits."""
+    entry = value >> extra
+    part = value - (entry << extra)
+    here = entry_of(table, entry, mask)
+    step = entry_of(table, S.min(entry + 1, last), mask) - here
+    value = here + (step >> extra) * part + (((step & ((1 << extra) - 1)) * part) >> extra)
+
+
+def look_up_float(index: Any, table: Any, extra: Any, last: Any, unit: Any, mask: Any) -> Any:
+    """The float32 entries of an LSRAM table at int32 indices, 2^extra from one to the next; `unit` is 2^-extra."""
+    entry = index >> extra
+    here = S.vload_gather(table, S.cast(entry, "int16"), mask)
+    there = S.vload_gather(table, S.cast(S.min(entry + 1, last), "int16"), mask)
+    return here + (there - here) * S.cast(index - (entry << extra), "float32") * unit
+
+
+@S.macro
+def add_squares(total, value):
+    """uint32 squares of int32 lanes of at most 16 bits added to a sum that stays at 2^32 - 1 from there on."""
+    square = S.cast(value * value, "uint32")
+    total = total + square
+    total = S.vsel(S.vbcast(S.u32(0xFFFFFFFF), lanes=32), total, total < square)
+
+
+@S.macro
+def across_sum_saturated(total):
+    """The sum of 32 uint32 lanes in every lane, at most 2^32 - 1."""
+    low_words = across_sum(total & S.u32(0xFFFF))
+    high_words = across_sum(total >> S.u32(16)) + (low_words >> S.u32(16))
+    joined = (high_words << S.u32(16)) | (low_words & S.u32(0xFFFF))
+    total = S.vsel(S.vbcast(S.u32(0xFFFFFFFF), lanes=32), joined, high_words > S.u32(0xFFFF))
+
+
+@S.macro
+def across_product(value):
+    """The product of 32 float32 lanes, in every lane."""
+    value = value * S.vshfl(value, 16)
+    value = value * S.vshfl(value, 8)
+    value = value * S.vshfl(value, 4)
+    value = value * S.vshfl(value, 2)
+    value = value * S.vshfl(value, 1)
+    value = S.vbcast(value[0], lanes=32)
+
+
+def square_of(value: Any) -> Any:
+    return value * value
+
+
+@S.macro
+def divide_rounded(value, divisor):
+    """int32 lanes over a divisor from 1 to 2^30, to the nearest, ties to even."""
+    quotient = S.vdiv(value, divisor)
+    left = value - quotient * divisor
+    quotient = quotient + (left >> 31)
+    left = left + ((left >> 31) & divisor)
+    value = quotient + clamp(left + left - divisor + (quotient & 1), 0, 1)
+
+
+@S.macro
+def halve(value, count, bits):
+    """int32 lanes shifted right until they fit `bits` bits beside the sign; `count` grows by how far."""
+    excess = S.max(32 - bits - S.clz(value ^ (value >> 31)), 0)
+    value = value >> excess
+    count = count + excess
+
+
+@S.macro
+def halve_unsigned(value, count):
+    """uint32 lanes shifted right until they fit 16 bits; `count` grows by how far."""
+    excess = S.max(16 - S.cast(S.clz(value), "int32"), 0)
+    value = value >> S.cast(excess, "uint32")
+    count = count + excess
+
+
+@S.macro
+def requantise_by(value, scale, shift):
+    """int32 lanes of up to 16 bits times a scale of 15, over 2^shift of each lane, which may be negative.
+
+    Results of more than 17 bits are not told apart.
+    """
+    product = value * scale
+    right = S.vsel(S.vsr(product, clamp(shift, 0, 31), with_round=True), 0, shift < 32)
+    left = clamp(product, -131072, 131072) << clamp(0 - shift, 0, 8)
+    left = clamp(left, -131072, 131072) << clamp(-8 - shift, 0, 9)
+    value = S.vsel(right, left, shift >= 0)
+
+
+@S.macro
+def inverse_root(value, table, mask):
+    """About 2^31 / sqrt(v) of int32 lanes by an LSRAM table of 193 roots; see `arithmetic.inverse_root`."""
+    limited = S.max(value, 1)
+    steps = S.clz(limited) - 1
+    exponent = 31 - steps
+    position = ((limited << steps) >> (exponent & 1)) >> 7
+    entry = S.max((position >> 16) - 64, 0)
+    here = entry_of(table, entry, mask)
+    step = here - entry_of(table, S.min(entry + 1, 192), mask)
+    value = ((here << 16) - ((step * ((position >> 1) & 0x7FFF)) << 1)) >> ((exponent - 1) >> 1)
+
+
+@S.macro
+def carry_pair(low_words, high_words):
+    """Two uint32 words that stand for high * 2^16 + low: the low one is left with 16 bits."""
+    high_words = high_words + (low_words >> S.u32(16))
+    low_words = low_words & S.u32(0xFFFF)
+
+
+@S.macro
+def across_sum_pair(low_words, high_words):
+    """The sums of 32 lanes in every lane, of words that `carry_pair` left."""
+    low_words = across_sum(low_words)
+    high_words = across_sum(high_words)
+    carry_pair(low_words, high_words)
+
+
+@S.macro
+def shift_pair(value, low_words, high_words, move):
+    """`value`: a pair over 2^move for 0 <= move <= 16, rounded down, at most 2^31 - 1."""
+    joined = (high_words << S.cast(16 - move, "uint32")) | (low_words >> S.cast(move, "uint32"))
+    fits = (high_words >> S.cast(S.min(15 + move, 31), "uint32")) == S.u32(0)
+    value = S.vsel(S.cast(joined, "int32"), 0x7FFFFFFF, fits)  # noqa: F841 (the caller's)
+
+
+@S.macro
+def divide_pair(value, low_words, high_words, divisor):
+    """`value`: a pair over a uint32 divisor below 2^16, rounded down, at most 2^31 - 1."""
+    first = S.vdiv(high_words, divisor)
+    second = S.vdiv(((high_words - first * divisor) << S.u32(16)) | low_words, divisor)
+    fits = first < S.u32(0x8000)
+    value = S.vsel(S.cast((first << S.u32(16)) + second, "int32"), 0x7FFFFFFF, fits)  # noqa: F841 (the caller's)

@@ -1,0 +1,107 @@
+"""Normalisations against their references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compassc.layers.layer import Layer, TensorType
+from tests.layers.cases import check, tensor
+
+SHAPES: list[tuple[tuple[int, ...], list[int]]] = [
+    ((3, 40), [-1]),
+    ((2, 3, 35), [1, 2]),
+    ((2, 3, 4, 33), [3]),
+    ((4, 6), [1]),
+    ((2, 7, 5, 3), [1, 2]),
+]
+FLOATS = ("float32", "float16", "bfloat16")
+
+
+@pytest.fixture
+def source() -> np.random.Generator:
+    return np.random.default_rng(41)
+
+
+def around(shape: tuple[int, ...], axes: list[int]) -> tuple[int, ...]:
+    gone = {a % len(shape) for a in axes}
+    return tuple(1 if i in gone else n for i, n in enumerate(shape))
+
+
+def affine(kind: str, shape: tuple[int, ...], axes: list[int]) -> tuple[int, ...]:
+    """The shape of factors and addends."""
+    return shape[-1:] if kind in ("InstanceNorm", "GroupNorm") else tuple(shape[a] for a in axes)
+
+
+def kinds() -> Iterator[tuple[str, tuple[int, ...], list[int], dict[str, Any]]]:
+    for shape, axes in SHAPES:
+        trailing = axes[-1] % len(shape) == len(shape) - 1
+        if trailing:
+            yield "LayerNorm", shape, axes, {"axis": axes}
+            yield "RMSNorm", shape, axes, {"axis": axes}
+        yield "MVN", shape, axes, {"axis": axes}
+        if len(shape) > 2:
+            yield "InstanceNorm", shape, list(range(1, len(shape) - 1)), {}
+    yield "GroupNorm", (2, 5, 12), [], {"axis": 2, "group": 3}
+    yield "GroupNorm", (2, 3, 2, 80), [], {"axis": -1, "group": 2}
+    yield "GroupNorm", (1, 4, 36), [], {"axis": 1, "group": 2}
+
+
+def floats() -> Iterator[Layer]:
+    source = np.random.default_rng(1)
+    for i, (kind, shape, axes, given) in enumerate(kinds()):
+        dtype = FLOATS[i % 3]
+        size = affine(kind, shape, axes) if given.get("axis") != 1 or kind != "GroupNorm" else (shape[1],)
+        constants = {key: source.normal(1, 0.5, size).astype("float32") for key in ("weights", "biases")}
+        outputs = [tensor("y", shape, dtype)]
+        if kind == "LayerNorm" and i % 2:
+            outputs += [tensor(name, around(shape, axes), dtype) for name in ("mean", "inverse")]
+        given = given | {"epsilon": 1e-4}
+        yield Layer("n", kind, [tensor("x", shape, dtype)], outputs, given, {} if kind == "MVN" else constants)
+
+
+def quantised() -> Iterator[Layer]:
+    source = np.random.default_rng(1)
+    for dtype, out in (("int8", "int8"), ("uint8", "uint8"), ("int16", "int16"), ("int8", "int16")):
+        for i, (kind, shape, axes, given) in enumerate(kinds()):
+            if dtype == "uint8" and i % 2 or (kind == "MVN" and dtype != out):
+                continue
+            size = affine(kind, shape, axes) if given.get("axis") != 1 or kind != "GroupNorm" else (shape[1],)
+            bits = 16 if dtype == "int16" else 8
+            constants = {
+                "weights": source.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), size).astype(f"int{bits}"),
+                "biases": source.integers(-(2 ** (2 * bits - 4)), 2 ** (2 * bits - 4), size).astype("int32"),
+            }
+            wide = 16 if out == "int16" else 8
+            scales: dict[str, Any] = {
+                "norm_scale_value": 181 if bits == 8 else 20000,
+                "norm_shift_value": 9 if wide == 8 else 2 if bits == 8 else 15,
+                "var_shift_value": i % 3 + 4,
+                "scale_value": 19901,
+                "shift_value": 14 + bits,
+                "weights_zp": i % 2,
+            }
+            if kind == "MVN":
+                scales = {"scale_value": 171, "shift_value": 9, "var_shift_value": 5}
+                constants = {}
+            outputs = [tensor("y", shape, out, 1.0, 4)]
+            if kind == "LayerNorm" and i % 2:
+                outputs += [tensor("m", around(shape, axes), dtype, 1.0, 2), tensor("f", around(shape, axes), "uint16")]
+            x: TensorType = tensor("x", shape, dtype, 1.0, 5 if bits == 8 else 0)
+            yield Layer("n", kind, [x], outputs, given | scales, constants)
+
+
+@pytest.mark.parametrize("cases", [floats, quantised])
+def test_norms_give_what_the_references_give(cases, source, tmp_path):
+    for i, case in enumerate(cases()):
+        check(case, source, tmp_path, rounds=2, narrow=i % 4 == 3)
+
+
+def test_sums_of_squares_of_a_whole_image_need_more_than_32_bits(source, tmp_path):
+    scales = {"norm_scale_value": 181, "norm_shift_value": 9, "var_shift_value": 16, "scale_value": 1, "shift_value": 0}
+    shape = (1, 300, 230, 2)
+    case = Layer("n", "InstanceNorm", [tensor("x", shape, "int8")], [tensor("y", shape, "int8")], scales)
+    check(case, source, tmp_path)
