@@ -73,6 +73,15 @@ def scaled(k: KernelSource, value: Value, scale: Array, shift: Array, limited: b
     if shift.min() >= 0 and value.magnitude * int(scale.max()) <= INT32_MAX:
         scale, shift = np.where(shift > 31, 0, scale), np.where(shift > 31, 0, shift)
         return k.let(f"requantised({value.name}, {operand(k, scale)}, {operand(k, shift)})", "int32", low, high)
+    if (
+        17 <= shift.min()
+        and shift.max() <= 46
+        and scale.max() < 1 << 16
+        and value.magnitude * int(scale.max()) < 1 << 46
+    ):
+        result = k.let(value.name, "int32", low, high)
+        k.do(f"requantise_far({result.name}, {operand(k, scale)}, {operand(k, shift - 15)})")
+        return result
     if not limited and max(abs(low), abs(high)) >= 1 << 17:
         if scale.size > 1 or not 0 < int(shift) <= 16 or max(abs(low), abs(high)) > INT32_MAX or int(scale) >> 16:
             raise LayerError(f"a product with the factor {scale} / 2^{shift} is beyond what kernels compute")

@@ -70,6 +70,17 @@ def requantise_wide(value, scale, bound, drop, shift):
 
 
 @S.macro
+def requantise_far(value, scale, shift):
+    """int32 lanes times a scale of 16 bits over 2^(15 + shift) for 2 <= shift <= 31, where the product has 47 bits.
+
+    Of the product's lowest 16 bits only counts whether they are 0: they are below the half that rounding looks at.
+    """
+    low_product = S.cast(value & 0xFFFF, "uint32") * S.cast(scale, "uint32")
+    high_product = (value >> 16) * scale + S.cast(low_product >> 16, "int32")
+    value = S.vsr((high_product << 1) | S.min(S.cast(low_product & 0xFFFF, "int32"), 1), shift, with_round=True)
+
+
+@S.macro
 def scale_exactly(value, scale, shift):
     """int32 lanes times a scale of 16 bits, over 2^shift for 0 < shift <= 16, where the result fits int32."""
     low_product = S.cast(value & 0xFFFF, "uint32") * S.cast(scale, "uint32")
