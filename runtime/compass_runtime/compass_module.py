@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core import files, jsontext
+from compass_core import files, jsontext, names
 from compass_core.errors import CompassError
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
 from compass_runtime.job import Job
@@ -46,6 +46,8 @@ class CompassModule(Module):
     def __init__(self, content: bytes, func_name: str = "", with_profile: bool = False, target: str = "") -> None:
         super().__init__()
         self.content = content
+        if not names.is_label(func_name) or "/" in func_name:
+            raise CompassError(f"the function name {func_name!r:.80} is no name", code="bad-name")
         self.func_name = func_name
         self.with_profile = with_profile
         self._target = target

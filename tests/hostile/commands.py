@@ -306,4 +306,4 @@ def _text_of(stream: io.TextIOWrapper) -> str:
     return str(inner.getvalue(), "utf-8", "replace")
 
 
-CLI = Target("cli", _corpus, outcome, _line, memory=None, seconds=20)
+CLI = Target("cli", _corpus, outcome, _line, memory=None, seconds=20, waiting=600)

@@ -53,6 +53,7 @@ class Target:
     memory: int | None = MEMORY
     """Bytes of memory that a run may take beside what it has at its start; None: any, for it starts programs."""
     seconds: float = SECONDS
+    waiting: float = WAITING
 
 
 def without_numbers(text: str) -> str:
@@ -176,7 +177,7 @@ class Campaign:
     def _try(self, data: bytes, source: random.Random) -> None:
         start = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, self.target.seconds)
-        signal.setitimer(signal.ITIMER_REAL, WAITING)
+        signal.setitimer(signal.ITIMER_REAL, self.target.waiting)
         try:
             said = self.target.answer(data, self.answers, source.random() < THOROUGH)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
@@ -212,7 +213,7 @@ class Campaign:
 
 
 def _alarm(number: int, frame: FrameType | None) -> None:
-    raise TooSlow(f"too many seconds of work, or {WAITING} s of waiting")
+    raise TooSlow("too many seconds of work, or of waiting")
 
 
 def campaign(target: Target, seed: int, count: int) -> Campaign:

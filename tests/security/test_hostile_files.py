@@ -221,6 +221,19 @@ def test_module_files_have_a_most_of_modules_and_imports(tmp_path):
         assert caught.value.code == "limit-exceeded"
 
 
+@pytest.mark.parametrize("name", ["../../x", "/etc/x", "a\nb", "\x1b[2J"])
+def test_functions_of_module_files_have_names(name):
+    """A user's hook that sees the tensors of a function may well call a file by it."""
+    from compass_runtime.compass_module import CompassModule, load_content
+
+    fields = json.dumps({"func_name": name, "with_profile": False, "target": "X2_1204"}).encode()
+    with pytest.raises(CompassError) as caught:
+        load_content(len(fields).to_bytes(4, "little") + fields)
+    assert caught.value.code == "module-file"
+    with pytest.raises(CompassError):
+        CompassModule(b"", name)
+
+
 # ------------------------------------------------------------------------------------------------------------------ JSON
 
 
