@@ -17,8 +17,8 @@
 #   make clean   remove what builds and tests left; `make distclean` removes $(VENV) too
 #
 # PYTHON=...         the Python that makes the environment (default: python3)
-# COMPASS_CLANG=...  a clang >= 23 of yours; without it the clang wheel is installed, so that every machine compiles with
-#                    the same compiler whatever its PATH holds
+# COMPASS_CLANG=...  a clang of yours, new enough for `compassc doctor`; without it the clang wheel is installed, so that
+#                    every machine compiles with the same compiler whatever its PATH holds
 
 PYTHON ?= python3
 VENV ?= .venv

@@ -77,7 +77,7 @@ def _explained(error: CompassError) -> CompassError:
 class BuildManager:
     """Builds kernels for one target.
 
-    `output_dir`: where the files of builds go, in the vendor's layout (`gbuilder/op_lib/NAME.cl`, `gbuilder/aipu.bin`,
+    `target`: without one the switch COMPASS_TARGET says which. `output_dir`: where the files of builds go, in the vendor's layout (`gbuilder/op_lib/NAME.cl`, `gbuilder/aipu.bin`,
     ...); without it they go to a temporary folder that lives as long as what was built. `cc_options`: more C compiler
     options, split as a shell does. `disabled_pass`: names of passes to leave out. `check`: every call of what is built
     is checked for these modes, as `Executor.check` does it.
@@ -87,7 +87,7 @@ class BuildManager:
 
     def __init__(
         self,
-        target: Any = "X2_1204",
+        target: Any = None,
         output_dir: str | os.PathLike[str] | None = None,
         cc_options: str = "",
         disabled_pass: Sequence[str] | None = None,

@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
 
 
 def compile_c(
-    code: str, target: Any = "X2_1204", extra_options: str = "", output_path: str | os.PathLike[str] | None = None,
+    code: str, target: Any = None, extra_options: str = "", output_path: str | os.PathLike[str] | None = None,
     work_dir: str | os.PathLike[str] | None = None, save_log: bool = True,
 ) -> bytes:  # fmt: skip
     """Compiles `code`, a path or (with a line break in it) the text itself, and gives the object's bytes.

@@ -13,6 +13,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from compass_core import switches
 from compass_core.errors import ArgumentError, UsageError
 
 VARIABLE = "CPS_DSL"
@@ -130,12 +131,15 @@ def canonical_target(target: Any) -> str:
     """The configuration's name that a target argument means.
 
     `X2_1204`, `compass -mcpu=X2_1204`, `compass`, or an object with `mcpu`, `name` or text of that form; the variable
-    CPS_TVM_GBUILDER_TARGET and an RPC key's second field override it. UsageError for other types.
+    CPS_TVM_GBUILDER_TARGET and an RPC key's second field override it. None and a bare `compass` are the default target, the switch COMPASS_TARGET.
+    UsageError for other types.
     """
     override = os.environ.get(TARGET_VARIABLE)
     key = control_options().rpc_key
     if override or (key and "," in key):
         return override or str(key).split(",")[1].strip()
+    if target is None:
+        return switches.TARGET.get()
     if isinstance(target, str):
         text = target
     elif isinstance(name := getattr(target, "mcpu", None) or getattr(target, "name", None), str):
@@ -146,4 +150,4 @@ def canonical_target(target: Any) -> str:
     if words[:1] != ["compass"]:
         return text
     given = [word.removeprefix("-mcpu=") for word in words if word.startswith("-mcpu=")]
-    return given[-1] if given else "X2_1204"
+    return given[-1] if given else switches.TARGET.get()

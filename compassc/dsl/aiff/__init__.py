@@ -33,7 +33,7 @@ class Aiff:
     default configuration.
     """
 
-    def __init__(self, target: str = "X2_1204", descriptor: str | np.ndarray[Any, Any] | None = None) -> None:
+    def __init__(self, target: str | None = None, descriptor: str | np.ndarray[Any, Any] | None = None) -> None:
         from ..options import canonical_target
 
         self._generation = generation(canonical_target(target))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compass_core import targets
+from compass_core import switches, targets
 from compass_core.errors import CompassError, Note, together
 
 from ....ir.stmts import IRModule, PrimFunc
@@ -79,12 +79,12 @@ class ModuleParser:
         return IRModule((entry, *self.done.values()), self.symbol, target)
 
 
-def parse(func: PyPrimFunc, target: str = "X2_1204", name: str | None = None) -> IRModule:
-    """The IR of a kernel and its sub-functions for a target. `name` replaces the entry's symbol."""
+def parse(func: PyPrimFunc, target: str | None = None, name: str | None = None) -> IRModule:
+    """The IR of a kernel and its sub-functions for a target (None: the default one). `name` replaces the entry's symbol."""
     if not isinstance(func, PyPrimFunc):
         shown = getattr(func, "__name__", type(func).__name__)
         raise CompassError(f"{shown} is not a kernel", code="input", help="decorate it with @S.prim_func")
-    return ModuleParser(func, name).module(target)
+    return ModuleParser(func, name).module(target or switches.TARGET.get())
 
 
 dispatch.IR_SIDE = build_op

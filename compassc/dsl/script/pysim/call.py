@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core import targets
+from compass_core import switches, targets
 from compass_core.arrays import other_elements
 from compass_core.errors import ArgumentError, CompassError
 from compass_core.vendor import wrong_argument_count
@@ -26,8 +26,6 @@ from .memory import PyBuffer, PyPointer, Storage
 from .recursion import refuse_recursion
 from .session import PyEvent, Session, Tec
 from .values import PINNED, PyVar, pyvar
-
-DEFAULT_TARGET = "X2_1204"
 
 Param = Iterable[Any]
 """Name, DataType or PointerType, default value (`inspect.Parameter.empty`: required) of a parameter."""
@@ -53,7 +51,7 @@ def run_entry(
     if len(args) != len(params):
         raise wrong_argument_count(py_func.__name__, [name for name, _, _ in params], len(args))
     refuse_recursion(py_func)
-    session = Session(py_func.__name__, _target(target or DEFAULT_TARGET), output_dir)
+    session = Session(py_func.__name__, _target(target or switches.TARGET.get()), output_dir)
     values = [
         entry_argument(py_func.__name__, position, name, kind, arg)
         for position, ((name, kind, _), arg) in enumerate(zip(params, args), 1)
