@@ -75,8 +75,12 @@ __attribute__((constructor(102))) static void begin(void) {
 
 /* dlclose(): what the program left open ends with the library. */
 __attribute__((destructor(102))) static void end(void) {
-  for (int i = 0; i < MAX_CONTEXTS && !exiting; i++)
-    if (contexts[i]) aipu_deinit_context(&contexts[i]->handle);
+  for (int i = 0; i < MAX_CONTEXTS && !exiting; i++) {
+    pthread_mutex_lock(&contexts_lock);
+    const aipu_ctx_handle_t *open = contexts[i] ? &contexts[i]->handle : NULL;
+    pthread_mutex_unlock(&contexts_lock);
+    if (open) aipu_deinit_context(open);
+  }
 }
 
 /* Finds a context; with `take` it is no longer known afterwards. */

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import importlib.util
 import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -47,6 +49,15 @@ def imported(node: ast.Import | ast.ImportFrom, package: list[str]) -> Iterator[
     yield from (f"{module}.{alias.name}" for alias in node.names) if module == "compassc" else (module,)
 
 
+def is_module_name(node: ast.AST) -> bool:
+    """Whether it is a text that names a module of ours, for `import_module` and what takes its place."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or node.value.split(".")[0] not in SOURCES:
+        return False
+    with contextlib.suppress(ImportError):
+        return bool(re.fullmatch(r"\w+(\.\w+)+", node.value)) and importlib.util.find_spec(node.value) is not None
+    return False
+
+
 def loads(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """The import statements that run when a module is loaded."""
     for node in body:
@@ -57,7 +68,8 @@ def loads(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def imports() -> Iterator[tuple[str, str, bool, str]]:
-    """Every import of one part from another: who, whom, whether at load time, where."""
+    """Every import of one part from another: who, whom, whether at load time, where. Names of modules in text count as imports in
+    functions."""
     for top, folder in SOURCES.items():
         for path in sorted((folder / top).rglob("*.py")):
             *package, name = path.relative_to(folder).with_suffix("").parts
@@ -65,8 +77,9 @@ def imports() -> Iterator[tuple[str, str, bool, str]]:
             tree = ast.parse(path.read_text())
             early = set(map(id, loads(tree.body)))
             for node in ast.walk(tree):
-                if isinstance(node, (ast.Import, ast.ImportFrom)):
-                    for other in imported(node, package):
+                if isinstance(node, (ast.Import, ast.ImportFrom)) or is_module_name(node):
+                    others = imported(node, package) if not isinstance(node, ast.Constant) else (node.value,)
+                    for other in others:
                         if other.split(".")[0] in SOURCES and part_of(other) != asking:
                             yield asking, part_of(other), id(node) in early, f"{path.relative_to(ROOT)}:{node.lineno}"
 
