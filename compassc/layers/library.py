@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 import struct
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from compass_core import files
 from compassc.gbuilder.graph import Graph, Node
 from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode, Tensor
 from compassc.gbuilder.plugin_host import Plugin
@@ -25,8 +23,8 @@ from compassc.layers.arithmetic import Array
 from compassc.layers.bind import layer_of
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels, takes_tail
 from compassc.layers.layer import LayerError, TensorType
-from compassc.layers.source import Kernel
-from compassc.oplib.layer import OPERATORS, Choice, Unsupported
+from compassc.layers.objects import Objects
+from compassc.oplib.layer import OPERATORS, Unsupported
 from compassc.oplib.layer import Layer as FloatLayer
 from compassc.oplib.plugin import Workshop, load_families
 
@@ -44,14 +42,17 @@ def constant(name: str, array: Array) -> Tensor:
     return tensor
 
 
-def function_of(kernel: Kernel, folder: Path) -> Any:
-    """The kernel's function: its text is written to `folder` and read like a user's file."""
-    path = files.write(folder.absolute() / f"{kernel.name}.py", kernel.text)
-    module = ModuleType(kernel.name)
-    module.__file__ = str(path)
-    sys.modules[kernel.name] = module
-    exec(compile(kernel.text, str(path), "exec", dont_inherit=True), vars(module))  # noqa: S102 (our own text)
-    return module.layer
+class Work(NamedTuple):
+    """What computes a group of layers: an argument per parameter of the kernel, and what gives the kernel's object, and
+    the kernel as a function of the DSL.
+
+    `name` tells the kernel from others.
+    """
+
+    name: str
+    args: list[Any]
+    object: Callable[[], Path]
+    function: Callable[[], Any]
 
 
 class GroupPlugin(BuilderOpPlugin):
@@ -59,37 +60,44 @@ class GroupPlugin(BuilderOpPlugin):
 
     compassc_stack = STACK
 
-    def __init__(self, choice: Choice, workshop: Workshop) -> None:
-        self.choice = choice
-        self._workshop = workshop
+    def __init__(self, work: Work) -> None:
+        self.work = work
 
     def setup(self, sgnode: SubgraphNode, nodes: list[Any]) -> bool:
         """The constants that the kernel wants replace the layers' own."""
-        wanted = [a for a in self.choice.args if isinstance(a, Tensor) and a.data is not None]
+        wanted = [a for a in self.work.args if isinstance(a, Tensor) and a.data is not None]
         inputs = {id(t) for t in sgnode.inputs}
         sgnode.constants.clear()
         sgnode.constants.update({f"{nodes[0].name}/{t.name}": t for t in wanted if id(t) not in inputs})
         return True
 
     def generate_code_name(self, sgnode: SubgraphNode, nodes: list[Any]) -> str:
-        return str(self._workshop.object_of(self.choice))
+        return str(self.work.object())
+
+    def generate_kernel(self, sgnode: SubgraphNode, nodes: list[Any]) -> str:
+        return self.work.name
 
     def generate_params(self, sgnode: SubgraphNode, nodes: list[Any]) -> BuilderParams:
         params = BuilderParams()
-        for value in self.choice.args:
+        for value in self.work.args:
             params.append(struct.unpack("<I", struct.pack("<f", value))[0] if isinstance(value, float) else value)
         return params
 
 
 class LayerLibrary:
-    """Takes layers of a graph; kernels are compiled in `folder`, on all processors."""
+    """Takes layers of a graph; kernels that are not known yet are compiled in `folder`, on all processors."""
 
     def __init__(self, folder: Path, target: str, fuse: bool = True) -> None:
         load_kernels()
-        load_families()
-        self.types = tuple(dict.fromkeys((*STEPS, *BUILDERS, *OPERATORS)))
+        self._objects = Objects(folder, target)
         self._workshop = Workshop(folder, target)
         self._fuse = fuse
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The layer types that are known."""
+        load_families()
+        return tuple(dict.fromkeys((*STEPS, *BUILDERS, *OPERATORS)))
 
     def take(self, graph: Graph, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
         """Groups of layers with the plugin of their kernel; and, by id of a node, why it was not taken."""
@@ -99,50 +107,51 @@ class LayerLibrary:
             for tensor in node.inputs:
                 users.setdefault(id(tensor), []).append(node)
         ends = {id(t) for t in graph.outputs}
-        found: list[tuple[Plugin, list[Node]]] = []
+        found: list[tuple[Work, list[Node]]] = []
         refused: dict[int, str] = {}
         for node in nodes:
             if id(node) not in free:
                 continue
             try:
-                group, choice = self._group(node, free, users, ends)
+                group, work = self._group(node, free, users, ends)
             except (LayerError, Unsupported) as reason:
                 refused[id(node)] = str(reason)
                 continue
             for member in group:
                 del free[id(member)]
-            found.append((Plugin(GroupPlugin(choice, self._workshop), Path(__file__)), group))
+            found.append((work, group))
         if not refused:
-            self._compile([plugin.instance.choice for plugin, _ in found if isinstance(plugin.instance, GroupPlugin)])
-        return found, refused
+            self._compile([work for work, _ in found])
+        return [(Plugin(GroupPlugin(work), Path(__file__)), group) for work, group in found], refused
 
-    def _group(self, first: Node, free: dict[int, Node], users: dict[int, list[Node]],
-               ends: set[int]) -> tuple[list[Node], Choice]:  # fmt: skip
-        """A layer with the element-wise layers behind it that join its kernel."""
-        nodes, choice = [first], self._choice([first])
-        if not self._fuse or not takes_tail(first.type.name):
-            return nodes, choice
-        while len(nodes) < LONGEST:
-            following = _following(nodes[-1], free, users, ends)
-            if following is None:
-                break
+    def _group(
+        self, first: Node, free: dict[int, Node], users: dict[int, list[Node]], ends: set[int]
+    ) -> tuple[list[Node], Work]:
+        """A layer with the element-wise layers behind it that join its kernel: as many as go."""
+        nodes = [first]
+        if self._fuse and takes_tail(first.type.name):
+            while len(nodes) < LONGEST and (following := _following(nodes[-1], free, users, ends)) is not None:
+                nodes.append(following)
+        while True:
             try:
-                choice = self._choice([*nodes, following])
+                return nodes, self._work(nodes)
             except LayerError:
-                break
-            nodes.append(following)
-        return nodes, choice
+                if len(nodes) == 1:
+                    raise
+            nodes.pop()
 
-    def _choice(self, nodes: Sequence[Node]) -> Choice:
+    def _work(self, nodes: Sequence[Node]) -> Work:
         """The kernel of layers, and its arguments. Float layers without a kernel here have one in the operator library."""
         layers = [layer_of(n) for n in nodes]
         try:
             kernel = kernel_of(layers)
         except LayerError:
             first = layers[0]
+            load_families()
             if len(layers) > 1 or first.type not in OPERATORS or first.is_quantised:
                 raise
-            return OPERATORS[first.type](FloatLayer(nodes[0]))
+            choice = OPERATORS[first.type](FloatLayer(nodes[0]))
+            return Work(choice.name, choice.args, partial(self._workshop.object_of, choice), lambda: choice.kernel)
         tensors = {t.name: t for n in nodes for t in (*n.inputs, *n.outputs)}
         args: list[Any] = []
         for i, value in enumerate(kernel.arguments):
@@ -152,13 +161,15 @@ class LayerLibrary:
                 args.append(constant(f"constant{i}", value))
             else:
                 args.append(value)
-        return Choice(function_of(kernel, self._workshop.folder), kernel.name, args)
+        return Work(
+            kernel.name, args, partial(self._objects.object_of, kernel), partial(self._objects.function_of, kernel)
+        )
 
-    def _compile(self, choices: Sequence[Choice]) -> None:
-        """Compiles every kernel once; clang runs beside clang."""
-        distinct = list({c.name: c for c in choices}.values())
+    def _compile(self, works: Sequence[Work]) -> None:
+        """Has every kernel's object made once; clang runs beside clang."""
+        distinct = {work.name: work for work in works}.values()
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            list(pool.map(self._workshop.object_of, distinct))
+            list(pool.map(lambda work: work.object(), distinct))
 
 
 def _following(node: Node, free: dict[int, Node], users: dict[int, list[Node]], ends: set[int]) -> Node | None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from compass_core import files
 from compassc.dsl import BuildManager
 from compassc.layers.layer import Layer, TensorType
-from compassc.layers.library import function_of
+from compassc.layers.objects import function_of
 from compassc.layers.source import Kernel
 from compassc.layers.storage import numpy_dtype
 
@@ -36,7 +37,7 @@ def run(kernel: Kernel, layer: Layer, inputs: list[Array], folder: Path, target:
     """What the kernel gives on the simulator."""
     key = (kernel.text, target)
     if key not in _built:
-        function = function_of(kernel, folder)
+        function = function_of(kernel, files.write(folder / f"{kernel.name}.py", kernel.text))
         _built[key] = function, BuildManager(target).build(function)
     args, outputs = arguments(kernel, layer, inputs)
     _built[key][1](*args)

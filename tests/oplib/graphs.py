@@ -82,7 +82,7 @@ def chosen() -> Iterator[list[Choice]]:
     original = GroupPlugin.setup
 
     def setup(self: GroupPlugin, sgnode: SubgraphNode, nodes: list[Any]) -> bool:
-        found.append(self.choice)
+        found.append(Choice(self.work.function(), self.work.name, self.work.args))
         return original(self, sgnode, nodes)
 
     GroupPlugin.setup = setup  # type: ignore[method-assign]

@@ -1,0 +1,104 @@
+"""The compiled kernels of layers. A kernel that was compiled before, by any build, is taken from the cache: known by its
+text, the target, and everything that turns a text into an object."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from compass_core import VERSION, files, host, switches
+from compass_core.cache import Cache, key_of
+from compass_core.clang import find_clang
+from compass_core.hostcc.command import headers_hash
+from compassc.layers.source import Kernel
+
+_COMPILER = ("ir", "ops", "dsl", "analysis", "passes", "codegen", "toolchain", "driver", "layers/vectors.py")
+"""Parts of this package that make an object of a text; the families' kernels only make texts."""
+
+
+class Objects:
+    """The objects of kernels for a target. What is compiled, is compiled in `folder`; several threads may ask."""
+
+    def __init__(self, folder: Path, target: str) -> None:
+        self._folder = folder.absolute()
+        self._target = target
+        self._made: dict[str, Path] = {}
+        self._cache = Cache() if switches.CACHE.get() else None
+        self._compiler = "" if self._cache is None else compiler_identity()
+
+    def known(self, kernel: Kernel) -> bool:
+        """Whether the object is there without a compiler."""
+        if kernel.name not in self._made and self._cache is not None:
+            kept = self._cache.get("layer", self._key(kernel))
+            if kept is not None:
+                self._made[kernel.name] = kept
+        return kernel.name in self._made
+
+    def object_of(self, kernel: Kernel) -> Path:
+        """The object file of a kernel. CompassError when the compiler refuses it."""
+        if not self.known(kernel):
+            self._made[kernel.name] = self._compiled(kernel)
+        return self._made[kernel.name]
+
+    def function_of(self, kernel: Kernel) -> Any:
+        """The kernel as a function of the DSL."""
+        return function_of(kernel, self._source(kernel))
+
+    def _compiled(self, kernel: Kernel) -> Path:
+        from compassc.dsl import BuildManager
+
+        path = self._folder / f"{kernel.name}.o"
+        function = self.function_of(kernel)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        BuildManager(self._target).gen_op_lib(function, kernel.name, str(path))
+        if self._cache is not None:
+            self._cache.put("layer", self._key(kernel), path.read_bytes())
+        return path
+
+    def _source(self, kernel: Kernel) -> Path:
+        """The file of the text, whose lines errors and profiles show. With a cache it lies there, for all builds that
+        share the object."""
+        if self._cache is None:
+            return files.write(self._folder / f"{kernel.name}.py", kernel.text)
+        return self._cache.put("kernel", f"{key_of(kernel.text)}.py", kernel.text.encode())
+
+    def _key(self, kernel: Kernel) -> str:
+        return key_of("1", self._target, kernel.text, self._compiler)
+
+
+def compiler_identity() -> str:
+    """What differs between any two compilers whose objects may differ: versions, and state of the files."""
+    embeds = str(switches.EMBED_SOURCE.get())
+    features = " ".join(host.cpu_features())
+    return key_of(find_clang().identity, headers_hash(), host.triple(), features, embeds, _own_identity())
+
+
+@cache
+def _own_identity() -> str:
+    """The same for the compiler's own part."""
+    here = Path(__file__).parents[1]
+    listed = [path for part in _COMPILER for path in _python_files(here / part)]
+    states = (f"{path.relative_to(here)} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in listed)
+    return key_of(VERSION, sys.version, *states)
+
+
+def _python_files(place: Path) -> Iterable[Path]:
+    return [place] if place.is_file() else sorted(place.rglob("*.py"))
+
+
+_modules = threading.Lock()
+
+
+def function_of(kernel: Kernel, source: Path) -> Any:
+    """The kernel's function: its text, which is the content of `source`, is read like a user's file."""
+    module = ModuleType(kernel.name)
+    module.__file__ = str(source)
+    with _modules:
+        sys.modules[kernel.name] = module
+        exec(compile(kernel.text, str(source), "exec", dont_inherit=True), vars(module))  # noqa: S102 (our own text)
+    return module.layer
