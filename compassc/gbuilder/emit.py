@@ -6,7 +6,7 @@ import struct
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from compass_core import VERSION, files, host
 from compass_core.aipubin import AipuBin, KernelInfo
@@ -137,7 +137,7 @@ def assemble(graph: Graph, runs: list[Launch], target: str, planned: Plan, flags
             zip(runs, records, blocks, waits(steps_of(runs), planned, target), strict=True)
         )
     )
-    weights, statics = _constants(graph, runs, references)
+    weights, statics = _constants(runs, references)
     reuses = tuple(_reuse(section, references) for section in planned.sections)
     reuses = reuses or (lay.ReuseSection(_LEAST_SECTION),)  # a file without tensors needs one, too
     references.check_all_used()
@@ -233,6 +233,11 @@ class _References:
             others.append(lay.SubSection(offset=subs[0].offset + offset, type=extra, references=tuple(references)))
         return [first, *subs[1:], *others]
 
+    def join(self, tensor: Tensor, other: Tensor) -> None:
+        """`other` lies where `tensor` does."""
+        for offset, at in self._by_tensor.pop(id(other), {}).items():
+            self._by_tensor[id(tensor)][offset] += at
+
     def check_all_used(self) -> None:
         """CompassError when a plugin refers to a tensor that is not part of the graph."""
         for key in self._by_tensor:
@@ -240,21 +245,49 @@ class _References:
                                code="plugin")  # fmt: skip
 
 
-def _constants(
-    graph: Graph, runs: list[Launch], references: _References
-) -> tuple[bytes, tuple[lay.StaticSection, ...]]:
-    """The weights, and a static section per constant that a layer has or reads."""
-    blob = bytearray()
+def _constants(runs: list[Launch], references: _References) -> tuple[bytes, tuple[lay.StaticSection, ...]]:
+    """The weights, and a static section per constant that a layer has or reads; equal constants of layers share one."""
+    parts: list[bytes] = []
+    at = 0
     sections = []
-    used = [t for r in runs for t in (*r.match.merged.constants.values(), *r.match.merged.inputs) if t.data is not None]
-    for tensor in {id(t): t for t in used}.values():
+    for tensor, *equal in _by_content(runs):
         data = tensor.data or b""
-        blob += bytes(-len(blob) % CONST_ALIGN)
+        for other in equal:
+            references.join(tensor, other)
+        parts.append(bytes(-at % CONST_ALIGN))
+        at += len(parts[-1])
         sub = lay.SubSection(size=len(data), type=lay.Kind.CONSTANT, data_type=_code(tensor))
         subs = references.sub_sections(tensor, [sub], lay.Kind.CONSTANT)
-        sections.append(lay.StaticSection(len(blob), len(data), CONST_ALIGN, tuple(subs)))
-        blob += data
-    return bytes(blob), tuple(sections)
+        sections.append(lay.StaticSection(at, len(data), CONST_ALIGN, tuple(subs)))
+        parts.append(data)
+        at += len(data)
+    return b"".join(parts), tuple(sections)
+
+
+_LOOKED_AT = 64
+"""Bytes at both ends of a constant that tell most of them apart."""
+
+
+def _by_content(runs: list[Launch]) -> list[list[Tensor]]:
+    """The constants, those of equal content and type together. A kernel's own (of the note `compassc`) are alone: a call
+    may give one of them other content."""
+    groups: list[list[Tensor]] = []
+    alike: dict[tuple[Any, ...], list[list[Tensor]]] = {}
+    seen: set[int] = set()
+    for run in runs:
+        for tensor in (*run.match.merged.constants.values(), *run.match.merged.inputs):
+            if tensor.data is None or id(tensor) in seen:
+                continue
+            seen.add(id(tensor))
+            ends = tensor.data[:_LOOKED_AT], tensor.data[-_LOOKED_AT:]
+            near = alike.setdefault((len(tensor.data), _code(tensor), *ends), []) if run.info is None else []
+            same = next((group for group in near if group[0].data == tensor.data), None)
+            if same is None:
+                same = []
+                near.append(same)
+                groups.append(same)
+            same.append(tensor)
+    return groups
 
 
 def _reuse(section: PlannedSection, references: _References) -> lay.ReuseSection:

@@ -188,7 +188,7 @@ def read(path: Path, limit: Limit = FILE_BYTES, code: str = "unreadable") -> byt
             if stat.S_ISBLK(status.st_mode) or (stat.S_ISCHR(status.st_mode) and not _may_end(path, file.isatty())):
                 raise CompassError(f"cannot read '{path}': it is a device, not a file", code=code)
             limit.check(status.st_size, str(path))
-            parts = list(_chunks(file.fileno(), limit.most, max(_CHUNK, status.st_size + 1)))
+            parts = [part for part in _chunks(file.fileno(), limit.most, max(_CHUNK, status.st_size + 1)) if part]
     except OSError as error:
         raise CompassError(f"cannot read '{path}': {error.strerror or error}", code=code) from None
     data = parts[0] if len(parts) == 1 else b"".join(parts)

@@ -260,3 +260,34 @@ def test_a_fault_in_a_linked_kernel_is_found_in_its_source(built, plugin):
     assert caught.value.span is not None and caught.value.span.file == __file__
     line = Path(__file__).read_text().splitlines()[caught.value.span.line - 1]
     assert line.strip() == "w[i] = x[i] * -1.0"
+
+
+def constant_of(graph, array):
+    top = f"c{len(graph.sections)}"
+    graph.add("Constant", [], [(top, array.shape, array.dtype.name)], weights=array)
+    return top
+
+
+def test_equal_constants_lie_once_in_the_file(built):
+    graph = GraphWriter()
+    at = graph.input("x", SHAPE, "float32")
+    big = np.random.default_rng(0).normal(size=SHAPE).astype("float32")
+    other = big.copy()
+    other[1, 20] += 1  # the ends are the same
+    for array in (big, big.copy(), other, big):
+        at = graph.layer("Add", [at, constant_of(graph, array)], SHAPE, "float32")
+    result, program = built(graph, at)
+    sizes = [s.size for s in program.content.features.bss[0].statics]
+    assert result.launches == 4 and sizes == [big.nbytes] * 2
+    (got,) = program.create_job().run({"x": np.zeros(SHAPE, "float32")}).values()
+    np.testing.assert_array_equal(got, big + big + other + big)
+
+
+def test_a_file_is_little_more_than_its_constants(built):
+    graph = GraphWriter()
+    x = graph.input("x", (1, 1024), "float32")
+    weights = np.random.default_rng(0).normal(size=(4096, 1024)).astype("float32")
+    y = graph.layer("FullyConnected", [x], (1, 4096), "float32", weights=weights, num_output=4096,
+                    biases=np.zeros(4096, "float32"))  # fmt: skip
+    result, _ = built(graph, y)
+    assert result.path.stat().st_size < 1.05 * weights.nbytes + (2 << 20)

@@ -124,3 +124,18 @@ def test_thousands_of_layers_are_planned_and_ordered_at_once():
     planned = plan(graph(made, [made[-1]]), steps)
     assert planned.peak == planned.floor == 2 * ALIGN
     assert waits(steps, planned, "X2_1204") == [(), *[None] * 5999]
+
+
+def test_a_thousand_tensors_lie_as_near_as_they_can():
+    chance = random.Random(0)
+    made = [tensor(64 * chance.randrange(1, 400), f"t{i}") for i in range(1500)]
+    steps = [Step(tuple(chance.sample(made[max(0, i - 6) : i], min(i, 2))), (made[i],)) for i in range(1, 1500)]
+    planned = plan(graph(made, [made[-1]]), steps)
+    assert planned.floor <= planned.peak <= 1.25 * planned.floor
+
+
+def test_tensors_of_a_gibibyte_have_places():
+    made = [tensor(1 << 30, f"t{i}") for i in range(4)]
+    steps = [Step((made[i],), (made[i + 1],)) for i in range(3)]
+    planned = plan(graph(made, [made[-1]]), steps)
+    assert planned.peak == planned.floor == 2 << 30

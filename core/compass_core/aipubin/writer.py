@@ -14,14 +14,18 @@ _ALIGN = {".text": 64}
 _TYPES = {".shstrtab": _STRTAB, NOTE_SECTION: _NOTE}
 
 
+Parts = list[bytes]
+"""Bytes one behind the other. Constants are most of a file, so that they are copied once, when all is put together."""
+
+
 def write(content: AipuBin) -> bytes:
     """The bytes of an aipu.bin; AipuBinError when the structure breaks a rule of the format."""
     check(content)
-    sections: dict[str, bytes] = {}
+    sections: dict[str, Parts] = {}
     for name, attribute in SECTIONS.items():
         value = getattr(content, attribute)
         if value:
-            sections[name] = _comment(value) if name == ".comment" else bytes(value)
+            sections[name] = [_comment(value) if name == ".comment" else bytes(value)]
     sections[NOTE_SECTION] = _notes(content)
     return _elf(sections)
 
@@ -34,8 +38,8 @@ def _comment(text: str) -> bytes:
     return "\0".join([*lines, ""]).encode()
 
 
-def _notes(content: AipuBin) -> bytes:
-    out = bytearray()
+def _notes(content: AipuBin) -> Parts:
+    out: Parts = []
     for spec in NOTES:
         value = getattr(content, spec.attribute)
         if spec.required or value not in (None, (), b""):
@@ -44,39 +48,38 @@ def _notes(content: AipuBin) -> bytes:
         if note.name in NOTE_NAMES or not note.payload:
             raise AipuBinError("empty, or a name the format itself uses", place=f"note '{note.name}'")
         out += _note(note)
-    return bytes(out)
+    return out
 
 
-def _note(note: Note) -> bytes:
+def _note(note: Note) -> Parts:
     name = note.name.encode() + b"\0"
     header = encode(NoteHeader(name_size=len(name), size=len(note.payload), type=note.type))
-    return header + _padded(name, 4) + _padded(note.payload, 4)
+    return [header, _padded(name, 4), note.payload, bytes(-len(note.payload) % 4)]
 
 
 def _padded(data: bytes, align: int) -> bytes:
     return data + bytes(-len(data) % align)
 
 
-def _elf(sections: dict[str, bytes]) -> bytes:
+def _elf(sections: dict[str, Parts]) -> bytes:
     """An ELF file of the sections, in their order, with the section table at the end."""
-    sections = sections | {".shstrtab": b""}
     names = bytearray(b"\0")
     name_offsets = {}
-    for name in sections:
+    for name in (*sections, ".shstrtab"):
         name_offsets[name] = len(names)
         names += name.encode() + b"\0"
-    sections[".shstrtab"] = bytes(names)
 
-    out = bytearray(layout_of(ElfHeader).min_size)
+    start = at = layout_of(ElfHeader).min_size
+    out: Parts = []
     table = [SectionHeader()]
-    for name, data in sections.items():
+    for name, parts in (*sections.items(), (".shstrtab", [bytes(names)])):
         align = _ALIGN.get(name, 4)
-        out += bytes(-len(out) % align)
+        size, gap = sum(map(len, parts)), -at % align
         table.append(SectionHeader(name=name_offsets[name], type=_TYPES.get(name, _PROGBITS),
-                                   offset=len(out), size=len(data), align=align))  # fmt: skip
-        out += data
-    out += bytes(-len(out) % 4)
+                                   offset=at + gap, size=size, align=align))  # fmt: skip
+        out += [bytes(gap), *parts]
+        at += gap + size
+    out.append(bytes(-at % 4))
     header = ElfHeader(ident=_IDENT, type=TYPE_EXEC, machine=MACHINE, version=VERSION,
-                       shoff=len(out), shnum=len(table), shstrndx=len(table) - 1)  # fmt: skip
-    out[: layout_of(ElfHeader).min_size] = encode(header)
-    return bytes(out) + b"".join(encode(entry) for entry in table)
+                       shoff=at + -at % 4, shnum=len(table), shstrndx=len(table) - 1)  # fmt: skip
+    return b"".join([encode(header).ljust(start, b"\0"), *out, *(encode(entry) for entry in table)])
