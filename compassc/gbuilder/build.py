@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compass_core import files
-from compass_core.aipubin import KernelInfo, write
+from compass_core.aipubin import AipuBin, KernelInfo, write
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
 from compass_core.errors import CompassError, Note
@@ -53,7 +53,12 @@ class GraphBuild(NamedTuple):
     path: Path
     launches: int
     plan: Plan
-    graph_json: bytes
+    content: AipuBin
+
+    @property
+    def graph_json(self) -> bytes:
+        """The note `graphjson`."""
+        return self.content.graph_json
 
     def summary(self) -> str:
         """One line on launches and memory."""
@@ -97,7 +102,7 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
         planned = plan(graph, steps_of(runs))
         content = assemble(graph, runs, target, planned, options.flags)
     files.write(out, write(content))
-    return GraphBuild(out, len(runs), planned, content.graph_json)
+    return GraphBuild(out, len(runs), planned, content)
 
 
 def _choose(graph: Graph, loaded: list[Plugin], library: Library | None, folder: Path) -> list[Match]:

@@ -140,7 +140,8 @@ def _instance(registration: Registration, path: Path, target: str) -> Plugin | N
 class Library(Protocol):
     """What takes the layers that no plugin takes; `types` are the layer types it knows."""
 
-    types: tuple[str, ...]
+    @property
+    def types(self) -> tuple[str, ...]: ...
 
     def take(self, graph: Graph, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
         """Groups of layers, each with a plugin that makes their kernel; and, by id of a node, why it was not taken."""
@@ -163,11 +164,9 @@ def choose(graph: Graph, loaded: list[Plugin], library: Library | None = None) -
     # the library's score is 0: plugins below come after it
     more, left = _taken(graph, left, [row for score, row in rows if score < 0], refused)
     found += more
-    patterns = [row for _, row in rows]
     if left:
-        known = sorted(
-            {str(t) for _, aliases, _ in patterns for _, t in aliases} | set(library.types if library else ())
-        )
+        types = {str(t) for _, (_, aliases, _) in rows for _, t in aliases}
+        known = sorted(types | set(library.types if library else ()))
         raise together([_nobody(graph, n, refused[id(n)], known) for n in left])
     position = {id(n): i for i, n in enumerate(graph.nodes)}
     # a merged node runs when its last layer could: all that it needs has been made by then

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,11 +11,15 @@ from compassc.cli import options
 from compassc.cli.arrow import run_arrow
 from compassc.cli.talk import Talk
 
+if TYPE_CHECKING:
+    from compassc.gbuilder.build import GraphBuild
+
 EXAMPLE = """\
 compassc gbuild kernel.compass/vadd.o
 compassc gbuild vadd.o --set n=1024 --shape c=4x1024 -o out/aipu.bin
 compassc gbuild graph.txt -w weight.bin -t X2_1204"""
 PLACE = click.Path(exists=True, path_type=Path)
+PICTURE = click.Path(dir_okay=False, path_type=Path)
 GRAPH_SUFFIXES = (".txt", ".def")
 
 
@@ -29,6 +33,15 @@ GRAPH_SUFFIXES = (".txt", ".def")
 @click.option("-L", "--lib", "libraries", multiple=True, type=options.FOLDER, help="Graph: look for objects in DIR.")
 @click.option("--plugins", multiple=True, type=PLACE, metavar="DIR|FILE", help="Graph: load plugins of DIR, or FILE.")
 @click.option("--no-fuse", is_flag=True, help="Graph: a kernel for each layer, nothing joined.")
+@click.option(
+    "--html", type=PICTURE, metavar="FILE", help="Graph: a picture of launches, tensors and memory as a page."
+)
+@click.option(
+    "--profile",
+    type=options.INPUT,
+    metavar="FILE",
+    help="For --html: cycles, as compass-run --profile --json printed them.",
+)
 @options.output_option
 @options.parameter_options
 @options.talk_options
@@ -69,4 +82,28 @@ def _graph(talk: Talk, source: Path, output: Path | None, target: str, given: di
         built = build_model(source, given["weights"], made, name, choice)
         talk.clear_progress()
         talk.say(built.summary())
+        if given["html"] is not None:
+            _picture(built, source.name, given["html"], given["profile"])
         hand_over(talk, made, output)
+
+
+def _picture(built: GraphBuild, title: str, page: Path, profile: Path | None) -> None:
+    """Writes the page of a built graph. CompassError when the file is no profile of it."""
+    from compass_core import files, jsontext
+    from compass_core.aipubin.graphnote import read_note
+    from compass_core.errors import CompassError
+    from compassc.gbuilder.page import graph_page
+
+    cycles: list[float] = []
+    if profile is not None:
+        content = jsontext.parse(files.read_text(profile), str(profile))
+        try:
+            cycles = [float(run["end"]) - float(run["start"]) for run in content["profile"]["launches"]]
+        except (KeyError, TypeError, ValueError):
+            raise CompassError(f"'{profile}' is no profile of a run", code="other-profile",
+                               help="compass-run aipu.bin --profile --json > FILE writes one") from None  # fmt: skip
+    note = read_note(built.graph_json)
+    if note is None:
+        raise CompassError("the graph is one kernel of the DSL, of which there is no picture", code="no-picture",
+                           help="compass-run --profile-html shows what a kernel does")  # fmt: skip
+    files.write(page, graph_page(built.content, note, title, cycles).encode())
