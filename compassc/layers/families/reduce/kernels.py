@@ -8,6 +8,7 @@ from compassc.layers.arithmetic import Number
 from compassc.layers.axes import Walk
 from compassc.layers.emit import look_up, requantise
 from compassc.layers.families.reduce.reference import METHODS
+from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.kernels import kernel
 from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import Kernel, KernelSource, Value
@@ -215,3 +216,14 @@ def multiply(k: KernelSource, w: Walk, value: str, signed: bool) -> None:
     else:
         k.do(f'product = product * S.cast({value}, "uint32")')
         k.do("halve_unsigned(product, halvings)")
+
+
+@kernel("ArgMinMax")
+def arg_min_max(layer: Layer) -> Kernel:
+    method = layer.word("method", choices=("MAX", "MIN"))
+    _check_shape(layer)
+    k = KernelSource()
+    w = Walk(k, [layer.axis()], {"x": layer.input, "y": layer.output})
+    find_extreme(k, w, layer.input.dtype, method == "MIN", layer.flag("select_last_index", False))
+    w.finish(layer, (), Value("place", "int32", 0, w.count - 1))
+    return w.kernel()

@@ -7,6 +7,7 @@ import numpy as np
 from compassc.layers.arithmetic import Array, exp2_table, log2_table
 from compassc.layers.axes import Walk
 from compassc.layers.emit import requantise
+from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.families.softmax.reference import ceil_log2, exponent_factor, float_factor
 from compassc.layers.kernels import kernel
 from compassc.layers.layer import Layer, LayerError
@@ -279,4 +280,16 @@ def _quantised_log(layer: Layer) -> Kernel:
     with w.each():
         k.do(f'result = S.rint(S.cast({_difference(k, layer, w).name}, "float32") * {own_scale} - total)')
         _stored_float(k, layer, w, "result")
+    return w.kernel()
+
+
+@kernel("Hardmax")
+def hardmax(layer: Layer) -> Kernel:
+    k = KernelSource()
+    w = Walk(k, [layer.axis("axis")], {"x": layer.input, "y": layer.output}, ("x", "y"), ("y",))
+    find_extreme(k, w, layer.input.dtype, False, False)
+    with w.each() as index:
+        k.do(f"hit = S.vsel({w.filled('1', 'int32')}, 0, origin + {index} == place)")
+        kind = WIDE[layer.output.dtype]
+        w.store("y", "hit" if kind == "int32" else f'S.cast(hit, "{kind}")')
     return w.kernel()
