@@ -54,8 +54,11 @@ def from_bytes(data: bytes, where: str, name: str = "", exactly: bool = False) -
     found = _member_names(data, where)
     if name not in found and (exactly or len(found) != 1):
         have = ", ".join(found) or "none"
-        raise CompassError(f"'{where}' has no array '{name}'", code="tensor-file",
-                           help=f"its arrays are: {have}; {where}:NAME takes one of them")  # fmt: skip
+        raise CompassError(
+            f"'{where}' has no array '{name}'",
+            code="tensor-file",
+            help=f"its arrays are: {have}; {where}:NAME takes one of them",
+        )
     return parse(_member(data, found[name if name in found else next(iter(found))], where), where)
 
 
@@ -88,8 +91,11 @@ def _member(data: bytes, member: str, where: str) -> bytes:
 
 
 def _damaged(where: str, error: Exception) -> CompassError:
-    return CompassError(f"'{where}' is not a .npz file: {error}", code="tensor-file",
-                        help="files with raw bytes must not be called .npz")  # fmt: skip
+    return CompassError(
+        f"'{where}' is not a .npz file: {error}",
+        code="tensor-file",
+        help="files with raw bytes must not be called .npz",
+    )
 
 
 def parse(data: bytes, where: str) -> Array:
@@ -100,14 +106,20 @@ def parse(data: bytes, where: str) -> Array:
         dtype, fortran, shape, start = _header(data)
     except Exception as error:  # noqa: BLE001 (whatever a damaged header leads to is a reason to refuse it)
         text = str(error) or type(error).__name__
-        raise CompassError(f"'{where}' is not a .npy file: {text}", code="tensor-file",
-                           help="files with raw bytes must not be called .npy") from None  # fmt: skip
+        raise CompassError(
+            f"'{where}' is not a .npy file: {text}",
+            code="tensor-file",
+            help="files with raw bytes must not be called .npy",
+        ) from None
     count = 1
     for dim in shape:
         count *= dim
     if count * dtype.itemsize != len(data) - start:
-        raise CompassError(f"'{where}' is damaged: its header announces {count * dtype.itemsize} bytes "
-                           f"({dtype.name} {shape}), but {len(data) - start} follow", code="tensor-file")  # fmt: skip
+        raise CompassError(
+            f"'{where}' is damaged: its header announces {count * dtype.itemsize} bytes "
+            f"({dtype.name} {shape}), but {len(data) - start} follow",
+            code="tensor-file",
+        )
     flat: Array = np.frombuffer(data, dtype, count, start) if count else np.empty(0, dtype)
     return np.ascontiguousarray(flat.reshape(shape, order="F" if fortran else "C")).reshape(shape)
 
@@ -156,8 +168,11 @@ def other_elements(array: Array, wanted: np.dtype[Any], what: str, name: str) ->
     foreign = given.itemsize != wanted.itemsize or not given.isnative
     if given.hasobject or (foreign and not vendor.names_in_use) or array.nbytes % wanted.itemsize:
         shown = given.name if given.isnative else f"{given.name} of the other byte order"
-        raise CompassError(f"{what} holds {shown}, but the kernel takes {name}", code="tensor-dtype",
-                           help=f"convert it: array.astype('{name}')")  # fmt: skip
+        raise CompassError(
+            f"{what} holds {shown}, but the kernel takes {name}",
+            code="tensor-dtype",
+            help=f"convert it: array.astype('{name}')",
+        )
     return f"{what} holds {given.name}, the kernel reads its bytes as {name}"
 
 

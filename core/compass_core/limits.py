@@ -30,8 +30,9 @@ class Limit(NamedTuple):
 
     def error(self, where: str, span: Span | None = None, found: str = "more") -> CompassError:
         """The refusal of what is beyond the limit."""
-        return CompassError(f"{where}: {found}, but {self.what} may have {self.shown} at most", span, code=CODE,
-                            help=HELP)  # fmt: skip
+        return CompassError(
+            f"{where}: {found}, but {self.what} may have {self.shown} at most", span, code=CODE, help=HELP
+        )
 
     @property
     def shown(self) -> str:

@@ -97,8 +97,9 @@ class _Object:
             raise self.error(f"its tables are damaged ({error})") from None
 
     def error(self, why: str) -> CompassError:
-        return CompassError(f"cannot link '{self.part.name}': {why}", code="bad-object",
-                            help="compile it with compassc cc")  # fmt: skip
+        return CompassError(
+            f"cannot link '{self.part.name}': {why}", code="bad-object", help="compile it with compassc cc"
+        )
 
     def _read(self) -> None:
         if self.data[:6] != b"\x7fELF\2\1":

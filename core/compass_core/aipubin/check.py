@@ -46,14 +46,25 @@ def _device(content: AipuBin) -> None:
     word = content.compiler.device
     name = target_name(word)
     if name not in TARGETS:
-        raise _fail("compilermsg", "device", f"the device word {word:#010x} means '{name}', which no driver knows",
-                    "target-not-found", 8)  # fmt: skip
+        raise _fail(
+            "compilermsg",
+            "device",
+            f"the device word {word:#010x} means '{name}', which no driver knows",
+            "target-not-found",
+            8,
+        )
     if name[0] == "Z" or name.startswith("X1"):
-        raise _fail("compilermsg", "device", f"'{name}' is older than this form of the file; X2 and X3 use it",
-                    "target-not-found", 8)  # fmt: skip
+        raise _fail(
+            "compilermsg",
+            "device",
+            f"'{name}' is older than this form of the file; X2 and X3 use it",
+            "target-not-found",
+            8,
+        )
     if word >> 20 & 0xFF:
-        raise _fail("compilermsg", "device", f"architecture {word >> 20 & 0xFF} is not Zhouyi (0)",
-                    "target-not-found", 8)  # fmt: skip
+        raise _fail(
+            "compilermsg", "device", f"architecture {word >> 20 & 0xFF} is not Zhouyi (0)", "target-not-found", 8
+        )
 
 
 def _text(content: AipuBin) -> None:
@@ -85,8 +96,12 @@ def _statics(content: AipuBin) -> None:
             if section.subs[-1].type not in (lay.Kind.CONSTANT, lay.Kind.ZERO_COPY):
                 raise _fail("fmlist", f"{at}[{s}].subs[-1].type", f"{section.subs[-1].type} is no kind of constant")
             if not own_file and section.src_offset + section.size > len(content.weights):
-                raise _fail("fmlist", f"{at}[{s}].src_offset", f"{section.src_offset} with {section.size} bytes reaches "
-                            f"past the {len(content.weights)} bytes of note 'weight'")  # fmt: skip
+                raise _fail(
+                    "fmlist",
+                    f"{at}[{s}].src_offset",
+                    f"{section.src_offset} with {section.size} bytes reaches "
+                    f"past the {len(content.weights)} bytes of note 'weight'",
+                )
 
 
 def _sections(content: AipuBin) -> Iterator[tuple[str, str, int, _Section]]:
@@ -108,8 +123,11 @@ def _sizes(content: AipuBin) -> None:
         total += -(-section.size // lay.PAGE) * lay.PAGE
         for i, sub in enumerate(section.subs):
             if sub.offset + sub.size > section.size:
-                raise _fail(note, f"{at}[{s}].subs[{i}].size", f"{sub.size} bytes at {sub.offset} lie outside the section "
-                            f"({section.size} bytes)")  # fmt: skip
+                raise _fail(
+                    note,
+                    f"{at}[{s}].subs[{i}].size",
+                    f"{sub.size} bytes at {sub.offset} lie outside the section ({section.size} bytes)",
+                )
     if total > lay.REGION_SIZE:
         raise _fail("fmlist", "sections", f"{total} bytes in all do not fit the device's {lay.REGION_SIZE} bytes")
 
@@ -121,16 +139,23 @@ def _references(content: AipuBin) -> None:
             for reference in sub.references:
                 limit = params if reference < params else params + desc
                 if reference + 4 > limit:
-                    raise _fail(note, f"{at}[{s}].subs[{i}].references", f"the word at {reference} lies outside notes "
-                                f"'rodata' and 'desc' ({params} + {desc} bytes)", "invalid-size")  # fmt: skip
+                    raise _fail(
+                        note,
+                        f"{at}[{s}].subs[{i}].references",
+                        f"the word at {reference} lies outside notes 'rodata' and 'desc' ({params} + {desc} bytes)",
+                        "invalid-size",
+                    )
 
 
 def _tensors(content: AipuBin) -> None:
     for kind in lay.INDEXED_KINDS:
         ids = [s.id for s in content.sub_sections(kind)]
         if ids != list(range(len(ids))):
-            raise _fail("fmlist", "subs.id", f"the ids of the {lay.KIND_NAMES[kind]} tensors are {_short(ids)}, "
-                        f"expected 0 .. {len(ids) - 1}")  # fmt: skip
+            raise _fail(
+                "fmlist",
+                "subs.id",
+                f"the ids of the {lay.KIND_NAMES[kind]} tensors are {_short(ids)}, expected 0 .. {len(ids) - 1}",
+            )
 
 
 def _short(ids: list[int]) -> str:
@@ -148,13 +173,19 @@ def _subgraphs(content: AipuBin) -> None:
             ("text_offset", graph.text_offset < text, "'.text' has {text} bytes"),
             ("bss_index", graph.bss_index < bss, "{bss} BSS exist"),
             ("params_offset", graph.params_offset % 4 == 0, "it must be a multiple of 4"),
-            ("params_size", graph.params_offset + graph.params_size <= params,
-             "note 'rodata' has {params} bytes, and the block starts at {graph.params_offset}"),
-            ("desc_size", graph.desc_offset + graph.desc_size <= desc,
-             "note 'desc' has {desc} bytes, and the block starts at {graph.desc_offset}"),
+            (
+                "params_size",
+                graph.params_offset + graph.params_size <= params,
+                "note 'rodata' has {params} bytes, and the block starts at {graph.params_offset}",
+            ),
+            (
+                "desc_size",
+                graph.desc_offset + graph.desc_size <= desc,
+                "note 'desc' has {desc} bytes, and the block starts at {graph.desc_offset}",
+            ),
             ("private_data_size", graph.private_data_size > 0, "it must be at least 1"),
             ("private_data_size", graph.private_data_size <= lay.REGION_SIZE, "it does not fit the device"),
-        )  # fmt: skip
+        )
         for field, holds, reason in rules:
             if not holds:
                 why = reason.format(text=text, bss=bss, params=params, desc=desc, graph=graph)
@@ -165,8 +196,11 @@ def _subgraphs(content: AipuBin) -> None:
 
 def _precursors(g: int, waits: tuple[int, ...], x3: bool) -> None:
     if len(waits) > (4 if x3 else 1):
-        raise _fail("subgraphs", f"subgraphs[{g}].precursors count", f"{len(waits)}: the target can wait for "
-                    f"{'4' if x3 else 'one'} sub-graph at most, or for all (-1)")  # fmt: skip
+        raise _fail(
+            "subgraphs",
+            f"subgraphs[{g}].precursors count",
+            f"{len(waits)}: the target can wait for {'4' if x3 else 'one'} sub-graph at most, or for all (-1)",
+        )
     for other in waits:
         if other >= g or other > 0x7FFF:
             raise _fail("subgraphs", f"subgraphs[{g}].precursors", f"{other} does not come before sub-graph {g}")
@@ -183,8 +217,11 @@ def _remap(content: AipuBin) -> None:
                 raise _fail("remap", f"remap[{i}].{field.replace('offset', 'area')}", f"{area} is no part of the file")
             size = sizes[lay.Area(area)]
             if offset + width > size:
-                raise _fail("remap", f"remap[{i}].{field}", f"{offset} lies outside the {size} bytes of "
-                            f"{lay.Area(area).name.lower()}")  # fmt: skip
+                raise _fail(
+                    "remap",
+                    f"remap[{i}].{field}",
+                    f"{offset} lies outside the {size} bytes of {lay.Area(area).name.lower()}",
+                )
 
 
 def _gm(content: AipuBin) -> None:
@@ -199,8 +236,9 @@ def _gm(content: AipuBin) -> None:
         )
         for field, holds, wanted in rules:
             if not holds:
-                raise _fail("gmconfig", f"buffers[{i}].{field}", f"{getattr(buffer, field)} instead of {wanted}",
-                            "invalid-gm")  # fmt: skip
+                raise _fail(
+                    "gmconfig", f"buffers[{i}].{field}", f"{getattr(buffer, field)} instead of {wanted}", "invalid-gm"
+                )
 
 
 def _segmmu(content: AipuBin) -> None:
@@ -211,8 +249,12 @@ def _segmmu(content: AipuBin) -> None:
     for note, at, s, section in _sections(content):
         for i, sub in enumerate(section.subs):
             if sub.type == lay.Kind.SEGMMU and (sub.id & 0xFF > 1 or sub.id >> 8 & 0xFF > 3):
-                raise _fail(note, f"{at}[{s}].subs[{i}].id", f"{sub.id:#x} names control {sub.id & 0xFF} of segment "
-                            f"{sub.id >> 8 & 0xFF}; there are 2 controls in each of 4 segments")  # fmt: skip
+                raise _fail(
+                    note,
+                    f"{at}[{s}].subs[{i}].id",
+                    f"{sub.id:#x} names control {sub.id & 0xFF} of segment "
+                    f"{sub.id >> 8 & 0xFF}; there are 2 controls in each of 4 segments",
+                )
 
 
 def _extra_weights(content: AipuBin) -> None:
@@ -236,5 +278,8 @@ def _dynamic(content: AipuBin) -> None:
     for i in range(0, len(limits), 2):
         low, high = limits[i].dims, limits[i + 1].dims
         if len(low) != len(high) or any(a > b for a, b in zip(low, high, strict=True)):
-            raise _fail("inputshapeconstraint", f"input {i // 2}", f"no shape lies between {_short(list(low))} and "
-                        f"{_short(list(high))}")  # fmt: skip
+            raise _fail(
+                "inputshapeconstraint",
+                f"input {i // 2}",
+                f"no shape lies between {_short(list(low))} and {_short(list(high))}",
+            )

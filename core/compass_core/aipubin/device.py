@@ -25,8 +25,11 @@ def device_word(target: str) -> int:
     """The device word of a target name; AipuBinError when no driver would accept the name."""
     match = _NAME.match(target)
     if not match or base_name(target) not in TARGETS:
-        raise AipuBinError(f"unknown target '{target}'", code="target-not-found",
-                           help="known: " + ", ".join(sorted(t for t in TARGETS if t[0] == "X")))  # fmt: skip
+        raise AipuBinError(
+            f"unknown target '{target}'",
+            code="target-not-found",
+            help="known: " + ", ".join(sorted(t for t in TARGETS if t[0] == "X")),
+        )
     family, number, revision, config, _ = match.groups()
     isa = int(number) + (3 if family == "X" else 0)
     return _REVISIONS[revision] << 28 | isa << 16 | int(config)

@@ -94,8 +94,10 @@ class Cursor:
 
     def too_many(self, length: int, item_size: int, name: str) -> AipuBinError:
         """The error for the list `name` whose count says more than the bytes that are left."""
-        return self.fail(f"{name} count", f"{length} items of {item_size} bytes or more are announced, "
-                                          f"but only {self.remaining} bytes are left")  # fmt: skip
+        return self.fail(
+            f"{name} count",
+            f"{length} items of {item_size} bytes or more are announced, but only {self.remaining} bytes are left",
+        )
 
 
 class Scalar(NamedTuple):
@@ -262,8 +264,9 @@ class _Run:
             try:
                 struct.pack("<" + scalar.codes, *(value if scalar.repeat else [value]))
             except (struct.error, OverflowError):
-                return AipuBinError(f"{value!r} does not fit its {scalar.size} bytes",
-                                    place=type(obj).__name__, field=scalar.name)  # fmt: skip
+                return AipuBinError(
+                    f"{value!r} does not fit its {scalar.size} bytes", place=type(obj).__name__, field=scalar.name
+                )
         return AipuBinError("a list is too long for its count", place=type(obj).__name__)
 
 
@@ -315,8 +318,9 @@ class Layout:
             try:
                 parts.append(step.encode(getattr(obj, step.name)))
             except struct.error as error:
-                raise AipuBinError(f"a value does not fit its field ({error})",
-                                   place=type(obj).__name__, field=step.name) from error  # fmt: skip
+                raise AipuBinError(
+                    f"a value does not fit its field ({error})", place=type(obj).__name__, field=step.name
+                ) from error
         return b"".join(parts)
 
 

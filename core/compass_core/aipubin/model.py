@@ -93,8 +93,13 @@ def _one(name: str, attribute: str, cls: type, required: bool = False, exact: bo
 
 def _many(name: str, attribute: str, cls: type, required: bool = False) -> NoteSpec:
     items = Records(attribute, cls)
-    return NoteSpec(name, attribute, lambda cursor: items.decode(cursor, cursor.number("I", f"{attribute} count")),
-                    lambda value: struct.pack("<I", len(value)) + items.encode(value), required)  # fmt: skip
+    return NoteSpec(
+        name,
+        attribute,
+        lambda cursor: items.decode(cursor, cursor.number("I", f"{attribute} count")),
+        lambda value: struct.pack("<I", len(value)) + items.encode(value),
+        required,
+    )
 
 
 def _read_kernel(cursor: Cursor) -> KernelInfo:

@@ -42,11 +42,16 @@ def _check_kind(data: bytes) -> None:
     if len(data) < _MIN_SIZE:
         raise AipuBinError(f"not an aipu.bin: {len(data)} bytes are too few", code="gversion-unsupported")
     if data.startswith(OLD_MAGIC):
-        raise AipuBinError("an aipu.bin of the old flat form (v1/v2), which only Z1 to X1 devices use",
-                           code="gversion-unsupported", help="build for an X2 or X3 target")  # fmt: skip
+        raise AipuBinError(
+            "an aipu.bin of the old flat form (v1/v2), which only Z1 to X1 devices use",
+            code="gversion-unsupported",
+            help="build for an X2 or X3 target",
+        )
     if not data.startswith(ELF_MAGIC):
-        raise AipuBinError(f"not an aipu.bin: the file starts with {data[:8].hex(' ')}, not with an ELF header",
-                           code="gversion-unsupported")  # fmt: skip
+        raise AipuBinError(
+            f"not an aipu.bin: the file starts with {data[:8].hex(' ')}, not with an ELF header",
+            code="gversion-unsupported",
+        )
 
 
 def _header(data: bytes) -> ElfHeader:
@@ -61,15 +66,27 @@ def _header(data: bytes) -> ElfHeader:
     )
     for field, offset, value, wanted in rules:
         if value != wanted:
-            raise AipuBinError(f"{value:#x} instead of {wanted:#x}; an ELF file, but not an aipu.bin",
-                               place="ELF header", field=field, offset=offset)  # fmt: skip
+            raise AipuBinError(
+                f"{value:#x} instead of {wanted:#x}; an ELF file, but not an aipu.bin",
+                place="ELF header",
+                field=field,
+                offset=offset,
+            )
     if header.shoff + header.shnum * header.shentsize > len(data):
-        raise AipuBinError(f"{header.shnum} entries at {header.shoff:#x} reach past the end of the file "
-                           f"({len(data)} bytes); the file is truncated", place="section table",
-                           field="e_shoff", offset=header.shoff)  # fmt: skip
+        raise AipuBinError(
+            f"{header.shnum} entries at {header.shoff:#x} reach past the end of the file "
+            f"({len(data)} bytes); the file is truncated",
+            place="section table",
+            field="e_shoff",
+            offset=header.shoff,
+        )
     if header.shstrndx >= header.shnum:
-        raise AipuBinError(f"entry {header.shstrndx} of {header.shnum} is to hold the section names",
-                           place="ELF header", field="e_shstrndx", offset=50)  # fmt: skip
+        raise AipuBinError(
+            f"entry {header.shstrndx} of {header.shnum} is to hold the section names",
+            place="ELF header",
+            field="e_shstrndx",
+            offset=50,
+        )
     return header
 
 
@@ -87,8 +104,11 @@ def _sections(data: bytes) -> dict[str, bytes]:
     for index, entry in enumerate(entries):
         end = names.find(b"\0", entry.name)
         if entry.name >= len(names) or end < 0:
-            raise AipuBinError(f"its name is at {entry.name:#x} of {len(names)} bytes of names",
-                               place="section table", field=f"section[{index}].name")  # fmt: skip
+            raise AipuBinError(
+                f"its name is at {entry.name:#x} of {len(names)} bytes of names",
+                place="section table",
+                field=f"section[{index}].name",
+            )
         name = names[entry.name : end].decode("latin-1")
         if name in SECTIONS or name == NOTE_SECTION:
             found.setdefault(name, _content(data, entry, f"section '{name}'"))
@@ -97,8 +117,12 @@ def _sections(data: bytes) -> dict[str, bytes]:
 
 def _content(data: bytes, entry: SectionHeader, place: str) -> bytes:
     if entry.offset + entry.size > len(data):
-        raise AipuBinError(f"{entry.size} bytes at {entry.offset:#x} reach past the end of the file "
-                           f"({len(data)} bytes); the file is truncated", place=place, offset=entry.offset)  # fmt: skip
+        raise AipuBinError(
+            f"{entry.size} bytes at {entry.offset:#x} reach past the end of the file "
+            f"({len(data)} bytes); the file is truncated",
+            place=place,
+            offset=entry.offset,
+        )
     return data[entry.offset : entry.offset + entry.size]
 
 

@@ -155,8 +155,9 @@ def _sections(content: AipuBin) -> Table:
                 continue
             kind = lay.KIND_NAMES.get(sub.type, f"type {sub.type}")
             dtype = CODE_NAMES.get(sub.data_type, f"code {sub.data_type:#x}")
-            rows.append((*head, kind, str(sub.id), dtype, str(sub.offset), str(sub.size),
-                         f"{sub.scale:g}", str(sub.zero_point)))  # fmt: skip
+            rows.append(
+                (*head, kind, str(sub.id), dtype, str(sub.offset), str(sub.size), f"{sub.scale:g}", str(sub.zero_point))
+            )
     stacks = ", ".join(f"{bss.stack_size:#x}" for bss in content.features.bss)
     columns = ("section", "bytes", "align", "kind", "id", "dtype", "offset", "size", "scale", "zero point")
     return f"feature maps (stack {stacks})", columns, rows

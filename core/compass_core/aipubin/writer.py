@@ -75,11 +75,21 @@ def _elf(sections: dict[str, Parts]) -> bytes:
     for name, parts in (*sections.items(), (".shstrtab", [bytes(names)])):
         align = _ALIGN.get(name, 4)
         size, gap = sum(map(len, parts)), -at % align
-        table.append(SectionHeader(name=name_offsets[name], type=_TYPES.get(name, _PROGBITS),
-                                   offset=at + gap, size=size, align=align))  # fmt: skip
+        table.append(
+            SectionHeader(
+                name=name_offsets[name], type=_TYPES.get(name, _PROGBITS), offset=at + gap, size=size, align=align
+            )
+        )
         out += [bytes(gap), *parts]
         at += gap + size
     out.append(bytes(-at % 4))
-    header = ElfHeader(ident=_IDENT, type=TYPE_EXEC, machine=MACHINE, version=VERSION,
-                       shoff=at + -at % 4, shnum=len(table), shstrndx=len(table) - 1)  # fmt: skip
+    header = ElfHeader(
+        ident=_IDENT,
+        type=TYPE_EXEC,
+        machine=MACHINE,
+        version=VERSION,
+        shoff=at + -at % 4,
+        shnum=len(table),
+        shstrndx=len(table) - 1,
+    )
     return b"".join([encode(header).ljust(start, b"\0"), *out, *(encode(entry) for entry in table)])

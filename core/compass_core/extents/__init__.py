@@ -72,8 +72,9 @@ def evaluate(
 
 
 def _damaged(why: str) -> CompassError:
-    return CompassError(f"the extents program of the kernel is damaged ({why})", code="invalid-gbin",
-                        help="build the kernel again")  # fmt: skip
+    return CompassError(
+        f"the extents program of the kernel is damaged ({why})", code="invalid-gbin", help="build the kernel again"
+    )
 
 
 def _uses_tid(program: Any) -> bool:

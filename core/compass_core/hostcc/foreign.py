@@ -52,8 +52,9 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
     """
     compiler, cache = find_clang(clang), Cache()
     options = command.kernel_flags(source.define, (*source.options, *flags))
-    key = key_of("variant-3", compiler.identity, command.headers_hash(), " ".join(host.cpu_features()),
-                 source.unit, *options)  # fmt: skip
+    key = key_of(
+        "variant-3", compiler.identity, command.headers_hash(), " ".join(host.cpu_features()), source.unit, *options
+    )
     if (kept := cache.get("obj", key)) is not None:
         return kept.read_bytes()
     made = _object(compiler, source, options)
@@ -165,8 +166,14 @@ def _libraries(compiler: Clang) -> list[Path]:
         if all(path.is_file() for path in known):
             return known
     try:
-        shown = subprocess.run([str(compiler.path)], env={"LD_TRACE_LOADED_OBJECTS": "1"}, stdin=subprocess.DEVNULL,
-                               capture_output=True, timeout=30, check=False)  # fmt: skip
+        shown = subprocess.run(
+            [str(compiler.path)],
+            env={"LD_TRACE_LOADED_OBJECTS": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolchainError(f"'{compiler.path}' does not run: {error}", code="no-clang") from None
     found = [Path(match["path"]) for match in _LIBRARY.finditer(shown.stdout.decode(errors="replace"))]
