@@ -79,8 +79,14 @@ def source_key() -> str:
 
     files = sorted(source_folder().glob("*.[ch]"))
     libc, libm, interpreter = host_libraries()
-    return key_of(*(part for f in files for part in (f.name, f.read_bytes())), str(libc), str(libm), interpreter,
-                  *_COMPILE, *_LINK)  # fmt: skip
+    return key_of(
+        *(part for f in files for part in (f.name, f.read_bytes())),
+        str(libc),
+        str(libm),
+        interpreter,
+        *_COMPILE,
+        *_LINK,
+    )
 
 
 def host_libraries() -> tuple[Path, Path, str]:

@@ -14,8 +14,13 @@ FaultKind = Literal[
 ]
 State = Literal["running", "at a barrier", "finished", "not started", "at the kernel's last barrier", "unknown"]
 STATES: tuple[State, ...] = (
-    "running", "at a barrier", "finished", "not started", "at the kernel's last barrier", "unknown"
-)  # fmt: skip
+    "running",
+    "at a barrier",
+    "finished",
+    "not started",
+    "at the kernel's last barrier",
+    "unknown",
+)
 
 _SIGNAL_KINDS: dict[int, FaultKind] = {
     signal.SIGSEGV: "segv",

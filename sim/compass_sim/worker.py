@@ -263,8 +263,9 @@ class Worker:
         What a kernel broke in its own process may have sent the message, so nothing in it is believed.
         """
         end = time.monotonic() + limit
-        (status, fault, tec, number, code, places, message_size, printf_size, address, nanoseconds,
-         answered) = _REPLY.unpack(self._exactly(_REPLY.size, end))  # fmt: skip
+        (status, fault, tec, number, code, places, message_size, printf_size, address, nanoseconds, answered) = (
+            _REPLY.unpack(self._exactly(_REPLY.size, end))
+        )
         if answered != ticket:
             raise self._died("it sent a report that nobody asked for")
         recorded = address * RECORD.size if record and status == _DONE else 0
@@ -281,8 +282,19 @@ class Worker:
         )
         message = tail[len(records) : len(records) + message_size].decode(errors="replace")
         printf = tail[len(records) + message_size :].decode(errors="replace")
-        return _Reply(status, fault, who, number, code, address, nanoseconds, locations, message, printf,
-                      self._exactly(recorded, end))  # fmt: skip
+        return _Reply(
+            status,
+            fault,
+            who,
+            number,
+            code,
+            address,
+            nanoseconds,
+            locations,
+            message,
+            printf,
+            self._exactly(recorded, end),
+        )
 
     def _exactly(self, size: int, end: float) -> bytes:
         """The next `size` bytes, before the clock shows `end`."""
@@ -335,9 +347,7 @@ def _fault(reply: _Reply, limit: float, memory_limit: int, memory_size: int) -> 
     ):
         return memory_fault(memory_limit, reply.tec, reply.locations, reply.printf)
     if reply.fault == _SIGNAL and reply.tec is not None:
-        return signal_fault(
-            reply.signal, reply.signal_code, reply.address, reply.tec, reply.locations, reply.printf
-        )  # fmt: skip
+        return signal_fault(reply.signal, reply.signal_code, reply.address, reply.tec, reply.locations, reply.printf)
     if reply.fault == _SIGNAL:
         return SimulatorError(f"{reply.message} (signal {reply.signal})", code="worker-died")
     if reply.fault == _TIMEOUT:
