@@ -89,8 +89,13 @@ def _confinement() -> Finding:
     from compass_core import confine
 
     means = confine.available()
-    return Finding("confined compiler", bool(means), means or "this host has neither Landlock nor user namespaces",
-                   "foreign files need `compass-run --trust` to be checked or profiled", needed=False)  # fmt: skip
+    return Finding(
+        "confined compiler",
+        bool(means),
+        means or "this host has neither Landlock nor user namespaces",
+        "foreign files need `compass-run --trust` to be checked or profiled",
+        needed=False,
+    )
 
 
 def _cache() -> Finding:

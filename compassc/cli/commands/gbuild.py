@@ -100,10 +100,16 @@ def _picture(built: GraphBuild, title: str, page: Path, profile: Path | None) ->
         try:
             cycles = [float(run["end"]) - float(run["start"]) for run in content["profile"]["launches"]]
         except (KeyError, TypeError, ValueError):
-            raise CompassError(f"'{profile}' is no profile of a run", code="other-profile",
-                               help="compass-run aipu.bin --profile --json > FILE writes one") from None  # fmt: skip
+            raise CompassError(
+                f"'{profile}' is no profile of a run",
+                code="other-profile",
+                help="compass-run aipu.bin --profile --json > FILE writes one",
+            ) from None
     note = read_note(built.graph_json)
     if note is None:
-        raise CompassError("the graph is one kernel of the DSL, of which there is no picture", code="no-picture",
-                           help="compass-run --profile-html shows what a kernel does")  # fmt: skip
+        raise CompassError(
+            "the graph is one kernel of the DSL, of which there is no picture",
+            code="no-picture",
+            help="compass-run --profile-html shows what a kernel does",
+        )
     files.write(page, graph_page(built.content, note, title, cycles).encode())
