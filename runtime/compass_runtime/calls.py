@@ -88,8 +88,11 @@ class Caller:
         job = self._job(given)
         for i, name in self._output_at:
             if args[i] is not None and type(args[i]) is not int and not args[i].flags.writeable:
-                raise CompassError(f"argument {i + 1} ('{name}') is an output, but the array is read-only",
-                                   code="read-only", help="pass a copy of it: array.copy()")  # fmt: skip
+                raise CompassError(
+                    f"argument {i + 1} ('{name}') is an output, but the array is read-only",
+                    code="read-only",
+                    help="pass a copy of it: array.copy()",
+                )
         return job, given
 
     def store(self, job: Job, args: Sequence[Any]) -> None:
@@ -182,11 +185,15 @@ class Caller:
         """The error for the first argument that is neither an array nor a number where it should be."""
         for i, name, _ in self._tensor_at:
             if args[i] is not None and not hasattr(args[i], "flags"):
-                return ArgumentError(f"argument {i + 1} ('{name}') must be a NumPy array, not {type(args[i]).__name__}",
-                                     code="argument-type", help="a null pointer is None")  # fmt: skip
+                return ArgumentError(
+                    f"argument {i + 1} ('{name}') must be a NumPy array, not {type(args[i]).__name__}",
+                    code="argument-type",
+                    help="a null pointer is None",
+                )
         i, name = next(((i, n) for i, n in self._scalar_at if not hasattr(args[i], "__float__")), self._scalar_at[0])
-        return ArgumentError(f"argument {i + 1} ('{name}') must be a number, not {type(args[i]).__name__}",
-                             code="argument-type")  # fmt: skip
+        return ArgumentError(
+            f"argument {i + 1} ('{name}') must be a number, not {type(args[i]).__name__}", code="argument-type"
+        )
 
 
 def _fill(job: Job, given: Arguments) -> None:

@@ -96,8 +96,10 @@ def x2_chain(subgraphs: tuple[Subgraph, ...], places: Places, tasks: int, cores:
 def _set_x2_flags(table: Table, subgraphs: tuple[Subgraph, ...]) -> None:
     """Dependencies, ends of groups and of the grid, and the interrupts a task may raise."""
     single = len(subgraphs) == 1
-    waits = [tcb.WAIT_ALL if g.precursors is None and not single else tcb.WAIT_PREVIOUS if g.precursors else 0
-             for g in subgraphs]  # fmt: skip
+    waits = [
+        tcb.WAIT_ALL if g.precursors is None and not single else tcb.WAIT_PREVIOUS if g.precursors else 0
+        for g in subgraphs
+    ]
     _set_flags(table, tcb.TASK, waits)
     table["interrupt_en"] = _column([tcb.X2_INTERRUPTS | bool(g.printf_size) * tcb.X2_TEC_DONE for g in subgraphs])
     table["interrupt_en"][-1, -1] |= tcb.X2_CLUSTER_DONE | (tcb.X2_CORE_DONE if single else 0)

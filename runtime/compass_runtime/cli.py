@@ -263,8 +263,11 @@ def run(options: Options) -> int:
     job = create(program)
     for slot in job.outputs:
         if slot.info.in_out and slot.info.name not in sources:
-            print(f"note: '{slot.info.name}' is also read by the kernel; it starts as zeros "
-                  f"(--inputs {slot.info.name}=FILE gives its content)", file=sys.stderr)  # fmt: skip
+            print(
+                f"note: '{slot.info.name}' is also read by the kernel; it starts as zeros "
+                f"(--inputs {slot.info.name}=FILE gives its content)",
+                file=sys.stderr,
+            )
     results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(wishes), say, looks)
     if options.real:
         results = {slot.info.name: slot.info.quantisation.real(results[slot.info.name]) for slot in job.outputs}
@@ -287,8 +290,11 @@ def run(options: Options) -> int:
         print(for_stream("error: " + "\n  ".join(mismatch.lines()), sys.stderr), file=sys.stderr)
     beyond = [row.name for row in compared.rows if not row.within] if compared else []
     if beyond:
-        print(f"error: {len(beyond)} of {len(compared.rows) if compared else 0} compared tensors differ beyond the "
-              f"tolerance, first '{beyond[0]}'", file=sys.stderr)  # fmt: skip
+        print(
+            f"error: {len(beyond)} of {len(compared.rows) if compared else 0} compared tensors differ beyond the "
+            f"tolerance, first '{beyond[0]}'",
+            file=sys.stderr,
+        )
     if mismatches or beyond:
         print(f"  help: the tolerance is --rtol {options.rtol:g} --atol {options.atol:g}", file=sys.stderr)
     return 1 if mismatches or beyond else 0
@@ -309,8 +315,11 @@ def _debugger(options: Options) -> Debugger | None:
         return None
     others = {"--schedule": options.schedule, "--timeout": options.timeout, "--repeat": options.repeat > 1}
     if other := next((name for name, given in others.items() if given), None):
-        raise UsageError(f"--debug does not go with {other}", code="debug-options",
-                         help="under a debugger a kernel runs once, without a time limit")  # fmt: skip
+        raise UsageError(
+            f"--debug does not go with {other}",
+            code="debug-options",
+            help="under a debugger a kernel runs once, without a time limit",
+        )
     from compass_runtime.debug import find_debugger
 
     return find_debugger(options.debugger)
@@ -340,8 +349,12 @@ def _check(
     outcome = check_job(program, modes, create, arrays, options.timeout, arrays)
     outcome.raise_errors()
     for warning in outcome.warnings:
-        print(shown(warning, switches.ERROR_FORMAT.get(options.error_format), wants_color(switches.COLOR.get(options.color))),
-              file=sys.stderr)  # fmt: skip
+        print(
+            shown(
+                warning, switches.ERROR_FORMAT.get(options.error_format), wants_color(switches.COLOR.get(options.color))
+            ),
+            file=sys.stderr,
+        )
 
 
 def _run(
@@ -402,8 +415,11 @@ def input_files(program: Program, texts: Sequence[str]) -> dict[str, Path]:
         named = dict(zip(names, positional, strict=True))
     missing = [name for name in inputs if name not in named]
     if missing:
-        raise CompassError(f"no file for the input{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
-                           code="input-count", help="--inputs " + ",".join(f"{n}.npy" for n in inputs))  # fmt: skip
+        raise CompassError(
+            f"no file for the input{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
+            code="input-count",
+            help="--inputs " + ",".join(f"{n}.npy" for n in inputs),
+        )
     return {name: Path(file) for name, file in named.items()}
 
 
@@ -411,8 +427,11 @@ def _by_output(program: Program, texts: Sequence[str], option: str) -> dict[str,
     names = [info.name for info in program.outputs]
     positional, named = split_named(split_items(texts), names, option)
     if len(positional) > len(names):
-        raise CompassError(f"{option}: {len(positional)} files, but the kernel has {len(names)} "
-                           f"output{'' if len(names) == 1 else 's'} ({', '.join(names)})", code="output-count")  # fmt: skip
+        raise CompassError(
+            f"{option}: {len(positional)} files, but the kernel has {len(names)} "
+            f"output{'' if len(names) == 1 else 's'} ({', '.join(names)})",
+            code="output-count",
+        )
     return dict(zip(names, positional, strict=False)) | named
 
 

@@ -45,8 +45,13 @@ def _key() -> str:
     from compass_core.cache import key_of
 
     sources = [*sorted(source_folder("native").glob("*.[ch]")), include_folder() / "compass_runtime.h"]
-    return key_of(*(part for f in sources for part in (f.name, f.read_bytes())), engine.source_key(),
-                  str(engine.engine_path()), *_COMPILE, *shared_memory())  # fmt: skip
+    return key_of(
+        *(part for f in sources for part in (f.name, f.read_bytes())),
+        engine.source_key(),
+        str(engine.engine_path()),
+        *_COMPILE,
+        *shared_memory(),
+    )
 
 
 def library_path() -> Path:
@@ -62,12 +67,18 @@ def library_path() -> Path:
 
 def build(output: Path) -> None:
     """Compiles and links the library. ToolchainError with the compiler's words when that fails."""
-    defines = (f'-DCOMPASS_ENGINE="{engine.engine_path()}"', f"-I{include_folder()}",
-               f"-I{engine.source_folder()}", *shared_memory())  # fmt: skip
+    defines = (
+        f'-DCOMPASS_ENGINE="{engine.engine_path()}"',
+        f"-I{include_folder()}",
+        f"-I{engine.source_folder()}",
+        *shared_memory(),
+    )
     engine.compile_and_link(
-        sorted(source_folder("native").glob("*.c")), output, (*_COMPILE, *defines),
+        sorted(source_folder("native").glob("*.c")),
+        output,
+        (*_COMPILE, *defines),
         ("-shared", "-soname", NAME, "-z", "now", "-z", "relro", "-z", "noexecstack"),
-    )  # fmt: skip
+    )
 
 
 def link_program(sources: list[Path], output: Path) -> None:
@@ -78,9 +89,11 @@ def link_program(sources: list[Path], output: Path) -> None:
     flags = (f"-I{include_folder()}", f"-I{engine.source_folder()}", "-fPIE")
     interpreter = engine.host_libraries()[2]
     engine.compile_and_link(
-        [*sources, engine.source_folder() / "start.c"], output, flags,
+        [*sources, engine.source_folder() / "start.c"],
+        output,
+        flags,
         ("-pie", "--dynamic-linker", interpreter, "-rpath", str(library.parent), str(library)),
-    )  # fmt: skip
+    )
 
 
 def install() -> Path:

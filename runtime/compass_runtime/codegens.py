@@ -23,9 +23,11 @@ def code_generator(kind: str) -> Callable[[Any, Any], Module]:
     """The generator of a kind. RuntimeValueError naming the kinds there are when it has none."""
     found = get_global_func(PREFIX + kind, allow_missing=True)
     if found is None:
-        raise RuntimeValueError(f"there is no code generator for the target kind '{kind}': it is not enabled",
-                                code="no-code-generator",
-                                help=f"known kinds: {', '.join(kinds()) or 'none; import compassc.dsl'}")  # fmt: skip
+        raise RuntimeValueError(
+            f"there is no code generator for the target kind '{kind}': it is not enabled",
+            code="no-code-generator",
+            help=f"known kinds: {', '.join(kinds()) or 'none; import compassc.dsl'}",
+        )
     return found.body
 
 

@@ -145,8 +145,10 @@ class CompassModule(Module):
         """Data type and bytes of an input or output."""
         infos = self.program.inputs if is_input else self.program.outputs
         if not 0 <= index < len(infos):
-            raise RuntimeValueError(f"there is no {'input' if is_input else 'output'} {index}: the program has "
-                                    f"{len(infos)}", code="invalid-tensor-id")  # fmt: skip
+            raise RuntimeValueError(
+                f"there is no {'input' if is_input else 'output'} {index}: the program has {len(infos)}",
+                code="invalid-tensor-id",
+            )
         return ParamInfo(infos[index].dtype.name, self.job.slots[infos[index].name].nbytes)
 
     def _split(self, args: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -176,12 +178,16 @@ def _count(given: Sequence[Any], wanted: int, what: str) -> None:
 def _checked(info: TensorInfo, position: int, value: Any, nbytes: int | None) -> np.ndarray[Any, Any]:
     """The array of a tensor argument. A RuntimeTypeError or CompassError when it is none or does not fit."""
     if not isinstance(value, (np.ndarray, NDArray)):
-        raise RuntimeTypeError(f"tensor {position} ('{info.name}') must be an array, not {type(value).__name__}",
-                               code="argument-type")  # fmt: skip
+        raise RuntimeTypeError(
+            f"tensor {position} ('{info.name}') must be an array, not {type(value).__name__}", code="argument-type"
+        )
     given = np.asarray(value)
     if not given.flags.c_contiguous:
-        raise RuntimeStateError(f"tensor {position} ('{info.name}') is not contiguous", code="not-contiguous",
-                                help="use numpy.ascontiguousarray")  # fmt: skip
+        raise RuntimeStateError(
+            f"tensor {position} ('{info.name}') is not contiguous",
+            code="not-contiguous",
+            help="use numpy.ascontiguousarray",
+        )
     return info.checked(given, given.nbytes if nbytes is None else nbytes)
 
 

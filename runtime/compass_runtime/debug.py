@@ -150,12 +150,18 @@ def find_debugger(wish: str | None = None) -> Debugger:
     for name in (wish,) if wish else _KINDS:
         kind = next((kind for kind in reversed(_KINDS) if kind in Path(name).name), None)
         if kind is None:
-            raise UsageError(f"--debugger: '{name}' is neither a gdb nor an lldb", code="bad-debugger",
-                             help="--debugger gdb, --debugger lldb, or the path of one of them")  # fmt: skip
+            raise UsageError(
+                f"--debugger: '{name}' is neither a gdb nor an lldb",
+                code="bad-debugger",
+                help="--debugger gdb, --debugger lldb, or the path of one of them",
+            )
         if found := which(name):
             return Debugger(Path(found), kind)
-    raise ToolchainError(f"'{wish}' is not installed" if wish else "no debugger is installed", code="no-debugger",
-                         help="install gdb or lldb (`apt-get install gdb`), or name yours with --debugger PATH")  # fmt: skip
+    raise ToolchainError(
+        f"'{wish}' is not installed" if wish else "no debugger is installed",
+        code="no-debugger",
+        help="install gdb or lldb (`apt-get install gdb`), or name yours with --debugger PATH",
+    )
 
 
 def _end_together(process: subprocess.Popen[bytes], worker: Worker, done: threading.Event) -> None:
@@ -230,6 +236,7 @@ def _for_lldb(elf: bytes) -> bytes:
                 if wanted is not None:
                     out[start + die.attributes[wanted[0]].offset] = wanted[1]
     except Exception as error:  # noqa: BLE001 - the library ends in many ways when the information is damaged
-        raise CompassError(f"the kernel's debug information cannot be read ({type(error).__name__}: {error})",
-                           code="bad-debug-info") from None  # fmt: skip
+        raise CompassError(
+            f"the kernel's debug information cannot be read ({type(error).__name__}: {error})", code="bad-debug-info"
+        ) from None
     return bytes(out)

@@ -20,17 +20,40 @@ if TYPE_CHECKING:
     Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 KINDS = {
-    "cpu": 1, "cuda": 2, "cuda_host": 3, "opencl": 4, "vulkan": 7, "metal": 8, "vpi": 9, "rocm": 10, "rocm_host": 11,
-    "ext_dev": 12, "cuda_managed": 13, "oneapi": 14, "webgpu": 15, "hexagon": 16, "compass": 60,
-}  # fmt: skip
+    "cpu": 1,
+    "cuda": 2,
+    "cuda_host": 3,
+    "opencl": 4,
+    "vulkan": 7,
+    "metal": 8,
+    "vpi": 9,
+    "rocm": 10,
+    "rocm_host": 11,
+    "ext_dev": 12,
+    "cuda_managed": 13,
+    "oneapi": 14,
+    "webgpu": 15,
+    "hexagon": 16,
+    "compass": 60,
+}
 """Codes of the device kinds; only those with a device API can be used."""
 _ALIASES = {"llvm": "cpu", "c": "cpu"}
 _NAMES = {code: name for name, code in KINDS.items()}
 ATTRIBUTES = {
-    "exist": 0, "max_threads_per_block": 1, "warp_size": 2, "max_shared_memory_per_block": 3, "compute_version": 4,
-    "device_name": 5, "max_clock_rate": 6, "multi_processor_count": 7, "max_thread_dimensions": 8, "api_version": 11,
-    "l2_cache_size_bytes": 13, "total_global_memory": 14, "available_global_memory": 15,
-}  # fmt: skip
+    "exist": 0,
+    "max_threads_per_block": 1,
+    "warp_size": 2,
+    "max_shared_memory_per_block": 3,
+    "compute_version": 4,
+    "device_name": 5,
+    "max_clock_rate": 6,
+    "multi_processor_count": 7,
+    "max_thread_dimensions": 8,
+    "api_version": 11,
+    "l2_cache_size_bytes": 13,
+    "total_global_memory": 14,
+    "available_global_memory": 15,
+}
 ALIGNMENT = 64
 """Least alignment of allocations, in bytes."""
 
@@ -158,8 +181,12 @@ class CompassDeviceAPI(DeviceAPI):
         from compass_runtime.npu import target_of
 
         target = target_of(TARGET.get())
-        known = {"device_name": target.name, "multi_processor_count": target.cores,
-                 "max_threads_per_block": target.tecs, "max_shared_memory_per_block": target.gsram_bytes}  # fmt: skip
+        known = {
+            "device_name": target.name,
+            "multi_processor_count": target.cores,
+            "max_threads_per_block": target.tecs,
+            "max_shared_memory_per_block": target.gsram_bytes,
+        }
         return {ATTRIBUTES[name]: value for name, value in known.items()}.get(kind, super().get_attr(dev, kind))
 
     def alloc(self, dev: Device, nbytes: int, alignment: int = ALIGNMENT) -> Bytes:
@@ -176,8 +203,9 @@ def device_api(dev: Device) -> DeviceAPI:
         if dev.kind not in _apis:
             maker = get_global_func(f"device_api.{dev.kind}", allow_missing=True)
             if maker is None:
-                raise RuntimeStateError(f"the device {dev} cannot be used: there is no 'device_api.{dev.kind}'",
-                                        code="device-disabled")  # fmt: skip
+                raise RuntimeStateError(
+                    f"the device {dev} cannot be used: there is no 'device_api.{dev.kind}'", code="device-disabled"
+                )
             _apis[dev.kind] = maker.body()
         return _apis[dev.kind]
 

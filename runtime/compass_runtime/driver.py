@@ -173,8 +173,10 @@ class Context:
         slot = self._slot(job, kind, number)
         content = np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else _bytes_of(data)
         if len(content) < slot.nbytes:
-            raise DriverError(Status.INVALID_SIZE, f"{kind.name.lower()} {number} takes {slot.nbytes} bytes, "
-                                                   f"but {len(content)} are given")  # fmt: skip
+            raise DriverError(
+                Status.INVALID_SIZE,
+                f"{kind.name.lower()} {number} takes {slot.nbytes} bytes, but {len(content)} are given",
+            )
         with _statuses():
             slot.load(content[: slot.nbytes])
 
@@ -223,9 +225,14 @@ class Context:
 
     def _tensors(self, number: int, kind: TensorType) -> Sequence[Any]:
         owner = self._graph(number - number % GRAPH_STEP)
-        kinds = {TensorType.INPUT: Kind.INPUT, TensorType.OUTPUT: Kind.OUTPUT, TensorType.INTER_DUMP: Kind.INTER_DUMP,
-                 TensorType.PROFILER: Kind.PROFILER, TensorType.PRINTF: Kind.PRINTF,
-                 TensorType.OUT_TENSOR_SHAPE: Kind.OUTPUT_SHAPE}  # fmt: skip
+        kinds = {
+            TensorType.INPUT: Kind.INPUT,
+            TensorType.OUTPUT: Kind.OUTPUT,
+            TensorType.INTER_DUMP: Kind.INTER_DUMP,
+            TensorType.PROFILER: Kind.PROFILER,
+            TensorType.PRINTF: Kind.PRINTF,
+            TensorType.OUT_TENSOR_SHAPE: Kind.OUTPUT_SHAPE,
+        }
         if kind not in kinds:
             raise DriverError(Status.INVALID_TENSOR_TYPE, str(kind))
         return owner.program.content.sub_sections(kinds[kind])

@@ -41,9 +41,11 @@ def read_array(path: Path, info: TensorInfo, any_dtype: bool = False, raw: bool 
     if array.dtype != wanted and array.dtype == wanted.newbyteorder():
         array = array.astype(wanted)
     if array.dtype != wanted and not (any_dtype or info.raw):
-        raise CompassError(f"'{path}' has elements of type {array.dtype.name}, but '{info.name}' is {info.dtype.name}",
-                           code="tensor-dtype",
-                           help=f"numpy.save('{path}', array.astype('{info.dtype.name}'))")  # fmt: skip
+        raise CompassError(
+            f"'{path}' has elements of type {array.dtype.name}, but '{info.name}' is {info.dtype.name}",
+            code="tensor-dtype",
+            help=f"numpy.save('{path}', array.astype('{info.dtype.name}'))",
+        )
     return array
 
 
@@ -55,8 +57,11 @@ def _read(path: Path, info: TensorInfo, raw: bool) -> Array:
     if data.startswith(arrays.MAGIC) and not raw:
         if plain:
             return arrays.from_bytes(data, str(path), info.name)
-        raise CompassError(f"'{path}' is a .npy file, but is not called so", code="tensor-file",
-                           help="call it .npy; --raw takes its header for elements")  # fmt: skip
+        raise CompassError(
+            f"'{path}' is a .npy file, but is not called so",
+            code="tensor-file",
+            help="call it .npy; --raw takes its header for elements",
+        )
     if not raw and (path == STDIO or not is_raw_name(path)):
         what = "stdin is no .npy file" if path == STDIO else f"'{path}': a file called '{path.suffix}' is no tensor"
         raise CompassError(what, code="tensor-file", help=_RAW_HELP)
@@ -73,8 +78,11 @@ def _elements(data: bytes, path: Path, info: TensorInfo) -> Array:
     import numpy as np
 
     if len(data) % info.dtype.size:
-        raise CompassError(f"'{path}' has {len(data)} bytes, which are no whole number of {info.dtype.name} elements "
-                           f"for '{info.name}'", code="tensor-size")  # fmt: skip
+        raise CompassError(
+            f"'{path}' has {len(data)} bytes, which are no whole number of {info.dtype.name} elements "
+            f"for '{info.name}'",
+            code="tensor-size",
+        )
     array: Array = np.frombuffer(data, dtype=info.numpy_dtype)
     shape = info.shape
     if shape is not None and array.size == int(np.prod(shape)):
@@ -86,12 +94,16 @@ def check_outputs(targets: Mapping[str, Path], raw: bool) -> None:
     """CompassError when two outputs have one file (an archive takes several), or a name does not say what to write."""
     plain = [path for path in targets.values() if arrays.kind(path) != "npz"]
     if len(set(plain)) < len(plain):
-        raise CompassError("two outputs would go to the same file", code="output-files",
-                           help="a file called .npz takes several")  # fmt: skip
+        raise CompassError(
+            "two outputs would go to the same file", code="output-files", help="a file called .npz takes several"
+        )
     for path in plain:
         if not (raw or path == STDIO or arrays.kind(path) or is_raw_name(path)):
-            raise CompassError(f"'{path}': it is not clear what to write to a file called '{path.suffix}'",
-                               code="tensor-file", help=_RAW_HELP)  # fmt: skip
+            raise CompassError(
+                f"'{path}': it is not clear what to write to a file called '{path.suffix}'",
+                code="tensor-file",
+                help=_RAW_HELP,
+            )
 
 
 def write_arrays(targets: Mapping[str, Path], found: Mapping[str, Array], raw: bool = False) -> None:
@@ -144,8 +156,11 @@ def expanded(items: Iterable[str], names: Sequence[str]) -> tuple[list[str], dic
         elif known:
             by_name |= {name: f"{item}:{name}" for name in known}
         else:
-            raise CompassError(f"'{item}' has no array of a tensor's name", code="tensor-file",
-                               help=f"its arrays are: {', '.join(have) or 'none'}; the tensors: {', '.join(names)}")  # fmt: skip
+            raise CompassError(
+                f"'{item}' has no array of a tensor's name",
+                code="tensor-file",
+                help=f"its arrays are: {', '.join(have) or 'none'}; the tensors: {', '.join(names)}",
+            )
     return rest, by_name
 
 
@@ -168,8 +183,9 @@ def split_named(items: Sequence[str], names: Sequence[str], option: str) -> tupl
             positional.append(item)
             continue
         if name not in names:
-            raise CompassError(f"{option}: there is no tensor '{name}'", code="no-parameter",
-                               help=help_for(name, names, "tensors"))  # fmt: skip
+            raise CompassError(
+                f"{option}: there is no tensor '{name}'", code="no-parameter", help=help_for(name, names, "tensors")
+            )
         if name in named:
             raise CompassError(f"{option}: '{name}' is given twice", code="given-twice")
         named[name] = text

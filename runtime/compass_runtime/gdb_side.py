@@ -22,9 +22,18 @@ _SETTINGS = (
     "handle SIGUSR2 nostop noprint pass",
 )
 """What not every gdb knows is left out."""
-_ELEMENTS = {"char": "int8", "unsigned char": "uint8", "short": "int16", "unsigned short": "uint16", "int": "int32",
-             "unsigned int": "uint32", "half": "float16", "_Float16": "float16", "__bf16": "bfloat16",
-             "float": "float32"}  # fmt: skip
+_ELEMENTS = {
+    "char": "int8",
+    "unsigned char": "uint8",
+    "short": "int16",
+    "unsigned short": "uint16",
+    "int": "int32",
+    "unsigned int": "uint32",
+    "half": "float16",
+    "_Float16": "float16",
+    "__bf16": "bfloat16",
+    "float": "float32",
+}
 """Data types of the DSL by the names that C gives them."""
 _BYTES = ("int8", "uint8")
 _CHARS = 32

@@ -271,8 +271,11 @@ class Job:
             self._write_word(position, at)
         at, size = self._constants[name]
         if len(content) != size:
-            raise CompassError(f"constant '{name}' was built with {size} bytes, but the array has {len(content)}",
-                               code="tensor-size", help="build the kernel again with this constant")  # fmt: skip
+            raise CompassError(
+                f"constant '{name}' was built with {size} bytes, but the array has {len(content)}",
+                code="tensor-size",
+                help="build the kernel again with this constant",
+            )
         self.device.write(at, content)
         self._own_constants[name] = content
 
@@ -295,11 +298,16 @@ class Job:
             name = next((names[r] for sub in static.subs for r in sub.references if r in names), "constant")
             found.append(Buffer(name, *self._constants.get(name, (at, static.size))))
         reuses = [section for bss in content.features.bss for section in bss.reuses]
-        found += [Buffer("intermediate tensor", base + plan.reuses[i], section.size)
-                  for i, section in enumerate(reuses) if i not in sections]  # fmt: skip
+        found += [
+            Buffer("intermediate tensor", base + plan.reuses[i], section.size)
+            for i, section in enumerate(reuses)
+            if i not in sections
+        ]
         for subgraph, offsets in zip(content.subgraphs, plan.private_buffers, strict=True):
-            found += [Buffer("workspace", base + at, section.size)
-                      for section, at in zip(subgraph.private_buffers, offsets, strict=True)]  # fmt: skip
+            found += [
+                Buffer("workspace", base + at, section.size)
+                for section, at in zip(subgraph.private_buffers, offsets, strict=True)
+            ]
         return sorted(found, key=lambda buffer: buffer.address)
 
     def rewrite_parameter(self, offset: int, value: int) -> None:
@@ -377,8 +385,12 @@ class Job:
 
             return RunResult(0.0, "")
         if self._lost:
-            raise CompassError(f"what was loaded into {spell_names(self._lost)} went when a fault ended the device, or "
-                               "the process forked", code="content-lost", help="load it again")  # fmt: skip
+            raise CompassError(
+                f"what was loaded into {spell_names(self._lost)} went when a fault ended the device, or "
+                "the process forked",
+                code="content-lost",
+                help="load it again",
+            )
         limit = self.program.time_limit if timeout is None else timeout
         try:
             if after is not None and len(graphs) > 1 and not record:
@@ -428,8 +440,9 @@ class Job:
     def _by_position(self, arrays: Sequence[np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
         if len(arrays) != len(self.inputs):
             names = ", ".join(slot.info.name for slot in self.inputs)
-            raise CompassError(f"{len(arrays)} inputs for a kernel with {len(self.inputs)} ({names})",
-                               code="input-count")  # fmt: skip
+            raise CompassError(
+                f"{len(arrays)} inputs for a kernel with {len(self.inputs)} ({names})", code="input-count"
+            )
         return {slot.info.name: array for slot, array in zip(self.inputs, arrays, strict=True)}
 
     def _slot(self, info: TensorInfo, nbytes: int) -> Slot:
@@ -498,10 +511,11 @@ def _parts(content: AipuBin, singly: bool) -> list[tuple[int, int]]:
 def _without_those_before(graphs: Sequence[Subgraph], first: int) -> tuple[Subgraph, ...]:
     """Sub-graphs as the only ones of a chain: what they wait for is counted from `first`, and what is done left out."""
     return tuple(
-        graph if graph.precursors is None
+        graph
+        if graph.precursors is None
         else replace(graph, precursors=tuple(p - first for p in graph.precursors if p >= first))
         for graph in graphs
-    )  # fmt: skip
+    )
 
 
 def _check_declared(content: AipuBin, where: str) -> None:

@@ -37,8 +37,11 @@ class Looks:
         profiled = options.profile or options.profile_html or options.trace
         others = {"--debug": options.debugs, "a profile": profiled}
         if other := next((name for name, given in others.items() if given), None):
-            raise UsageError(f"{option} does not go with {other}", code="layer-options",
-                             help="these runs are not stopped between launches; make two")  # fmt: skip
+            raise UsageError(
+                f"{option} does not go with {other}",
+                code="layer-options",
+                help="these runs are not stopped between launches; make two",
+            )
         from compass_runtime.tensors import Comparison, Dump
 
         return cls(
@@ -68,8 +71,11 @@ class Looks:
         watch.finish(outputs)
         inside = len(inner_tensors(job.program))
         if inside:
-            print(f"note: {inside} tensors exist inside kernels only; compassc gbuild --no-fuse makes a launch of each "
-                  "layer", file=sys.stderr)  # fmt: skip
+            print(
+                f"note: {inside} tensors exist inside kernels only; compassc gbuild --no-fuse makes a launch of each "
+                "layer",
+                file=sys.stderr,
+            )
         if job.program.note is None and len(job.program.content.subgraphs) > 1:
             print("note: the file does not say where its tensors lie: only outputs are seen", file=sys.stderr)
         return outputs

@@ -131,8 +131,11 @@ class Module:
 
     def save_to_bytes(self) -> bytes:
         """The module's content for its loader. RuntimeStateError where it has no form outside this process."""
-        raise RuntimeStateError(f"a module of kind {self.type_key} cannot be exported", code="not-exportable",
-                                help="it calls Python functions of this process")  # fmt: skip
+        raise RuntimeStateError(
+            f"a module of kind {self.type_key} cannot be exported",
+            code="not-exportable",
+            help="it calls Python functions of this process",
+        )
 
     def export_library(self, file_name: str | os.PathLike[str]) -> None:
         """Writes this module and its imports to one file, which `load_module` reads in any process."""
@@ -141,10 +144,18 @@ class Module:
     save = export_library
 
     def time_evaluator(
-        self, func_name: str, dev: Device, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0,
-        limit_zero_time_iterations: int = 100, cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1,
-        cache_flush_bytes: int = 0, f_preproc: str = "",
-    ) -> Callable[..., BenchmarkResult]:  # fmt: skip
+        self,
+        func_name: str,
+        dev: Device,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        cache_flush_bytes: int = 0,
+        f_preproc: str = "",
+    ) -> Callable[..., BenchmarkResult]:
         """A function that measures `func_name` with the arguments it is called with, in seconds per call.
 
         See `timing.Plan` for the numbers; `f_preproc` names a global function to call before each group of calls.
@@ -269,8 +280,11 @@ def _loader(type_key: str) -> Callable[[bytes], Module]:
         import_module(_HOMES[type_key])
     found = get_global_func(LOADER + type_key, allow_missing=True)
     if found is None:
-        raise RuntimeValueError(f"there is no loader for modules of kind '{type_key}'", code="module-loader",
-                                help=f"register '{LOADER}{type_key}'")  # fmt: skip
+        raise RuntimeValueError(
+            f"there is no loader for modules of kind '{type_key}'",
+            code="module-loader",
+            help=f"register '{LOADER}{type_key}'",
+        )
     return found.body
 
 

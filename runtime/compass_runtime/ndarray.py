@@ -59,8 +59,9 @@ class NDArray:
         try:
             return self._array.__dlpack__(**options)
         except (BufferError, TypeError) as error:
-            raise RuntimeStateError(f"a tensor of {self.dtype} cannot be exported over DLPack: {error}",
-                                    code="dlpack") from error  # fmt: skip
+            raise RuntimeStateError(
+                f"a tensor of {self.dtype} cannot be exported over DLPack: {error}", code="dlpack"
+            ) from error
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._array.__dlpack_device__()
@@ -71,8 +72,9 @@ class NDArray:
         """Takes the content of an array of the same shape, converted to this dtype; returns itself."""
         array = np.asarray(source)
         if array.shape != self.shape:
-            raise RuntimeValueError(f"cannot copy an array of shape {array.shape} to one of {self.shape}",
-                                    code="tensor-shape")  # fmt: skip
+            raise RuntimeValueError(
+                f"cannot copy an array of shape {array.shape} to one of {self.shape}", code="tensor-shape"
+            )
         self._array[...] = array.astype(self._array.dtype, copy=False)
         return self
 
@@ -81,8 +83,9 @@ class NDArray:
         to = empty(self.shape, self._array.dtype, target) if isinstance(target, Device) else target
         devices = {kind for kind in (self.device.kind, to.device.kind) if kind != "cpu"}
         if len(devices) > 1:
-            raise RuntimeStateError(f"no copies between {' and '.join(sorted(devices))}: copy through the host",
-                                    code="device-copy")  # fmt: skip
+            raise RuntimeStateError(
+                f"no copies between {' and '.join(sorted(devices))}: copy through the host", code="device-copy"
+            )
         flat = np.ascontiguousarray(self._array).reshape(-1).view(np.uint8)
         device_api(to.device).copy(flat, to._array.reshape(-1).view(np.uint8))
         return to

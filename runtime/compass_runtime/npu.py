@@ -142,8 +142,9 @@ def target_of(name: str) -> Target:
     try:
         return load(name)
     except UsageError as error:
-        raise CompassError(f"there is no simulator for the target '{name}'", code="target-not-found",
-                           notes=error.notes) from None  # fmt: skip
+        raise CompassError(
+            f"there is no simulator for the target '{name}'", code="target-not-found", notes=error.notes
+        ) from None
 
 
 @lru_cache(maxsize=1)

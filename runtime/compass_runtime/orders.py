@@ -38,11 +38,15 @@ class Orders:
     def checked(self) -> Orders:
         """The same; UsageError when a number is out of range or both are given."""
         if (self.seed != 0) == (self.explore != 0):
-            raise UsageError("a schedule has either a seed from 1 on or a number of orders to explore",
-                             code="bad-schedule", help=_HOW)  # fmt: skip
+            raise UsageError(
+                "a schedule has either a seed from 1 on or a number of orders to explore",
+                code="bad-schedule",
+                help=_HOW,
+            )
         if not 0 <= self.seed <= _LARGEST_SEED or (self.explore and not 2 <= self.explore <= 10**6):
-            raise UsageError("a seed is at most 2**64 - 1; orders to explore are 2 to 1000000", code="bad-schedule",
-                             help=_HOW)  # fmt: skip
+            raise UsageError(
+                "a seed is at most 2**64 - 1; orders to explore are 2 to 1000000", code="bad-schedule", help=_HOW
+            )
         return self
 
 

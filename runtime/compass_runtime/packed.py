@@ -89,8 +89,11 @@ def register_func(name: Any, f: Callable[..., Any] | None = None, override: bool
     def register(function: F) -> F:
         with _lock:
             if name in _functions and not override:
-                raise RuntimeStateError(f"a global function '{name}' is registered already", code="packed-twice",
-                                        help="override=True replaces it")  # fmt: skip
+                raise RuntimeStateError(
+                    f"a global function '{name}' is registered already",
+                    code="packed-twice",
+                    help="override=True replaces it",
+                )
             packed = function if isinstance(function, PackedFunc) else PackedFunc(function, name)
             _functions[name] = packed
         return function
@@ -104,8 +107,11 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     if found is None and not allow_missing:
         from compass_core.suggest import help_for
 
-        raise RuntimeValueError(f"there is no global function '{name}'", code="packed-missing",
-                                help=help_for(name, list(_functions), "functions"))  # fmt: skip
+        raise RuntimeValueError(
+            f"there is no global function '{name}'",
+            code="packed-missing",
+            help=help_for(name, list(_functions), "functions"),
+        )
     return found
 
 

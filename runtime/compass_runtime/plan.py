@@ -73,13 +73,19 @@ def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int, gap: int = 0) -
         "params": len(content.params),
         "desc": len(content.desc),
         "tcbs": tcbs * TCB_SIZE,
-        "private": max((at + pages(b.size) + gap for graph, offsets in zip(graphs, workspace, strict=True)
-                        for at, b in zip(offsets, graph.private_buffers, strict=True)), default=0),
+        "private": max(
+            (
+                at + pages(b.size) + gap
+                for graph, offsets in zip(graphs, workspace, strict=True)
+                for at, b in zip(offsets, graph.private_buffers, strict=True)
+            ),
+            default=0,
+        ),
         "reuse": reuses[-1] + OVERREAD,
         "printf": len(graphs) * PAGE,
         "stack": set_count * tasks * stack,
         "private_data": sum(data_bytes) * tasks,
-    }  # fmt: skip
+    }
     starts = dict(zip(buffers, _offsets(list(buffers.values())), strict=False))
     data_starts = [sum(data_bytes[:k]) * tasks for k in range(set_count)]
     return JobPlan(

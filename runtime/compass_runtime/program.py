@@ -63,12 +63,17 @@ class TensorInfo:
     def checked(self, array: np.ndarray[Any, Any], nbytes: int, any_dtype: bool = False) -> np.ndarray[Any, Any]:
         """`array` when it has this tensor's dtype (unless any will do) and `nbytes` bytes; CompassError otherwise."""
         if not any_dtype and array.dtype != self.numpy_dtype and not self.raw:
-            raise CompassError(f"{self.role} '{self.name}' is {self.dtype.name}, but the array is {array.dtype.name}",
-                               code="tensor-dtype", help=f"convert it: array.astype('{self.dtype.name}')")  # fmt: skip
+            raise CompassError(
+                f"{self.role} '{self.name}' is {self.dtype.name}, but the array is {array.dtype.name}",
+                code="tensor-dtype",
+                help=f"convert it: array.astype('{self.dtype.name}')",
+            )
         if array.nbytes != nbytes:
-            raise CompassError(f"{self.role} '{self.name}' takes {nbytes} bytes ({nbytes // self.dtype.size} elements), "
-                               f"but the array has {array.nbytes} ({spell(array.shape)})",
-                               code="tensor-size")  # fmt: skip
+            raise CompassError(
+                f"{self.role} '{self.name}' takes {nbytes} bytes ({nbytes // self.dtype.size} elements), "
+                f"but the array has {array.nbytes} ({spell(array.shape)})",
+                code="tensor-size",
+            )
         return array
 
 
@@ -157,8 +162,9 @@ class Program:
         try:
             return cls(read(data), where, trusted, origin=kept_origin(data))
         except CompassError as error:
-            raise CompassError(f"{where}: {error.message}", error.span, code=error.code, notes=error.notes,
-                               help=error.help) from error  # fmt: skip
+            raise CompassError(
+                f"{where}: {error.message}", error.span, code=error.code, notes=error.notes, help=error.help
+            ) from error
 
     def create_job(
         self,
@@ -254,8 +260,11 @@ class Program:
         missing = host.missing_features(self.code.features)
         if self.code.triple != host.triple() or missing:
             lacks = f", which lacks {', '.join(missing)}" if missing else ""
-            raise CompassError(f"'{self.where}' was compiled for {self.code.triple}; this machine is {host.triple()}{lacks}",
-                               code="other-host", help="build the kernel on this machine")  # fmt: skip
+            raise CompassError(
+                f"'{self.where}' was compiled for {self.code.triple}; this machine is {host.triple()}{lacks}",
+                code="other-host",
+                help="build the kernel on this machine",
+            )
 
     def _check_words(self) -> None:
         """The note `compassc` must describe the parameter block that is there."""
@@ -263,8 +272,10 @@ class Program:
             return
         size = self.content.subgraphs[0].params_size if self.content.subgraphs else 0
         if size != 4 * len(self.params):
-            raise CompassError(f"note 'compassc' lists {len(self.params)} parameters, but the block has {size // 4} words",
-                               code="invalid-gbin")  # fmt: skip
+            raise CompassError(
+                f"note 'compassc' lists {len(self.params)} parameters, but the block has {size // 4} words",
+                code="invalid-gbin",
+            )
 
 
 def _nothing() -> None:
@@ -326,13 +337,16 @@ def _tensors(content: AipuBin, kind: Kind, noted: tuple[NotedTensor, ...]) -> tu
         return tuple(_noted(noted, sub, _dtype(sub), role, i) for i, sub in places)
     params = content.kernel.by_role(role)
     if len(params) != len(places):
-        raise CompassError(f"note 'compassc' names {len(params)} {role}s, but the file has {len(places)}",
-                           code="invalid-gbin")  # fmt: skip
+        raise CompassError(
+            f"note 'compassc' names {len(params)} {role}s, but the file has {len(places)}", code="invalid-gbin"
+        )
     infos = []
     for param, (i, sub) in zip(params, places, strict=True):
         if param.nbytes is not None and param.nbytes != sub.size:
-            raise CompassError(f"note 'compassc' gives '{param.name}' {param.nbytes} bytes, note 'fmlist' {sub.size}",
-                               code="invalid-gbin")  # fmt: skip
+            raise CompassError(
+                f"note 'compassc' gives '{param.name}' {param.nbytes} bytes, note 'fmlist' {sub.size}",
+                code="invalid-gbin",
+            )
         infos.append(
             TensorInfo(
                 param.name,
@@ -362,6 +376,7 @@ def _noted(note: tuple[NotedTensor, ...], sub: SubSection, dtype: DType, role: s
 def _dtype(sub: SubSection) -> DType:
     found = BY_CODE.get(sub.data_type)
     if found is None:
-        raise CompassError(f"tensor {sub.id} has the data type {sub.data_type:#x}, which NumPy cannot hold",
-                           code="invalid-gbin")  # fmt: skip
+        raise CompassError(
+            f"tensor {sub.id} has the data type {sub.data_type:#x}, which NumPy cannot hold", code="invalid-gbin"
+        )
     return found

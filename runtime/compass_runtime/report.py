@@ -69,8 +69,10 @@ def text(outcome: Outcome, repeated: bool) -> str:
     """The table, and the engine's times when the run was repeated."""
     lines = [table(COLUMNS, rows(outcome))]
     if repeated:
-        lines.append(f"engine time of {len(outcome.seconds)} runs: min {_time(min(outcome.seconds))}, "
-                     f"median {_time(outcome.median)}")  # fmt: skip
+        lines.append(
+            f"engine time of {len(outcome.seconds)} runs: min {_time(min(outcome.seconds))}, "
+            f"median {_time(outcome.median)}"
+        )
     if outcome.compared and not outcome.mismatches:
         lines.append(f"as expected: {', '.join(outcome.compared)}")
     if outcome.compared_tensors is not None:

@@ -40,9 +40,11 @@ def _made(name: str, sources: list[Path], flags: tuple[str, ...], link: tuple[st
 
     def build(output: Path) -> None:
         engine.compile_and_link(
-            sources, output, (*flags, *(f"-I{folder}" for folder in folders)),
+            sources,
+            output,
+            (*flags, *(f"-I{folder}" for folder in folders)),
             (*link, "-z", "now", "-z", "relro", "-z", "noexecstack"),
-        )  # fmt: skip
+        )
 
     cache = Cache()
     return cache.get("simplugin", key) or cache.put("simplugin", key, build)
@@ -57,8 +59,12 @@ def library(family: str) -> Path:
 
 def program() -> Path:
     """The stand-alone simulator; under which name it is started tells it its family."""
-    sources = [*sorted(source_folder("native").glob("*.c")), source_folder("plugin") / "limit.c",
-               source_folder("program") / "main.c", engine.source_folder() / "start.c"]  # fmt: skip
+    sources = [
+        *sorted(source_folder("native").glob("*.c")),
+        source_folder("plugin") / "limit.c",
+        source_folder("program") / "main.c",
+        engine.source_folder() / "start.c",
+    ]
     return _made("program", sources, ("-fPIE",), ("-pie", "--dynamic-linker", engine.host_libraries()[2]))
 
 

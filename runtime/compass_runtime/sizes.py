@@ -27,11 +27,17 @@ def resolve_values(info: KernelInfo, given: Mapping[str, float]) -> dict[str, fl
         fixed = param.value
         value = given.get(name, fixed)
         if value is None:
-            raise CompassError(f"the scalar '{name}' ({param.dtype}) has no value", code="no-value",
-                               help=f"give it with --set {name}=VALUE (Python: values={{'{name}': ...}})")  # fmt: skip
+            raise CompassError(
+                f"the scalar '{name}' ({param.dtype}) has no value",
+                code="no-value",
+                help=f"give it with --set {name}=VALUE (Python: values={{'{name}': ...}})",
+            )
         if fixed is not None and value != fixed:
-            raise CompassError(f"the scalar '{name}' was fixed to {fixed} when the kernel was built",
-                               code="fixed-value", help=f"build it again with --set {name}={value}")  # fmt: skip
+            raise CompassError(
+                f"the scalar '{name}' was fixed to {fixed} when the kernel was built",
+                code="fixed-value",
+                help=f"build it again with --set {name}={value}",
+            )
         try:
             scalar_bits(param.element, value)
         except CompassError as error:
@@ -43,8 +49,11 @@ def resolve_values(info: KernelInfo, given: Mapping[str, float]) -> dict[str, fl
 def _known(info: KernelInfo, given: Mapping[str, object], known: Mapping[str, object], what: str) -> None:
     for name in given:
         if name not in known:
-            raise CompassError(f"the kernel '{info.kernel}' has no parameter '{name}' among its {what}",
-                               code="no-parameter", help=help_for(name, known, what))  # fmt: skip
+            raise CompassError(
+                f"the kernel '{info.kernel}' has no parameter '{name}' among its {what}",
+                code="no-parameter",
+                help=help_for(name, known, what),
+            )
 
 
 def resolve_shapes(
@@ -109,8 +118,11 @@ def _shape(
 ) -> Shape:
     if given is not None:
         if param.shape is not None and _count(given) != _count(param.shape):
-            raise CompassError(f"'{param.name}' was built for the shape {spell(param.shape)}, not {spell(given)}",
-                               code="tensor-shape", help="build the kernel again with --shape")  # fmt: skip
+            raise CompassError(
+                f"'{param.name}' was built for the shape {spell(param.shape)}, not {spell(given)}",
+                code="tensor-shape",
+                help="build the kernel again with --shape",
+            )
         return tuple(given)
     if param.shape is not None:
         return param.shape

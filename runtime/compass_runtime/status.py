@@ -93,11 +93,18 @@ class Status(IntEnum):
 
 _BY_CODE = {status.name.lower().replace("_", "-"): status for status in Status}
 _SYNONYMS = {
-    "tensor-size": "INVALID_SIZE", "tensor-dtype": "INVALID_SIZE", "no-shape": "ZERO_TENSOR_SIZE",
-    "no-value": "NOT_CONFIG_SHAPE", "kernel-timeout": "JOB_TIMEOUT", "job-refused": "JOB_DISPATCH_FAIL",
-    "worker-died": "DEV_ABNORMAL", "worker-ended": "DEV_ABNORMAL", "no-engine": "OPEN_DEV_FAIL",
-    "content-lost": "INVALID_OP", "other-host": "TARGET_NOT_FOUND",
-}  # fmt: skip
+    "tensor-size": "INVALID_SIZE",
+    "tensor-dtype": "INVALID_SIZE",
+    "no-shape": "ZERO_TENSOR_SIZE",
+    "no-value": "NOT_CONFIG_SHAPE",
+    "kernel-timeout": "JOB_TIMEOUT",
+    "job-refused": "JOB_DISPATCH_FAIL",
+    "worker-died": "DEV_ABNORMAL",
+    "worker-ended": "DEV_ABNORMAL",
+    "no-engine": "OPEN_DEV_FAIL",
+    "content-lost": "INVALID_OP",
+    "other-host": "TARGET_NOT_FOUND",
+}
 
 
 def status_of(code: str) -> Status:

@@ -26,13 +26,35 @@ GROUP_VALID = 0x8000
 
 
 @record(
-    u32("flag"), u32("next"), u32("loop_count"), u32("spc"), u32("interrupt_en"),
-    u16("group_id"), u16("grid_id"), u16("reserved"), u16("task_id"),
-    u16s("grid_dim", 3), u16s("group_dim", 3), u16s("group_pos", 3), u16s("task_pos", 3),
-    u32("sp"), u32("pp"), u32("dp"), u32("cp"), u32("pprint"), u32("pprofiler"),
-    u16("core_id"), u16("cluster_id"), u16("reserved1"), u16("tec_id"),
-    u32s("fmdp_tap_dap_pap_idp", 5), u32("dsize"), u32("tcbp"), u32("global_param"), u32s("reserved2", 3),
-)  # fmt: skip
+    u32("flag"),
+    u32("next"),
+    u32("loop_count"),
+    u32("spc"),
+    u32("interrupt_en"),
+    u16("group_id"),
+    u16("grid_id"),
+    u16("reserved"),
+    u16("task_id"),
+    u16s("grid_dim", 3),
+    u16s("group_dim", 3),
+    u16s("group_pos", 3),
+    u16s("task_pos", 3),
+    u32("sp"),
+    u32("pp"),
+    u32("dp"),
+    u32("cp"),
+    u32("pprint"),
+    u32("pprofiler"),
+    u16("core_id"),
+    u16("cluster_id"),
+    u16("reserved1"),
+    u16("tec_id"),
+    u32s("fmdp_tap_dap_pap_idp", 5),
+    u32("dsize"),
+    u32("tcbp"),
+    u32("global_param"),
+    u32s("reserved2", 3),
+)
 class X2Task:
     """An X2 task: entry point `spc`, stack `sp`, parameters `pp`, private data `dp`, constants `cp`."""
 
@@ -67,9 +89,17 @@ class X2Task:
 
 
 @record(
-    u32("flag"), u32("next"), u32s("reserved", 2), u32("gm_ctrl"), u32("grid"), u32s("gm_region_ctrl", 2),
-    u32s("gm_region_addr", 4), u32s("asid", 8), u32s("dtcm", 2), u32s("reserved1", 10),
-)  # fmt: skip
+    u32("flag"),
+    u32("next"),
+    u32s("reserved", 2),
+    u32("gm_ctrl"),
+    u32("grid"),
+    u32s("gm_region_ctrl", 2),
+    u32s("gm_region_addr", 4),
+    u32s("asid", 8),
+    u32s("dtcm", 2),
+    u32s("reserved1", 10),
+)
 class X2Init:
     """The head of an X2 chain: address spaces (low, high words of base with access bits) and global memory."""
 
@@ -96,9 +126,19 @@ class X2SegMmu:
 
 
 @record(
-    u32("flag"), u32("reserved"), u32("group_num"), u32("reserved1"), u32("interrupt_en"), u16("group_id"),
-    u16("grid_id"), u32s("reserved2", 6), u32("gm_ctrl"), u32("gm_sync"), u32s("gm_address", 2), u32s("reserved3", 16),
-)  # fmt: skip
+    u32("flag"),
+    u32("reserved"),
+    u32("group_num"),
+    u32("reserved1"),
+    u32("interrupt_en"),
+    u16("group_id"),
+    u16("grid_id"),
+    u32s("reserved2", 6),
+    u32("gm_ctrl"),
+    u32("gm_sync"),
+    u32s("gm_address", 2),
+    u32s("reserved3", 16),
+)
 class X3Grid:
     """The head of an X3 chain."""
 
@@ -117,9 +157,15 @@ class X3Grid:
 
 
 @record(
-    u32("flag"), u32s("segmmu", 3), u32("interrupt_en"), u16("group_id"), u16("grid_id"), u32s("seg_ctrl", 16),
-    u32s("asid", 8), u16s("group_deps", 4),
-)  # fmt: skip
+    u32("flag"),
+    u32s("segmmu", 3),
+    u32("interrupt_en"),
+    u16("group_id"),
+    u16("grid_id"),
+    u32s("seg_ctrl", 16),
+    u32s("asid", 8),
+    u16s("group_deps", 4),
+)
 class X3Group:
     """What precedes the tasks of one sub-graph on X3."""
 
@@ -134,12 +180,38 @@ class X3Group:
 
 
 @record(
-    u32("flag"), u32("next"), u32("reserved"), u32("spc"), u32("interrupt_en"), u16("group_id"), u16("grid_id"),
-    u16("task_id"), u16("warmup_len"), u16s("grid_dim", 3), u16s("group_dim", 3), u16s("group_pos", 3),
-    u16s("task_pos", 3), u32("sp"), u32("pp"), u32("dp"), u32("cp"), u32("pprint"), u32("pprofiler"),
-    u16("core_id"), u16("cluster_id"), u16("reserved1"), u16("tec_id"), u32("reserved2"), u32("coredump"),
-    u32s("reserved3", 3), u32("dsize"), u32("tcbp"), u32("global_param"), u32("reserved4"), u16s("group_deps", 4),
-)  # fmt: skip
+    u32("flag"),
+    u32("next"),
+    u32("reserved"),
+    u32("spc"),
+    u32("interrupt_en"),
+    u16("group_id"),
+    u16("grid_id"),
+    u16("task_id"),
+    u16("warmup_len"),
+    u16s("grid_dim", 3),
+    u16s("group_dim", 3),
+    u16s("group_pos", 3),
+    u16s("task_pos", 3),
+    u32("sp"),
+    u32("pp"),
+    u32("dp"),
+    u32("cp"),
+    u32("pprint"),
+    u32("pprofiler"),
+    u16("core_id"),
+    u16("cluster_id"),
+    u16("reserved1"),
+    u16("tec_id"),
+    u32("reserved2"),
+    u32("coredump"),
+    u32s("reserved3", 3),
+    u32("dsize"),
+    u32("tcbp"),
+    u32("global_param"),
+    u32("reserved4"),
+    u16s("group_deps", 4),
+)
 class X3Task:
     """An X3 task; the fields mean what they mean on X2."""
 

@@ -152,8 +152,11 @@ class Comparison:
     def check(self) -> None:
         """CompassError when nothing could be compared."""
         if not self.rows:
-            raise CompassError(f"--compare: '{self._where}' has no array with the name of a tensor", code="compare-empty",
-                               help=f"its arrays are: {', '.join(self.unused[:8]) or 'none'}")  # fmt: skip
+            raise CompassError(
+                f"--compare: '{self._where}' has no array with the name of a tensor",
+                code="compare-empty",
+                help=f"its arrays are: {', '.join(self.unused[:8]) or 'none'}",
+            )
 
 
 def _known(place: Path) -> Iterator[tuple[str, Callable[[], Array]]]:
@@ -165,8 +168,11 @@ def _known(place: Path) -> Iterator[tuple[str, Callable[[], Array]]]:
         for name in arrays.names_in(place):
             yield name, lambda name=name: arrays.load(place, name)  # type: ignore[misc]
     else:
-        raise CompassError(f"--compare: '{place}' is neither a folder nor an .npz file", code="compare-empty",
-                           help="a folder of NAME.npy files, as --dump-layers writes them, or an archive of arrays by name")  # fmt: skip
+        raise CompassError(
+            f"--compare: '{place}' is neither a folder nor an .npz file",
+            code="compare-empty",
+            help="a folder of NAME.npy files, as --dump-layers writes them, or an archive of arrays by name",
+        )
 
 
 def _floats(array: Array) -> Array:

@@ -17,8 +17,17 @@ from compass_runtime.job import Buffer
 from compass_runtime.program import Program
 from compass_runtime.sizes import spell
 
-_C_TYPES = {"char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16", "int": "int32", "uint": "uint32",
-            "half": "float16", "bf16": "bfloat16", "float": "float32"}  # fmt: skip
+_C_TYPES = {
+    "char": "int8",
+    "uchar": "uint8",
+    "short": "int16",
+    "ushort": "uint16",
+    "int": "int32",
+    "uint": "uint32",
+    "half": "float16",
+    "bf16": "bfloat16",
+    "float": "float32",
+}
 OUT_OF_BOUNDS = "check-bounds"
 _SCOPES = {"__lsram": "lsram", "__local": "shared", "": "private"}
 _ARRAY = re.compile(r"^[ \t]*(?:(__lsram|__local) )?(\w+?)(\d*) (\w+)\[(\d{1,12})\];$", re.MULTILINE)
@@ -218,7 +227,8 @@ class _Rule(NamedTuple):
 
 _RULES = {
     Kind.BOUNDS: _Rule(
-        Teller.bounds, "",
+        Teller.bounds,
+        "",
         "check index, stride and size; a mask (S.tail_mask) keeps lanes behind the end from being used",
         code=OUT_OF_BOUNDS,
     ),
@@ -226,54 +236,80 @@ _RULES = {
         Teller.race, "", "put S.barrier() between the two, or let each TEC work on a part of its own", code="check-race"
     ),
     Kind.ALIGN: _Rule(
-        Teller.memory, "TEC {tec} {verb} elements of {item} bytes at {address}, which is no multiple of {item}",
-        "the address of a vector or scalar must be a multiple of its element's size", code="check-align",
+        Teller.memory,
+        "TEC {tec} {verb} elements of {item} bytes at {address}, which is no multiple of {item}",
+        "the address of a vector or scalar must be a multiple of its element's size",
+        code="check-align",
     ),
     Kind.UNINIT_STORED: _Rule(
-        Teller.uninit, "TEC {tec} stores a value that was never set: {memory}",
-        "set the memory that the value is made of, or store fewer lanes", code="check-uninit",
+        Teller.uninit,
+        "TEC {tec} stores a value that was never set: {memory}",
+        "set the memory that the value is made of, or store fewer lanes",
+        code="check-uninit",
     ),
     Kind.UNINIT_USED: _Rule(
-        Teller.uninit, "TEC {tec} decides or computes an address by a value that was never set",
-        "set the memory that the value is made of", code="check-uninit",
+        Teller.uninit,
+        "TEC {tec} decides or computes an address by a value that was never set",
+        "set the memory that the value is made of",
+        code="check-uninit",
     ),
     Kind.NO_EVENT_FREE: _Rule(
-        Teller.event, "TEC {tec} allocates an event, but all 4 are in use",
-        "free events that are not needed any more: S.free_events(event)", code="check-dma",
+        Teller.event,
+        "TEC {tec} allocates an event, but all 4 are in use",
+        "free events that are not needed any more: S.free_events(event)",
+        code="check-dma",
     ),
     Kind.EVENT_NOT_ALLOCATED: _Rule(
-        Teller.event, "TEC {tec} uses event {event}, which is not allocated",
-        "use events between S.alloc_events and S.free_events only", code="check-dma",
+        Teller.event,
+        "TEC {tec} uses event {event}, which is not allocated",
+        "use events between S.alloc_events and S.free_events only",
+        code="check-dma",
     ),
     Kind.EVENT_NEVER_STARTED: _Rule(
-        Teller.event, "TEC {tec} waits for event {event}, which no transfer was started with",
-        "wait for the event that was given to the transfer", code="check-dma",
+        Teller.event,
+        "TEC {tec} waits for event {event}, which no transfer was started with",
+        "wait for the event that was given to the transfer",
+        code="check-dma",
     ),
     Kind.EVENT_NOT_WAITED: _Rule(
-        Teller.event, "TEC {tec} starts a transfer with event {event} that nobody waits for",
-        "call S.wait_events before the kernel ends: in PySim the transfer may be lost", True, code="check-dma",
+        Teller.event,
+        "TEC {tec} starts a transfer with event {event} that nobody waits for",
+        "call S.wait_events before the kernel ends: in PySim the transfer may be lost",
+        True,
+        code="check-dma",
     ),
     Kind.EVENT_BUSY: _Rule(
-        Teller.event, "TEC {tec} starts a transfer with event {event}, whose last one is still on its way",
-        "it waits for that one first; with an event of its own both go on at a time", True, code="check-dma",
+        Teller.event,
+        "TEC {tec} starts a transfer with event {event}, whose last one is still on its way",
+        "it waits for that one first; with an event of its own both go on at a time",
+        True,
+        code="check-dma",
     ),
     Kind.DMA_OVERLAP: _Rule(
-        Teller.memory, "a transfer of TEC {tec} to {memory} overlaps its own source",
-        "what it gives is not defined: copy through another buffer", code="check-dma",
+        Teller.memory,
+        "a transfer of TEC {tec} to {memory} overlaps its own source",
+        "what it gives is not defined: copy through another buffer",
+        code="check-dma",
     ),
     Kind.DMA_STRIDE: _Rule(
-        Teller.memory, "a transfer of TEC {tec} {verb} rows of {memory} that overlap: the stride is less than a row",
-        "strides count from the start of a row to the start of the next one", code="check-dma",
+        Teller.memory,
+        "a transfer of TEC {tec} {verb} rows of {memory} that overlap: the stride is less than a row",
+        "strides count from the start of a row to the start of the next one",
+        code="check-dma",
     ),
     Kind.DMA_IGNORED: _Rule(
-        Teller.memory, "a transpose of TEC {tec} to {memory} does nothing: a row or column has over 16777215 bytes",
-        "transpose a part at a time", code="check-dma",
+        Teller.memory,
+        "a transpose of TEC {tec} to {memory} does nothing: a row or column has over 16777215 bytes",
+        "transpose a part at a time",
+        code="check-dma",
     ),
     Kind.DIVISION: _Rule(
-        Teller.division, "TEC {tec} divides an integer by zero",
-        "the result is 0, which is seldom what is meant: test the divisor first", code="check-division",
+        Teller.division,
+        "TEC {tec} divides an integer by zero",
+        "the result is 0, which is seldom what is meant: test the divisor first",
+        code="check-division",
     ),
-}  # fmt: skip
+}
 
 
 def _verb(side: Side) -> str:

@@ -102,7 +102,6 @@ def _read(name: str) -> dict[str, Any]:
 
     path = targets.folder() / "cost" / f"{name}.yaml"
     if not path.is_file():
-        raise CompassError(f"there is no cost model for {name}", code="bad-target-file",
-                           help=f"it would be {path}")  # fmt: skip
+        raise CompassError(f"there is no cost model for {name}", code="bad-target-file", help=f"it would be {path}")
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return {**_read(content.pop("based_on")), **content} if "based_on" in content else content

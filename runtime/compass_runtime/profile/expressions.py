@@ -13,8 +13,12 @@ from compass_runtime.profile.regions import Op, Region
 Value = tuple[tuple[int, int], ...]
 """The operations that make a value: (region, number in it)."""
 NONE: Value = ()
-_CAST_CLASSES = {"VectorSplat": "permute", "IntegralToFloating": "scalar", "FloatingToIntegral": "scalar",
-                 "FloatingCast": "scalar"}  # fmt: skip
+_CAST_CLASSES = {
+    "VectorSplat": "permute",
+    "IntegralToFloating": "scalar",
+    "FloatingToIntegral": "scalar",
+    "FloatingCast": "scalar",
+}
 _LAZY = ("&&", "||")
 
 
@@ -72,8 +76,16 @@ class Expressions:
     def _all(self, node: Node) -> Value:
         return tuple(part for child in syntax.children(node) for part in self.value(child))
 
-    def _add(self, kind: str, node: Node, operands: Value, lanes: int | None = None, element: int = 0,
-             mask: int | None = None, external: bool = False) -> Value:  # fmt: skip
+    def _add(
+        self,
+        kind: str,
+        node: Node,
+        operands: Value,
+        lanes: int | None = None,
+        element: int = 0,
+        mask: int | None = None,
+        external: bool = False,
+    ) -> Value:
         region = self.region
         assert region is not None
         shape = syntax.vector(node)
@@ -281,8 +293,16 @@ def _is_load(node: Node) -> bool:
     return node["kind"] == "UnaryOperator" and node["opcode"] == "*"
 
 
-_PURE = (*syntax.WRAPPERS, *syntax.CASTS, *syntax.LITERALS, "BinaryOperator", "UnaryOperator", "ConditionalOperator",
-         "DeclRefExpr", "ConvertVectorExpr")  # fmt: skip
+_PURE = (
+    *syntax.WRAPPERS,
+    *syntax.CASTS,
+    *syntax.LITERALS,
+    "BinaryOperator",
+    "UnaryOperator",
+    "ConditionalOperator",
+    "DeclRefExpr",
+    "ConvertVectorExpr",
+)
 
 
 def _is_pure(node: Node) -> bool:

@@ -227,10 +227,15 @@ def _model(profile: Profile) -> str:
     model, used = profile.model, profile.total.classes
     columns = ("class", "count", "active lanes", "latency", "interval")
     rows = [
-        [escape(kind), f"{tally.count:,}", f"{tally.active:,}" if tally.lanes else "",
-         str(model.latency(kind, False)), str(model.interval(kind, False))]
+        [
+            escape(kind),
+            f"{tally.count:,}",
+            f"{tally.active:,}" if tally.lanes else "",
+            str(model.latency(kind, False)),
+            str(model.interval(kind, False)),
+        ]
         for kind, tally in sorted(used.items(), key=lambda item: -item[1].count)
-    ]  # fmt: skip
+    ]
     note = (
         f"Estimates for {model.target.version}: {model.issue_width} operations start per cycle; units: "
         + ", ".join(f"{count} {unit}" for unit, count in model.units.items())

@@ -140,12 +140,18 @@ class Profile:
                     external[task.group] += step.amount * (transfer.reads + transfer.writes)
         noted = self.program.note.launches if self.program.note else ()
         return [
-            LayerRun(run, kernel, noted[run.group].label, ", ".join(noted[run.group].types),
-                     moved.get(run.group, 0), external.get(run.group, 0))
+            LayerRun(
+                run,
+                kernel,
+                noted[run.group].label,
+                ", ".join(noted[run.group].types),
+                moved.get(run.group, 0),
+                external.get(run.group, 0),
+            )
             if run.group < len(noted)
             else LayerRun(run, kernel, "", "", moved.get(run.group, 0), external.get(run.group, 0))
             for kernel, run in self.launches
-        ]  # fmt: skip
+        ]
 
     @cached_property
     def layer_types(self) -> dict[str, list[LayerRun]]:

@@ -9,8 +9,24 @@ from compass_runtime.profile.parse import Node
 
 _VECTOR = re.compile(r"^(?P<element>.+?)\s*__attribute__\(\(ext_vector_type\((?P<lanes>\d+)\)\)\)$")
 _QUALIFIER = re.compile(r"\b(?:const|volatile|restrict|__private|__global|__local|__constant|__generic)\b")
-_SIZES = {"char": 1, "bool": 1, "_Bool": 1, "short": 2, "half": 2, "_Float16": 2, "__bf16": 2, "bf16": 2, "int": 4,
-          "float": 4, "uchar": 1, "ushort": 2, "uint": 4, "long": 8, "double": 8, "ulong": 8}  # fmt: skip
+_SIZES = {
+    "char": 1,
+    "bool": 1,
+    "_Bool": 1,
+    "short": 2,
+    "half": 2,
+    "_Float16": 2,
+    "__bf16": 2,
+    "bf16": 2,
+    "int": 4,
+    "float": 4,
+    "uchar": 1,
+    "ushort": 2,
+    "uint": 4,
+    "long": 8,
+    "double": 8,
+    "ulong": 8,
+}
 _EXTERNAL = ("__global", "__constant")
 
 WRAPPERS = ("ParenExpr", "ConstantExpr", "AsTypeExpr", "ExprWithCleanups")

@@ -37,8 +37,18 @@ def as_trace(profile: Profile) -> dict[str, Any]:
         if span.kind == "transfer":
             about["bytes"] = span.detail
         name = f"section {span.detail}" if span.kind == "section" else f"{span.kind} {spell_place(span.place)}"
-        events.append({"ph": "X", "pid": _PROCESS, "tid": number, "name": name, "cat": span.kind, "args": about,
-                       "ts": round(span.start * scale, 4), "dur": round(span.cycles * scale, 4)})  # fmt: skip
+        events.append(
+            {
+                "ph": "X",
+                "pid": _PROCESS,
+                "tid": number,
+                "name": name,
+                "cat": span.kind,
+                "args": about,
+                "ts": round(span.start * scale, 4),
+                "dur": round(span.cycles * scale, 4),
+            }
+        )
     labels: list[dict[str, Any]] = [
         {"ph": "M", "pid": _PROCESS, "name": "process_name", "args": {"name": f"{profile.name} (estimated)"}}
     ]

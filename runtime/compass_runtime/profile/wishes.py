@@ -31,8 +31,9 @@ class Wishes:
     def check(self, others: Mapping[str, bool]) -> None:
         """UsageError when one of the other options that are given needs a run that is not profiled."""
         if self and (other := next((name for name, given in others.items() if given), None)):
-            raise UsageError(f"--profile does not go with {other}", code="profile-options",
-                             help="profile a run of its own")  # fmt: skip
+            raise UsageError(
+                f"--profile does not go with {other}", code="profile-options", help="profile a run of its own"
+            )
 
     def prepared(self, program: Program) -> Program:
         """The program to run: with counters when a profile is wanted."""
