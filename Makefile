@@ -3,9 +3,10 @@
 #   make demo    set up, then build and run three kernels and print their results
 #   make test    set up, then run all tests
 #   make bench   measure, print a table, keep it as JSON
-#   make docs    write what comes from the declarations of the operations: docs/ops, the stub of `S` for editors
+#   make docs    write what comes from declarations: docs/ops, docs/layers, the stub of `S` for editors
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make test-security  every attack by every means; make test has each by one
+#   make fuzz-layers  N random networks of layers from SEED on, on the simulator and by the references
 #   make fuzz-X  COUNT damaged inputs for the reader X (COUNT=1000000 SEED=0): in Python container, debug, modules, npy,
 #                graphs, stages, cli (command lines); in C, under sanitizers and guided by coverage, object, lines, native-container
 #   make storm   COUNT jobs per family through the libraries for the vendor's driver, from many threads (COUNT=10000)
@@ -37,7 +38,8 @@ TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder layers oplib ops passes toolchain)
 DEMO := build/demo
 
-.PHONY: demo test test-security fuzz fuzz-replies soak fuzz-extents soak-builds storm bench docs lint format setup clean distclean
+.PHONY: demo test test-security fuzz fuzz-layers fuzz-replies soak fuzz-extents soak-builds storm bench docs lint format setup \
+  clean distclean
 .DELETE_ON_ERROR:
 
 demo: $(ENGINE)
@@ -63,6 +65,9 @@ fuzz: $(ENGINE)
 fuzz-%: $(ENGINE)
 	@$(BIN)/python -m tests.hostile $* --count $(COUNT) --seed $(SEED)
 
+fuzz-layers: $(ENGINE)
+	@$(BIN)/python -m tests.layers.random_networks --seed $(SEED) --count $(N) --jobs $(JOBS)
+
 # Ten threads share the jobs.
 storm: $(ENGINE)
 	STORM_ROUNDS=$$(($(COUNT) / 10)) $(BIN)/python -m pytest -q tests/runtime/test_sim_plugin.py -k many_threads
@@ -87,6 +92,7 @@ bench: $(ENGINE)
 docs: $(INSTALLED)
 	$(BIN)/python -m compassc ops --write-docs docs/ops
 	$(BIN)/python -m compassc.dsl.stubs
+	$(BIN)/python -m compassc layers --write-docs docs/layers
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

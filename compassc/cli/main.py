@@ -28,6 +28,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "targets": "List the NPU configurations.",
         "passes": "List the passes and the pipelines.",
         "ops": "List the operations of the language.",
+        "layers": "List the layer types of graphs, and what has kernels.",
     },
     "Set-up": {
         "sim-plugin": "Write the simulators that the vendor's driver and front end look for.",

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -100,6 +101,15 @@ def all_types() -> dict[str, LayerType]:
     return LAYER_TYPES
 
 
+@contextmanager
+def consistent() -> Iterator[None]:
+    """What NumPy says about arrays that do not go together becomes a LayerError."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise LayerError(f"its tensors, attributes and constants contradict each other: {error}") from error
+
+
 def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     """What a layer gives for `inputs`, by its reference; LayerError when its form is not one the reference has."""
     declared = all_types().get(layer.type)
@@ -110,7 +120,7 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
     if reference is None:
         raise LayerError(f"{layer.type} has no {'quantised' if layer.is_quantised else 'float'} form")
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), consistent():
         given = reference(layer, *inputs)
     results = [given] if isinstance(given, np.ndarray) else list(given)
     if len(results) != len(layer.outputs):

@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from compassc.layers.declare import all_types
+from compassc.layers.declare import all_types, consistent
 from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 
@@ -79,6 +79,11 @@ def takes_tail(name: str) -> bool:
 def kernel_of(layers: Sequence[Layer]) -> Kernel:
     """The kernel of a layer, with the element-wise layers behind it; LayerError with the reason where there is none."""
     load_kernels()
+    with consistent():
+        return _kernel_of(layers)
+
+
+def _kernel_of(layers: Sequence[Layer]) -> Kernel:
     first, *tail = layers
     own = METHOD_BUILDERS.get((first.type, first.word("method", "")))
     if own is not None:
@@ -91,7 +96,7 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
         return elementwise_kernel(layers)
     if first.type not in BUILDERS:
         declared = all_types().get(first.type)
-        raise LayerError((declared.refused if declared else "") or f"{first.type} has no kernel")
+        raise LayerError(declared.refused if declared and declared.refused else f"{first.type} has no kernel yet")
     builder = BUILDERS[first.type]
     return builder(first, tail) if first.type in WITH_TAIL else builder(first)
 

@@ -21,7 +21,8 @@ from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, Subgrap
 from compassc.gbuilder.plugin_host import Plugin
 from compassc.layers.arithmetic import Array
 from compassc.layers.bind import layer_of
-from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels, takes_tail
+from compassc.layers.declare import all_types
+from compassc.layers.kernels import STEPS, kernel_of, load_kernels, takes_tail
 from compassc.layers.layer import LayerError, TensorType
 from compassc.layers.objects import Objects
 from compassc.oplib.layer import OPERATORS, Unsupported
@@ -97,7 +98,7 @@ class LayerLibrary:
     def types(self) -> tuple[str, ...]:
         """The layer types that are known."""
         load_families()
-        return tuple(dict.fromkeys((*STEPS, *BUILDERS, *OPERATORS)))
+        return tuple(dict.fromkeys((*all_types(), *OPERATORS)))
 
     def take(self, graph: Graph, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
         """Groups of layers with the plugin of their kernel; and, by id of a node, why it was not taken."""

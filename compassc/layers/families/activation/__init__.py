@@ -25,10 +25,11 @@ _TABLE = (Constant("lut", "[2^n]", "the table", form="quantised"),)
 _PARAMETERS = tuple(
     Attribute(key, "float", f"of {', '.join(m for m in METHODS if key in METHODS[m].parameters)}", str(default))
     for key, default in {k: d for t in METHODS.values() for k, d in t.parameters.items()}.items()
+    if not key.startswith("clip_")
 )
 _RECTIFIER_KEYS = (
-    Attribute("clip_min", "float", "of CLIP: the lower limit", "none"),
-    Attribute("clip_max", "float", "of CLIP: the upper limit", "none"),
+    Attribute("clip_min", "float", "of CLIP and HARDSIGMOID: the lower limit", "none, 0"),
+    Attribute("clip_max", "float", "of CLIP and HARDSIGMOID: the upper limit", "none, 1"),
     Attribute("negative_slope_value", "float", "of LEAKYRELU: the factor of negative values", "none"),
 )
 layer_type(

@@ -1,0 +1,48 @@
+"""`compassc layers`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from compassc.cli import options
+
+COLUMNS = ("layer", "use", "kernels", "what it does")
+
+
+@click.command(epilog=options.example("compassc layers\ncompassc layers Convolution"))
+@click.argument("name", default="")
+@click.option(
+    "--write-docs",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the page of every layer type and an index into FOLDER.",
+)
+@options.talk_options
+def command(name: str, write_docs: Path | None) -> None:
+    """List the layer types of Compass IR graphs, with the data types for which there are kernels.
+
+    With NAME the page of that type, or the types whose name contains it.
+    """
+    from compassc.layers import docs
+    from compassc.layers.declare import all_types
+
+    if write_docs is not None:
+        docs.write(write_docs)
+        return
+    from compass_core.errors import UsageError
+    from compass_core.suggest import nearest
+    from compassc.cli.tables import table_text
+    from compassc.cli.talk import artifact
+
+    known = {n.lower(): t for n, t in all_types().items()}
+    if name.lower() in known:
+        artifact(docs.page(known[name.lower()]))
+        return
+    rows = [row for row in docs.table() if name.lower() in row.name.lower()]
+    if not rows:
+        near = nearest(name, list(all_types()))
+        help = f"did you mean '{near}'?" if near else "`compassc layers` lists them"
+        raise UsageError(f"no layer type is called '{name}'", code="unknown-op", help=help)
+    artifact(table_text(("", COLUMNS, rows)))

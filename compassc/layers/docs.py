@@ -1,0 +1,111 @@
+"""Documentation of layer types from their declarations: a Markdown page per type, and the table of all types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from compass_core import files
+from compassc.layers.declare import LayerType, all_types
+from compassc.layers.support import DTYPES, Form, forms_of, has_kernel
+
+NO_KERNEL = "no kernel yet; it has a reference"
+USES = ("common", "sometimes", "rare")
+
+
+class Row(NamedTuple):
+    """One layer type in the overview."""
+
+    name: str
+    use: str
+    kernels: str
+    summary: str
+
+
+def kernels_in_words(declared: LayerType) -> str:
+    """The data types of a type's kernels, or why there is none."""
+    if declared.refused:
+        return f"not supported: {declared.refused}"
+    forms = forms_of(declared)
+    if not forms and has_kernel(declared.name):
+        return "some types"
+    found = [f.dtype for f in forms if f.kernel]
+    return "all types" if len(found) == len(DTYPES) else ", ".join(found) or NO_KERNEL
+
+
+def table() -> list[Row]:
+    """All layer types, the common ones first."""
+    rows = [Row(t.name, t.use, kernels_in_words(t), t.summary) for t in all_types().values()]
+    return sorted(rows, key=lambda r: (USES.index(r.use), r.name.lower()))
+
+
+def _references(declared: LayerType) -> str:
+    kinds = [word for word, found in (("float", declared.float), ("quantised", declared.quantised)) if found]
+    if declared.float is declared.quantised and declared.float:
+        return "one reference for all types"
+    return " and ".join(kinds)
+
+
+def _forms(forms: tuple[Form, ...]) -> list[str]:
+    if not forms:
+        return []
+    lines = ["## Types", "", "By the type of the first input.", "", "| type | kernel |", "|---|---|"]
+    return [*lines, *(f"| {f.dtype} | {'yes' if f.kernel else 'no: ' + f.reason} |" for f in forms), ""]
+
+
+def _attributes(declared: LayerType) -> list[str]:
+    if not declared.attributes:
+        return []
+    lines = ["## Attributes", "", "| attribute | kind | default | form | meaning |", "|---|---|---|---|---|"]
+    for a in declared.attributes:
+        default = "required" if a.default is None else a.default
+        lines.append(f"| `{a.name}` | {a.kind} | {default} | {a.form or 'both'} | {a.doc} |")
+    return [*lines, ""]
+
+
+def _constants(declared: LayerType) -> list[str]:
+    if not declared.constants:
+        return []
+    lines = ["## Constants", "", "| constant | shape | form | meaning |", "|---|---|---|---|"]
+    for c in declared.constants:
+        optional = "; may be missing" if c.optional else ""
+        lines.append(f"| `{c.name}` | `{c.shape}` | {c.form or 'both'} | {c.doc}{optional} |")
+    return [*lines, ""]
+
+
+def page(declared: LayerType) -> str:
+    """The Markdown page of a layer type."""
+    lines = [f"# {declared.name}", "", declared.summary, ""]
+    if declared.refused:
+        return "\n".join([*lines, f"Not supported: {declared.refused}.", "", f"Use: {declared.use}"]) + "\n"
+    lines += [f"- inputs: {declared.inputs}", f"- outputs: {declared.outputs}", f"- use: {declared.use}"]
+    lines += [f"- fusion: {declared.fusion.name.lower()}, {declared.fusion.value}"]
+    lines += [f"- defined for: {_references(declared)}", f"- kernels: {kernels_in_words(declared)}", ""]
+    if declared.notes:
+        lines += [declared.notes, ""]
+    parts = [*_attributes(declared), *_constants(declared), *_forms(forms_of(declared))]
+    return "\n".join([*lines, *parts]).rstrip() + "\n"
+
+
+def index() -> str:
+    """The Markdown page that lists all layer types."""
+    lines = ["# Layers", "", "Made by `make docs` from the declarations in `compassc/layers/families`."]
+    for use in USES:
+        lines += ["", f"## {use.capitalize()}", "", "| layer | what it does | kernels |", "|---|---|---|"]
+        lines += [f"| [{r.name}]({r.name}.md) | {r.summary} | {r.kernels} |" for r in table() if r.use == use]
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """All pages by file name, the index included."""
+    return {"README.md": index(), **{f"{t.name}.md": page(t) for t in all_types().values()}}
+
+
+def write(folder: Path) -> list[Path]:
+    """Writes all pages into a folder, and removes pages of types that are no more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = pages()
+    for old in folder.glob("*.md"):
+        if old.name not in made:
+            old.unlink()
+    return [files.write(folder / name, text) for name, text in made.items()]

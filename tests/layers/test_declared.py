@@ -1,0 +1,122 @@
+"""What is declared of each layer type is whole: a reference or a refusal, kernels where they are claimed, a page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compassc.layers import docs
+from compassc.layers.declare import all_types, evaluate
+from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
+from compassc.layers.layer import Layer, LayerError, TensorType
+from compassc.layers.samples import SAMPLES, Draw, drawn
+from compassc.layers.storage import numpy_dtype
+from compassc.layers.support import DTYPES, SHAPES, forms_of
+
+FOLDER = Path(__file__).parents[2] / "docs" / "layers"
+TYPES = all_types()
+
+
+def with_kernels() -> list[str]:
+    load_kernels()
+    return sorted({*STEPS, *BUILDERS})
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return docs.pages()
+
+
+def test_committed_pages_are_up_to_date(made):
+    kept = {path.name: path.read_text() for path in FOLDER.glob("*.md")}
+    stale = sorted(name for name in made.keys() | kept.keys() if made.get(name) != kept.get(name))
+    assert not stale, f"run `make docs` and commit docs/layers: {', '.join(stale)}"
+
+
+def test_links_of_the_index_exist(made):
+    assert set(re.findall(r"\]\(([^)]+)\)", made["README.md"])) == made.keys() - {"README.md"}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_is_described_and_defined_or_refused(name):
+    declared = TYPES[name]
+    assert declared.summary.endswith(".")
+    assert declared.use in docs.USES
+    if declared.refused:
+        assert not (declared.float or declared.quantised or name in with_kernels())
+        assert len(declared.refused) > 20
+        layer = Layer("l", name, [TensorType((1,), "int8", "x")], [TensorType((1,), "int8", "y")])
+        with pytest.raises(LayerError, match=re.escape(declared.refused)):
+            kernel_of([layer])
+        with pytest.raises(LayerError, match=re.escape(declared.refused)):
+            evaluate(layer, [np.zeros(1, "int8")])
+        return
+    assert declared.float or declared.quantised
+    listed = [a.name for a in declared.attributes] + [c.name for c in declared.constants]
+    assert len(set(listed)) == len(listed)
+    assert all(a.doc and a.kind for a in declared.attributes)
+    assert all(c.doc and c.shape for c in declared.constants)
+
+
+def test_every_kernel_is_of_a_declared_type():
+    assert set(with_kernels()) <= TYPES.keys()
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_a_sample_is_drawn_where_there_is_a_kernel(name):
+    """Otherwise the pages would say nothing about its forms."""
+    assert name in TYPES
+    if name in with_kernels() and not any(form.kernel for form in forms_of(TYPES[name])):
+        reasons = {form.reason for form in forms_of(TYPES[name])}
+        assert reasons != {"it has no such form"}, "no sample of it is valid"
+
+
+def layers_of(name: str) -> list[Layer]:
+    found = []
+    for n, (shape, dtype) in enumerate((s, d) for s in SHAPES for d in DTYPES):
+        layer = drawn(Draw(np.random.default_rng(n)), name, TensorType(shape, dtype, "x"))
+        if layer is not None:
+            found.append(layer)
+    return found[:: max(1, len(found) // 4)]
+
+
+DAMAGES = ("a word", -7, 2**40, [], [1, 2, 3, 4, 5, 6, 7], None, 0.37, True)
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_damaged_layers_are_refused_or_taken_but_never_fail_otherwise(name):
+    """One attribute, constant or shape of a valid layer is damaged: its reference and its kernel raise LayerError, or
+    take it, when it does not matter."""
+    for layer in layers_of(name):
+        inputs = [np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.inputs]
+        for damaged in damages(layer):
+            try:
+                kernel_of([damaged])
+            except LayerError as error:
+                assert str(error)
+            try:
+                evaluate(damaged, inputs)
+            except LayerError as error:
+                assert str(error)
+
+
+def damages(layer: Layer) -> list[Layer]:
+    found = []
+    for n, key in enumerate(layer.attributes):
+        for value in (DAMAGES[n % len(DAMAGES)], DAMAGES[(n + 3) % len(DAMAGES)]):
+            found.append((layer.inputs, layer.outputs, {**layer.attributes, key: value}, layer.constants))
+    for key, array in layer.constants.items():
+        for other in (array.reshape(-1)[1:], array[None], array.astype("float32"), np.zeros(0, array.dtype)):
+            found.append((layer.inputs, layer.outputs, layer.attributes, {**layer.constants, key: other}))
+        missing = {k: a for k, a in layer.constants.items() if k != key}
+        found.append((layer.inputs, layer.outputs, layer.attributes, missing))
+    y = layer.outputs[0]
+    for shape in ((*y.shape[:-1], y.shape[-1] + 1) if y.shape else (2,), (), (0, *y.shape[1:])):
+        changed = TensorType(shape, y.dtype, y.name, y.scale, y.zero)
+        found.append((layer.inputs, [changed, *layer.outputs[1:]], layer.attributes, layer.constants))
+    found.append(([], layer.outputs, layer.attributes, layer.constants))
+    found.append((layer.inputs, [], layer.attributes, layer.constants))
+    return [Layer(layer.name, layer.type, *parts) for parts in found]
