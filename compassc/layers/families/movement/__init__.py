@@ -53,7 +53,7 @@ BEGINS = (
 BLOCK = (Attribute("block_size_x", "int", "block width"), Attribute("block_size_y", "int", "block height"))
 REDUCTION = Attribute("reduction", "word", "NONE, ADD, MUL, MAX or MIN", "NONE")
 SCATTERED = "x, index, updates"
-for _name in ("Reshape", "Squeeze", "Flatten"):
+for _name in ("Reshape", "Squeeze", "Unsqueeze", "Flatten"):
     _moves(
         _name,
         reference=reshape,
