@@ -210,9 +210,14 @@ def look_up(k: KernelSource, value: Value, table: Array, bits: int) -> Value:
 
 
 def as_stored(k: KernelSource, value: Value, out: TensorType) -> Value:
-    """The value as it is after being stored: floats of 16 bits are rounded to them."""
+    """The value as it is after being stored: integers in the range of their type, floats of 16 bits rounded to them."""
     if out.dtype in ("float16", "bfloat16"):
         return k.let(f'S.cast(S.cast({value.name}, "{out.dtype}"), "float32")', "float32")
+    if out.is_integer and value.kind == "int32":
+        low, high = out.integer.low, out.integer.high
+        if value.low < low or value.high > high:
+            limited = f"clamp({value.name}, {k.scalar(low)}, {k.scalar(high)})"
+            return k.let(limited, "int32", max(low, value.low), min(high, value.high))
     return value
 
 

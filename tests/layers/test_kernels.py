@@ -167,3 +167,9 @@ def test_concat_and_pad(tmp_path, source, dtype):
     pads = [[1, 0], [1, 2], [3, 4]]
     x, y = tensor("x", (2, 5, 33), dtype), tensor("y", (3, 8, 40), dtype)
     check(Layer("p", "Pad", [x], [y], {"mode": "CONSTANT", "pads": pads, "constant_value": 3}), source, tmp_path)
+
+
+def test_results_beyond_the_output_are_saturated(tmp_path, source):
+    """-1 as an unsigned number is 0."""
+    for kind in ("Sign", "Negative"):
+        check(Layer("s", kind, [tensor("x", (3, 45), "int8", 1, 3)], [tensor("y", (3, 45), "uint8")]), source, tmp_path)
