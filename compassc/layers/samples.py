@@ -131,7 +131,7 @@ METHODS = (
 TABLED = (
     "Sigmoid Tanh GELU Silu Swish Hardswish HardSigmoid MISH ELU SELU CELU Softplus Softsign SHRINK THRESHOLDEDRELU "
     "Exp Log Erf Square Floor Ceil Trunc Round Tan Sinh Cosh Asin Acos Atan Asinh Acosh Atanh Sqrt Rsqrt Reciprocal "
-    "BNLL Sine Cosine Pow"
+    "BNLL Sine Cosine"
 ).split()
 
 
@@ -139,8 +139,7 @@ TABLED = (
 def _tabled(draw: Draw, kind: str, x: TensorType) -> Layer | None:
     given: dict[str, Any] = {"method": draw.choice(METHODS)} if kind == "Activation" else {}
     if not x.is_integer:
-        inputs = [x, draw.other(x)] if kind == "Pow" else [x]
-        return _layer(draw, kind, inputs, draw.tensor(x.shape, x.dtype), **given)
+        return _layer(draw, kind, [x], draw.tensor(x.shape, x.dtype), **given)
     if kind in ("Sine", "Cosine") and _bits(x) > 8:
         given |= {"scale_value": 200, "shift_value": 8}
     y = draw.tensor(x.shape, draw.choice(("int8", "uint8", "int16")))
@@ -183,22 +182,43 @@ def _eltwise(draw: Draw, kind: str, x: TensorType) -> Layer | None:
     return _layer(draw, kind, [x, other], draw.requantised(x), method=method, **given, **_activation(draw))
 
 
-@sample("SquaredDifference", "Div", "Mod", "DivMod", "BitShift", "Bitwise", "Logical")
+@sample("SquaredDifference", "Div", "Mod", "DivMod", "BitShift")
 def _two_operands(draw: Draw, kind: str, x: TensorType) -> Layer | None:
     other = draw.other(x)
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {"direction": "LEFT"} if kind == "BitShift" else {}
     constants: dict[str, Array] = {}
-    y = draw.requantised(x)
     if kind == "SquaredDifference" and x.is_integer:
         given = {"scale_value": [200, 128, 120], "shift_value": [14, 7, 7]}
     if kind == "Div" and x.is_integer:
         given, constants = draw.rescaling(15), {"lut": draw.array("uint16", 256)}
-    if kind == "Logical":
-        given, y = {"method": draw.choice(("EQUAL", "LESS", "GREATER"))}, draw.tensor(x.shape, "uint8", 0)
-    if kind in ("BitShift", "Bitwise"):
-        given, y = {"method": "AND", "direction": "LEFT"}, draw.like(x)
+    y = draw.like(x) if kind == "BitShift" else draw.requantised(x)
     outputs = [y, draw.like(y)] if kind == "DivMod" else [y]
     return _layer(draw, kind, [x, other], outputs, constants, **given)
+
+
+@sample("Bitwise", "Logical")
+def _logical(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+    methods: tuple[str, ...] = ("AND", "OR", "XOR", "NOT")
+    if kind == "Logical":
+        methods += ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+    method = draw.choice(methods)
+    inputs = [x] if method == "NOT" else [x, draw.other(x)]
+    given = {"scale_value": [draw.integer(1, 255), draw.integer(1, 255)]} if kind == "Logical" and x.is_integer else {}
+    y = draw.tensor(x.shape, "uint8", 0) if kind == "Logical" else draw.like(x)
+    return _layer(draw, kind, inputs, y, method=method, **given)
+
+
+@sample("IsNaN", "IsInf")
+def _special(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+    return _layer(draw, kind, [x], draw.tensor(x.shape, "uint8", 0), detect_positive=draw.choice((True, False)))
+
+
+@sample("Pow")
+def _power(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+    if not x.is_integer:
+        return _layer(draw, kind, [x], draw.tensor(x.shape, x.dtype), exponent=draw.choice((2.0, 3.0)))
+    y = draw.tensor(x.shape, draw.choice(("int8", "uint8", "int16")))
+    return _layer(draw, kind, [x], y, {"lut_log": draw.array(y.dtype, 256)}, exponent=2.0)
 
 
 @sample("Cast")
@@ -225,7 +245,7 @@ def _where(draw: Draw, kind: str, x: TensorType) -> Layer | None:
     return _layer(draw, kind, [condition, x, draw.other(x)], y, **given)
 
 
-@sample("IsNaN", "IsInf", "FakeQuantWithMinMaxVars", "NoOp", "Dummy")
+@sample("FakeQuantWithMinMaxVars", "NoOp", "Dummy")
 def _plain(draw: Draw, kind: str, x: TensorType) -> Layer | None:
     return _layer(draw, kind, [x], draw.like(x))
 

@@ -11,6 +11,8 @@ import pytest
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
 from compassc.layers.layer import Layer, TensorType
+from compassc.layers.samples import Draw
+from compassc.layers.samples import drawn as drawn_layer
 from tests.layers.harness import run
 
 FLOATS = ("float32", "float16")
@@ -173,3 +175,24 @@ def test_results_beyond_the_output_are_saturated(tmp_path, source):
     """-1 as an unsigned number is 0."""
     for kind in ("Sign", "Negative"):
         check(Layer("s", kind, [tensor("x", (3, 45), "int8", 1, 3)], [tensor("y", (3, 45), "uint8")]), source, tmp_path)
+
+
+COMPARED = "Where Select Logical Bitwise IsNaN IsInf Pow".split()
+
+
+@pytest.mark.parametrize("dtype", ("int8", "uint8", "int16", "float32", "float16"))
+def test_choices_and_comparisons(tmp_path, source, dtype):
+    """Values repeat, so that operands are often equal."""
+    for n, kind in enumerate(COMPARED * 2):
+        layer = drawn_layer(Draw(np.random.default_rng(n)), kind, TensorType((3, 45), dtype, "x"))
+        if layer is None:
+            assert kind in ("Bitwise", "Pow")
+            continue
+        inputs = [
+            source.choice([*range(5), np.inf, -np.inf, np.nan] if kind.startswith("Is") and not t.is_integer else range(5),
+                          t.shape).astype(t.dtype) for t in layer.inputs
+        ]  # fmt: skip
+        for got, want in zip(run(kernel_of([layer]), layer, inputs, tmp_path), evaluate(layer, inputs), strict=True):
+            np.testing.assert_allclose(
+                got.astype("f8"), want.astype("f8"), rtol=RELATIVE[4] if want.dtype == "f4" else 0
+            )
