@@ -98,7 +98,11 @@ def _kernel_of(layers: Sequence[Layer]) -> Kernel:
         declared = all_types().get(first.type)
         raise LayerError(declared.refused if declared and declared.refused else f"{first.type} has no kernel yet")
     builder = BUILDERS[first.type]
-    return builder(first, tail) if first.type in WITH_TAIL else builder(first)
+    if first.type in WITH_TAIL:
+        return builder(first, tail)
+    if tail:
+        raise LayerError(f"layers cannot join the kernel of a {first.type}")
+    return builder(first)
 
 
 def follow(k: KernelSource, head: Layer, value: Value, tail: Sequence[Layer], place: str) -> tuple[Value, TensorType]:

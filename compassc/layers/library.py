@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compassc.gbuilder.graph import Graph, Node
+from compassc.gbuilder.memory import owner
 from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode, Tensor
 from compassc.gbuilder.plugin_host import Plugin
 from compassc.layers.arithmetic import Array
@@ -106,8 +107,8 @@ class LayerLibrary:
         users: dict[int, list[Node]] = {}
         for node in graph.nodes:
             for tensor in node.inputs:
-                users.setdefault(id(tensor), []).append(node)
-        ends = {id(t) for t in graph.outputs}
+                users.setdefault(id(owner(tensor)), []).append(node)
+        ends = {id(owner(t)) for t in graph.outputs}
         found: list[tuple[Work, list[Node]]] = []
         refused: dict[int, str] = {}
         for node in nodes:
@@ -174,11 +175,13 @@ class LayerLibrary:
 
 
 def _following(node: Node, free: dict[int, Node], users: dict[int, list[Node]], ends: set[int]) -> Node | None:
-    """The element-wise layer that alone uses what a layer makes."""
-    if len(node.outputs) != 1 or id(node.outputs[0]) in ends:
+    """The element-wise layer that alone uses what a layer makes; users of a view of it are users too."""
+    if len(node.outputs) != 1 or id(owner(node.outputs[0])) in ends:
         return None
     made = node.outputs[0]
-    by = users.get(id(made), [])
-    if len(by) != 1 or id(by[0]) not in free or by[0].type.name not in STEPS or len(by[0].outputs) != 1:
+    by = users.get(id(owner(made)), [])
+    if len(by) != 1 or all(t is not made for t in by[0].inputs):
+        return None
+    if id(by[0]) not in free or by[0].type.name not in STEPS or len(by[0].outputs) != 1:
         return None
     return by[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.layers.random_networks import check, graph_text, network
+from compassc.layers.layer import Layer, TensorType
+from tests.layers.random_networks import Network, check, differences, graph_text, network
 
 
 @pytest.mark.parametrize("seed", [2, 5, 11])
@@ -16,3 +18,16 @@ def test_networks_reach_30_layers_and_are_drawn_again_from_their_seed():
     sizes = [len(network(seed).layers) for seed in range(8)]
     assert max(sizes) == 30
     assert graph_text(network(3)) == graph_text(network(3))
+
+
+def test_a_tensor_that_is_used_under_another_shape_is_made(tmp_path):
+    """Two layers use it, one of them a view of it, so that it must not vanish inside a kernel."""
+    x, a, b = (TensorType((4, 6), "float32", n) for n in "xab")
+    flat, c = (TensorType((24,), "float32", n) for n in ("flat", "c"))
+    layers = [
+        Layer("first", "Abs", [x], [a]),
+        Layer("shaped", "Reshape", [a], [flat], {"shape": [24]}),
+        Layer("second", "Negative", [a], [b]),
+        Layer("third", "Sigmoid", [flat], [c]),
+    ]
+    assert not list(differences(Network(layers, [x]), tmp_path, True, np.random.default_rng(1)))
