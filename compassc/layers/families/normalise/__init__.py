@@ -115,3 +115,9 @@ layer_type(
     float=local_response,
     quantised=quantised_local_response,
 )
+layer_type(
+    "NormalizedMoments",
+    summary="Mean and variance from sums.",
+    use="rare",
+    refused="it has no reference and no kernel yet; compute it by element-wise layers",
+)

@@ -73,3 +73,9 @@ layer_type(
     float=adaptive_pooling,
     quantised=adaptive_pooling,
 )
+layer_type(
+    "FractionalPool",
+    summary="Pooling with windows of random sizes.",
+    use="rare",
+    refused="its windows come from a generator of random numbers, which has no reference and no kernel yet",
+)

@@ -75,3 +75,18 @@ layer_type(
     float=cumulate,
     quantised=quantised_cumulate,
 )
+layer_type(
+    "Unique",
+    "NonZero",
+    summary="The different elements, or the indices of those that are not 0.",
+    use="rare",
+    refused="the shape of its output depends on the data, which no graph here can have",
+)
+layer_type(
+    "InTopK",
+    "Count",
+    "ZeroFraction",
+    summary="Counts of elements.",
+    use="rare",
+    refused="counting layers have no reference and no kernel yet",
+)
