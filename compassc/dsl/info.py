@@ -58,7 +58,7 @@ class CompassInfo:
     @property
     def vector_width(self) -> int:
         """Bits of a vector register."""
-        return 256
+        return targets.load(self.name).vector_bits
 
     def lsram_size(self, piece_idx: int = 0) -> int:
         """Bytes of a piece of a TEC's local SRAM."""

