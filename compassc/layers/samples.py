@@ -482,7 +482,7 @@ def _norm(draw: Draw, kind: str, x: TensorType) -> Layer | None:
         return None
     last, c = len(x.shape) - 1, x.shape[-1]
     constants = {"weights": draw.array(x.dtype, c), "biases": draw.array(x.dtype, c)}
-    axis = [last] if kind in ("LayerNorm", "RMSNorm") else list(range(1, last))
+    axis = [last] if kind in ("LayerNorm", "RMSNorm", "GroupNorm") else list(range(1, last))
     extra = {} if kind != "GroupNorm" else {"group": 2}
     return _layer(draw, kind, [x], draw.tensor(x.shape, x.dtype), constants, axis=axis, epsilon=1e-5, **extra)
 
