@@ -76,13 +76,6 @@ layer_type(
     quantised=quantised_cumulate,
 )
 layer_type(
-    "Unique",
-    "NonZero",
-    summary="The different elements, or the indices of those that are not 0.",
-    use="rare",
-    refused="the shape of its output depends on the data, which no graph here can have",
-)
-layer_type(
     "InTopK",
     "Count",
     "ZeroFraction",
