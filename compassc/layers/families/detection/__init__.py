@@ -16,8 +16,6 @@ REFUSED = {
         "PostNMS2": ("The boxes of a list of classes that a suppression kept.", "rare"),
         "CTCGreedyDecoder": ("The best label of each step, without repetitions and blanks.", "rare"),
         "AccidentalHits": ("Where sampled classes equal true ones.", "rare"),
-        "Unique": ("The distinct values.", "rare"),
-        "NonZero": ("The indices of elements that are not 0.", "rare"),
     },
     DECODING: {
         "DecodeBox": ("Boxes from anchors and their offsets, by class.", "sometimes"),
