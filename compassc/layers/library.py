@@ -26,9 +26,6 @@ from compassc.layers.declare import all_types
 from compassc.layers.kernels import STEPS, kernel_of, load_kernels, takes_tail
 from compassc.layers.layer import LayerError, TensorType
 from compassc.layers.objects import Objects
-from compassc.oplib.layer import OPERATORS, Unsupported
-from compassc.oplib.layer import Layer as FloatLayer
-from compassc.oplib.plugin import Workshop, load_families
 
 STACK = 0x10000
 """Bytes of stack of a task: all LSRAM arrays of a kernel and its frames."""
@@ -92,14 +89,12 @@ class LayerLibrary:
     def __init__(self, folder: Path, target: str, fuse: bool = True) -> None:
         load_kernels()
         self._objects = Objects(folder, target)
-        self._workshop = Workshop(folder, target)
         self._fuse = fuse
 
     @property
     def types(self) -> tuple[str, ...]:
         """The layer types that are known."""
-        load_families()
-        return tuple(dict.fromkeys((*all_types(), *OPERATORS)))
+        return tuple(all_types())
 
     def take(self, graph: Graph, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
         """Groups of layers with the plugin of their kernel; and, by id of a node, why it was not taken."""
@@ -116,7 +111,7 @@ class LayerLibrary:
                 continue
             try:
                 group, work = self._group(node, free, users, ends)
-            except (LayerError, Unsupported) as reason:
+            except LayerError as reason:
                 refused[id(node)] = str(reason)
                 continue
             for member in group:
@@ -143,17 +138,8 @@ class LayerLibrary:
             nodes.pop()
 
     def _work(self, nodes: Sequence[Node]) -> Work:
-        """The kernel of layers, and its arguments. Float layers without a kernel here have one in the operator library."""
-        layers = [layer_of(n) for n in nodes]
-        try:
-            kernel = kernel_of(layers)
-        except LayerError:
-            first = layers[0]
-            load_families()
-            if len(layers) > 1 or first.type not in OPERATORS or first.is_quantised:
-                raise
-            choice = OPERATORS[first.type](FloatLayer(nodes[0]))
-            return Work(choice.name, choice.args, partial(self._workshop.object_of, choice), lambda: choice.kernel)
+        """The kernel of layers, and its arguments."""
+        kernel = kernel_of([layer_of(n) for n in nodes])
         tensors = {t.name: t for n in nodes for t in (*n.inputs, *n.outputs)}
         args: list[Any] = []
         for i, value in enumerate(kernel.arguments):

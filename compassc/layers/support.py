@@ -11,8 +11,6 @@ from compassc.layers.declare import LayerType
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
 from compassc.layers.layer import LayerError, TensorType
 from compassc.layers.samples import SAMPLES, Draw, drawn
-from compassc.oplib.layer import OPERATORS
-from compassc.oplib.plugin import load_families
 
 DTYPES = ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "uint16")
 SHAPES = ((1, 4, 4, 8), (1, 3, 8), (2, 8), (8,))
@@ -22,8 +20,7 @@ TRIES = 3
 def has_kernel(name: str) -> bool:
     """Whether some layers of a type have kernels."""
     load_kernels()
-    load_families()
-    return name in STEPS or name in BUILDERS or name in OPERATORS
+    return name in STEPS or name in BUILDERS
 
 
 class Form(NamedTuple):
@@ -39,13 +36,10 @@ def forms_of(declared: LayerType) -> tuple[Form, ...]:
     """The forms of a layer type by the data type of its first input; empty when no sample of it is known."""
     if declared.refused or declared.name not in SAMPLES:
         return ()
-    load_families()
     return tuple(_form(declared.name, dtype) for dtype in DTYPES)
 
 
 def _form(name: str, dtype: str) -> Form:
-    if name in OPERATORS and dtype in ("float32", "float16"):
-        return Form(dtype, True)
     reason = "it has no such form"
     for n, shape in enumerate(SHAPES * TRIES):
         source = np.random.default_rng(n)

@@ -17,7 +17,7 @@ from compassc.dsl import script, stubs
 from compassc.ops import docs
 
 ROOT = Path(__file__).parents[2]
-KERNELS = [*sorted(ROOT.glob("examples/*/kernel.py")), *sorted(ROOT.glob("compassc/oplib/families/*.py"))]
+KERNELS = sorted(ROOT.glob("examples/*/kernel.py"))
 GOOD = '''
 from compassc.dsl import BuildManager, script as S
 

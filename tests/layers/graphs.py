@@ -1,4 +1,4 @@
-"""Many layers of the operator library in one graph: each is a case with what NumPy gives for it."""
+"""Many layers in one graph: each is a case with what NumPy gives for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from compassc.gbuilder.build import GraphBuild, GraphOptions, build_model
 from compassc.gbuilder.plugin_api import SubgraphNode, Tensor
 from compassc.gbuilder.writer import GraphWriter
 from compassc.layers.library import GroupPlugin
-from compassc.oplib.layer import Choice
 
 Array = np.ndarray[Any, Any]
 RELATIVE = {"float32": 3e-5, "float16": 4e-3}
@@ -113,8 +112,16 @@ def pysim_outputs(choice: Choice, arrays: dict[str, Array]) -> dict[str, Array]:
     return outputs
 
 
+class Choice(NamedTuple):
+    """A kernel that the library chose, and its arguments."""
+
+    kernel: Any
+    name: str
+    args: list[Any]
+
+
 def build(graph: GraphWriter, outputs: Sequence[str], folder: Path, target: str = "X2_1204") -> GraphBuild:
-    """Builds a graph into FOLDER/aipu.bin with the operator library."""
+    """Builds a graph into FOLDER/aipu.bin with the layers of this toolchain."""
     text = graph.write(folder, outputs)
     options = GraphOptions(work_dir=folder / "kernels")
     return build_model(text, folder / "weight.bin", folder / "aipu.bin", target, options)
