@@ -184,7 +184,7 @@ class Layer:
         given = self.integers(key, default)
         axes = sorted(a + rank if a < 0 else a for a in given)
         if any(not 0 <= a < rank for a in axes) or len(set(axes)) != len(axes):
-            raise LayerError(f"'{key}' is {given}, but the input has {rank} dimensions")
+            raise LayerError(f"'{key}' is {self.attributes.get(key, default)}, but the input has {rank} dimensions")
         return axes
 
     def scale_shift(self, prefix: str = "", of: int | None = None) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from compass_core import files
 from compass_core.aipubin import AipuBin, KernelInfo, Param, read
 from compass_core.aipubin.dtypes import BY_CODE, DType
-from compass_core.aipubin.graphnote import GraphNote, NotedTensor, read_note
+from compass_core.aipubin.graphnote import GraphNote, NotedTensor, read_ends, read_note
 from compass_core.aipubin.layout import Kind, StaticSection, SubSection
 from compass_core.errors import CompassError
 from compass_core.hostcode import TextBlob, parse_text_blob
@@ -136,10 +136,9 @@ class Program:
         self.trusted = trusted
         self.code: TextBlob = parse_text_blob(content.text)
         self.kernel: KernelInfo | None = content.kernel
-        self.note: GraphNote | None = None if self.kernel else read_note(content.graph_json)
-        """What the file says of its graph: names, layers of each launch, places of tensors."""
-        self.inputs = _tensors(content, Kind.INPUT, self.note.inputs if self.note else ())
-        self.outputs = _tensors(content, Kind.OUTPUT, self.note.outputs if self.note else ())
+        ends = None if self.kernel else read_ends(content.graph_json)
+        self.inputs = _tensors(content, Kind.INPUT, ends.inputs if ends else ())
+        self.outputs = _tensors(content, Kind.OUTPUT, ends.outputs if ends else ())
         self.params: tuple[Param, ...] = self.kernel.params if self.kernel else ()
         self.scalars = {p.name: (i, p.element) for i, p in enumerate(self.params) if p.role == "attr"}
         self._loaded: LoadedGraph | None = None
@@ -211,6 +210,11 @@ class Program:
         and for everything that goes wrong in the kernel.
         """
         return self.caller.call(args, timeout)
+
+    @cached_property
+    def note(self) -> GraphNote | None:
+        """What the file says of its graph: names, layers of each launch, places of tensors."""
+        return None if self.kernel else read_note(self.content.graph_json)
 
     @cached_property
     def caller(self) -> Caller:

@@ -118,7 +118,7 @@ def test_of_an_archive_one_array_is_taken(tmp_path):
 
 
 def test_an_archive_that_swells_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrays, "FILE_BYTES", arrays.FILE_BYTES._replace(most=1 << 20))
+    monkeypatch.setattr(arrays, "UNPACKED_BYTES", arrays.UNPACKED_BYTES._replace(most=1 << 20))
     path = tmp_path / "x.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.npy", npy(np.zeros(1 << 21, np.uint8)))

@@ -21,7 +21,7 @@ COLUMNS = ("layer", "use", "kernels", "what it does")
 )
 @options.talk_options
 def command(name: str, write_docs: Path | None) -> None:
-    """List the layer types of Compass IR graphs, with the data types for which there are kernels.
+    """List the layer types of graphs, and what has kernels.
 
     With NAME the page of that type, or the types whose name contains it.
     """

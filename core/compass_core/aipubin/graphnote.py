@@ -88,14 +88,22 @@ class GraphNote:
 
 def read_note(data: bytes) -> GraphNote | None:
     """The content of a note; None when it is not ours, or says what cannot be."""
+    return _read(data, whole=True)
+
+
+def read_ends(data: bytes) -> GraphNote | None:
+    """What a note says of the graph's inputs and outputs alone: all that a run needs, in a part of the time."""
+    return _read(data, whole=False)
+
+
+def _read(data: bytes, whole: bool) -> GraphNote | None:
     try:
         content = json.loads(data or b"{}")
-        return GraphNote(
-            tuple(map(_read_tensor, content["inputs"])),
-            tuple(map(_read_tensor, content["outputs"])),
-            tuple(map(_read_tensor, content.get("tensors", ()))),
-            tuple(map(_read_launch, content["layers"])),
-        )
+        ends = tuple(map(_read_tensor, content["inputs"])), tuple(map(_read_tensor, content["outputs"]))
+        if not whole:
+            return GraphNote(*ends)
+        inner = tuple(map(_read_tensor, content.get("tensors", ())))
+        return GraphNote(*ends, inner, tuple(map(_read_launch, content["layers"])))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return None
 
