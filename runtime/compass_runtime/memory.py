@@ -23,6 +23,8 @@ class PageAllocator:
         self._used: dict[int, int] = {}
         self._returned: deque[int] = deque()
         self._lock = threading.Lock()
+        self.has_released = False
+        """Whether anything was given back, so that `allocate` may return memory that somebody had before."""
 
     def allocate(self, size: int, align: int = PAGE) -> int:
         """The address of `size` bytes (at least one page). CompassError when no free range is large enough."""
@@ -45,6 +47,7 @@ class PageAllocator:
     def release(self, address: int) -> None:
         """Gives back what `allocate` returned. Never waits: the garbage collector may call it, in any thread, while the
         same thread is in `allocate`, which then takes the memory back the next time."""
+        self.has_released = True
         self._returned.append(address)
         if self._lock.acquire(blocking=False):
             try:

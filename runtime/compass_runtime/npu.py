@@ -59,6 +59,8 @@ class Device:
         self.allocator = PageAllocator(*((low, min(high, size)) for low, high in ranges if low < size))
         self._memory: np.ndarray[Any, np.dtype[np.uint8]] | None = np.frombuffer(self.worker.memory, dtype=np.uint8)
         self._kind: Literal["x2", "x3"] = "x3" if is_x3(target.name) else "x2"
+        self._ran = False
+        """Whether a kernel ran since all memory was 0."""
         renew_locks(self, "lock")
 
     @property
@@ -92,12 +94,19 @@ class Device:
             raise self._ended() from None
 
     def clear(self, address: int, size: int) -> None:
-        """Zeroes device memory."""
-        self.memory[address : address + size] = 0
+        """Zeroes device memory that has just been allocated. What nobody has had before, and no kernel, is 0 already."""
+        if self._ran or self.allocator.has_released:
+            self.memory[address : address + size] = 0
+
+    def give_back(self) -> None:
+        """Gives the host back all memory; it is 0 from now on. Nobody may use any."""
+        self.worker.clear_memory()
+        self._ran = self.allocator.has_released = False
 
     def dispatch(self, head: int, count: int, timeout: float, seed: int = 0, record: bool = False) -> RunResult:
         """Runs the chain of `count` control blocks at `head`, for at most `timeout` seconds; see `Worker.dispatch`."""
         with self.lock:
+            self._ran = True
             try:
                 return self.worker.dispatch(head, count, self._kind, timeout, seed=seed, record=record)
             except BaseException:
@@ -198,7 +207,7 @@ def _clear_up() -> None:
         device.graphs.discard(user)
         if device.alive and not device.graphs and not device.is_held:
             if isinstance(device.origin, bytes):
-                device.worker.clear_memory()
+                device.give_back()
             else:
                 device.end()
     _open[:] = [device for device in _open if device.alive]
