@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any
 
+from compass_core import pyast
 from compass_core.errors import CompassError, Span
 from compass_core.limits import IR_DEPTH
 
@@ -51,7 +52,7 @@ def parse_python(text: str, filename: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # such text is refused with a place, or right
-            tree = ast.parse(text)
+            tree = pyast.parse(text)
     except SyntaxError as e:
         raise CompassError(
             f"not IR text: {e.msg}", Span(filename, e.lineno or 1, e.offset or 0), code="ir-text"

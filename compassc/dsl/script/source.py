@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Any
 
 import compass_core
+from compass_core import pyast
 from compass_core.errors import CompassError, Span
 
 SET_TRACE = ("set_trace", "pdb.set_trace")
@@ -24,7 +25,7 @@ SET_TRACE = ("set_trace", "pdb.set_trace")
 def _definitions(text: str) -> dict[int, ast.FunctionDef]:
     """Function definitions of a file by the line where they, decorators included, begin."""
     found = {}
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(pyast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             found[first] = node

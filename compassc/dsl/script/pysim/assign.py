@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core import pyast
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import FLOAT32, INT32, DataType
 from compassc.ops.core import Op
@@ -452,7 +453,7 @@ def _rebuilt(func: Any, node: ast.FunctionDef) -> Callable[..., Any]:
         arg.annotation = None
     node.name = _KERNEL
     free = func.__code__.co_freevars
-    source = ast.parse(f"def {_FACTORY}({', '.join(free)}):\n pass\n return {_KERNEL}")
+    source = pyast.parse(f"def {_FACTORY}({', '.join(free)}):\n pass\n return {_KERNEL}")
     factory: Any = source.body[0]
     factory.body[0] = node
     with warnings.catch_warnings():

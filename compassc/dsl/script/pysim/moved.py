@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from compass_core import pyast
 from compassc.ir.dtypes import INT32
 from compassc.ops.core import get
 
@@ -56,7 +57,7 @@ def _text(e: ast.expr, leaves: list[ast.expr]) -> str:
 @cache
 def _function(text: str, short: str) -> Callable[..., Any]:
     """The function of an expression whose first leaf is the pointer, or of an operation there."""
-    body: Any = ast.parse(text, mode="eval").body
+    body: Any = pyast.parse(text, mode="eval").body
     names = sorted({n.id for n in ast.walk(body) if isinstance(n, ast.Name)}, key=lambda name: int(name[1:]))
     given = ["value"] * (SHORT[short] - 1) if short else []
     whole = f"return op({', '.join([*given, text])})" if short else f"return {text}"

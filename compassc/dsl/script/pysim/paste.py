@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compass_core import pyast
 from compass_core.errors import CompassError
 
 from ..source import definition, file_of
@@ -87,7 +88,7 @@ def pasted(caller: Rewrite, macro: Macro, call: ast.Expr) -> list[ast.stmt] | No
 
 def _called(name: str, body: list[ast.stmt], returns: bool, caller: Rewrite) -> Iterable[ast.stmt]:
     """The definition of a pasted body, its call, and the caller's return if it returned."""
-    made: ast.FunctionDef = ast.parse("def f(): pass").body[0]  # type: ignore[assignment]
+    made: ast.FunctionDef = pyast.parse("def f(): pass").body[0]
     made.name, made.body = name, body
     yield made
     yield ast.Assign([ast.Name(name, ast.Store())], ast.Call(ast.Name(name, ast.Load()), [], []))
