@@ -72,6 +72,7 @@ KEPT_TEXT = Limit(32 << 20, "bytes", "the C text that an aipu.bin keeps, compile
 KEPT_UNITS = Limit(1024, "units", "the C text that an aipu.bin keeps")
 KEPT_OPTIONS = Limit(8, "sets of compiler options", "the C text that an aipu.bin keeps")
 COMPILE_SECONDS = Limit(120, "seconds", "compiling that text, by the clock and of processor time")
+COMPILE_ALL_SECONDS = Limit(600, "seconds", "compiling all the C text of an aipu.bin that others built, in each way")
 COMPILE_MEMORY = Limit(4 << 30, "bytes", "the address space of the compiler that reads it")
 COMPILE_OUTPUT = Limit(64 << 20, "bytes", "what comes of that text in each step")
 COMPILE_MESSAGES = Limit(1 << 20, "bytes", "what the compiler says of it")

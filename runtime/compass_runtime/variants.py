@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from compass_core import host
 from compass_core.hostcc.foreign import compile_source
 from compass_core.hostcc.sources import Source, read_sources
 from compass_core.hostcode import make_text_blob
+from compass_core.limits import COMPILE_ALL_SECONDS
 from compass_core.link import Part, link
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ def variant(
     danger, ToolchainError when clang is missing.
     """
     sources = sources or read_sources(program.code.elf, program.trusted)
-    parts = [Part(s.name, compile_source(s, flags, clang), s.entries) for s in sources]
+    until = time.monotonic() + COMPILE_ALL_SECONDS.most
+    parts = [Part(s.name, compile_source(s, flags, clang, until), s.entries) for s in sources]
     elf = parts[0].data if len(parts) == 1 else link(parts)
     return with_object(program, elf)
 

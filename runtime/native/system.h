@@ -126,6 +126,7 @@ int dladdr(const void *, struct library_place *);
 #define F_DUPFD_CLOEXEC 1030
 #define EINTR 4
 #define SIGKILL 9
+#define SIGBUS 7 /* a page of device memory that the file behind it does not have */
 #define WNOHANG 1
 #define PROT_READ 1
 #define PROT_WRITE 2

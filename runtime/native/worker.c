@@ -2,6 +2,7 @@
  * checked before it is used, and it must come in time. */
 #include "device.h"
 #include "lines.h"
+#include "ranges.h"
 
 #ifndef COMPASS_ENGINE
 #error "COMPASS_ENGINE is to name the simulator engine"
@@ -232,13 +233,17 @@ aipu_status_t worker_start(struct device *device, const struct shape *shape) {
   return AIPU_STATUS_SUCCESS;
 }
 
-static aipu_status_t fault_status(const struct reply *reply, const struct report *report) {
+static aipu_status_t fault_status(const struct device *device, const struct reply *reply, const struct report *report) {
   switch (reply->fault) {
     case FAULT_TIMEOUT:
       return fail(AIPU_STATUS_ERROR_JOB_TIMEOUT, "%s", TOO_LONG);
     case FAULT_DEADLOCK:
       return fail(AIPU_STATUS_ERROR_JOB_EXCEPTION, "TECs wait for ever at a barrier that the others do not reach");
     case FAULT_SIGNAL:
+      if (reply->signal == SIGBUS && reply->address >= device->memory_size && reply->address < WINDOW_HIGH)
+        return fail(AIPU_STATUS_ERROR_JOB_EXCEPTION,
+                    "TEC %u went beyond the %llu MiB of device memory that this host can give", reply->tec,
+                    (unsigned long long)(device->memory_size >> 20));
       return fail(AIPU_STATUS_ERROR_JOB_EXCEPTION, "TEC %u faulted (signal %u, address %#llx)", reply->tec,
                   reply->signal, (unsigned long long)reply->address);
     case FAULT_SYSTEM_CALL:
@@ -276,7 +281,7 @@ static aipu_status_t run(struct device *device, const struct chain *chain, struc
     return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "the simulator refuses the job: %.*s", (int)report->message_size,
                 report->message);
   worker_stop(device);
-  return fault_status(&reply, report);
+  return fault_status(device, &reply, report);
 }
 
 aipu_status_t device_run(struct device *device, const struct chain *chain, struct report *report) {

@@ -322,3 +322,14 @@ def test_a_file_does_not_have_the_compiler_work_for_hours(forge, monkeypatch, co
     with pytest.raises(CompassError) as caught:
         read_sources(b"")
     assert caught.value.code == "limit-exceeded"
+
+
+def test_all_texts_of_a_file_share_a_time(forge, monkeypatch, tmp_path):
+    monkeypatch.setenv("COMPASS_CACHE_DIR", str(tmp_path))
+    program = forge(TAIL)
+    (one,) = read_sources(program.code.elf)
+    monkeypatch.setattr(foreign, "is_trusted", lambda source: False)
+    with pytest.raises(CompassError, match="COMPILE_ALL_SECONDS") as caught:
+        foreign.compile_source(one, ("-O1",), until=time.monotonic() - 1)
+    assert caught.value.code == "limit-exceeded"
+    assert foreign.compile_source(one, ("-O1",), until=time.monotonic() + 100)

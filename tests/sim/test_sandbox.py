@@ -175,3 +175,18 @@ def test_workers_that_fault_leave_no_files_and_no_memory_behind() -> None:
     for _ in range(10):
         run_and_fault()
     assert len(os.listdir("/proc/self/fd")) == files
+
+
+@pytest.mark.parametrize("format", ["%s", "%v8hlx %s %s %s"])
+@pytest.mark.parametrize("address", ["16", "0x7ffffffff000", "-1l"])
+def test_printf_follows_no_pointer_out_of_the_worker(bench: Bench, format: str, address: str) -> None:
+    pointer = f"(__private char*)({address})"
+    error = expect(bench, harm(f'printf("{format}", {pointer}, {pointer});'), 0x100000, 3)
+    assert isinstance(error, KernelFault) and error.tec == 1
+
+
+def test_printf_writes_nothing(bench: Bench) -> None:
+    out = bench.place(np.full(4, 7, np.int64))
+    done = bench.run(HARM % 'printf("%n|%hn|%*n", &out[0], &out[1], 5, &out[2]);', out, 0)
+    assert done.printf == "%n|%hn|%*n"
+    assert (bench.read(out, np.zeros(4, np.int64)) == 7).all()

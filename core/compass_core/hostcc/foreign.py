@@ -6,9 +6,12 @@ they are, and its own files.
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +23,7 @@ from compass_core.errors import CompassError, ToolchainError
 from compass_core.hostcc import command, divisions, pch
 from compass_core.hostcc.objects import FROM_REPRESENTATION, TO_REPRESENTATION
 from compass_core.hostcc.sources import SECTION, Source, section_content
-from compass_core.limits import COMPILE_MEMORY, COMPILE_MESSAGES, COMPILE_OUTPUT, COMPILE_SECONDS
+from compass_core.limits import COMPILE_ALL_SECONDS, COMPILE_MEMORY, COMPILE_MESSAGES, COMPILE_OUTPUT, COMPILE_SECONDS
 
 LIMITS = confine.Limits(
     seconds=COMPILE_SECONDS.most,
@@ -43,9 +46,9 @@ _MOST_CACHED = 16 << 20
 """Bytes of an object that is kept: what comes from others does not fill the cache folder."""
 
 
-def compile_source(source: Source, flags: Sequence[str], clang: str | None = None) -> bytes:
+def compile_source(source: Source, flags: Sequence[str], clang: str | None = None, until: float | None = None) -> bytes:
     """The object of a source compiled with `flags` behind those it declares; taken from the compile cache when it is
-    there.
+    there. `until`: the time of `time.monotonic` at which compiling foreign text ends.
 
     ToolchainError when clang is missing or does not compile what it compiled before, CompassError where the source is
     foreign and the host has no means to confine the compiler.
@@ -57,7 +60,7 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
     )
     if (kept := cache.get("obj", key)) is not None:
         return kept.read_bytes()
-    made = _object(compiler, source, options)
+    made = _object(compiler, source, options, None if is_trusted(source) else until)
     try:
         data = with_section(made, SECTION, section_content(source))
     except ValueError as error:
@@ -67,12 +70,12 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
     return data
 
 
-def _object(compiler: Clang, source: Source, options: list[str]) -> bytes:
+def _object(compiler: Clang, source: Source, options: list[str], until: float | None) -> bytes:
     """The object, in one step or, where integer divisions have to be made safe, in two."""
     if not divisions.divides(source.unit):
-        return _clang(compiler, source, source.unit, _with_header(compiler, options), ("-c", *_MAIN_FILE))
+        return _clang(compiler, source, source.unit, _with_header(compiler, options), ("-c", *_MAIN_FILE), until)
     to_representation = (*TO_REPRESENTATION, *_MAIN_FILE)
-    representation = _clang(compiler, source, source.unit, _with_header(compiler, options), to_representation)
+    representation = _clang(compiler, source, source.unit, _with_header(compiler, options), to_representation, until)
     try:
         safe = divisions.guarded(representation.decode(errors="surrogateescape"), divisions.checks(options))
     except ValueError as error:
@@ -80,7 +83,7 @@ def _object(compiler: Clang, source: Source, options: list[str]) -> bytes:
             f"the kernel's C text ('{source.name}') divides in a way that cannot be made safe: {error!s:.200}",
             code="no-variant",
         ) from None
-    return _clang(compiler, source, safe, _Step(options, FROM_REPRESENTATION), ())
+    return _clang(compiler, source, safe, _Step(options, FROM_REPRESENTATION), (), until)
 
 
 def examine(source: Source, text: str, arguments: Sequence[str], clang: str | None = None) -> str:
@@ -110,8 +113,11 @@ def _with_header(compiler: Clang, options: list[str]) -> _Step:
     return _Step(options, ("-x", "cl", "-include-pch", str(header)), (header.resolve(),))
 
 
-def _clang(compiler: Clang, source: Source, text: str, step: _Step, arguments: Sequence[str]) -> bytes:
+def _clang(
+    compiler: Clang, source: Source, text: str, step: _Step, arguments: Sequence[str], until: float | None = None
+) -> bytes:
     """What clang gives on stdout for `text`, which comes of the source. ToolchainError with its words when it fails."""
+    limits = _limits_until(source, until)
     program = compiler.path.resolve()
     line = [str(program), *_FIXED, *step.flags, *arguments, *step.kind, "-o", "-", "-"]
     libraries = _libraries(compiler)
@@ -126,14 +132,27 @@ def _clang(compiler: Clang, source: Source, text: str, step: _Step, arguments: S
     data = text.encode(errors="surrogateescape")
     environment = {"LC_ALL": "C", "LD_LIBRARY_PATH": ":".join(folders)}
     try:
-        done = confine.run(line, data, grant, LIMITS, environment)
+        done = confine.run(line, data, grant, limits, environment)
     except confine.NotConfined as refused:
         if not is_trusted(source):
             raise _foreign(source, refused) from None
-        done = confine.run(line, data, grant, LIMITS, environment, trusted=True)
+        done = confine.run(line, data, grant, limits, environment, trusted=True)
     if done.status != 0 or done.excess:
         raise _failed(source, done)
     return done.output
+
+
+def _limits_until(source: Source, until: float | None) -> confine.Limits:
+    """The limits of one step when all steps end at `until`; a ToolchainError when that has passed."""
+    left = LIMITS.seconds if until is None else math.ceil(until - time.monotonic())
+    if left <= 0:
+        raise ToolchainError(
+            f"compiling the C text of this file was stopped at '{source.name}': all of it took more than "
+            f"{COMPILE_ALL_SECONDS.most} seconds (limit COMPILE_ALL_SECONDS)",
+            code="limit-exceeded",
+            help="give --trust if you trust whoever made the file; what was compiled is kept for the next time",
+        )
+    return replace(LIMITS, seconds=min(LIMITS.seconds, left))
 
 
 def _foreign(source: Source, refused: CompassError) -> CompassError:
