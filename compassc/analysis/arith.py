@@ -22,9 +22,6 @@ SWAPPED = {"gt": "lt", "ge": "le"}
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
-DIVISIONS = frozenset(("floordiv", "floormod", "div", "mod"))
-
-
 def wrap(value: int, dtype: DataType) -> int:
     """The value a fixed-width integer holds after wrap-around (a bool: whether it is not zero)."""
     if dtype.is_bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from compass_core.operators import DIVISIONS
+
 from ..ir import exprs as E
 from ..ir.exprs import Call, Expr, IntImm, Var
 
@@ -78,19 +80,19 @@ def is_stable(e: Expr, mutable: AbstractSet[Var]) -> bool:
     return not mutable or not any(type(x) is Var and x in mutable for x in _walk(e))
 
 
-_DIVISIONS = frozenset("div mod floordiv floormod".split())
+def may_divide_by_zero(e: Expr) -> bool:
+    """Whether the node is a scalar integer division whose divisor could be 0.
 
-
-def divides_by_unknown(e: Expr) -> bool:
-    """Whether the node is a scalar integer division whose divisor could be 0 (or -1, where the quotient can overflow)."""
-    if type(e) is not E.Binary or e.op not in _DIVISIONS or not e.dtype.is_integer or e.dtype.is_vector:
+    It has a result then, too. But a checked run reports it, so it stays where the program divides.
+    """
+    if type(e) is not E.Binary or e.op not in DIVISIONS or not e.dtype.is_integer or e.dtype.is_vector:
         return False
-    return type(e.b) is not IntImm or e.b.value in (0, -1)
+    return type(e.b) is not IntImm or e.b.value == 0
 
 
-def may_trap(e: Expr) -> bool:
-    """Whether evaluating `e` where the program did not could be an error."""
-    return any(map(divides_by_unknown, _walk(e)))
+def may_be_reported(e: Expr) -> bool:
+    """Whether a checked run could report `e` if it were evaluated where the program did not."""
+    return any(map(may_divide_by_zero, _walk(e)))
 
 
 def variables(e: Expr) -> set[Var]:

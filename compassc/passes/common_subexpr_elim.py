@@ -4,7 +4,7 @@ Before: any module without `floordiv` and `floormod`.
 After: an expression of arithmetic, comparisons, `and`, `or`, `not` and conversions over constants and unchanging
 variables that is certain to be evaluated twice or more in a block is a variable, defined at the first place in the block
 where its operands are known. Expressions with calls, loads, shifts, bit operations or conditionals are never moved. A
-division that could trap is not moved to where it might not have been reached. Numbers count per function, outer blocks
+division by what may be 0 is not moved to where it might not have been reached. Numbers count per function, outer blocks
 before inner ones and larger expressions first; larger ones are defined after the smaller ones they use.
 """
 
@@ -17,7 +17,7 @@ from math import inf
 
 from compass_core.errors import Span
 
-from ..analysis.structure import Interner, divides_by_unknown
+from ..analysis.structure import Interner, may_divide_by_zero
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType
@@ -49,7 +49,7 @@ class _Facts:
         self.node: dict[int, Expr] = {}
         self.parts: dict[int, tuple[list[Var], list[int]]] = {}
         self._movable: dict[Expr, bool] = {}
-        self._traps: dict[int, bool] = {}
+        self._reported: dict[int, bool] = {}
 
     def movable(self, e: Expr) -> bool:
         """Whether `e` is an expression that may become a variable."""
@@ -90,7 +90,7 @@ class _Facts:
                 self._part(child, found, conditional)
         elif type(e) not in _CONSTANTS:
             key = self.key(e)
-            if conditional and self.traps(key):
+            if conditional and self.may_be_reported(key):
                 found[0].extend(self._all_vars(key))
             else:
                 found[1].append(key)
@@ -99,12 +99,12 @@ class _Facts:
         own, parts = self.parts[key]
         return [*own, *(v for part in parts for v in self._all_vars(part))]
 
-    def traps(self, key: int) -> bool:
-        """Whether evaluating the expression where the program did not could be an error."""
-        found = self._traps.get(key)
+    def may_be_reported(self, key: int) -> bool:
+        """Whether a checked run could report the expression if it were evaluated where the program did not."""
+        found = self._reported.get(key)
         if found is None:
-            found = divides_by_unknown(self.node[key]) or any(map(self.traps, self.parts[key][1]))
-            self._traps[key] = found
+            found = may_divide_by_zero(self.node[key]) or any(map(self.may_be_reported, self.parts[key][1]))
+            self._reported[key] = found
         return found
 
 
@@ -145,7 +145,7 @@ class _Eliminate:
 
     def _certain(self, body: Body, conditional: bool) -> Counter[int]:
         """How often a block is certain to evaluate each outermost movable expression. After a statement that may leave
-        the block only expressions that cannot trap count."""
+        the block, only those that a checked run cannot report."""
         found: Counter[int] = Counter()
         for s in body:
             for e in s.exprs():
@@ -162,7 +162,7 @@ class _Eliminate:
             key = self.facts.key(e)
             if key in self.active:
                 return
-            if not (conditional and self.facts.traps(key)):
+            if not (conditional and self.facts.may_be_reported(key)):
                 found[key] += 1
                 return
         children = e.children()

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from ..analysis.arith import DIVISIONS, fold
+from compass_core.operators import DIVISIONS
+
+from ..analysis.arith import fold
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr

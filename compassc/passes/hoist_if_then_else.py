@@ -2,14 +2,14 @@
 
 Before: any module.
 After: no loop body is a single If whose condition is free of the loop variable, loads, calls, changing variables and
-divisions that could trap, unless the loop's bounds have effects.
+divisions by what may be 0, unless the loop's bounds have effects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from ..analysis.structure import is_pure, is_stable, may_trap, variables
+from ..analysis.structure import is_pure, is_stable, may_be_reported, variables
 from ..ir import stmts as S
 from ..ir.exprs import Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
@@ -47,7 +47,7 @@ def _stmt(s: Stmt, mutable: AbstractSet[Var]) -> Stmt:
     inner = s.body[0]
     bounds = is_pure(s.start) and is_pure(s.stop) and is_pure(s.step)
     cond = inner.cond
-    if not bounds or s.var in variables(cond) or not is_stable(cond, mutable) or may_trap(cond):
+    if not bounds or s.var in variables(cond) or not is_stable(cond, mutable) or may_be_reported(cond):
         return s
     then = (_stmt(_around(s, inner.then), mutable),) if inner.then else ()
     orelse = (_stmt(_around(s, inner.orelse), mutable),) if inner.orelse else ()

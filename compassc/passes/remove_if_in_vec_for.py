@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 
 from ..analysis.arith import Arith, Linear
 from ..analysis.simplify import Simplifier
-from ..analysis.structure import is_pure, is_stable, may_trap, variables
+from ..analysis.structure import is_pure, is_stable, may_be_reported, variables
 from ..ir import stmts as S
 from ..ir.exprs import Binary, Expr, IntImm, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
@@ -64,7 +64,7 @@ class _Merge:
         low, high = (cond.a, cond.b) if cond.op in ("lt", "le") else (cond.b, cond.a)
         if not is_const(s.step, 1) or not is_stable(cond, self.arith.mutable) or not is_pure(s.stop):
             return None
-        if low.dtype is not s.var.dtype or s.var in self.arith.mutable or may_trap(cond):
+        if low.dtype is not s.var.dtype or s.var in self.arith.mutable or may_be_reported(cond):
             return None
         if s.kind != "vectorized" and low is s.var:
             return None

@@ -16,7 +16,7 @@ from compass_core.errors import CompassError
 
 from ..analysis.arith import Arith
 from ..analysis.simplify import Simplifier
-from ..analysis.structure import divides_by_unknown, is_pure, may_trap
+from ..analysis.structure import is_pure, may_be_reported, may_divide_by_zero
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32
@@ -69,8 +69,8 @@ class _Loops(Rewriter):
         if lanes < 2 or not is_const(s.step, 1) or s.var in self.mutable or not is_pure(s.start):
             return serial
         mask = None if type(extent) is IntImm else self._tail(extent, lanes)
-        if mask is not None and any(map(divides_by_unknown, all_exprs(s.body))):
-            return serial  # with no lane active, the division must not happen
+        if mask is not None and any(map(may_divide_by_zero, all_exprs(s.body))):
+            return serial  # with no lane active, a checked run must not report the division
         try:
             return _Vectorizer(self, s, lanes, mask).body(s.body)
         except _NoVectorForm:
@@ -239,7 +239,7 @@ class _Vectorizer:
         cond, a, b = self.expr(e.cond), self.expr(e.a), self.expr(e.b)
         if not any(map(_is_vector, (cond, a, b))):
             return e
-        if not _is_vector(cond) or (e.a.flags | e.b.flags) & E.F_LOAD or may_trap(e.a) or may_trap(e.b):
+        if not _is_vector(cond) or (e.a.flags | e.b.flags) & E.F_LOAD or may_be_reported(e.a) or may_be_reported(e.b):
             raise _NoVectorForm
         return E.Select(self.vector(e.cond), self.vector(e.a), self.vector(e.b))
 

@@ -158,3 +158,6 @@ OPERATORS: dict[str, Operator] = {
     "or": _truth(lambda a, b: a or b, _corners(lambda a, b: int(bool(a or b))), "||"),
 }
 """Every operator with two operands, by its name in the IR."""
+
+DIVISIONS = frozenset(("div", "mod", "floordiv", "floormod"))
+"""The operators that divide. A checked run reports a divisor of 0; any other run goes on with the result above."""

@@ -94,6 +94,14 @@ def test_must_stay(check):
     cse(check, "p[0] = (a * b)\na = 5\np[1] = (a * b)")
 
 
+def test_a_division_by_a_number_other_than_zero_is_moved_freely(check):
+    """It has a result for every dividend, also the least one by -1, and no run reports it."""
+    divide = "p[0] = T.div(a, -1)\np[1] = T.div(a, -1)"
+    early = "if (b == 0):\n    return\n"
+    cse(check, early + divide, "cse_var_1: T.int32 = T.div(a, -1)\n" + early + "p[0] = cse_var_1\np[1] = cse_var_1")
+    cse(check, early + divide.replace("-1", "0"))
+
+
 def test_a_division_is_not_moved_past_the_test_that_protects_it(check):
     divide = "p[0] = T.div(a, b)\np[1] = T.div(a, b)"
     cse(check, "if (b == 0):\n    return\n" + divide)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core import operators
 from compass_core.errors import CompassError, Finding, Note, Span, UsageError, render
 from compass_core.switches import PYSIM_CHECK, PYSIM_CHECKS
 from compassc.ir.dtypes import DataType
@@ -187,7 +188,8 @@ _EXACT: dict[str, tuple[str, Any]] = {
 }  # fmt: skip
 PLANS: list[dict[Any, Any]] = []
 """Every table of plans: they depend on which checks of arithmetic there are."""
-DIVISIONS = frozenset("div mod floordiv floormod vdiv vmod ceildiv".split())
+DIVIDING = operators.DIVISIONS | {"vdiv", "vmod", "ceildiv"}
+"""The operators and operations that divide integers."""
 _ARITHMETIC = frozenset(("overflow", "division"))
 _plans_check: frozenset[str] = frozenset()
 
@@ -210,7 +212,7 @@ def arithmetic_checked(name: str, function: Callable[[Any, Any], Any], elem: Dat
     """The function of an operation, which refuses integers that this run looks for."""
     if not elem.is_integer:
         return function
-    if name in DIVISIONS:
+    if name in DIVIDING:
         return _division_checked(function) if wanted("division") else function
     if name not in _EXACT or elem.is_bool or not wanted("overflow"):
         return function

@@ -17,7 +17,7 @@ from compassc.ops.core import Op, infer, mask_lanes_of, r_dtype_ok, require_targ
 from compassc.ops.numeric import convert
 from compassc.ops.typing import is_literal, type_error
 
-from .checks import DIVISIONS, PLANS, arithmetic_checked, wanted
+from .checks import DIVIDING, PLANS, arithmetic_checked, wanted
 from .direct import direct
 from .masks import mask_array
 from .values import PyVar, to_element
@@ -125,7 +125,7 @@ def masked(op: Op, plan: Plan, arrays: tuple[Any, ...], mask: Any, r: Any) -> An
         return plan.plain(*arrays)
     if op.extra.get("mask_aware"):
         return plan.meaning(*arrays, mask=active, **({"r": source} if op.r == "param" else {}))
-    if op.name in DIVISIONS and wanted("division"):
+    if op.name in DIVIDING and wanted("division"):
         arrays = arrays[0], np.where(active, arrays[1], 1)
     value = plan.plain(*arrays)
     if source is None:
