@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compassc.dsl import load_kernels
-from compassc.dsl.script.functions import PyPrimFunc
+from compassc.language.functions import PyPrimFunc
 
 from .core import ROOT
 

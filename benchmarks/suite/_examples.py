@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.core import ROOT
 from compassc.dsl import load_kernels
-from compassc.dsl.script.functions import PyPrimFunc
+from compassc.language.functions import PyPrimFunc
 
 TARGET = "X2_1204"
 FOLDER = ROOT / "examples"

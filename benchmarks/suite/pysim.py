@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.core import Goal, Result, median, median_ratio, seconds, side_by_side
 from compassc.dsl import BuildManager
-from compassc.dsl.script.functions import PyPrimFunc
+from compassc.language.functions import PyPrimFunc
 
 from ._examples import FOLDER, TARGET, example_names, kernel
 from ._pysim_kernels import SCALAR_OPS, VECTOR_OPS, addressed_operations, nothing, scalar_operations, vector_operations

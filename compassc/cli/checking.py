@@ -14,7 +14,7 @@ from compassc.cli.talk import Talk
 
 if TYPE_CHECKING:
     from compassc.dsl.loader import KernelFile
-    from compassc.dsl.script.functions import PyPrimFunc
+    from compassc.language.functions import PyPrimFunc
 
 Shape = tuple[int, ...]
 
@@ -96,8 +96,8 @@ def _of_other_kind(kernel: str, name: str, kinds: str) -> UsageError:
 
 def sources(kernel: PyPrimFunc, names: set[str]) -> tuple[tuple[ast.FunctionDef, str], ...]:
     """The definitions of a kernel and of the functions it calls that are visible in its file."""
-    from compassc.dsl.script.functions import PyPrimFunc
-    from compassc.dsl.script.source import definition, file_of
+    from compassc.language.functions import PyPrimFunc
+    from compassc.language.source import definition, file_of
 
     others = [v for v in kernel.py_func.__globals__.values() if isinstance(v, PyPrimFunc) and v.__name__ in names]
     functions = {id(k): k for k in (kernel, *others)}

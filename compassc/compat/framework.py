@@ -11,13 +11,13 @@ from typing import Any
 from compass_core import VERSION, targets
 from compass_core.errors import UsageError
 
-from ..dsl.info import current_target
-from ..dsl.options import canonical_target
 from ..dsl.script import tec_range
-from ..dsl.script.dispatch import LOCAL
-from ..dsl.script.frontend import LoopSpec
 from ..ir import IRModule as Module
 from ..ir import PrimFunc, structural_equal
+from ..language.dispatch import LOCAL
+from ..language.info import current_target
+from ..language.specs import LoopSpec
+from ..settings.options import canonical_target
 
 __version__ = VERSION
 _TEC_THREAD = "threadIdx.x"
@@ -58,7 +58,7 @@ class Target:
     @staticmethod
     def current(allow_none: bool = True) -> Target | None:
         """The target that a kernel is being built for, or of the innermost `with Target(...)`."""
-        from ..dsl.info import CompassInfo
+        from ..language.info import CompassInfo
 
         info = CompassInfo.current(allow_none)
         return None if info is None else Target(info.name)

@@ -29,22 +29,22 @@ def _from(**homes: str) -> dict[str, str]:
 _HOMES = {
     "dtypes": "compassc.ir.dtypes",
     "framework": FRAMEWORK,
-    "info": f"{DSL}.info",
+    "info": "compassc.language.info",
     "ir": "compassc.ir",
-    "logger": f"{DSL}.logger",
-    "options": f"{DSL}.options",
-    "remote": f"{DSL}.remote",
+    "logger": "compassc.settings.logger",
+    "options": "compassc.settings.options",
+    "remote": "compassc.settings.remote",
     "runtime": RUNTIME,
     "script": f"{DSL}.script",
     "utils": f"{DSL}.utils",
 }
 SCALARS = "int8 int16 int32 uint8 uint16 uint32 float16 float32 bfloat16 bool"
 FUNCTIONS = "exp log tanh sin cos sqrt rsqrt floor ceil pow erf isnan isinf isfinite"
-_PYSIM = f"{DSL}.script.pysim"
+_PYSIM = "compassc.pysim"
 _SCRIPT_PARTS = {
-    "PyPrimFunc": f"{DSL}.script.functions:",
-    "PySimInfo": f"{DSL}.script.dispatch:",
-    "register_ir_api": f"{DSL}.script.dispatch:",
+    "PyPrimFunc": "compassc.language.functions:",
+    "PySimInfo": "compassc.language.dispatch:",
+    "register_ir_api": "compassc.language.dispatch:",
 }
 _RUNTIME = "Device NDArray PackedFunc Module cpu device load_module convert"
 
@@ -68,7 +68,7 @@ MODULES: dict[str, Names] = {
     "tvm.compass.dsl.build_manager": Names(
         {n: f"{DSL}.build_manager:" for n in ("BuildManager", "CompassCodeGenCError")}
     ),
-    "tvm.compass.dsl.cc": Names(like=(f"{DSL}.cc",)),
+    "tvm.compass.dsl.cc": Names(like=("compassc.compat.cc",)),
     "tvm.compass.dsl.executor": Names({"Executor": f"{DSL}.executor:"}),
     "tvm.compass.dsl.info": Names(_from(info="CompassInfo")),
     "tvm.compass.dsl.script": Names(_SCRIPT_PARTS, like=(f"{DSL}.script",)),
@@ -80,7 +80,7 @@ MODULES: dict[str, Names] = {
     "tvm.compass.dsl.testing": Names(like=(f"{DSL}.testing",)),
     "tvm.compass.dsl.transform": Names(like=("compassc.compat.transform",)),
     "tvm.compass.dsl.utils": Names(like=(f"{DSL}.utils",)),
-    "tvm.compass.logger": Names(like=(f"{DSL}.logger",)),
+    "tvm.compass.logger": Names(like=("compassc.settings.logger",)),
     "tvm.compass.utils": Names(
         _from(framework="canonicalize_target", options="control_option", remote="get_rpc_session", utils="abspath")
     ),

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any
 from . import numpy_types
 
 if TYPE_CHECKING:  # for editors and type checkers; at run time each is loaded at its first use
+    from ..language.info import CompassInfo, hw_native_vdtype, resolve_dtype_alias
+    from ..language.parser import parse
+    from ..settings.remote import get_rpc_session
     from . import aiff, schedule, script, testing
     from .aiff import Aiff
     from .build_manager import BuildManager
     from .executor import Executor
-    from .info import CompassInfo, hw_native_vdtype, resolve_dtype_alias
     from .loader import load_kernels
-    from .remote import get_rpc_session
-    from .script.parser import parse
 
 _LAZY = {
     "Aiff": ".aiff",
     "BuildManager": ".build_manager",
-    "CompassInfo": ".info",
+    "CompassInfo": "compassc.language.info",
     "Executor": ".executor",
-    "get_rpc_session": ".remote",
-    "hw_native_vdtype": ".info",
+    "get_rpc_session": "compassc.settings.remote",
+    "hw_native_vdtype": "compassc.language.info",
     "load_kernels": ".loader",
-    "parse": ".script.parser",
-    "resolve_dtype_alias": ".info",
+    "parse": "compassc.language.parser",
+    "resolve_dtype_alias": "compassc.language.info",
 }
 _MODULES = ("aiff", "schedule", "script", "testing")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..ir import IRModule, PrimFunc, all_exprs
-from .info import ParamInfo, param_info
+from ..language.info import ParamInfo, param_info
 
 __all__ = ["ParamInfo", "PrimFuncInfo", "extract_prim_func_info", "has_perf_record_tick"]
 _TICKS = ("perf_tick_begin", "perf_tick_end")

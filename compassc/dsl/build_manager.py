@@ -19,11 +19,11 @@ from compass_core.hostcc.command import DEBUG_FLAGS
 from ..driver.build import Build, Request, new_build, run_stage
 from ..driver.stages import STAGES
 from ..ir.stmts import IRModule, PrimFunc
+from ..language.functions import PyPrimFunc
+from ..language.info import CompassInfo, current_target, param_info
+from ..settings.logger import DEBUG_ONCE, logger, set_logger_from_environment
+from ..settings.options import announce, canonical_target, control_options
 from .analysis import PrimFuncInfo
-from .info import CompassInfo, current_target, param_info
-from .logger import DEBUG_ONCE, logger, set_logger_from_environment
-from .options import announce, canonical_target, control_options
-from .script.functions import PyPrimFunc
 
 if TYPE_CHECKING:
     from compass_runtime.compass_module import CompassModule
@@ -231,7 +231,7 @@ class BuildManager:
 
     def _module(self, inp: Any, name: str | None) -> IRModule:
         if isinstance(inp, PyPrimFunc):
-            from .script.parser import parse
+            from ..language.parser import parse
 
             with current_target(self.target.name):
                 return parse(inp, self.target.name, name)

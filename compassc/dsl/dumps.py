@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core import files
 
-from .options import control_options, dumps_tensors
+from ..settings.options import control_options, dumps_tensors
 
 if TYPE_CHECKING:
-    from .info import ParamInfo
+    from ..language.info import ParamInfo
 
 _FILES = {"input": "input{}.bin", "const": "weight{}.bin"}
 _TENSOR_FILE = "{role}{i}_{dtype}.bin"

@@ -12,8 +12,8 @@ from compass_core import files
 from compass_core.errors import ArgumentError, CompassError, UsageError
 from compass_core.vendor import wrong_argument_count
 
-from .options import ControlOptions, control_options, dumps_tensors
-from .remote import no_session
+from ..settings.options import ControlOptions, control_options, dumps_tensors
+from ..settings.remote import no_session
 
 if TYPE_CHECKING:
     from compass_runtime.compass_module import CompassModule

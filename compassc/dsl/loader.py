@@ -17,9 +17,9 @@ from compass_core import files
 from compass_core.errors import CompassError, Span
 from compass_core.limits import TEXT_BYTES
 
-from .script.functions import PyPrimFunc
-from .script.python_errors import hint
-from .script.source import definition, user_line
+from ..language.functions import PyPrimFunc
+from ..language.python_errors import hint
+from ..language.source import definition, user_line
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The stub of the script module `S` for editors and type checkers, `script/__init__.pyi`, from the declarations.
+"""The stub of the script module `S` for editors and type checkers, `script.pyi`, from the declarations.
 
 `S` looks its names up when they are asked for, so that importing it costs nothing; a checker sees none of them. The stub
 has each with its signature, types and documentation: operations from `compassc.ops`, data type names and the other calls
@@ -21,7 +21,7 @@ from ..ops.core import Op
 
 SCRIPT: Any = import_module(f"{__package__}.script")
 """The module itself; checkers know it by the stub alone."""
-PATH = Path(__file__).parent / "script" / "__init__.pyi"
+PATH = Path(__file__).parent / "script.pyi"
 WIDTH = 120
 
 HEAD = '''\
@@ -37,10 +37,10 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 from typing_extensions import Self
 
-from ...ir.dtypes import DataType
-from . import axis as axis
-from .functions import macro as macro
-from .functions import prim_func as prim_func
+from ..ir.dtypes import DataType
+from ..language import axis as axis
+from ..language.functions import macro as macro
+from ..language.functions import prim_func as prim_func
 
 _T = TypeVar("_T")
 
@@ -220,7 +220,7 @@ def operation_text(op: Op) -> str:
 
 def call_text(name: str) -> str:
     """A call of the script module that is no operation."""
-    module = import_module(f"{SCRIPT.__name__}.{SCRIPT.OTHER_CALLS[name]}")
+    module = import_module(f"compassc.language.{SCRIPT.OTHER_CALLS[name]}")
     parameters, result = CALLS[name]
     return function_text(name, [parameters], result, inspect.getdoc(getattr(module, name)) or "")
 

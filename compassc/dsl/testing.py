@@ -11,7 +11,7 @@ import numpy as np
 
 from compass_core.errors import UsageError
 
-from .options import control_options
+from ..settings.options import control_options
 
 
 class RandError(UsageError, AssertionError):
@@ -41,7 +41,7 @@ def _random() -> np.random.Generator:
 def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
     from compass_runtime.program import numpy_dtype
 
-    from .info import resolve_dtype_alias
+    from ..language.info import resolve_dtype_alias
 
     name = str(resolve_dtype_alias(dtype))
     if name not in DTYPES:

@@ -9,7 +9,7 @@ from typing import Any
 from compass_core.errors import UsageError
 
 from ..ir.dtypes import VECTOR_BITS, DataType
-from .info import hw_native_vdtype, resolve_dtype_alias
+from ..language.info import hw_native_vdtype, resolve_dtype_alias
 
 __all__ = [
     "abspath",

@@ -17,7 +17,19 @@ from compass_core.clang import find_clang
 from compass_core.hostcc.command import headers_hash
 from compassc.layers.source import Kernel
 
-_COMPILER = ("ir", "ops", "dsl", "analysis", "passes", "codegen", "toolchain", "driver", "layers/vectors.py")
+_COMPILER = (
+    "ir",
+    "ops",
+    "settings",
+    "language",
+    "dsl",
+    "analysis",
+    "passes",
+    "codegen",
+    "toolchain",
+    "driver",
+    "layers/vectors.py",
+)
 """Parts of this package that make an object of a text; the families' kernels only make texts."""
 
 

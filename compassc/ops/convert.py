@@ -28,9 +28,9 @@ from .typing import Operand, check_conversion, check_literal, is_literal, litera
 
 GROUP = "Conversion"
 
-values: Any = LazyModule("compassc.dsl.script.pysim.values")
-dispatch: Any = LazyModule("compassc.dsl.script.dispatch")
-mem: Any = LazyModule("compassc.dsl.script.pysim.memory")
+values: Any = LazyModule("compassc.pysim.values")
+dispatch: Any = LazyModule("compassc.language.dispatch")
+mem: Any = LazyModule("compassc.pysim.memory")
 
 PARTS = ("all", "low", "high", "even", "odd", "ll", "lh", "hl", "hh")
 SPECIAL_FLOATS = ("inf", "-inf", "nan")

@@ -16,8 +16,8 @@ from .typing import fits, is_literal, type_error
 
 GROUP = "DMA"
 
-values: Any = LazyModule("compassc.dsl.script.pysim.values")
-mem: Any = LazyModule("compassc.dsl.script.pysim.memory")
+values: Any = LazyModule("compassc.pysim.values")
+mem: Any = LazyModule("compassc.pysim.memory")
 
 SRAM = ("lsram", "shared")
 _MEMSET_SCOPES = ("global", "private", "lsram", "shared")

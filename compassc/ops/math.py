@@ -14,7 +14,7 @@ from .core import LazyModule, Op, np, value_op
 from .numeric import np_dtype
 from .rules import FLOATS, INTS, SCALAR_FLOATS, Lanewise, Scalars
 
-dispatch: Any = LazyModule("compassc.dsl.script.dispatch")
+dispatch: Any = LazyModule("compassc.language.dispatch")
 
 GROUP = "Math"
 RULE = Lanewise(FLOATS, scalars=Scalars(SCALAR_FLOATS), help="write a float, such as 4.0, or convert first")

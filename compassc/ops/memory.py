@@ -17,9 +17,9 @@ from .typing import type_error
 
 GROUP = "Memory"
 
-values: Any = LazyModule("compassc.dsl.script.pysim.values")
-mem: Any = LazyModule("compassc.dsl.script.pysim.memory")
-masks: Any = LazyModule("compassc.dsl.script.pysim.masks")
+values: Any = LazyModule("compassc.pysim.values")
+mem: Any = LazyModule("compassc.pysim.memory")
+masks: Any = LazyModule("compassc.pysim.masks")
 
 
 def loaded_dtype(pointee: DataType, lanes: Any) -> DataType:

@@ -21,10 +21,10 @@ from .typing import check_literal, is_literal, type_error
 
 GROUP = "Miscellaneous"
 
-values: Any = LazyModule("compassc.dsl.script.pysim.values")
-mem: Any = LazyModule("compassc.dsl.script.pysim.memory")
-desc: Any = LazyModule("compassc.dsl.script.pysim.descriptors")
-masks: Any = LazyModule("compassc.dsl.script.pysim.masks")
+values: Any = LazyModule("compassc.pysim.values")
+mem: Any = LazyModule("compassc.pysim.memory")
+desc: Any = LazyModule("compassc.pysim.descriptors")
+masks: Any = LazyModule("compassc.pysim.masks")
 
 
 # ---------------------------------------------------------------------------------------------------------------- masks

@@ -15,9 +15,9 @@ from .typing import Operand, broadcast_group, is_literal, same_sign, type_error
 
 GROUP = "Permutation"
 
-values: Any = LazyModule("compassc.dsl.script.pysim.values")
-masks: Any = LazyModule("compassc.dsl.script.pysim.masks")
-sim: Any = LazyModule("compassc.dsl.script.pysim.operands")
+values: Any = LazyModule("compassc.pysim.values")
+masks: Any = LazyModule("compassc.pysim.masks")
+sim: Any = LazyModule("compassc.pysim.operands")
 
 HALVES = ("low", "high", "even", "odd")
 PARTS = ("all", *HALVES)

@@ -27,7 +27,7 @@ from .rules import (
 )
 from .typing import Operand, Typed, broadcast_group, match_scalars, type_error
 
-mem: Any = LazyModule("compassc.dsl.script.pysim.memory")
+mem: Any = LazyModule("compassc.pysim.memory")
 
 # ---------------------------------------------------------------------------------------------- widening multiplication
 

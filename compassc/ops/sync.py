@@ -14,9 +14,9 @@ from .typing import type_error
 
 GROUP = "Synchronisation"
 
-dispatch: Any = LazyModule("compassc.dsl.script.dispatch")
-session: Any = LazyModule("compassc.dsl.script.pysim.session")
-values: Any = LazyModule("compassc.dsl.script.pysim.values")
+dispatch: Any = LazyModule("compassc.language.dispatch")
+session: Any = LazyModule("compassc.pysim.session")
+values: Any = LazyModule("compassc.pysim.values")
 
 
 @special_op(GROUP, lambda: E.Call("barrier", (), VOID), c="barrier(CLK_LOCAL_MEM_FENCE)", effect="sync")

@@ -12,10 +12,10 @@ from chain import Batch, Runner, batches
 from op_forms import Form, Place
 from samples import Array, difference, edges, mask_array, values
 
-from compassc.dsl.script.pysim import pysim_impl
-from compassc.dsl.script.pysim.values import PyVar
 from compassc.ir.dtypes import DataType
 from compassc.ops.numeric import np_dtype
+from compassc.pysim import pysim_impl
+from compassc.pysim.values import PyVar
 
 VALUES = 1 << 20
 """Values per operation, at least, where not all can be tried."""

@@ -15,8 +15,8 @@ import pytest
 from op_forms import Form, Place, all_forms
 
 from compassc import codegen, passes
-from compassc.dsl.script.parser import parse
 from compassc.ir.dtypes import BOOL, DataType, dtype
+from compassc.language.parser import parse
 
 HEAD = """from compassc.dsl import script as S
 

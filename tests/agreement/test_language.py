@@ -8,7 +8,7 @@ import pytest
 from compass_core.errors import CompassError
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
-from compassc.dsl.script.pysim.checks import checking
+from compassc.pysim.checks import checking
 
 
 @S.prim_func

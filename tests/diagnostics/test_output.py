@@ -136,7 +136,7 @@ def test_a_defect_is_reported_by_every_command(compassc, file, monkeypatch, comm
     assert compassc("parse", "kernel.py", "-o", "k.ir.txt").status == 0
     assert compassc("lower", "k.ir.txt", "-o", "k.lowered.txt").status == 0
     given = {"lower": "k.ir.txt", "codegen": "k.lowered.txt"}.get(command, "kernel.py")
-    where = {"parse": "compassc.dsl.script.parser.function.FunctionParser.stmt_Assign"}.get(command)
+    where = {"parse": "compassc.language.parser.function.FunctionParser.stmt_Assign"}.get(command)
     name = "canonicalize_div_mod" if command == "codegen" else "simplify"
     monkeypatch.setattr(where or f"compassc.passes.{name}.run", lambda *_: 1 // 0)
     done = compassc(command, given, *(["-o", "-"] if command in ("lower", "codegen") else []))

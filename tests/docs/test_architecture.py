@@ -32,7 +32,7 @@ def words(cell: str) -> set[str]:
 
 
 def part_of(module: str) -> str:
-    """What the table calls it: `compass_core`, `dsl` for `compassc.dsl.info`, `compassc` itself."""
+    """What the table calls it: `compass_core`, `dsl` for `compassc.language.info`, `compassc` itself."""
     top, *rest = module.split(".")
     if rest == ["__main__"]:
         return module

@@ -10,7 +10,7 @@ import compass_runtime as rt
 from compass_core.errors import CompassError
 from compassc.dsl import Aiff, BuildManager, CompassInfo, hw_native_vdtype, resolve_dtype_alias
 from compassc.dsl import script as S
-from compassc.dsl.options import control_options
+from compassc.settings.options import control_options
 
 
 @S.prim_func
@@ -371,7 +371,7 @@ def test_dtype_helpers():
 
 
 def test_c_text_is_compiled_by_hand(here):
-    from compassc.dsl.cc import INCLUDE_DIR_IN_PKG, CompassCompileCError, compile_c
+    from compassc.compat.cc import INCLUDE_DIR_IN_PKG, CompassCompileCError, compile_c
 
     text = "#include <compass/dsl.h>\n__kernel void k(__global int* a) { a[0] = N; }\n"
     made = compile_c(text, extra_options="-DN=3", output_path="x.o", work_dir="lib")

@@ -9,8 +9,8 @@ import pytest
 from compass_core import clang, switches, targets
 from compassc.dsl import Aiff, BuildManager, CompassInfo, parse
 from compassc.dsl import script as S
-from compassc.dsl.options import canonical_target
 from compassc.ir.dtypes import VECTOR_BITS
+from compassc.settings.options import canonical_target
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 from compass_core.errors import CompassError
-from compassc.dsl.script.parser import operators
-from compassc.dsl.script.parser.values import Value
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import BOOL, STORAGE, DataType, bool_of, dtype, make_dtype
+from compassc.language.parser import operators
+from compassc.language.parser.values import Value
 from compassc.ops import core
 from compassc.ops.docs import operands_of
 from compassc.ops.typing import promote

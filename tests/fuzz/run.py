@@ -27,7 +27,7 @@ from compass_core.hostcc import command
 from compass_core.hostcode import make_text_blob, parse_text_blob
 from compass_sim import Worker
 from compassc import codegen, passes
-from compassc.dsl.script.parser import parse
+from compassc.language.parser import parse
 from compassc.toolchain import cc, unit
 
 from .generate import IN_SIZE, OUT_SIZE, SCALARS, TECS

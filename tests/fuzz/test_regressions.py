@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compassc.dsl import BuildManager
-from compassc.dsl.script.functions import PyPrimFunc
+from compassc.language.functions import PyPrimFunc
 
 from . import regression_kernels
 from .run import alike, values_for

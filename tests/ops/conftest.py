@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compassc.dsl.script.pysim import pysim_impl
-from compassc.dsl.script.pysim.values import PyVar, of_numpy
 from compassc.ops import core
+from compassc.pysim import pysim_impl
+from compassc.pysim.values import PyVar, of_numpy
 
 
 def run(name, *args, **options):

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
-from compassc.dsl.script.pysim.impl import pysim_impl
-from compassc.dsl.script.pysim.values import PyVar, pyvar
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import INT32, dtype
 from compassc.ops import get
 from compassc.ops.convert import check_pair
 from compassc.ops.numeric import np_dtype
+from compassc.pysim.impl import pysim_impl
+from compassc.pysim.values import PyVar, pyvar
 
 INTS = ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
 FLOATS = ["float16", "bfloat16", "float32"]

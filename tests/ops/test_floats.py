@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from compassc.dsl.script.pysim.memory import PyPointer, Storage
-from compassc.dsl.script.pysim.values import of_numpy
 from compassc.ir.dtypes import dtype as kernel_type
 from compassc.ops import core, fp
+from compassc.pysim.memory import PyPointer, Storage
+from compassc.pysim.values import of_numpy
 
 BF16 = ml_dtypes.bfloat16
 FLOATS = (np.float16, BF16, np.float32)

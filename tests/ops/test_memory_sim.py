@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
-from compassc.dsl.script.pysim.memory import PyPointer, Storage
-from compassc.dsl.script.pysim.session import PyEvent
-from compassc.dsl.script.pysim.values import PyVar, pyvar
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import INT32, bool_of, dtype, pointer_type
 from compassc.ops import get
 from compassc.ops.masks import mask_lanes
+from compassc.pysim.memory import PyPointer, Storage
+from compassc.pysim.session import PyEvent
+from compassc.pysim.values import PyVar, pyvar
 
 rng = np.random.default_rng(1)
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
-from compassc.dsl.script.pysim.impl import pysim_impl
-from compassc.dsl.script.pysim.values import PyVar, pyvar
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import INT32, bool_of, dtype
 from compassc.ir.printer import print_expr
 from compassc.ops import get
+from compassc.pysim.impl import pysim_impl
+from compassc.pysim.values import PyVar, pyvar
 
 X = list(range(8))
 Y = list(range(100, 108))

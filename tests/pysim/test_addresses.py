@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compass_core.errors import CompassError
+from compassc import pysim
 from compassc.dsl import script as S
-from compassc.dsl.script import pysim
-from compassc.dsl.script.pysim.memory import PyPointer, Storage
-from compassc.dsl.script.pysim.moved import moved
-from compassc.dsl.script.pysim.values import PyVar
 from compassc.ir.dtypes import dtype
+from compassc.pysim.memory import PyPointer, Storage
+from compassc.pysim.moved import moved
+from compassc.pysim.values import PyVar
 
 NUMBERS = st.sampled_from([0, 1, 7, 8, -1, 48, 65535, 2**31 - 1, -(2**31), 2**31, 2**40])
 

@@ -189,7 +189,7 @@ def test_errors_point_at_the_source(kernel, message):
 
 
 def test_without_source_the_function_runs_as_it_is():
-    from compassc.dsl.script.pysim import run_entry
+    from compassc.pysim import run_entry
 
     scope = {"S": S}
     exec("def k(out):\n    n = 5\n    out[0] = n + 1\n", scope)  # noqa: S102

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from compassc.dsl import script as S
-from compassc.dsl.script.pysim.bools import Bools
+from compassc.pysim.bools import Bools
 
 BODY = """
 v = S.vadd(a, b) + x[3]

@@ -11,7 +11,7 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc.dsl import script as S
-from compassc.dsl.script.pysim import PySimInfo, checking
+from compassc.pysim import PySimInfo, checking
 
 KERNEL = """
 import numpy as np
@@ -48,7 +48,7 @@ def debug(tmp_path, stop, commands, tec=0, text=KERNEL, **variables):
     path = tmp_path / "kernel.py"
     text = text.replace("STOP", stop).replace("TEC", str(tec))
     path.write_text(text)
-    root = Path(S.__file__).parents[3]
+    root = Path(S.__file__).parents[2]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (root, root / "core"))), **variables}
     done = subprocess.run(
         [sys.executable, path],

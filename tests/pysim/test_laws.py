@@ -8,7 +8,7 @@ import pytest
 from compass_core.errors import CompassError
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
-from compassc.dsl.script.pysim import PySimInfo, checking
+from compassc.pysim import PySimInfo, checking
 
 
 def i32(*values):
@@ -294,7 +294,7 @@ def in_kernel(body, *arrays, scope="global"):
         for _ in S.tec_range(1):
             body(*pointers)
 
-    from compassc.dsl.script.pysim import run_entry
+    from compassc.pysim import run_entry
 
     run_entry(run, [(f"p{i}", k.type, None) for i, k in enumerate(kinds)], arrays)
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
-from compassc.dsl.script.pysim.values import PyVar, pyvar
 from compassc.ir.dtypes import dtype
 from compassc.ops.numeric import np_dtype
 from compassc.ops.typing import match_operator
+from compassc.pysim.values import PyVar, pyvar
 
 INTS = ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
 FLOATS = ["float16", "bfloat16", "float32"]

@@ -5,7 +5,7 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc.dsl import script as S
-from compassc.dsl.script.parser import parse
+from compassc.language.parser import parse
 
 
 @S.prim_func

@@ -36,7 +36,7 @@ def run(subject: Subject) -> Iterator[CompassError]:
 
 
 def _else_of_loops(function: ast.FunctionDef, file: str) -> Iterator[CompassError]:
-    from ...dsl.script.source import node_span
+    from ...language.source import node_span
 
     for node in ast.walk(function):
         if isinstance(node, (ast.For, ast.While)) and node.orelse:

@@ -39,7 +39,7 @@ def _read_names(function: ast.FunctionDef) -> set[str]:
 
 def _statements(function: ast.FunctionDef, file: str) -> Iterator[CompassError]:
     """Expressions alone on a line that compute something and do nothing, such as `a[0] == n` for `a[0] = n`."""
-    from ...dsl.script.source import node_span
+    from ...language.source import node_span
 
     for node in ast.walk(function):
         if isinstance(node, ast.Expr) and isinstance(node.value, _VALUES):

@@ -34,7 +34,7 @@ class Aiff:
     """
 
     def __init__(self, target: str | None = None, descriptor: str | np.ndarray[Any, Any] | None = None) -> None:
-        from ..options import canonical_target
+        from ...settings.options import canonical_target
 
         self._generation = generation(canonical_target(target))
         if descriptor is None:

@@ -1,0 +1,92 @@
+"""The script module `S`: what kernel authors write kernels with.
+
+`from compassc.dsl import script as S`. Operations, data type names and decorators are looked up on first use, so that
+importing this module costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+_LANGUAGE = "compassc.language"
+OTHER_CALLS = {
+    "prim_func": "functions",
+    "macro": "functions",
+    "ptr": "specs",
+    **dict.fromkeys(
+        "grid vectorized unroll tec_range meta_var alloc alloc_buffer alloc_const match_buffer block".split(), "api"
+    ),
+}
+
+_OPERATIONS = frozenset(
+    """
+    tag vload vstore vload_gather vstore_scatter dma_copy async_dma_copy dma_transpose2d dma_upsample dma_memset flush_cache
+    cast i u reinterpret vxtl vxth
+    vadd vaddh abs vsub vsubh vmul vmull vmulh vdiv vmod vdot vqdot vdpa vqdpa vrpadd vmml vmma fma vfmae vfmao rint clip
+    vand vor vinv vall vany vxor vnsr vnsrsr vsr vsl vror vcls clz vbrevs vpcnt
+    vceq vcneq vcge vcgt vcle vclt isnan isinf isfinite max min vmaxh vminh vrpmax vrpmin
+    exp log tanh sin cos rsqrt sqrt floor ceil ceildiv pow erf exp2
+    vconcat vsplit vzip vcompt vcompc vrevs vsel vshfl vbcast vsldl vtbl vreplic
+    barrier alloc_events wait_events free_events
+    const_mask tail_mask get_local_size get_local_id perf_tick_begin perf_tick_end aiff async_aiff printf asm
+    """.split()
+)
+
+_INT_VECTORS = "i8x32 i16x16 i16x32 i32x8 i32x16 i32x32"
+_PREDEFINED = (
+    "i8 i16 i32 u8 u16 u32 fp16 bf16 fp32 bool "
+    + f"{_INT_VECTORS} {_INT_VECTORS.replace('i', 'u')} fp16x16 fp16x32 fp32x8 fp32x16 bf16x16 boolx8 boolx16 boolx32"
+)
+_FULL = {"i": "int", "u": "uint", "fp": "float", "bf": "bfloat"}
+_NAMES = frozenset(_PREDEFINED.split()) | frozenset(
+    re.sub(r"^(i|u|fp|bf)(?=\d)", lambda m: _FULL[m.group()], name) for name in _PREDEFINED.split()
+)
+_ANY_LANES = re.compile(r"(?:i|u|int|uint)(?:8|16|32)x[1-9]\d*|(?:fp|float)(?:16|32)x[1-9]\d*|boolx[1-9]\d*")
+
+
+def _dtype_name(name: str) -> Any:
+    """The data type name `name` (`i32x8`, `size_int32`, `boolx5`, ...); None when it is none."""
+    plain = name[5:] if name.startswith("size_i") else name
+    if plain not in _NAMES and not _ANY_LANES.fullmatch(plain):
+        return None
+    from ..ir.dtypes import dtype
+    from ..language.specs import DTypeName
+
+    return DTypeName(dtype(plain), plain is not name)
+
+
+def __getattr__(name: str) -> Any:
+    if name in OTHER_CALLS:
+        value = getattr(importlib.import_module(f"{_LANGUAGE}.{OTHER_CALLS[name]}"), name)
+    elif name == "axis":
+        value = importlib.import_module(f"{_LANGUAGE}.axis")
+    elif name in _OPERATIONS:
+        from compassc.ops import get
+
+        from ..language.dispatch import op_api
+
+        value = op_api(get(name))
+    else:
+        value = _dtype_name(name)
+        if value is None:
+            raise AttributeError(_unknown(name))
+    globals()[name] = value
+    return value
+
+
+def _unknown(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, __dir__(), 1)
+    return f"S has no {name!r}" + (f"; did you mean S.{close[0]}?" if close else "")
+
+
+def dtype_names() -> list[str]:
+    """The data type names that completion shows; vectors of other lane counts have a name too."""
+    return sorted([*_NAMES, *(f"size_{name}" for name in _NAMES if name.startswith("i"))])
+
+
+def __dir__() -> list[str]:
+    return sorted(["axis", *OTHER_CALLS, *_OPERATIONS, *dtype_names()])

@@ -1,0 +1,84 @@
+"""IR sides of the script calls that are not operations: they check their arguments and return a spec for the parser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from .dispatch import register_ir_api
+from .specs import (
+    AllocSpec,
+    BlockSpec,
+    ConstSpec,
+    LoopSpec,
+    MatchSpec,
+    MetaVar,
+    check_alloc,
+    const_table,
+    shape_items,
+)
+
+
+@register_ir_api
+def grid(*extents: Any) -> LoopSpec:
+    """Nested serial loops from 0, outermost first: `for i, j in S.grid(h, w)`."""
+    if not extents:
+        raise CompassError(
+            "S.grid needs at least one extent", code="arguments", help="write one per loop: for i, j in S.grid(h, w)"
+        )
+    return LoopSpec("grid", extents)
+
+
+@register_ir_api
+def vectorized(start: Any, stop: Any = None) -> LoopSpec:
+    """A loop whose body becomes vector operations: `for i in S.vectorized(n)`."""
+    return LoopSpec("vectorized", (start,) if stop is None else (start, stop))
+
+
+@register_ir_api
+def unroll(start: Any, stop: Any = None) -> LoopSpec:
+    """A loop of constant extent whose body is repeated in the C text: `for i in S.unroll(4)`."""
+    return LoopSpec("unroll", (start,) if stop is None else (start, stop))
+
+
+@register_ir_api
+def tec_range(start: Any, stop: Any = None) -> LoopSpec:
+    """Run the body on every TEC with the TEC's number: `for t in S.tec_range(4)`."""
+    return LoopSpec("tec_range", (start,) if stop is None else (start, stop))
+
+
+@register_ir_api
+def meta_var(value: Any) -> MetaVar:
+    """Keep a value a Python value when it is assigned to a name in a kernel."""
+    return MetaVar(value)
+
+
+@register_ir_api
+def alloc(shape: Any, dtype: Any, scope: str = "private") -> AllocSpec:
+    """Storage of constant size; the result is a pointer to its first item."""
+    return AllocSpec("pointer", *check_alloc("S.alloc", shape, dtype, scope), scope)
+
+
+@register_ir_api
+def alloc_buffer(shape: Any, dtype: Any, scope: str = "private") -> AllocSpec:
+    """Storage of constant size; the result is an N-dimensional buffer."""
+    return AllocSpec("buffer", *check_alloc("S.alloc_buffer", shape, dtype, scope), scope)
+
+
+@register_ir_api
+def alloc_const(shape: Any, dtype: Any, data: Any) -> ConstSpec:
+    """A read-only table whose content is known when the kernel is built."""
+    return const_table(shape, dtype, data)
+
+
+@register_ir_api
+def match_buffer(pointer: Any, shape: Any) -> MatchSpec:
+    """View a parameter pointer as an N-dimensional row-major buffer."""
+    return MatchSpec(pointer, shape_items(shape))
+
+
+@register_ir_api
+def block(name: str = "", no_realize: bool = False) -> BlockSpec:
+    """A schedulable block: `with S.block("name"):`."""
+    return BlockSpec(name, no_realize)

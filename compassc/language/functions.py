@@ -1,0 +1,262 @@
+"""`S.prim_func` and `S.macro`: the decorators that make a Python function a kernel.
+
+Decoration only checks the annotations; the source is parsed when the kernel is built.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from compass_core.errors import CompassError, Span, together
+
+from ..ir.dtypes import VOID, DataType, PointerType, pointer_type
+from .dispatch import LOCAL
+from .source import definition, file_of, function_span, node_span
+from .state import parsing
+
+if TYPE_CHECKING:
+    from .info import CompassInfo, ParamInfo
+
+
+def annotation_type(annotation: Any) -> DataType | PointerType | None:
+    """The type an annotation stands for: an `S` dtype name or `S.ptr(...)`; None for anything else."""
+    kind = getattr(annotation, "dtype", None)
+    if not isinstance(kind, DataType):
+        return None
+    scope = getattr(annotation, "scope", None)
+    return pointer_type(kind, scope) if scope is not None else kind
+
+
+class SignatureError(CompassError, AssertionError):
+    """A function cannot be a kernel as it is declared."""
+
+
+class Param:
+    """A parameter: name, type, whether it is promised >= 0, and the default value (`Param.empty` when required)."""
+
+    __slots__ = ("default", "name", "nonneg", "type")
+    empty = inspect.Parameter.empty
+
+    def __init__(self, name: str, kind: DataType | PointerType, nonneg: bool, default: Any) -> None:
+        self.name, self.type, self.nonneg, self.default = name, kind, nonneg, default
+
+    @property
+    def required(self) -> bool:
+        return self.default is self.empty
+
+    def __iter__(self):
+        return iter((self.name, self.type, self.default))
+
+
+class PyPrimFunc:
+    """A kernel or sub-function: call it to run PySim, give it to BuildManager to compile it.
+
+    `target`, `param_infos` and `output_dir` are the target, the parameters and the folder of the last build of this
+    kernel, None before. PySim runs as many TECs as that target has.
+    """
+
+    __name__: str
+
+    def __init__(self, py_func: Callable[..., Any], is_inline: bool | None = None) -> None:
+        functools.update_wrapper(self, py_func)
+        self.py_func = py_func
+        self.is_inline = is_inline
+        self.target: str | None = None
+        self.param_infos: Sequence[ParamInfo] | None = None
+        self.output_dir: Path | None = None
+        self._folder: Any = None  # what keeps a temporary `output_dir` alive
+        self.params: list[Param] = []
+        self.ret_type: DataType | PointerType = VOID
+        self._read_signature()
+
+    def __repr__(self) -> str:
+        return f"<prim_func {self.__name__}>"
+
+    @property
+    def attrs(self) -> dict[str, bool]:
+        """What the decorator said."""
+        return {} if self.is_inline is None else {"is_inline": self.is_inline}
+
+    @property
+    def cps_info(self) -> CompassInfo | None:
+        """The configuration of the target."""
+        from .info import CompassInfo
+
+        return None if self.target is None else CompassInfo.get(self.target)
+
+    def built(self, target: str, params: Sequence[ParamInfo], folder: Path, keep: Any) -> None:
+        """Remember a build. `keep` is what a temporary folder lives by."""
+        self.target, self.param_infos, self.output_dir, self._folder = target, params, folder, keep
+
+    @property
+    def span(self) -> Span:
+        """Where the function is defined."""
+        return function_span(self.py_func)
+
+    def place_of(self, part: str) -> Span:
+        """Where the parameter called `part`, or the return annotation, is written."""
+        node = definition(self.py_func)
+        args = node.args
+        named = [*args.posonlyargs, *args.args, *args.kwonlyargs, *filter(None, (args.vararg, args.kwarg))]
+        found = node.returns if part == "return" else next((a for a in named if a.arg == part), None)
+        return node_span(found, file_of(self.py_func)) if found is not None else self.span
+
+    def _error(self, message: str, part: str, help: str = "") -> CompassError:
+        """An error in the signature, at `part`."""
+        return SignatureError(message, self.place_of(part), code="signature", help=help)
+
+    def _read_signature(self) -> None:
+        """Set `params` and `ret_type`. All mistakes of the signature are reported at once."""
+        parameters = inspect.signature(self.py_func).parameters.values()
+        parts: list[Callable[[], None]] = [*(functools.partial(self._parameter, p) for p in parameters), self._result]
+        errors = []
+        for part in parts:
+            try:
+                part()
+            except CompassError as e:
+                errors.append(e)
+        if errors:
+            from compass_core.rendering import noted
+
+            raise noted(together(errors))
+
+    def _parameter(self, p: inspect.Parameter) -> None:
+        if p.kind is not p.POSITIONAL_OR_KEYWORD:
+            raise self._error(
+                f"parameter {p.name!r} of {self.__name__}: only plain parameters are supported",
+                p.name,
+                "write one parameter per value",
+            )
+        if p.annotation is p.empty:
+            raise self._error(
+                f"parameter {p.name!r} of {self.__name__} needs a type annotation",
+                p.name,
+                'write e.g. `a: S.ptr("int32", "global")` or `n: S.i32`',
+            )
+        kind = annotation_type(p.annotation)
+        if kind is None:
+            raise self._error(
+                f"the annotation {_shown(p.annotation)} of parameter {p.name!r} of {self.__name__} is not a kernel type",
+                p.name,
+                "use an S dtype name or S.ptr(...); string annotations are not supported",
+            )
+        self.params.append(Param(p.name, kind, bool(getattr(p.annotation, "size", False)), p.default))
+
+    def _result(self) -> None:
+        annotation = inspect.signature(self.py_func).return_annotation
+        if annotation in (inspect.Signature.empty, None):
+            return
+        kind = annotation_type(annotation)
+        if kind is None:
+            raise self._error(
+                f"the annotation {_shown(annotation)} of the return value of {self.__name__} is not a kernel type",
+                "return",
+                "use an S dtype name or S.ptr(...); leave it out when nothing is returned",
+            )
+        self.ret_type = kind
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Inside a kernel that is being compiled: a call expression. Otherwise run in Python (PySim)."""
+        if parsing():
+            from .parser.calls import call_function
+
+            return call_function(self, args, kwargs)
+        from ..pysim import call_sub, run_entry
+
+        if LOCAL.tec is not None:
+            return call_sub(self.py_func, self.params, self.ret_type, args, kwargs)
+        if kwargs:
+            raise CompassError(
+                f"{self.__name__}: an entry function takes positional arguments only",
+                code="arguments",
+                help="give its arguments in order, without names",
+            )
+        run_entry(self.py_func, self.params, args, self.target, self.output_dir)
+        self._dump(args)
+        return None
+
+    def _dump(self, args: Sequence[Any]) -> None:
+        """The output files that the options debug and emu ask for."""
+        from ..settings.options import control_options
+
+        if control_options().dumps:
+            from ..dsl.dumps import write_pysim_outputs
+
+            write_pysim_outputs(self.__name__, self.output_dir, self.param_infos, args)
+
+
+def _shown(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else repr(annotation)
+
+
+class Macro:
+    """A function whose body is pasted where it is called. Hygienic macros see only what they captured at decoration."""
+
+    __name__: str
+
+    def __init__(self, py_func: Callable[..., Any], hygienic: bool) -> None:
+        functools.update_wrapper(self, py_func)
+        self.py_func = py_func
+        self.hygienic = hygienic
+        self.captured = captured_names(py_func) if hygienic else {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if parsing():
+            from .parser.calls import expand_macro
+
+            return expand_macro(self, args, kwargs)
+        from ..pysim.macros import run_macro
+
+        frame = sys._getframe(1)
+        return run_macro(self, args, kwargs, {**frame.f_globals, **frame.f_locals})
+
+
+def captured_names(func: Callable[..., Any]) -> dict[str, Any]:
+    """What a function sees from outside: its module's globals, and its closure over them."""
+    names = dict(func.__globals__)
+    code = func.__code__
+    for name, cell in zip(code.co_freevars, func.__closure__ or ()):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:  # the enclosing function has not bound it yet
+            continue
+    return names
+
+
+@overload
+def prim_func(func: Callable[..., Any], is_entry: bool = False, is_inline: bool | None = None) -> PyPrimFunc: ...
+@overload
+def prim_func(
+    func: None = None, is_entry: bool = False, is_inline: bool | None = None
+) -> Callable[[Callable[..., Any]], PyPrimFunc]: ...
+def prim_func(func: Callable[..., Any] | None = None, is_entry: bool = False, is_inline: bool | None = None) -> Any:
+    """Decorator of kernels and sub-functions.
+
+    `is_inline`: True or False asks the C compiler to inline the function or not. `is_entry` is accepted for
+    compatibility; the entry is the function given to the build.
+    """
+    if is_inline not in (None, True, False):
+        raise SignatureError(
+            f"is_inline is True, False or None, got {is_inline!r}",
+            code="signature",
+            help="leave it out to let the C compiler choose",
+        )
+    if func is None:
+        return lambda f: PyPrimFunc(f, is_inline)
+    return PyPrimFunc(func, is_inline)
+
+
+@overload
+def macro(func: Callable[..., Any], *, hygienic: bool = True) -> Macro: ...
+@overload
+def macro(func: None = None, *, hygienic: bool = True) -> Callable[[Callable[..., Any]], Macro]: ...
+def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> Any:
+    """Decorator of macros: statements pasted at the call. `hygienic=False` resolves names at the call site."""
+    if func is None:
+        return lambda f: Macro(f, hygienic)
+    return Macro(func, hygienic)

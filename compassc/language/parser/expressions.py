@@ -1,0 +1,390 @@
+"""Evaluation of a kernel's expressions at parse time: Python values stay Python, run-time values build IR."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from compass_core.errors import CompassError, Note, Span, together
+
+from ...ops.core import get
+from ..functions import Macro, PyPrimFunc, annotation_type
+from ..python_errors import hint
+from ..source import header_span, user_line
+from ..specs import no_attribute
+from . import operators as ops
+from .scope import PoisonUsed, Scope
+from .syntax import unsupported
+from .texts import RuntimeText, format_text, joined, no_text, percent_text, text_of
+from .values import BufferValue, PointerValue, Value, is_runtime
+
+_BINARY = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.MatMult: "@",
+}  # fmt: skip
+_UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
+_COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_IDENTITY: dict[type, Callable[[Any, Any], bool]] = {
+    ast.Is: lambda a, b: a is b,
+    ast.IsNot: lambda a, b: a is not b,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+_MOST_TYPES = 5
+_LONGEST = 40
+_CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "a": ascii, "s": str}
+_IS = (ast.Is, ast.IsNot)
+_FORBIDDEN = {"print": "S.printf", "max": "S.max", "min": "S.min"}
+
+
+def type_of(value: Any) -> str:
+    """The type of a kernel's variable for messages; empty for what is no run-time value."""
+    if isinstance(value, Value):
+        return str(value.dtype)
+    if isinstance(value, PointerValue):
+        return f"{value.elem}* ({value.scope})"
+    if isinstance(value, BufferValue):
+        dims = ", ".join(str(d) for d in value.dims)
+        return f"{value.dtype} buffer of shape ({dims}) ({value.scope})"
+    return ""
+
+
+class ArgumentError(CompassError):
+    """An argument of a sub-function call that does not suit its parameter; positions count from 1."""
+
+    def __init__(self, message: str, param: str, position: int, declared: Note, help: str) -> None:
+        super().__init__(message, code="argument-type", notes=(declared,), help=help)
+        self.param, self.position = param, position
+
+    def node(self, call: ast.Call) -> ast.expr:
+        """The argument in the text of the call; the call where the text does not tell."""
+        named = [k.value for k in call.keywords if k.arg == self.param]
+        given = call.args[: self.position]
+        if len(given) == self.position and not any(isinstance(a, ast.Starred) for a in given):
+            return given[-1]
+        return named[0] if named else call
+
+
+def _wrong_arguments(func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> CompassError | None:
+    """What is wrong with the arguments of one of the language's own functions; None when they suit its signature."""
+    signature = inspect.signature(func)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as e:
+        return CompassError(f"{name}: {e}", code="arguments", help=f"its signature is {name}{bare(signature)}")
+    return None
+
+
+def bare(signature: inspect.Signature) -> str:
+    """A signature as a user calls it, without annotations."""
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return str(inspect.Signature(parameters))
+
+
+class Evaluator:
+    """Evaluates the expressions of one function."""
+
+    def __init__(self, scope: Scope, file: str, chain: list[Note]) -> None:
+        self.scope, self.file, self.chain = scope, file, chain
+        self.operands: tuple[ast.expr | None, tuple[tuple[ast.expr, Any], ...]] = (None, ())
+        self.statement: ast.expr | None = None  # the expression that is a statement of its own
+
+    def place(self, node: ast.AST) -> Span:
+        """Where a syntax node stands."""
+        return header_span(node, self.file)
+
+    def eval(self, node: ast.expr) -> Any:
+        """The value of an expression; every CompassError gets the position of the innermost node."""
+        method = getattr(self, "eval_" + type(node).__name__, None)
+        try:
+            if method is None:
+                raise unsupported(node)
+            return method(node)
+        except CompassError as e:
+            if e.span is None:
+                e.span = self.place(node)
+                e.notes = (*e.notes, *self._types(node))
+            raise
+
+    def all(self, nodes: Iterable[ast.expr]) -> list[Any]:
+        """The values of expressions that do not depend on each other; their mistakes are reported together."""
+        values, errors, poisoned = [], [], False
+        for node in nodes:
+            try:
+                values.append(self.eval(node))
+            except CompassError as e:
+                errors.append(e)
+            except PoisonUsed:
+                poisoned = True
+        if errors:
+            raise together(errors)
+        if poisoned:
+            raise PoisonUsed
+        return values
+
+    def _types(self, node: ast.expr) -> list[Note]:
+        """A note with the types of an expression's operands, as they are written; else of the variables in it."""
+        if isinstance(node, ast.Name):
+            return []
+        owner, pairs = self.operands
+        if owner is not node:
+            names = dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+            pairs = tuple((ast.Name(name), self.scope.local(name)) for name in names)
+        kinds = {text: kind for n, v in pairs if (kind := type_of(v)) and len(text := ast.unparse(n)) <= _LONGEST}
+        shown = [f"{text}: {kind}" for text, kind in kinds.items()]
+        return [Note("where " + ", ".join(shown))] if 0 < len(shown) <= _MOST_TYPES else []
+
+    def python(self, what: str, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run the user's own Python; whatever it raises is the user's mistake, reported at the expression."""
+        try:
+            return fn(*args, **kwargs)
+        except (CompassError, PoisonUsed):
+            raise
+        except Exception as e:
+            name = type(e).__name__
+            place = user_line(e)
+            notes = [Note("it runs in Python while the kernel is parsed")]
+            if place is not None:
+                notes.append(Note(f"{name} is raised here", place))
+            raise CompassError(f"{what} raised {name}: {e}", code="python", notes=tuple(notes), help=hint(e)) from e
+
+    # -- leaves and displays
+
+    def eval_Constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def eval_Name(self, node: ast.Name) -> Any:
+        value = self.scope.look_up(node.id)
+        if self.scope.blocks and isinstance(value, PointerValue):
+            raise CompassError(
+                f"the pointer {node.id!r} cannot be used in a schedulable block",
+                code="pointer-in-block",
+                help=f"view it before the loops: b = S.match_buffer({node.id}, (...)), and use b here",
+            )
+        return self.checked(value)
+
+    @staticmethod
+    def checked(value: Any) -> Any:
+        """Refuse NumPy scalars, which have no place in the language."""
+        if (
+            type(value).__module__ == "numpy"
+            and type(value).__name__ != "ndarray"
+            and hasattr(value, "dtype")
+            and hasattr(value, "item")
+        ):
+            name = type(value).__name__
+            raise CompassError(
+                f"a NumPy scalar ({name}) is not a literal; use a Python int, float or bool",
+                code="numpy-scalar",
+                help="convert it with int(...), float(...) or bool(...) outside the kernel",
+            )
+        return value
+
+    def eval_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self._items(node.elts))
+
+    def eval_List(self, node: ast.List) -> Any:
+        return self._items(node.elts)
+
+    def eval_Set(self, node: ast.Set) -> Any:
+        return set(self._items(node.elts))
+
+    def _items(self, nodes: list[ast.expr]) -> list[Any]:
+        out: list[Any] = []
+        for n, value in zip(nodes, self.all(n.value if isinstance(n, ast.Starred) else n for n in nodes)):
+            if isinstance(n, ast.Starred):
+                out.extend(value)
+            else:
+                out.append(value)
+        return out
+
+    def eval_Dict(self, node: ast.Dict) -> Any:
+        out: dict[Any, Any] = {}
+        for key, value in zip(node.keys, node.values):
+            if key is None:
+                out.update(self.eval(value))
+            else:
+                out[self.eval(key)] = self.eval(value)
+        return out
+
+    def eval_JoinedStr(self, node: ast.JoinedStr) -> str | RuntimeText:
+        return joined([self.eval(v) for v in node.values])
+
+    def eval_FormattedValue(self, node: ast.FormattedValue) -> str | RuntimeText:
+        value = self.eval(node.value)
+        if is_runtime(value):
+            if node.conversion not in (-1, ord("s")):
+                raise no_text(value)
+            return text_of(value, self.eval(node.format_spec) if node.format_spec else "")
+        if node.conversion in (ord("r"), ord("a"), ord("s")):
+            value = _CONVERSIONS[chr(node.conversion)](value)
+        spec = self.eval(node.format_spec) if node.format_spec else ""
+        return self.python("formatting", format, value, spec)
+
+    def eval_Lambda(self, node: ast.Lambda) -> Any:
+        names = [a.arg for a in node.args.args]
+
+        def call(*args: Any) -> Any:
+            self.scope.push()
+            try:
+                for name, value in zip(names, args, strict=True):
+                    self.scope.bind(name, value)
+                return self.eval(node.body)
+            finally:
+                self.scope.pop()
+
+        return call
+
+    # -- operators
+
+    def eval_BinOp(self, node: ast.BinOp) -> Any:
+        a, b = self.all((node.left, node.right))
+        self.operands = node, ((node.left, a), (node.right, b))
+        symbol = _BINARY[type(node.op)]
+        if symbol == "%" and type(a) is str and any(map(is_runtime, b if type(b) is tuple else (b,))):
+            return percent_text(a, b)
+        if is_runtime(a) or is_runtime(b):
+            return ops.binary(symbol, a, b)
+        return self.python(f"`{symbol}`", ops.binary, symbol, a, b)
+
+    def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        return self.python("the operator", ops.unary, _UNARY[type(node.op)], self.eval(node.operand))
+
+    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
+        symbol = "and" if isinstance(node.op, ast.And) else "or"
+        values = self.all(node.values)
+        result = values[0]
+        for v in values[1:]:
+            result = ops.logical(symbol, result, v)
+        return result
+
+    def eval_Compare(self, node: ast.Compare) -> Any:
+        result: Any = None
+        left, *others = self.all((node.left, *node.comparators))
+        left_node = node.left
+        for op, right_node, right in zip(node.ops, node.comparators, others):
+            self.operands = node, ((left_node, left), (right_node, right))
+            one = self._compare(op, left, right)
+            result = one if result is None else ops.logical("and", result, one)
+            left, left_node = right, right_node
+        return result
+
+    def _compare(self, op: ast.cmpop, a: Any, b: Any) -> Any:
+        if (a is None or b is None) and (is_runtime(a) or is_runtime(b)) and isinstance(op, (*_IS, ast.Eq, ast.NotEq)):
+            null = ops.is_none(b if a is None else a)
+            return ops.unary("not", null) if isinstance(op, (ast.IsNot, ast.NotEq)) else null
+        if isinstance(op, _IS) and (is_runtime(a) or is_runtime(b)):
+            raise CompassError("`is` needs values known when the kernel is compiled", code="runtime-is", help="use ==")
+        identity = _IDENTITY.get(type(op))
+        if identity is not None:
+            if isinstance(op, (ast.In, ast.NotIn)) and (is_runtime(a) or is_runtime(b)):
+                raise CompassError(
+                    "`in` needs values known when the kernel is compiled",
+                    code="runtime-in",
+                    help="join comparisons with `or`",
+                )
+            return identity(a, b)
+        return self.python("the comparison", ops.binary, _COMPARE[type(op)], a, b)
+
+    def eval_IfExp(self, node: ast.IfExp) -> Any:
+        cond = self.eval(node.test)
+        if not is_runtime(cond):
+            return self.eval(node.body if cond else node.orelse)
+        return ops.ternary(cond, self.eval(node.body), self.eval(node.orelse))
+
+    # -- access and calls
+
+    def eval_Attribute(self, node: ast.Attribute) -> Any:
+        owner = self.eval(node.value)
+        try:
+            return self.checked(getattr(owner, node.attr))
+        except AttributeError as e:
+            if kind := type_of(owner):
+                raise no_attribute(owner.attributes, kind, node.attr) from None
+            what, _, near = (str(e) or f"no attribute {node.attr!r}").partition("; did you mean ")
+            said = getattr(e, "help", "") or hint(e)
+            raise CompassError(what, code="attribute", help=f"did you mean {near}" if near else said) from None
+
+    def eval_Subscript(self, node: ast.Subscript) -> Any:
+        owner, index = self.all((node.value, node.slice))
+        self.operands = node, ((node.value, owner), (node.slice, index))
+        if is_runtime(owner):
+            return owner[index]
+        return self.checked(self.python("the subscript", lambda: owner[index]))
+
+    def eval_Slice(self, node: ast.Slice) -> slice:
+        return slice(*(self.eval(part) if part is not None else None for part in (node.lower, node.upper, node.step)))
+
+    def eval_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id in _FORBIDDEN and not self.scope.visible(node.func.id):
+            name = node.func.id
+            raise CompassError(
+                f"Python's {name}() cannot be used in a kernel", code="builtin", help=f"use {_FORBIDDEN[name]}"
+            )
+        func = self.eval(node.func)
+        if isinstance(func, Macro) and node is not self.statement:
+            raise CompassError(
+                f"the macro {func.__name__} has no value: its body is pasted in the place of a statement",
+                code="macro-value",
+                help="make it a function: decorate it with @S.prim_func, give parameters and result their types",
+            )
+        values = self._items([*node.args, *(k.value for k in node.keywords)])
+        args, named = values[: len(values) - len(node.keywords)], values[len(values) - len(node.keywords) :]
+        kwargs: dict[str, Any] = {}
+        for k, value in zip(node.keywords, named):
+            kwargs.update(value if k.arg is None else {k.arg: value})
+        given = zip(node.args, args) if len(args) == len(node.args) else ()
+        keywords = ((k.value, kwargs[k.arg]) for k in node.keywords if k.arg is not None)
+        self.operands = node, (*given, *keywords)
+        if not isinstance(func, (PyPrimFunc, Macro)):
+            return self.call(func, args, kwargs, ast.unparse(node.func))
+        how = (
+            f"in macro {func.__name__}, expanded here"
+            if isinstance(func, Macro)
+            else f"{func.__name__}() is called here"
+        )
+        self.chain.append(Note(how, self.place(node)))
+        try:
+            return func(*args, **kwargs)
+        except ArgumentError as e:
+            e.span = self.place(e.node(node))
+            e.notes = (*e.notes, *self._types(node))
+            raise
+        finally:
+            self.chain.pop()
+
+    def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> Any:
+        if not callable(func):
+            raise CompassError(
+                f"{name} is not callable", code="not-callable", help="call functions and operations; S.TYPE(x) converts"
+            )
+        if (getattr(func, "__module__", None) or "").startswith("compassc."):
+            if args and isinstance(args[0], RuntimeText) and getattr(func, "op", None) is get("printf"):
+                args = args[0].printf(args[1:])
+            try:
+                return func(*args, **kwargs)
+            except TypeError as e:
+                raise _wrong_arguments(func, args, kwargs, name) or e from None
+        if any(map(is_runtime, (*args, *kwargs.values()))):
+            if func is str and len(args) == 1:
+                return text_of(args[0])
+            if func in (repr, ascii, format):
+                raise no_text(next(filter(is_runtime, args)))
+            if getattr(func, "__name__", "") == "format" and type(template := getattr(func, "__self__", None)) is str:
+                return self.python(f"{name}(...)", format_text, template, args, kwargs)
+        self._undecorated(func)
+        return self.checked(self.python(f"{name}(...)", func, *args, **kwargs))
+
+    @staticmethod
+    def _undecorated(func: Any) -> None:
+        """A plain function with kernel annotations was probably meant to be a prim_func."""
+        for name, annotation in getattr(func, "__annotations__", {}).items():
+            if annotation_type(annotation) is not None:
+                what = "the return value" if name == "return" else f"parameter {name!r}"
+                raise CompassError(
+                    f"{what} of {func.__name__} has a kernel type, but the function is not decorated",
+                    code="undecorated",
+                    help="add @S.prim_func above its definition",
+                )

@@ -1,0 +1,330 @@
+"""Statements of a kernel to IR statements: one `FunctionParser` per function that is parsed."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from compass_core.errors import CompassError, Note, flat
+
+from ...ir import exprs as E
+from ...ir import stmts as S
+from ...ir.dtypes import BOOL, VOID, PointerType
+from ...ir.visit import rename_vars
+from ...ops.core import convert
+from ...ops.typing import check_operator, is_literal
+from ..functions import PyPrimFunc, captured_names
+from ..source import SET_TRACE, definition, file_of, node_span
+from ..specs import BlockSpec
+from . import assign, loops
+from .expressions import Evaluator
+from .operators import binary, kind_name
+from .scope import Poison, PoisonUsed, Scope, Undefined
+from .syntax import unsupported
+from .values import ZERO, PointerValue, Value, is_runtime
+
+_REBINDS = ("type-change", "redefined", "buffer-alias")
+_SKIPPED_CALLS = ("breakpoint", "print", *SET_TRACE)
+"""Calls that are for PySim: there they stop or show values, compiled there is no code of them."""
+_WITH = 'a schedulable block is `with S.block("name"):`; anything else has no meaning in a kernel'
+_BLOCKS = (ast.If, ast.For, ast.While, ast.With)
+_BINARY_AUG = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+}  # fmt: skip
+
+
+class FunctionParser:
+    """Parses one function into a PrimFunc.
+
+    `out` is the list statements are appended to; `errors` collects mistakes, parsing goes on after a bad statement.
+    `chain` are the calls that led here, outermost first.
+    """
+
+    def __init__(self, func: PyPrimFunc, symbol: str, errors: list[CompassError], chain: list[Note]) -> None:
+        self.func, self.symbol, self.errors, self.chain = func, symbol, errors, chain
+        self.node = definition(func.py_func)
+        self.file = file_of(func.py_func)
+        self.scope = Scope(captured_names(func.py_func))
+        self.evaluator = Evaluator(self.scope, self.file, chain)
+        self.eval = self.evaluator.eval
+        self.out: list[S.Stmt] = []
+        self.hoisted: list[S.Stmt] = []  # at the beginning of the function, wherever the parser is
+        self.current: ast.AST = self.node
+        self.scope.places = {a.arg: node_span(a, self.file) for a in self.node.args.args}
+        self.params = [E.Var(p.name, p.type, p.nonneg) for p in func.params]
+        self.renamed: dict[E.Var, E.Var] = {}
+        self.addressed: set[E.Var] = set()  # variables whose address was taken so far
+        self.shapes: dict[E.Var, list[int | str | None]] = {}
+        for var in self.params:
+            pointer = isinstance(var.dtype, PointerType)
+            self.scope.bind(var.name, PointerValue(var.dtype.elem, var, ZERO) if pointer else Value(var))
+
+    # -- results
+
+    def parse(self) -> S.PrimFunc:
+        """The function; mistakes are in `errors`."""
+        self.block(self.node.body)
+        attrs: list[tuple[str, object]] = []
+        if self.func.is_inline is not None:
+            attrs.append(("is_inline", self.func.is_inline))
+        if self.shapes:
+            attrs.append(("shapes", {self.renamed[v].name: dims for v, dims in self.shapes.items()}))
+        span = node_span(self.node, self.file)
+        body = rename_vars((*self.hoisted, *self.out), self.renamed)
+        params = tuple(self.renamed.get(p, p) for p in self.params)
+        return S.PrimFunc(self.symbol, params, body, self.func.ret_type, tuple(attrs), span)
+
+    def define(self, name: str, value: Any) -> None:
+        """Bind a new name and remember where."""
+        self.scope.bind(name, value)
+        self.scope.places[name] = self.evaluator.place(self.current)
+
+    def emit(self, make: Any, *args: Any) -> None:
+        """Append a statement at the current position."""
+        self.out.append(make(*args, span=self.evaluator.place(self.current)))
+
+    def hoist(self, make: Any, *args: Any) -> None:
+        """Append a statement to those that the function begins with."""
+        self.hoisted.append(make(*args, span=self.evaluator.place(self.current)))
+
+    def append(self, statement: S.Stmt) -> None:
+        """Append a statement made elsewhere, giving it the current position."""
+        values = [getattr(statement, f) for f in statement.fields]
+        self.out.append(type(statement)(*values, span=self.evaluator.place(self.current)))
+
+    def nested(self, nodes: list[ast.stmt]) -> S.Body:
+        """The statements of a nested block, in a frame of its own."""
+        outer, self.out = self.out, []
+        self.scope.push()
+        try:
+            self.block(nodes)
+            return tuple(self.out)
+        finally:
+            self.scope.pop()
+            self.out = outer
+
+    # -- statements
+
+    def block(self, nodes: list[ast.stmt]) -> None:
+        for node in nodes:
+            self.statement(node)
+
+    def statement(self, node: ast.stmt) -> None:
+        """Parse a statement; a mistake is recorded and the names it would define are poisoned."""
+        outer, self.current = self.current, node
+        try:
+            method = getattr(self, "stmt_" + type(node).__name__, None)
+            if method is None:
+                raise unsupported(node)
+            method(node)
+        except CompassError as error:
+            for e in flat(error):
+                e.span = e.span or self.evaluator.place(node)
+                e.notes = (*e.notes, *reversed(self.chain))
+                self.errors.append(e)
+                if isinstance(e, Undefined):
+                    self.scope.reported.add(e.name)
+            self._failed(node, error.code in _REBINDS)
+        except PoisonUsed:
+            self._failed(node)
+        finally:
+            self.current = outer
+
+    def _failed(self, node: ast.stmt, known: bool = False) -> None:
+        """Poison what a wrong statement would define, and look for mistakes in its blocks."""
+        self._poison(node, known)
+        if not isinstance(node, _BLOCKS):
+            return
+        first = len(self.errors)
+        said = {(e.span, e.message) for e in self.errors}
+        for block in (node.body, getattr(node, "orelse", [])):
+            self.scope.push()
+            for name in ast.walk(getattr(node, "target", None) or ast.Pass()):
+                if isinstance(name, ast.Name):
+                    self.scope.bind(name.id, Poison)
+            self.nested(block)
+            self.scope.pop()
+        self.errors[first:] = [e for e in self.errors[first:] if (e.span, e.message) not in said]
+
+    def _poison(self, node: ast.stmt, known: bool = False) -> None:
+        """Poison the names a statement would define; with `known`, also those that have a value already."""
+        targets = [*getattr(node, "targets", []), *([node.target] if isinstance(node, ast.AnnAssign) else [])]
+        for target in targets:
+            for name in ast.walk(target):
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                    if known:
+                        self.scope.rebind(name.id, Poison)
+                    elif self.scope.local(name.id) is None:
+                        self.define(name.id, Poison)
+
+    def stmt_Pass(self, node: ast.Pass) -> None:
+        """No code."""
+
+    stmt_Import = stmt_ImportFrom = stmt_Nonlocal = stmt_Pass  # names they bind do not exist at parse time
+
+    def stmt_Assign(self, node: ast.Assign) -> None:
+        if len(node.targets) != 1:
+            raise CompassError(
+                "chained assignment is not supported", code="chained-assign", help="write one assignment per line"
+            )
+        target = node.targets[0]
+        if isinstance(target, (ast.Tuple, ast.List)):
+            assign.assign_tuple(self, target, node.value)
+        elif isinstance(target, ast.Subscript):
+            value, owner, index = self.evaluator.all((node.value, target.value, target.slice))
+            assign.assign_item(self, owner, index, value)
+        else:
+            assign.assign(self, target, self.eval(node.value))
+
+    def stmt_AnnAssign(self, node: ast.AnnAssign) -> None:
+        raise CompassError(
+            "a local variable cannot be annotated",
+            code="annotated-local",
+            help="write x = S.i32(value) to choose the type",
+        )
+
+    def stmt_AugAssign(self, node: ast.AugAssign) -> None:
+        symbol = _BINARY_AUG[type(node.op)]
+        if isinstance(node.target, ast.Name):
+            old = self.eval(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+            assign.assign(self, node.target, self.combine(symbol, old, self.eval(node.value)))
+        elif isinstance(node.target, ast.Subscript):
+            load = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
+            assign.assign(self, node.target, self.combine(symbol, self.eval(load), self.eval(node.value)))
+        else:
+            raise CompassError(
+                "only names and subscripts can be assigned", code="assign-target", help="use a plain name"
+            )
+
+    @staticmethod
+    def combine(symbol: str, a: Any, b: Any) -> Any:
+        return binary(symbol, a, b)
+
+    def stmt_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call):
+            name = ast.unparse(node.value.func)
+            if name in _SKIPPED_CALLS and not self.scope.visible(name):
+                return
+        self.evaluator.statement = node.value
+        value = self.eval(node.value)
+        if isinstance(value, Value):
+            if type(value.expr) in (E.Call, E.FuncCall):
+                self.emit(S.Eval, value.expr)
+        elif isinstance(value, S.Stmt):
+            self.append(value)
+        elif not (value is None or isinstance(value, (int, bool, str))):
+            raise CompassError(
+                f"a statement cannot be just {kind_name(value)}", code="statement-value", help="assign it to a name"
+            )
+
+    def stmt_If(self, node: ast.If) -> None:
+        cond = self.eval(node.test)
+        if not is_runtime(cond):
+            self.block(node.body if cond else node.orelse)
+            return
+        test = self.condition(cond)
+        self.emit(S.If, test, self.nested(node.body), self.nested(node.orelse))
+
+    def condition(self, value: Any) -> E.Expr:
+        """A run-time condition as a scalar bool."""
+        if not isinstance(value, Value):
+            raise CompassError(
+                f"the condition is {kind_name(value)}", code="condition", help="test a pointer with p.is_nullptr"
+            )
+        if value.dtype.is_vector:
+            raise CompassError(
+                f"the condition must be a scalar, got {value.dtype}", code="condition", help="use S.vall or S.vany"
+            )
+        if value.dtype is BOOL:
+            return value.expr
+        check_operator("!=", value.dtype, None)
+        return E.Binary("ne", value.expr, convert(0 if value.dtype.is_integer else 0.0, value.dtype))
+
+    def stmt_While(self, node: ast.While) -> None:
+        cond = self.eval(node.test)
+        if not is_runtime(cond):
+            raise CompassError(
+                "the condition of this loop is constant",
+                code="constant-loop",
+                help="a loop without an end is not possible; compare run-time values, or use `for`",
+            )
+        self.emit(S.While, self.condition(cond), self.nested(node.body))
+
+    def stmt_For(self, node: ast.For) -> None:
+        loops.parse_for(self, node)
+
+    def stmt_Break(self, node: ast.Break) -> None:
+        self.emit(S.Break)
+
+    def stmt_Return(self, node: ast.Return) -> None:
+        value = self.eval(node.value) if node.value is not None else None
+        kind = self.func.ret_type
+        if value is None:
+            if kind is not VOID:
+                raise CompassError(
+                    f"{self.func.__name__} returns {kind}; this return has no value",
+                    code="return-missing",
+                    help=f"return a value of type {kind}",
+                )
+            self.emit(S.Return, None)
+            return
+        if kind is VOID:
+            raise CompassError(
+                f"{self.func.__name__} has no return annotation but returns a value",
+                code="return-annotation",
+                help="annotate it: def f(...) -> S.i32:",
+            )
+        self.emit(S.Return, self.returned(value, kind))
+
+    def returned(self, value: Any, kind: Any) -> E.Expr:
+        """A returned value as the annotated type."""
+        if isinstance(kind, PointerType):
+            if not isinstance(value, PointerValue):
+                raise CompassError(
+                    f"{self.func.__name__} returns {kind}, got {kind_name(value)}",
+                    code="return-type",
+                    help="change the annotation or the value",
+                )
+            if value.scope != kind.scope:
+                raise CompassError(
+                    f"the returned pointer is in {value.scope}, the annotation says {kind.scope}",
+                    code="return-scope",
+                    help=f'annotate it with S.ptr("{kind.elem}", "{value.scope}")',
+                )
+            return value.as_ptr(kind.elem).expr
+        if is_literal(value):
+            return convert(value, kind)
+        if not isinstance(value, Value):
+            raise CompassError(
+                f"{self.func.__name__} returns {kind}, got {kind_name(value)}",
+                code="return-type",
+                help="change the annotation or the value",
+            )
+        if value.dtype is not kind and (value.dtype.is_vector or kind.is_vector):
+            raise CompassError(
+                f"{self.func.__name__} returns {kind}, got {value.dtype}",
+                code="return-type",
+                help="convert it explicitly",
+            )
+        return convert(value.expr, kind)
+
+    def stmt_Assert(self, node: ast.Assert) -> None:
+        raise CompassError(
+            "assert has no form in C", code="syntax", help="use if and S.printf, or check inputs in Python"
+        )
+
+    def stmt_With(self, node: ast.With) -> None:
+        """A schedulable block: without a schedule it is a scope of its own, its axes are names for loop variables."""
+        if len(node.items) != 1 or node.items[0].optional_vars is not None:
+            raise CompassError("a kernel's `with` has one S.block and no `as`", code="syntax", help=_WITH)
+        value = self.eval(node.items[0].context_expr)
+        if not isinstance(value, BlockSpec):
+            raise CompassError(f"`with` needs S.block(...), got {kind_name(value)}", code="syntax", help=_WITH)
+        self.scope.push()
+        self.scope.blocks += 1
+        try:
+            self.block(node.body)
+        finally:
+            self.scope.blocks -= 1
+            self.scope.pop()

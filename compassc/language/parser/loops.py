@@ -1,0 +1,132 @@
+"""`for` loops: range, S.grid, S.vectorized, S.tec_range and unrolled loops."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from compass_core.errors import CompassError, Note
+
+from ...ir import exprs as E
+from ...ir import stmts as S
+from ...ir.dtypes import DataType, make_dtype
+from ...ops.core import convert
+from ..specs import LOOPS, LoopSpec
+from .values import Value, index_expr
+
+if TYPE_CHECKING:
+    from .function import FunctionParser
+
+KINDS = {"range": "serial", "grid": "serial", "vectorized": "vectorized", "unroll": "unrolled", "tec_range": "tec"}
+
+
+def loop_error(code: str, message: str, help: str = "", *notes: Note) -> CompassError:
+    return CompassError(message, code=code, help=help, notes=notes)
+
+
+def parse_for(fp: FunctionParser, node: ast.For) -> None:
+    """A `for` statement."""
+    spec = fp.eval(node.iter)
+    if not isinstance(spec, LoopSpec):
+        raise loop_error(
+            "loop-iterator",
+            f"a loop runs over {', '.join(LOOPS)}, not over {type(spec).__name__}",
+            "use range(...) and subscript",
+        )
+    if spec.kind == "grid":
+        bounds = [(0, extent, 1) for extent in spec.args]
+        names = _target_names(node.target, len(bounds))
+    else:
+        bounds = [_range_bounds(spec)]
+        names = _target_names(node.target, 1)
+    fp.scope.push()
+    try:
+        _nest(fp, KINDS[spec.kind], names, bounds, node.body)
+    finally:
+        fp.scope.pop()
+
+
+def _range_bounds(spec: LoopSpec) -> tuple[Any, Any, Any]:
+    limit = 3 if spec.kind == "range" else 2
+    if not 1 <= len(spec.args) <= limit:
+        raise loop_error(
+            "loop-arguments",
+            f"{spec.kind} takes 1 to {limit} arguments, got {len(spec.args)}",
+            "give stop, or start and stop" + (", or start, stop and step" if limit == 3 else ""),
+        )
+    if len(spec.args) == 1:
+        return None, spec.args[0], 1
+    return spec.args[0], spec.args[1], spec.args[2] if len(spec.args) == 3 else 1
+
+
+def _target_names(target: ast.expr, count: int) -> list[str]:
+    items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    if len(items) != count or not all(isinstance(t, ast.Name) for t in items):
+        raise loop_error(
+            "loop-targets",
+            f"this loop needs {count} loop variable{'s' if count > 1 else ''}",
+            "write one name per extent: for i, j in S.grid(h, w)",
+        )
+    return [t.id for t in items]  # type: ignore[attr-defined]
+
+
+def _bound_types(start: Any, stop: Any) -> tuple[DataType, Any, Any]:
+    """The loop variable's type: the bound's own, or the start's sign and the wider width of both."""
+    stop_expr = _bound(stop, start)
+    if start is None:
+        return stop_expr.dtype, convert(0, stop_expr.dtype), stop_expr
+    start_expr = _bound(start, stop)
+    a, b = start_expr.dtype, stop_expr.dtype
+    if a is not b and (a.is_int != b.is_int):
+        raise loop_error(
+            "loop-bounds", f"the loop bounds are {a} and {b}", "give both the same type, e.g. range(S.u32(0), n)"
+        )
+    kind = make_dtype(a.type_code, max(a.bits, b.bits))
+    return kind, convert(start_expr, kind), convert(stop_expr, kind)
+
+
+def _bound(x: Any, other: Any) -> E.Expr:
+    """A bound as an expression; a literal takes the type of the other one if it fits."""
+    is_typed = isinstance(other, Value) and other.dtype.is_integer and other.dtype.is_scalar
+    if type(x) is int and is_typed and _fits_type(x, other.dtype):
+        return convert(x, other.dtype)
+    return index_expr(x, "loop bound")
+
+
+def _fits_type(value: int, kind: DataType) -> bool:
+    low, high = kind.range()
+    return low <= value <= high
+
+
+def _nest(fp: FunctionParser, kind: str, names: list[str], bounds: list[Any], body: list[ast.stmt]) -> None:
+    """The loops of a nest, outermost first; the body is parsed inside the innermost."""
+    name, (start, stop, step) = names[0], bounds[0]
+    _check_name(fp, name)
+    dtype, low, high = _bound_types(start, stop)
+    if type(step) is int and step <= 0:
+        raise loop_error(
+            "loop-step", f"the loop step must be positive, got {step}", "count upwards and compute the descending index"
+        )
+    var = E.Var(name, dtype)
+    fp.define(name, Value(var))
+    fp.scope.loop_names.add(name)
+    if len(names) == 1:
+        inner = fp.nested(body)
+    else:
+        outer, fp.out = fp.out, []
+        try:
+            _nest(fp, kind, names[1:], bounds[1:], body)
+            inner = tuple(fp.out)
+        finally:
+            fp.out = outer
+    fp.emit(S.For, var, kind, low, high, convert(index_expr(step, "loop step"), dtype), inner)
+
+
+def _check_name(fp: FunctionParser, name: str) -> None:
+    if fp.scope.local(name) is not None:
+        raise loop_error(
+            "loop-name",
+            f"the loop variable {name!r} is already in use here",
+            "choose another name",
+            *fp.scope.defined_here(name),
+        )

@@ -1,0 +1,255 @@
+"""Python operators on run-time values: matching, checks and the IR they build (language rules of operators)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from compass_core.errors import CompassError
+from compass_core.operators import is_power_of_two
+
+from ...ir import exprs as E
+from ...ir.dtypes import BOOL, INT32, DataType
+from ...ops import get
+from ...ops.core import convert, scalar_cast
+from ...ops.typing import NO_FLOAT, bits_of, check_operator, describe, is_literal, match_operator
+from ..specs import AllocSpec, ConstSpec, MatchSpec
+from .values import BufferValue, PointerValue, Value, index_expr, is_runtime, literal_expr
+
+PYTHON = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "<<": operator.lshift, ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge, "@": operator.matmul,
+}  # fmt: skip
+PREFIX: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "~": operator.invert,
+    "not": operator.not_,
+    "+": operator.pos,
+}
+_POINTERS = "a pointer can be moved by an integer with + and -, compared, and subscripted"
+ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "mod"}
+FLOORING = {"//": "floordiv", "%": "floormod"}
+"""What `//` and `%` are on a scalar and a literal power of two; they cut towards zero on everything else."""
+BITWISE = {"&": "bitand", "|": "bitor", "^": "bitxor"}
+SHIFTS = {"<<": "shl", ">>": "shr"}
+COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
+
+def error(code: str, message: str, help: str = "", *notes: str) -> CompassError:
+    return CompassError(message, code=code, help=help, notes=notes)
+
+
+def as_operand(x: Any) -> Any:
+    """The typing rules' view of a value: its DataType, or the literal."""
+    if isinstance(x, Value):
+        return x.dtype
+    if is_literal(x):
+        return x
+    raise error("operand", f"an operator cannot take {kind_name(x)}", "use numbers, variables and expressions")
+
+
+def kind_name(x: Any) -> str:
+    if isinstance(x, PointerValue):
+        return f"a pointer ({x.elem}*)"
+    if isinstance(x, Value):
+        return str(x.dtype)
+    if isinstance(x, str):
+        return "a string"
+    if isinstance(x, (AllocSpec, ConstSpec, MatchSpec)):
+        return "storage without a name"
+    if isinstance(x, BufferValue):
+        return "a whole buffer"
+    if type(x).__module__ == "numpy" and not hasattr(x, "__len__"):
+        return f"a NumPy scalar ({type(x).__name__})"
+    return f"{type(x).__name__}"
+
+
+def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
+    """`a symbol b`. Plain Python when neither side is a run-time value; `adapt` gives int literals the other's type."""
+    if not (is_runtime(a) or is_runtime(b)):
+        return PYTHON[symbol](a, b)
+    a, b = _address(a), _address(b)
+    if isinstance(a, PointerValue) or isinstance(b, PointerValue):
+        return _pointer(symbol, a, b)
+    if symbol == "*" and isinstance(a, (list, tuple)):
+        raise error("operand", "a list cannot be repeated a run-time number of times")
+    x, y = as_operand(a), as_operand(b)
+    if symbol in SHIFTS:
+        return _shift(symbol, a, b, x, y)
+    if symbol in COMPARE:
+        return _compare(symbol, a, b, x, y, adapt)
+    t = match_operator(x, y, adapt)
+    if symbol == "**":
+        check_operator("**", t, None)
+        return Value(_pow(a, b, t))
+    op = ARITHMETIC.get(symbol) or BITWISE.get(symbol)
+    if op is None:
+        raise error("operator-type", f"`{symbol}` is not supported on run-time values")
+    check_operator(symbol, t, y)
+    if symbol in BITWISE:
+        a, b = bits_of(a, t), bits_of(b, t)
+    left, right = convert_to(a, t), convert_to(b, t)
+    if is_literal(b) and type(right) is E.IntImm and is_power_of_two(right.value):
+        op = FLOORING.get(symbol, op)
+    return Value(E.Binary(op, left, right))
+
+
+def convert_to(x: Any, t: DataType) -> E.Expr:
+    """A value or literal converted to `t` by the operators' implicit conversion."""
+    if is_literal(x):
+        return convert(x, t)
+    if x.dtype.is_vector and x.dtype is not t:
+        return get("cast").build(x.expr, t)
+    return convert(x.expr, t)
+
+
+def _pow(a: Any, b: Any, t: DataType) -> E.Expr:
+    if not t.is_floating:
+        raise error("operator-type", f"`**` needs a floating-point type, got {t}", "convert with S.fp32(...)")
+    return get("pow").build(convert_to(a, t), convert_to(b, t))
+
+
+def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
+    left = literal_expr(a) if is_literal(a) else a.expr
+    for side in (left.dtype, literal_expr(b).dtype if is_literal(b) else y):
+        if not side.is_integer:
+            raise error("operator-type", f"`{symbol}` needs integers, got {side}", NO_FLOAT)
+    t = left.dtype
+    if not is_literal(b) and y.is_vector:
+        if t.is_vector and t.lanes != y.lanes:
+            raise error(
+                "lanes-mismatch",
+                f"the operands have different lanes: {t} and {y}",
+                "shift by a scalar or by a vector of the same lanes",
+            )
+        t = t.with_lanes(y.lanes)
+    if t.is_scalar and is_literal(b) and not 0 <= b < t.bits:
+        raise error(
+            "shift-range", f"shift amount {b} is outside 0..{t.bits - 1} of {t} ({t.bits} bits)", "shift a wider type"
+        )
+    if is_literal(b) and b == 0:
+        return Value(convert(left, t))
+    amount = convert(scalar_cast(literal_expr(b), t.element_of), t) if is_literal(b) else convert_to(b, t)
+    return Value(E.Binary(SHIFTS[symbol], convert(left, t), amount))
+
+
+def _compare(symbol: str, a: Any, b: Any, x: Any, y: Any, adapt: bool) -> Value:
+    t = match_operator(x, y, adapt)
+    check_operator(symbol, t, None)
+    tx, ty = _own_type(x, y, adapt), _own_type(y, x, adapt)
+    if tx.is_integer and ty.is_integer and not (tx.is_bool or ty.is_bool) and tx.is_int != ty.is_int:
+        signed, unsigned = (tx, ty) if tx.is_int else (ty, tx)
+        if unsigned.bits >= signed.bits:
+            raise error(
+                "signed-compare",
+                f"`{symbol}` compares signed with unsigned: {describe(x)} and {describe(y)}",
+                "convert one of them explicitly, e.g. with S.i32(...) or S.u32(...)",
+                f"as unsigned, -1 would be larger than every {signed} value",
+            )
+    return Value(E.Binary(COMPARE[symbol], convert_to(a, t), convert_to(b, t)))
+
+
+def _own_type(x: Any, other: Any, adapt: bool) -> DataType:
+    """The element type an operand has in a comparison, after literal adaptation."""
+    if not is_literal(x):
+        return x.element_of
+    low_high = other.range() if not is_literal(other) and other.is_integer else None
+    if adapt and low_high and type(x) is not float and low_high[0] <= x <= low_high[1]:
+        return other.element_of
+    return BOOL if type(x) is bool else INT32 if type(x) is int else match_operator(x, x)
+
+
+def _address(x: Any) -> Any:
+    """A constant table as the pointer that it is, too."""
+    return x.addr_of(0) if isinstance(x, BufferValue) and x.scope == "constant" else x
+
+
+def _pointer(symbol: str, a: Any, b: Any) -> Any:
+    if symbol in COMPARE:
+        if not (isinstance(a, PointerValue) and isinstance(b, PointerValue)):
+            raise error(
+                "pointer-compare", "a pointer can only be compared with a pointer", "use p.is_nullptr to test for null"
+            )
+        return Value(E.Binary(COMPARE[symbol], a.expr, b.expr))
+    if symbol == "+" and isinstance(b, PointerValue) and not isinstance(a, PointerValue):
+        a, b = b, a
+    if symbol not in "+-" or isinstance(b, PointerValue) or not isinstance(a, PointerValue):
+        raise error("pointer-operator", f"`{symbol}` is not supported on pointers", _POINTERS)
+    step = index_expr(b, "pointer step")
+    if symbol == "-":
+        step = (
+            E.IntImm(INT32, -step.value)
+            if type(step) is E.IntImm
+            else E.Binary("mul", convert(step, INT32), E.IntImm(INT32, -1))
+        )
+    return a.moved(step)
+
+
+def unary(symbol: str, a: Any) -> Any:
+    """`symbol a` for -, ~, not, +."""
+    if not is_runtime(a):
+        return PREFIX[symbol](a)
+    if not isinstance(a, Value):
+        raise error(
+            "operand",
+            f"`{symbol}` is not supported on {kind_name(a)}",
+            "use p.is_nullptr to test for null" if symbol == "not" else "",
+        )
+    t = a.dtype
+    if symbol == "-":
+        check_operator("-", t, None)
+        if t.is_uint:
+            raise error("operator-type", f"`-` on unsigned {t}", "convert to a signed type first")
+        return binary("*", a, -1)
+    if symbol == "~":
+        if not t.is_integer:
+            raise error("operator-type", f"`~` needs integers or masks, got {t}", NO_FLOAT)
+        return Value(E.Unary("bitnot", a.expr))
+    if symbol == "not":
+        if t is not BOOL:
+            raise error(
+                "bool-operator", f"`not` needs a bool, got {t}", "compare with 0" if t.is_scalar else "use ~ on masks"
+            )
+        return Value(E.Unary("not", a.expr))
+    raise error("operator-type", "unary `+` is not supported on run-time values", "leave it out")
+
+
+def is_none(x: Any) -> Any:
+    """`x is None`: of a pointer whether the host passed None, a run-time bool; a number never is."""
+    if isinstance(x, BufferValue):
+        return x.addr_of(0).is_nullptr
+    return x.is_nullptr if isinstance(x, PointerValue) else False
+
+
+def logical(symbol: str, a: Any, b: Any) -> Any:
+    """`a and b`, `a or b`."""
+    if not (is_runtime(a) or is_runtime(b)):
+        return (a and b) if symbol == "and" else (a or b)
+    sides = []
+    for x in (a, b):
+        if type(x) is bool:
+            sides.append(literal_expr(x))
+        elif isinstance(x, Value) and x.dtype is BOOL:
+            sides.append(x.expr)
+        elif isinstance(x, Value) and x.dtype.is_vector:
+            raise error("bool-operator", f"`{symbol}` needs scalar bools, got {x.dtype}", "use & and | on masks")
+        else:
+            shown = x.dtype if isinstance(x, Value) else kind_name(x)
+            raise error("bool-operator", f"`{symbol}` needs bools, got {shown}", "compare with 0, or use p.is_nullptr")
+    return Value(E.Binary(symbol, sides[0], sides[1]))
+
+
+def ternary(cond: Any, a: Any, b: Any) -> Any:
+    """`a if cond else b`."""
+    if not is_runtime(cond):
+        return a if cond else b
+    if not (isinstance(cond, Value) and cond.dtype is BOOL):
+        shown = cond.dtype if isinstance(cond, Value) else kind_name(cond)
+        raise error(
+            "condition", f"the condition of `a if c else b` must be a scalar bool, got {shown}", "compare explicitly"
+        )
+    t = match_operator(as_operand(a), as_operand(b), adapt=False)
+    return Value(E.Select(cond.expr, convert_to(a, t), convert_to(b, t)))

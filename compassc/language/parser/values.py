@@ -1,0 +1,342 @@
+"""Run-time values as the parser and plain Python helpers see them while a kernel is parsed.
+
+A `Value` wraps a scalar, vector or mask expression, a `PointerValue` an address, a `BufferValue` an N-dimensional view.
+Their Python operators build IR, without the literal adaptation that the parser adds inside kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ...ir import exprs as E
+from ...ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType, dtype
+from ...ops.core import convert, imm
+from ...ops.typing import check_literal
+from ..specs import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES
+from ..state import current
+
+ZERO = E.IntImm(INT32, 0)
+ONE = E.IntImm(INT32, 1)
+
+
+def index_expr(x: Any, what: str = "index") -> E.Expr:
+    """An index or count as an integer scalar expression."""
+    if type(x) is int:
+        check_literal(x, INT32)
+        return imm(x, INT32)
+    if isinstance(x, Value) and x.dtype.is_integer and x.dtype.is_scalar:
+        return x.expr
+    shown = x.dtype if isinstance(x, Value) else type(x).__name__
+    raise CompassError(f"the {what} must be an integer, got {shown}", code="index", help="convert it with S.i32(...)")
+
+
+def add_offset(a: E.Expr, b: E.Expr) -> E.Expr:
+    """`a + b` without adding zero."""
+    if type(a) is E.IntImm and a.value == 0:
+        return b
+    if type(b) is E.IntImm and b.value == 0:
+        return a
+    return E.Binary("add", convert(a, INT32), convert(b, INT32))
+
+
+class Operators:
+    """Python operators that build IR; the parser calls `operators.binary` itself, with literal adaptation."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+
+def _install() -> None:
+    names = {
+        "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "and": "&",
+        "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+    }  # fmt: skip
+    compares = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+
+    def forward(symbol: str):
+        def method(self: Any, other: Any) -> Any:
+            from .operators import binary
+
+            return binary(symbol, self, other, adapt=False)
+
+        return method
+
+    def backward(symbol: str):
+        def method(self: Any, other: Any) -> Any:
+            from .operators import binary
+
+            return binary(symbol, other, self, adapt=False)
+
+        return method
+
+    def prefix(symbol: str):
+        def method(self: Any) -> Any:
+            from .operators import unary
+
+            return unary(symbol, self)
+
+        return method
+
+    for name, symbol in names.items():
+        setattr(Operators, f"__{name}__", forward(symbol))
+        setattr(Operators, f"__r{name}__", backward(symbol))
+    for name, symbol in compares.items():
+        setattr(Operators, f"__{name}__", forward(symbol))
+    for name, symbol in {"neg": "-", "invert": "~"}.items():
+        setattr(Operators, f"__{name}__", prefix(symbol))
+
+
+_install()
+
+
+class Value(Operators):
+    """A run-time scalar, vector or mask."""
+
+    __slots__ = ("expr",)
+    attributes = VALUE_ATTRIBUTES
+
+    def __init__(self, expr: E.Expr) -> None:
+        self.expr = expr
+
+    @property
+    def dtype(self) -> DataType:
+        return self.expr.dtype
+
+    def __bool__(self) -> bool:
+        raise CompassError(
+            f"a run-time value of type {self.dtype} has no truth value while the kernel is parsed",
+            code="truth",
+            help="use `if` inside the kernel, or compare at run time",
+        )
+
+    def __repr__(self) -> str:
+        from ...ir.printer import print_expr
+
+        return print_expr(self.expr)
+
+    def __str__(self) -> str:
+        from .texts import no_text
+
+        raise no_text(self)
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __getitem__(self, index: Any) -> Value:
+        return Value(E.GetElement(self.expr, element_index(self.dtype, index)))
+
+    @property
+    def addr(self) -> PointerValue:
+        """Private pointer to a variable."""
+        if type(self.expr) is not E.Var:
+            raise CompassError(
+                "only a variable has an address", code="address-of", help="bind the value to a name first"
+            )
+        if self.dtype.element_of not in STORAGE:
+            names = ", ".join(STORAGE)
+            raise CompassError(
+                f"cannot take the address of a {self.dtype} variable",
+                code="address-of",
+                help=f"types with an address are {names}",
+            )
+        current().functions[-1].addressed.add(self.expr)
+        return PointerValue(self.dtype, E.AddressOf(self.expr), ZERO, "a temporary pointer of a variable")
+
+
+def element_index(vector: DataType, index: Any) -> E.Expr:
+    """The index of an element access on a vector, checked."""
+    if not vector.is_vector:
+        raise CompassError(
+            f"{vector} is a scalar and has no elements", code="element-access", help="use it without an index"
+        )
+    if isinstance(index, slice):
+        raise CompassError("a vector cannot be sliced", code="element-access", help="use S.vsplit or S.vconcat")
+    e = index_expr(index)
+    if type(index) is int:
+        whole = vector.lanes in (8, 16, 32) if vector.is_bool else vector.total_bits % 256 == 0
+        if not whole:
+            raise CompassError(
+                f"element access needs whole 256-bit registers, got {vector}",
+                code="element-access",
+                help="store the vector to memory and read the element there",
+            )
+        if not 0 <= index < vector.lanes:
+            raise CompassError(
+                f"element {index} is outside {vector}",
+                code="element-index",
+                help=f"the elements are 0 to {vector.lanes - 1}",
+            )
+    elif vector.is_bool or not vector.is_native:
+        raise CompassError(
+            f"a run-time element index needs a vector of one register, got {vector}",
+            code="element-access",
+            help="store the vector to memory and read the element there",
+        )
+    return e
+
+
+class PointerValue(Operators):
+    """The address `(elem*)base + offset`. `blocked` says why it cannot be subscripted yet, or is empty."""
+
+    __slots__ = ("base", "blocked", "elem", "offset")
+    attributes = POINTER_ATTRIBUTES
+
+    def __init__(self, elem: DataType, base: E.Expr, offset: E.Expr, blocked: str = "") -> None:
+        self.elem, self.base, self.offset, self.blocked = elem, base, offset, blocked
+
+    @property
+    def dtype(self) -> DataType:
+        return self.elem
+
+    @property
+    def scope(self) -> str:
+        return self.base.dtype.scope
+
+    @property
+    def expr(self) -> E.Pointer:
+        return E.Pointer(self.elem, self.base, self.offset)
+
+    @property
+    def is_nullptr(self) -> Value:
+        plain = type(self.offset) is E.IntImm and self.offset.value == 0
+        return Value(E.Unary("isnull", self.base if plain and type(self.base) is E.Var else self.expr))
+
+    def __bool__(self) -> bool:
+        raise CompassError("a pointer has no truth value", code="pointer-truth", help="use p.is_nullptr")
+
+    def __repr__(self) -> str:
+        return f"<{self.scope} {self.elem}* pointer>"
+
+    def moved(self, step: E.Expr) -> PointerValue:
+        if self.elem is VOID:
+            raise CompassError("a void pointer cannot be moved", code="void-pointer", help="give it a type with as_ptr")
+        return PointerValue(self.elem, self.base, add_offset(self.offset, step), self.blocked)
+
+    def as_ptr(self, to: str | DataType) -> PointerValue:
+        """The same address, pointing to another type."""
+        elem = pointee_dtype(to)
+        if elem is self.elem:
+            return self
+        if type(self.offset) is E.IntImm and self.offset.value == 0 and type(self.base) is not E.FuncCall:
+            return PointerValue(elem, self.base, ZERO, self.blocked)
+        return PointerValue(elem, self.expr, ZERO, "a converted pointer with an offset")
+
+    def __getitem__(self, index: Any) -> Value:
+        from .access import load
+
+        return load(self, index)
+
+
+def pointee_dtype(name: Any) -> DataType:
+    """The pointee type of `as_ptr`, `S.ptr` and the like."""
+    if not name:
+        raise CompassError(
+            'a pointer needs a type; use "void" explicitly', code="pointee", help='write e.g. as_ptr("i32")'
+        )
+    try:
+        elem = dtype(name)
+    except ValueError:
+        elem = None
+    if elem is None or (elem is not VOID and elem.element_of not in STORAGE):
+        raise CompassError(
+            f"{name!r} cannot be pointed to",
+            code="pointee",
+            help=f"pointers are to {', '.join(STORAGE)}, vectors of them, or void",
+        )
+    return elem
+
+
+class BufferValue:
+    """An N-dimensional row-major view; `name` is empty until it is bound."""
+
+    __slots__ = ("buffer", "dims", "name")
+    attributes = BUFFER_ATTRIBUTES
+
+    def __init__(self, buffer: E.Buffer, dims: tuple[Any, ...], name: str = "") -> None:
+        self.buffer, self.dims, self.name = buffer, dims, name
+
+    @property
+    def dtype(self) -> DataType:
+        return self.buffer.dtype
+
+    @property
+    def scope(self) -> str:
+        return self.buffer.scope
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.dims
+
+    def __repr__(self) -> str:
+        return f"<{self.scope} buffer of {self.dtype}>"
+
+    def flat_index(self, indices: tuple[E.Expr, ...]) -> E.Expr:
+        """Row-major offset of an element; missing trailing indices are 0."""
+        flat: E.Expr = ZERO
+        for k, size in enumerate(self.buffer.shape):
+            if not (type(flat) is E.IntImm and flat.value == 0):
+                flat = E.Binary("mul", flat, convert(size, INT32))
+            if k < len(indices):
+                flat = add_offset(flat, convert(indices[k], INT32))
+        return flat
+
+    def addr_of(self, index: Any = 0) -> PointerValue:
+        """Pointer to an element; a tuple for several dimensions."""
+        items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
+        if len(items) > len(self.dims):
+            raise CompassError(
+                f"{len(items)} indices for a buffer of {len(self.dims)} dimensions",
+                code="index-count",
+                help="give one index per dimension",
+            )
+        return PointerValue(self.dtype, self.buffer.data, self.flat_index(tuple(index_expr(i) for i in items)))
+
+    def __getitem__(self, index: Any) -> Value:
+        from .access import load
+
+        return load(self, index)
+
+
+def wrap(x: Any) -> Any:
+    """An IR expression as the value the kernel sees; containers item by item, anything else unchanged."""
+    if isinstance(x, E.Expr):
+        if isinstance(x, E.Pointer):
+            return PointerValue(x.elem, x.base, x.offset)
+        if isinstance(x.dtype, PointerType):
+            blocked = "a pointer returned by a call" if type(x) is not E.Var else ""
+            return PointerValue(x.dtype.elem, x, ZERO, blocked)
+        return Value(x)
+    if isinstance(x, (tuple, list)):
+        return type(x)(wrap(i) for i in x)
+    return x
+
+
+def unwrap(x: Any) -> Any:
+    """The IR form of an argument of an operation: values and pointers become expressions, literals stay."""
+    if isinstance(x, (Value, PointerValue)):
+        return x.expr
+    if isinstance(x, BufferValue):
+        return x.addr_of(0).expr
+    if isinstance(x, (tuple, list)) and any(isinstance(i, (Value, PointerValue, BufferValue)) for i in x):
+        return type(x)(unwrap(i) for i in x)
+    if isinstance(x, dict):
+        return {k: unwrap(v) for k, v in x.items()}
+    return x
+
+
+def is_runtime(x: Any) -> bool:
+    return isinstance(x, (Value, PointerValue, BufferValue))
+
+
+def literal_expr(x: float | bool) -> E.Expr:
+    """A literal as a constant of the type it takes on its own."""
+    from ...ops.typing import literal_dtype
+
+    kind = literal_dtype(x)
+    if kind is INT32 and not -(1 << 31) <= x < 1 << 31:
+        raise CompassError(
+            f"the literal {x} does not fit int32", code="literal-range", help=f"write S.u32({x}) or split the value"
+        )
+    return imm(x, kind)

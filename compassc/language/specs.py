@@ -1,0 +1,206 @@
+"""What the script calls that are not operations give to the kernel parser, and the annotation objects.
+
+Outside PySim `S.grid(2, 3)`, `S.alloc(...)`, `S.match_buffer(...)` and the like check their arguments and return one
+of the specs below; the parser turns a spec into IR where it is assigned or iterated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from compass_core.errors import CompassError
+from compass_core.suggest import help_for
+
+from ..ir.dtypes import SCOPES, STORAGE, DataType, PointerType, pointer_type
+from ..ops.args import dtype_arg
+
+ALLOC_SCOPES = ("private", "lsram", "shared")
+LOOPS = ("range", "S.grid", "S.vectorized", "S.unroll", "S.tec_range")
+
+
+@dataclass(frozen=True)
+class LoopSpec:
+    """A loop constructor: kind is `range`, `grid`, `vectorized`, `unroll` or `tec_range`; args as written."""
+
+    kind: str
+    args: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class AllocSpec:
+    """Static storage. kind is `pointer` (S.alloc) or `buffer` (S.alloc_buffer); shape counts `dtype` items."""
+
+    kind: str
+    shape: tuple[int, ...]
+    dtype: DataType
+    scope: str
+
+
+@dataclass(frozen=True)
+class MatchSpec:
+    """S.match_buffer: an N-D row-major view of a pointer; shape items are ints or expressions."""
+
+    pointer: Any
+    shape: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class ConstSpec:
+    """S.alloc_const: a read-only table; `data` is a NumPy array of `shape` and `dtype`."""
+
+    shape: tuple[int, ...]
+    dtype: DataType
+    data: Any
+
+
+@dataclass(frozen=True)
+class MetaVar:
+    """S.meta_var: a value that stays a Python value when it is assigned to a name."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """S.block: a schedulable block."""
+
+    name: str
+    no_realize: bool
+
+
+@dataclass(frozen=True)
+class PtrType:
+    """The annotation `S.ptr(dtype, scope)`."""
+
+    dtype: DataType
+    scope: str
+
+    @property
+    def type(self) -> PointerType:
+        """The type of the IR."""
+        return pointer_type(self.dtype, self.scope)
+
+
+class DTypeName:
+    """A data type name of `S`: an annotation when uncalled, a conversion when called (not for bools).
+
+    `size` names (`S.size_i32`) promise a value >= 0.
+    """
+
+    __slots__ = ("dtype", "size")
+
+    def __init__(self, dtype: DataType, size: bool = False) -> None:
+        self.dtype = dtype
+        self.size = size
+
+    def __call__(self, init_value: Any) -> Any:
+        if self.dtype.is_bool:
+            raise CompassError(
+                f"S.{self.dtype} is an annotation and cannot be called",
+                code="type",
+                help="make bools with comparisons, masks with S.const_mask or S.tail_mask",
+            )
+        from .dispatch import convert
+
+        return convert(init_value, self)
+
+    def __repr__(self) -> str:
+        return f"S.{'size_' if self.size else ''}{self.dtype}"
+
+
+@cache
+def _storage_help() -> str:
+    return "element types are " + ", ".join(STORAGE)
+
+
+def pointee_dtype(value: object, what: str) -> DataType:
+    """The pointee type of `S.ptr` and `as_ptr`: a storage type, a vector of one, or void."""
+    if value is None or value == "":
+        raise CompassError(f"{what} needs a data type", code="type", help='write "void" for an untyped pointer')
+    found = dtype_arg(value, what)
+    if found.is_void or found.element_of in STORAGE:
+        return found
+    raise CompassError(f"{what}: there is no pointer to {found}", code="type", help=f"{_storage_help()}, void")
+
+
+def ptr(dtype: Any, scope: str = "private") -> PtrType:
+    """Pointer type of a parameter or return value."""
+    if scope not in SCOPES:
+        raise CompassError(f"S.ptr: {scope!r} is not a scope", code="scope", help=f"the scopes are {', '.join(SCOPES)}")
+    return PtrType(pointee_dtype(dtype, "S.ptr"), scope)
+
+
+VALUE_ATTRIBUTES = ("dtype", "addr")
+POINTER_ATTRIBUTES = ("dtype", "scope", "is_nullptr", "as_ptr")
+BUFFER_ATTRIBUTES = ("dtype", "scope", "shape", "addr_of")
+
+
+def no_attribute(
+    attributes: tuple[str, ...], kind: str, name: str, error: type[CompassError] = CompassError
+) -> CompassError:
+    """The error of an attribute that a value of a kernel does not have. `kind` says what the value is."""
+    help = help_for(name, attributes, "its attributes")
+    return error(f"{kind} has no attribute {name!r}", code="attribute", help=help)
+
+
+def check_alloc(what: str, shape: Any, dtype: Any, scope: str) -> tuple[tuple[int, ...], DataType]:
+    """The arguments of S.alloc and S.alloc_buffer, checked."""
+    items = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
+    for item in items:
+        if type(item) is not int:
+            raise CompassError(
+                f"{what}: a shape item must be an integer constant, got {item!r}",
+                code="shape",
+                help="a name assigned inside the kernel is a variable; use a module constant or S.meta_var",
+            )
+        if item <= 0:
+            raise CompassError(
+                f"{what}: the shape {items} must be positive",
+                code="shape",
+                help="give at least one element per dimension",
+            )
+    found = dtype_arg(dtype, what)
+    if found.element_of not in STORAGE or not (found.is_scalar or found.is_native):
+        raise CompassError(
+            f"{what}: storage of type {found} is not possible",
+            code="type",
+            help=_storage_help() + ", and native vectors",
+        )
+    if scope not in ALLOC_SCOPES:
+        raise CompassError(
+            f"{what}: {scope!r} is not a scope for storage", code="scope", help=f"use {', '.join(ALLOC_SCOPES)}"
+        )
+    return items, found
+
+
+def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
+    """The checked table of S.alloc_const."""
+    import numpy as np
+
+    from ..ops.numeric import np_dtype
+    from ..ops.typing import check_literal
+
+    items = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
+    found = dtype_arg(dtype, "S.alloc_const")
+    if found.element_of not in STORAGE or not found.is_scalar:
+        raise CompassError(f"S.alloc_const: a table of {found} is not possible", code="type", help=_storage_help())
+    try:
+        given = np.asarray(data)
+        for number in (given.min(), given.max()) if given.size and given.dtype.kind in "iuO" else ():
+            check_literal(int(number), found)
+        array = np.ascontiguousarray(given.astype(np_dtype(found)).reshape(items))
+    except (TypeError, ValueError) as e:
+        raise CompassError(
+            f"S.alloc_const: the data does not make a table of {found} with shape {items}: {e}",
+            code="shape",
+            help="the shape must have as many elements as the data",
+        ) from None
+    return ConstSpec(array.shape, found, array)
+
+
+def shape_items(shape: Any) -> tuple[Any, ...]:
+    """A shape argument as a tuple."""
+    return tuple(shape) if isinstance(shape, Iterable) else (shape,)

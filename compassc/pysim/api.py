@@ -1,0 +1,93 @@
+"""Python sides of the script calls that are not operations."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from compass_core.errors import CompassError
+
+from ..language import api  # noqa: F401  (registers the IR sides)
+from ..language.dispatch import LOCAL, register_ir_api
+from ..language.specs import check_alloc, const_table, shape_items
+from .memory import PyBuffer, PyPointer, Storage, index_of, pointer_of
+
+
+@register_ir_api
+def _py_grid(*extents: Any) -> Iterable[Any]:
+    ranges = [range(index_of(n, "an extent of S.grid")) for n in extents]
+    return ranges[0] if len(ranges) == 1 else itertools.product(*ranges)
+
+
+@register_ir_api
+def _py_vectorized(start: Any, stop: Any = None) -> Iterable[int]:
+    return range(index_of(start)) if stop is None else range(index_of(start), index_of(stop))
+
+
+@register_ir_api
+def _py_unroll(start: Any, stop: Any = None) -> Iterable[int]:
+    return _py_vectorized(start, stop)
+
+
+@register_ir_api
+def _py_tec_range(start: Any, stop: Any = None) -> Iterable[int]:
+    low, high = (0, start) if stop is None else (start, stop)
+    own = LOCAL.tec.id
+    return (own,) if index_of(low) <= own < index_of(high) else ()
+
+
+@register_ir_api
+def _py_meta_var(value: Any) -> Any:
+    return value
+
+
+def _storage(what: str, size: int, scope: str) -> Storage:
+    """Storage for an allocation; the TECs share one for the scope `shared`."""
+    name = f"{what}(..., {scope!r})"
+    session = LOCAL.tec.session
+    if scope == "shared":
+        return session.shared_storage(LOCAL.tec, size, name)
+    return session.watched(Storage.fresh(size, name), True, False)
+
+
+def _size(items: tuple[int, ...], item_bytes: int) -> int:
+    for item in items:
+        item_bytes *= item
+    return item_bytes
+
+
+@register_ir_api
+def _py_alloc(shape: Any, dtype: Any, scope: str = "private") -> PyPointer:
+    items, found = check_alloc("S.alloc", shape, dtype, scope)
+    return PyPointer(_storage("S.alloc", _size(items, found.total_bytes), scope), 0, found, scope)
+
+
+@register_ir_api
+def _py_alloc_buffer(shape: Any, dtype: Any, scope: str = "private") -> PyBuffer:
+    items, found = check_alloc("S.alloc_buffer", shape, dtype, scope)
+    return PyBuffer(_storage("S.alloc_buffer", _size(items, found.total_bytes), scope), 0, found, scope, items)
+
+
+@register_ir_api
+def _py_alloc_const(shape: Any, dtype: Any, data: Any) -> PyBuffer:
+    table = const_table(shape, dtype, data)
+    raw = table.data.reshape(-1).view("u1").copy()
+    return PyBuffer(Storage(raw, "S.alloc_const(...)"), 0, table.dtype, "constant", table.shape)
+
+
+@register_ir_api
+def _py_match_buffer(pointer: Any, shape: Any) -> PyBuffer:
+    p = pointer_of(pointer, "S.match_buffer: pointer")
+    if p.dtype.is_void:
+        raise CompassError(
+            "S.match_buffer: a void pointer cannot be matched", code="type", help="retype it with as_ptr"
+        )
+    items = tuple(index_of(item, "a shape item") for item in shape_items(shape))
+    return PyBuffer(p.storage, p.offset, p.dtype, p.scope, items)
+
+
+@register_ir_api
+def _py_block(name: str = "", no_realize: bool = False) -> Any:
+    return contextlib.nullcontext()

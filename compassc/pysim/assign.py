@@ -1,0 +1,473 @@
+"""Assignments and loop variables in PySim as compiled code has them.
+
+Python's `x = e` binds a name to an object; a kernel's defines a typed variable: `n = 5` is an int32, `y = x` copies a
+vector, an array becomes a constant table, `for i in range(n)` counts in the type of n. A kernel is therefore recompiled
+with the right sides of its assignments passed through `bound`, and what its loops iterate through `counted`. Calls of
+operations go to their Python side without asking again whether PySim runs. Lines, columns, file and names stay those of
+the source, and what is added are constants of the code, so that tracebacks, debuggers and coverage see the user's
+kernel and nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import itertools
+import threading
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from compass_core import pyast
+from compass_core.errors import CompassError
+from compassc.ir.dtypes import FLOAT32, INT32, DataType
+from compassc.ops.core import Op
+from compassc.ops.numeric import np_dtype
+from compassc.ops.typing import fits
+
+from ..language.functions import Macro
+from ..language.source import SET_TRACE, definition
+from .bools import OPERATORS, PREFIXES, Bools, calculate
+from .debug import stop
+from .impl import pysim_impl
+from .memory import PyBuffer, PyPointer, Storage
+from .moved import SHORT, moved
+from .paste import Pasted, addressed, pasted
+from .values import PINNED, PyVar, of_numpy
+
+_MARK = "\0compassc constant "
+_POINTERS = frozenset(("ptr", "dst", "src"))
+"""Parameters of operations that take pointers."""
+_ALLOCATIONS = frozenset(("alloc", "alloc_buffer", "alloc_const"))
+_FACTORY = "__factory"
+_KERNEL = "__kernel"
+
+
+def bound(value: Any) -> Any:
+    """What a variable holds after `x = value`."""
+    kind = type(value)
+    if kind is PyVar:
+        is_pinned = PINNED and hasattr(value, "pinned")
+        if value.dtype.is_scalar:
+            return PyVar(value.value[()], value.dtype) if is_pinned else value
+        return PyVar(value.value.copy() if is_pinned else value.value, value.dtype)
+    if kind is int:
+        if not fits(value, INT32):
+            raise CompassError(f"{value} does not fit int32", code="literal", help=f"give it a type: S.u32({value})")
+        return PyVar(np.int32(value), INT32)
+    if kind is float:
+        return PyVar(np.float32(value), FLOAT32)
+    if kind is np.ndarray:
+        raw = np.ascontiguousarray(value)
+        data = raw.reshape(-1).view(np.uint8).copy()
+        return PyBuffer(Storage(data, "a constant table"), 0, of_numpy(raw.reshape(-1)[0]).dtype, "constant", raw.shape)
+    return value
+
+
+def fresh(value: Any) -> Any:
+    """The same where the right side has computed a value that no other variable holds."""
+    return value if type(value) is PyVar else bound(value)
+
+
+def copied(value: Any) -> Any:
+    """The same where the address of a variable is taken: two names must not be one variable, nor share its memory,
+    which an operation may give as its result (`S.min`)."""
+    found = bound(value)
+    if type(found) is not PyVar:
+        return found
+    return PyVar(found.value[()] if found.dtype.is_scalar else found.value.copy(), found.dtype)
+
+
+def assigned(old: Any, new: Any) -> Any:
+    """What a variable whose address is taken somewhere holds after `x = new`: its pointers see the new value."""
+    if type(old) is PyVar and hasattr(old, "pinned") and type(new) is PyVar and new.dtype is old.dtype:
+        old.value[...] = new.value
+        return old
+    return new
+
+
+def all_assigned(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same for `x, y = new`, all of which was computed before."""
+    return tuple(map(assigned, old, new))
+
+
+def named(storage: Any, name: str) -> Any:
+    """What `name = S.alloc...(...)` holds: errors call the memory by the name of its variable."""
+    if isinstance(storage, PyPointer) and storage.storage is not None:
+        storage.storage.name = f"{storage.scope} array {name}"
+    return storage
+
+
+def shown(*values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False) -> None:
+    """Python's `print`, in one piece: TECs print at the same time."""
+    text = (" " if sep is None else sep).join(map(str, values))
+    print(text + ("\n" if end is None else end), end="", file=file, flush=flush)
+
+
+def is_none(x: Any) -> bool:
+    """`x is None`, of a pointer whether it is null."""
+    return x is None or (isinstance(x, PyPointer) and x.is_nullptr)
+
+
+def _bound_type(bound: Any) -> DataType | None:
+    """The type of a loop bound; None for Python numbers."""
+    found = bound.dtype if type(bound) is PyVar else None
+    return found if found is not None and found.is_scalar and found.is_integer else None
+
+
+def loop_dtype(bounds: Sequence[Any]) -> DataType:
+    """The type of a loop variable: that of a single bound; of two, the sign of the start and the wider of both."""
+    types = [_bound_type(b) for b in bounds[:2]]
+    start, stop = (types[0], types[0]) if len(types) == 1 else types
+    if start is None:
+        return INT32 if stop is None or len(types) == 2 else stop
+    return start if stop is None or stop.bits <= start.bits else start.with_bits(stop.bits)
+
+
+def counted(iterable: Any, bounds: Sequence[Any]) -> Iterator[Any]:
+    """The items of a loop, Python ints as typed variables. `bounds` are the arguments of the loop constructor."""
+    dtype = loop_dtype(bounds) if bounds else INT32
+    each = [_bound_type(b) or INT32 for b in bounds]
+    kind = np_dtype(dtype).type
+    for item in iterable:
+        if type(item) is int:
+            yield PyVar(kind(item), dtype)
+        elif type(item) is tuple and len(item) == len(each):
+            yield tuple([PyVar(np_dtype(t).type(i), t) if type(i) is int else i for i, t in zip(item, each)])
+        else:
+            yield item
+
+
+_MAX_ARRAY = 1 << 14
+"""Loops of more iterations make their numbers one by one."""
+
+
+def loop(call: Callable[..., Any], *bounds: Any) -> Iterator[Any]:
+    """`call(*bounds)` in the head of a loop: `range`, `S.vectorized`, `S.grid` or `S.tec_range`."""
+    iterable = call(*bounds)
+    if type(iterable) is range and 0 < len(iterable) <= _MAX_ARRAY:
+        dtype = loop_dtype(bounds)
+        kind = np_dtype(dtype)
+        low, high = dtype.range()
+        if low <= iterable[0] <= high and low <= iterable[-1] <= high:
+            return map(PyVar, np.array(iterable, kind), itertools.repeat(dtype))
+    return counted(iterable, bounds)
+
+
+class Made:
+    """What belongs to code that is made: the constants behind markers, and the macros behind function names."""
+
+    def __init__(self) -> None:
+        self.constants: dict[str, Any] = {}
+        self.pasted: dict[str, Pasted] = {}
+        self.addressed: set[str] = set()  # variables whose address is taken
+        self.bools: set[str] = set()  # variables that may hold a bool
+
+
+class Rewrite(ast.NodeTransformer):
+    """Wraps the right sides of assignments to names and the iterables of loops, resolves operations, pastes macros.
+
+    `seen`: the globals and closed-over values that no variable hides. `variables`: the variables in sight, which a
+    pasted macro may assign. `made`: what belongs to the code that is made, common to a kernel and its macros.
+    """
+
+    def __init__(self, seen: dict[str, Any], variables: set[str], made: Made, macro: Macro | None = None) -> None:
+        self.seen, self.variables, self.made = seen, variables, made
+        self.macro = macro  # whose body this is; None for a function
+        self.active: tuple[Macro, ...] = ()  # it and those it was pasted by
+        self.bools = Bools(self.known, made.bools)
+        self.computed: set[ast.expr] = set()  # calls of operations that give a value of their own
+
+    def statements(self, nodes: list[ast.stmt]) -> list[ast.stmt]:
+        """A block of statements, rewritten."""
+        found: list[ast.stmt] = []
+        for node in nodes:
+            new = self.visit(node)
+            found += new if isinstance(new, list) else [new]
+        return found
+
+    def constant(self, value: Any, at: ast.AST) -> ast.expr:
+        """A value as a constant of the code; a marker stands for it until the code is compiled."""
+        mark = f"{_MARK}{len(self.made.constants)}"
+        self.made.constants[mark] = value
+        return ast.copy_location(ast.Constant(mark), at)
+
+    def known(self, node: ast.expr) -> Any:
+        """The object that a name, or a name of a module, is sure to mean; else None."""
+        if isinstance(node, ast.Constant) and type(node.value) is str:
+            return self.made.constants.get(node.value)
+        if isinstance(node, ast.Name):
+            return self.seen.get(node.id)
+        if isinstance(node, ast.Attribute) and isinstance(module := self.known(node.value), types.ModuleType):
+            return getattr(module, node.attr, None)
+        return None
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | list[ast.stmt]:
+        if isinstance(node.value, ast.Call):
+            macro = self.known(node.value.func)
+            if isinstance(macro, Macro) and macro not in self.active:
+                found = pasted(self, macro, node)
+                if found is not None:
+                    return found
+        self.generic_visit(node)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.While:
+        node.orelse = []  # as compiled
+        self.generic_visit(node)
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.For:
+        node.orelse = []
+        head = node.iter
+        if isinstance(head, ast.Call) and not head.keywords:
+            if _is_nest(node.target, head):
+                return self.visit_For(_nested(node, head))
+            args = [head.func, *head.args]
+            node.iter = ast.copy_location(ast.Call(self.constant(loop, head), args, []), head)
+        self.generic_visit(node)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        self.generic_visit(node)
+        target = node.targets[0]
+        if isinstance(target, ast.Name):
+            node.value = self.wrapped(node.value, target.id)
+            if target.id in self.made.addressed:
+                node.value = self.call(assigned, [self.held(target), node.value], node.value)
+        elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            node.value.elts = [self.wrapped(e, "") for e in node.value.elts]
+            if any(isinstance(e, ast.Name) and e.id in self.made.addressed for e in target.elts):
+                held = ast.copy_location(ast.Tuple([self.held(e) for e in target.elts], ast.Load()), target)
+                node.value = self.call(all_assigned, [held, node.value], node.value)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign | ast.Assign:
+        """`x op= e`, written as `x = x op e` where the two differ: C evaluates an index twice."""
+        target = node.target
+        named = isinstance(target, ast.Name) and target.id in self.made.addressed
+        called = isinstance(target, ast.Subscript) and any(isinstance(n, ast.Call) for n in ast.walk(target.slice))
+        if not named and not called and not self.bools.may_be(target):
+            self.generic_visit(node)
+            return node
+        own = copy.deepcopy(target)
+        own.ctx = ast.Load()
+        value = ast.copy_location(ast.BinOp(own, node.op, node.value), node)
+        return self.visit_Assign(ast.copy_location(ast.Assign([target], value), node))
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        bools = type(node.op) in OPERATORS and (self.bools.may_be(node.left) or self.bools.may_be(node.right))
+        self.generic_visit(node)
+        return self.call(calculate(type(node.op)), [node.left, node.right], node) if bools else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """`p is None` asks whether a pointer is null."""
+        self.generic_visit(node)
+        sides = (node.left, *node.comparators)
+        others = [e for e in sides if not (isinstance(e, ast.Constant) and e.value is None)]
+        if not isinstance(node.ops[0], (ast.Is, ast.IsNot)) or len(sides) != 2 or len(others) != 1:
+            return node
+        null = self.call(is_none, others, node)
+        return null if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), null), node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        function = PREFIXES.get(type(node.op))
+        bools = function is not None and self.bools.may_be(node.operand)
+        self.generic_visit(node)
+        return self.call(function, [node.operand], node) if bools and function else node
+
+    def held(self, target: ast.expr) -> ast.expr:
+        """What a variable holds before it is assigned, `locals().get("x")`; None for what is no name."""
+        name = target.id if isinstance(target, ast.Name) else ""
+        get = ast.Attribute(self.call(locals, [], target), "get", ast.Load())
+        return ast.fix_missing_locations(ast.copy_location(ast.Call(get, [ast.Constant(name)], []), target))
+
+    def call(self, function: Callable[..., Any], args: list[ast.expr], at: ast.expr) -> ast.expr:
+        return ast.copy_location(ast.Call(self.constant(function, at), args, []), at)
+
+    def wrapped(self, e: ast.expr, name: str) -> ast.expr:
+        """`bound(e)`, except for S.meta_var, whose value stays a Python value."""
+        if isinstance(e, ast.Starred):
+            return e
+        if isinstance(e, ast.Call):
+            called = e.func.attr if isinstance(e.func, ast.Attribute) else getattr(e.func, "id", "")
+            if called == "meta_var":
+                return e
+            if called in _ALLOCATIONS and name:
+                label = ast.copy_location(ast.Constant(name), e)
+                return self.call(named, [e, label], e)
+        new = isinstance(e, ast.BinOp) or e in self.computed
+        return self.call(copied if self.made.addressed else fresh if new else bound, [e], e)
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        """`S.vadd(...)` becomes a call of the operation's Python side. Other names may be bound anew until they are
+        used, so they are left alone."""
+        self.generic_visit(node)
+        if (
+            isinstance(node.func, ast.Name)
+            and node.func.id == "print"
+            and not {"print"} & {*self.seen, *self.variables}
+        ):
+            node.func = self.constant(shown, node.func)
+        elif ast.unparse(node.func) in SET_TRACE:
+            node.func = self.constant(stop, node.func)
+        elif isinstance(node.func, ast.Attribute):
+            op = getattr(self.known(node.func), "op", None)
+            if isinstance(op, Op):
+                node.func = self.constant(pysim_impl(op), node.func)
+                self.move(op, node)
+                if not op.special or op.effect == "read":
+                    self.computed.add(node)
+        return node
+
+    def move(self, op: Op, call: ast.Call) -> None:
+        """Moves the pointers of an operation in one step each."""
+        args = call.args
+        whole = op.name in SHORT and len(args) == SHORT[op.name] and not call.keywords
+        if whole and (found := moved(args[-1], op.name)):
+            call.func, call.args = self.constant(found[0], call.func), [*args[:-1], *found[1]]
+            return
+        for i, (name, arg) in enumerate(zip(op.signature.parameters, args)):
+            found = moved(arg) if name in _POINTERS else None
+            if found is not None:
+                args[i] = self.call(*found, arg)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        return node  # only the kernel's own statements
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        return node
+
+
+def _is_nest(target: ast.expr, head: ast.Call) -> bool:
+    """Whether a loop is `for i, j in S.grid(a, b)`."""
+    return (
+        isinstance(target, ast.Tuple)
+        and isinstance(head.func, ast.Attribute)
+        and head.func.attr == "grid"
+        and len(head.args) == len(target.elts) > 1
+        and not any(isinstance(e, ast.Starred) for e in (*target.elts, *head.args))
+    )
+
+
+def _nested(node: ast.For, head: ast.Call) -> ast.For:
+    """One loop per level, so that `break` leaves the innermost one only."""
+    targets = node.target.elts  # type: ignore[attr-defined]
+    body = node.body
+    for target, extent in zip(reversed(targets), reversed(head.args)):
+        call = ast.copy_location(ast.Call(head.func, [extent], []), head)
+        body = [ast.copy_location(ast.For(target, call, body, []), node)]
+    return body[0]  # type: ignore[return-value]
+
+
+_DONE: weakref.WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = weakref.WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+KERNEL_CODE: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+"""The code objects of the kernels, sub-functions and macros that were run."""
+
+MACRO_CODE: weakref.WeakKeyDictionary[types.CodeType, dict[str, str]] = weakref.WeakKeyDictionary()
+"""The code objects of pasted macros, with what is written for their parameters."""
+
+
+def with_kernel_assignments(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel function whose assignments behave as compiled. The function itself when its source is not available."""
+    found = _DONE.get(func)
+    if found is None:
+        with _LOCK:
+            try:
+                found = _rebuilt(func, copy.deepcopy(definition(func)))
+            except CompassError:
+                found = func
+            _DONE[func] = found
+            KERNEL_CODE.update(_with_nested(found.__code__))
+    return found
+
+
+def _with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            yield from _with_nested(c)
+
+
+def _visible(func: Any) -> dict[str, Any]:
+    """What a function sees from outside, without the names it assigns."""
+    code = func.__code__
+    seen = dict(func.__globals__)
+    for name, cell in zip(code.co_freevars, func.__closure__ or ()):
+        seen[name] = getattr(cell, "cell_contents", None)
+    for name in (*code.co_varnames, *code.co_cellvars):
+        seen.pop(name, None)
+    return seen
+
+
+def _resolved(code: types.CodeType, made: Made, shift: int = 0) -> types.CodeType:
+    """The code with values in the place of their markers and macros in their own files, nested code too.
+
+    `shift`: lines to add, which the line table counts from the first one of a code object.
+    """
+    of_macro = made.pasted.get(code.co_name)
+    if of_macro is not None:
+        shift += of_macro.shift
+        code = _named(code, of_macro.name).replace(co_filename=of_macro.file)
+    constants = []
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            c = _resolved(c.replace(co_filename=code.co_filename), made, shift)
+        constants.append(made.constants.get(c, c) if type(c) is str else c)
+    code = code.replace(co_consts=tuple(constants), co_firstlineno=code.co_firstlineno + shift)
+    if of_macro is not None:
+        MACRO_CODE[code] = of_macro.arguments
+    return code
+
+
+def _named(code: types.CodeType, name: str, qualname: str = "") -> types.CodeType:
+    names = {"co_name": name}
+    if hasattr(code, "co_qualname"):
+        names["co_qualname"] = qualname or name
+    return code.replace(**names)  # type: ignore[arg-type]
+
+
+def _is_bool(func: Any, name: str) -> bool:
+    """Whether a parameter is annotated as a bool or mask."""
+    kind = getattr(func.__annotations__.get(name), "dtype", None)
+    return isinstance(kind, DataType) and kind.is_bool
+
+
+def _rebuilt(func: Any, node: ast.FunctionDef) -> Callable[..., Any]:
+    """The function compiled from its rewritten definition, with the globals, closure and defaults it had."""
+    made = Made()
+    made.addressed |= addressed(node.body)
+    own = {*func.__code__.co_varnames, *func.__code__.co_cellvars}
+    rewrite = Rewrite(_visible(func), own, made)
+    rewrite.bools.learn(node.body, [a.arg for a in node.args.args if _is_bool(func, a.arg)])
+    node.body = rewrite.statements(node.body)
+    node.decorator_list, node.returns = [], None
+    node.args.defaults, node.args.kw_defaults = [], []
+    for arg in node.args.args:
+        arg.annotation = None
+    node.name = _KERNEL
+    free = func.__code__.co_freevars
+    source = pyast.parse(f"def {_FACTORY}({', '.join(free)}):\n pass\n return {_KERNEL}")
+    factory: Any = source.body[0]
+    factory.body[0] = node
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # a marker looks like the call of a string
+        outer = compile(source, func.__code__.co_filename, "exec", dont_inherit=True).co_consts[0]
+    inner = next(c for c in outer.co_consts if isinstance(c, types.CodeType) and c.co_name == _KERNEL)
+    original = func.__code__
+    code = _named(_resolved(inner, made), original.co_name, getattr(original, "co_qualname", ""))
+    cells = dict(zip(free, func.__closure__ or ()))
+    closure = tuple(cells[n] for n in code.co_freevars)
+    rebuilt = types.FunctionType(code, func.__globals__, func.__name__, func.__defaults__, closure)
+    rebuilt.__kwdefaults__, rebuilt.__qualname__, rebuilt.__module__ = (
+        func.__kwdefaults__,
+        func.__qualname__,
+        func.__module__,
+    )
+    return rebuilt

@@ -1,0 +1,224 @@
+"""Calls of kernels and of their sub-functions in PySim: the conversions of arguments and return values."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compass_core import switches, targets
+from compass_core.arrays import other_elements
+from compass_core.errors import ArgumentError, CompassError
+from compass_core.vendor import wrong_argument_count
+from compassc.ir.dtypes import PointerType
+from compassc.ops.numeric import np_dtype
+
+from ..language.dispatch import load_python_sides
+from .assign import with_kernel_assignments
+from .descriptors import PyDescPointer, chains_of
+from .memory import PyBuffer, PyPointer, Storage
+from .recursion import refuse_recursion
+from .session import PyEvent, Session, Tec
+from .values import PINNED, PyVar, pyvar
+
+Param = Iterable[Any]
+"""Name, DataType or PointerType, default value (`inspect.Parameter.empty`: required) of a parameter."""
+
+
+@functools.cache
+def _target(name: str) -> Any:
+    load_python_sides()
+    return targets.load(name)
+
+
+def run_entry(
+    py_func: Callable[..., Any],
+    params: Sequence[Param],
+    args: Sequence[Any],
+    target: str | None = None,
+    output_dir: Path | None = None,
+) -> None:
+    """Run a kernel on all TECs of `target`. Pointer arguments are NumPy arrays, modified in place.
+
+    `output_dir`: the folder of the kernel's last build.
+    """
+    if len(args) != len(params):
+        raise wrong_argument_count(py_func.__name__, [name for name, _, _ in params], len(args))
+    refuse_recursion(py_func)
+    session = Session(py_func.__name__, _target(target or switches.TARGET.get()), output_dir)
+    values = [
+        entry_argument(py_func.__name__, position, name, kind, arg)
+        for position, ((name, kind, _), arg) in enumerate(zip(params, args), 1)
+    ]
+    for value in values:
+        if isinstance(value, PyPointer) and value.storage is not None:
+            session.watched(value.storage, False, True)
+    whole = [_Copy(arg, value) for arg, value in zip(args, values) if _is_copied(arg, value)]
+    run = with_kernel_assignments(py_func)
+
+    def body(_tec: Tec) -> None:
+        run(*[PyVar(v.value, v.dtype) if type(v) is PyVar else v for v in values])
+
+    session.run(body)
+    for copy in whole:
+        copy.back()
+
+
+def _is_copied(arg: Any, value: Any) -> bool:
+    return isinstance(arg, np.ndarray) and isinstance(value, PyPointer) and not arg.flags.c_contiguous
+
+
+class _Copy:
+    """The elements of an array with gaps in one piece, which is what kernels see. `back` copies what a kernel changed."""
+
+    def __init__(self, array: np.ndarray[Any, Any], pointer: PyPointer) -> None:
+        assert pointer.storage is not None
+        self._array, self._data = array, pointer.storage.data
+        self._before = self._data.copy()
+
+    def back(self) -> None:
+        if not np.array_equal(self._data, self._before):
+            self._array[...] = self._data.view(self._array.dtype).reshape(self._array.shape)
+
+
+def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:
+    """One argument of an entry call as a kernel value."""
+    if not isinstance(kind, PointerType):
+        if kind.is_vector:
+            raise ArgumentError(
+                f"{func}: parameter {name} is {kind}: an entry takes scalars and pointers",
+                code="arguments",
+                help="pass vectors in memory: a pointer to them",
+            )
+        if not isinstance(arg, (int, float, bool, np.generic, PyVar)):
+            raise ArgumentError(
+                f"{func}: argument {position} ({name}) must be a number, got {type(arg).__name__}",
+                code="arguments",
+                help=f"it is declared as {kind}",
+            )
+        if type(arg) is not PyVar:
+            _check_range(func, position, name, kind, arg)
+        return pyvar(arg, kind)
+    if arg is None or (type(arg) is int and arg == 0):
+        return PyPointer(None, 0, kind.elem, kind.scope)
+    chains = chains_of(arg)
+    if chains is not None:
+        return PyDescPointer(tuple(c.copy() for c in chains), kind.elem, kind.scope)  # a run writes to words of its own
+    if not isinstance(arg, np.ndarray):
+        raise ArgumentError(
+            f"{func}: argument {position} ({name}) must be a NumPy array, got {type(arg).__name__}",
+            code="arguments",
+            help="a null pointer is None",
+        )
+    elem = kind.elem if kind.elem.is_void else kind.elem.element_of
+    what = f"{func}: argument {position} ({name})"
+    if not elem.is_void and (text := other_elements(arg, np_dtype(elem), what, str(elem))):
+        logging.getLogger("Compass").warning("%s", text)
+    data = np.ascontiguousarray(arg).reshape(-1)  # a copy of an array with gaps
+    data.flags.writeable = arg.flags.writeable
+    return PyPointer(Storage(data.view(np.uint8), f"parameter {name}"), 0, kind.elem, kind.scope)
+
+
+def _check_range(func: str, position: int, name: str, kind: Any, arg: Any) -> None:
+    """Refuses a number that the parameter's type cannot hold, as a run of the compiled kernel does."""
+    if kind.is_bool:
+        return
+    low, high = kind.range()
+    if isinstance(arg, int) or math.isfinite(arg):
+        fits = low <= arg <= high and (kind.is_floating or int(arg) == arg)
+    else:
+        fits = kind.is_floating
+    if not fits:
+        raise CompassError(
+            f"{func}: argument {position} ({name}): {arg!r} is not a value of type {kind}", code="scalar-value"
+        )
+
+
+def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: Any, args: Any, kwargs: Any) -> Any:
+    """Call a sub-function from a running kernel. Values are passed and returned by value, converted to the annotated
+    types; pointers take the parameter's pointee type."""
+    func = py_func.__name__
+    if len(args) == len(params) and not kwargs:
+        pairs = enumerate(zip(params, args), 1)
+        values = [sub_argument(func, i, name, kind, arg) for i, ((name, kind, _), arg) in pairs]
+        return returned(func, with_kernel_assignments(py_func)(*values), ret_type)
+    bound: dict[str, Any] = {}
+    names = f"its parameters are {', '.join(name for name, _, _ in params)}"
+    if len(args) > len(params):
+        raise CompassError(
+            f"{func} takes at most {len(params)} arguments, got {len(args)}", code="arguments", help=names
+        )
+    for (param, _, _), arg in zip(params, args):
+        bound[param] = arg
+    known = {name for name, _, _ in params}
+    for key, arg in kwargs.items():
+        if key not in known or key in bound:
+            what = "is given twice" if key in bound else "is not a parameter"
+            raise CompassError(f"{func}: {key} {what}", code="arguments", help=names)
+        bound[key] = arg
+    values = []
+    for position, (param, kind, default) in enumerate(params, 1):
+        arg = bound.get(param, default)
+        if param not in bound and default is inspect.Parameter.empty:
+            raise CompassError(f"{func}: the argument {param} is missing", code="arguments", help=names)
+        values.append(sub_argument(func, position, param, kind, arg))
+    return returned(func, with_kernel_assignments(py_func)(*values), ret_type)
+
+
+def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:
+    """One argument of a sub-function call, passed by value."""
+    if type(arg) is PyVar and arg.dtype is kind and not PINNED:
+        return PyVar(arg.value, kind)
+    if isinstance(kind, PointerType):
+        if isinstance(arg, PyDescPointer):
+            return arg
+        if not isinstance(arg, PyPointer):
+            raise CompassError(
+                f"{func}: argument {position} ({name}) must be a pointer, got {arg!r}",
+                code="arguments",
+                help="pass a pointer, e.g. p + i for the element p[i]",
+            )
+        if isinstance(arg, PyBuffer) or arg.dtype is not kind.elem:
+            return PyPointer(arg.storage, arg.offset, kind.elem, arg.scope)
+        return arg
+    if isinstance(arg, PyEvent):
+        return arg
+    if isinstance(arg, PyPointer) or arg is None:
+        raise CompassError(
+            f"{func}: argument {position} ({name}) must be {kind}, got {arg!r}",
+            code="arguments",
+            help="convert it explicitly",
+        )
+    source = arg.dtype if isinstance(arg, PyVar) else None
+    if source is not kind and (kind.is_vector or (source is not None and source.is_vector)):
+        raise CompassError(
+            f"{func}: argument {position} ({name}) must be {kind}, got {arg!r}",
+            code="argument-type",
+            help="convert it explicitly",
+        )
+    return pyvar(arg, kind)
+
+
+def returned(func: str, value: Any, kind: Any) -> Any:
+    """A sub-function's result, converted to its annotation."""
+    if type(value) is PyVar and value.dtype is kind and not PINNED:
+        return value
+    if kind is None or (not isinstance(kind, PointerType) and kind.is_void):
+        return None
+    if isinstance(kind, PointerType):
+        if not isinstance(value, PyPointer):
+            raise CompassError(
+                f"{func} returns a pointer by its annotation, but returned {value!r}",
+                code="return",
+                help="change the annotation or the value",
+            )
+        return value.as_ptr(kind.elem)
+    if value is None:
+        raise CompassError(f"{func} ends without returning {kind}", code="return", help="add a return statement")
+    return value if isinstance(value, PyEvent) else pyvar(value, kind)

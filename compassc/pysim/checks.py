@@ -1,0 +1,264 @@
+"""What PySim looks for that no hardware reports: reads of memory nobody wrote, races between TECs, overflow.
+
+`COMPASS_PYSIM_CHECK` names the checks, `checking(...)` replaces them for the calls in a `with` block:
+
+`warn`      a read of which no byte was ever written, in memory of the kernel, is warned of (on unless switched off)
+`uninit`    the same is an error
+`partial`   the same when only some of its bytes were never written
+`race`      two TECs touch the same byte between the same barriers and one of them writes
+`overflow`  `+`, `-`, `*`, S.vadd, S.vsub, S.vmul or a narrowing store whose integer result does not fit
+`division`  an integer divided by zero; of vectors the active lanes that are not 0 themselves, as masked loads leave those
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from compass_core import operators
+from compass_core.errors import CompassError, Finding, Note, Span, UsageError, render
+from compass_core.switches import PYSIM_CHECK, PYSIM_CHECKS
+from compassc.ir.dtypes import DataType
+
+from ..language.dispatch import LOCAL
+
+_CHOSEN: ContextVar[frozenset[str] | None] = ContextVar("checks", default=None)
+
+
+@contextlib.contextmanager
+def checking(*names: str) -> Iterator[None]:
+    """Run kernels in PySim with exactly these checks: of `warn`, `uninit`, `partial`, `race`, `overflow` and `division`."""
+    if unknown := set(names) - set(PYSIM_CHECKS):
+        raise UsageError(
+            f"PySim has no check {', '.join(sorted(unknown))}",
+            code="check",
+            help="there are " + ", ".join(PYSIM_CHECKS),
+        )
+    token = _CHOSEN.set(frozenset(names))
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(token)
+
+
+def chosen() -> frozenset[str]:
+    """The checks of a run that starts now."""
+    found = _CHOSEN.get()
+    return PYSIM_CHECK.get() if found is None else found
+
+
+# ------------------------------------------------------------------------------------------------------------ memory
+
+
+class Watch:
+    """Sees every access of one storage. Bytes count from its beginning.
+
+    `written` has a byte per byte of storage, 1 once it was written (None: it was initialised by its owner).
+    """
+
+    __slots__ = ("_next", "fatal", "races", "storage", "strict", "written")
+
+    def __init__(self, storage: Any, checks: frozenset[str], *, fresh: bool, races: Races | None) -> None:
+        self.storage = storage
+        self.written = bytearray(storage.data.size) if fresh else None
+        self.strict = "partial" in checks
+        self.fatal = bool(checks & {"uninit", "partial"})  # else such a read is only warned of
+        self.races = races
+        self._next = 0
+
+    def access(self, what: str, first: int, size: int, count: int, step: int, writes: bool, active: Any) -> None:
+        """`count` items of `size` bytes, `step` bytes apart, of which a bool array may choose some."""
+        if active is None and (step == size or count == 1):
+            spans = [(first, first + size * count)]
+        else:
+            lanes = range(count) if active is None else np.flatnonzero(active).tolist()
+            spans = [(first + i * step, first + i * step + size) for i in lanes]
+        if self.written is not None:
+            if writes:
+                self._write(spans, self.written)
+            else:
+                self._read(what, spans, self.written)
+        if self.races is not None:
+            for start, stop in spans:
+                self.races.access(what, start, stop, writes)
+
+    def _write(self, spans: list[tuple[int, int]], written: bytearray) -> None:
+        for start, stop in spans:
+            written[start:stop] = b"\1" * (stop - start)
+        self._next = written.find(0, self._next)
+        if self._next < 0:
+            self.written = None
+            if self.races is None:
+                self.storage.watch = None
+
+    def _read(self, what: str, spans: list[tuple[int, int]], written: bytearray) -> None:
+        if self.strict:
+            bad = next((s for s in spans if written.find(0, *s) >= 0), None)
+        else:
+            bad = spans[0] if spans and all(written.find(1, *s) < 0 for s in spans) else None
+        if bad is None:
+            return
+        size = len(written)
+        at = written.find(0, *bad)
+        part = "some of them were never" if written.find(1, *bad) >= 0 else "none of them was ever"
+        kind = CompassError if self.fatal else Finding
+        error = kind(
+            f"{what}: bytes {bad[0]} to {bad[1] - 1} of {self.storage.name} are read, but {part} written",
+            code="uninitialised",
+            notes=(f"byte {at} of {size} is the first unwritten one",),
+            help="write it first, e.g. with S.dma_memset or a DMA copy; a missing S.wait_events has the same effect",
+        )
+        if self.fatal:
+            raise error
+        _warn(error)
+
+
+def _warn(warning: CompassError) -> None:
+    """Tell of something at a line of the kernel, once in a run."""
+    from .where import current_span
+
+    warning.span = current_span()
+    warned = LOCAL.tec.session.warned
+    if str(warning.span) not in warned:
+        warned.add(str(warning.span))
+        logging.getLogger("Compass").warning("%s", render(warning))
+
+
+class Races:
+    """Who touched which byte of one memory since the last barrier.
+
+    Two accesses of different TECs meet when both happened after the same number of barriers.
+    """
+
+    def __init__(self, name: Callable[[], str], size: int, tecs: int) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._phase = np.zeros((2, tecs, size), np.int32)  # [is a write, TEC, byte]: barriers passed + 1, 0 for never
+        self._site = np.zeros((2, tecs, size), np.int32)
+        self._sites: list[Span | None] = []
+        self._number: dict[Span | None, int] = {}
+
+    def access(self, what: str, start: int, stop: int, writes: bool) -> None:
+        """Record an access of this thread's TEC and refuse it when it races with one of another TEC."""
+        from .where import current_span
+
+        tec = LOCAL.tec
+        phase = tec.phase + 1
+        span = current_span()
+        with self._lock:
+            for kind in (1, 0) if writes else (1,):
+                met = self._phase[kind, :, start:stop] == phase
+                met[tec.id] = False
+                if met.any():
+                    raise self._error(what, kind, met, start, span, writes)
+            if span not in self._number:
+                self._number[span] = len(self._sites)
+                self._sites.append(span)
+            self._phase[int(writes), tec.id, start:stop] = phase
+            self._site[int(writes), tec.id, start:stop] = self._number[span]
+
+    def _error(self, what: str, kind: int, met: Any, start: int, span: Span | None, writes: bool) -> CompassError:
+        other = int(np.flatnonzero(met.any(axis=1))[0])
+        hit = np.flatnonzero(met[other])
+        low, high = start + int(hit[0]), start + int(hit[-1])
+        site = self._sites[self._site[kind, other, low]]
+        verbs = {0: "reads", 1: "writes"}
+        return CompassError(
+            f"{what}: data race on bytes {low} to {high} of {self._name()}: TEC{LOCAL.tec.id} {verbs[int(writes)]} and "
+            f"TEC{other} {verbs[kind]} them between the same barriers",
+            span,
+            code="race",
+            notes=(Note(f"TEC{other} {verbs[kind]} here", site),),
+            help="put S.barrier() between the two accesses, or give each TEC bytes of its own",
+        )
+
+
+# ----------------------------------------------------------------------------------------------------- arithmetic
+
+_EXACT: dict[str, tuple[str, Any]] = {
+    "vadd": ("+", np.add), "add": ("+", np.add),
+    "vsub": ("-", np.subtract), "sub": ("-", np.subtract),
+    "vmul": ("*", np.multiply), "mul": ("*", np.multiply),
+}  # fmt: skip
+PLANS: list[dict[Any, Any]] = []
+"""Every table of plans: they depend on which checks of arithmetic there are."""
+DIVIDING = operators.DIVISIONS | {"vdiv", "vmod", "ceildiv"}
+"""The operators and operations that divide integers."""
+_ARITHMETIC = frozenset(("overflow", "division"))
+_plans_check: frozenset[str] = frozenset()
+
+
+def prepare_plans(checks: frozenset[str]) -> None:
+    """Forget plans made for other checks of arithmetic."""
+    global _plans_check
+    if checks & _ARITHMETIC != _plans_check:
+        for table in PLANS:
+            table.clear()
+        _plans_check = checks & _ARITHMETIC
+
+
+def wanted(check: str) -> bool:
+    """Whether the run of this thread has a check."""
+    return LOCAL.tec is not None and check in LOCAL.tec.session.checks
+
+
+def arithmetic_checked(name: str, function: Callable[[Any, Any], Any], elem: DataType) -> Callable[[Any, Any], Any]:
+    """The function of an operation, which refuses integers that this run looks for."""
+    if not elem.is_integer:
+        return function
+    if name in DIVIDING:
+        return _division_checked(function) if wanted("division") else function
+    if name not in _EXACT or elem.is_bool or not wanted("overflow"):
+        return function
+    sign, exact = _EXACT[name]
+
+    def run(x: Any, y: Any) -> Any:
+        out = function(x, y)
+        wide_x, wide_y = np.asarray(x).astype(object), np.asarray(y).astype(object)
+        wide = np.asarray(exact(wide_x, wide_y))
+        wrong = np.flatnonzero(wide.reshape(-1) != np.asarray(out).astype(object).reshape(-1))
+        if wrong.size:
+            lane = int(wrong[0])
+            a, b = (np.broadcast_to(w, wide.shape).reshape(-1)[lane] for w in (wide_x, wide_y))
+            where = f" in lane {lane}" if wide.ndim else ""
+            raise CompassError(
+                f"{a} {sign} {b} = {wide.reshape(-1)[lane]} overflows {elem}{where}",
+                code="overflow",
+                help="use a wider type or saturate=True, or run without the overflow check if wrapping is meant",
+            )
+        return out
+
+    return run
+
+
+def _division_checked(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def run(x: Any, y: Any) -> Any:
+        bad = np.asarray(y) == 0
+        if bad.ndim or np.ndim(x):
+            bad = bad & (np.asarray(x) != 0)
+        if bad.any():
+            where = f" in lane {int(np.flatnonzero(bad)[0])}" if bad.ndim else ""
+            raise CompassError(
+                f"an integer is divided by zero{where}",
+                code="division",
+                help="the result is 0, which is seldom what is meant: test the divisor first",
+            )
+        return function(x, y)
+
+    return run
+
+
+def check_narrowing(value: Any, converted: Any, elem: DataType) -> None:
+    """Refuse a stored integer that its memory cannot hold if this run asks for it."""
+    if not elem.is_integer or not wanted("overflow"):
+        return
+    given = np.asarray(value)
+    if given.dtype.kind in "iu" and (given != converted).any():
+        bad = given.reshape(-1)[np.flatnonzero(np.asarray(given != converted).reshape(-1))[0]]
+        raise CompassError(f"{bad} does not fit {elem}, where it is stored", code="overflow", help="saturate it first")

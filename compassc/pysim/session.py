@@ -1,0 +1,261 @@
+"""The TECs of a PySim run: threads, the barrier they meet at, and what each of them owns.
+
+A kernel runs once per TEC. Every thread has its own `Tec` in `dispatch.LOCAL.tec`, so several PySim runs, and parsing
+in other threads, do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+import os
+import queue
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from compass_core import switches
+from compass_core.errors import CompassError
+from compass_core.targets import Target
+from compassc.ops.core import TARGET
+
+from ..language.dispatch import LOCAL, PySimInfo
+from ..language.info import CompassInfo
+from ..settings.options import control_options
+from .addresses import Addresses
+from .barrier import Aborted, TecBarrier
+from .checks import Races, Watch, chosen, prepare_plans
+from .debug import breakpoints
+from .memory import Storage
+from .where import located, user_span
+
+_SINGLE_THREAD_VARIABLES = ("CPS_TVM_PYSIM_SINGLE_THREAD", "AIPU_TVM_PYSIM_SINGLE_THREAD")
+_GRACE = 1.0
+"""Seconds that running TECs have to end by themselves after another one has failed."""
+_LONGEST_PAUSE = 0.02
+"""Seconds of the longest random pause."""
+
+
+def _single_thread() -> bool:
+    """Whether the TECs run one after another: our switch, or a variable of the earlier toolchains."""
+    legacy = any(os.environ.get(v, "").upper() == "TRUE" for v in _SINGLE_THREAD_VARIABLES)
+    if legacy:
+        _warn_of_single_thread()
+    return legacy or switches.PYSIM_SINGLE_THREAD.get()
+
+
+@functools.cache
+def _warn_of_single_thread() -> None:
+    """Says once what a variable of the earlier toolchains does."""
+    logging.getLogger("Compass").warning("PySim runs the TECs one after another: data races between them do not show")
+
+
+def _pause_seed() -> int:
+    """The seed of random pauses, 0 for none: our switch, or the option random_pause of the earlier toolchains."""
+    options = control_options()
+    wanted = options.is_random_pause and (options.random_seed or random.randrange(1, 1 << 32))
+    return switches.PYSIM_PAUSE.get() or int(wanted)
+
+
+class PyEvent:
+    """An event of one TEC. Asynchronous work is queued on it and done when somebody waits, so that a kernel that
+    forgets to wait sees the old data every time."""
+
+    __slots__ = ("allocated", "index", "pending")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.allocated = False
+        self.pending: list[Callable[[], None]] = []
+
+    def finish(self) -> None:
+        pending, self.pending = self.pending, []
+        for work in pending:
+            work()
+
+    def __repr__(self) -> str:
+        state = f"{len(self.pending)} operations pending" if self.pending else "idle" if self.allocated else "free"
+        return f"event {self.index} ({state})"
+
+
+class Tec:
+    """What one TEC owns while it runs."""
+
+    __slots__ = ("events", "id", "phase", "random", "session", "shared_count")
+
+    def __init__(self, id: int, session: Session) -> None:
+        self.id = id
+        self.session = session
+        self.events = [PyEvent(i) for i in range(session.target.events)]
+        self.shared_count = 0
+        self.phase = 0  # barriers passed
+        self.random = random.Random(f"{session.pause_seed} {id}") if session.pause_seed else None
+
+    def finish_events(self) -> None:
+        for event in self.events:
+            if event.pending:
+                event.finish()
+
+
+class Session(PySimInfo):
+    """One run of a kernel on all TECs."""
+
+    def __init__(self, name: str, target: Target, output_dir: Path | None = None) -> None:
+        self.name = name
+        self.target = target
+        self.output_dir = None if output_dir is None else output_dir / "runtime" / "pysim"
+        self.local_size = target.tecs
+        self.is_multi_thread = not _single_thread()
+        self.checks = chosen()
+        self.addresses = Addresses()
+        self.warned: set[str] = set()  # the places of warnings that were given
+        prepare_plans(self.checks)
+        self.pause_seed = _pause_seed() if self.is_multi_thread else 0
+        self.barrier = TecBarrier(self.local_size)
+        self._shared: list[Storage] = []
+        self._lock = threading.Lock()
+        self._errors: dict[int, BaseException] = {}
+        self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._races: dict[tuple[int, int], Races] = {}
+
+    @property
+    def cps_info(self) -> CompassInfo:
+        """The target."""
+        return CompassInfo.get(self.target.name)
+
+    @property
+    def thread_local_data(self) -> Tec:
+        """The TEC that this thread plays."""
+        return LOCAL.tec
+
+    def need_threads(self, what: str) -> None:
+        """Refuse what cannot work when the TECs run one after another."""
+        if not self.is_multi_thread:
+            raise CompassError(
+                f"{what} cannot run in single-thread mode",
+                code="single-thread",
+                help=f"unset {', '.join((switches.PYSIM_SINGLE_THREAD.variable, *_SINGLE_THREAD_VARIABLES))}",
+            )
+
+    def shared_storage(self, tec: Tec, size: int, name: str) -> Storage:
+        """The storage of a TEC's next shared allocation: all TECs get the same one."""
+        self.need_threads("a shared allocation")
+        with self._lock:
+            index = tec.shared_count
+            tec.shared_count += 1
+            if index == len(self._shared):
+                self._shared.append(self.watched(Storage.fresh(size, name), True, True))
+            found = self._shared[index]
+        if found.data.size != size:
+            raise CompassError(
+                f"shared allocation {index} has {size} bytes in this TEC and {found.data.size} in another",
+                code="shared",
+                help="every TEC must execute the same shared allocations in the same order",
+            )
+        self.pause(tec)
+        return found
+
+    def watched(self, storage: Storage, fresh: bool, is_shared: bool) -> Storage:
+        """A storage with the checks of this run. `fresh`: nothing was written yet; `is_shared`: TECs share it."""
+        uninit = fresh and bool(self.checks & {"warn", "uninit", "partial"})
+        races = None
+        if is_shared and "race" in self.checks:
+            key = (storage.data.ctypes.data, storage.data.size)
+            races = self._races.setdefault(key, Races(lambda: storage.name, storage.data.size, self.local_size))
+        if (uninit or races) and storage.data.size:
+            storage.watch = Watch(storage, self.checks, fresh=uninit, races=races)
+        return storage
+
+    def meet(self, tec: Tec) -> None:
+        """The barrier, for one TEC."""
+        self.barrier.wait(tec.id)
+        tec.phase += 1
+        self.pause(tec)
+
+    def pause(self, tec: Tec) -> None:
+        """A pause as long as chance and the seed want, so that TECs meet in many orders."""
+        if tec.random is not None:
+            time.sleep(tec.random.uniform(0.0, _LONGEST_PAUSE))
+
+    # ------------------------------------------------------------------------------------------- running
+
+    def run(self, body: Callable[[Tec], None]) -> None:
+        """Run the kernel on every TEC; raises the error of the lowest TEC that failed."""
+        if LOCAL.tec is not None:
+            raise CompassError(
+                "an entry function cannot be started from inside a running kernel",
+                code="pysim",
+                help="call it as a sub-function, from a kernel",
+            )
+        with breakpoints():
+            if self.is_multi_thread:
+                self._run_threads(body)
+            else:
+                for id in range(self.local_size):
+                    self._run_tec(Tec(id, self), body)
+                    if self._errors:
+                        break
+        for id in sorted(self._errors):
+            raise located(self._errors[id], id)
+
+    def _run_threads(self, body: Callable[[Tec], None]) -> None:
+        threads = [
+            threading.Thread(target=self._run_tec, args=(Tec(id, self), body), name=f"TEC{id}", daemon=True)
+            for id in range(self.local_size)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._wait_for(threads)
+        except KeyboardInterrupt as e:
+            self._stop(threads, e)
+            raise
+
+    def _wait_for(self, threads: list[threading.Thread]) -> None:
+        """Until every TEC has ended; when one has failed the others get a moment to end by themselves."""
+        for _ in threads:
+            try:
+                self._ended.get(timeout=_GRACE if self._errors else None)
+            except queue.Empty:
+                break
+        for thread in threads:
+            thread.join(_GRACE)
+            while thread.is_alive():
+                self._stop([thread], None)
+                thread.join(_GRACE)
+
+    def _stop(self, threads: list[threading.Thread], reason: BaseException | None) -> None:
+        """Unwind the TECs that still run, wherever they are."""
+        frames = sys._current_frames()
+        for thread in threads:
+            if thread.is_alive() and thread.ident is not None:
+                span = user_span(frames.get(thread.ident))
+                if hasattr(reason, "add_note") and span is not None:
+                    reason.add_note(f"{thread.name} was at {span}")  # type: ignore[union-attr]
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Aborted))
+        self.barrier.abort()
+
+    def _run_tec(self, tec: Tec, body: Callable[[Tec], None]) -> None:
+        LOCAL.tec = tec
+        token = TARGET.set(self.target.version)
+        try:
+            with np.errstate(all="ignore"):
+                self.pause(tec)
+                body(tec)
+                tec.finish_events()
+            self.barrier.leave(tec.id)
+        except Aborted:
+            pass  # the TEC that caused it has the error
+        except BaseException as e:  # noqa: BLE001  handed to the caller's thread, whatever it is
+            self._errors[tec.id] = e
+            self.barrier.abort()
+        finally:
+            LOCAL.tec = None
+            TARGET.reset(token)
+            self._ended.put(tec.id)

@@ -1,0 +1,444 @@
+"""PyVar: a typed scalar, vector or mask of a running PySim kernel, with the operators of the kernel language.
+
+`value` is a NumPy scalar for scalars and a 1-D array for vectors and masks. Python literals stay Python numbers until
+they meet a typed value; scalar bools are plain Python bools. Which types an operator converts to is decided once per
+combination of operand types by the rules the compiler uses (`compassc.ops.typing.match_operator`) and kept as a plan.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compass_core import operators
+from compass_core.errors import CompassError
+from compassc.ir.dtypes import FLOAT32, INT32, DataType, bool_of, dtype
+from compassc.ops.core import get
+from compassc.ops.numeric import convert, literal, np_dtype
+from compassc.ops.typing import (
+    bits_of,
+    check_conversion,
+    check_literal,
+    check_operator,
+    is_literal,
+    literal_dtype,
+    match_operator,
+    type_error,
+)
+
+from ..language.specs import VALUE_ATTRIBUTES
+from .checks import PLANS, arithmetic_checked, check_narrowing
+from .direct import quotient
+
+PINNED: set[bool] = set()
+"""Not empty once the address of a variable was taken: until then nobody needs to ask for `PyVar.pinned`."""
+
+
+class PyVar:
+    """A typed value. The constructor trusts its arguments; `pyvar` converts."""
+
+    __slots__ = ("dtype", "pinned", "value")  # `pinned` is only set once the address was taken
+    attributes = VALUE_ATTRIBUTES
+    __array_priority__ = 1000.0  # NumPy operands leave the operator to this class
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: Any, dtype: DataType) -> None:
+        self.value = value
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        """Type, values and bits, as a debugger shows a variable."""
+        if self.dtype.is_bool:
+            return f"{self.dtype}({self})"
+        bits = self.hex
+        return f"{self.dtype}({self}, {bits if type(bits) is str else ' '.join(bits)})"
+
+    def __str__(self) -> str:
+        """The values, as `print` shows them."""
+        return str(self.value.tolist()) if not self.dtype.is_bool else "".join("FT"[int(b)] for b in self.value)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        lanes = [format(x, spec) for x in np.asarray(self.value).reshape(-1).tolist()]
+        return lanes[0] if self.dtype.is_scalar else f"[{', '.join(lanes)}]"
+
+    # ------------------------------------------------------------------------------------------- access
+
+    def __bool__(self) -> bool:
+        if self.dtype.is_vector:
+            raise type_error(f"{self.dtype} has no truth value", "use S.vall or S.vany on a mask")
+        return bool(self.value != 0)
+
+    def __index__(self) -> int:
+        if not (self.dtype.is_scalar and self.dtype.is_integer):
+            raise TypeError(f"{self.dtype} is not an integer; convert it explicitly")
+        return int(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.value, dtype=dtype)
+
+    def __len__(self) -> int:
+        if self.dtype.is_scalar:
+            raise TypeError(f"{self.dtype} has no lanes")
+        return self.dtype.lanes
+
+    def _lane(self, index: Any) -> int:
+        if self.dtype.is_scalar:
+            raise type_error(f"a scalar {self.dtype} cannot be indexed", "use it without an index")
+        try:
+            lane = operator.index(index)
+        except TypeError:
+            raise type_error(
+                f"a lane index must be an integer, got {index!r}",
+                "take parts of a vector with S.vxtl, S.vxth or S.vsplit",
+            ) from None
+        if not 0 <= lane < self.dtype.lanes:
+            raise CompassError(
+                f"lane {lane} of {self.dtype}: it has lanes 0 to {self.dtype.lanes - 1}",
+                code="bounds",
+                help="lanes count from 0",
+            )
+        return lane
+
+    def __getitem__(self, index: Any) -> Any:
+        item = self.value[self._lane(index)]
+        elem = self.dtype.element_of
+        return bool(item) if elem.is_bool else PyVar(item, elem)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        lane = self._lane(index)
+        elem = self.dtype.element_of
+        source = value.dtype if type(value) is PyVar else None
+        if source is not None and source.is_vector:
+            raise type_error(f"{source} cannot be stored in one lane of {self.dtype}", f"give it a scalar {elem}")
+        is_float = type(value) is float if source is None else source.is_floating
+        if is_float and elem.is_integer:
+            what = "float32" if source is None else str(source)
+            raise type_error(f"{what} cannot be stored in a lane of {self.dtype}", f"convert it: S.{elem}(...)")
+        if not PINNED or not hasattr(self, "pinned"):
+            self.value = self.value.copy()  # operations may share arrays between values
+        self.value[lane] = to_element(value, elem)
+
+    @property
+    def addr(self) -> Any:
+        """A private pointer to the variable's own storage."""
+        from .memory import PyPointer, Storage
+
+        if self.dtype.is_bool:
+            raise type_error("the address of a bool cannot be taken", "store 0 or 1 in an int32")
+        if not hasattr(self, "pinned"):
+            lanes = np.array(self.value).reshape(self.dtype.lanes)
+            self.value = lanes if self.dtype.is_vector else lanes.reshape(())
+            self.pinned = True
+            PINNED.add(True)
+        data = self.value.reshape(-1).view(np.uint8)
+        return PyPointer(Storage(data, "a variable"), 0, self.dtype, "private")
+
+    @property
+    def hex(self) -> str | tuple[str, ...]:
+        """The bit pattern as hexadecimal text, per lane for vectors."""
+        size = self.dtype.bytes
+        bits = np.asarray(self.value).reshape(-1).view(f"u{size}")
+        texts = tuple(f"0x{int(b):0{2 * size}x}" for b in bits)
+        return texts if self.dtype.is_vector else texts[0]
+
+    def copy(self) -> PyVar:
+        return PyVar(self.value.copy(), self.dtype)
+
+    # ------------------------------------------------------------------------------------------- operators
+
+    def __neg__(self) -> Any:
+        check_operator("*" if self.dtype.is_vector else "-", self.dtype, None)
+        if self.dtype.is_uint or self.dtype.is_bool:
+            raise type_error(f"{self.dtype} cannot be negated", "convert it to a signed type first")
+        return PyVar(-self.value, self.dtype)
+
+    def __invert__(self) -> Any:
+        if self.dtype.is_floating:
+            raise type_error(
+                f"~ needs an integer or a mask, got {self.dtype}", "convert it to an integer, or S.reinterpret its bits"
+            )
+        return PyVar(~self.value, self.dtype)
+
+    def __pos__(self) -> Any:
+        raise type_error("unary + is not part of the kernel language", "leave it out")
+
+
+# ------------------------------------------------------------------------------------------------ making values
+
+
+def scalar_result(value: Any, dt: DataType) -> Any:
+    """A NumPy scalar as a kernel value: bools become Python bools."""
+    return bool(value) if dt.is_bool else PyVar(value, dt)
+
+
+def of_numpy(x: Any) -> PyVar:
+    """A NumPy scalar or 1-D array as a value of its own type."""
+    array = np.asarray(x)
+    elem = dtype(str(array.dtype))
+    return PyVar(array[()] if array.ndim == 0 else array, elem if array.ndim == 0 else elem.with_lanes(array.size))
+
+
+_LITERALS: dict[tuple[int, DataType], Any] = {}
+
+
+def to_element(x: Any, elem: DataType) -> Any:
+    """A scalar value as a NumPy scalar of `elem`, by C conversion."""
+    kind = type(x)
+    if kind is PyVar:
+        if x.dtype is elem:
+            return x.value
+        converted = convert(x.value, x.dtype, elem, scalar=True)[()]
+        check_narrowing(x.value, converted, elem)
+        return converted
+    if kind is int:
+        found = _LITERALS.get((x, elem))
+        if found is None:
+            if len(_LITERALS) >= _MAX_PLANS:
+                _LITERALS.clear()
+            check_literal(x, elem)
+            found = _LITERALS[x, elem] = literal(x, elem)
+        return found
+    if isinstance(x, np.generic):
+        return to_element(of_numpy(x), elem)
+    if kind in (float, bool):
+        return literal(x, elem)
+    raise type_error(f"{kind.__name__} is not a scalar value", "give a number or a scalar variable")
+
+
+def pyvar(x: Any, dt: DataType | None = None) -> Any:
+    """A number, array or value as a fresh kernel value of type `dt` (None: its own type)."""
+    if isinstance(x, PyVar):
+        source = x
+    elif type(x) in (int, float, bool):
+        own = (
+            dt.element_of if dt is not None else bool_of(1) if type(x) is bool else INT32 if type(x) is int else FLOAT32
+        )
+        check_conversion(x, own)
+        source = PyVar(literal(x, own), own)
+    else:
+        source = of_numpy(x)
+    dt = dt or source.dtype
+    if dt.is_scalar:
+        if source.dtype.is_vector:
+            raise type_error(f"{source.dtype} is not a scalar {dt}", "take one lane: v[i]")
+        return scalar_result(to_element(source, dt), dt)
+    elem = dt.element_of
+    if source.dtype.is_scalar:
+        return PyVar(np.full(dt.lanes, to_element(source, elem)), dt)
+    if source.dtype.lanes != dt.lanes:
+        raise type_error(f"{source.dtype} is not {dt}: the lanes differ", "convert it with S.cast")
+    value = convert(source.value, source.dtype, elem)
+    return PyVar(value.copy() if value is source.value else value, dt)
+
+
+# ------------------------------------------------------------------------------------------------ operators
+
+
+def _scalar_divide(fn: Callable[[int, int], int], kind: Any) -> Callable[[Any, Any], Any]:
+    """C division or remainder of integer scalars, 0 by zero: computed exactly, then cut to the type."""
+
+    make, low, high = kind.type, int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+
+    def run(a: Any, b: Any) -> Any:
+        if b == 0:
+            return make(0)
+        value = fn(int(a), int(b))
+        return make(value) if low <= value <= high else np.int64(value).astype(kind)
+
+    return run
+
+
+def _scalar_shift(fn: Callable[[Any, Any], Any], kind: Any) -> Callable[[Any, Any], Any]:
+    """Scalar shifts are done in 32 bits with the amount modulo 32, then brought back."""
+    wide = np.uint32 if kind == np.uint32 else np.int32
+
+    def run(a: Any, b: Any) -> Any:
+        return fn(wide(a), wide(int(b) & 31)).astype(kind)
+
+    return run
+
+
+_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": quotient,
+    "floormod": np.fmod,
+    "pow": np.power,  # replaced by S.pow in _plan
+    "bitand": operator.and_,
+    "bitor": operator.or_,
+    "bitxor": operator.xor,
+    "shl": operator.lshift,
+    "shr": operator.rshift,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
+_COMPARE = frozenset("lt le gt ge eq ne".split())
+_SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "floormod": "%", "pow": "**", "bitand": "&",
+    "bitor": "|", "bitxor": "^", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
+}  # fmt: skip
+_SHIFTS = frozenset(("shl", "shr"))
+_BITWISE = frozenset(("bitand", "bitor", "bitxor"))
+_DIVIDE = {"div": operators.div, "floordiv": operators.div, "floormod": operators.mod}
+"""Python's `/`, `//` and `%` on whole numbers; `_plan` has what they are with a literal power of two."""
+_MAX_PLANS = 1024
+
+
+def _operator(op: str, reflected: bool) -> Callable[[PyVar, Any], Any]:
+    """The method of a Python operator. `reflected`: the value is the right operand."""
+    plans: dict[Any, tuple[Any, Any, Any, Any]] = {}
+    PLANS.append(plans)
+
+    def method(self: PyVar, other: Any) -> Any:
+        kind = type(other)
+        if kind is PyVar:
+            key: Any = (self.dtype, other.dtype)
+            given = other.value
+        else:
+            key = (self.dtype, kind, other if kind is not float or other else str(other))  # -0.0 is not 0.0
+            given = None
+        try:
+            mine, theirs, fn, result = plans[key]
+        except KeyError:
+            plan = _plan(op, other, self) if reflected else _plan(op, self, other)
+            if plan is NotImplemented:
+                return NotImplemented
+            left, right, fn, result = plan
+            mine, theirs = (right, left) if reflected else (left, right)
+            if len(plans) >= _MAX_PLANS:
+                plans.clear()
+            plans[key] = mine, theirs, fn, result
+        except TypeError:  # an unhashable operand: a list, an array
+            return NotImplemented
+        value = self.value
+        if mine is not None:
+            value = mine(value)
+        if theirs is None:
+            theirs = given
+        elif callable(theirs):
+            theirs = theirs(given)
+        value = fn(theirs, value) if reflected else fn(value, theirs)
+        return bool(value) if result is None else PyVar(value, result)
+
+    return method
+
+
+def _power(elem: DataType) -> Callable[[Any, Any], Any]:
+    """`**` as S.pow computes it."""
+    power = get("pow").meaning
+    return lambda x, y: np.asarray(power(np.asarray(x), np.asarray(y), dtype=elem))[()]
+
+
+def _operand(x: Any) -> Any:
+    """The typing rules' view of an operand; NotImplemented for what is no value."""
+    if type(x) is PyVar:
+        return x.dtype
+    if type(x) in (int, float, bool):
+        return x
+    if isinstance(x, np.generic):
+        return of_numpy(x).dtype
+    return NotImplemented
+
+
+def _converter(x: Any, elem: DataType) -> Any:
+    """How an operand comes to element type `elem`: None (it is), a function on its array, or the constant itself."""
+    if type(x) is not PyVar:
+        return to_element(x, elem)
+    source = x.dtype
+    if source.element_of is elem:
+        return None
+    if source.is_vector:
+        from compassc.ops.convert import check_pair
+
+        check_pair(source, elem)
+    scalar = source.is_scalar
+    return lambda value: convert(value, source, elem, scalar=scalar)[()]
+
+
+def _plan(op: str, a: Any, b: Any) -> Any:
+    """Operand conversions, function and result type of an operator on these operand types."""
+    xa, xb = _operand(a), _operand(b)
+    if xa is NotImplemented or xb is NotImplemented:
+        return NotImplemented
+    matched = _shift_type(xa, xb) if op in _SHIFTS else match_operator(xa, xb)
+    elem = matched.element_of
+    check_operator(_SYMBOLS.get(op, op), matched, None if type(xb) is bool else xb)  # a bool is no literal here
+    if op in _BITWISE:
+        a, b = bits_of(a, elem), bits_of(b, elem)
+    fn, right = _FUNCTIONS[op], _converter(b, elem)
+    if op == "pow" and elem.is_integer:
+        raise type_error(f"** needs floating-point operands, got {matched}", "multiply, or convert to float32 first")
+    if op == "pow":
+        fn = _power(elem)
+    kind = np_dtype(elem)
+    if elem.is_bool and matched.is_scalar and op not in _COMPARE:
+        fn = _of_bools(op)
+    elif op in _DIVIDE and elem.is_integer:
+        fn = _division(op, matched, kind)
+    elif op in _SHIFTS and matched.is_scalar:
+        fn = _scalar_shift(fn, kind)
+    if op in ("floordiv", "floormod") and matched.is_scalar and type(b) is int and b > 0 and b & (b - 1) == 0:
+        fn = operator.rshift if op == "floordiv" else operator.and_
+        right = kind.type(b.bit_length() - 1 if op == "floordiv" else b - 1)
+    fn = arithmetic_checked(op, fn, elem)
+    result = bool_of(matched.lanes) if op in _COMPARE else matched
+    scalar_bool = result.is_scalar and result.is_bool
+    return _converter(a, elem), right, fn, None if scalar_bool else result
+
+
+def _of_bools(op: str) -> Callable[[Any, Any], bool]:
+    """An operator on scalar bools: computed with ints, any result but 0 is True."""
+    fn = _scalar_divide(_DIVIDE[op], np.dtype(np.int32)) if op in _DIVIDE else _FUNCTIONS[op]
+    return lambda a, b: bool(fn(int(a), int(b)))
+
+
+def _division(op: str, matched: DataType, kind: Any) -> Callable[[Any, Any], Any]:
+    """Integer division or remainder of the matched type."""
+    if matched.is_vector:
+        return np.fmod if op == "floormod" else quotient
+    return _scalar_divide(_DIVIDE[op], kind)
+
+
+def _shift_type(xa: Any, xb: Any) -> DataType:
+    """The type of a shift: the left operand's, broadcast to the lanes of the right one."""
+    left, right = (literal_dtype(x) if is_literal(x) else x for x in (xa, xb))
+    if not (left.is_integer and right.is_integer):
+        raise type_error(f"a shift needs integers, got {left} and {right}", "convert explicitly")
+    if left.lanes != right.lanes and 1 not in (left.lanes, right.lanes):
+        raise type_error(
+            f"the operands have different lanes: {left} and {right}", "take the same number of lanes from both"
+        )
+    if left.is_scalar and left is INT32 and type(xb) is int and not 0 <= xb < 32:
+        raise type_error(
+            f"the shift amount {xb} of an int32 must be from 0 to 31", "a shift by 32 or more has no bits left"
+        )
+    return left.with_lanes(max(left.lanes, right.lanes))
+
+
+_METHODS = (
+    "add add", "sub sub", "mul mul", "truediv div", "floordiv floordiv", "mod floormod", "pow pow", "and bitand",
+    "or bitor", "xor bitxor", "lshift shl", "rshift shr", "lt lt", "le le", "gt gt", "ge ge", "eq eq", "ne ne",
+)  # fmt: skip
+"""Python's name of an operator and ours."""
+
+for _python, _op in (names.split() for names in _METHODS):
+    setattr(PyVar, f"__{_python}__", _operator(_op, False))
+    if _op not in _COMPARE:
+        setattr(PyVar, f"__r{_python}__", _operator(_op, True))
