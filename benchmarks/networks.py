@@ -64,7 +64,9 @@ class Network:
         self.layers.append(Layer(name, kind, inputs, shape, **given))
         return name
 
-    def conv(self, x: str, outputs: int, kernel: int, stride: int = 1, groups: int = 1, activation: str = "NONE") -> str:
+    def conv(
+        self, x: str, outputs: int, kernel: int, stride: int = 1, groups: int = 1, activation: str = "NONE"
+    ) -> str:
         h, w, c = self.shapes[x]
         pad, inner = kernel // 2, c // groups
         size = [(d + 2 * pad - kernel) // stride + 1 for d in (h, w)]

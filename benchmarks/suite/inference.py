@@ -61,9 +61,7 @@ def _network(net: Network) -> dict[str, Result]:
         return dict.fromkeys(("float32", "int8", "time", "cycles"), Result(None, words))
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         scales = quantised(net, _tensors(net))
-        forms = {
-            dtype: _form(net, Path(folder, dtype), used) for dtype, used in (("float32", None), ("int8", scales))
-        }
+        forms = {dtype: _form(net, Path(folder, dtype), used) for dtype, used in (("float32", None), ("int8", scales))}
         for dtype, form in forms.items():
             _agree(net.name, dtype, form)
         runs = [run for form in forms.values() for run in (form.run, form.reference) if run is not None]
