@@ -35,7 +35,7 @@ COMMA := ,
 EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
 PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim \
-  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder language layers ops passes pysim settings toolchain)
+  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder graph language layers ops passes pysim settings toolchain)
 DEMO := build/demo
 
 .PHONY: demo test test-security fuzz fuzz-layers fuzz-replies soak fuzz-extents soak-builds storm bench docs lint format setup \

@@ -19,11 +19,11 @@ from compass_core.limits import TEXT_BYTES
 from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, write_files
 from compassc.gbuilder.emit import assemble, launches, steps_of
 from compassc.gbuilder.graph import Graph, graph_of
-from compassc.gbuilder.ir_text import parse
 from compassc.gbuilder.kernel_plugin import kernel_plugin
 from compassc.gbuilder.memory import Plan, plan
 from compassc.gbuilder.plugin_host import Library, Match, Plugin, choose, plugin_files, plugins, search_path
 from compassc.gbuilder.views import make_views
+from compassc.graph.sections import parse
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,8 @@ from compass_core import files
 from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.kernelinfo import KernelInfo, Param
 from compass_core.errors import CompassError
-from compassc.gbuilder.ir_text import CompassIR, IRDType, Section, format_ir
+from compassc.graph.sections import CompassIR, Section, format_ir
+from compassc.graph.values import IRDType
 
 if TYPE_CHECKING:
     import numpy as np

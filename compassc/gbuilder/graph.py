@@ -9,8 +9,9 @@ from typing import Any
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.errors import CompassError
 from compass_core.suggest import help_for
-from compassc.gbuilder.ir_text import CompassIR, IRDType, Section, Value
 from compassc.gbuilder.plugin_api import OpType, Tensor, register_optype
+from compassc.graph.sections import CompassIR, Section
+from compassc.graph.values import IRDType, Value
 
 LAYER_KEYS = frozenset(
     f"layer_{name}" for name in "id name type bottom bottom_shape bottom_type top top_shape top_type".split()

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import files
-from compassc.gbuilder.ir_text import CompassIR, IRDType, Section, format_ir
+from compassc.graph.sections import CompassIR, Section, format_ir
+from compassc.graph.values import IRDType
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,9 +10,11 @@ the definition of a step is in float64 or float32, it is computed in that type, 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from compassc.graph.dtypes import INTEGER_TYPES, IntegerType, integer_type  # noqa: F401 (asked for here, too)
 
 Array = np.ndarray[Any, Any]
 Number = int | float | np.floating[Any] | np.integer[Any] | Array
@@ -20,36 +22,6 @@ Number = int | float | np.floating[Any] | np.integer[Any] | Array
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 TRUNCATED_DTYPES = ("int32", "uint32", "int64", "uint64")
 """Output types for which the last step does not round: storing drops the fraction."""
-
-
-class IntegerType(NamedTuple):
-    """Bits and sign of an integer data type of the graph."""
-
-    bits: int
-    signed: bool
-
-    @property
-    def low(self) -> int:
-        return -(1 << (self.bits - 1)) if self.signed else 0
-
-    @property
-    def high(self) -> int:
-        return (1 << (self.bits - self.signed)) - 1
-
-
-INTEGER_TYPES = {
-    f"{prefix}{'' if signed else 'u'}int{bits}": IntegerType(bits, signed)
-    for prefix, widths in (("", (8, 16, 32, 64)), ("aligned_", (4, 12)))
-    for bits in widths
-    for signed in (True, False)
-} | {"bool": IntegerType(8, False)}
-"""Data types of the graph that hold integers. `aligned_` types are stored in 8 or 16 bits."""
-
-
-def integer_type(bits: int, signed: bool) -> str:
-    """The narrowest data type of 8, 16, 32 or 64 bits for `bits` bits."""
-    width = next((w for w in (8, 16, 32) if bits <= w), 64)
-    return f"{'' if signed else 'u'}int{width}"
 
 
 def requantise(values: Array, scale: Number, shift: Number, zero: Number, low: Number, high: Number) -> Array:

@@ -169,10 +169,10 @@ biases_shape=[[1],[1]]
 
 def _graph(data: bytes, known: Container[str], thorough: bool) -> str:
     from compassc.gbuilder.graph import graph_of
-    from compassc.gbuilder.ir_text import parse
     from compassc.gbuilder.memory import Step, plan
     from compassc.gbuilder.order import waits
     from compassc.gbuilder.views import make_views
+    from compassc.graph.sections import parse
 
     try:
         graph = graph_of(parse(data.decode("utf-8", "replace"), "g.txt"), bytes(64))

@@ -11,7 +11,7 @@ import pytest
 from compass_runtime import Program
 from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.gbuilder.graph import Graph, graph_of
-from compassc.gbuilder.ir_text import parse
+from compassc.graph.sections import parse
 from compassc.layers.bind import array_of, layer_of
 from compassc.layers.declare import evaluate
 

@@ -306,7 +306,7 @@ def test_a_small_file_cannot_ask_for_gigabytes(tmp_path, monkeypatch):
 
 
 def test_graphs_have_a_most_of_layers():
-    from compassc.gbuilder.ir_text import parse
+    from compassc.graph.sections import parse
 
     text = "model_name=x\n\n" + "layer_id=0\n\n" * 20_001
     with pytest.raises(CompassError) as caught:

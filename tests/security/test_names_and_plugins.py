@@ -15,7 +15,7 @@ from compass_core.errors import CompassError
 from compass_core.hostcode import HostCodeError, make_text_blob, parse_text_blob
 from compass_runtime import Program
 from compassc.gbuilder import build_from_params
-from compassc.gbuilder.ir_text import CompassIR, Section, format_ir, parse
+from compassc.graph.sections import CompassIR, Section, format_ir, parse
 
 BAD = (
     "a\nb", "a b", "a;b", "a'b", 'a"b', "a\\b", "a/b", "../a", "-a", "", "a\0b", "a\x1b[2J", "$(a)", "`a`", "a\u2028b", "a\u202eb",

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compass_core.errors import CompassError
-from compassc.gbuilder.ir_text import IR_DTYPES, CompassIR, IRDType, Section, SubgraphIR, format_ir, parse, parse_value
+from compassc.graph.dtypes import IR_DTYPES
+from compassc.graph.sections import CompassIR, Section, SubgraphIR, format_ir, parse
+from compassc.graph.values import IRDType, parse_value
 
 VALUES = [
     ("12", 12),

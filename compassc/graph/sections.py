@@ -5,32 +5,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compass_core.errors import CompassError, Span
 from compass_core.limits import GRAPH_LAYERS
 from compass_core.names import is_label
+from compassc.graph.values import Value, format_value, parse_value
 
-IR_DTYPES = frozenset(
-    "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e5m2 float8_e4m3fn "
-    "float6_e2m3fn float6_e3m2fn float4_e2m1fn aligned_int4 aligned_uint4 aligned_int12 aligned_uint12".split()
+WORDS = frozenset(
+    "model_name subgraph_name layer_name layer_type layer_bottom layer_top input_tensors output_tensors".split()
 )
-MAX_DEPTH = 16
-"""Nesting of lists beyond which a value is refused."""
-
-_INT = re.compile(r"[+-]?\d{1,40}$")
-_FLOAT = re.compile(r"[+-]?(?:(?:\d+\.\d*|\.\d+)(?:e[+-]?\d+)?|\d+e[+-]?\d+)$|[+-]?inf$", re.IGNORECASE)
-
-
-class IRDType(str):
-    """A data type as a value: its name, in lower case. Differs from a plain string by its class only."""
-
-    __slots__ = ()
-
-
-Value = bool | int | float | str | Sequence["Value"]
+"""Keys whose values are names, whatever they look like; so are the expressions of keys that begin with `ds_`."""
 
 
 @dataclass
@@ -62,58 +47,6 @@ class CompassIR:
         """The error for `section` of this file."""
         span = Span(self.path, section.line) if section.line else None
         return CompassError(message, span, code="compass-ir", help=help)
-
-
-def parse_value(text: str, depth: int = 0) -> Value:
-    """The value that `text` spells; lists are recursive. CompassError when lists nest too deeply."""
-    if depth > MAX_DEPTH:
-        raise CompassError(f"lists nest more than {MAX_DEPTH} levels deep", code="compass-ir")
-    if (parts := _list_items(text)) is not None:
-        return [parse_value(part, depth + 1) for part in parts]
-    lower = text.lower()
-    if lower.removeprefix("dtype.") in IR_DTYPES:
-        return IRDType(lower.removeprefix("dtype."))
-    if _INT.match(text):
-        return int(text)
-    if _FLOAT.match(text):
-        return float(text)
-    if lower in ("true", "false"):
-        return lower == "true"
-    return text
-
-
-def _list_items(text: str) -> list[str] | None:
-    """The element texts of a list, or None when `text` is not one balanced pair of brackets."""
-    if not (text.startswith("[") and text.endswith("]")):
-        return None
-    items, depth, start = [], 0, 1
-    for at, char in enumerate(text):
-        if char == "[":
-            depth += 1
-        elif char == "]":
-            depth -= 1
-            if depth == 0 and at != len(text) - 1:
-                return None
-        elif char == "," and depth == 1:
-            items.append(text[start:at])
-            start = at + 1
-    if depth:
-        return None
-    items.append(text[start:-1])
-    return [item for item in (part.strip(" '") for part in items) if item]
-
-
-def format_value(value: Value | None) -> str:
-    """The text of a value, as `parse_value` reads it; lists without blanks."""
-    if value is None:
-        return "None"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, (int, float)):
-        return repr(value)
-    return "[" + ",".join(format_value(item) for item in value) + "]"
 
 
 def parse(text: str, path: str = "compass_ir.txt") -> CompassIR:
@@ -161,7 +94,8 @@ def _sections(text: str, path: str) -> list[Section]:
                 f"expected one 'key=value', found {len(parts) - 1} '='", Span(path, number), code="compass-ir"
             )
         try:
-            current.values[parts[0].strip()] = parse_value(parts[1].strip())
+            key = parts[0].strip()
+            current.values[key] = parse_value(parts[1].strip(), words=key in WORDS or key.startswith("ds_"))
         except CompassError as error:
             raise CompassError(error.message, Span(path, number), code="compass-ir") from None
     return sections
