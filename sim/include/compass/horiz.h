@@ -32,11 +32,23 @@ __COMPASS_FN short16 __compass_dot_sum(short16 acc, char32 x, char32 y) {
   return __builtin_elementwise_add_sat(__builtin_elementwise_add_sat(acc, most), rest);
 }
 __COMPASS_WIDE_SUM(int8, short16, short16, __long8, -2147483647l - 1, 2147483647l)
+#if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
+#define __COMPASS_VNNI
+#endif
 #ifdef __AVX2__
 typedef short __compass_s16 __attribute__((vector_size(32)));
 __COMPASS_FN int8 __compass_pair_sums(short16 x, short16 y) {
   return as_int8(__builtin_ia32_pmaddwd256(__builtin_astype(x, __compass_s16), __builtin_astype(y, __compass_s16)));
 }
+#endif
+#if defined(__COMPASS_VNNI)
+typedef int __compass_s32x8 __attribute__((vector_size(32)));
+/* The host's own instruction cuts the exact sum of all three terms. */
+__COMPASS_FN int8 __vdpa(int8 acc, short16 x, short16 y, bool16 m) {
+  __compass_s16 a = __builtin_astype(__COMPASS_ACTIVE(short16, short16, x, m), __compass_s16);
+  return as_int8(__builtin_ia32_vpdpwssds256(__builtin_astype(acc, __compass_s32x8), a, __builtin_astype(y, __compass_s16)));
+}
+#elif defined(__AVX2__)
 /* That a lane leaves its range is so rare that a branch looks for it. */
 __COMPASS_FN int8 __vdpa(int8 acc, short16 x, short16 y, bool16 m) {
   short16 a = __COMPASS_ACTIVE(short16, short16, x, m);
@@ -69,10 +81,9 @@ __COMPASS_DOTS(uint8, ushort16, ushort16, short16, int8, __long8, bool16, 0, 429
 /* Dot product of four neighbouring 8-bit lanes; no sum of four products leaves the result's range. The host's own
  * instruction multiplies unsigned by signed lanes. Where both are of one kind, one operand is moved by 128 into the other
  * kind, which its highest bit does, and what that adds to the sum is taken away again. */
-#if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
+#ifdef __COMPASS_VNNI
 typedef uchar __compass_u8x32 __attribute__((vector_size(32)));
 typedef char __compass_s8x32 __attribute__((vector_size(32)));
-typedef int __compass_s32x8 __attribute__((vector_size(32)));
 __COMPASS_FN int8 __compass_quad_sums(uchar32 x, char32 y) {
   return as_int8(__builtin_ia32_vpdpbusd256(__builtin_astype((int8)0, __compass_s32x8), __builtin_astype(x, __compass_u8x32),
                                             __builtin_astype(y, __compass_s8x32)));
@@ -107,6 +118,23 @@ __COMPASS_FN int8 __compass_accumulate(int8 x, int8 y) {
   return __builtin_elementwise_add_sat(x, y);
 }
 __COMPASS_FN uint8 __compass_accumulate(uint8 x, uint8 y) { return __builtin_elementwise_add_sat(x, y); }
+#define __COMPASS_QUADS_ADDED(R, X1, Y1)                                                    \
+  __COMPASS_FN R __compass_quads_added(R acc, X1 x, Y1 y) {                                 \
+    return __compass_accumulate(acc, __builtin_astype(__compass_quad_sums(x, y), R));       \
+  }
+__COMPASS_QUADS_ADDED(int8, char32, char32)
+__COMPASS_QUADS_ADDED(uint8, uchar32, uchar32)
+#ifdef __COMPASS_VNNI
+/* Both steps are one instruction of the host, which cuts the exact sum of all terms. */
+__COMPASS_FN int8 __compass_quads_added(int8 acc, uchar32 x, char32 y) {
+  return as_int8(__builtin_ia32_vpdpbusds256(__builtin_astype(acc, __compass_s32x8), __builtin_astype(x, __compass_u8x32),
+                                             __builtin_astype(y, __compass_s8x32)));
+}
+__COMPASS_FN int8 __compass_quads_added(int8 acc, char32 x, uchar32 y) { return __compass_quads_added(acc, y, x); }
+#else
+__COMPASS_QUADS_ADDED(int8, uchar32, char32)
+__COMPASS_QUADS_ADDED(int8, char32, uchar32)
+#endif
 
 #define __COMPASS_QDOT(R, X1, Y1)                                                                                  \
   __COMPASS_FN R __vqdot(R r, X1 x, Y1 y, bool32 m) {                                                              \
@@ -115,8 +143,7 @@ __COMPASS_FN uint8 __compass_accumulate(uint8 x, uint8 y) { return __builtin_ele
     return __COMPASS_PICK(R, int8, any, sum, r);                                                                   \
   }                                                                                                                \
   __COMPASS_FN R __vqdpa(R acc, X1 x, Y1 y, bool32 m) {                                                            \
-    return __compass_accumulate(                                                                                   \
-        acc, __builtin_astype(__compass_quad_sums(__COMPASS_ACTIVE(X1, char32, x, m), y), R));                     \
+    return __compass_quads_added(acc, __COMPASS_ACTIVE(X1, char32, x, m), y);                                      \
   }
 __COMPASS_QDOT(int8, char32, char32)
 __COMPASS_QDOT(int8, char32, uchar32)
