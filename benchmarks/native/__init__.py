@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from compass_core.clang import find_clang
+from compass_core.hostcc.clang import find_clang
 
 HERE = Path(__file__).resolve().parent
 FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-Xclang", "-ffloat16-excess-precision=none", "-std=c11", "-fPIC",

@@ -129,7 +129,7 @@ def _compile(
 
 def _place(error: CompassError, source: Path) -> None:
     """Makes errors name the file as the command line does; clang knows the name without its folder only."""
-    from compass_core.rendering import flat
+    from compass_core.errors.rendering import flat
 
     for one in flat(error):
         if one.span is not None and one.span.file == source.name:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core import switches, targets
 from compass_core.errors import CompassError, UsageError, flat, together
-from compass_core.rendering import counted
+from compass_core.errors.rendering import counted
 from compassc.cli.talk import Talk
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def sources(kernel: PyPrimFunc, names: set[str]) -> tuple[tuple[ast.FunctionDef,
 
 def _known_names(kernels: list[PyPrimFunc], given: Mapping[str, object]) -> None:
     """UsageError for a --set or --shape of a parameter that no kernel has."""
-    from compass_core.suggest import help_for
+    from compass_core.errors.suggest import help_for
     from compassc.dsl.loader import called_names
 
     known = {p.name for k in kernels for p in k.params}

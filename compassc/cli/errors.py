@@ -9,7 +9,7 @@ import click
 
 from compass_core import switches
 from compass_core.errors import CompassError, UsageError
-from compass_core.rendering import FORMATS
+from compass_core.errors.rendering import FORMATS
 from compassc.cli.talk import Talk
 
 INTERRUPTED = 130
@@ -35,7 +35,7 @@ def run(command: click.Command, args: list[str], name: str = "compassc") -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # noqa: BLE001 - the boundary: whatever is unforeseen is a defect of this program
-        from compass_core.defects import defect
+        from compass_core.errors.defects import defect
 
         return _report(defect(error, [name, *args], talk.inputs, talk.folder), talk)
 

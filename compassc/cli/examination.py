@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 
-from compass_core import clang as clang_finder
-from compass_core import host
-from compass_core.cache import Cache
 from compass_core.errors import CompassError
+from compass_core.files.cache import Cache
+from compass_core.hostcc import clang as clang_finder
+from compass_core.hostcc import host
 
 PACKAGES = ("click", "numpy", "PyYAML", "rich", "ml_dtypes", "pyelftools")
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from compass_core import files, jsontext
+from compass_core import files
 from compass_core.errors import CompassError, Span
-from compass_core.limits import RECORD_BYTES
+from compass_core.reading import jsontext
+from compass_core.reading.limits import RECORD_BYTES
 from compassc.cli.tables import Table
 
 PLUGIN_NOTE = "compassc_kernel"
@@ -67,7 +68,7 @@ def _aipu_bin(path: Path) -> list[Table]:
 
 def _entries(text: bytes) -> list[Table]:
     """The entry records of `.text`; nothing for code of another toolchain."""
-    from compass_core.hostcode import HostCodeError, parse_text_blob
+    from compass_core.elf.hostcode import HostCodeError, parse_text_blob
 
     try:
         blob = parse_text_blob(text)
@@ -177,8 +178,9 @@ def _record(path: Path) -> list[Table]:
 
 def _object(path: Path) -> list[Table]:
     """A host object: what it was compiled for, its sections and entry points."""
-    from compass_core import host, link
-    from compass_core.hostcode import ENTRY_PREFIX
+    from compass_core.elf import link
+    from compass_core.elf.hostcode import ENTRY_PREFIX
+    from compass_core.hostcc import host
 
     data = files.read(path)
     try:

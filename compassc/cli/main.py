@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
             from compass_core.errors import UsageError
-            from compass_core.suggest import help_for
+            from compass_core.errors.suggest import help_for
 
             raise UsageError(
                 f"unknown command '{args[0]}'",

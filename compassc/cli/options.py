@@ -144,8 +144,8 @@ def load_consts(paths: dict[str, Path]) -> dict[str, Any]:
     """The arrays of `--const`, of a .npz file the one of that name; UsageError naming the file that is not one."""
     if not paths:
         return {}
-    from compass_core import arrays
     from compass_core.errors import CompassError, UsageError
+    from compass_core.reading import arrays
 
     found = {}
     for name, path in paths.items():

@@ -31,7 +31,7 @@ class Talk:
 
     def use_color(self) -> bool:
         """Whether stderr gets colours, as `--color` and COMPASS_COLOR say."""
-        from compass_core.rendering import wants_color
+        from compass_core.errors.rendering import wants_color
 
         try:
             choice = switches.COLOR.get(self.color)
@@ -48,7 +48,7 @@ class Talk:
 
     def diagnose(self, error: CompassError) -> None:
         """Write an error, a warning or a group of them."""
-        from compass_core.rendering import shown as rendered
+        from compass_core.errors.rendering import shown as rendered
 
         self._write(rendered(error, self.format(), self.use_color()))
 
@@ -63,7 +63,7 @@ class Talk:
 
     def say(self, text: str) -> None:
         """A line of talk."""
-        from compass_core.rendering import for_stream
+        from compass_core.errors.rendering import for_stream
 
         self._write(for_stream(text, sys.stderr))
 
@@ -109,7 +109,7 @@ def shown(path: Path) -> str:
 def artifact(content: str | bytes) -> None:
     """Write an artifact to stdout; what would be commands to a terminal is shown there as text."""
     if sys.stdout.isatty():
-        from compass_core.rendering import visible
+        from compass_core.errors.rendering import visible
 
         content = visible(content if isinstance(content, str) else content.decode(errors="replace"))
     data = content.encode(errors="surrogateescape") if isinstance(content, str) else content

@@ -80,7 +80,7 @@ class Build:
 
     `name` is the entry function's and begins the name of every stage file; `files` maps the suffix of an artifact to a
     path other than the default one; `sources` has the digests of the files that places of the module are in
-    (`compass_core.excerpts`); `shapes` are the tensor shapes known so far, given ones included.
+    (`compass_core.errors.excerpts`); `shapes` are the tensor shapes known so far, given ones included.
     """
 
     request: Request

@@ -54,7 +54,7 @@ def _parameter(build: Build, param: dict[str, Any]) -> dict[str, Any]:
 def _clang_version(build: Build) -> dict[str, str]:
     if not any(record.name == "cc" for record in build.records):
         return {}
-    from compass_core.clang import find_clang
+    from compass_core.hostcc.clang import find_clang
 
     return {"clang": ".".join(map(str, find_clang(build.request.clang).version))}
 

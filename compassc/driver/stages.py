@@ -13,9 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core import files, jsontext, targets
+from compass_core import files, targets
 from compass_core.errors import CompassError, Span, UsageError, together
-from compass_core.excerpts import file_digest
+from compass_core.errors.excerpts import file_digest
+from compass_core.reading import jsontext
 from compassc.driver.files import json_text
 
 if TYPE_CHECKING:
@@ -237,7 +238,7 @@ def stage_named(name: str) -> Stage:
     for stage in STAGES:
         if stage.name == name:
             return stage
-    from compass_core.suggest import help_for
+    from compass_core.errors.suggest import help_for
 
     known = [stage.name for stage in STAGES]
     raise UsageError(f"unknown stage '{name}'", code="unknown-stage", help=help_for(name, known, "stages"))

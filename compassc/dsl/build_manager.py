@@ -55,7 +55,7 @@ def _reported(method: Callable[..., T]) -> Callable[..., T]:
         except CompassError as error:
             raise _explained(error)
         except Exception as error:
-            from compass_core.defects import defect
+            from compass_core.errors.defects import defect
 
             kernel = [Path(inp.span.file)] if isinstance(inp, PyPrimFunc) else []
             command = ["compassc", "BuildManager", method.__name__, getattr(inp, "__name__", type(inp).__name__)]
@@ -68,7 +68,7 @@ def _explained(error: CompassError) -> CompassError:
     """The error as an uncaught one is to be shown: with its source lines, notes and help."""
     if switches.TRACEBACK.get():
         return error
-    from compass_core.rendering import noted
+    from compass_core.errors.rendering import noted
 
     error.__suppress_context__ = True
     return noted(error).with_traceback(None)

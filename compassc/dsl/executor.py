@@ -31,7 +31,7 @@ def _run(program: Program, args: Sequence[Any]) -> None:
     """Run a program once; what the kernel prints goes to stdout, as in PySim."""
     printed = program.call(args).printf
     if printed:
-        from compass_core.rendering import for_stream
+        from compass_core.errors.rendering import for_stream
 
         sys.stdout.write(for_stream(printed, sys.stdout))
 
@@ -195,7 +195,7 @@ class Executor:
         outcome = check_call(program, wanted, passed)
         outcome.raise_errors()
         if outcome.result is not None and outcome.result.printf:
-            from compass_core.rendering import for_stream
+            from compass_core.errors.rendering import for_stream
 
             sys.stdout.write(for_stream(outcome.result.printf, sys.stdout))
         return outcome.warnings

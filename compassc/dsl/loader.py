@@ -15,7 +15,7 @@ from types import ModuleType
 
 from compass_core import files
 from compass_core.errors import CompassError, Span
-from compass_core.limits import TEXT_BYTES
+from compass_core.reading.limits import TEXT_BYTES
 
 from ..language.functions import PyPrimFunc
 from ..language.python_errors import hint

@@ -15,7 +15,7 @@ from compass_core.aipubin import AipuBin, KernelInfo, write
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
 from compass_core.errors import CompassError, Note
-from compass_core.limits import TEXT_BYTES
+from compass_core.reading.limits import TEXT_BYTES
 from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, write_files
 from compassc.gbuilder.emit import assemble, launches, steps_of
 from compassc.gbuilder.graph import Graph, graph_of
@@ -151,7 +151,7 @@ def build_from_params(
 
 def fix(info: KernelInfo, shapes: Mapping[str, Sequence[int]], values: Mapping[str, int | float]) -> KernelInfo:
     """The parameters with shapes and scalar values filled in; CompassError for a name that has no such parameter."""
-    from compass_core.suggest import help_for
+    from compass_core.errors.suggest import help_for
 
     for given, names, what in (
         (shapes, [p.name for p in info.params if p.is_tensor], "tensors"),

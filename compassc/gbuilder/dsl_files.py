@@ -39,7 +39,7 @@ def plugin_name(kernel: str) -> str:
 def constant_bytes(info: KernelInfo, consts: Mapping[str, np.ndarray | bytes]) -> dict[str, bytes]:
     """The bytes of every constant parameter, in parameter order; CompassError when one is missing, of wrong type or
     size, or when there is no such constant."""
-    from compass_core.suggest import help_for
+    from compass_core.errors.suggest import help_for
 
     out = {}
     known = info.by_role("const")
@@ -233,7 +233,7 @@ def descriptor_words(
 def plugin_text(info: KernelInfo, code_name: str, descriptors: Mapping[str, Sequence[DescriptorWord]]) -> str:
     """The plugin's Python source; `code_name` is the object file as the builder looks it up.
 
-    Names are identifiers (`compass_core.names`), all else is written as Python spells it.
+    Names are identifiers (`compass_core.reading.names`), all else is written as Python spells it.
     """
     starts, words = descriptor_words(info, descriptors)
     return _PLUGIN.format(

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compass_core import VERSION, files, host
+from compass_core import VERSION, files
 from compass_core.aipubin import AipuBin, KernelInfo
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.fields import replace
+from compass_core.elf.hostcode import entry_symbol, make_text_blob, parse_text_blob
+from compass_core.elf.link import Part, link
 from compass_core.errors import CompassError, Span
-from compass_core.hostcode import entry_symbol, make_text_blob, parse_text_blob
-from compass_core.link import Part, link
+from compass_core.hostcc import host
 from compassc.gbuilder.graph import Graph
 from compassc.gbuilder.graph_json import graph_note
 from compassc.gbuilder.memory import Plan, PlannedSection, Step, nbytes, owner

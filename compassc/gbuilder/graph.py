@@ -8,7 +8,7 @@ from typing import Any
 
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.errors import CompassError
-from compass_core.suggest import help_for
+from compass_core.errors.suggest import help_for
 from compassc.gbuilder.plugin_api import OpType, Tensor, register_optype
 from compassc.graph.sections import CompassIR, Section
 from compassc.graph.values import IRDType, Value

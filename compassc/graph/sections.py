@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from compass_core.errors import CompassError, Span
-from compass_core.limits import GRAPH_LAYERS
-from compass_core.names import is_label
+from compass_core.reading.limits import GRAPH_LAYERS
+from compass_core.reading.names import is_label
 from compassc.graph.values import Value, format_value, parse_value
 
 WORDS = frozenset(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compass_core.errors import Span
-from compass_core.suggest import help_for
+from compass_core.errors.suggest import help_for
 from compassc.graph.dtypes import FLOAT_TYPES, numpy_dtype
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer

@@ -263,7 +263,7 @@ def _float_text(e: E.FloatImm) -> str:
 
 
 def print_module(module: S.IRModule, digests: Iterable[str] = ()) -> str:
-    """The text of a module. `digests` (`compass_core.excerpts`) tell readers of the text which contents of files its places
+    """The text of a module. `digests` (`compass_core.errors.excerpts`) tell readers of the text which contents of files its places
     are about: errors show lines of no others."""
     lines = [
         "# compassc IR 1",

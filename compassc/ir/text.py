@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any
 
-from compass_core import pyast
 from compass_core.errors import CompassError, Span
-from compass_core.limits import IR_DEPTH
+from compass_core.reading import pyast
+from compass_core.reading.limits import IR_DEPTH
 
 from . import exprs as E
 from . import stmts as S

@@ -121,7 +121,7 @@ class PyPrimFunc:
             except CompassError as e:
                 errors.append(e)
         if errors:
-            from compass_core.rendering import noted
+            from compass_core.errors.rendering import noted
 
             raise noted(together(errors))
 

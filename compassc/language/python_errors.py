@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
-from compass_core.suggest import nearest
+from compass_core.errors.suggest import nearest
 
 
 def hint(error: BaseException) -> str:

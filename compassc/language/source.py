@@ -14,8 +14,8 @@ from types import CodeType
 from typing import Any
 
 import compass_core
-from compass_core import pyast
 from compass_core.errors import CompassError, Span
+from compass_core.reading import pyast
 
 SET_TRACE = ("set_trace", "pdb.set_trace")
 """Calls that start the debugger, as they are written in a kernel."""

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from compass_core.errors import CompassError
-from compass_core.suggest import help_for
+from compass_core.errors.suggest import help_for
 
 from ..ir.dtypes import SCOPES, STORAGE, DataType, PointerType, pointer_type
 from ..ops.args import dtype_arg

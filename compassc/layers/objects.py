@@ -11,9 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from compass_core import VERSION, files, host, switches
-from compass_core.cache import Cache, key_of
-from compass_core.clang import find_clang
+from compass_core import VERSION, files, switches
+from compass_core.files.cache import Cache, key_of
+from compass_core.hostcc import host
+from compass_core.hostcc.clang import find_clang
 from compass_core.hostcc.command import headers_hash
 from compassc.layers.source import Kernel
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compass_core.errors import CompassError
-from compass_core.rendering import for_stream
+from compass_core.errors.rendering import for_stream
 
 from ..ir import exprs as E
 from ..ir.dtypes import FLOAT32, INT32, UINT32, VOID, DataType

@@ -85,7 +85,7 @@ class PassOptions:
     """The passes that ran so far, in order."""
 
     def say(self, text: str) -> None:
-        from compass_core.rendering import for_stream
+        from compass_core.errors.rendering import for_stream
 
         stream = self.stream or sys.stderr
         print(for_stream(text, stream), file=stream)
@@ -112,7 +112,7 @@ def load_pass(name: str) -> ModuleType:
     the nearest name for others."""
     stem = _stems().get(_fold(name))
     if stem is None:
-        from compass_core.suggest import help_for
+        from compass_core.errors.suggest import help_for
 
         known = [load_pass(s).NAME for s in _stems()]
         raise UsageError(f"unknown pass '{name}'", code="unknown-pass", help=help_for(name, known, "passes"))

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from compass_core import pyast
 from compass_core.errors import CompassError
+from compass_core.reading import pyast
 from compassc.ir.dtypes import FLOAT32, INT32, DataType
 from compassc.ops.core import Op
 from compassc.ops.numeric import np_dtype

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from compass_core import switches, targets
-from compass_core.arrays import other_elements
 from compass_core.errors import ArgumentError, CompassError
+from compass_core.reading.arrays import other_elements
 from compass_core.vendor import wrong_argument_count
 from compassc.ir.dtypes import PointerType
 from compassc.ops.numeric import np_dtype

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from compass_core import pyast
+from compass_core.reading import pyast
 from compassc.ir.dtypes import INT32
 from compassc.ops.core import get
 

@@ -14,8 +14,8 @@ import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compass_core import pyast
 from compass_core.errors import CompassError
+from compass_core.reading import pyast
 
 from ..language.source import definition, file_of
 

@@ -9,7 +9,7 @@ import sys
 from types import CodeType, FrameType, TracebackType
 
 from compass_core.errors import CompassError, Note, Span
-from compass_core.rendering import noted
+from compass_core.errors.rendering import noted
 
 from ..language.python_errors import hint
 from ..language.source import code_span, is_user_file

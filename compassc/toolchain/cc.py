@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compass_core import excerpts, files, host, provenance, switches
-from compass_core.cache import Cache, key_of
-from compass_core.clang import Clang, find_clang
-from compass_core.hostcc import command, declared, origins, pch, sources
+from compass_core import files, switches
+from compass_core.errors import excerpts
+from compass_core.files.cache import Cache, key_of
+from compass_core.hostcc import command, declared, host, origins, pch, provenance, sources
+from compass_core.hostcc.clang import Clang, find_clang
 from compass_core.hostcc.objects import Compilation
 from compass_core.targets import Target
 from compassc.toolchain import diagnostics, unit
@@ -63,7 +64,7 @@ class _Job:
     built: frozenset[str]
     """What the files are known by that the text comes from, and itself."""
     identity: bytes
-    """What the text that the object keeps is known by (`compass_core.provenance`)."""
+    """What the text that the object keeps is known by (`compass_core.hostcc.provenance`)."""
 
     @property
     def folder(self) -> Path:

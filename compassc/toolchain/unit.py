@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compass_core import host, jsontext
+from compass_core.elf.hostcode import entry_symbol
 from compass_core.errors import CompassError, Span
-from compass_core.hostcode import entry_symbol
+from compass_core.hostcc import host
+from compass_core.reading import jsontext
 
 SCALAR_TYPES = ("char", "uchar", "short", "ushort", "int", "uint", "half", "bf16", "float", "bool")
 """Types a kernel parameter that is not a pointer may have."""

@@ -223,7 +223,7 @@ def _known(name: str, spelled: str, names: list[str], span: Span | None) -> str:
     """`name` when a switch has it; else a UsageError about the word the user wrote, with the nearest of `names`."""
     if any(switch.name == name for switch in SWITCHES):
         return name
-    from compass_core.suggest import help_for
+    from compass_core.errors.suggest import help_for
 
     raise UsageError(
         f"unknown switch '{spelled}'", span, code="unknown-switch", help=help_for(spelled, names, "switches")

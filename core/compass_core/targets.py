@@ -79,7 +79,7 @@ class NoSuchGeneration(UsageError, AssertionError):
 
 
 def _unknown(name: str) -> UsageError:
-    from compass_core.suggest import nearest
+    from compass_core.errors.suggest import nearest
 
     valid = names()
     listed = f"valid targets: {', '.join(valid)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .errors import ArgumentError
+from compass_core.errors import ArgumentError
 
 names_in_use = False
 """Whether the vendor's import names were imported in this process."""

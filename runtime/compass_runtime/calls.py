@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compass_core.arrays import other_elements
 from compass_core.errors import ArgumentError, CompassError
+from compass_core.reading.arrays import other_elements
 from compass_core.vendor import wrong_argument_count
 from compass_runtime.forks import renew_locks
 from compass_runtime.job import MAX_RETRIES, Job

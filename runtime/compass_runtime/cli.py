@@ -12,7 +12,7 @@ import click
 
 from compass_core import VERSION
 from compass_core.errors import CompassError, UsageError
-from compass_core.rendering import for_stream
+from compass_core.errors.rendering import for_stream
 from compass_runtime.faults import changed_sources, note_changed_sources
 from compass_runtime.files import (
     STDIO,
@@ -194,7 +194,7 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
         status = _report(error, args)
     except Exception as error:  # noqa: BLE001 (the outermost boundary: what arrives here is our mistake)
-        from compass_core.defects import defect
+        from compass_core.errors.defects import defect
 
         words = sys.argv[1:] if args is None else list(args)
         status = _report(defect(error, ["compass-run", *words], map(Path, words)), args)
@@ -204,7 +204,7 @@ def main(args: Sequence[str] | None = None) -> None:
 def _report(error: CompassError, args: Sequence[str] | None) -> int:
     """Write an error the way the command line or the switches ask for it; returns the exit status."""
     from compass_core import switches
-    from compass_core.rendering import shown, wants_color
+    from compass_core.errors.rendering import shown, wants_color
 
     words = sys.argv[1:] if args is None else list(args)
     try:
@@ -343,7 +343,7 @@ def _check(
 ) -> None:
     """Runs with checks. Raises what is wrong; warnings go to stderr."""
     from compass_core import switches
-    from compass_core.rendering import shown, wants_color
+    from compass_core.errors.rendering import shown, wants_color
     from compass_runtime.checks import check_job
 
     outcome = check_job(program, modes, create, arrays, options.timeout, arrays)

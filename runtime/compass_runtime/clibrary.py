@@ -42,7 +42,7 @@ def shared_memory() -> tuple[str, str]:
 
 
 def _key() -> str:
-    from compass_core.cache import key_of
+    from compass_core.files.cache import key_of
 
     sources = [*sorted(source_folder("native").glob("*.[ch]")), include_folder() / "compass_runtime.h"]
     return key_of(
@@ -59,7 +59,7 @@ def library_path() -> Path:
     key, stamp = _key(), PREBUILT.with_suffix(".stamp")
     if PREBUILT.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == key:
         return PREBUILT
-    from compass_core.cache import Cache
+    from compass_core.files.cache import Cache
 
     cache = Cache()
     return cache.get("clibrary", key) or cache.put("clibrary", key, build)

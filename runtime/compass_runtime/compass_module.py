@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from compass_core import files, jsontext, names
+from compass_core import files
 from compass_core.errors import CompassError
+from compass_core.reading import jsontext, names
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
 from compass_runtime.job import Job
 from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module

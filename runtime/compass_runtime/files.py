@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from compass_core import arrays, files
+from compass_core import files
 from compass_core.errors import CompassError
+from compass_core.reading import arrays
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,7 +175,7 @@ def split_items(texts: Sequence[str]) -> list[str]:
 
 def split_named(items: Sequence[str], names: Sequence[str], option: str) -> tuple[list[str], dict[str, str]]:
     """Items as `(without name, by name)` for `name=text` items. CompassError for names that are not in `names`."""
-    from compass_core.suggest import help_for
+    from compass_core.errors.suggest import help_for
 
     positional, named = [], {}
     for item in items:

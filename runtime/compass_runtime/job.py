@@ -15,7 +15,7 @@ from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.fields import replace
 from compass_core.aipubin.layout import Area, Kind, Subgraph, SubSection
 from compass_core.errors import CompassError
-from compass_core.limits import TENSOR_BYTES
+from compass_core.reading.limits import TENSOR_BYTES
 from compass_core.switches import TENSOR_MEMORY
 from compass_runtime.chain import Places, tcb_count, x2_chain, x3_chain
 from compass_runtime.faults import locate_fault

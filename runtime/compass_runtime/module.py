@@ -15,8 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core import files, jsontext
-from compass_core.limits import MODULE_IMPORTS, MODULES
+from compass_core import files
+from compass_core.reading import jsontext
+from compass_core.reading.limits import MODULE_IMPORTS, MODULES
 from compass_runtime.errors import MissingFunction, RuntimeStateError, RuntimeValueError
 from compass_runtime.packed import PackedFunc, get_global_func, register_func
 

@@ -105,7 +105,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     """The function of that name; else None when that is allowed, or a RuntimeValueError with the nearest name."""
     found = _functions.get(name)
     if found is None and not allow_missing:
-        from compass_core.suggest import help_for
+        from compass_core.errors.suggest import help_for
 
         raise RuntimeValueError(
             f"there is no global function '{name}'",

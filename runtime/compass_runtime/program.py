@@ -17,8 +17,8 @@ from compass_core.aipubin import AipuBin, KernelInfo, Param, read
 from compass_core.aipubin.dtypes import BY_CODE, DType
 from compass_core.aipubin.graphnote import GraphNote, NotedTensor, read_ends, read_note
 from compass_core.aipubin.layout import Kind, StaticSection, SubSection
+from compass_core.elf.hostcode import TextBlob, parse_text_blob
 from compass_core.errors import CompassError
-from compass_core.hostcode import TextBlob, parse_text_blob
 from compass_runtime.calls import Caller
 from compass_runtime.forks import renew_locks
 from compass_runtime.job import Job, placed_subs
@@ -259,7 +259,7 @@ class Program:
 
     def _check_host(self) -> None:
         """CompassError when the host code in `.text` is for another machine."""
-        from compass_core import host
+        from compass_core.hostcc import host
 
         missing = host.missing_features(self.code.features)
         if self.code.triple != host.triple() or missing:

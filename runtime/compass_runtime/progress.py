@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from compass_core.rendering import for_stream
+from compass_core.errors.rendering import for_stream
 
 if TYPE_CHECKING:
     from compass_runtime.program import Program

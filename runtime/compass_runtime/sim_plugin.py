@@ -30,7 +30,7 @@ def program_name(family: str) -> str:
 
 def _made(name: str, sources: list[Path], flags: tuple[str, ...], link: tuple[str, ...]) -> Path:
     """What becomes of C sources; built into the cache when it is not there for their present state."""
-    from compass_core.cache import Cache, key_of
+    from compass_core.files.cache import Cache, key_of
     from compass_core.switches import TIMEOUT
 
     folders = (include_folder(), engine.source_folder(), source_folder("native"), source_folder("plugin"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from compass_core.aipubin import KernelInfo, Param
 from compass_core.aipubin.dtypes import scalar_bits, scalar_value
 from compass_core.errors import CompassError
-from compass_core.suggest import help_for
+from compass_core.errors.suggest import help_for
 
 if TYPE_CHECKING:
     from compass_core.extents import Extent

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from compass_core import arrays, files
+from compass_core import files
 from compass_core.errors import CompassError
+from compass_core.reading import arrays
 from compass_runtime.compare import Measure, compare, measure
 from compass_runtime.job import Job
 from compass_runtime.quantisation import NOT_QUANTISED, Quantisation

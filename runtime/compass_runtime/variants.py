@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from compass_core import host
+from compass_core.elf.hostcode import make_text_blob
+from compass_core.elf.link import Part, link
+from compass_core.hostcc import host
 from compass_core.hostcc.foreign import compile_source
 from compass_core.hostcc.sources import Source, read_sources
-from compass_core.hostcode import make_text_blob
-from compass_core.limits import COMPILE_ALL_SECONDS
-from compass_core.link import Part, link
+from compass_core.reading.limits import COMPILE_ALL_SECONDS
 
 if TYPE_CHECKING:
     from compass_runtime.program import Program

@@ -37,7 +37,7 @@ def engine_path() -> Path:
     """The engine executable for the present sources. ToolchainError when there is none and it cannot be built."""
     if _is_prebuilt():
         return PREBUILT
-    from compass_core.cache import Cache
+    from compass_core.files.cache import Cache
 
     cache, key = Cache(), source_key()
     return cache.get("engine", key) or cache.put("engine", key, build)
@@ -75,7 +75,7 @@ def source_folder() -> Path:
 
 def source_key() -> str:
     """A hash of everything the executable depends on but the compiler: an engine need not be rebuilt for a new one."""
-    from compass_core.cache import key_of
+    from compass_core.files.cache import key_of
 
     files = sorted(source_folder().glob("*.[ch]"))
     libc, libm, interpreter = host_libraries()
@@ -117,7 +117,7 @@ def compile_and_link(sources: Sequence[Path], output: Path, flags: Sequence[str]
     """C files to a program or a library, against the C library of this Python; nothing but clang and lld is needed."""
     import tempfile
 
-    from compass_core.clang import find_clang
+    from compass_core.hostcc.clang import find_clang
 
     clang = find_clang().path
     linker = _linker(clang)
@@ -140,7 +140,7 @@ def _linker(clang: Path) -> str:
     """The linker beside clang, of the Python environment, or on PATH."""
     from shutil import which
 
-    from compass_core.clang import HOW_TO_GET
+    from compass_core.hostcc.clang import HOW_TO_GET
 
     beside = [clang.with_name("ld.lld"), clang.resolve().with_name("ld.lld"), Path(sys.prefix, "bin", "ld.lld")]
     linker = next((str(p) for p in beside if p.exists()), None) or which("ld.lld") or which("ld")

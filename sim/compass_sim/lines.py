@@ -1,7 +1,7 @@
 """From an instruction of a kernel object to the source line it was compiled from.
 
 Reads the line tables of DWARF 5 as far as clang writes them, like runtime/native/lines.c. Objects may come from anybody:
-each part is read once, and how much there may be is bounded (`compass_core.limits`).
+each part is read once, and how much there may be is bounded (`compass_core.reading.limits`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from compass_core.elf64 import EHDR, SHDR
+from compass_core.elf.elf64 import EHDR, SHDR
 from compass_core.errors import CompassError
-from compass_core.limits import DEBUG_BYTES, DEBUG_FILES, DEBUG_ROWS, ELF_SECTIONS
+from compass_core.reading.limits import DEBUG_BYTES, DEBUG_FILES, DEBUG_ROWS, ELF_SECTIONS
 
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELA = struct.Struct("<QIIq")

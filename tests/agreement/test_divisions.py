@@ -7,9 +7,9 @@ import pytest
 
 from compass_core import targets
 from compass_core.errors import CompassError
+from compassc import pysim
 from compassc.dsl import BuildManager, load_kernels
 from compassc.dsl import script as S
-from compassc.dsl.script import pysim
 from compassc.ops.rules import INTS
 from compassc.toolchain import cc
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import yaml
 
-from compass_core.defects import defect
 from compass_core.errors import CompassError, ErrorGroup, Span, ToolchainError
-from compass_core.rendering import colored, text
+from compass_core.errors.defects import defect
+from compass_core.errors.rendering import colored, text
 from compassc.cli.main import COMMANDS
 
 EVERY_COMMAND = {name: line for section in COMMANDS.values() for name, line in section.items()}
@@ -217,7 +217,7 @@ def test_env_shows_value_and_origin(compassc, monkeypatch, tmp_path):
 
 
 def test_cache_is_shown_pruned_and_emptied(compassc, monkeypatch, tmp_path):
-    from compass_core.cache import Cache, key_of
+    from compass_core.files.cache import Cache, key_of
 
     monkeypatch.setenv("COMPASS_CACHE_DIR", str(tmp_path / "cache"))
     Cache().put("obj", key_of("x"), bytes(100))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compass_core.errors import CompassError, ErrorGroup, Finding, Note, Span
-from compass_core.rendering import colored, json_lines, text
+from compass_core.errors.rendering import colored, json_lines, text
 
 BAD = """from compassc.dsl import script as S
 
@@ -163,7 +163,7 @@ def test_a_defect_of_compass_run(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("method", ["lower", "build", "gen_op_lib"])
 def test_a_defect_in_the_python_api(file, monkeypatch, tmp_path, method):
-    from compass_core.defects import InternalError
+    from compass_core.errors.defects import InternalError
     from compassc.dsl import BuildManager, load_kernels
 
     kernel = load_kernels(file(WARNS)).entry(None)

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compass_core import clang, switches, targets
+from compass_core import switches, targets
+from compass_core.hostcc import clang
 from compassc.dsl import Aiff, BuildManager, CompassInfo, parse
 from compassc.dsl import script as S
 from compassc.ir.dtypes import VECTOR_BITS

@@ -21,10 +21,10 @@ import ml_dtypes
 import numpy as np
 
 from compass_core import targets
+from compass_core.elf.hostcode import make_text_blob, parse_text_blob
 from compass_core.errors import CompassError, render
 from compass_core.extents import evaluate
 from compass_core.hostcc import command
-from compass_core.hostcode import make_text_blob, parse_text_blob
 from compass_sim import Worker
 from compassc import codegen, passes
 from compassc.language.parser import parse

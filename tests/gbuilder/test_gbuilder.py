@@ -10,8 +10,8 @@ import pytest
 
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin import read
+from compass_core.elf.hostcode import parse_text_blob
 from compass_core.errors import CompassError
-from compass_core.hostcode import parse_text_blob
 from compassc.gbuilder import build_from_params, build_graph
 
 

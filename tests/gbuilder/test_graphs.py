@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from compass_core.aipubin import read
+from compass_core.elf.hostcode import parse_text_blob
+from compass_core.elf.link import Part, link
 from compass_core.errors import CompassError
-from compass_core.hostcode import parse_text_blob
-from compass_core.link import Part, link
 from compass_runtime import Program
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
@@ -196,7 +196,7 @@ def test_why_the_library_refuses_a_layer(built):
 
 def test_kernels_of_one_name_from_several_objects(tmp_path):
     """Objects that define the same symbols are linked, and each entry reaches its own code."""
-    from compass_core.hostcode import entry_symbol
+    from compass_core.elf.hostcode import entry_symbol
 
     manager = BuildManager("X2_1204")
     manager.gen_op_lib(negate, "negate", str(tmp_path / "negate.o"))

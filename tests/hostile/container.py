@@ -15,8 +15,8 @@ from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.graphnote import GraphNote, NotedLaunch, NotedTensor
 from compass_core.aipubin.model import NOTES
+from compass_core.elf.hostcode import make_text_blob, parse_text_blob
 from compass_core.errors import CompassError
-from compass_core.hostcode import make_text_blob, parse_text_blob
 from tests.hostile.harness import Target, bytes_mutant, refused, without_numbers
 
 NOTE = GraphNote(

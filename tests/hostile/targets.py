@@ -9,10 +9,10 @@ from collections.abc import Container
 from functools import cache
 from pathlib import Path
 
-from compass_core import elf64, host, link
 from compass_core.aipubin import KernelInfo, Param
+from compass_core.elf import elf64, link
 from compass_core.errors import CompassError
-from compass_core.hostcc import origins, sources
+from compass_core.hostcc import host, origins, sources
 from tests.hostile.container import CONTAINER
 from tests.hostile.harness import Ranges, Target, bytes_mutant, refused, text_mutant
 
@@ -249,7 +249,7 @@ def _arrays() -> list[bytes]:
 
     import numpy as np
 
-    from compass_core import arrays
+    from compass_core.reading import arrays
 
     out = []
     for array in (np.arange(12, dtype="int32").reshape(3, 4), np.ones((2, 2), "float16", order="F"), np.array(True)):
@@ -264,7 +264,7 @@ def _arrays() -> list[bytes]:
 
 
 def _array(data: bytes, known: Container[str], thorough: bool) -> str:
-    from compass_core import arrays
+    from compass_core.reading import arrays
 
     try:
         found = arrays.from_bytes(data, "x.npy", "a")

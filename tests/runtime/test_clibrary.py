@@ -16,7 +16,7 @@ import pytest
 from runtime_kernels import ADD, pointer, scalar
 
 from compass_core.aipubin import layout, write
-from compass_core.clang import find_clang
+from compass_core.hostcc.clang import find_clang
 from compass_runtime import Program, clibrary
 from compass_runtime.status import Status
 from compassc.gbuilder.build import GraphOptions, build_model

@@ -10,7 +10,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from runtime_kernels import ADD, pointer, scalar
 
-from compass_core.hostcode import parse_text_blob
+from compass_core.elf.hostcode import parse_text_blob
 from compass_runtime import Program, clibrary
 from compass_sim import engine
 from compass_sim.lines import locate

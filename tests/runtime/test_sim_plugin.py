@@ -15,7 +15,7 @@ import pytest
 from runtime_kernels import ADD, pointer, scalar
 
 from compass_core import targets
-from compass_core.clang import find_clang
+from compass_core.hostcc.clang import find_clang
 from compass_runtime import clibrary, sim_plugin
 from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.gbuilder.writer import GraphWriter

@@ -5,12 +5,12 @@ import pytest
 
 from compass_core import targets
 from compass_core.aipubin import read
-from compass_core.elf64 import section
+from compass_core.elf.elf64 import section
+from compass_core.elf.hostcode import entry_symbol
+from compass_core.elf.link import Part, link
 from compass_core.errors import CompassError
 from compass_core.hostcc.foreign import compile_source
 from compass_core.hostcc.sources import own_text, read_sources
-from compass_core.hostcode import entry_symbol
-from compass_core.link import Part, link
 from compass_runtime import Program
 from compass_runtime.variants import variant
 from compassc.gbuilder.build import GraphOptions, build_model

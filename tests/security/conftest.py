@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compass_core import confine, targets
-from compass_core.elf64 import with_section
+from compass_core.elf.elf64 import with_section
 from compass_core.hostcc.sources import SECTION
 from compass_runtime import Program
 from compass_runtime.variants import with_object

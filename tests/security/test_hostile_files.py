@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compass_core import jsontext, link
-from compass_core.elf64 import EHDR, SHDR
+from compass_core.elf import link
+from compass_core.elf.elf64 import EHDR, SHDR
 from compass_core.errors import CompassError, Span, render
-from compass_core.excerpts import digest
+from compass_core.errors.excerpts import digest
 from compass_core.hostcc import origins
+from compass_core.reading import jsontext
 from compass_runtime import Program
 from compass_runtime.module import HostModule, load_module, pack, unpack
 from compass_sim.lines import locate
@@ -341,7 +342,7 @@ def test_the_engine_takes_no_bytes_from_outside_the_object():
     """String tables without bytes, and loaded sections of type 0, which no check of offsets covered."""
     from dataclasses import replace
 
-    from compass_core.hostcode import make_text_blob, parse_text_blob
+    from compass_core.elf.hostcode import make_text_blob, parse_text_blob
 
     monster = 1 << 30
     elf = stage_files()[".o"]

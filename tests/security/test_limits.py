@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from compass_core import limits
 from compass_core.errors import CompassError
-from compass_core.limits import Limit
+from compass_core.reading import limits
+from compass_core.reading.limits import Limit
 
 ROOT = Path(__file__).parents[2]
 LIMITS = dict(limits.limits())
@@ -17,7 +17,7 @@ LIMITS = dict(limits.limits())
 
 def test_the_document_shows_the_table():
     assert limits.table() in (ROOT / "docs/security.md").read_text(encoding="utf-8"), (
-        "put what `python -m compass_core.limits` prints into docs/security.md"
+        "put what `python -m compass_core.reading.limits` prints into docs/security.md"
     )
 
 

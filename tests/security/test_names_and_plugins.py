@@ -8,11 +8,11 @@ import shutil
 
 import pytest
 
-from compass_core import names
 from compass_core.aipubin import read, write
 from compass_core.aipubin.kernelinfo import KernelInfo
+from compass_core.elf.hostcode import HostCodeError, make_text_blob, parse_text_blob
 from compass_core.errors import CompassError
-from compass_core.hostcode import HostCodeError, make_text_blob, parse_text_blob
+from compass_core.reading import names
 from compass_runtime import Program
 from compassc.gbuilder import build_from_params
 from compassc.graph.sections import CompassIR, Section, format_ir, parse

@@ -13,9 +13,9 @@ from typing import Any, final
 
 import numpy as np
 
-from compass_core.clang import find_clang
+from compass_core.elf.hostcode import make_text_blob, parse_text_blob
+from compass_core.hostcc.clang import find_clang
 from compass_core.hostcc.command import kernel_flags
-from compass_core.hostcode import make_text_blob, parse_text_blob
 from compass_core.targets import load
 from compass_sim import RunResult, Worker
 

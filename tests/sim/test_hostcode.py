@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compass_core.hostcode import HostCodeError, make_text_blob, parse_text_blob
+from compass_core.elf.hostcode import HostCodeError, make_text_blob, parse_text_blob
 
 TRIPLE = "x86_64-unknown-linux-gnu"
 

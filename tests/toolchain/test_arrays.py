@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compass_core import arrays
 from compass_core.errors import CompassError
+from compass_core.reading import arrays
 
 DTYPES = ["i1", "u1", "<i2", ">i2", "<i4", ">u4", "<i8", "<f2", "<f4", ">f8", "<c8", "?", "V2"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compass_core.cache import Cache, cache_root, key_of
 from compass_core.errors import CompassError
+from compass_core.files.cache import Cache, cache_root, key_of
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from compass_core import host, targets
+from compass_core import targets
 from compass_core.errors import CompassError, ErrorGroup, ToolchainError, render
-from compass_core.hostcc import command
+from compass_core.hostcc import command, host
 from compassc.toolchain import cc, unit
 
 TEXT = """#include <compass/dsl.h>

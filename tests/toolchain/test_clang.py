@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compass_core import clang
 from compass_core.errors import ToolchainError
+from compass_core.hostcc import clang
 
 FAKE = """#!/bin/sh
 echo run >> "$0.runs"

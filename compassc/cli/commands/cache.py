@@ -18,7 +18,7 @@ def command(talk: Talk, action: str) -> None:
     `prune` removes what was used longest ago until COMPASS_CACHE_LIMIT megabytes are left.
     """
     from compass_core import switches
-    from compass_core.cache import Cache
+    from compass_core.files.cache import Cache
     from compassc.cli.tables import table_text
     from compassc.cli.talk import artifact
 

@@ -25,7 +25,7 @@ def command(code: str) -> None:
         return
     if code:
         from compass_core.errors import UsageError
-        from compass_core.suggest import help_for
+        from compass_core.errors.suggest import help_for
 
         raise UsageError(f"no error has the code '{code}'", code="unknown-code", help=help_for(code, rows, "codes"))
     from compassc.cli.tables import tables_text

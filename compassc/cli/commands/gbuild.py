@@ -89,9 +89,10 @@ def _graph(talk: Talk, source: Path, output: Path | None, target: str, given: di
 
 def _picture(built: GraphBuild, title: str, page: Path, profile: Path | None) -> None:
     """Writes the page of a built graph. CompassError when the file is no profile of it."""
-    from compass_core import files, jsontext
+    from compass_core import files
     from compass_core.aipubin.graphnote import read_note
     from compass_core.errors import CompassError
+    from compass_core.reading import jsontext
     from compassc.gbuilder.page import graph_page
 
     cycles: list[float] = []

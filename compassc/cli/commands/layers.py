@@ -32,7 +32,7 @@ def command(name: str, write_docs: Path | None) -> None:
         docs.write(write_docs)
         return
     from compass_core.errors import UsageError
-    from compass_core.suggest import nearest
+    from compass_core.errors.suggest import nearest
     from compassc.cli.tables import table_text
     from compassc.cli.talk import artifact
 

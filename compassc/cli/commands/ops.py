@@ -41,7 +41,7 @@ def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
         write(write_docs)
         return
     from compass_core.errors import UsageError
-    from compass_core.suggest import nearest
+    from compass_core.errors.suggest import nearest
     from compassc.cli.tables import table_text
     from compassc.cli.talk import artifact
     from compassc.ops import docs

@@ -105,7 +105,7 @@ class UnitView:
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in self._registers:
-            from compass_core.suggest import help_for
+            from compass_core.errors.suggest import help_for
 
             raise AiffError(f"{self._where} has no register '{name}'", code="aiff-register",
                             help=help_for(name, list(self._registers), "registers"))  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compass_core.aipubin.dtypes import BY_NAME
-from compass_core.names import is_label
+from compass_core.reading.names import is_label
 
 FORMAT = "compassc-graph/1"
 BEFORE_ALL = -1

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-from compass_core import jsontext, names
 from compass_core.aipubin.dtypes import DType, element_dtype
 from compass_core.errors import CompassError
+from compass_core.reading import jsontext, names
 
 FORMAT = "compassc-params/1"
 Role = Literal["input", "output", "const", "descriptor", "attr"]

@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from platform import machine
 
-from compass_core.cache import key_of
 from compass_core.errors import CompassError, ToolchainError
+from compass_core.files.cache import key_of
 
 _LANGUAGE = (
     "-cl-std=CL1.2",

@@ -15,15 +15,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from compass_core import confine, host, provenance
-from compass_core.cache import Cache, key_of
-from compass_core.clang import Clang, find_clang
-from compass_core.elf64 import with_section
+from compass_core import confine
+from compass_core.elf.elf64 import with_section
 from compass_core.errors import CompassError, ToolchainError
-from compass_core.hostcc import command, divisions, pch
+from compass_core.files.cache import Cache, key_of
+from compass_core.hostcc import command, divisions, host, pch, provenance
+from compass_core.hostcc.clang import Clang, find_clang
 from compass_core.hostcc.objects import FROM_REPRESENTATION, TO_REPRESENTATION
 from compass_core.hostcc.sources import SECTION, Source, section_content
-from compass_core.limits import COMPILE_ALL_SECONDS, COMPILE_MEMORY, COMPILE_MESSAGES, COMPILE_OUTPUT, COMPILE_SECONDS
+from compass_core.reading.limits import (
+    COMPILE_ALL_SECONDS,
+    COMPILE_MEMORY,
+    COMPILE_MESSAGES,
+    COMPILE_OUTPUT,
+    COMPILE_SECONDS,
+)
 
 LIMITS = confine.Limits(
     seconds=COMPILE_SECONDS.most,

@@ -1,13 +1,13 @@
 """Which source files an object was built from: their hashes, in a section that is never loaded.
 
-`compass_core.excerpts` shows lines of these files, and of no others that the object's line tables name.
+`compass_core.errors.excerpts` shows lines of these files, and of no others that the object's line tables name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compass_core.elf64 import section
+from compass_core.elf.elf64 import section
 
 SECTION = ".compass.origins"
 _DIGITS = 64

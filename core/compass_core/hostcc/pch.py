@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from compass_core import host
-from compass_core.cache import Cache, key_of
-from compass_core.clang import Clang
 from compass_core.errors import ToolchainError, UsageError
-from compass_core.hostcc import command
+from compass_core.files.cache import Cache, key_of
+from compass_core.hostcc import command, host
+from compass_core.hostcc.clang import Clang
 
 _KIND = "pch"
 _UNKNOWN_OPTION = re.compile(r"error: unknown argument:? '(?P<option>[^']+)'")

@@ -16,11 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from compass_core import names, targets
-from compass_core.elf64 import section
+from compass_core import targets
+from compass_core.elf.elf64 import section
 from compass_core.errors import CompassError
 from compass_core.hostcc import declared
-from compass_core.limits import KEPT_OPTIONS, KEPT_TEXT, KEPT_UNITS
+from compass_core.reading import names
+from compass_core.reading.limits import KEPT_OPTIONS, KEPT_TEXT, KEPT_UNITS
 
 SECTION = ".compass.source"
 REBUILD_HELP = "build it again with this toolchain, without COMPASS_EMBED_SOURCE=0"

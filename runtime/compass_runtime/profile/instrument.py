@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from compass_core.elf.hostcode import entry_symbol
 from compass_core.errors import ToolchainError
 from compass_core.hostcc.sources import Source
-from compass_core.hostcode import entry_symbol
 from compass_runtime.profile import syntax
 from compass_runtime.profile.costs import CostModel, class_of
 from compass_runtime.profile.expressions import Expressions, Loop, Value

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from compass_core.excerpts import source_lines
+from compass_core.errors.excerpts import source_lines
 from compass_core.hostcc import origins
 from compass_runtime.profile import charts
 from compass_runtime.profile.data import as_data

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from compass_core.aipubin.device import is_x3
+from compass_core.elf.hostcode import ENTRY_PREFIX
 from compass_core.hostcc.sources import read_sources
-from compass_core.hostcode import ENTRY_PREFIX
 from compass_runtime.profile.collect import Tally, Task, counting, tasks_of
 from compass_runtime.profile.costs import CostModel
 from compass_runtime.profile.regions import Place

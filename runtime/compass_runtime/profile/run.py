@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from compass_core.rendering import for_stream
+from compass_core.errors.rendering import for_stream
 from compass_runtime.calls import run_loaded
 from compass_runtime.profile.collect import counting
 from compass_runtime.profile.result import Profile, profile_of

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from compass_core.clang import find_clang
 from compass_core.errors import CompassError
+from compass_core.hostcc.clang import find_clang
 
 ROOT = Path(__file__).parents[3]
 FLAGS = ("-g", "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
@@ -46,7 +46,7 @@ def _objects() -> list[bytes]:
 
 
 def _texts() -> list[bytes]:
-    from compass_core.hostcode import make_text_blob
+    from compass_core.elf.hostcode import make_text_blob
 
     blobs = [make_text_blob(data, ["__compass_entry_vadd"], "avx2", "x86_64-linux-gnu") for data in _objects()]
     return [bytes((pc, 0)) + blob for blob in blobs for pc in (0, 20, 200)]

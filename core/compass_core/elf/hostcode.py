@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
-from compass_core.names import is_symbol
+from compass_core.reading.names import is_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import TextIO
 
 from compass_core.errors import CompassError, ErrorGroup, Note, Span, flat
-from compass_core.excerpts import source_line
+from compass_core.errors.excerpts import source_line
 
 FORMATS = ("text", "json")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")

@@ -1,6 +1,6 @@
 """What is read from outside is bounded: the one table of limits, which the code asks and docs/security.md shows.
 
-`python -m compass_core.limits` prints the table as it stands in the document.
+`python -m compass_core.reading.limits` prints the table as it stands in the document.
 """
 
 from __future__ import annotations

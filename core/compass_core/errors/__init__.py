@@ -1,4 +1,4 @@
-"""The one error family of the toolchain. `compass_core.rendering` turns it into text or JSON.
+"""The one error family of the toolchain. `compass_core.errors.rendering` turns it into text or JSON.
 
 Every error carries what is wrong, where (a `Span` of the user's file), why (notes) and what to do (help). Exit codes:
 0 ok, 1 the user's kernel or data, 2 usage, 3 toolchain missing, 70 internal error.
@@ -15,7 +15,7 @@ class Span:
     """A range of a source file. Lines and columns count from 1; `end_col` is exclusive; 0 means unknown.
 
     `built`: for a place that a file names which may be anybody's, the hashes of the sources whose lines may be shown for it
-    (`compass_core.excerpts`); None: the user named the file.
+    (`compass_core.errors.excerpts`); None: the user named the file.
     """
 
     file: str
@@ -112,6 +112,6 @@ def together(errors: Sequence[CompassError]) -> CompassError:
 
 def render(error: CompassError) -> str:
     """Plain text of an error: `file:line:col: error: what`, the source line and caret, `note:` and `help:` lines."""
-    from compass_core.rendering import text
+    from compass_core.errors.rendering import text
 
     return text(error)

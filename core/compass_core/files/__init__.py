@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from compass_core.errors import CompassError
-from compass_core.limits import FILE_BYTES, TEXT_BYTES, Limit
+from compass_core.reading.limits import FILE_BYTES, TEXT_BYTES, Limit
 
 Content = bytes | bytearray | str | Callable[[Path], object]
 """What a file is to hold: bytes, text (UTF-8), or a function that writes it to the path it gets."""

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compass_core import switches
-from compass_core.cache import Cache, key_of
 from compass_core.errors import ToolchainError
+from compass_core.files.cache import Cache, key_of
 
 if TYPE_CHECKING:
     import subprocess

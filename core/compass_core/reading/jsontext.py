@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from compass_core.errors import CompassError, Span
-from compass_core.limits import JSON_DEPTH
+from compass_core.reading.limits import JSON_DEPTH
 
 
 def parse(text: str | bytes, where: str, code: str = "not-json", what: str = "this") -> Any:

@@ -6,7 +6,7 @@ import platform
 from dataclasses import dataclass
 from functools import lru_cache
 
-from compass_core.elf64 import section
+from compass_core.elf.elf64 import section
 
 _RELEVANT = frozenset(
     "sse4_1 sse4_2 popcnt avx avx2 fma f16c abm bmi1 bmi2 movbe aes vaes pclmulqdq vpclmulqdq gfni sha_ni adx "

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from compass_core import files, vendor
 from compass_core.errors import CompassError
-from compass_core.limits import UNPACKED_BYTES
+from compass_core.reading.limits import UNPACKED_BYTES
 
 if TYPE_CHECKING:
     import numpy as np

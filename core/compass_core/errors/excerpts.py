@@ -13,7 +13,7 @@ import stat
 from collections.abc import Container
 
 from compass_core.errors import Span
-from compass_core.limits import EXCERPT_BYTES
+from compass_core.reading.limits import EXCERPT_BYTES
 
 
 def source_line(span: Span, number: int) -> str:
