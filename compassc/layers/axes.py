@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import as_stored, wide_kind
 from compassc.layers.kernels import follow
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.vectors import WIDE, pointee
 
@@ -67,15 +67,15 @@ class Walk:
         self,
         k: KernelSource,
         axes: Sequence[int],
-        operands: Mapping[str, TensorType | Array],
+        operands: Mapping[str, Tensor | Array],
         staged: Sequence[str] = (),
         written: Sequence[str] = (),
         scratch: Mapping[str, str] = {},
         sequential: bool = False,
     ) -> None:
         self.k, self.names = k, list(operands)
-        self.kinds = {n: o if isinstance(o, TensorType) else None for n, o in operands.items()}
-        self.dtypes = {n: o.dtype if isinstance(o, TensorType) else o.dtype.name for n, o in operands.items()}
+        self.kinds = {n: o if isinstance(o, Tensor) else None for n, o in operands.items()}
+        self.dtypes = {n: o.dtype if isinstance(o, Tensor) else o.dtype.name for n, o in operands.items()}
         shapes = [tuple(o.shape) for o in operands.values()]
         if any(0 in s for s in shapes):
             raise LayerError("a tensor is empty, which no kernel here takes")
@@ -91,7 +91,7 @@ class Walk:
         self.count = int(np.prod([shapes[0][a] for a in axes], dtype=np.int64))
         """Elements that are reduced to one."""
         self.pointers = {
-            n: k.tensor(o) if isinstance(o, TensorType) else k.constant(np.ascontiguousarray(o).reshape(-1))
+            n: k.tensor(o) if isinstance(o, Tensor) else k.constant(np.ascontiguousarray(o).reshape(-1))
             for n, o in operands.items()
         }
         self.staged = [n for n in staged if self._stageable(n)]

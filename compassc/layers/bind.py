@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from compassc.gbuilder import plugin_api
 from compassc.gbuilder.graph import Node
-from compassc.gbuilder.plugin_api import Tensor
+from compassc.graph import Layer, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
-from compassc.layers.layer import Layer, TensorType
-from compassc.layers.storage import numpy_dtype
 
 
 def layer_of(node: Node) -> Layer:
@@ -18,20 +18,20 @@ def layer_of(node: Node) -> Layer:
     return Layer(
         name=node.name,
         type=node.type.name,
-        inputs=[tensor_type(t) for t in node.inputs],
-        outputs=[tensor_type(t) for t in node.outputs],
+        inputs=tuple(tensor_type(t) for t in node.inputs),
+        outputs=tuple(tensor_type(t) for t in node.outputs),
         attributes=node.params,
         constants={key: array_of(t) for key, t in node.constants.items()},
     )
 
 
-def tensor_type(tensor: Tensor) -> TensorType:
+def tensor_type(tensor: plugin_api.Tensor) -> Tensor:
     limits: Any = tensor.limits
-    return TensorType(
-        tuple(tensor.shape), str(tensor.dtype), tensor.name, tensor.scale, tensor.zero_point, limits, tensor.axis
+    return Tensor(
+        tensor.name, tuple(tensor.shape), str(tensor.dtype), tensor.scale, tensor.zero_point, limits, tensor.axis
     )
 
 
-def array_of(tensor: Tensor) -> Array:
+def array_of(tensor: plugin_api.Tensor) -> Array:
     """The content of a constant."""
     return np.frombuffer(tensor.data or b"", numpy_dtype(str(tensor.dtype))).reshape(tensor.shape)

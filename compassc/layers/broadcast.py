@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import LayerError
 from compassc.layers.arithmetic import Array
-from compassc.layers.layer import LayerError
 
 
 def common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

@@ -19,9 +19,9 @@ from functools import cache
 
 import numpy as np
 
-from compassc.layers.arithmetic import INTEGER_TYPES, Array
-from compassc.layers.layer import Layer, LayerError
-from compassc.layers.storage import numpy_dtype
+from compassc.graph import Layer, LayerError
+from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
+from compassc.layers.arithmetic import Array
 
 Reference = Callable[..., "Array | Sequence[Array]"]
 """`reference(layer, *inputs)`: the output, or all outputs in order."""

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compassc.layers.arithmetic import INTEGER_TYPES, TRUNCATED_DTYPES, Array, Number
-from compassc.layers.layer import Layer, LayerError, TensorType
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.dtypes import INTEGER_TYPES
+from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array, Number
 from compassc.layers.rectify import slopes_of
 from compassc.layers.source import KernelSource, Value
 from compassc.layers.vectors import WIDE
@@ -99,7 +100,7 @@ def _span(ends: list[Array]) -> tuple[int, int]:
     return int(min(e.min() for e in ends)), int(max(e.max() for e in ends))
 
 
-def requantise_to(k: KernelSource, value: Value, scale: Array, shift: Array, out: TensorType) -> Value:
+def requantise_to(k: KernelSource, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
     """Requantised as the output wants it."""
     if out.dtype in TRUNCATED_DTYPES and not ((scale == 1).all() and not shift.any()):
         raise LayerError(f"requantisation to {out.dtype} is not implemented")
@@ -209,7 +210,7 @@ def look_up(k: KernelSource, value: Value, table: Array, bits: int) -> Value:
     return result
 
 
-def as_stored(k: KernelSource, value: Value, out: TensorType) -> Value:
+def as_stored(k: KernelSource, value: Value, out: Tensor) -> Value:
     """The value as it is after being stored: integers in the range of their type, floats of 16 bits rounded to them."""
     if out.dtype in ("float16", "bfloat16"):
         return k.let(f'S.cast(S.cast({value.name}, "{out.dtype}"), "float32")', "float32")
@@ -221,7 +222,7 @@ def as_stored(k: KernelSource, value: Value, out: TensorType) -> Value:
     return value
 
 
-def wide_kind(tensor: TensorType) -> str:
+def wide_kind(tensor: Tensor) -> str:
     if tensor.dtype not in WIDE:
         raise LayerError(f"kernels do not compute with {tensor.dtype}")
     return WIDE[tensor.dtype]

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from compassc.graph import LayerError
 from compassc.layers.arithmetic import Array, Number
 from compassc.layers.emit import INT32_MAX
-from compassc.layers.layer import LayerError
 from compassc.layers.source import KernelSource, Value
 
 Name = Callable[[Array], str]

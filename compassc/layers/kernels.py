@@ -7,8 +7,8 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import all_types, consistent
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 
 Step = Callable[..., Value]
@@ -105,7 +105,7 @@ def _kernel_of(layers: Sequence[Layer]) -> Kernel:
     return builder(first)
 
 
-def follow(k: KernelSource, head: Layer, value: Value, tail: Sequence[Layer], place: str) -> tuple[Value, TensorType]:
+def follow(k: KernelSource, head: Layer, value: Value, tail: Sequence[Layer], place: str) -> tuple[Value, Tensor]:
     """The element-wise layers behind `head`, on its value: (the last value, the last output).
 
     `place` is the expression of the pass's first element in the output; operands of the same shape are loaded there,

@@ -16,15 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compassc.gbuilder import plugin_api
 from compassc.gbuilder.graph import Graph, Node
 from compassc.gbuilder.memory import owner
-from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode, Tensor
+from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode
 from compassc.gbuilder.plugin_host import Plugin
+from compassc.graph import LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.bind import layer_of
 from compassc.layers.declare import all_types
 from compassc.layers.kernels import STEPS, kernel_of, load_kernels, takes_tail
-from compassc.layers.layer import LayerError, TensorType
 from compassc.layers.objects import Objects
 
 STACK = 0x10000
@@ -33,9 +34,9 @@ LONGEST = 16
 """Layers of one kernel."""
 
 
-def constant(name: str, array: Array) -> Tensor:
+def constant(name: str, array: Array) -> plugin_api.Tensor:
     """Constant data of a kernel as a tensor of the graph."""
-    tensor = Tensor()
+    tensor = plugin_api.Tensor()
     tensor.name, tensor.shape, tensor.dtype = name, list(array.shape), array.dtype.name
     tensor.data = np.ascontiguousarray(array).tobytes()
     return tensor
@@ -64,7 +65,7 @@ class GroupPlugin(BuilderOpPlugin):
 
     def setup(self, sgnode: SubgraphNode, nodes: list[Any]) -> bool:
         """The constants that the kernel wants replace the layers' own."""
-        wanted = [a for a in self.work.args if isinstance(a, Tensor) and a.data is not None]
+        wanted = [a for a in self.work.args if isinstance(a, plugin_api.Tensor) and a.data is not None]
         inputs = {id(t) for t in sgnode.inputs}
         sgnode.constants.clear()
         sgnode.constants.update({f"{nodes[0].name}/{t.name}": t for t in wanted if id(t) not in inputs})
@@ -143,7 +144,7 @@ class LayerLibrary:
         tensors = {t.name: t for n in nodes for t in (*n.inputs, *n.outputs)}
         args: list[Any] = []
         for i, value in enumerate(kernel.arguments):
-            if isinstance(value, TensorType):
+            if isinstance(value, Tensor):
                 args.append(tensors[value.name])
             elif isinstance(value, np.ndarray):
                 args.append(constant(f"constant{i}", value))

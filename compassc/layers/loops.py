@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.broadcast import common_shape
 from compassc.layers.emit import as_stored, wide_kind
 from compassc.layers.kernels import STEPS
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.vectors import WIDE
 
@@ -63,7 +63,7 @@ class Operand(NamedTuple):
     """What a pass loads: its variable, the tensor (or an array of the kernel's own), and the name of the pointer."""
 
     name: str
-    tensor: TensorType
+    tensor: Tensor
     pointer: str
 
 
@@ -82,7 +82,7 @@ def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
         result = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
         values[layer.output.name] = as_stored(k, result, layer.output)
     operands += [
-        Operand(name, TensorType(a.shape, a.dtype.name, name), k.constant(a.reshape(-1))) for name, a in k.spread or ()
+        Operand(name, Tensor(name, a.shape, a.dtype.name), k.constant(a.reshape(-1))) for name, a in k.spread or ()
     ]
     space = space_of(out.shape, [o.tensor.shape for o in operands])
     y, stored = k.tensor(out), f'narrow({values[out.name].name}, "{out.dtype}")'
@@ -90,10 +90,10 @@ def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
     return finish(k, [*k.head, *loop(k, space, operands, out, y, stored)])
 
 
-def _operands(layers: Sequence[Layer]) -> list[TensorType]:
+def _operands(layers: Sequence[Layer]) -> list[Tensor]:
     """What comes from outside the chain, each tensor once."""
     made = {t.name for layer in layers for t in layer.outputs}
-    found: dict[str, TensorType] = {}
+    found: dict[str, Tensor] = {}
     for layer in layers:
         for t in layer.inputs:
             if t.name not in made:
@@ -101,7 +101,7 @@ def _operands(layers: Sequence[Layer]) -> list[TensorType]:
     return list(found.values())
 
 
-def _value(name: str, tensor: TensorType) -> Value:
+def _value(name: str, tensor: Tensor) -> Value:
     kind = wide_kind(tensor)
     return Value(name, kind) if kind == "float32" else Value(name, kind, tensor.low, tensor.high)
 
@@ -111,7 +111,7 @@ def _everywhere(name: str, pointer: str, dtype: str) -> str:
     return f'{name} = S.vbcast(S.cast({pointer}[0], "{WIDE[dtype]}"), lanes={LANES})'
 
 
-def _tiles(k: KernelSource, space: Space, operands: list[Operand], out: TensorType, y: str, stored: str) -> list[str]:
+def _tiles(k: KernelSource, space: Space, operands: list[Operand], out: Tensor, y: str, stored: str) -> list[str]:
     """Contiguous shares of all elements, tile by tile through LSRAM."""
     from compassc.layers.vectors import pointee
 
@@ -143,7 +143,7 @@ def _tiles(k: KernelSource, space: Space, operands: list[Operand], out: TensorTy
     ]
 
 
-def _rows(k: KernelSource, space: Space, operands: list[Operand], out: TensorType, y: str, stored: str) -> list[str]:
+def _rows(k: KernelSource, space: Space, operands: list[Operand], out: Tensor, y: str, stored: str) -> list[str]:
     """The innermost dimension is a row; a TEC takes every fourth. Operands lie in device memory."""
     *outer, cols = space.dims
     rows = 1

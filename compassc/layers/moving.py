@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from compassc.layers.layer import LayerError, TensorType
+from compassc.graph import LayerError, Tensor
 from compassc.layers.source import LANES, KernelSource
 
 BITS = {
@@ -67,7 +67,7 @@ def merged(copy: Copy) -> Copy:
     return Copy(tuple(dims), copy.source, tuple(near), copy.target, tuple(far))
 
 
-def raw_pointer(k: KernelSource, tensor: TensorType) -> str:
+def raw_pointer(k: KernelSource, tensor: Tensor) -> str:
     """A pointer parameter whose elements are integers of the tensor's element size."""
     return f'{k.tensor(tensor)}.as_ptr("{bits_of(tensor.dtype)}")'
 

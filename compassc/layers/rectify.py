@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from compassc.layers.arithmetic import INTEGER_TYPES, Array, Number, requantise, requantise_as, saturate
-from compassc.layers.layer import Layer, LayerError
+from compassc.graph import Layer, LayerError
+from compassc.graph.dtypes import INTEGER_TYPES
+from compassc.layers.arithmetic import Array, Number, requantise, requantise_as, saturate
 
 FUSED = ("NONE", "RELU", "RELU6", "CLIP", "LEAKYRELU", "PRELU")
 INT48 = (-(2**47), 2**47 - 1)
@@ -61,7 +62,7 @@ def slopes_of(layer: Layer, rank: int) -> Array:
     return slopes
 
 
-def _along_last(layer: Layer, zero: Number) -> Number:
+def _along_last(layer: Layer, zero: int | tuple[int, ...]) -> Array:
     """A zero point per channel broadcast along the output's axis."""
     if np.size(zero) == 1:
         return np.asarray(zero).reshape(())

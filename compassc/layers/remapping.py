@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compassc.graph import LayerError, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
-from compassc.layers.layer import LayerError, TensorType
 from compassc.layers.moving import bits_of, raw_pointer
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
-from compassc.layers.storage import numpy_dtype
 
 PART_BYTES = 12288
 """LSRAM for the part of the input in which the elements of a row lie. Always all of it, so that sizes share a kernel."""
@@ -44,7 +44,7 @@ def _fits(row: Array, size: int) -> bool:
     return span * size <= PART_BYTES and len(row) <= LONGEST_ROW
 
 
-def remap_kernel(x: TensorType, y: TensorType, places: Sequence[Array], fill: int = 0) -> Kernel:
+def remap_kernel(x: Tensor, y: Tensor, places: Sequence[Array], fill: int = 0) -> Kernel:
     """The kernel for an output whose element (i, j, ...) is the input's at `places[0][i] + places[1][j] + ...`.
 
     A negative number stands for elements outside of the input, which are `fill` (its bits as an integer).
@@ -54,7 +54,7 @@ def remap_kernel(x: TensorType, y: TensorType, places: Sequence[Array], fill: in
     return finish(k, [*k.head, *lines])
 
 
-def remap_lines(k: KernelSource, x: TensorType, y: TensorType, places: Sequence[Array], source: str, target: str,
+def remap_lines(k: KernelSource, x: Tensor, y: Tensor, places: Sequence[Array], source: str, target: str,
                 tag: str, fill: int = 0) -> list[str]:  # fmt: skip
     """The same as statements of a kernel that does more; the arrays it needs are made in `k.head`."""
     if int(np.prod([len(p) for p in places])) != y.count:
@@ -93,7 +93,7 @@ def _joined(tables: list[Array]) -> list[Array]:
     return found
 
 
-def _lines(k: KernelSource, y: TensorType, tables: list[Array], row: Array, source: str, target: str, tag: str,
+def _lines(k: KernelSource, y: Tensor, tables: list[Array], row: Array, source: str, target: str, tag: str,
            fill: int) -> list[str]:  # fmt: skip
     bits = bits_of(y.dtype)
     run, holes = is_run(row), any((t < 0).any() for t in tables)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from compassc.layers.arithmetic import INTEGER_TYPES, Array
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
+from compassc.layers.arithmetic import Array
 from compassc.layers.declare import all_types
-from compassc.layers.layer import Layer, LayerError, TensorType
-from compassc.layers.storage import numpy_dtype
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Draw:
 
     source: np.random.Generator
     name: str = "layer"
-    given: Sequence[TensorType] = ()
+    given: Sequence[Tensor] = ()
     _count: int = 0
 
     def integer(self, low: int, high: int) -> int:
@@ -37,26 +37,26 @@ class Draw:
         ends = kind.low if low is None else low, (kind.high if high is None else high) + 1
         return self.source.integers(*ends, shape).astype(numpy_dtype(dtype))
 
-    def tensor(self, shape: Sequence[int], dtype: str, zero: int | None = None) -> TensorType:
+    def tensor(self, shape: Sequence[int], dtype: str, zero: int | None = None) -> Tensor:
         """A new tensor; integers have a random scale and zero point."""
         self._count += 1
         name = f"{self.name}_{self._count}"
         if dtype not in INTEGER_TYPES or dtype in ("int32", "bool"):
-            return TensorType(tuple(shape), dtype, name)
+            return Tensor(name, tuple(shape), dtype)
         zero = self.integer(-9, 9) if zero is None else zero
-        return TensorType(tuple(shape), dtype, name, float(self.integer(1, 400)) / 8, zero)
+        return Tensor(name, tuple(shape), dtype, float(self.integer(1, 400)) / 8, zero)
 
-    def like(self, x: TensorType, shape: Sequence[int] | None = None) -> TensorType:
+    def like(self, x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
         """A new tensor with the type, scale and zero point of another one."""
         made = self.tensor(x.shape if shape is None else shape, x.dtype)
-        return TensorType(made.shape, x.dtype, made.name, x.scale, x.zero)
+        return Tensor(made.name, made.shape, x.dtype, x.scale, x.zero)
 
-    def requantised(self, x: TensorType, shape: Sequence[int] | None = None) -> TensorType:
+    def requantised(self, x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
         """A new tensor of the same kind of type, of 8 or 16 bits with or without sign for integers."""
         narrow = ("int8", "uint8") if x.dtype in ("int8", "uint8") else (x.dtype,)
         return self.tensor(x.shape if shape is None else shape, self.choice(narrow) if x.is_integer else x.dtype)
 
-    def other(self, x: TensorType, shape: Sequence[int] | None = None) -> TensorType:
+    def other(self, x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
         """A second operand of the type of `x`: one of the given tensors, or a new input."""
         wanted = tuple(x.shape if shape is None else shape)
         found = [t for t in self.given if t.shape == wanted and t.dtype == x.dtype and t.name != x.name]
@@ -67,7 +67,7 @@ class Draw:
         return {"scale_value": self.integer(128, 255), "shift_value": max(0, bits + self.integer(-1, 1))}
 
 
-Sample = Callable[[Draw, TensorType], "Layer | None"]
+Sample = Callable[[Draw, Tensor], "Layer | None"]
 """`sample(draw, x)`: a layer with `x` as its first input; None when no such layer takes it."""
 SAMPLES: dict[str, Sample] = {}
 
@@ -83,7 +83,7 @@ def sample(*types: str) -> Callable[[Callable[..., Layer | None]], Callable[...,
     return register
 
 
-def drawn(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def drawn(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     """A layer of a type on `x` that its reference takes; None where there is none."""
     if kind not in SAMPLES:
         return None
@@ -104,14 +104,14 @@ def names(*candidates: str) -> list[str]:
     return [n for n in candidates if n in all_types()]
 
 
-def _bits(t: TensorType) -> int:
+def _bits(t: Tensor) -> int:
     return t.integer.bits if t.is_integer else 0
 
 
-def _layer(draw: Draw, kind: str, inputs: Sequence[TensorType], outputs: Sequence[TensorType] | TensorType,
+def _layer(draw: Draw, kind: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor] | Tensor,
            constants: dict[str, Array] | None = None, /, **attributes: Any) -> Layer:  # fmt: skip
-    listed = [outputs] if isinstance(outputs, TensorType) else list(outputs)
-    return Layer(draw.name, kind, list(inputs), listed, attributes, constants or {})
+    listed = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    return Layer(draw.name, kind, tuple(inputs), tuple(listed), attributes, constants or {})
 
 
 def _activation(draw: Draw) -> dict[str, Any]:
@@ -136,7 +136,7 @@ TABLED = (
 
 
 @sample("Activation", *TABLED)
-def _tabled(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _tabled(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     given: dict[str, Any] = {"method": draw.choice(METHODS)} if kind == "Activation" else {}
     if not x.is_integer:
         return _layer(draw, kind, [x], draw.tensor(x.shape, x.dtype), **given)
@@ -148,7 +148,7 @@ def _tabled(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("RELU", "RELU6", "Clip", "LeakyRELU", "PRELU")
-def _rectifier(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _rectifier(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     channels = x.shape[-1] if x.shape else 1
     if not x.is_integer:
         slope = {"negative_slope": draw.array(x.dtype, channels)} if kind == "PRELU" else None
@@ -160,13 +160,13 @@ def _rectifier(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Abs", "Negative", "Sign")
-def _sign(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _sign(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     given = draw.rescaling(7) if kind == "Abs" and x.is_integer else {}
     return _layer(draw, kind, [x], draw.requantised(x), **given)
 
 
 @sample("Eltwise", "Add", "Sub", "Mul")
-def _eltwise(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _eltwise(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     method = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL"}.get(kind) or draw.choice(("ADD", "SUB", "MUL", "MAX", "MIN"))
     shape = [1 if draw.integer(0, 9) == 0 else n for n in x.shape]
     other = draw.other(x, shape)
@@ -183,7 +183,7 @@ def _eltwise(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("SquaredDifference", "Div", "Mod", "DivMod", "BitShift")
-def _two_operands(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _two_operands(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     other = draw.other(x)
     given: dict[str, Any] = {"direction": "LEFT"} if kind == "BitShift" else {}
     constants: dict[str, Array] = {}
@@ -197,7 +197,7 @@ def _two_operands(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Bitwise", "Logical")
-def _logical(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _logical(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     methods: tuple[str, ...] = ("AND", "OR", "XOR", "NOT")
     if kind == "Logical":
         methods += ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
@@ -209,12 +209,12 @@ def _logical(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("IsNaN", "IsInf")
-def _special(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _special(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     return _layer(draw, kind, [x], draw.tensor(x.shape, "uint8", 0), detect_positive=draw.choice((True, False)))
 
 
 @sample("Pow")
-def _power(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _power(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.is_integer:
         return _layer(draw, kind, [x], draw.tensor(x.shape, x.dtype), exponent=draw.choice((2.0, 3.0)))
     y = draw.tensor(x.shape, draw.choice(("int8", "uint8", "int16")))
@@ -222,23 +222,23 @@ def _power(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Cast")
-def _cast(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _cast(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     to = ("int8", "uint8", "int16") if x.is_integer else (x.dtype,)
     return _layer(draw, kind, [x], draw.tensor(x.shape, draw.choice(to)), ignore_scale_zp=True, clip_mode="saturation")
 
 
 @sample("Quantize")
-def _quantise(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _quantise(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     return None if x.is_integer else _layer(draw, kind, [x], draw.tensor(x.shape, draw.choice(("int8", "uint8"))))
 
 
 @sample("DeQuantize")
-def _dequantise(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _dequantise(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     return _layer(draw, kind, [x], draw.tensor(x.shape, "float32")) if x.is_integer else None
 
 
 @sample("Where", "Select")
-def _where(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _where(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     condition = draw.tensor(x.shape, "uint8", 0)
     y = draw.requantised(x)
     given = {"scale_value": [150, 200], "shift_value": [7, 8]} if x.is_integer else {}
@@ -246,7 +246,7 @@ def _where(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("FakeQuantWithMinMaxVars", "NoOp", "Dummy")
-def _plain(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _plain(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     return _layer(draw, kind, [x], draw.like(x))
 
 
@@ -259,7 +259,7 @@ def _window(kernel: tuple[int, int], stride: int, pad: int) -> dict[str, int]:
     return keys | {f"pad_{s}": pad for s in ("left", "right", "top", "bottom")}
 
 
-def _products(draw: Draw, x: TensorType, outputs: int, depth: int) -> tuple[dict[str, Any], dict[str, Array]]:
+def _products(draw: Draw, x: Tensor, outputs: int, depth: int) -> tuple[dict[str, Any], dict[str, Array]]:
     """Attributes and constants of a requantisation after sums of `depth` products."""
     if not x.is_integer:
         return _float_activation(draw), {"biases": draw.array(x.dtype, outputs)}
@@ -274,7 +274,7 @@ def _products(draw: Draw, x: TensorType, outputs: int, depth: int) -> tuple[dict
 
 
 @sample("Convolution", "DepthwiseConv")
-def _convolution(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _convolution(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 4:
         return None
     n, h, w, c = x.shape
@@ -292,7 +292,7 @@ def _convolution(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("FullyConnected")
-def _fully_connected(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _fully_connected(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 2:
         return None
     outputs = draw.choice((1, 10, 40))
@@ -302,7 +302,7 @@ def _fully_connected(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("MatMul")
-def _matmul(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _matmul(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) < 2:
         return None
     columns = draw.choice((1, 9, 33))
@@ -313,7 +313,7 @@ def _matmul(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("BatchNorm", "BiasAdd")
-def _batch_norm(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _batch_norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     c = x.shape[-1] if x.shape else 1
     given: dict[str, Any] = {"axis": len(x.shape) - 1}
     if not x.is_integer:
@@ -324,7 +324,7 @@ def _batch_norm(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Pooling")
-def _pooling(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _pooling(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 4 or min(x.shape[1:3]) < 2:
         return None
     n, h, w, c = x.shape
@@ -335,7 +335,7 @@ def _pooling(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("GlobalPool")
-def _global_pool(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _global_pool(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 4:
         return None
     n, h, w, c = x.shape
@@ -344,7 +344,7 @@ def _global_pool(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Resize", "Interp")
-def _resize(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _resize(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 4 or x.count > 2000:
         return None
     n, h, w, c = x.shape
@@ -357,14 +357,14 @@ def _resize(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Reshape", "Flatten")
-def _reshape(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _reshape(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     first = draw.choice([n for n in range(1, min(x.count, 12) + 1) if x.count % n == 0])
     shape = draw.choice(((first, x.count // first), (1, first, 1, x.count // first), (x.count,)))
     return _layer(draw, kind, [x], draw.like(x, shape), shape=list(shape))
 
 
 @sample("Squeeze")
-def _squeeze(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _squeeze(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     ones = [i for i, n in enumerate(x.shape) if n == 1]
     if not ones or len(x.shape) == 1:
         return None
@@ -373,7 +373,7 @@ def _squeeze(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Transpose", "Permute")
-def _transpose(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _transpose(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.shape:
         return None
     perm = [int(i) for i in draw.source.permutation(len(x.shape))]
@@ -381,7 +381,7 @@ def _transpose(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Concat")
-def _concat(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _concat(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.shape:
         return None
     axis = draw.integer(0, len(x.shape) - 1)
@@ -398,7 +398,7 @@ def _concat(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Split")
-def _split(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _split(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     axes = [i for i, n in enumerate(x.shape) if n > 1]
     if not axes:
         return None
@@ -410,7 +410,7 @@ def _split(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Slice", "StridedSlice", "Crop")
-def _slice(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _slice(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     begin = [draw.integer(0, n - 1) for n in x.shape]
     end = [draw.integer(b + 1, n) for b, n in zip(begin, x.shape, strict=True)]
     shape = [e - b for b, e in zip(begin, end, strict=True)]
@@ -419,7 +419,7 @@ def _slice(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Tile")
-def _tile(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _tile(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if x.count > 2000 or not x.shape:
         return None
     repeats = [draw.choice((1, 1, 2)) for _ in x.shape]
@@ -429,7 +429,7 @@ def _tile(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Pad")
-def _pad(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _pad(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     pads = [[draw.integer(0, 1), draw.integer(0, 2)] for _ in x.shape]
     shape = [n + a + b for n, (a, b) in zip(x.shape, pads, strict=True)]
     value = draw.integer(-20, 20) if x.dtype != "uint8" else 3
@@ -437,14 +437,14 @@ def _pad(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("ChannelShuffle")
-def _shuffle(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _shuffle(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.shape or x.shape[-1] % 2:
         return None
     return _layer(draw, kind, [x], draw.like(x), group=2, splits=1)
 
 
 @sample("DepthToSpace", "SpaceToDepth")
-def _blocks(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _blocks(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 4:
         return None
     n, h, w, c = x.shape
@@ -458,7 +458,7 @@ def _blocks(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Reduce")
-def _reduce(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _reduce(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.shape:
         return None
     axis = draw.integer(0, len(x.shape) - 1)
@@ -470,14 +470,14 @@ def _reduce(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Softmax", "LogSoftmax", "Hardmax")
-def _softmax(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _softmax(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.shape or x.is_integer:
         return None
     return _layer(draw, kind, [x], draw.tensor(x.shape, x.dtype), axis=len(x.shape) - 1)
 
 
 @sample("LayerNorm", "RMSNorm", "InstanceNorm", "GroupNorm", "MVN")
-def _norm(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) < 3 or x.is_integer:
         return None
     last, c = len(x.shape) - 1, x.shape[-1]
@@ -491,14 +491,14 @@ def _norm(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("BasicLSTM", "GRUv1", "GRUv3", "RNN")
-def _recurrent(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _recurrent(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 3:
         return None
     n, steps, features = x.shape
     cell, gates = draw.choice((1, 12, 40)), {"BasicLSTM": 4, "RNN": 1}.get(kind, 3)
-    state = [TensorType((n, cell), x.dtype, draw.tensor((1,), x.dtype).name) for _ in range(2 if gates == 4 else 1)]
+    state = [Tensor(draw.tensor((1,), x.dtype).name, (n, cell), x.dtype) for _ in range(2 if gates == 4 else 1)]
     outputs = [
-        TensorType(shape, x.dtype, draw.tensor((1,), x.dtype).name)
+        Tensor(draw.tensor((1,), x.dtype).name, shape, x.dtype)
         for shape in [(n, steps, cell), (n, cell), (n, cell)][: 3 if gates == 4 else 2]
     ]
     given: dict[str, Any] = {"direction": draw.choice(("forward", "reverse")), "time_steps": steps, "cell_size": cell,
@@ -526,13 +526,13 @@ def _recurrent(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 # -- by index
 
 
-def _indices(draw: Draw, shape: Sequence[int], count: int) -> TensorType:
+def _indices(draw: Draw, shape: Sequence[int], count: int) -> Tensor:
     """A new tensor of indices below `count`."""
-    return TensorType(tuple(shape), "int32", draw.tensor((1,), "int32").name, limits=(0, count - 1))
+    return Tensor(draw.tensor((1,), "int32").name, tuple(shape), "int32", limits=(0, count - 1))
 
 
 @sample("Gather", "GatherElements", "GatherND")
-def _gather(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _gather(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.shape:
         return None
     axis = 0 if kind == "GatherND" else draw.integer(0, len(x.shape) - 1)
@@ -546,7 +546,7 @@ def _gather(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("ReverseSequence")
-def _reverse(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _reverse(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) < 2:
         return None
     lengths = _indices(draw, (x.shape[0],), x.shape[1] + 1)
@@ -554,7 +554,7 @@ def _reverse(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("OneHot")
-def _one_hot(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _one_hot(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if x.dtype not in ("int8", "uint8", "int32"):
         return None
     y = draw.tensor((*x.shape, 6), x.dtype, 0)
@@ -562,7 +562,7 @@ def _one_hot(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("ArgMinMax")
-def _arg_min_max(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _arg_min_max(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.shape:
         return None
     axis = draw.integer(0, len(x.shape) - 1)
@@ -571,7 +571,7 @@ def _arg_min_max(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("TopK", "Sort")
-def _top(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _top(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.shape:
         return None
     k = draw.integer(1, x.shape[-1]) if kind == "TopK" else x.shape[-1]
@@ -581,7 +581,7 @@ def _top(draw: Draw, kind: str, x: TensorType) -> Layer | None:
 
 
 @sample("Cumulate")
-def _cumulate(draw: Draw, kind: str, x: TensorType) -> Layer | None:
+def _cumulate(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.shape:
         return None
     given = {"method": "SUM", "axis": len(x.shape) - 1, "exclusive": False, "reverse": draw.choice((True, False))}

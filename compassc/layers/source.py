@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compassc.graph import LayerError, Tensor
 from compassc.layers.arithmetic import Array
-from compassc.layers.layer import LayerError, TensorType
 from compassc.layers.vectors import pointee
 
 LANES = 32
@@ -37,7 +37,7 @@ class Parameter(NamedTuple):
 
     name: str
     type: str
-    argument: TensorType | Array | int | float
+    argument: Tensor | Array | int | float
 
 
 @dataclass
@@ -65,7 +65,7 @@ class KernelSource:
         self._names += 1
         return f"{prefix}{self._names}"
 
-    def tensor(self, tensor: TensorType) -> str:
+    def tensor(self, tensor: Tensor) -> str:
         """A pointer parameter for a tensor of the graph."""
         name = self.fresh("t")
         self.parameters.append(Parameter(name, f'S.ptr("{pointee(tensor.dtype)}", "global")', tensor))
@@ -130,7 +130,7 @@ class Kernel:
     """A finished kernel: its text, and the arguments in the order of its parameters."""
 
     text: str
-    arguments: tuple[TensorType | Array | int | float, ...]
+    arguments: tuple[Tensor | Array | int | float, ...]
 
     @property
     def name(self) -> str:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compassc.graph import LayerError, Tensor
 from compassc.layers.declare import LayerType
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
-from compassc.layers.layer import LayerError, TensorType
 from compassc.layers.samples import SAMPLES, Draw, drawn
 
 DTYPES = ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "uint16")
@@ -43,7 +43,7 @@ def _form(name: str, dtype: str) -> Form:
     reason = "it has no such form"
     for n, shape in enumerate(SHAPES * TRIES):
         source = np.random.default_rng(n)
-        layer = drawn(Draw(source), name, TensorType(shape, dtype, "x"))
+        layer = drawn(Draw(source), name, Tensor("x", shape, dtype))
         if layer is None:
             continue
         try:

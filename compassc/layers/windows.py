@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import Attribute
-from compassc.layers.layer import Layer, LayerError
 
 ATTRIBUTES_2D = (
     *(Attribute(f"kernel_{a}", "int", f"size of the window along {a}") for a in "xy"),

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from compassc.graph import Layer, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
-from compassc.layers.layer import Layer, TensorType
-from compassc.layers.storage import numpy_dtype
 from tests.layers.harness import run
 
 Array = np.ndarray[Any, Any]
@@ -20,11 +20,11 @@ TYPES = ("int8", "uint8", "bool", "int16", "uint16", "float16", "bfloat16", "int
 """All types whose elements kernels move."""
 
 
-def tensor(name: str, shape: tuple[int, ...], dtype: str, scale: float = 1.0, zero: int = 0) -> TensorType:
-    return TensorType(tuple(int(n) for n in shape), dtype, name, scale, zero)
+def tensor(name: str, shape: tuple[int, ...], dtype: str, scale: float = 1.0, zero: int = 0) -> Tensor:
+    return Tensor(name, tuple(int(n) for n in shape), dtype, scale, zero)
 
 
-def drawn(source: np.random.Generator, t: TensorType, narrow: bool = False) -> Array:
+def drawn(source: np.random.Generator, t: Tensor, narrow: bool = False) -> Array:
     """Random values, the type's smallest and largest among them; `narrow`: few different ones, so that many are equal."""
     if narrow:
         return source.integers(0 if t.is_integer and t.low == 0 else -2, 4, t.shape).astype(numpy_dtype(t.dtype))
@@ -37,7 +37,7 @@ def drawn(source: np.random.Generator, t: TensorType, narrow: bool = False) -> A
     return np.asarray(source.normal(0, 2, t.shape)).astype(numpy_dtype(t.dtype))
 
 
-def layer_of(kind: str, inputs: list[TensorType], dtype: str, attributes: dict[str, Any], shapes: Any,
+def layer_of(kind: str, inputs: list[Tensor], dtype: str, attributes: dict[str, Any], shapes: Any,
              zero: int = 0, **constants: Array) -> Layer:  # fmt: skip
     """A layer with outputs of these shapes."""
     outputs = [tensor(f"y{i}", s, dtype, 1.0, zero) for i, s in enumerate(shapes)]

@@ -9,10 +9,10 @@ import numpy as np
 
 from compass_core import files
 from compassc.dsl import BuildManager
-from compassc.layers.layer import Layer, TensorType
+from compassc.graph import Layer, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.objects import function_of
 from compassc.layers.source import Kernel
-from compassc.layers.storage import numpy_dtype
 
 Array = np.ndarray[Any, Any]
 _built: dict[tuple[str, str], tuple[Any, Any]] = {}
@@ -24,7 +24,7 @@ def arguments(kernel: Kernel, layer: Layer, inputs: list[Array]) -> tuple[list[A
     outputs = {t.name: np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.outputs}
     args: list[Any] = []
     for a in kernel.arguments:
-        if isinstance(a, TensorType):
+        if isinstance(a, Tensor):
             array = given.get(a.name, outputs.get(a.name))
             assert array is not None
             args.append(array.reshape(-1).view("uint8") if array.dtype == bool else array.reshape(-1))

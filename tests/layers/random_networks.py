@@ -22,9 +22,9 @@ import numpy as np
 from compass_core.errors import CompassError
 from compass_runtime import Program
 from compassc.gbuilder.build import GraphOptions, build_model
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.samples import SAMPLES, TABLED, Draw, drawn
 
 TARGET = "X2_1204"
@@ -47,10 +47,10 @@ class Network(NamedTuple):
     """Layers in order, and the tensors that nobody made."""
 
     layers: list[Layer]
-    inputs: list[TensorType]
+    inputs: list[Tensor]
 
     @property
-    def outputs(self) -> list[TensorType]:
+    def outputs(self) -> list[Tensor]:
         """What nobody uses."""
         used = {t.name for layer in self.layers for t in layer.inputs}
         return [t for layer in self.layers for t in layer.outputs if t.name not in used]
@@ -98,7 +98,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _top(tensors: list[TensorType]) -> list[str]:
+def _top(tensors: list[Tensor]) -> list[str]:
     return [
         f"layer_top={_text([t.name for t in tensors])}",
         f"layer_top_shape={_text([t.shape for t in tensors])}",

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers import docs
 from compassc.layers.declare import all_types, evaluate
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.samples import SAMPLES, Draw, drawn
-from compassc.layers.storage import numpy_dtype
 from compassc.layers.support import DTYPES, SHAPES, forms_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "layers"
@@ -48,7 +48,7 @@ def test_every_type_is_described_and_defined_or_refused(name):
     if declared.refused:
         assert not (declared.float or declared.quantised or name in with_kernels())
         assert len(declared.refused) > 20
-        layer = Layer("l", name, [TensorType((1,), "int8", "x")], [TensorType((1,), "int8", "y")])
+        layer = Layer("l", name, [Tensor("x", (1,), "int8")], [Tensor("y", (1,), "int8")])
         with pytest.raises(LayerError, match=re.escape(declared.refused)):
             kernel_of([layer])
         with pytest.raises(LayerError, match=re.escape(declared.refused)):
@@ -77,7 +77,7 @@ def test_a_sample_is_drawn_where_there_is_a_kernel(name):
 def layers_of(name: str) -> list[Layer]:
     found = []
     for n, (shape, dtype) in enumerate((s, d) for s in SHAPES for d in DTYPES):
-        layer = drawn(Draw(np.random.default_rng(n)), name, TensorType(shape, dtype, "x"))
+        layer = drawn(Draw(np.random.default_rng(n)), name, Tensor("x", shape, dtype))
         if layer is not None:
             found.append(layer)
     return found[:: max(1, len(found) // 4)]
@@ -115,7 +115,7 @@ def damages(layer: Layer) -> list[Layer]:
         found.append((layer.inputs, layer.outputs, layer.attributes, missing))
     y = layer.outputs[0]
     for shape in ((*y.shape[:-1], y.shape[-1] + 1) if y.shape else (2,), (), (0, *y.shape[1:])):
-        changed = TensorType(shape, y.dtype, y.name, y.scale, y.zero)
+        changed = Tensor(y.name, shape, y.dtype, y.scale, y.zero)
         found.append((layer.inputs, [changed, *layer.outputs[1:]], layer.attributes, layer.constants))
     found.append(([], layer.outputs, layer.attributes, layer.constants))
     found.append((layer.inputs, [], layer.attributes, layer.constants))

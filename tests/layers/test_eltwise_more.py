@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.families.eltwise.reference import LOGICAL
 from compassc.layers.kernels import kernel_of
-from compassc.layers.layer import Layer, LayerError
 from tests.layers.cases import drawn, layer_of, same, tensor
 
 SHAPES = [((3, 45), (3, 45)), ((2, 1, 33), (1, 5, 33)), ((4, 7), (1,)), ((5, 6), (5, 1))]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compassc.graph import Layer, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
-from compassc.layers.layer import Layer, TensorType
 from compassc.layers.samples import Draw
 from compassc.layers.samples import drawn as drawn_layer
 from tests.layers.harness import run
@@ -20,11 +20,11 @@ INTEGERS = ("int8", "uint8", "int16")
 RELATIVE = {2: 2e-3, 4: 5e-6}
 
 
-def tensor(name: str, shape: tuple[int, ...], dtype: str, scale: float = 1.0, zero: int = 0) -> TensorType:
-    return TensorType(shape, dtype, name, scale, zero)
+def tensor(name: str, shape: tuple[int, ...], dtype: str, scale: float = 1.0, zero: int = 0) -> Tensor:
+    return Tensor(name, shape, dtype, scale, zero)
 
 
-def drawn(source: np.random.Generator, t: TensorType) -> np.ndarray:
+def drawn(source: np.random.Generator, t: Tensor) -> np.ndarray:
     if t.is_integer:
         values = source.integers(t.low, t.high + 1, t.shape)
         flat = values.reshape(-1)
@@ -184,7 +184,7 @@ COMPARED = "Where Select Logical Bitwise IsNaN IsInf Pow".split()
 def test_choices_and_comparisons(tmp_path, source, dtype):
     """Values repeat, so that operands are often equal."""
     for n, kind in enumerate(COMPARED * 2):
-        layer = drawn_layer(Draw(np.random.default_rng(n)), kind, TensorType((3, 45), dtype, "x"))
+        layer = drawn_layer(Draw(np.random.default_rng(n)), kind, Tensor("x", (3, 45), dtype))
         if layer is None:
             assert kind in ("Bitwise", "Pow")
             continue

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
-from compassc.layers.layer import Layer, LayerError, TensorType
 from tests.layers.harness import run
 
 BYTES, SHORTS, FLOATS = ("int8", "uint8"), ("int16", "uint16"), ("float32", "float16", "bfloat16")
@@ -25,12 +25,12 @@ def source() -> np.random.Generator:
     return np.random.default_rng(7)
 
 
-def tensor(name: str, shape: tuple[int, ...], dtype: str, zero: int = 0) -> TensorType:
-    return TensorType(shape, dtype, name, 1.0, zero)
+def tensor(name: str, shape: tuple[int, ...], dtype: str, zero: int = 0) -> Tensor:
+    return Tensor(name, shape, dtype, 1.0, zero)
 
 
-def drawn(source: np.random.Generator, t: TensorType) -> Array:
-    from compassc.layers.storage import numpy_dtype
+def drawn(source: np.random.Generator, t: Tensor) -> Array:
+    from compassc.graph.dtypes import numpy_dtype
 
     if not t.is_integer:
         return source.normal(0, 1, t.shape).astype(numpy_dtype(t.dtype))
@@ -59,7 +59,7 @@ def window(kernel: tuple[int, int], stride: int = 1, pad: int = 0, dilation: int
     return keys | {f"pad_{s}": pad for s in ("left", "right", "top", "bottom")}
 
 
-def weighted(source: np.random.Generator, kind: str, x: TensorType, y: TensorType, shape: tuple[int, ...],
+def weighted(source: np.random.Generator, kind: str, x: Tensor, y: Tensor, shape: tuple[int, ...],
              given: dict[str, Any], weights: str = "int8", each: bool = True) -> Layer:  # fmt: skip
     """A layer with random weights of `shape`, whose results fill the range of the output."""
     outputs, depth = shape[0], int(np.prod(shape[1:]))

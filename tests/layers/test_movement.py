@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.families.movement.reference import PAD_MODES
 from compassc.layers.kernels import kernel_of
-from compassc.layers.layer import Layer, LayerError
 from tests.layers.cases import SIZES, TYPES, drawn, layer_of, same, tensor
 
 Rows = Iterator[tuple[str, list[tuple[int, ...]], dict[str, Any], list[tuple[int, ...]]]]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compassc.layers.layer import Layer, TensorType
+from compassc.graph import Layer, Tensor
 from tests.layers.cases import check, tensor
 
 SHAPES: list[tuple[tuple[int, ...], list[int]]] = [
@@ -90,7 +90,7 @@ def quantised() -> Iterator[Layer]:
             outputs = [tensor("y", shape, out, 1.0, 4)]
             if kind == "LayerNorm" and i % 2:
                 outputs += [tensor("m", around(shape, axes), dtype, 1.0, 2), tensor("f", around(shape, axes), "uint16")]
-            x: TensorType = tensor("x", shape, dtype, 1.0, 5 if bits == 8 else 0)
+            x: Tensor = tensor("x", shape, dtype, 1.0, 5 if bits == 8 else 0)
             yield Layer("n", kind, [x], outputs, given | scales, constants)
 
 

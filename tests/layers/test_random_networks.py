@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compassc.layers.layer import Layer, TensorType
+from compassc.graph import Layer, Tensor
 from tests.layers.random_networks import Network, check, differences, graph_text, network
 
 
@@ -22,8 +22,8 @@ def test_networks_reach_30_layers_and_are_drawn_again_from_their_seed():
 
 def test_a_tensor_that_is_used_under_another_shape_is_made(tmp_path):
     """Two layers use it, one of them a view of it, so that it must not vanish inside a kernel."""
-    x, a, b = (TensorType((4, 6), "float32", n) for n in "xab")
-    flat, c = (TensorType((24,), "float32", n) for n in ("flat", "c"))
+    x, a, b = (Tensor(n, (4, 6), "float32") for n in "xab")
+    flat, c = (Tensor(n, (24,), "float32") for n in ("flat", "c"))
     layers = [
         Layer("first", "Abs", [x], [a]),
         Layer("shaped", "Reshape", [a], [flat], {"shape": [24]}),

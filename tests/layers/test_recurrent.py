@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
-from compassc.layers.layer import Layer, LayerError, TensorType
 from tests.layers.harness import run
 
 SIZES = [(2, 3, 5, 7, "forward"), (1, 2, 33, 40, "reverse"), (3, 2, 70, 200, "forward"), (2, 1, 1, 1, "reverse")]
@@ -22,10 +22,10 @@ def layer_of(source: np.random.Generator, kind: str, size: tuple[Any, ...], dtyp
     n, steps, features, cell, direction = size
     gates, whole = KINDS[kind], dtype.startswith("int")
     sequence = kind == "BasicLSTM"
-    inputs = [TensorType((n, steps, features), dtype, "x"), TensorType((n, cell), dtype, "h")]
-    inputs += [TensorType((n, cell), dtype, "c")] if sequence else []
+    inputs = [Tensor("x", (n, steps, features), dtype), Tensor("h", (n, cell), dtype)]
+    inputs += [Tensor("c", (n, cell), dtype)] if sequence else []
     last = {"Y": True, "H": kind.startswith("GRU")}
-    outputs = [TensorType((n, steps, cell) if last.get(o) else (n, cell), dtype, f"o{o}") for o in OUTPUTS[kind]]
+    outputs = [Tensor(f"o{o}", (n, steps, cell) if last.get(o) else (n, cell), dtype) for o in OUTPUTS[kind]]
     given: dict[str, Any] = {"direction": direction, "out_sequence": OUTPUTS[kind]}
     if kind == "RNN":
         given["activations"] = "TANH"
@@ -116,9 +116,9 @@ def test_contradicting_shapes_are_refused(change):
     layer = layer_of(source, "BasicLSTM", (2, 3, 5, 7, "forward"), "int8")
     inputs, constants = list(layer.inputs), dict(layer.constants)
     if change == "state":
-        inputs[1] = TensorType((2, 8), "int8", "h")
+        inputs[1] = Tensor("h", (2, 8), "int8")
     elif change == "rank":
-        inputs[0] = TensorType((6, 5), "int8", "x")
+        inputs[0] = Tensor("x", (6, 5), "int8")
     elif change == "weights":
         constants["weights"] = constants["weights"][:, 1:]
     else:

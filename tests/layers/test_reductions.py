@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compassc.graph import Layer
 from compassc.layers.declare import evaluate
 from compassc.layers.families.reduce.reference import METHODS
 from compassc.layers.kernels import kernel_of
-from compassc.layers.layer import Layer
 from tests.layers.cases import check, tensor
 from tests.layers.harness import run
 

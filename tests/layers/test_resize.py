@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.families.resize.reference import MODES, NEAREST_MODES
 from compassc.layers.kernels import kernel_of
-from compassc.layers.layer import Layer, LayerError
 from tests.layers.cases import TYPES, drawn, layer_of, same, tensor
 
 FORMS = [

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import exp2_table_float
 from compassc.layers.kernels import kernel_of
-from compassc.layers.layer import Layer, LayerError
 from tests.layers.cases import check, tensor
 
 SHAPES = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_to, single, wide_kind
 from compassc.layers.families.activation.reference import (
     ALONE,
@@ -14,7 +15,6 @@ from compassc.layers.families.activation.reference import (
     table_base,
 )
 from compassc.layers.kernels import elementwise, kernel, method_kernel
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.moving import Copy, rows, strides_of
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, look_up, look_up_range, requantise, saturate
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.rectify import rectify, rectify_float
 from compassc.layers.special import erf
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.emit import look_up, requantise, requantise_to, single
 from compassc.layers.families.eltwise.reference import COMPARISONS, LOGICAL
 from compassc.layers.kernels import elementwise
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.source import KernelSource, Value
 
 ONE, NOTHING = "S.vbcast(S.i32(1), lanes=32)", "S.vbcast(S.i32(0), lanes=32)"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import compassc.layers.families.eltwise.choosing  # noqa: F401 (registers its kernels)
+from compassc.graph import Layer, LayerError
 from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_to
 from compassc.layers.families.eltwise.reference import ALONE
 from compassc.layers.kernels import elementwise
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.source import KernelSource, Value
 
 SYMBOLS = {

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
+from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
 from compassc.layers.arithmetic import (
-    INTEGER_TYPES,
     TRUNCATED_DTYPES,
     Array,
     dequantise,
@@ -20,9 +21,7 @@ from compassc.layers.arithmetic import (
     saturate_int32,
 )
 from compassc.layers.broadcast import broadcast
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.rectify import rectify, rectify_float
-from compassc.layers.storage import numpy_dtype
 
 METHODS: dict[str, Callable[[Array, Array], Array]] = {
     "ADD": np.add,
@@ -277,7 +276,7 @@ def quantise_layer(layer: Layer, x: Array) -> Array:
     return quantise(x, scale, zero, out.low, out.high)
 
 
-def _on_channels(layer: Layer, value: float | Array) -> float | Array:
+def _on_channels(layer: Layer, value: float | tuple[float, ...]) -> Array:
     if np.size(value) == 1:
         return np.asarray(value).reshape(())
     shape = [1] * len(layer.output.shape)

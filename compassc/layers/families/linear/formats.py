@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.families.linear.tiles import SEGMENT_WORDS
-from compassc.layers.layer import Layer, LayerError, TensorType
 
 INT32 = (-(2**31), 2**31 - 1)
 BYTE, SHORT, FLOAT = "uint8", "int16", "float32"
@@ -49,7 +49,7 @@ def floats_only(layer: Layer) -> None:
             raise LayerError(f"'{t.name}' is {t.dtype}, which a {layer.type} with float parameters has no kernel for")
 
 
-def integer_format(x: TensorType, weights: Array, biases: Array, fill: int | None, pairs: bool = True) -> Format:
+def integer_format(x: Tensor, weights: Array, biases: Array, fill: int | None, pairs: bool = True) -> Format:
     """The cheapest exact format for integer weights [O,...]; `fill`: the input at the border, None where there is none.
 
     low and high are the limits of the sums with biases. LayerError where no format is exact.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compassc.graph import Layer
 from compassc.layers.families.linear import products
 from compassc.layers.families.linear.channelwise import channelwise
 from compassc.layers.families.linear.depthwise import depthwise
 from compassc.layers.families.linear.matmul import matrix_product
 from compassc.layers.families.linear.tiles import shape_of
 from compassc.layers.kernels import elementwise, kernel
-from compassc.layers.layer import Layer
 from compassc.layers.source import Kernel
 
 

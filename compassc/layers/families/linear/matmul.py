@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_to
 from compassc.layers.families.linear.formats import floats_only
 from compassc.layers.families.linear.pairs import finish_pair, requantise_pair, shifted_ahead
 from compassc.layers.kernels import follow
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 PARTS = 4
@@ -29,7 +29,7 @@ REGISTER = LANES // PARTS
 class Operand:
     """One side of a product: `planes` is 2 where its integers are cut in bytes; its smallest and largest number."""
 
-    tensor: TensorType
+    tensor: Tensor
     transposed: bool
     planes: int = 1
     low: int = 0
@@ -117,7 +117,7 @@ def _largest(o: Operand) -> int:
     return max(abs(o.low), abs(o.high))
 
 
-def _operand(t: TensorType, transposed: bool) -> Operand:
+def _operand(t: Tensor, transposed: bool) -> Operand:
     if not t.is_integer:
         return Operand(t, transposed)
     if t.integer.bits > 16:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from compassc.layers.arithmetic import INTEGER_TYPES, TRUNCATED_DTYPES, Array
+from compassc.graph import Layer, LayerError
+from compassc.graph.dtypes import INTEGER_TYPES
+from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array
 from compassc.layers.emit import INT32_MAX, operand, requantise
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.source import KernelSource, Value
 
 DOUBLE_EXACT = 2**53

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import saturate_int32
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import BYTE, FLOAT, Format, float_format, integer_format
@@ -29,7 +30,6 @@ from compassc.layers.families.linear.tiles import (
     tiling_of,
 )
 from compassc.layers.kernels import follow
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 PARTS = 4

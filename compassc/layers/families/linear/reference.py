@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, Number, requantise, saturate, saturate_int32
 from compassc.layers.declare import Attribute, Constant
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.rectify import rectify, rectify_float
 from compassc.layers.windows import seen, window_of
 

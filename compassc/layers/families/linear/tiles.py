@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.source import LANES
 from compassc.layers.windows import Window, window_of
 

@@ -10,28 +10,28 @@ import math
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import store
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.movement.reference import REDUCTIONS
 from compassc.layers.kernels import kernel
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, strides_of
 from compassc.layers.remapping import PART_BYTES
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
-from compassc.layers.storage import numpy_dtype
 
 BY_DMA = 16
 """Elements of a row from which on it is copied by DMA."""
 
 
-def _indices(layer: Layer, tensor: TensorType) -> TensorType:
+def _indices(layer: Layer, tensor: Tensor) -> Tensor:
     if tensor.dtype not in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "bool"):
         raise LayerError(f"'{tensor.name}' holds indices or counts, but is {tensor.dtype}")
     return tensor
 
 
-def _same_type(layer: Layer, *tensors: TensorType) -> None:
+def _same_type(layer: Layer, *tensors: Tensor) -> None:
     for t in tensors:
         if t.dtype != layer.output.dtype:
             raise LayerError(f"'{t.name}' is {t.dtype}, the output {layer.output.dtype}; it keeps the type")
@@ -43,7 +43,7 @@ def _row_copy(to: str, near: str, width: str, inner: int) -> list[str]:
     return [f"row_to = {to}", f"row_from = {near}", f"for e in range({width}):", "    row_to[e] = row_from[e]"]
 
 
-def _packed(k: KernelSource, x: TensorType, y: TensorType, axis: int, number: int, decide: list[str]) -> list[str]:
+def _packed(k: KernelSource, x: Tensor, y: Tensor, axis: int, number: int, decide: list[str]) -> list[str]:
     """Rows of `x` along an axis one behind the other, zeros behind them.
 
     `decide`: for element `p` of the `number` ones that say so, the row `at` and how `often` it comes; `o` is the index
@@ -105,7 +105,7 @@ def repeat(layer: Layer) -> Kernel:
     _same_type(layer, x)
     axis = layer.axis() if layer.has("axis") else 0
     if not layer.has("axis"):
-        x = TensorType((x.count,), x.dtype, x.name)
+        x = Tensor(x.name, (x.count,), x.dtype)
     n = x.shape[axis]
     if counts.count not in (1, n):
         raise LayerError(f"{counts.count} counts for {n} elements")
@@ -114,7 +114,7 @@ def repeat(layer: Layer) -> Kernel:
     return finish(k, _packed(k, x, y, axis, n, ["at = p + 0", f"often = {many}"]))
 
 
-def _where_set(k: KernelSource, selector: TensorType) -> list[str]:
+def _where_set(k: KernelSource, selector: Tensor) -> list[str]:
     given = k.tensor(selector)
     return ["at = p + 0", "often = S.i32(0)", f"if S.i32({given}[p]) != 0:", "    often = S.i32(1)"]
 
@@ -217,7 +217,7 @@ def one_hot(layer: Layer) -> Kernel:
     ])  # fmt: skip
 
 
-def fill_value(value: float, tensor: TensorType) -> int:
+def fill_value(value: float, tensor: Tensor) -> int:
     """A number as it is stored in a tensor, as an integer with the same bits."""
     stored = store(np.full(1, value), tensor.dtype, (1,))
     return int(stored.view({1: "uint8", 2: "uint16", 4: "int32"}[stored.itemsize])[0])
@@ -234,7 +234,7 @@ def _offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
 class Along:
     """Elements addressed by an index along one axis: their places before and behind it in `x`."""
 
-    def __init__(self, k: KernelSource, x: TensorType, index: TensorType, axis: int) -> None:
+    def __init__(self, k: KernelSource, x: Tensor, index: Tensor, axis: int) -> None:
         if len(x.shape) != len(index.shape) or any(
             m > n for i, (m, n) in enumerate(zip(index.shape, x.shape, strict=True)) if i != axis
         ):
@@ -284,7 +284,7 @@ def gather_elements(layer: Layer) -> Kernel:
     ])  # fmt: skip
 
 
-def _addressed(k: KernelSource, index: TensorType, places: str, shape: tuple[int, ...]) -> list[str]:
+def _addressed(k: KernelSource, index: Tensor, places: str, shape: tuple[int, ...]) -> list[str]:
     """Statements that add to `place` what the indices in row `r` say: too large ones are the last, negative ones wrap."""
     many, strides = index.shape[-1], strides_of(shape)
     if not 1 <= many <= len(shape):

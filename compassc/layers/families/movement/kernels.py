@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_to, wide_kind
 from compassc.layers.families.movement.indexed import fill_value
 from compassc.layers.families.movement.reference import PAD_MODES, slice_indices, stride_places
 from compassc.layers.families.movement.reference import batch_to_space_nd as batch_to_space_nd_reference
 from compassc.layers.kernels import kernel
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, rows, strides_of
 from compassc.layers.remapping import OUTSIDE, remap_kernel, remap_lines
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
-from compassc.layers.storage import numpy_dtype
 
 
 def same_type(layer: Layer) -> None:
@@ -130,7 +130,7 @@ def _bordered(layer: Layer, pads: list[tuple[int, int]]) -> Kernel:
     return finish(k, lines)
 
 
-def filling(k: KernelSource, y: TensorType, target: str, word: int) -> list[str]:
+def filling(k: KernelSource, y: Tensor, target: str, word: int) -> list[str]:
     """All elements of a tensor, of which `target` is the raw pointer, become one number, given by its bits."""
     n = k.scalar(y.count)
     return [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, quantise, requantise, saturate
 from compassc.layers.declare import Reference, layer_type
-from compassc.layers.layer import Layer, LayerError
 
 
 def _fill(layer: Layer) -> float:

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, inverse_root_table
 from compassc.layers.axes import Walk
 from compassc.layers.emit import requantise
 from compassc.layers.families.normalise.reference import norm_axes, weights_zp
 from compassc.layers.kernels import kernel
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import Kernel, KernelSource, Value
 
-Operands = dict[str, TensorType | Array]
+Operands = dict[str, Tensor | Array]
 
 
 class Norm:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, approximate_factor
 from compassc.layers.emit import look_up, requantise, requantise_to, wide_kind
 from compassc.layers.families.pooling.reference import METHODS, area_of, window_for
 from compassc.layers.kernels import follow, kernel
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.windows import Window, seen
 

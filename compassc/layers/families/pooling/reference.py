@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, approximate_factor, look_up, requantise, saturate
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.windows import Window, seen, window_of
 
 METHODS = ("MAX", "AVG", "L1", "L2")

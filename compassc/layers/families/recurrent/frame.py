@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
-from compassc.layers.storage import numpy_dtype
 from compassc.layers.vectors import pointee
 
 LSRAM_BYTES, LEAST_WEIGHTS, MOST_WEIGHTS = 28672, 2048, 12288
@@ -184,10 +184,10 @@ class Frame:
 
     # -- the kernel
 
-    def stored(self, value: Value, tensor: TensorType, place: str) -> str:
+    def stored(self, value: Value, tensor: Tensor, place: str) -> str:
         return f'S.vstore(narrow({value.name}, "{tensor.dtype}"), {self.k.tensor(tensor)} + {place} + cell, mask)'
 
-    def states(self, value: Value, sequence: TensorType | None, last: TensorType | None) -> list[str]:
+    def states(self, value: Value, sequence: Tensor | None, last: Tensor | None) -> list[str]:
         """Stores of a state into the output of all steps and the output of the last one."""
         lines = []
         if sequence is not None:

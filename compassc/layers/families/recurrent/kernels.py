@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, requantise
 from compassc.layers.emit import look_up
 from compassc.layers.exact import limited, product, rescale, shifted, total
@@ -20,7 +21,6 @@ from compassc.layers.families.recurrent.reference import (
     split_weights,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 
 LARGE = 1 << 17
@@ -39,7 +39,7 @@ def _frame(layer: Layer, gates: int) -> Frame:
     return Frame(layer, gates, layer.constant("weights"))
 
 
-def _outputs(layer: Layer, *wanted: str) -> list[TensorType | None]:
+def _outputs(layer: Layer, *wanted: str) -> list[Tensor | None]:
     names = output_names(layer)
     if len(set(names)) != len(names) or len(names) != len(layer.outputs):
         raise LayerError(f"'out_sequence' is {names}, but the layer has {len(layer.outputs)} outputs")
@@ -360,7 +360,7 @@ def rnn(layer: Layer) -> Kernel:
     name = layer.word("activations", "TANH", (*ACTIVATIONS, "CLIP"))
     hidden = _quantised_rnn(f, name) if layer.is_quantised else _float_rnn(f, name)
     _keep(f, hidden)
-    outputs: list[TensorType | None] = [*layer.outputs, None]
+    outputs: list[Tensor | None] = [*layer.outputs, None]
     f.phases.append(Phase((0,), "h", [*f.k.body, *f.states(hidden, outputs[0], outputs[1])]))
     return f.kernel()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Number
 from compassc.layers.axes import Walk
 from compassc.layers.emit import look_up, requantise
 from compassc.layers.families.reduce.reference import METHODS
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.kernels import kernel
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.source import Kernel, KernelSource, Value
 from compassc.layers.vectors import WIDE
 
@@ -145,7 +145,7 @@ def _factor(layer: Layer, scale: Number) -> int:
     return int(scale)
 
 
-def _norm(k: KernelSource, layer: Layer, operands: dict[str, TensorType], tail: Sequence[Layer], method: str) -> Kernel:
+def _norm(k: KernelSource, layer: Layer, operands: dict[str, Tensor], tail: Sequence[Layer], method: str) -> Kernel:
     """Sums of sizes or squares. They are shifted by as much as the largest of all needs to be 16 bits long."""
     out, x = layer.output, layer.input
     zero = x.scalar_zero

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, look_up, requantise
-from compassc.layers.layer import Layer, LayerError
 
 METHODS = ("SUM", "MEAN", "MIN", "MAX", "PROD", "L1", "L2", "VARIANCE", "UNBIASED_VARIANCE", "ANY", "ALL")
 

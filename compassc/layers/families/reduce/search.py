@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import LayerError
 from compassc.layers.axes import Walk
-from compassc.layers.layer import LayerError
 from compassc.layers.source import LANES, KernelSource
 from compassc.layers.vectors import WIDE
 

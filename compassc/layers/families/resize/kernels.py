@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.families.resize.reference import METHODS, between, coordinates, nearest
 from compassc.layers.kernels import kernel
-from compassc.layers.layer import Layer, LayerError, TensorType
 from compassc.layers.moving import strides_of
 from compassc.layers.remapping import remap_kernel
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
-from compassc.layers.storage import numpy_dtype
 from compassc.layers.vectors import pointee
 
 STAGED_BYTES = 8192
@@ -98,7 +98,7 @@ def _bilinear(layer: Layer, rows: Array, columns: Array) -> Kernel:
 
 
 def _staging(
-    source: str, target: str, x: TensorType, image: str, row: str, line: str
+    source: str, target: str, x: Tensor, image: str, row: str, line: str
 ) -> tuple[list[str], list[str], list[str]]:
     """(arrays in LSRAM, copies in before a row, the copy out behind it)."""
     kind = pointee(x.dtype)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, requantise, saturate
-from compassc.layers.layer import Layer, LayerError
 
 METHODS = ("NEAREST", "BILINEAR", "AREA")
 MODES = (

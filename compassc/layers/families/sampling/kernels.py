@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.sampling.reference import METHODS, PADDINGS
 from compassc.layers.kernels import kernel
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, exp2_table, log2_table
 from compassc.layers.axes import Walk
 from compassc.layers.emit import requantise
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.families.softmax.reference import ceil_log2, exponent_factor, float_factor
 from compassc.layers.kernels import kernel
-from compassc.layers.layer import Layer, LayerError
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 from compassc.layers.vectors import WIDE
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import (
     Array,
     exp2_fixed,
@@ -16,7 +17,6 @@ from compassc.layers.arithmetic import (
     saturate,
     shift_right,
 )
-from compassc.layers.layer import Layer, LayerError
 
 F32 = np.float32
 
