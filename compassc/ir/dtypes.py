@@ -13,6 +13,10 @@ from typing import Any
 from compass_core.errors import CompassError
 
 VECTOR_BITS = 256
+F_VECTOR = 16
+"""Flag of an expression (`compassc.ir.exprs`): some sub-expression has a vector or mask type."""
+F_WIDE = 32
+"""Flag of an expression: some sub-expression has a vector type that is not one register."""
 
 _ALIASES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _ALIASES.update(
@@ -52,6 +56,8 @@ class DataType(str):
     bytes: int
     """Bytes of one element (a bool takes one)."""
     total_bytes: int
+    flags: int
+    """`F_VECTOR` and `F_WIDE`, as far as they hold for the type."""
 
     def __new__(cls, kind: Any) -> DataType:  # noqa: PYI034 - typing.Self is younger than Python 3.10
         return dtype(kind)
@@ -130,6 +136,7 @@ def _make_dtype(code: str, bits: int, lanes: int) -> DataType:
     self.is_mask = self.is_bool and lanes > 1
     self.native_lanes = VECTOR_BITS // bits if bits in (8, 16, 32) else 0
     self.is_native = self.is_vector and (lanes == self.native_lanes or (self.is_bool and lanes in (8, 16, 32)))
+    self.flags = 0 if lanes == 1 else F_VECTOR if self.is_native else F_VECTOR | F_WIDE
     self.element_of = self if lanes == 1 else make_dtype(code, bits)
     return self
 
@@ -178,6 +185,7 @@ class PointerType:
     __slots__ = ("elem", "scope")
     lanes = 1
     bits = 32
+    flags = 0
     is_bool = is_vector = is_mask = is_integer = is_floating = is_scalar = is_native = False
 
     def __init__(self, elem: DataType, scope: str) -> None:
@@ -188,6 +196,10 @@ class PointerType:
 
     def __reduce__(self):
         return pointer_type, (self.elem, self.scope)
+
+
+Type = DataType | PointerType
+"""What the type of an expression is."""
 
 
 @cache

@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from compass_core.errors import Span
 
 from . import exprs as E
 from . import stmts as S
 from .dtypes import BOOL, INT32, DataType, PointerType
+from .forms import FORMS
+from .node import Field, Node
 
 DIGEST = "# sha256 of a source: "
 """What a line of the head begins with that has the digest of a file."""
@@ -73,32 +76,24 @@ class Printer:
         self.names = _Names()
         self.file = file
         self.lines: list[str] = []
-        self._table = {
+        self._table: dict[type, Callable[[Any], str]] = {
+            **dict.fromkeys(FORMS, self._form),
             E.Var: lambda e: self.name(e),
             E.IntImm: _int_text,
             E.FloatImm: _float_text,
             E.StrImm: lambda e: repr(e.value),
-            E.Cast: lambda e: f'T.cast({self.expr(e.value)}, "{e.dtype}")',
-            E.Reinterpret: lambda e: f"T.reinterpret({self.expr(e.value)}, {type_text(e.dtype)})",
             E.Binary: self._binary,
             E.Unary: self._unary,
-            E.Select: lambda e: f"T.select({self._list((e.cond, e.a, e.b))})",
-            E.Ramp: lambda e: f"T.ramp({self._list((e.base, e.stride))}, {e.lanes})",
-            E.Broadcast: lambda e: f"T.splat({self.expr(e.value)}, {e.lanes})",
-            E.VectorLiteral: lambda e: f'T.vector("{e.dtype}", {self._list(e.elems)})',
             E.ConstMask: lambda e: f'T.mask("{mask_text(e.bits, e.lanes)}")',
-            E.TailMask: lambda e: f"T.tail({self.expr(e.count)}, {e.lanes})",
             E.Pointer: self._pointer,
-            E.AddressOf: lambda e: f"T.address_of({self.name(e.var)})",
             E.Load: self._load,
-            E.GetElement: lambda e: f"T.element({self._list((e.vector, e.index))})",
             E.Call: self._call,
             E.FuncCall: lambda e: f"Module.{e.func}({self._list(e.args)})",
         }
-        self._stmts = {
+        self._stmts: dict[type, Callable[[Any], str]] = {
+            S.SetElement: self._form,
             S.Let: self._let,
             S.Assign: lambda s: f"{self.name(s.var)} = {self.expr(s.value)}",
-            S.SetElement: lambda s: f"T.set_element({self.name(s.var)}, {self._list((s.index, s.value))})",
             S.Store: self._store,
             S.Eval: lambda s: self.expr(s.value),
             S.Alloc: self._alloc,
@@ -117,8 +112,25 @@ class Printer:
         name = self.names.of.get(v)
         return name if name is not None else self.names.define(v, v.name)
 
-    def _list(self, items) -> str:
+    def _list(self, items: Iterable[E.Expr]) -> str:
         return ", ".join([self.expr(i) for i in items])
+
+    def _form(self, e: Node) -> str:
+        """The text of a node whose form is declared."""
+        form = FORMS[type(e)]
+        return f"T.{form.name}({', '.join([self._part(part, getattr(e, part.name)) for part in form.parts])})"
+
+    def _part(self, part: Field, value: Any) -> str:
+        match part.annotation:
+            case "Expr" | "Var":
+                return self.expr(value)
+            case "tuple[Expr, ...]":
+                return self._list(value)
+            case "DataType":
+                return f'"{value}"'
+            case "Type":
+                return type_text(value)
+        return str(value)
 
     def _binary(self, e: E.Binary) -> str:
         symbol = SYMBOLS.get(e.op)
@@ -158,12 +170,12 @@ class Printer:
 
     # -- statements
 
-    def _let(self, s) -> str:
+    def _let(self, s: S.Let) -> str:
         value = self.expr(s.value)
         kind = f'T.size("{s.var.dtype}")' if s.var.nonneg else type_text(s.var.dtype)
         return f"{self.names.define(s.var, s.var.name)}: {kind} = {value}"
 
-    def _store(self, s) -> str:
+    def _store(self, s: S.Store) -> str:
         if s.mask is None:
             return f"{self.buffer(s.buffer)}[{self._list(s.indices)}] = {self.expr(s.value)}"
         tail = f"value={self.expr(s.value)}, mask={self.expr(s.mask)}"
@@ -172,19 +184,19 @@ class Printer:
     def _shape(self, b: E.Buffer) -> str:
         return f"({self._list(b.shape)},)" if len(b.shape) == 1 else f"({self._list(b.shape)})"
 
-    def _alloc(self, s) -> str:
+    def _alloc(self, s: S.Alloc) -> str:
         b = s.buffer
         name = self.names.define(b.data, b.data.name)
         self.names.of[_buffer_key(b)] = name
         return f'{name} = T.alloc({self._shape(b)}, "{b.dtype}", "{b.scope}")'
 
-    def _alloc_const(self, s) -> str:
+    def _alloc_const(self, s: S.AllocConst) -> str:
         b = s.buffer
         name = self.names.define(b.data, b.data.name)
         self.names.of[_buffer_key(b)] = name
         return f'{name} = T.alloc_const({self._shape(b)}, "{b.dtype}", "{s.data.hex()}")'
 
-    def _decl_buffer(self, s) -> str:
+    def _decl_buffer(self, s: S.DeclBuffer) -> str:
         b = s.buffer
         source, shape = self.name(b.data), self._shape(b)
         name = self.names.define(_buffer_key(b), b.data.name)
@@ -201,22 +213,22 @@ class Printer:
         if not body:
             self.lines.append("    " * depth + "pass")
         for s in body:
-            simple = self._stmts.get(type(s))
-            if simple is not None:
-                self.line(depth, simple(s), s.span)
-            elif type(s) is S.For:
-                self._for(s, depth)
-            elif type(s) is S.While:
-                self.line(depth, f"while {self.expr(s.cond)}:", s.span)
-                self.body(s.body, depth + 1)
-            else:
-                self.line(depth, f"if {self.expr(s.cond)}:", s.span)
-                self.body(s.then, depth + 1)
-                if s.orelse:
-                    self.lines.append("    " * depth + "else:")
-                    self.body(s.orelse, depth + 1)
+            match s:
+                case S.For():
+                    self._for(s, depth)
+                case S.While():
+                    self.line(depth, f"while {self.expr(s.cond)}:", s.span)
+                    self.body(s.body, depth + 1)
+                case S.If():
+                    self.line(depth, f"if {self.expr(s.cond)}:", s.span)
+                    self.body(s.then, depth + 1)
+                    if s.orelse:
+                        self.lines.append("    " * depth + "else:")
+                        self.body(s.orelse, depth + 1)
+                case _:
+                    self.line(depth, self._stmts[type(s)](s), s.span)
 
-    def _for(self, s, depth: int) -> None:
+    def _for(self, s: S.For, depth: int) -> None:
         args = self._list((s.start, s.stop, s.step))
         if s.var.dtype is not INT32:
             args += f', dtype="{s.var.dtype}"'

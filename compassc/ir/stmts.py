@@ -6,23 +6,27 @@ value; nothing else changes a scalar or vector variable except `SetElement`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 from compass_core.errors import Span
 
-from .exprs import Buffer, Expr, Node, Var, _is, _set
+from .dtypes import Type
+from .exprs import Buffer, Expr, Mapping, Var
+from .node import Node, field, node
 
 Body = tuple["Stmt", ...]
 
 
+@node(abstract=True)
 class Stmt(Node):
     """A statement, with the place in the kernel it came from."""
 
-    __slots__ = ("span",)
-    span: Span | None
+    span: Span | None = field(default=None, kw_only=True, compare=False)
 
-    def map(self, expr, body) -> Stmt:
-        """The statement with `expr` applied to its expressions and `body` to its nested bodies."""
+    def map(self, fn: Mapping, body: Callable[[Body], Body]) -> Stmt:
+        """The statement with `fn` applied to its expressions and `body` to its nested bodies."""
         return self
 
     def exprs(self) -> tuple[Expr, ...]:
@@ -32,101 +36,109 @@ class Stmt(Node):
         return ()
 
 
-def _mapped(old: Any, expr) -> Any:
-    """What `expr` makes of an expression field: None, a Buffer, expressions or one; the same object if nothing changes."""
-    if old is None:
-        return None
-    if type(old) is Buffer:
-        return old.map(expr)
-    if type(old) is tuple:
-        new = tuple([expr(e) for e in old])
-        return old if all(map(_is, new, old)) else new
-    return expr(old)
+@node()
+class Let(Stmt):
+    """Define `var` for the rest of the block."""
+
+    var: Var = field(defines=True)
+    value: Expr
 
 
-def _stmt(name: str, exprs: tuple[str, ...], bodies: tuple[str, ...] = (), others: tuple[str, ...] = (), doc: str = ""):
-    """A statement class: constructor arguments are `others`, `exprs`, `bodies`, then `span`.
+@node()
+class Assign(Stmt):
+    """Give a defined variable or parameter a new value."""
 
-    Expression fields may hold None or a Buffer (mapped through its own `map`).
-    """
-    fields = others + exprs + bodies
-
-    def __init__(self, *args, span=None):
-        if len(args) != len(fields):
-            raise TypeError(f"{name} takes {', '.join(fields)}")
-        for field, value in zip(fields, args):
-            _set(self, field, value)
-        _set(self, "span", span)
-
-    def map_(self, expr, body):
-        changed = False
-        values = [getattr(self, f) for f in others]
-        for field in exprs:
-            old = getattr(self, field)
-            new = _mapped(old, expr)
-            changed |= new is not old
-            values.append(new)
-        for field in bodies:
-            old = getattr(self, field)
-            new = body(old)
-            changed |= new is not old
-            values.append(new)
-        return type(self)(*values, span=self.span) if changed else self
-
-    def exprs_(self):
-        found = []
-        for field in exprs:
-            value = getattr(self, field)
-            if type(value) is tuple:
-                found += value
-            elif type(value) is Buffer:
-                found.append(value.data)
-            elif value is not None:
-                found.append(value)
-        return tuple(found)
-
-    def bodies_(self):
-        return tuple([getattr(self, b) for b in bodies])
-
-    return type(
-        name,
-        (Stmt,),
-        {
-            "__slots__": fields,
-            "fields": fields,
-            "__init__": __init__,
-            "__doc__": doc,
-            "__module__": __name__,
-            "map": map_,
-            "exprs": exprs_,
-            "bodies": bodies_,
-        },
-    )
+    var: Var = field(defines=True)
+    value: Expr
 
 
-Let = _stmt("Let", ("value",), others=("var",), doc="Define `var` for the rest of the block.")
-Assign = _stmt("Assign", ("value",), others=("var",), doc="Give a defined variable or parameter a new value.")
-SetElement = _stmt("SetElement", ("index", "value"), others=("var",), doc="`var[index] = value` on a vector variable.")
-Store = _stmt(
-    "Store", ("buffer", "indices", "value", "mask"), doc="Write an element, or a vector where the last index is a Ramp."
-)
-Eval = _stmt("Eval", ("value",), doc="Evaluate an expression for its effect.")
-Alloc = _stmt("Alloc", (), others=("buffer",), doc="Storage for `buffer` (constant shape), uninitialised.")
-AllocConst = _stmt(
-    "AllocConst", (), others=("buffer", "data"), doc="A constant table: `data` is its little-endian bytes."
-)
-DeclBuffer = _stmt("DeclBuffer", ("buffer",), doc="Name a shaped view of a pointer.")
-If = _stmt("If", ("cond",), ("then", "orelse"), doc="Conditional; `orelse` may be empty.")
-For = _stmt(
-    "For",
-    ("start", "stop", "step"),
-    ("body",),
-    others=("var", "kind"),
-    doc="`for var in range(start, stop, step)`; kind is serial, vectorized, unrolled or tec.",
-)
-While = _stmt("While", ("cond",), ("body",), doc="Loop while the scalar condition holds.")
-Break = _stmt("Break", (), doc="Leave the innermost loop.")
-Return = _stmt("Return", ("value",), doc="Leave the function; value None in void functions.")
+@node(text="T.set_element(var, index, value)")
+class SetElement(Stmt):
+    """`var[index] = value` on a vector variable."""
+
+    var: Var = field(defines=True)
+    index: Expr
+    value: Expr
+
+
+@node()
+class Store(Stmt):
+    """Write an element, or a vector where the last index is a Ramp."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    mask: Expr | None
+
+
+@node()
+class Eval(Stmt):
+    """Evaluate an expression for its effect."""
+
+    value: Expr
+
+
+@node()
+class Alloc(Stmt):
+    """Storage for `buffer` (constant shape), uninitialised."""
+
+    buffer: Buffer = field(defines=True)
+
+
+@node()
+class AllocConst(Stmt):
+    """A constant table: `data` is its little-endian bytes."""
+
+    buffer: Buffer = field(defines=True)
+    data: bytes
+
+
+@node()
+class DeclBuffer(Stmt):
+    """Name a shaped view of a pointer."""
+
+    buffer: Buffer
+
+
+@node()
+class If(Stmt):
+    """Conditional; `orelse` may be empty."""
+
+    cond: Expr
+    then: Body
+    orelse: Body
+
+
+@node()
+class For(Stmt):
+    """`for var in range(start, stop, step)`; kind is serial, vectorized, unrolled or tec."""
+
+    var: Var = field(defines=True)
+    kind: str
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: Body
+
+
+@node()
+class While(Stmt):
+    """Loop while the scalar condition holds."""
+
+    cond: Expr
+    body: Body
+
+
+@node()
+class Break(Stmt):
+    """Leave the innermost loop."""
+
+
+@node()
+class Return(Stmt):
+    """Leave the function; value None in void functions."""
+
+    value: Expr | None
 
 
 class _Program(Node):
@@ -134,11 +146,15 @@ class _Program(Node):
 
     __slots__ = ()
 
+    def module(self) -> IRModule:
+        """The module to show."""
+        raise NotImplementedError
+
     def script(self) -> str:
         """The text form, which `parse_module` reads."""
         from .printer import print_module
 
-        return print_module(self if isinstance(self, IRModule) else IRModule((self,), self.name, ""))  # type: ignore[attr-defined]
+        return print_module(self.module())
 
     __str__ = script
 
@@ -147,42 +163,39 @@ class _Program(Node):
         print(self.script())
 
 
+@node()
 class PrimFunc(_Program):
     """A function: parameters, body, return type (`void`, a DataType or PointerType) and attributes."""
 
-    __slots__ = ("attrs", "body", "name", "params", "ret_type", "span")
-    fields = ("name", "params", "body", "ret_type", "attrs")
+    name: str
+    params: tuple[Var, ...]
+    body: Body
+    ret_type: Type
+    attrs: tuple[tuple[str, object], ...] = ()
+    span: Span | None = field(default=None, compare=False)
 
-    def __init__(
-        self,
-        name: str,
-        params: tuple[Var, ...],
-        body: Body,
-        ret_type: Any,
-        attrs: tuple[tuple[str, object], ...] = (),
-        span: Span | None = None,
-    ) -> None:
-        for field, value in zip(self.fields, (name, params, body, ret_type, attrs)):
-            _set(self, field, value)
-        _set(self, "span", span)
+    def module(self) -> IRModule:
+        return IRModule((self,), self.name, "")
 
     def attr(self, name: str, default: object = None) -> Any:
+        """The value of an attribute."""
         return dict(self.attrs).get(name, default)
 
-    def replace(self, **changes: Any) -> PrimFunc:
-        return PrimFunc(**{f: changes.get(f, getattr(self, f)) for f in (*self.fields, "span")})
+
+def _by_name(functions: tuple[PrimFunc, ...]) -> tuple[PrimFunc, ...]:
+    return tuple(sorted(functions, key=lambda f: f.name))
 
 
+@node()
 class IRModule(_Program):
     """Functions in symbol order, exactly one of them the entry, and the target they are compiled for ("": any)."""
 
-    __slots__ = ("entry", "functions", "target")
-    fields = ("functions", "entry", "target")
+    functions: tuple[PrimFunc, ...] = field(normalise=_by_name)
+    entry: str
+    target: str
 
-    def __init__(self, functions: tuple[PrimFunc, ...], entry: str, target: str) -> None:
-        _set(self, "functions", tuple(sorted(functions, key=lambda f: f.name)))
-        _set(self, "entry", entry)
-        _set(self, "target", target)
+    def module(self) -> IRModule:
+        return self
 
     def __getitem__(self, name: str) -> PrimFunc:
         for f in self.functions:
@@ -194,8 +207,8 @@ class IRModule(_Program):
     def entry_func(self) -> PrimFunc:
         return self[self.entry]
 
-    def map_functions(self, fn) -> IRModule:
+    def map_functions(self, fn: Callable[[PrimFunc], PrimFunc]) -> IRModule:
         functions = tuple([fn(f) for f in self.functions])
-        if all(map(_is, functions, self.functions)):
+        if all(map(is_, functions, self.functions)):
             return self
         return IRModule(functions, self.entry, self.target)

@@ -19,6 +19,8 @@ from compass_core.reading.limits import IR_DEPTH
 from . import exprs as E
 from . import stmts as S
 from .dtypes import BOOL, FLOAT32, INT32, SCOPES, VOID, DataType, PointerType, dtype, pointer_type
+from .forms import BY_NAME, Form
+from .node import MANY, Field
 from .printer import DIGEST, NAMED, SYMBOLS
 
 _AST_OPS = {
@@ -230,9 +232,8 @@ class _FunctionReader:
 
     def stmt_Expr(self, node: ast.Expr, span: Span | None) -> S.Stmt:
         call = _t_call(node.value)
-        if call == "set_element":
-            var, index, value = node.value.args  # type: ignore[attr-defined]
-            return S.SetElement(self.var(var), self.expr(index), self.expr(value), span=span)
+        if call in BY_NAME and issubclass(BY_NAME[call].node, S.Stmt):
+            return BY_NAME[call].node(*self.parts(BY_NAME[call], node.value), span=span)
         if call == "store":
             args, kw = node.value.args, {k.arg: k.value for k in node.value.keywords}  # type: ignore[attr-defined]
             indices = tuple(map(self.expr, args[1:]))
@@ -332,12 +333,37 @@ class _FunctionReader:
             if func.attr not in self.m.returns:
                 raise self.error(node, f"the module has no function {func.attr!r}")
             return E.FuncCall(func.attr, self.exprs(node.args), self.m.returns[func.attr])
+        form = BY_NAME.get(func.attr)
+        if form is not None and issubclass(form.node, E.Expr):
+            return form.node(*self.parts(form, node))
         build = getattr(self, "make_" + func.attr, None)
         if build is not None:
             return build(node)
         if func.attr in _NAMED_OPS:
             return E.Binary(_NAMED_OPS[func.attr], *self.exprs(node.args))
         return self.immediate(self.m.dtype_named(func.attr, node), node)
+
+    def parts(self, form: Form, node: ast.Call) -> list[Any]:
+        """What a call of a declared form gives the constructor of its node."""
+        single = form.parts[:-1] if form.parts[-1].kind is MANY else form.parts
+        if len(node.args) < len(single) or (len(node.args) > len(single) and single is form.parts):
+            raise self.error(node, f"T.{form.name} takes {', '.join(part.name for part in form.parts)}")
+        found = {part.name: self.part(part, arg) for part, arg in zip(single, node.args)}
+        if single is not form.parts:
+            found[form.parts[-1].name] = self.exprs(node.args[len(single) :])
+        return [found[name] for name in form.node.fields]
+
+    def part(self, part: Field, node: ast.expr) -> Any:
+        match part.annotation:
+            case "Expr":
+                return self.expr(node)
+            case "Var":
+                return self.var(node)
+            case "DataType":
+                return self.m.dtype(node)
+            case "Type":
+                return self.m.type(node)
+        return self.m.literal(node)
 
     def immediate(self, kind: DataType, node: ast.Call) -> E.Expr:
         value = self.m.literal(node.args[0])
@@ -355,35 +381,13 @@ class _FunctionReader:
                 attrs.append((k.arg, self.m.literal(k.value)))
         return E.Call(name, self.exprs(node.args), attrs=tuple(attrs), **fields)
 
-    def make_cast(self, node: ast.Call) -> E.Expr:
-        return E.Cast(self.m.dtype(node.args[1]), self.expr(node.args[0]))
-
-    def make_reinterpret(self, node: ast.Call) -> E.Expr:
-        return E.Reinterpret(self.m.type(node.args[1]), self.expr(node.args[0]))
-
-    def make_select(self, node: ast.Call) -> E.Expr:
-        return E.Select(*self.exprs(node.args))
-
     def make_isnull(self, node: ast.Call) -> E.Expr:
         return E.Unary("isnull", self.expr(node.args[0]))
-
-    def make_ramp(self, node: ast.Call) -> E.Expr:
-        base, stride, lanes = node.args
-        return E.Ramp(self.expr(base), self.expr(stride), self.m.literal(lanes))
-
-    def make_splat(self, node: ast.Call) -> E.Expr:
-        return E.Broadcast(self.expr(node.args[0]), self.m.literal(node.args[1]))
-
-    def make_vector(self, node: ast.Call) -> E.Expr:
-        return E.VectorLiteral(self.m.dtype(node.args[0]), self.exprs(node.args[1:]))
 
     def make_mask(self, node: ast.Call) -> E.Expr:
         runs = re.findall(r"(\d+)([TF])", str(self.m.literal(node.args[0])))
         flat = "".join(letter * int(count) for count, letter in runs)
         return E.ConstMask(sum(1 << i for i, c in enumerate(flat) if c == "T"), len(flat))
-
-    def make_tail(self, node: ast.Call) -> E.Expr:
-        return E.TailMask(self.expr(node.args[0]), self.m.literal(node.args[1]))
 
     def make_addr(self, node: ast.Call) -> E.Expr:
         base = self.expr(node.args[0])
@@ -392,15 +396,9 @@ class _FunctionReader:
         elem = self.m.dtype(node.args[2]) if len(node.args) > 2 else base.dtype.elem
         return E.Pointer(elem, base, self.expr(node.args[1]))
 
-    def make_address_of(self, node: ast.Call) -> E.Expr:
-        return E.AddressOf(self.var(node.args[0]))
-
     def make_load(self, node: ast.Call) -> E.Expr:
         keywords = {k.arg: k.value for k in node.keywords}
         return E.Load(self.buffer(node.args[0]), self.exprs(node.args[1:]), self.expr(keywords["mask"]))
-
-    def make_element(self, node: ast.Call) -> E.Expr:
-        return E.GetElement(*self.exprs(node.args))
 
 
 def _t_call(node: ast.AST) -> str:

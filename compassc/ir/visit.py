@@ -124,16 +124,13 @@ class _SubstituteDeep(_Substitute):
 
     def stmt(self, s: Stmt) -> Any:
         new = s.map(self.expr, self.body)
-        var = getattr(new, "var", None)
-        if var in self.mapping:
-            values = [self.mapping[var] if f == "var" else getattr(new, f) for f in new.fields]
-            new = type(new)(*values, span=new.span)
-        elif type(new) in (S.Alloc, S.AllocConst):
-            buffer = new.buffer.map(self.expr)
-            if buffer is not new.buffer:
-                values = [buffer if f == "buffer" else getattr(new, f) for f in new.fields]
-                new = type(new)(*values, span=new.span)
-        return new
+        defined = {f.name: self._defined(getattr(new, f.name)) for f in new.declared if f.defines}
+        changed = any(getattr(new, name) is not value for name, value in defined.items())
+        return new.replace(**defined) if changed else new
+
+    def _defined(self, target: Var | E.Buffer) -> Any:
+        """What stands for a variable or storage that a statement defines or changes."""
+        return target.map(self.expr) if isinstance(target, E.Buffer) else self.mapping.get(target, target)
 
 
 def substitute(node: Expr, mapping: dict[Var, Expr]) -> Expr:

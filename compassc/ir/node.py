@@ -1,0 +1,322 @@
+"""Declarations of immutable nodes: `@node` makes a class of annotated fields.
+
+    @node(flags=F_LOAD)
+    class Load(PlacedExpr):
+        buffer: Buffer
+        indices: tuple[Expr, ...]
+        mask: Expr | None = None
+        dtype: DataType = derived(_type_of_load, init=False)
+
+From the fields come `__slots__`, the constructor, `children`, `map` (`exprs`, `bodies` and `map` of a statement),
+`replace`, `repr`, structural equality (`equal`), and where `text` gives a form, the text and its reader.
+
+The annotation of a field says how it takes part: `Expr`, `Var`, `Expr | None`, `tuple[Expr, ...]` and `Buffer` are
+visited and mapped, `Body` is a nested block, everything else is a plain value.
+
+Nodes are built often, so the constructor is generated: it fills an object of a class of the same layout that accepts
+assignments and then gives it the class that refuses them, at half the cost of `object.__setattr__` per field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import is_
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_):
+        return lambda decorator: decorator
+
+
+_N = TypeVar("_N")
+_T = TypeVar("_T")
+_REQUIRED: Any = object()
+
+ONE, OPTIONAL, MANY, BUFFER, BODY, VALUE = "one", "optional", "many", "buffer", "body", "value"
+_KINDS = {
+    "Expr": ONE,
+    "Var": ONE,
+    "Expr | None": OPTIONAL,
+    "tuple[Expr, ...]": MANY,
+    "Buffer": BUFFER,
+    "Body": BODY,
+}
+_NODE_WORDS = ("Expr", "Var", "Buffer", "Body", "Stmt")
+
+
+class Field:
+    """One field of a node class.
+
+    `kind` is how it takes part in walks; `defines` marks a variable or storage that the node defines or changes, which
+    walks leave out; `compared` is False for positions.
+    """
+
+    __slots__ = ("annotation", "compared", "default", "defines", "keyword", "kind", "name", "normalise", "rule")
+
+    name: str
+    annotation: str
+    kind: str
+
+    def __init__(
+        self,
+        default: Any = _REQUIRED,
+        keyword: bool = False,
+        compared: bool = True,
+        defines: bool = False,
+        normalise: Callable[..., Any] | None = None,
+        rule: Callable[..., Any] | None = None,
+    ) -> None:
+        self.default, self.keyword, self.compared = default, keyword, compared
+        self.defines, self.normalise, self.rule = defines, normalise, rule
+
+    def named(self, name: str, annotation: str) -> Field:
+        self.name, self.annotation = name, annotation
+        self.kind = VALUE if self.defines else _KINDS.get(annotation, VALUE)
+        return self
+
+
+def field(
+    *,
+    default: Any = _REQUIRED,
+    kw_only: bool = False,
+    compare: bool = True,
+    defines: bool = False,
+    normalise: Callable[..., Any] | None = None,
+) -> Any:
+    """A field with more than a type. `normalise` is a function of fields, by their names, that gives the kept value."""
+    return Field(default, kw_only, compare, defines, normalise)
+
+
+def derived(rule: Callable[..., _T], *, init: Literal[False]) -> _T:
+    """A field that follows from others: `rule` is a function of fields, by their names.
+
+    `init=False` tells type checkers that the constructor does not take it.
+    """
+    made: Any = Field(rule=rule)
+    return made
+
+
+class Node:
+    """Base of all nodes. `fields` names what the node consists of, in the order of the constructor's arguments."""
+
+    __slots__ = ()
+    fields: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that count when nodes are compared."""
+    declared: ClassVar[tuple[Field, ...]] = ()
+    """The constructor's arguments, positions included."""
+    text_form: ClassVar[str] = ""
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{f}={getattr(self, f)!r}" for f in self.fields)
+        return f"{type(self).__name__}({inner})"
+
+    def replace(self, **changes: Any) -> Self:
+        """The same node with some fields changed."""
+        values = {f.name: getattr(self, f.name) for f in self.declared}
+        return type(self)(**{**values, **changes})
+
+
+def _refuse(self: Node, name: str, *value: object) -> None:
+    raise AttributeError(f"{type(self).__name__} is immutable")
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field, derived))
+def node(*, flags: int = 0, text: str = "", abstract: bool = False) -> Callable[[type[_N]], type[_N]]:
+    """Make a node class of a class of annotated fields.
+
+    `flags`: what an expression of this class adds to the flags of its children and its type. `text`: its form in IR
+    text, such as `T.cast(value, dtype)`; without it printer and reader know the class by themselves. `abstract`: the
+    fields are for the classes that inherit them.
+    """
+
+    def make(cls: type[_N]) -> type[_N]:
+        notes = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - `inspect` costs more than all the rest
+        own = [_field(cls, name, note) for name, note in notes.items()]
+        inherited = list(getattr(cls, "_abstract_fields", ()))
+        namespace = {
+            k: v for k, v in cls.__dict__.items() if k not in ("__dict__", "__weakref__", *(f.name for f in own))
+        }
+        namespace["__slots__"] = ()
+        base: Any = type(cls)
+        if abstract:
+            namespace["_abstract_fields"] = (*inherited, *own)
+            made: type[_N] = base(cls.__name__, cls.__bases__, namespace)
+            return made
+        every = [*own, *inherited]
+        arguments = [f for f in every if f.rule is None]
+        namespace |= {
+            "fields": tuple([f.name for f in arguments if f.compared]),
+            "declared": tuple(arguments),
+            "text_form": text,
+            "__match_args__": tuple([f.name for f in arguments if not f.keyword]),
+            "__slots__": _slots(cls, every),
+            "__setattr__": _refuse,
+            "__delattr__": _refuse,
+            "__new__": _first,
+        }
+        made = base(cls.__name__, cls.__bases__, namespace)
+        if hasattr(made, "map"):
+            _check(made, every)
+        _pending[made] = (every, flags)
+        return made
+
+    return make
+
+
+_lock = Lock()
+_pending: dict[type, tuple[list[Field], int]] = {}
+"""Classes of which no node was made yet: their fields and their own flags."""
+
+
+def _first(cls: Any, *args: Any, **keywords: Any) -> Any:
+    """Make the first node of a class: its methods are generated now, for a run uses some classes only."""
+    with _lock:
+        if cls in _pending:
+            draft = type(cls)(cls.__name__, cls.__bases__, {"__slots__": cls.__slots__})
+            methods = _methods(cls, draft, *_pending[cls])
+            first = methods.pop("__new__")
+            for name, method in methods.items():
+                setattr(cls, name, method)
+            cls.__new__ = first  # at last: with it other threads use the class
+            del _pending[cls]
+    return cls(*args, **keywords)
+
+
+def _field(cls: type, name: str, annotation: str) -> Field:
+    given = cls.__dict__.get(name, _REQUIRED)
+    return (given if isinstance(given, Field) else Field(given)).named(name, annotation)
+
+
+def _slots(cls: type, fields: list[Field]) -> tuple[str, ...]:
+    own = {f.name for f in fields}
+    return (*[f.name for f in fields], *[name for name in getattr(cls, "_computed", ()) if name not in own])
+
+
+# ------------------------------------------------------------------------------------------------- the generated methods
+
+
+def _methods(cls: type, draft: type, fields: list[Field], flags: int) -> dict[str, Any]:
+    names: dict[str, Any] = {"Draft": draft, "Frozen": cls, "is_": is_}
+    lines = _constructor(cls, fields, flags, names)
+    walked = [f for f in fields if f.kind is not VALUE]
+    if walked and hasattr(cls, "map"):
+        visited = [f for f in walked if f.kind is not BODY]
+        statement = hasattr(cls, "bodies")
+        lines += _walk("exprs" if statement else "children", visited)
+        lines += _map(fields, statement)
+        bodies = [f for f in walked if f.kind is BODY]
+        if bodies:
+            lines += ["def bodies(self):", f"    return ({', '.join(f'self.{f.name}' for f in bodies)},)"]
+    found: dict[str, Any] = {}
+    exec("\n".join(lines), names, found)  # noqa: S102 - text that the functions below made of declarations
+    for name, function in found.items():
+        function.__qualname__, function.__module__ = f"{cls.__name__}.{name}", cls.__module__
+    return found
+
+
+def _check(cls: type, fields: list[Field]) -> None:
+    """No field of nodes may be taken for a plain value."""
+    for f in fields:
+        if f.kind is VALUE and not f.defines and any(word in f.annotation for word in _NODE_WORDS):
+            raise TypeError(f"{cls.__name__}.{f.name}: walks do not know fields of type {f.annotation}")
+
+
+def _constructor(cls: type, fields: list[Field], flags: int, names: dict[str, Any]) -> list[str]:
+    positional = [f for f in fields if f.rule is None and not f.keyword]
+    keywords = [f for f in fields if f.keyword]
+    parameters = ["cls", *[_parameter(f, names) for f in positional]]
+    if keywords:
+        parameters += ["*", *[_parameter(f, names) for f in keywords]]
+    lines = [f"def __new__({', '.join(parameters)}):", "    self = Draft()"]
+    for f in fields:
+        value = f.name
+        if f.normalise is not None:
+            value = _applied(f, f.normalise, names)
+        elif f.rule is not None:
+            value = f"{f.name} = " + _applied(f, f.rule, names)
+        lines.append(f"    self.{f.name} = {value}")
+    if "flags" in getattr(cls, "_computed", ()) and all(f.name != "flags" for f in fields):
+        lines += _flags(fields, flags)
+    return [*lines, "    self.__class__ = Frozen", "    return self"]
+
+
+def _parameter(f: Field, names: dict[str, Any]) -> str:
+    if f.default is _REQUIRED:
+        return f.name
+    names[f"default_{f.name}"] = f.default
+    return f"{f.name}=default_{f.name}"
+
+
+def _applied(f: Field, rule: Callable[..., Any], names: dict[str, Any]) -> str:
+    """The call of a rule, whose parameters are fields."""
+    names[f"rule_{f.name}"] = rule
+    code = rule.__code__
+    return f"rule_{f.name}({', '.join(code.co_varnames[: code.co_argcount])})"
+
+
+def _flags(fields: list[Field], flags: int) -> list[str]:
+    """What the type and the children have, and the class adds."""
+    always = [f"{f.name}.flags" for f in fields if f.kind is ONE]
+    lines = [f"    flags = {' | '.join([str(flags), 'dtype.flags', *always])}"]
+    for f in fields:
+        if f.kind is MANY:
+            lines += [f"    for item in {f.name}:", "        flags |= item.flags"]
+        elif f.kind is OPTIONAL:
+            lines += [f"    if {f.name} is not None:", f"        flags |= {f.name}.flags"]
+    return [*lines, "    self.flags = flags"]
+
+
+_VISITED = {ONE: "self.{0},", MANY: "*self.{0},", BUFFER: "self.{0}.data,"}
+
+
+def _walk(name: str, fields: list[Field]) -> list[str]:
+    """A method that gives the expressions of a node, in the order of the fields."""
+    required, optional = [f for f in fields if f.kind is not OPTIONAL], [f for f in fields if f.kind is OPTIONAL]
+    whole = len(required) == 1 and required[0].kind is MANY
+    have = (
+        f"self.{required[0].name}" if whole else "(" + "".join(_VISITED[f.kind].format(f.name) for f in required) + ")"
+    )
+    lines = [f"def {name}(self):"]
+    if not optional:
+        return [*lines, f"    return {have}"]
+    lines.append(f"    found = {have}")
+    for f in optional:
+        lines += [
+            f"    {f.name} = self.{f.name}",
+            f"    if {f.name} is not None:",
+            f"        found = (*found, {f.name})",
+        ]
+    return [*lines, "    return found"]
+
+
+_MAPPED = {
+    ONE: "fn(self.{0})",
+    OPTIONAL: "None if self.{0} is None else fn(self.{0})",
+    MANY: "tuple([fn(item) for item in self.{0}])",
+    BUFFER: "self.{0}.map(fn)",
+    BODY: "body(self.{0})",
+}
+
+
+def _map(fields: list[Field], statement: bool) -> list[str]:
+    """A method that gives the node with its expressions mapped; the node itself when nothing changed."""
+    lines = ["def map(self, fn, body):" if statement else "def map(self, fn):"]
+    walked = [f for f in fields if f.kind is not VALUE]
+    lines += [f"    {f.name} = {_MAPPED[f.kind].format(f.name)}" for f in walked]
+    same = [
+        f"all(map(is_, {f.name}, self.{f.name}))" if f.kind is MANY else f"{f.name} is self.{f.name}"
+        for f in sorted(walked, key=lambda f: f.kind is MANY)
+    ]
+    arguments = [
+        f"{f.name}=" * f.keyword + (f"self.{f.name}" if f.kind is VALUE else f.name) for f in fields if f.rule is None
+    ]
+    return [
+        *lines,
+        f"    if {' and '.join(same)}:",
+        "        return self",
+        f"    return Frozen({', '.join(arguments)})",
+    ]
