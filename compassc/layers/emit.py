@@ -205,6 +205,9 @@ def look_up(k: KernelSource, value: Value, table: Array, bits: int) -> Value:
     low, high = max(int(kind.min), -(2**31)), min(int(kind.max), INT32_MAX)
     if extra <= 0:
         return k.let(f"entry_of({name}, {value.name}, mask)", "int32", low, high)
+    steepest = int(np.abs(np.diff(flat.astype(np.int64))).max(initial=0))
+    if steepest << extra > INT32_MAX:
+        raise LayerError(f"between entries {steepest} apart, 2^{extra} indices are not told apart in 32 bits")
     result = k.let(value.name, "int32", low, high)
     k.do(f"look_up({result.name}, {name}, {k.scalar(extra)}, {k.scalar(size - 1)}, mask)")
     return result

@@ -85,8 +85,10 @@ class KernelSource:
         return name
 
     def scalar(self, value: float | np.generic) -> str:
-        """A scalar parameter: int32, or float32 for a float."""
+        """A scalar parameter: int32, or float32 for a float. LayerError for an integer that is no int32."""
         number = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(number, float) and not -(2**31) <= number < 2**31:
+            raise LayerError(f"the number {number} does not fit 32 bits, which kernels compute with")
         name = self.fresh("p")
         self.parameters.append(Parameter(name, "S.fp32" if isinstance(number, float) else "S.i32", number))
         return name

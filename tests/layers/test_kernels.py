@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compassc.graph import Layer, Tensor
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
 from compassc.layers.samples import Draw
@@ -196,3 +196,12 @@ def test_choices_and_comparisons(tmp_path, source, dtype):
             np.testing.assert_allclose(
                 got.astype("f8"), want.astype("f8"), rtol=RELATIVE[4] if want.dtype == "f4" else 0
             )
+
+
+@pytest.mark.parametrize(("dtype", "step"), [("int32", 1), ("int16", 1 << 17)])
+def test_tables_whose_indices_do_not_fit_32_bits_are_refused(dtype, step):
+    """The offset of a 32-bit index, and what lies between entries far apart."""
+    table = np.array([-step, step], np.int32)
+    x, y = Tensor("x", (5,), dtype), Tensor("y", (5,), "int16")
+    with pytest.raises(LayerError, match="32 bits"):
+        kernel_of([Layer("table", "Tanh", [x], [y], {}, {"lut": table})])
