@@ -29,6 +29,6 @@ def write_graph(folder: Path) -> tuple[Path, np.ndarray[Any, Any]]:
         trunk = net.add(trunk, inner)
     features = net.reshape(net.mean(net.gelu(net.layer_norm(net.max_pool(trunk)))), (1, CHANNELS))
     y = net.softmax(net.fully_connected(features, 10))
-    layers = len(net.graph.sections) - 1  # the first is the input
+    layers = len(net.graph.tensors) - 1  # the first is the input
     assert layers == LAYERS, layers
     return net.graph.write(folder, [y[0]]), image

@@ -1,8 +1,8 @@
 """The graph builder: Compass IR text, its constants and plugins become an aipu.bin.
 
-The stages, one module each: `ir_text` (parse and print Compass IR), `graph` (tensors and layers in topological order),
-`plugin_host` (which plugin takes which layer), `memory` (where tensors lie), `emit` (the container's content), `build`
-(files in, file out). `dsl_files` writes the one-layer graph and the plugin of a DSL kernel.
+The stages, one module each: `nodes` (what plugins see of the graph), `plugin_host` (which plugin takes which layer),
+`memory` (where tensors lie), `emit` (the container's content), `build` (files in, file out). `dsl_files` writes the
+one-layer graph and the plugin of a DSL kernel.
 """
 
 from compassc.gbuilder.build import build_from_params, build_graph

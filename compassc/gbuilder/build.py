@@ -18,12 +18,12 @@ from compass_core.errors import CompassError, Note
 from compass_core.reading.limits import TEXT_BYTES
 from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, write_files
 from compassc.gbuilder.emit import assemble, launches, steps_of
-from compassc.gbuilder.graph import Graph, graph_of
 from compassc.gbuilder.kernel_plugin import kernel_plugin
 from compassc.gbuilder.memory import Plan, plan
+from compassc.gbuilder.nodes import Nodes, nodes_of
 from compassc.gbuilder.plugin_host import Library, Match, Plugin, choose, plugin_files, plugins, search_path
 from compassc.gbuilder.views import make_views
-from compassc.graph.sections import parse
+from compassc.graph import read
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,8 +88,8 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
     graph, a plugin or an object is not in order, or when no plugin takes a layer.
     """
     device_word(target)
-    ir = parse(files.read(ir_txt, TEXT_BYTES).decode("utf-8", "replace"), str(ir_txt))
-    graph = graph_of(ir, files.read(weights) if weights is not None else b"")
+    text = files.read(ir_txt, TEXT_BYTES).decode("utf-8", "replace")
+    graph = nodes_of(read(text, files.read(weights) if weights is not None else b"", str(ir_txt)))
     folders = search_path(options.plugin_dirs)
     if options.work_dir is not None:
         make_views(graph)
@@ -97,7 +97,7 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
     with at_hand if options.plugins else plugins(folders, target) as loaded:
         matches = _choose(graph, loaded, _library(options, target), ir_txt.parent)
         if not matches:
-            raise ir.error(ir.header, "the graph has no layer that computes anything")
+            raise graph.graph.error(None, "the graph has no layer that computes anything")
         runs = launches(matches, [ir_txt.parent, *options.library_dirs, *folders])
         planned = plan(graph, steps_of(runs))
         content = assemble(graph, runs, target, planned, options.flags)
@@ -105,7 +105,7 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
     return GraphBuild(out, len(runs), planned, content)
 
 
-def _choose(graph: Graph, loaded: list[Plugin], library: Library | None, folder: Path) -> list[Match]:
+def _choose(graph: Nodes, loaded: list[Plugin], library: Library | None, folder: Path) -> list[Match]:
     """Which plugin takes which layers. The error for a layer that nobody takes names plugins beside the graph: they are
     programs, which run when the user says so."""
     try:

@@ -11,7 +11,8 @@ from compass_core import files
 from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.kernelinfo import KernelInfo, Param
 from compass_core.errors import CompassError
-from compassc.graph.sections import CompassIR, Section, format_ir
+from compassc.graph import Graph, GraphBuilder, Tensor, write
+from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.values import IRDType
 
 if TYPE_CHECKING:
@@ -68,64 +69,42 @@ def constant_bytes(info: KernelInfo, consts: Mapping[str, np.ndarray | bytes]) -
     return out
 
 
-def _shape(param: Param) -> list[int]:
-    return [UNKNOWN] if param.shape is None else list(param.shape)
+def _tensor(name: str, param: Param) -> Tensor:
+    return Tensor(name, (UNKNOWN,) if param.shape is None else tuple(param.shape), param.element.name)
 
 
-def _dtype(param: Param) -> IRDType:
-    return IRDType(param.element.name)
-
-
-def compass_ir(info: KernelInfo, consts: Mapping[str, bytes]) -> CompassIR:
+def kernel_graph(info: KernelInfo, consts: Mapping[str, bytes]) -> Graph:
     """The graph with one layer that runs the kernel."""
-    inputs, outputs = info.by_role("input"), info.by_role("output")
-    names = [f"input{i}" for i in range(len(inputs))]
-    header: dict[str, Any] = {
-        "model_name": "unknown",
-        "layer_number": len(inputs) + 1,
-        "data_format": "NHWC",
-        "precision": IRDType("float32"),
-        "batch_size": 1,
-        "input_tensors": names,
-        "output_tensors": [f"output{i}" for i in range(len(outputs))],
-        "compat_quantized_model": False,
+    build = GraphBuilder("unknown")
+    inputs = [
+        build.layer("Input", [], name=f"{i}_input", outputs=[_tensor(f"input{i}", param)])[0]
+        for i, param in enumerate(info.by_role("input"))
+    ]
+    constants = {param.name: _constant(param, consts[param.name]) for param in info.by_role("const")}
+    attributes: dict[str, Any] = {
+        f"{p.name}_type": IRDType(p.element.name)
+        for p in info.by_role("const")
+        if constants[p.name].dtype.name != p.element.name
     }
-    layers = []
-    for i, param in enumerate(inputs):
-        bottoms: dict[str, Any] = {"layer_bottom": [], "layer_bottom_shape": [], "layer_bottom_type": []}
-        layers.append(
-            Section(
-                {"layer_id": i, "layer_name": f"{i}_input", "layer_type": "Input", **bottoms}
-                | {"layer_top": [names[i]], "layer_top_shape": _shape(param), "layer_top_type": [_dtype(param)]}
-            )
-        )
-    layers.append(Section(_kernel_layer(info, consts, header)))
-    return CompassIR(Section(header), layers)
-
-
-def _kernel_layer(info: KernelInfo, consts: Mapping[str, bytes], header: dict[str, Any]) -> dict[str, Any]:
-    inputs, outputs = info.by_role("input"), info.by_role("output")
-    layer: dict[str, Any] = {
-        "layer_id": len(inputs),
-        "layer_name": LAYER,
-        "layer_type": op_type(info.kernel),
-        "layer_bottom": header["input_tensors"],
-        "layer_bottom_shape": [_shape(p) for p in inputs],
-        "layer_bottom_type": [_dtype(p) for p in inputs],
-        "layer_top": header["output_tensors"],
-        "layer_top_shape": [_shape(p) for p in outputs],
-        "layer_top_type": [_dtype(p) for p in outputs],
-    }
-    offset = 0
-    for param in info.by_role("const"):
-        size = len(consts[param.name])
-        shape = [size // param.element.size] if param.shape is None else list(param.shape)
-        layer |= {f"{param.name}_type": _dtype(param), f"{param.name}_shape": shape}
-        layer |= {f"{param.name}_offset": offset, f"{param.name}_size": size}
-        offset += size
     for param in info.by_role("attr"):
-        layer[param.name] = bool(param.value) if param.dtype == "bool" and param.value is not None else param.value
-    return layer
+        value = bool(param.value) if param.dtype == "bool" and param.value is not None else param.value
+        attributes[param.name] = "None" if value is None else value  # a run-time scalar
+    outputs = build.layer(
+        op_type(info.kernel),
+        inputs,
+        name=LAYER,
+        outputs=[_tensor(f"output{i}", param) for i, param in enumerate(info.by_role("output"))],
+        attributes=attributes,
+        constants=constants,
+    )
+    header = {"data_format": "NHWC", "precision": IRDType("float32"), "batch_size": 1, "compat_quantized_model": False}
+    return build.finish(outputs, **header)
+
+
+def _constant(param: Param, data: bytes) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    return np.frombuffer(data, numpy_dtype(param.element.name)).reshape(-1 if param.shape is None else param.shape)
 
 
 def scalar_word(param: Param) -> int:
@@ -259,7 +238,8 @@ def write_files(
     `descriptors`: the words of each descriptor parameter.
     """
     text, binary = folder / IR_TEXT, folder / IR_BIN
-    files.write(text, format_ir(compass_ir(info, consts)))
-    files.write(binary, b"".join(consts[p.name] for p in info.by_role("const")))
+    content, weights = write(kernel_graph(info, consts))
+    files.write(text, content)
+    files.write(binary, weights)
     files.write(folder / plugin_name(info.kernel), plugin_text(info, code_name, descriptors or {}))
     return text, binary

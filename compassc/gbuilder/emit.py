@@ -18,9 +18,9 @@ from compass_core.elf.hostcode import entry_symbol, make_text_blob, parse_text_b
 from compass_core.elf.link import Part, link
 from compass_core.errors import CompassError, Span
 from compass_core.hostcc import host
-from compassc.gbuilder.graph import Graph
 from compassc.gbuilder.graph_json import graph_note
 from compassc.gbuilder.memory import Plan, PlannedSection, Step, nbytes, owner
+from compassc.gbuilder.nodes import Nodes
 from compassc.gbuilder.order import waits
 from compassc.gbuilder.plugin_api import BuilderParams, Tensor
 from compassc.gbuilder.plugin_host import Match, call
@@ -113,7 +113,7 @@ def steps_of(runs: list[Launch]) -> list[Step]:
     return steps
 
 
-def assemble(graph: Graph, runs: list[Launch], target: str, planned: Plan, flags: int = 0) -> AipuBin:
+def assemble(graph: Nodes, runs: list[Launch], target: str, planned: Plan, flags: int = 0) -> AipuBin:
     """The aipu.bin of a graph whose tensors lie as `planned`. `flags`: bit 0 no reuse of inputs, bit 1 of outputs."""
     params, desc = Words(), Words()
     blocks = [(params.append(run.params), desc.append(run.desc)) for run in runs]
@@ -302,8 +302,8 @@ def _reuse(section: PlannedSection, references: _References) -> lay.ReuseSection
                 type=role.kind,
                 id=role.number,
                 data_type=code,
-                scale=_f32(placed.tensor.scale),
-                zero_point=placed.tensor.zero_point,
+                scale=_f32(_single(placed.tensor.scale, 1.0)),
+                zero_point=_single(placed.tensor.zero_point, 0),
             )
             for role in placed.roles
         ]
@@ -313,6 +313,11 @@ def _reuse(section: PlannedSection, references: _References) -> lay.ReuseSection
 
 def _code(tensor: Tensor) -> int:
     return element_dtype(str(tensor.dtype)).code
+
+
+def _single(value: Any, default: float) -> Any:
+    """A scale or zero point; the default where there is one per channel, which the record cannot hold."""
+    return default if isinstance(value, (tuple, list)) else value
 
 
 def _f32(value: float) -> float:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.graphnote import BEFORE_ALL, GraphNote, NotedLaunch, NotedTensor
-from compassc.gbuilder.graph import Graph
 from compassc.gbuilder.memory import Plan, nbytes, owner
+from compassc.gbuilder.nodes import Nodes
 from compassc.gbuilder.plugin_api import Tensor
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ FILE = "temp.graph.json"
 """Where vendor tools look for the same text."""
 
 
-def graph_note(graph: Graph, runs: Sequence[Launch], planned: Plan) -> GraphNote:
+def graph_note(graph: Nodes, runs: Sequence[Launch], planned: Plan) -> GraphNote:
     """What the note says of a graph that was built."""
     places = {
         id(placed.tensor): (number, placed.offset)

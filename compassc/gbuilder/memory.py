@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.layout import PAGE, Kind
-from compassc.gbuilder.graph import Graph
+from compassc.gbuilder.nodes import Nodes
 from compassc.gbuilder.plugin_api import Tensor
 
 ALIGN = 64
@@ -79,7 +79,7 @@ def owner(tensor: Tensor) -> Tensor:
     return tensor.memory_offset().resolve()[0]
 
 
-def plan(graph: Graph, steps: Sequence[Step]) -> Plan:
+def plan(graph: Nodes, steps: Sequence[Step]) -> Plan:
     """A place for every tensor that the outside or a step uses. Empty and dynamic tensors get one page."""
     roles: dict[int, list[Role]] = {}
     tensors: dict[int, Tensor] = {}

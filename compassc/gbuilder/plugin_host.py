@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from compass_core.errors import CompassError, Span, together
-from compassc.gbuilder.graph import Graph, Node
+from compassc.gbuilder.nodes import Node, Nodes
 from compassc.gbuilder.plugin_api import (
     BuilderOpPlugin,
     PluginType,
@@ -143,12 +143,12 @@ class Library(Protocol):
     @property
     def types(self) -> tuple[str, ...]: ...
 
-    def take(self, graph: Graph, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
+    def take(self, graph: Nodes, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
         """Groups of layers, each with a plugin that makes their kernel; and, by id of a node, why it was not taken."""
         ...
 
 
-def choose(graph: Graph, loaded: list[Plugin], library: Library | None = None) -> list[Match]:
+def choose(graph: Nodes, loaded: list[Plugin], library: Library | None = None) -> list[Match]:
     """Which plugin takes which layers, in topological order. CompassError naming all layers nobody takes."""
     scores = [float(call(p.path, "get_score", p.instance.get_score)) for p in loaded]
     ranked = sorted(zip(scores, loaded, strict=True), key=lambda row: -row[0])
@@ -175,7 +175,7 @@ def choose(graph: Graph, loaded: list[Plugin], library: Library | None = None) -
 
 
 def _taken(
-    graph: Graph, nodes: list[Node], patterns: list[tuple[Plugin, Any, Any]], refused: dict[int, list[str]]
+    graph: Nodes, nodes: list[Node], patterns: list[tuple[Plugin, Any, Any]], refused: dict[int, list[str]]
 ) -> tuple[list[tuple[Plugin, list[Node]]], list[Node]]:
     """(plugins with the layers they take, the layers that are left)."""
     taken = {id(n) for n in graph.nodes} - {id(n) for n in nodes}
@@ -190,14 +190,14 @@ def _taken(
     return found, [n for n in nodes if id(n) not in taken]
 
 
-def _nobody(graph: Graph, node: Node, refused: list[str], known: list[str]) -> CompassError:
-    error = graph.ir.error(node.section, f"no plugin takes the layer '{node.name}' of type {node.type}",
+def _nobody(graph: Nodes, node: Node, refused: list[str], known: list[str]) -> CompassError:
+    error = graph.graph.error(node.layer, f"no plugin takes the layer '{node.name}' of type {node.type}",
                            "" if str(node.type) in known else "types with a plugin: " + (", ".join(known) or "none"))  # fmt: skip
     return CompassError(error.message, error.span, code="no-plugin", notes=tuple(refused), help=error.help)
 
 
 def _first_match(
-    graph: Graph, node: Node, patterns: list[tuple[Plugin, Any, Any]], taken: set[int]
+    graph: Nodes, node: Node, patterns: list[tuple[Plugin, Any, Any]], taken: set[int]
 ) -> tuple[Plugin | None, list[Node], list[str]]:
     """(the plugin that takes a layer, the layers it takes with it, why others refused it)."""
     refused = []
@@ -211,7 +211,7 @@ def _first_match(
     return None, [], refused
 
 
-def _find_pattern(graph: Graph, first: Node, aliases: Any, edges: Any, taken: set[int]) -> list[Node] | None:
+def _find_pattern(graph: Nodes, first: Node, aliases: Any, edges: Any, taken: set[int]) -> list[Node] | None:
     """Free layers that form the pattern, `first` among them, in the order of the aliases; None when there are none."""
     types = [str(wanted) for _, wanted in aliases]
     if str(first.type) not in types:
@@ -237,7 +237,7 @@ def _find_pattern(graph: Graph, first: Node, aliases: Any, edges: Any, taken: se
     return extend([])
 
 
-def _merge(graph: Graph, nodes: list[Node]) -> SubgraphNode:
+def _merge(graph: Nodes, nodes: list[Node]) -> SubgraphNode:
     """The merged node: what comes from outside the match, and what somebody outside uses."""
     if len(nodes) == 1:
         node = nodes[0]

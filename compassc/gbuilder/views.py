@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from compassc.gbuilder.graph import Graph
 from compassc.gbuilder.memory import nbytes
+from compassc.gbuilder.nodes import Nodes
 
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "NoOp"})
 
 
-def make_views(graph: Graph) -> None:
+def make_views(graph: Nodes) -> None:
     """Removes such layers from the graph; those between the graph's own inputs, outputs and constants stay."""
     outside = {id(t) for t in (*graph.inputs, *graph.outputs)}
     kept = []

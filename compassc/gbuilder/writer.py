@@ -1,4 +1,4 @@
-"""Writing a Compass IR graph from Python: layers one by one, constants as arrays."""
+"""Writing a Compass IR graph from Python by the names of its tensors: layers one by one, constants as arrays."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import files
-from compassc.graph.sections import CompassIR, Section, format_ir
-from compassc.graph.values import IRDType
+from compassc.graph import GraphBuilder, Tensor, write
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,61 +20,48 @@ class GraphWriter:
     """A graph under construction. Layers are written in the order they are added, and constants one after another."""
 
     def __init__(self, name: str = "graph") -> None:
-        self.name = name
-        self.inputs: list[str] = []
-        self.sections: list[Section] = []
-        self.weights = bytearray()
+        self.builder = GraphBuilder(name)
+        self.tensors: dict[str, Tensor] = {}
+        self._count = 0
 
     def input(self, name: str, shape: Sequence[int], dtype: str, /, **given: Any) -> str:
         """Adds an input; gives its name."""
         self.add("Input", [], [(name, shape, dtype)], layer_name=f"{name}_input", **given)
-        self.inputs.append(name)
         return name
 
     def layer(self, kind: str, bottoms: Sequence[str], shape: Sequence[int], dtype: str, /, **given: Any) -> str:
         """Adds a layer with one output; gives the output's name. For `given` see `add`."""
-        top = f"t{len(self.sections)}"
+        top = f"t{self._count}"
         self.add(kind, bottoms, [(top, shape, dtype)], **given)
         return top
 
     def add(self, kind: str, bottoms: Sequence[str], tops: Sequence[Top], /, **given: Any) -> None:
-        """Adds a layer. `given`: arrays become constants, everything else parameters."""
+        """Adds a layer. `given`: arrays become constants, everything else attributes; `layer_top_scale`, `layer_top_zp`
+        and `layer_top_range` are of the outputs."""
         import numpy as np
 
-        values: dict[str, Any] = {
-            "layer_id": len(self.sections),
-            "layer_name": f"{kind.lower()}_{len(self.sections)}",
-            "layer_type": kind,
-            "layer_bottom": list(bottoms),
-            "layer_top": [top[0] for top in tops],
-            "layer_top_shape": [list(top[1]) for top in tops],
-            "layer_top_type": [IRDType(top[2]) for top in tops],
-        }
-        for key, value in given.items():
-            values |= self._constant(key, value) if isinstance(value, np.ndarray) else {key: value}
-        self.sections.append(Section(values))
-
-    def _constant(self, name: str, array: np.ndarray[Any, Any]) -> dict[str, Any]:
-        offset = len(self.weights)
-        self.weights += array.tobytes()
-        return {
-            f"{name}_type": IRDType(array.dtype.name),
-            f"{name}_shape": list(array.shape),
-            f"{name}_offset": offset,
-            f"{name}_size": array.nbytes,
-        }
+        name = given.pop("layer_name", f"{kind.lower()}_{self._count}")
+        scales, zeros, limits = (given.pop(f"layer_top_{k}", None) for k in ("scale", "zp", "range"))
+        outputs = [
+            Tensor(
+                top, tuple(shape), dtype, scales[i] if scales else 1.0, zeros[i] if zeros else 0,
+                tuple(limits[i]) if limits else None,
+            )
+            for i, (top, shape, dtype) in enumerate(tops)
+        ]  # fmt: skip
+        constants: dict[str, np.ndarray[Any, Any]] = {k: v for k, v in given.items() if isinstance(v, np.ndarray)}
+        attributes = {k: v for k, v in given.items() if k not in constants}
+        made = self.builder.layer(
+            kind, [self.tensors[b] for b in bottoms], name=name, outputs=outputs, attributes=attributes,
+            constants=constants,
+        )  # fmt: skip
+        self.tensors |= {t.name: t for t in made}
+        self._count += 1
 
     def write(self, folder: Path, outputs: Sequence[str], text: str = "graph.txt", binary: str = "weight.bin") -> Path:
         """Writes the graph and its constants into `folder`; gives the path of the text."""
-        header = Section(
-            {
-                "model_name": self.name,
-                "layer_number": len(self.sections),
-                "data_format": "NHWC",
-                "input_tensors": self.inputs,
-                "output_tensors": list(outputs),
-            }
-        )
-        files.write(folder / text, format_ir(CompassIR(header, self.sections)))
-        files.write(folder / binary, self.weights)
+        graph = self.builder.finish([self.tensors[name] for name in outputs], data_format="NHWC")
+        content, weights = write(graph)
+        files.write(folder / text, content)
+        files.write(folder / binary, weights)
         return folder / text

@@ -50,9 +50,7 @@ class GraphBuilder:
 
         `quantisation`: `scale`, `zero`, `limits`, `axis` of the tensor.
         """
-        (made,) = self.layer("Input", [], name=name, outputs=[Tensor(name, tuple(shape), dtype, **quantisation)])
-        self._inputs.append(made)
-        return made
+        return self.layer("Input", [], name=name, outputs=[Tensor(name, tuple(shape), dtype, **quantisation)])[0]
 
     def constant(self, array: np.ndarray[Any, Any], name: str, **quantisation: Any) -> Tensor:
         """Adds a Constant layer with the array as it is; gives its tensor."""
@@ -70,7 +68,8 @@ class GraphBuilder:
         constants: Mapping[str, np.ndarray[Any, Any]] | None = None,
         span: Span | str | None = None,
     ) -> tuple[Tensor, ...]:
-        """Adds a layer; gives its outputs. Attributes that are None are left out.
+        """Adds a layer; gives its outputs. Attributes that are None are left out. Layers of the type Input make the
+        graph's inputs.
 
         Outputs are tensors, or (shape, data type) for tensors that are called NAME_0, NAME_1 and so on.
         """
@@ -78,6 +77,8 @@ class GraphBuilder:
         made = tuple(self._output(f"{name}_{i}", given) for i, given in enumerate(outputs))
         kept = {key: plain(value) for key, value in (attributes or {}).items() if value is not None}
         self._layers.append(Layer(name, type, tuple(inputs), made, kept, dict(constants or {}), span))
+        if type == "Input":
+            self._inputs += made
         return made
 
     def subgraph(self, graph: Graph) -> str:

@@ -63,7 +63,8 @@ class Graph:
 
     def error(self, layer: Layer | None, message: str, help: str = "", code: str = "compass-ir") -> CompassError:
         """The error about a layer, or about the graph as a whole, at its place in the file that it comes from."""
-        return error_at(layer.span if layer else None, message, help, code)
+        whole = Span(self.path, 1) if self.path else None
+        return error_at(layer.span if layer else whole, message, help, code)
 
 
 def error_at(span: Span | str | None, message: str, help: str = "", code: str = "compass-ir") -> CompassError:

@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compassc.gbuilder import plugin_api
-from compassc.gbuilder.graph import Graph, Node
 from compassc.gbuilder.memory import owner
+from compassc.gbuilder.nodes import Node, Nodes
 from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode
 from compassc.gbuilder.plugin_host import Plugin
 from compassc.graph import LayerError, Tensor
 from compassc.layers.arithmetic import Array
-from compassc.layers.bind import layer_of
 from compassc.layers.declare import all_types
 from compassc.layers.kernels import STEPS, kernel_of, load_kernels, takes_tail
 from compassc.layers.objects import Objects
@@ -97,7 +96,7 @@ class LayerLibrary:
         """The layer types that are known."""
         return tuple(all_types())
 
-    def take(self, graph: Graph, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
+    def take(self, graph: Nodes, nodes: list[Node]) -> tuple[list[tuple[Plugin, list[Node]]], dict[int, str]]:
         """Groups of layers with the plugin of their kernel; and, by id of a node, why it was not taken."""
         free = {id(n): n for n in nodes}
         users: dict[int, list[Node]] = {}
@@ -140,7 +139,7 @@ class LayerLibrary:
 
     def _work(self, nodes: Sequence[Node]) -> Work:
         """The kernel of layers, and its arguments."""
-        kernel = kernel_of([layer_of(n) for n in nodes])
+        kernel = kernel_of([n.layer for n in nodes])
         tensors = {t.name: t for n in nodes for t in (*n.inputs, *n.outputs)}
         args: list[Any] = []
         for i, value in enumerate(kernel.arguments):

@@ -263,7 +263,7 @@ def test_a_fault_in_a_linked_kernel_is_found_in_its_source(built, plugin):
 
 
 def constant_of(graph, array):
-    top = f"c{len(graph.sections)}"
+    top = f"c{len(graph.tensors)}"
     graph.add("Constant", [], [(top, array.shape, array.dtype.name)], weights=array)
     return top
 

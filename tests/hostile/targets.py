@@ -168,14 +168,14 @@ biases_shape=[[1],[1]]
 
 
 def _graph(data: bytes, known: Container[str], thorough: bool) -> str:
-    from compassc.gbuilder.graph import graph_of
     from compassc.gbuilder.memory import Step, plan
+    from compassc.gbuilder.nodes import nodes_of
     from compassc.gbuilder.order import waits
     from compassc.gbuilder.views import make_views
-    from compassc.graph.sections import parse
+    from compassc.graph import read
 
     try:
-        graph = graph_of(parse(data.decode("utf-8", "replace"), "g.txt"), bytes(64))
+        graph = nodes_of(read(data.decode("utf-8", "replace"), bytes(64), "g.txt"))
         make_views(graph)
         steps = [Step(tuple(node.inputs), tuple(node.outputs)) for node in graph.nodes]
         planned = plan(graph, steps)

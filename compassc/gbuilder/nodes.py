@@ -1,0 +1,83 @@
+"""A graph as its plugins see it: nodes with tensors that have a place in memory, made of the graph's layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from compass_core.aipubin.dtypes import element_dtype
+from compass_core.errors import CompassError
+from compassc.gbuilder.plugin_api import OpType, Tensor, register_optype
+from compassc.graph import Graph, Layer
+from compassc.graph import Tensor as GraphTensor
+
+
+@dataclass
+class Node:
+    """A layer. `params` are its attributes, `constants` its constant tensors by name."""
+
+    layer: Layer
+    type: OpType
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    params: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.layer.name
+
+    @cached_property
+    def constants(self) -> dict[str, Tensor]:
+        return {name: _constant(self.layer, name) for name in self.layer.constants}
+
+
+@dataclass
+class Nodes:
+    """The nodes of `graph` in topological order, without Input and Constant layers; its inputs and outputs."""
+
+    graph: Graph
+    nodes: list[Node]
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+
+
+def nodes_of(graph: Graph) -> Nodes:
+    """The nodes of a graph. CompassError for a data type that aipu.bin does not have."""
+    made: dict[str, Tensor] = {}
+    for layer in graph.layers:
+        for tensor in layer.outputs:
+            made[tensor.name] = _view(graph, layer, tensor)
+        if layer.type == "Constant":
+            made[layer.output.name].data = layer.constant("weights").tobytes()
+    nodes = [
+        Node(
+            layer,
+            register_optype(layer.type),
+            [made[t.name] for t in layer.inputs],
+            [made[t.name] for t in layer.outputs],
+            dict(layer.attributes),
+        )
+        for layer in graph.computing()
+    ]
+    return Nodes(graph, nodes, [made[t.name] for t in graph.inputs], [made[t.name] for t in graph.outputs])
+
+
+def _view(graph: Graph, layer: Layer, tensor: GraphTensor) -> Tensor:
+    try:
+        element_dtype(tensor.dtype)
+    except CompassError as error:
+        raise graph.error(layer, f"the tensor '{tensor.name}': {error.message}", error.help) from None
+    made = Tensor()
+    made.name, made.shape, made.dtype = tensor.name, list(tensor.shape), tensor.dtype
+    made.scale, made.zero_point, made.axis, made.limits = tensor.scale, tensor.zero, tensor.axis, tensor.limits
+    return made
+
+
+def _constant(layer: Layer, name: str) -> Tensor:
+    array = layer.constants[name]
+    made = Tensor()
+    made.name, made.shape = name, list(array.shape)
+    made.dtype = str(layer.attributes.get(f"{name}_type", array.dtype.name))
+    made.data = array.tobytes()
+    return made
