@@ -232,6 +232,14 @@ def carry_pair(low_words, high_words):
 
 
 @S.macro
+def add_to_pair(high, low, value):
+    """int32 lanes added to high * 65536 + low (16 bits), int32 words."""
+    low = low + (value & 0xFFFF)
+    high = high + (value >> 16) + (low >> 16)
+    low = low & 0xFFFF
+
+
+@S.macro
 def across_sum_pair(low_words, high_words):
     """The sums of 32 lanes in every lane, of words that `carry_pair` left."""
     low_words = across_sum(low_words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -62,13 +62,14 @@ def method_kernel(name: str, method: str) -> Callable[[Builder], Builder]:
 
 @cache
 def load_kernels() -> None:
-    """Imports the kernels of all families."""
+    """Imports the kernels of all families: every module of theirs but the references."""
     from compassc.layers import families
 
-    for module in pkgutil.iter_modules(families.__path__):
-        name = f"{families.__name__}.{module.name}.kernels"
-        if importlib.util.find_spec(name) is not None:
-            importlib.import_module(name)
+    for family in pkgutil.iter_modules(families.__path__, f"{families.__name__}."):
+        package = importlib.import_module(family.name)
+        for module in pkgutil.iter_modules(package.__path__, f"{family.name}."):
+            if not module.name.endswith(".reference"):
+                importlib.import_module(module.name)
 
 
 def takes_tail(name: str) -> bool:

@@ -13,7 +13,7 @@ from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
 from compassc.layers.samples import SAMPLES, Draw, drawn
 
 DTYPES = ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "uint16")
-SHAPES = ((1, 4, 4, 8), (1, 3, 8), (2, 8), (8,))
+SHAPES = ((1, 4, 4, 8), (1, 3, 8), (2, 8), (8,), (1, 2, 4, 4, 8))
 TRIES = 3
 
 

@@ -25,7 +25,8 @@ from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
-from compassc.layers.samples import SAMPLES, TABLED, Draw, drawn
+from compassc.layers.samples import SAMPLES, Draw, drawn
+from compassc.layers.samples.elements import TABLED
 
 TARGET = "X2_1204"
 MOST = 30

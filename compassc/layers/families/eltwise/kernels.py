@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import compassc.layers.families.eltwise.choosing  # noqa: F401 (registers its kernels)
 from compassc.graph import Layer, LayerError
 from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_to
 from compassc.layers.families.eltwise.reference import ALONE

@@ -8,8 +8,8 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import floats_only
-from compassc.layers.families.linear.pairs import finish_pair
 from compassc.layers.families.linear.reference import quantised_weights, summed_biases
+from compassc.layers.pairs import finish_pair
 from compassc.layers.source import KernelSource, Value
 
 FLOAT_WHOLE = 2**24

@@ -16,10 +16,10 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, saturate_int32
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import float_format, integer_format, sums_range
-from compassc.layers.families.linear.pairs import finish_pair, shifted_ahead
 from compassc.layers.families.linear.reference import ahead_shift, has_ahead_shift, quantised_weights, summed_biases
 from compassc.layers.families.linear.tiles import PIXELS, Shape
 from compassc.layers.kernels import follow
+from compassc.layers.pairs import finish_pair, shifted_ahead
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 INPUT_PIXELS, WEIGHT_BYTES, RAW_BYTES = 128, 8192, 4096

@@ -17,8 +17,8 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_to
 from compassc.layers.families.linear.formats import floats_only
-from compassc.layers.families.linear.pairs import finish_pair, requantise_pair, shifted_ahead
 from compassc.layers.kernels import follow
+from compassc.layers.pairs import finish_pair, requantise_pair, shifted_ahead
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 PARTS = 4

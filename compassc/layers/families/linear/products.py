@@ -14,7 +14,6 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import saturate_int32
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import BYTE, FLOAT, Format, float_format, integer_format
-from compassc.layers.families.linear.pairs import finish_pair, shifted_ahead
 from compassc.layers.families.linear.reference import ahead_shift, has_ahead_shift, quantised_weights, summed_biases
 from compassc.layers.families.linear.tiles import (
     INPUT_BYTES,
@@ -30,6 +29,7 @@ from compassc.layers.families.linear.tiles import (
     tiling_of,
 )
 from compassc.layers.kernels import follow
+from compassc.layers.pairs import finish_pair, shifted_ahead
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 PARTS = 4

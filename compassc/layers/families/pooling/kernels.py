@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
-from compassc.graph import Layer, LayerError
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, approximate_factor
 from compassc.layers.emit import look_up, requantise, requantise_to, wide_kind
-from compassc.layers.families.pooling.reference import METHODS, area_of, window_for
+from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, window_for
 from compassc.layers.kernels import follow, kernel
+from compassc.layers.pairs import requantise_pair
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.windows import Window, seen
 
-START = {"MAX": "-3.4028234663852886e38", "AVG": "0.0", "L1": "0.0", "L2": "0.0"}
+LOWEST = "-3.4028234663852886e38"
 STEP = {
     "MAX": "S.max(acc, v)",
     "AVG": "acc + v",
@@ -41,98 +44,193 @@ def _float(k: KernelSource, layer: Layer, method: str, areas: Array) -> Value:
     return acc
 
 
-def _quantised(k: KernelSource, layer: Layer, method: str, areas: Array, cells: int) -> Value:
-    out, source = layer.output, layer.input
-    zero = source.scalar_zero
-    low, high = source.low + zero, source.high + zero
-    if method == "MAX":
-        return Value("acc", "int32", source.low, source.high)
+class Sum(NamedTuple):
+    """What a sum begins with, how a cell `v` is added, and what follows; `span`: the smallest and largest it can be."""
+
+    begin: list[str]
+    step: list[str]
+    end: list[str]
+    span: tuple[int, int]
+    pair: bool = False
+
+
+def sum_of_cells(x: Tensor, method: str, cells: int) -> Sum:
+    """The sum of `v`, of its magnitude (L1) or of its square (L2); sums beyond 32 bits are pairs `high` and `low`."""
+    low, high = x.low + x.scalar_zero, x.high + x.scalar_zero
     largest = max(abs(low), abs(high))
-    bound = cells * (largest * largest if method == "L2" else largest)
-    if bound >= 2**31:
-        raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
+    zeros = f"S.vbcast(S.i32(0), lanes={LANES})"
+    if method == "L2" and cells * largest * largest >= 2**31:
+        if largest > 65535:
+            raise LayerError(f"the zero point {x.scalar_zero} of '{x.name}' is larger than its type")
+        begin = [f"total = S.vbcast(S.u32(0), lanes={LANES})"]
+        end = ['high = S.cast(total >> S.u32(16), "int32")', 'low = S.cast(total & S.u32(0xFFFF), "int32")']
+        return Sum(begin, ["add_squares(total, v)"], end, (0, 2**32 - 1), True)
+    if method != "L2" and cells * largest >= 2**31:
+        added, limits = ("S.abs(v)", (0, 2**32 - 1)) if method == "L1" else ("v", (-(2**31), 2**31))
+        first, last = limits[0] >> 16, limits[1] >> 16
+        end = [
+            f"low = S.vsel({limits[1] & 0xFFFF}, S.vsel(0, low, high < {first}), high >= {last})",
+            f"high = clamp(high, {first}, {last})",
+        ] if method != "L1" else [f"low = S.vsel(65535, low, high > {last})", f"high = S.min(high, {last})"]  # fmt: skip
+        return Sum([f"high = {zeros}", f"low = {zeros}"], [f"add_to_pair(high, low, {added})"], end, limits, True)
+    span = (0, cells * largest ** (2 if method == "L2" else 1))
     if method == "AVG":
-        acc = Value("acc", "int32", cells * min(low, 0), cells * max(high, 0))
-        ratio = np.float32(np.float32(out.scalar_scale) / np.float32(source.scalar_scale))
-        scale, shift = approximate_factor(ratio / np.maximum(areas, 1).astype(np.float32), 8)
-        size = int(areas.max(initial=0)) + 1
-        scales, shifts = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        scales[areas.reshape(-1)], shifts[areas.reshape(-1)] = scale.reshape(-1), shift.reshape(-1)
-        if (areas == 0).any():
-            raise LayerError("a window sees no cell of the image")
-        used = scales > 0
-        scales[~used], shifts[~used] = 1, shifts[used].min(initial=0)
-        k.choice = "area"
-        result = requantise(k, acc, scales, shifts, out.scalar_zero, out.low, out.high)
-        k.choice = ""
-        return result
-    acc = Value("acc", "int32", 0, bound)
+        span = (cells * min(low, 0), cells * max(high, 0))
+    return Sum([f"acc = {zeros}"], [f"acc = {STEP[method]}"], [], span)
+
+
+def rescaled(k: KernelSource, total: Sum, scale: Array, shift: Array, zero: int, low: int, high: int) -> Value:
+    """A sum requantised."""
+    if total.pair:
+        return requantise_pair(k, total.span, scale, shift, zero, low, high)
+    return requantise(k, Value("acc", "int32", *total.span), scale, shift, zero, low, high)
+
+
+def mean_of(k: KernelSource, layer: Layer, areas: Array, ratio: np.float32, total: Sum) -> Value:
+    """A sum over the number of cells, which is the variable `area`, in the output's scale."""
+    out = layer.output
+    if (areas == 0).any():
+        raise LayerError("a window sees no cell of the image")
+    scale, shift = approximate_factor(ratio / areas.astype(np.float32), 8)
+    size = int(areas.max(initial=0)) + 1
+    scales, shifts = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    scales[areas.reshape(-1)], shifts[areas.reshape(-1)] = scale.reshape(-1), shift.reshape(-1)
+    used = scales > 0
+    scales[~used], shifts[~used] = 1, shifts[used].min(initial=0)
+    k.choice = "area"
+    result = rescaled(k, total, scales, shifts, out.scalar_zero, out.low, out.high)
+    k.choice = ""
+    return result
+
+
+def _quantised(k: KernelSource, layer: Layer, method: str, areas: Array, total: Sum) -> Value:
+    out, source = layer.output, layer.input
+    if method == "AVG":
+        return mean_of(k, layer, areas, np.float32(out.scalar_scale) / np.float32(source.scalar_scale), total)
+    scale, shift = layer.scale_shift(of=1)
+    if method == "L1" and not total.pair:
+        return requantise_to(k, Value("acc", "int32", *total.span), scale, shift, out)
     if method == "L1":
-        return requantise_to(k, acc, *layer.scale_shift(of=1), out)
-    at = requantise(k, acc, *layer.scale_shift(of=1), 0, 0, 65535)
+        return rescaled(k, total, scale, shift, out.scalar_zero, out.low, out.high)
+    at = rescaled(k, total, scale, shift, 0, 0, 65535)
     return look_up(k, at, layer.constant("sqrt_lut"), 16)
+
+
+class Slide(NamedTuple):
+    """How a window goes along one axis: its name, the sizes of the input and the output, and the loop over its cells.
+
+    `loop` are lines, each inside of the one before, at whose end the input's index `i` + name is known to be inside;
+    `o` + name is the output's index.
+    """
+
+    axis: str
+    size: int
+    made: int
+    loop: tuple[str, ...]
+
+
+def slides_of(k: KernelSource, window: Window, layer: Layer) -> list[Slide]:
+    """A window that moves by strides, cut at the borders."""
+    found = []
+    x, y, rank = layer.input.shape[1:-1], layer.output.shape[1:-1], len(window.kernel)
+    for axis, size, made, cells, stride, apart, (before, _) in zip(
+        "zyx"[-rank:], x, y, window.kernel, window.stride, window.dilation, window.pads, strict=True
+    ):
+        n, s, d, p, high = (k.scalar(v) for v in (cells, stride, apart, before, size))
+        index = f"i{axis} = o{axis} * {s} + k{axis} * {d} - {p}"
+        loop = (f"for k{axis} in range({n}):", f"    {index}", f"if i{axis} >= 0 and i{axis} < {high}:")
+        found.append(Slide(axis, size, made, loop))
+    return found
+
+
+def nested(slides: Sequence[Slide], inner: Sequence[str]) -> list[str]:
+    """The loops over all cells of a window, with statements in the innermost."""
+    lines = list(inner)
+    for slide in reversed(slides):
+        *outer, last = slide.loop
+        deeper = "    " if len(slide.loop) > 1 else ""
+        lines = [*outer, deeper + last, *(deeper + "    " + line for line in lines)]
+    return lines
+
+
+def window_loops(
+    k: KernelSource, x: Tensor, slides: Sequence[Slide], begin: Sequence[str], step: Sequence[str],
+    end: Sequence[str], images: int = 0,
+) -> list[str]:  # fmt: skip
+    """The loops over all positions of a window and blocks of channels, with `step` for every cell.
+
+    `pixel` is the input's first channel of the cell, `at` the position's number, `spot` its number within the image,
+    `place` the output's first channel.
+    """
+    images = images or x.shape[0]
+    count = prod(s.made for s in slides)
+    c, total = k.scalar(x.shape[-1]), k.scalar(images * count)
+    spots, indices, rest = k.scalar(count), [], "spot"
+    for slide in reversed(slides):
+        made = k.scalar(slide.made)
+        indices.append(f"o{slide.axis} = {rest} % {made}")
+        rest = f"({rest} / {made})"
+    cell = "image"
+    for slide in slides:
+        cell = f"({cell} * {k.scalar(slide.size)} + i{slide.axis})"
+    pixel = f"pixel = {k.tensor(x)} + {cell} * {c} + o"
+    return [
+        f"for at in range(S.get_local_id(), {total}, S.get_local_size()):",
+        f"    spot = at % {spots}",
+        f"    image = at / {spots}",
+        *(f"    {line}" for line in indices),
+        f"    for o in range(0, {c}, {LANES}):",
+        f"        mask = S.tail_mask(S.min({c} - o, {LANES}), {LANES})",
+        *(f"        {line}" for line in begin),
+        *(f"        {line}" for line in nested(slides, [pixel, *step])),
+        f"        place = at * {c} + o",
+        *(f"        {line}" for line in end),
+    ]
+
+
+def load_cell(k: KernelSource, x: Tensor, zero: int = 0) -> str:
+    """The expression of a cell's channels in their wide form, plus a zero point."""
+    return f'load(pixel, mask, "{x.dtype}", {LANES})' + (f" + {k.scalar(zero)}" if zero else "")
+
+
+def maximum(x: Tensor) -> Sum:
+    """The largest cell, as a sum's steps."""
+    start = LOWEST if wide_kind(x) == "float32" else str(x.low)
+    low, high = (x.low, x.high) if x.is_integer else (0, 0)
+    begin = f'acc = S.vbcast(S.cast({start}, "{wide_kind(x)}"), lanes={LANES})'
+    return Sum([begin], [f"acc = {STEP['MAX']}"], [], (low, high))
+
+
+def area_line(k: KernelSource, areas: Array) -> str:
+    """The statement that has the number of cells of a position's window in `area`."""
+    return f"area = S.i32({k.constant(areas.reshape(-1).astype(np.int32))}[spot])"
+
+
+def stored(k: KernelSource, layer: Layer, result: Value, tail: Sequence[Layer]) -> list[str]:
+    """The statements of the body, after the layers that follow, with the store of their value."""
+    result, out = follow(k, layer, result, tail, "place")
+    lines, k.body = k.body, []
+    return [*lines, f'S.vstore(narrow({result.name}, "{out.dtype}"), {k.tensor(out)} + place, mask)']
 
 
 @kernel("Pooling", "GlobalPool", tail=True)
 def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
-    method, x, y = layer.word("method", choices=METHODS), layer.input, layer.output
+    method, x, k = layer.word("method", choices=METHODS), layer.input, KernelSource()
     window = window_for(layer, x.shape)
-    if len(window.kernel) == 1:
-        raise LayerError("one-dimensional pooling has no kernel")
-    kind, k = wide_kind(x), KernelSource()
-    areas = _areas(layer, window)
-    px, cells = k.tensor(x), int(np.prod(window.kernel))
-    quantised = layer.is_quantised
-    result = _quantised(k, layer, method, areas, cells) if quantised else _float(k, layer, method, areas)
-    result, out = follow(k, layer, result, tail, "place")
+    check_positions(layer, window, x.shape)
+    wide_kind(x)
+    areas, quantised = _areas(layer, window), layer.is_quantised
     zero = x.scalar_zero if quantised and method != "MAX" else 0
-    start = START[method] if kind == "float32" else str(x.low if method == "MAX" else 0)
-    area = (
-        f"S.i32({k.constant(areas.reshape(-1).astype(np.int32))}[oy * {{ow}} + ox])" if method == "AVG" else "S.i32(0)"
-    )
-    (kh, kw), (sy, sx), (dy, dx) = window.kernel, window.stride, window.dilation
-    names = {
-        name: k.scalar(value)
-        for name, value in {
-            "items": x.shape[0] * y.shape[1] * y.shape[2],
-            "h": x.shape[1],
-            "w": x.shape[2],
-            "c": x.shape[3],
-            "oh": y.shape[1],
-            "ow": y.shape[2],
-            "kh": kh,
-            "kw": kw,
-            "sy": sy,
-            "sx": sx,
-            "dy": dy,
-            "dx": dx,
-            "pt": window.pads[0][0],
-            "pl": window.pads[1][0],
-            "zero": zero,
-        }.items()
-    }
-    py = k.tensor(out)
-    load = f'load(pixel, mask, "{x.dtype}", {LANES})' + (f" + {names['zero']}" if kind == "int32" and zero else "")
-    lines = [
-        "for at in range(S.get_local_id(), {items}, S.get_local_size()):",
-        "    ox = at % {ow}",
-        "    oy = at / {ow} % {oh}",
-        "    image = at / ({ow} * {oh})",
-        f"    area = {area}",
-        f"    for o in range(0, {{c}}, {LANES}):",
-        f"        mask = S.tail_mask(S.min({{c}} - o, {LANES}), {LANES})",
-        f'        acc = S.vbcast(S.cast({start}, "{kind}"), lanes={LANES})',
-        "        for ky in range({kh}):",
-        "            iy = oy * {sy} + ky * {dy} - {pt}",
-        "            if iy >= 0 and iy < {h}:",
-        "                for kx in range({kw}):",
-        "                    ix = ox * {sx} + kx * {dx} - {pl}",
-        "                    if ix >= 0 and ix < {w}:",
-        f"                        pixel = {px} + ((image * {{h}} + iy) * {{w}} + ix) * {{c}} + o",
-        f"                        v = {load}",
-        f"                        acc = {STEP[method]}",
-        "        place = at * {c} + o",
-        *(f"        {line}" for line in k.body),
-        f'        S.vstore(narrow({result.name}, "{out.dtype}"), {py} + place, mask)',
-    ]
-    return finish(k, [*k.head, *(line.format(**names) for line in lines)])
+    if method == "MAX":
+        total = maximum(x)
+        result = Value("acc", wide_kind(x), *total.span)
+    elif quantised:
+        total = sum_of_cells(x, method, int(np.prod(window.kernel)))
+        result = _quantised(k, layer, method, areas, total)
+    else:
+        total = Sum([f"acc = S.vbcast(S.fp32(0), lanes={LANES})"], [f"acc = {STEP[method]}"], [], (0, 0))
+        result = _float(k, layer, method, areas)
+    end = [*total.end, *stored(k, layer, result, tail)]
+    begin = [*total.begin, *([area_line(k, areas)] if method == "AVG" else [])]
+    step = [f"v = {load_cell(k, x, zero)}", *total.step]
+    return finish(k, [*k.head, *window_loops(k, x, slides_of(k, window, layer), begin, step, end)])

@@ -17,13 +17,7 @@ LOWEST = float(np.finfo(np.float32).min)
 def _views(layer: Layer, x: Array, fill: float) -> tuple[Array, Array, Array]:
     """(what the window sees, which cells lie in the image, which in the image or its pads), kernel axes last."""
     window = window_for(layer, x.shape)
-    positions = tuple(layer.output.shape[1:-1])
-    for name in (False, True):
-        if positions == window.positions(x.shape[1:-1], name):
-            break
-    else:
-        floor = window.positions(x.shape[1:-1])
-        raise LayerError(f"the window leads from {list(x.shape)} to images of {list(floor)}, not {list(positions)}")
+    positions = check_positions(layer, window, x.shape)
     inside = np.ones((1, *x.shape[1:-1], 1), bool)
     axes = tuple(range(-len(window.kernel), 0))
     return seen(x, window, positions, fill), seen(inside, window, positions, False), np.asarray(axes)
@@ -35,6 +29,16 @@ def window_for(layer: Layer, shape: tuple[int, ...]) -> Window:
         return window_of(layer)
     ones = (1,) * (len(shape) - 2)
     return Window(tuple(shape[1:-1]), ones, ones, ((0, 0),) * len(ones))
+
+
+def check_positions(layer: Layer, window: Window, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How many positions the window has along each axis; LayerError where the output has other sizes."""
+    made = layer.output.shape
+    sizes = [window.positions(shape[1:-1], ceil) for ceil in (False, True)]
+    if made not in [(shape[0], *size, shape[-1]) for size in sizes]:
+        expected = [shape[0], *sizes[0], shape[-1]]
+        raise LayerError(f"the window leads from {list(shape)} to the shape {expected}, the output is {list(made)}")
+    return tuple(made[1:-1])
 
 
 def area_of(layer: Layer, inside: Array, axes: tuple[int, ...]) -> Array:
@@ -83,19 +87,21 @@ def quantised_pooling(layer: Layer, x: Array) -> Array:
     return look_up(requantise(total, scale, shift, 0, 0, 65535), layer.constant("sqrt_lut").reshape(-1), 16, False)
 
 
-def _window_3d(layer: Layer, x: Array) -> tuple[Window, tuple[int, ...]]:
-    """The window with the end of the volume padded as far as the output needs it."""
+def padded_window(layer: Layer, shape: tuple[int, ...]) -> tuple[Window, tuple[int, ...]]:
+    """The window of a volume with the end padded as far as the output needs it, and its positions."""
+    if len(shape) != 5 or len(layer.output.shape) != 5:
+        raise LayerError(f"the input is {list(shape)}, expected NDHWC volumes")
     window, positions = window_of(layer), tuple(layer.output.shape[1:-1])
     pads = []
     for size, (before, after), stride, reach, many in zip(
-        x.shape[1:-1], window.pads, window.stride, window.reach, positions, strict=True
+        shape[1:-1], window.pads, window.stride, window.reach, positions, strict=True
     ):
         pads.append((before, after + max(0, (many - 1) * stride + reach - size - before - after)))
     return replace(window, pads=tuple(pads)), positions
 
 
 def pooling_3d(layer: Layer, x: Array) -> Array:
-    window, positions = _window_3d(layer, x)
+    window, positions = padded_window(layer, x.shape)
     axes = (-3, -2, -1)
     if layer.word("method", choices=("MAX", "AVG")) == "MAX":
         return seen(x.astype(np.float32), window, positions, LOWEST).max(axes)
@@ -109,7 +115,7 @@ def pooling_3d(layer: Layer, x: Array) -> Array:
 
 def quantised_pooling_3d(layer: Layer, x: Array) -> Array:
     """Means in two steps, over each plane and then over the planes, where no dilation is; in float32."""
-    window, positions = _window_3d(layer, x)
+    window, positions = padded_window(layer, x.shape)
     out, source, axes = layer.output, layer.input, (-3, -2, -1)
     if layer.word("method", choices=("MAX", "AVG")) == "MAX":
         return saturate(seen(x.astype(np.int64), window, positions, -(2**31)).max(axes), out.low, out.high)
@@ -125,7 +131,7 @@ def quantised_pooling_3d(layer: Layer, x: Array) -> Array:
         return requantise(total, *approximate_factor(1 / area, 8), zero_out, out.low, out.high)
     if not include:
         total = (total * cells) / ((inside / cells).astype(np.float32) * cells)
-    spans = _spans_3d(layer, x, window, positions)
+    spans = spans_3d(layer, x.shape, window, positions)
     scale, shift = approximate_factor(
         (np.float32(1) / spans[1][:, None] / spans[2][None, :])[None, None, :, :, None], 8
     )
@@ -134,12 +140,12 @@ def quantised_pooling_3d(layer: Layer, x: Array) -> Array:
     return saturate(np.rint(total * scale * np.exp2(-shift.astype(np.float64))) - zero_out, out.low, out.high)
 
 
-def _spans_3d(layer: Layer, x: Array, window: Window, positions: tuple[int, ...]) -> list[Array]:
+def spans_3d(layer: Layer, shape: tuple[int, ...], window: Window, positions: tuple[int, ...]) -> list[Array]:
     """Cells of each window along depth, height and width. The pads that count are those of other axes, as defined."""
     names = ("pad_y_begin", "pad_x_begin", "pad_x_end")
     found = []
     for axis, name in enumerate(names):
-        size = x.shape[1 + axis] + sum(window.pads[axis])
+        size = shape[1 + axis] + sum(window.pads[axis])
         first = np.maximum(np.arange(positions[axis]) * window.stride[axis] - layer.integer(name, 0), 0)
         found.append((np.minimum(first + window.kernel[axis], size) - first).astype(np.float32))
     return found
@@ -150,14 +156,17 @@ FLATTENED = ("HWC", "NHWC", "HW", "NCHW")
 
 def max_pooling_with_index(layer: Layer, x: Array) -> list[Array]:
     """The first maximum of each window in rows, and where it lies in the image."""
-    window, positions = window_of(layer), tuple(layer.output.shape[1:-1])
-    lowest = np.iinfo(np.int64).min if layer.is_quantised else LOWEST
+    window = window_of(layer)
+    positions = check_positions(layer, window, x.shape)
     wide = x.astype(np.int64 if layer.is_quantised else np.float32)
-    views = seen(wide, window, positions, lowest)
+    views = seen(wide, window, positions, 0)
     inside = seen(np.ones((1, *x.shape[1:-1], 1), bool), window, positions, False)
-    flat = views.reshape(*views.shape[:-2], -1)
-    best = np.where(inside.reshape(*inside.shape[:-2], -1), flat, lowest).argmax(-1)
-    empty = ~inside.any((-1, -2))
+    flat, inside = views.reshape(*views.shape[:-2], -1), inside.reshape(*inside.shape[:-2], -1)
+    lowest = np.iinfo(np.int64).min if layer.is_quantised else -np.inf
+    # what is not a number is the maximum
+    largest = np.where(inside, flat, lowest).max(-1, keepdims=True)
+    best = (inside & ((flat == largest) | (np.isnan(flat) & np.isnan(largest)))).argmax(-1)
+    empty = ~inside.any(-1)
     height, width, channels = x.shape[1:]
     rows = np.arange(positions[0])[:, None, None] * window.stride[0] - window.pads[0][0]
     columns = np.arange(positions[1])[None, :, None] * window.stride[1] - window.pads[1][0]
@@ -197,21 +206,33 @@ def unpooling(layer: Layer, values: Array, index: Array) -> Array:
     return flat.reshape(n, height, width, channels)
 
 
+def adaptive_bounds(layer: Layer, shape: tuple[int, ...]) -> list[tuple[Array, Array]]:
+    """The first row of each window and the one behind its last, then the same of the columns."""
+    if len(shape) not in (3, 4):
+        raise LayerError(f"the input is {list(shape)}, expected images as HWC or NHWC")
+    wanted = layer.integers("output_size")
+    if len(wanted) != 2 or min(wanted) < 1 or 0 in shape:
+        raise LayerError(f"'output_size' is {wanted}, expected a height and a width for the input {list(shape)}")
+    if layer.output.shape != (*shape[:-3], *wanted, shape[-1]):
+        raise LayerError(f"'output_size' is {wanted}, but the output is {list(layer.output.shape)}")
+    found = []
+    for size, made in zip(shape[-3:-1], wanted, strict=True):
+        i = np.arange(made)
+        found.append((i * size // made, -(-(i + 1) * size // made)))
+    return found
+
+
 def adaptive_pooling(layer: Layer, x: Array) -> Array:
     """Windows that divide the image into an output of the wanted size."""
     method = layer.word("method", choices=("AVG", "MAX"))
-    height, width = x.shape[-3:-1]
-    oh, ow = layer.integers("output_size")
+    rows, columns = adaptive_bounds(layer, x.shape)
     wide = x.astype(np.int64 if layer.is_quantised else np.float32)
-    result = np.empty((*x.shape[:-3], oh, ow, x.shape[-1]), wide.dtype)
-    area = np.empty((oh, ow, 1), np.float32)
-    for i in range(oh):
-        for j in range(ow):
-            part = wide[
-                ..., i * height // oh : -(-(i + 1) * height // oh), j * width // ow : -(-(j + 1) * width // ow), :
-            ]
+    result = np.empty(layer.output.shape, wide.dtype)
+    area = ((rows[1] - rows[0])[:, None] * (columns[1] - columns[0])[None, :])[:, :, None].astype(np.float32)
+    for i, (top, bottom) in enumerate(zip(*rows, strict=True)):
+        for j, (left, right) in enumerate(zip(*columns, strict=True)):
+            part = wide[..., top:bottom, left:right, :]
             result[..., i, j, :] = part.max((-3, -2)) if method == "MAX" else part.sum((-3, -2))
-            area[i, j] = part.shape[-3] * part.shape[-2]
     if method == "MAX":
         return result
     if not layer.is_quantised:

@@ -1,0 +1,75 @@
+"""Samples of layers along axes, and over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compassc.graph import Layer, Tensor
+from compassc.layers.samples.draw import Draw, bits_of, layer_of, sample
+
+
+@sample("Reduce")
+def _reduce(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if not x.shape:
+        return None
+    axis = draw.integer(0, len(x.shape) - 1)
+    shape = [1 if i == axis else n for i, n in enumerate(x.shape)]
+    method = draw.choice(("SUM", "MEAN", "MIN", "MAX"))
+    given = (
+        draw.rescaling(bits_of(x) + int(np.log2(x.shape[axis]))) if x.is_integer and method in ("SUM", "MEAN") else {}
+    )
+    y = draw.like(x, shape) if method in ("MIN", "MAX") else draw.requantised(x, shape)
+    return layer_of(draw, kind, [x], y, axis=[axis], method=method, **given)
+
+
+@sample("Softmax", "LogSoftmax", "Hardmax")
+def _softmax(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if not x.shape or x.is_integer:
+        return None
+    return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), axis=len(x.shape) - 1)
+
+
+@sample("LayerNorm", "RMSNorm", "InstanceNorm", "GroupNorm", "MVN")
+def _norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) < 3 or x.is_integer:
+        return None
+    last, c = len(x.shape) - 1, x.shape[-1]
+    constants = {"weights": draw.array(x.dtype, c), "biases": draw.array(x.dtype, c)}
+    axis = [last] if kind in ("LayerNorm", "RMSNorm", "GroupNorm") else list(range(1, last))
+    extra = {} if kind != "GroupNorm" else {"group": 2}
+    return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), constants, axis=axis, epsilon=1e-5, **extra)
+
+
+@sample("BasicLSTM", "GRUv1", "GRUv3", "RNN")
+def _recurrent(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != 3:
+        return None
+    n, steps, features = x.shape
+    cell, gates = draw.choice((1, 12, 40)), {"BasicLSTM": 4, "RNN": 1}.get(kind, 3)
+    state = [Tensor(draw.tensor((1,), x.dtype).name, (n, cell), x.dtype) for _ in range(2 if gates == 4 else 1)]
+    outputs = [
+        Tensor(draw.tensor((1,), x.dtype).name, shape, x.dtype)
+        for shape in [(n, steps, cell), (n, cell), (n, cell)][: 3 if gates == 4 else 2]
+    ]
+    given: dict[str, Any] = {"direction": draw.choice(("forward", "reverse")), "time_steps": steps, "cell_size": cell,
+                             "out_sequence": ["Y", "H", "C"] if gates == 4 else ["H", "Hn"]}  # fmt: skip
+    given |= {"activations": "TANH"} if kind == "RNN" else {}
+    rows = cell * (4 if kind == "GRUv1" else gates)
+    if not x.is_integer:
+        constants = {"weights": draw.array(x.dtype, gates * cell, features + cell), "biases": draw.array(x.dtype, rows)}
+        return layer_of(draw, kind, [x, *state], outputs, constants, **given)
+    wide = bits_of(x) > 8
+    constants = {
+        "weights": draw.array("int8", gates * cell, features + cell),
+        "biases": draw.array("int32", rows, low=-2000, high=2000),
+    }
+    for table in ("lut_it", "lut_ft", "lut_ct", "lut_ot", "lut_h", "lut_rt", "lut_ht", "lut"):
+        constants[table] = np.sort(draw.array("int16" if wide else "int8", 256, low=0 if table != "lut_ht" else -100))
+    shifts = {"BasicLSTM": [17, 23, 23, 30, 28, *[15, 29] * steps] if wide else [9, 15, 15, 15, 14, *[7, 15] * steps],
+              "RNN": [7, 8, 14]}.get(kind, [17, 23, 22, 23, 15, 30] if wide else [9, 15, 8, 15, 7, 15])  # fmt: skip
+    scales = [draw.integer(16384, 32767) if wide else draw.integer(128, 255) for _ in shifts]
+    given |= {"scale_value": scales, "shift_value": shifts, "lut_shift_value": 15 if wide else 0}
+    given |= {"hidden_scale_value": 200, "hidden_shift_value": 22 if wide else 15}
+    return layer_of(draw, kind, [x, *state], outputs, constants, **given)

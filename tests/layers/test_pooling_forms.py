@@ -1,0 +1,149 @@
+"""Pooling along a line, over volumes, to a wanted size, with the place of the maximum, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compassc.graph import Layer, LayerError
+from compassc.layers.declare import evaluate
+from compassc.layers.kernels import kernel_of
+from tests.layers.cases import Array, check, drawn, same, tensor
+from tests.layers.harness import run
+
+DTYPES = ("int8", "uint8", "int16", "float32", "float16")
+
+
+@pytest.fixture
+def source() -> np.random.Generator:
+    return np.random.default_rng(41)
+
+
+def line(kernel: int, stride: int, pads: tuple[int, int], dilation: int = 1) -> dict[str, int]:
+    return {"kernel_x": kernel, "stride_x": stride, "dilation_x": dilation, "pad_left": pads[0], "pad_right": pads[1]}
+
+
+def solid(kernel: tuple[int, int, int], stride: int, pad: int, dilation: int = 1) -> dict[str, int]:
+    """`kernel` as (depth, height, width)."""
+    given = {f"kernel_{a}": n for a, n in zip("zyx", kernel, strict=True)}
+    for a in "xyz":
+        given |= {f"stride_{a}": stride, f"dilation_{a}": dilation, f"pad_{a}_begin": pad, f"pad_{a}_end": pad}
+    return given
+
+
+def zero_of(dtype: str) -> int:
+    return 3 if "int" in dtype else 0
+
+
+def lines() -> Iterator[Layer]:
+    for i, dtype in enumerate(DTYPES):
+        for j, (method, include) in enumerate(
+            (("MAX", True), ("AVG", True), ("AVG", False), ("L1", True), ("L2", True))
+        ):
+            to = "uint8" if method == "L2" and dtype in ("int8", "uint8") else dtype
+            table = {"sqrt_lut": np.arange(256).astype("uint8")} if method == "L2" else {}
+            given: dict[str, Any] = {"method": method, "count_include_pad": include, "scale_value": 180,
+                                     "shift_value": 9 if method == "L1" else 22 if dtype == "int16" else 2}  # fmt: skip
+            kernel, stride, pads, dilation = ((3, 2, (1, 1), 1), (2, 1, (0, 1), 2), (4, 3, (2, 0), 1))[(i + j) % 3]
+            made = (11 + sum(pads) - dilation * (kernel - 1) - 1) // stride + 1
+            x = tensor("x", (2, 11, 37), dtype, 10.0, zero_of(dtype))
+            y = tensor("y", (2, made, 37), to, 9.0, zero_of(dtype))
+            yield Layer("p", "Pooling", [x], [y], given | line(kernel, stride, pads, dilation), table)
+
+
+def volumes() -> Iterator[Layer]:
+    forms = (((2, 3, 2), 2, 1, 1), ((1, 2, 3), 1, 0, 1), ((2, 2, 2), 1, 1, 2), ((3, 3, 3), 2, 1, 1))
+    for i, dtype in enumerate(DTYPES):
+        for j, (method, include) in enumerate((("MAX", True), ("AVG", True), ("AVG", False))):
+            kernel, stride, pad, dilation = forms[(i + j) % len(forms)]
+            made = [
+                (n + 2 * pad - dilation * (k - 1) - 1) // stride + 1 for n, k in zip((5, 6, 7), kernel, strict=True)
+            ]
+            x, y = (
+                tensor("x", (2, 5, 6, 7, 35), dtype, 1.0, zero_of(dtype)),
+                tensor("y", (2, *made, 35), dtype, 1.0, zero_of(dtype)),
+            )
+            given = {"method": method, "count_include_pad": include, **solid(kernel, stride, pad, dilation)}
+            yield Layer("p", "Pooling3D", [x], [y], given)
+
+
+def adaptive() -> Iterator[Layer]:
+    for i, dtype in enumerate(DTYPES):
+        for method in ("MAX", "AVG"):
+            lead, wanted = ((2,), [3, 4]) if i % 2 else ((), [5, 2])
+            x = tensor("x", (*lead, 7, 10, 33), dtype, 1.0, zero_of(dtype))
+            y = tensor("y", (*lead, *wanted, 33), dtype, 1.0, zero_of(dtype))
+            yield Layer("p", "AdaptivePool", [x], [y], {"method": method, "output_size": wanted})
+
+
+@pytest.mark.parametrize("cases", [lines, volumes, adaptive])
+def test_kernels_give_what_the_references_give(cases, source, tmp_path):
+    for case in list(cases())[::2]:
+        check(case, source, tmp_path)
+
+
+def places() -> Iterator[Layer]:
+    forms = (("HWC", 0), ("NHWC", 1), ("HW", 0), ("NCHW", 1))
+    for i, dtype in enumerate((*DTYPES, "int32")):
+        form, order = forms[i % len(forms)]
+        given = {"flatten_dim": form, "storage_order": order, "ceil_mode": False}
+        given |= {f"{n}_{a}": v for n, v in (("kernel", 3), ("stride", 2), ("dilation", 1)) for a in "xy"}
+        given |= {f"pad_{s}": 1 for s in ("left", "right", "top", "bottom")}
+        x = tensor("x", (2, 6, 7, 35), dtype, 1.0, zero_of(dtype))
+        outputs = [tensor("y", (2, 3, 4, 35), dtype, 1.0, zero_of(dtype)), tensor("i", (2, 3, 4, 35), "int32")]
+        yield Layer("p", "MaxPoolingWithArgMax", [x], outputs, given)
+
+
+def test_a_maximum_comes_with_the_place_of_the_first(source, tmp_path):
+    for case in places():
+        check(case, source, tmp_path, narrow=True)
+
+
+def test_what_is_not_a_number_is_the_maximum_and_infinities_have_a_place(source, tmp_path):
+    case = next(c for c in places() if c.input.dtype == "float32")
+    x = drawn(source, case.input)
+    x[0, 2, 3], x[1], x[0, 5, 6, :5] = np.nan, -np.inf, np.nan
+    got = run(kernel_of([case]), case, [x], tmp_path)
+    for a, b in zip(got, evaluate(case, [x]), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("form", ["HW", "HWC", "NHWC", "NCHW"])
+@pytest.mark.parametrize("kind", ["MaxUnpool", "UpsampleByIndex"])
+def test_values_are_put_at_their_places(form, kind, source, tmp_path):
+    for dtype in ("int8", "float32", "float16"):
+        values, index = tensor("v", (2, 3, 2, 5), dtype, 1.0, zero_of(dtype)), tensor("i", (2, 3, 2, 5), "int32")
+        case = Layer(
+            "u", kind, [values, index], [tensor("y", (2, 6, 4, 5), dtype, 1.0, zero_of(dtype))], {"flatten_dim": form}
+        )
+        at: Array = source.integers(-3, 2 * 6 * 4 * 5 + 9, index.shape).astype("int32")
+        x = drawn(source, values)
+        [got] = run(kernel_of([case]), case, [x, at], tmp_path)
+        np.testing.assert_array_equal(got, evaluate(case, [x, at])[0])
+
+
+@pytest.mark.parametrize("method", ["AVG", "L1", "L2"])
+def test_sums_beyond_32_bits(method, source, tmp_path):
+    """All of an image with extreme values, so that sums saturate."""
+    for zero, dtype in ((30000, "int16"), (0, "int16"), (0, "uint16")):
+        shape = (1, 250, 280, 3)
+        table = {"sqrt_lut": np.arange(1024).astype("uint16")} if method == "L2" else {}
+        given = {"method": method, "scale_value": 180, "shift_value": 24}
+        x, y = (
+            tensor("x", shape, dtype, 10.0, zero),
+            tensor("y", (1, 1, 1, 3), "uint16" if method != "AVG" else dtype, 9.0, 0),
+        )
+        case = Layer("p", "GlobalPool", [x], [y], given, table)
+        data = source.integers(x.low, x.high + 1, shape).astype(dtype)
+        data[..., 1], data[..., 2] = x.high, x.low
+        same(case, [data], tmp_path)
+
+
+def test_a_size_that_does_not_follow_is_refused_with_both():
+    case = next(iter(lines()))
+    wrong = Layer("p", "Pooling", case.inputs, [tensor("y", (2, 9, 37), "int8")], case.attributes)
+    with pytest.raises(LayerError, match=r"\[2, 6, 37\].*\[2, 9, 37\]"):
+        kernel_of([wrong])
