@@ -162,6 +162,23 @@ class Walk:
         stride = "" if single else self._stride(name)
         self.k.do(f'S.vstore(narrow({value}, "{dtype}"), {place}, {mask}{stride})')
 
+    def along(self, name: str, index: str) -> str:
+        """The expression of an operand's element at an index of the one axis that is reduced (or of the first lane's)."""
+        dim = self.lane if self.across else self.reduced[0] if self.reduced else None
+        terms = [] if name in self.staged else [f"base_{name}"]
+        terms += self._term(self._step(name, dim), index) if dim else []
+        return " + ".join(terms) or "0"
+
+    def put(self, name: str, index: str, value: str) -> None:
+        """Stores lanes as they are at an index of the axis that is reduced; where lanes are joined, the one result."""
+        stride = "" if self.across else self._stride(name)
+        mask = "one" if self.across else "mask"
+        self.k.do(f"S.vstore({value}, {self.pointers[name]} + {self.along(name, index)}, {mask}{stride})")
+
+    def lanes(self) -> str:
+        """The expression of the numbers of the lanes, 0 to 31."""
+        return f"S.vload({self.k.constant(np.arange(LANES, dtype=np.int32))}, lanes={LANES})"
+
     def finish(self, layer: Layer, tail: Sequence[Layer], value: Value) -> None:
         """Stores a value in `y`, after the element-wise layers of the tail."""
         own = layer.output
@@ -196,14 +213,20 @@ class Walk:
             self.k.do(f"{name} = {how}({name})")
 
     @contextmanager
-    def each(self) -> Iterator[str]:
-        """Statements for every reduced element. Gives the expression of its index, where one axis is reduced."""
+    def each(self, backwards: bool = False) -> Iterator[str]:
+        """Statements for every reduced element. Gives the expression of its index, where one axis is reduced.
+
+        `backwards`: from the last one on, in a walk that is sequential.
+        """
         k, outer = self.k, self.k.body
         k.body = []
         self._indices = [k.fresh("r") for _ in self.reduced]
-        loops = [
-            f"for {r} in range({k.scalar(d.size)}):" for r, d in zip(self._indices, self.reduced, strict=True)
-        ]  # fmt: skip
+        loops = []
+        for i, d in enumerate(self.reduced):
+            r, size = self._indices[i], k.scalar(d.size)
+            loops.append(f"for {r} in range({size}):")
+            if backwards:
+                self._indices[i] = f"({size} - 1 - {r})"
         if self.across:
             self._j = k.fresh("j")
             loops.append(f"for {self._j} in range(0, {self._width}, {LANES}):")

@@ -103,19 +103,26 @@ def arg_min_max(layer: Layer, x: Array) -> Array:
     return np.expand_dims(at, axis)
 
 
+def selects_last(layer: Layer) -> bool:
+    """Whether of equal elements the last comes first."""
+    if layer.type != "TopK":
+        return False
+    select = layer.word("select_index", "LAST", ("LAST", "FIRST", "RANDOM"))
+    if select == "RANDOM":
+        raise LayerError("'select_index' is RANDOM: which of equal elements come first is not defined")
+    return select == "LAST"
+
+
 def top_k(layer: Layer, x: Array, *k: Array) -> list[Array]:
     """The largest (or smallest) elements in order, and their indices."""
     axis, largest = layer.axis("axis", -1), layer.flag("largest", True)
-    select = layer.word("select_index", "LAST", ("LAST", "FIRST", "RANDOM"))
-    if select == "RANDOM":
-        raise LayerError("'select_index' is random: which of equal elements come first is not defined")
     many = min(int(k[0].reshape(-1)[0]) if k else layer.integer("k", 1), x.shape[axis])
     wide = np.moveaxis(x, axis, -1)
     key = _rank(wide, largest)
     n = wide.shape[-1]
     # of equal elements: the last index first, or the first one
     order = np.argsort(key, -1, kind="stable")
-    if select == "LAST":
+    if selects_last(layer):
         order = n - 1 - np.argsort(np.flip(key, -1), -1, kind="stable")
     at = order[..., :many]
     values = np.take_along_axis(wide, at, -1)
