@@ -62,7 +62,8 @@ class Constant:
 
 @dataclass(frozen=True)
 class LayerType:
-    """One layer type. `refused` says why a type that the format knows is not supported."""
+    """One layer type. `refused` says why a type that the format knows is not supported; `no_integers` why its quantised
+    form is not."""
 
     name: str
     summary: str
@@ -76,6 +77,11 @@ class LayerType:
     quantised: Reference | None = None
     notes: str = ""
     refused: str = ""
+    no_integers: str = ""
+
+    def reason_against(self, layer: Layer) -> str:
+        """Why a layer of the type is not supported; empty where it is."""
+        return self.refused or (self.no_integers if layer.is_quantised else "")
 
 
 LAYER_TYPES: dict[str, LayerType] = {}
@@ -115,8 +121,8 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     declared = all_types().get(layer.type)
     if declared is None:
         raise LayerError(f"the layer type {layer.type} is not known")
-    if declared.refused:
-        raise LayerError(declared.refused)
+    if reason := declared.reason_against(layer):
+        raise LayerError(reason)
     reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
     if reference is None:
         raise LayerError(f"{layer.type} has no {'quantised' if layer.is_quantised else 'float'} form")

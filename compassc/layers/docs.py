@@ -81,6 +81,8 @@ def page(declared: LayerType) -> str:
     lines += [f"- inputs: {declared.inputs}", f"- outputs: {declared.outputs}", f"- use: {declared.use}"]
     lines += [f"- fusion: {declared.fusion.name.lower()}, {declared.fusion.value}"]
     lines += [f"- defined for: {_references(declared)}", f"- kernels: {kernels_in_words(declared)}", ""]
+    if declared.no_integers:
+        lines += [f"Quantised, it is not supported: {declared.no_integers}.", ""]
     if declared.notes:
         lines += [declared.notes, ""]
     parts = [*_attributes(declared), *_constants(declared), *_forms(forms_of(declared))]

@@ -86,6 +86,9 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
 
 def _kernel_of(layers: Sequence[Layer]) -> Kernel:
     first, *tail = layers
+    declared = all_types().get(first.type)
+    if declared and (reason := declared.reason_against(first)):
+        raise LayerError(reason)
     own = METHOD_BUILDERS.get((first.type, first.word("method", "")))
     if own is not None:
         if tail:
@@ -96,8 +99,7 @@ def _kernel_of(layers: Sequence[Layer]) -> Kernel:
 
         return elementwise_kernel(layers)
     if first.type not in BUILDERS:
-        declared = all_types().get(first.type)
-        raise LayerError(declared.refused if declared and declared.refused else f"{first.type} has no kernel yet")
+        raise LayerError(f"{first.type} has no kernel yet")
     builder = BUILDERS[first.type]
     if first.type in WITH_TAIL:
         return builder(first, tail)

@@ -208,3 +208,12 @@ def add_product(high, low, value, scale):
     total = low + S.cast(product & 0xFFFF, "int32")
     high = high + (value >> 16) * scale + S.cast(product >> 16, "int32") + (total >> 16)
     low = total & 0xFFFF
+
+
+def scaled_floor(value: Any, scale: Any, shift: Any) -> Any:
+    """A scalar int32 times a scale of 16 bits over 2^shift for 0 <= shift < 32, rounded down; it must fit int32."""
+    low = S.cast(value & 0xFFFF, "uint32") * S.cast(scale, "uint32")
+    high = (value >> 16) * scale + S.cast(low >> 16, "int32")
+    near, far = S.min(shift, 16), S.max(shift, 16)
+    below = S.cast(low & 0xFFFF, "int32") >> near
+    return ((high << (16 - near)) | below) >> (far - 16)

@@ -1,6 +1,6 @@
 """Small valid layers of every type, drawn at random on a given input: pages ask which forms have kernels, tests run them."""
 
-from compassc.layers.samples import axes, elements, moves, windows
+from compassc.layers.samples import axes, elements, images, moves, regions, windows
 from compassc.layers.samples.draw import SAMPLES, Draw, drawn, names
 
-__all__ = ["SAMPLES", "Draw", "axes", "drawn", "elements", "moves", "names", "windows"]
+__all__ = ["SAMPLES", "Draw", "axes", "drawn", "elements", "images", "moves", "names", "regions", "windows"]

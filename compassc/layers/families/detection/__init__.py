@@ -29,21 +29,7 @@ REFUSED = {
         "RefineDetDetection": ("Boxes refined in two steps.", "rare"),
     },
     ROIS: {
-        "RoiAlign": ("Regions of a feature map in one size, interpolated.", "sometimes"),
-        "PyramidROIAlign": ("Regions of the levels of a pyramid in one size, interpolated.", "sometimes"),
-        "MaxRoiPool": ("Maxima over the parts of regions.", "sometimes"),
-        "ROIPooling": ("Regions of a feature map in one size, nearest.", "sometimes"),
-        "CropAndResize": ("Regions of images in one size.", "sometimes"),
         "HeatmapMaxKeypoint": ("The place and score of a heat map's maximum.", "rare"),
-    },
-    "a window's maximum over sums has no kernel yet": {
-        "Dilation": ("The maximum of a window plus weights.", "rare"),
-        "Erosion": ("The minimum of a window minus weights.", "rare"),
-    },
-    "camera images are converted on the host, or by the processor that reads the camera": {
-        "YuvToRgb": ("Planar YUV images as RGB.", "sometimes"),
-        "RgbToYuv": ("RGB images as planar YUV.", "sometimes"),
-        "Preprocess": ("Images as the network wants them.", "rare"),
     },
 }
 for _reason, _types in REFUSED.items():

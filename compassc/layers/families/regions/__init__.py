@@ -1,0 +1,96 @@
+"""Layers that sample parts of feature maps: regions of interest, crops, pyramids."""
+
+from __future__ import annotations
+
+from compassc.layers.declare import Attribute, layer_type
+from compassc.layers.families.regions.reference import (
+    AVERAGES,
+    CROPS,
+    MODES,
+    crop_and_resize,
+    max_roi_pool,
+    pyramid_roi_align,
+    quantised_max_roi_pool,
+    quantised_roi_align,
+    roi_align,
+    roi_pooling,
+)
+
+NO_INTEGERS = "its fixed-point form is not defined to the bit; keep the layer in floats (`unquantifiable=true`)"
+MODE = Attribute("coordinate_transformation_mode", "word", ", ".join(MODES), "HALF_PIXEL")
+layer_type(
+    "RoiAlign",
+    summary="Regions of a feature map in one size, interpolated.",
+    use="sometimes",
+    inputs="x, regions (image, y0, x0, y1, x1)",
+    attributes=(
+        Attribute("pooled_shape", "ints", "rows and columns of a region's result"),
+        Attribute("sample", "ints", "points of a cell along y and x; 0: as many as it has pixels", "0"),
+        Attribute(
+            "spatial_scale_value", "floats", "pixels of the map for one of the regions' units, along y and x", "1"
+        ),
+        Attribute("method", "word", ", ".join(AVERAGES), "AVG"),
+        MODE,
+        Attribute("scale_value", "ints", "multipliers of the result and of the regions", form="quantised"),
+        Attribute("shift_value", "ints", "their shifts", form="quantised"),
+        *(
+            Attribute(f"{n}_{k}_value", "ints", f"{k} of a {n}'s size along y and x", form="quantised")
+            for n in ("bin", "grid")
+            for k in ("scale", "shift")
+        ),
+    ),
+    float=roi_align,
+    quantised=quantised_roi_align,
+    notes="Points more than a pixel outside of the map count as 0. Regions of a negative size (HALF_PIXEL) and of images "
+    "that are not there are 0. Quantised, `sample` must not be 0; `spatial_scale_value` has ten fraction bits.",
+)
+layer_type(
+    "MaxRoiPool",
+    summary="Maxima over the parts of regions.",
+    use="sometimes",
+    inputs="x, regions (image, y0, x0, y1, x1)",
+    attributes=(
+        Attribute("pooled_shape", "ints", "rows and columns of a region's result"),
+        Attribute("spatial", "floats", "pixels of the map for one of the regions' units; quantised with 16 bits", "1"),
+    ),
+    float=max_roi_pool,
+    quantised=quantised_max_roi_pool,
+    notes="Parts without pixels are 0.",
+)
+layer_type(
+    "CropAndResize",
+    summary="Regions of images in one size.",
+    use="sometimes",
+    inputs="x, boxes (y0, x0, y1, x1 from 0 to 1), images",
+    attributes=(
+        Attribute("crop_size", "ints", "rows and columns of a region's result"),
+        Attribute("method", "word", ", ".join(CROPS), "BILINEAR"),
+        Attribute("extrapolation_value", "float", "what lies outside", "0"),
+    ),
+    float=crop_and_resize,
+    no_integers=NO_INTEGERS,
+)
+layer_type(
+    "PyramidROIAlign",
+    summary="Regions of the levels of a pyramid in one size, interpolated.",
+    use="sometimes",
+    inputs="boxes (y0, x0, y1, x1), four maps",
+    attributes=(
+        Attribute("resize_height", "int", "rows of a region's result"),
+        Attribute("resize_width", "int", "columns of a region's result"),
+        Attribute("sample", "ints", "points of a cell; 0: as many as it has pixels", "0"),
+        Attribute("spatial_scale_value", "floats", "pixels of each map for one of the boxes' units", "1"),
+        Attribute("proposal_normalized", "flag", "boxes are parts of the image; their corners are aligned", "false"),
+        Attribute("coordinate_transformation_mode", "word", ", ".join(MODES), "OUTPUT_HALF_PIXEL"),
+    ),
+    float=pyramid_roi_align,
+    no_integers=NO_INTEGERS,
+)
+layer_type(
+    "ROIPooling",
+    summary="Regions of a feature map in one size, nearest.",
+    use="sometimes",
+    inputs="x, boxes (y0, x0, y1, x1 from 0 to 1)",
+    float=roi_pooling,
+    no_integers=NO_INTEGERS,
+)

@@ -1,0 +1,55 @@
+"""Kernels written as whole texts: the text names its parameters, and has `$words` where layers differ.
+
+Fit for kernels that are one algorithm, such as the suppression of boxes. Kernels put together of steps use `source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import dedent
+
+import numpy as np
+
+from compassc.graph import LayerError, Tensor
+from compassc.layers.arithmetic import Array
+from compassc.layers.source import Kernel, KernelSource, Parameter, finish
+from compassc.layers.vectors import pointee
+
+
+def script(text: str, k: KernelSource | None = None, words: dict[str, str | Sequence[str]] | None = None,
+           **arguments: Tensor | Array | float) -> Kernel:  # fmt: skip
+    """The kernel of a text with a parameter for each of `arguments`: tensors, arrays, int32 and float32 numbers.
+
+    `words` stand for `$name` in the text; a list of lines goes where a line is `$name` alone. `k` holds parameters and
+    head lines of such lines.
+    """
+    k = k or KernelSource()
+    for name, argument in arguments.items():
+        k.parameters.append(Parameter(name, _annotation(argument), argument))
+    lines = list(k.head)
+    for line in dedent(text).strip("\n").splitlines():
+        lines += _filled(line, words or {})
+    return finish(k, lines)
+
+
+def _annotation(argument: Tensor | Array | float) -> str:
+    if isinstance(argument, (Tensor, np.ndarray)):
+        dtype = argument.dtype if isinstance(argument, Tensor) else argument.dtype.name
+        return f'S.ptr("{pointee(dtype)}", "global")'
+    if isinstance(argument, float):
+        return "S.fp32"
+    if not -(2**31) <= argument < 2**31:
+        raise LayerError(f"the number {argument} does not fit 32 bits")
+    return "S.i32"
+
+
+def _filled(line: str, words: dict[str, str | Sequence[str]]) -> list[str]:
+    bare = line.strip()
+    indent = line[: len(line) - len(line.lstrip())]
+    if bare.startswith("$") and bare[1:].isidentifier() and not isinstance(words[bare[1:]], str):
+        return [indent + inner for inner in words[bare[1:]]]
+    for name in sorted(words, key=len, reverse=True):
+        value = words[name]
+        if isinstance(value, str):
+            line = line.replace(f"${name}", value)
+    return [line]
