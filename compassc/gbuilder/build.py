@@ -7,11 +7,12 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compass_core import files
-from compass_core.aipubin import AipuBin, KernelInfo, write
+from compass_core.aipubin import AipuBin, KernelInfo, parts_of
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
 from compass_core.errors import CompassError, Note
@@ -101,8 +102,13 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
         runs = launches(matches, [ir_txt.parent, *options.library_dirs, *folders])
         planned = plan(graph, steps_of(runs))
         content = assemble(graph, runs, target, planned, options.flags)
-    files.write(out, write(content))
+    files.write(out, partial(_put, parts_of(content)))
     return GraphBuild(out, len(runs), planned, content)
+
+
+def _put(parts: Sequence[bytes], path: Path) -> None:
+    with path.open("wb") as file:
+        file.writelines(parts)
 
 
 def _choose(graph: Nodes, loaded: list[Plugin], library: Library | None, folder: Path) -> list[Match]:

@@ -15,11 +15,16 @@ _TYPES = {".shstrtab": _STRTAB, NOTE_SECTION: _NOTE}
 
 
 Parts = list[bytes]
-"""Bytes one behind the other. Constants are most of a file, so that they are copied once, when all is put together."""
+"""Bytes one behind the other."""
 
 
 def write(content: AipuBin) -> bytes:
     """The bytes of an aipu.bin; AipuBinError when the structure breaks a rule of the format."""
+    return b"".join(parts_of(content))
+
+
+def parts_of(content: AipuBin) -> Parts:
+    """The same in parts, for files: constants are most of one, and are not copied."""
     check(content)
     sections: dict[str, Parts] = {}
     for name, attribute in SECTIONS.items():
@@ -61,7 +66,7 @@ def _padded(data: bytes, align: int) -> bytes:
     return data + bytes(-len(data) % align)
 
 
-def _elf(sections: dict[str, Parts]) -> bytes:
+def _elf(sections: dict[str, Parts]) -> Parts:
     """An ELF file of the sections, in their order, with the section table at the end."""
     names = bytearray(b"\0")
     name_offsets = {}
@@ -92,4 +97,4 @@ def _elf(sections: dict[str, Parts]) -> bytes:
         shnum=len(table),
         shstrndx=len(table) - 1,
     )
-    return b"".join([encode(header).ljust(start, b"\0"), *out, *(encode(entry) for entry in table)])
+    return [encode(header).ljust(start, b"\0"), *out, *(encode(entry) for entry in table)]

@@ -16,7 +16,7 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, saturate_int32
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import float_format, integer_format, sums_range
-from compassc.layers.families.linear.reference import ahead_shift, has_ahead_shift, quantised_weights, summed_biases
+from compassc.layers.families.linear.reference import ahead_shift, has_ahead_shift, narrow_weights, summed_biases
 from compassc.layers.families.linear.tiles import PIXELS, Shape
 from compassc.layers.kernels import follow
 from compassc.layers.pairs import finish_pair, shifted_ahead
@@ -53,7 +53,7 @@ def _sums(layer: Layer, s: Shape) -> Sums:
         biases = layer.constants.get("biases", np.zeros(s.c)).reshape(-1)
         f = float_format(layer, layer.constant("weights").reshape(shape), biases)
         return Sums("float32", f.planes, f.start)
-    x, weights = layer.input, quantised_weights(layer).reshape(shape)
+    x, weights = layer.input, narrow_weights(layer).reshape(shape)
     biases = np.zeros(s.c, np.int64) if has_ahead_shift(layer) else summed_biases(layer, s.c)
     fill = -x.scalar_zero if s.has_border else None
     f = integer_format(x, weights, biases, fill)

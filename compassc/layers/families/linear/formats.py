@@ -39,7 +39,7 @@ class Format:
 def float_format(layer: Layer, weights: Array, biases: Array) -> Format:
     """Products and sums in float32."""
     floats_only(layer)
-    return Format(FLOAT, weights.astype(np.float32)[None], biases.astype(np.float32), False)
+    return Format(FLOAT, weights.astype(np.float32, copy=False)[None], biases.astype(np.float32), False)
 
 
 def floats_only(layer: Layer) -> None:
@@ -86,8 +86,8 @@ def integer_format(x: Tensor, weights: Array, biases: Array, fill: int | None, p
 
 def sums_range(weights: Array, start: Array, low: int, high: int) -> tuple[Array, Array]:
     """Per output channel: what sums of any part of the products can be, for inputs low..high."""
-    flat = weights.reshape(weights.shape[0], -1).astype(np.int64)
-    positive, negative = np.maximum(flat, 0).sum(1), np.minimum(flat, 0).sum(1)
+    flat = weights.reshape(weights.shape[0], -1)
+    positive, negative = (cut(flat, 0).sum(1, dtype=np.int64) for cut in (np.maximum, np.minimum))
     least, most = min(low, 0), max(high, 0)
     return positive * least + negative * most + start, positive * most + negative * least + start
 

@@ -14,7 +14,7 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import saturate_int32
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import BYTE, FLOAT, Format, float_format, integer_format
-from compassc.layers.families.linear.reference import ahead_shift, has_ahead_shift, quantised_weights, summed_biases
+from compassc.layers.families.linear.reference import ahead_shift, has_ahead_shift, narrow_weights, summed_biases
 from compassc.layers.families.linear.tiles import (
     INPUT_BYTES,
     SEGMENT_BYTES,
@@ -63,7 +63,7 @@ def format_of(layer: Layer, s: Shape) -> Format:
         if biases.size != s.outputs:
             raise LayerError(f"'biases' has {biases.size} values, but there are {s.outputs} output channels")
         return float_format(layer, filters_of(s, layer, layer.constant("weights")), biases)
-    weights = filters_of(s, layer, quantised_weights(layer))
+    weights = filters_of(s, layer, narrow_weights(layer))
     biases = summed_biases(layer, s.outputs)
     if has_ahead_shift(layer):
         biases = np.zeros_like(biases)

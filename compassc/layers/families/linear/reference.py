@@ -22,9 +22,15 @@ BIASES = Constant("biases", "[O]", "added to the sums; quantised in the scale in
 
 def quantised_weights(layer: Layer, key: str = "weights") -> Array:
     """Quantised weights with their zero point, int64."""
-    zero = _constant_or_number(layer, f"{key}_zp")
-    weights = layer.constant(key).astype(np.int64)
-    return weights + zero.reshape(zero.shape + (1,) * (weights.ndim - zero.ndim))
+    return narrow_weights(layer, key).astype(np.int64, copy=False)
+
+
+def narrow_weights(layer: Layer, key: str = "weights") -> Array:
+    """The same; int16 where that holds them, for there may be many."""
+    zero, weights = _constant_or_number(layer, f"{key}_zp"), layer.constant(key)
+    narrow = weights.dtype.itemsize == 1 and np.abs(zero).max(initial=0) < 1 << 14
+    kind = np.int16 if narrow else np.int64
+    return weights.astype(kind) + zero.astype(kind).reshape(zero.shape + (1,) * (weights.ndim - zero.ndim))
 
 
 def summed_biases(layer: Layer, outputs: int) -> Array:

@@ -190,10 +190,12 @@ def _cycles(s: Shape, t: Tiling) -> float:
 def packed(s: Shape, t: Tiling, planes: Array, per_word: int) -> Array:
     """Weights [plane,O,KH,KW,I] as [group][block][chunk][plane][ky][kx][word][output][channel of the word]."""
     kh, kw = s.window.kernel
-    many = len(planes)
+    many, lanes = len(planes), s.blocks * LANES
     depth = t.chunks * t.chunk * per_word
-    wide = np.zeros((many, s.groups, s.blocks * LANES, kh, kw, depth), planes.dtype)
-    wide[:, :, : s.own, :, :, : s.inner] = planes.reshape(many, s.groups, s.own, kh, kw, s.inner)
+    wide = planes.reshape(many, s.groups, s.own, kh, kw, s.inner)
+    if (lanes, depth) != (s.own, s.inner):
+        room = ((0, 0), (0, 0), (0, lanes - s.own), (0, 0), (0, 0), (0, depth - s.inner))
+        wide = np.pad(wide, room)
     parts = wide.reshape(many, s.groups, s.blocks, LANES, kh, kw, t.chunks, t.chunk, per_word)
     return np.ascontiguousarray(parts.transpose(1, 2, 6, 0, 4, 5, 7, 3, 8)).reshape(-1)
 
