@@ -3,7 +3,7 @@
 #   make demo    set up, then build and run three kernels and print their results
 #   make test    set up, then run all tests
 #   make bench   measure, print a table, keep it as JSON
-#   make docs    write what comes from declarations: docs/ops, docs/layers, the stub of `S` for editors
+#   make docs    write what comes from declarations: docs/ops, docs/layers, docs/onnx.md, the stub of `S` for editors
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make test-security  every attack by every means; make test has each by one
 #   make fuzz-layers  N random networks of layers from SEED on, on the simulator and by the references
@@ -35,7 +35,7 @@ COMMA := ,
 EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
 PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim \
-  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder graph language layers ops passes pysim settings toolchain)
+  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder importers graph language layers ops passes pysim settings toolchain)
 DEMO := build/demo
 
 .PHONY: demo test test-security fuzz fuzz-layers fuzz-replies soak fuzz-extents soak-builds storm bench docs lint format setup \
@@ -93,6 +93,7 @@ docs: $(INSTALLED)
 	$(BIN)/python -m compassc ops --write-docs docs/ops
 	$(BIN)/python -m compassc.dsl.stubs
 	$(BIN)/python -m compassc layers --write-docs docs/layers
+	$(BIN)/python -m compassc import --write-docs docs/onnx.md
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -12,7 +13,7 @@ from compassc.cli import errors
 
 COMMANDS: dict[str, dict[str, str]] = {
     "Whole chain": {
-        "build": "Build kernel.py to aipu.bin, all stages.",
+        "build": "Build kernel.py or a model to aipu.bin, all stages.",
     },
     "Stages, one arrow each": {
         "parse": "kernel.py to IR text (NAME.ir.txt).",
@@ -20,6 +21,9 @@ COMMANDS: dict[str, dict[str, str]] = {
         "codegen": "Lowered IR text to Compass OpenCL C (NAME.cl).",
         "cc": "Compass OpenCL C to an object for the simulator (NAME.o).",
         "gbuild": "Object and parameters, or a Compass IR graph, to aipu.bin.",
+    },
+    "Models": {
+        "import": "A model (ONNX) to a graph (GRAPH.txt, GRAPH.bin).",
     },
     "Look": {
         "check": "Find mistakes in kernel.py without building it.",
@@ -55,7 +59,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        return import_module(f"compassc.cli.commands.{cmd_name.replace('-', '_')}").command
+        module = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
+        return import_module(f"compassc.cli.commands.{module}").command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -76,15 +76,19 @@ output_option = click.option("-o", "--output", type=OUTPUT, metavar="FILE", help
 
 
 class Assignment(click.ParamType):
-    """`NAME=VALUE`, with the value read by `parse`, which raises ValueError saying what is expected."""
+    """`NAME=VALUE`, with the value read by `parse`, which raises ValueError saying what is expected.
 
-    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+    Names are those of Python, or any (those of models).
+    """
+
+    def __init__(self, name: str, parse: Callable[[str], Any], anything: bool = False) -> None:
         self.name = name
         self._parse = parse
+        self._anything = anything
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
-        name, equals, text = value.partition("=")
-        if not equals or not name.isidentifier():
+        name, equals, text = value.rpartition("=") if self._anything else value.partition("=")
+        if not equals or not (self._anything and name or name.isidentifier()):
             self.fail(f"expected {self.name}, got '{value}'", param, ctx)
         try:
             return name, self._parse(text)
@@ -120,14 +124,21 @@ def _as_dict(ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str,
     return values
 
 
-def assignments(*names: str, kind: str, parse: Callable[[str], Any], help: str) -> Decorator:
-    return click.option(*names, type=Assignment(kind, parse), multiple=True, callback=_as_dict, metavar=kind, help=help)
+def assignments(*names: str, kind: str, parse: Callable[[str], Any], help: str, anything: bool = False) -> Decorator:
+    read = Assignment(kind, parse, anything)
+    return click.option(*names, type=read, multiple=True, callback=_as_dict, metavar=kind, help=help)
 
 
 parameter_options = _chain(
     assignments("--set", "values", kind="NAME=VALUE", parse=number, help="Fix a scalar parameter. Repeatable."),
-    assignments("--shape", "shapes", kind="NAME=4x1024", parse=shape, help="Give a tensor's shape. Repeatable."),
+    assignments(
+        "--shape", "shapes", kind="NAME=4x1024", parse=shape, help="Give a tensor's shape. Repeatable.", anything=True
+    ),
     assignments("--const", "consts", kind="NAME=FILE.npy", parse=Path, help="Give a constant tensor. Repeatable."),
+)
+
+model_shape_option = assignments(
+    "--shape", "shapes", kind="INPUT=1x3x224x224", parse=shape, help="The shape of an input. Repeatable.", anything=True
 )
 
 compiler_options = _chain(

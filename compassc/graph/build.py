@@ -44,6 +44,11 @@ class GraphBuilder:
         self._layer_names: set[str] = set()
         self._tensor_names: set[str] = set()
         self._numbers: dict[str, int] = {}
+        self._producer: dict[str, Layer] = {}
+
+    def producer(self, tensor: Tensor) -> Layer:
+        """The layer that makes a tensor of this graph."""
+        return self._producer[tensor.name]
 
     def input(self, name: str, shape: Sequence[int], dtype: str, **quantisation: Any) -> Tensor:
         """Adds an input of the graph and its Input layer. The tensor is called `name`, or as it becomes free.
@@ -79,6 +84,7 @@ class GraphBuilder:
         self._layers.append(Layer(name, type, tuple(inputs), made, kept, dict(constants or {}), span))
         if type == "Input":
             self._inputs += made
+        self._producer.update((tensor.name, self._layers[-1]) for tensor in made)
         return made
 
     def subgraph(self, graph: Graph) -> str:

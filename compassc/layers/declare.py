@@ -128,7 +128,7 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
         raise LayerError(f"{layer.type} has no {'quantised' if layer.is_quantised else 'float'} form")
     with np.errstate(all="ignore"), consistent():
         given = reference(layer, *inputs)
-    results = [given] if isinstance(given, np.ndarray) else list(given)
+    results = [np.asarray(given)] if isinstance(given, (np.ndarray, np.generic)) else list(given)
     if len(results) != len(layer.outputs):
         raise LayerError(f"it has {len(layer.outputs)} outputs, {layer.type} gives {len(results)}")
     return [store(r, t.dtype, t.shape, t.name) for r, t in zip(results, layer.outputs, strict=True)]

@@ -13,11 +13,12 @@ from compassc.cli.talk import Talk
 EXAMPLE = """\
 compassc build kernel.py -t X2_1204
 compassc build kernel.py -k scale --set n=1024 --shape c=4x1024 -o scale.bin
-compassc build kernel.py --stop-after codegen -o -"""
+compassc build kernel.py --stop-after codegen -o -
+compassc build model.onnx -t X2_1204"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=options.INPUT, metavar="KERNEL.py", required=False)
+@click.argument("source", type=options.INPUT, metavar="KERNEL.py|MODEL.onnx", required=False)
 @options.target_option
 @click.option("-k", "--kernel", "entry", metavar="NAME", help="The entry function, when the file has several.")
 @options.output_option
@@ -31,10 +32,18 @@ compassc build kernel.py --stop-after codegen -o -"""
 @options.talk_options
 @click.pass_obj
 def command(talk: Talk, source: Path | None, **given: Any) -> None:
-    """Build kernel.py to aipu.bin, all stages.
+    """Build kernel.py or a model to aipu.bin, all stages.
 
     Writes ./aipu.bin, and every stage's file to kernel.compass/ beside it; build.yaml there says how each was made.
+    Of a model only -t, -o, --shape and --save-temps-dir count; its graph lies in MODEL.compass/ as float.txt.
     """
+    from compassc.importers import is_model
+
+    if source is not None and is_model(source):
+        from compassc.cli.models import build_file
+
+        build_file(talk, source, given)
+        return
     from compassc.cli.whole import run_whole
 
     run_whole(talk, source, given)

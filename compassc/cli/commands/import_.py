@@ -1,0 +1,78 @@
+"""`compassc import`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from compassc.cli import options
+from compassc.cli.talk import Talk
+
+EXAMPLE = """\
+compassc import model.onnx -o model.txt
+compassc import model.onnx --shape image=1x3x224x224
+compassc import --operators Conv"""
+
+
+@click.command(epilog=options.example(EXAMPLE))
+@click.argument("source", type=options.INPUT, metavar="MODEL.onnx", required=False)
+@options.output_option
+@options.model_shape_option
+@click.option(
+    "--operators", metavar="NAME", is_flag=False, flag_value="", help="List the ONNX operators and their status."
+)
+@click.option("--write-docs", metavar="FILE", type=options.OUTPUT, help="Write that list as a page.")
+@options.talk_options
+@click.pass_obj
+def command(
+    talk: Talk, source: Path | None, output: Path | None, shapes: dict[str, tuple[int, ...]], operators: str | None,
+    write_docs: Path | None,
+) -> None:  # fmt: skip
+    """A model (ONNX) to a graph (GRAPH.txt, GRAPH.bin).
+
+    Operators become layers, constants are computed, images get their channels last. What is not supported is named at
+    once, with the reason. Without -o the graph lies beside the model.
+    """
+    if operators is not None or write_docs is not None:
+        _operators(operators or "", write_docs)
+        return
+    from compass_core.errors import UsageError
+    from compassc.cli.outputs import is_apart
+    from compassc.importers import import_model, write
+
+    if source is None:
+        help = "`compassc import --help` shows an example"
+        raise UsageError("import needs the model's file", code="usage", help=help)
+    if is_apart(output):
+        raise UsageError("a graph is two files, which need a name", code="usage", help="-o model.txt")
+    path = output or source.with_suffix(".txt")
+    talk.inputs.append(source)
+    graph = import_model(source, shapes)
+    write(graph, path)
+    talk.clear_progress()
+    talk.say(f"{len(graph.layers)} layers")
+    talk.made(path)
+
+
+def _operators(name: str, page: Path | None) -> None:
+    """Prints or writes the table of operators."""
+    from compassc.cli.tables import table_text
+    from compassc.cli.talk import artifact
+    from compassc.importers.onnx import docs
+
+    if page is not None:
+        from compass_core import files
+
+        files.write(page, docs.page())
+        return
+    rows = [row for row in docs.rows() if name.lower() in row.operator.lower()]
+    if not rows:
+        from compass_core.errors import UsageError
+        from compass_core.errors.suggest import help_for
+
+        names = [row.operator for row in docs.rows()]
+        raise UsageError(
+            f"no operator of ONNX is called '{name}'", code="unknown-op", help=help_for(name, names, "operators")
+        )
+    artifact(table_text(("", docs.COLUMNS, rows)))

@@ -1,0 +1,50 @@
+"""Importers: a model of another framework becomes a graph. One package per framework, chosen by the file's suffix.
+
+`import_model` reads a model, `write` puts a graph where it can be read: GRAPH.txt, and GRAPH.bin beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compassc.graph.graph import Graph
+
+IMPORTERS = {".onnx": "compassc.importers.onnx"}
+"""Module that imports files of a suffix, by its function `import_file`."""
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file is a model of a framework, by its name."""
+    return path.suffix.lower() in IMPORTERS
+
+
+def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
+    """The graph of the model in a file. `shapes`: of inputs by name, where the model leaves them open.
+
+    CompassError when no importer knows the file, and for everything that is wrong with it, at once.
+    """
+    from compass_core.errors import UsageError
+
+    if not is_model(path):
+        known = ", ".join(IMPORTERS)
+        raise UsageError(f"'{path}' is no model that can be imported: known are {known}", code="unknown-model")
+    graph: Graph = import_module(IMPORTERS[path.suffix.lower()]).import_file(path, shapes)
+    return graph
+
+
+def write(graph: Graph, path: Path) -> Path:
+    """Writes a graph as text, its constants beside it with the suffix .bin; both or none. Gives that second path."""
+    from dataclasses import replace
+
+    from compass_core import files
+    from compassc.graph import text
+
+    binary = path.with_suffix(".bin")
+    named = replace(graph, attributes={**graph.attributes, "model_bin": f"./{binary.name}"})
+    content, weights = text.write(named)
+    files.write_all({path: content, binary: weights})
+    return binary

@@ -1,0 +1,243 @@
+"""Building a graph from the tensors of a model: layers with their shapes, and the order of axes handled on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from compassc.graph.build import GraphBuilder
+from compassc.graph.dtypes import numpy_dtype
+from compassc.graph.layer import Layer
+from compassc.graph.tensor import Tensor
+from compassc.importers.values import (
+    Array,
+    Order,
+    Refused,
+    Value,
+    broadcast_shape,
+    channels_last,
+    moves_data,
+    plain,
+    stored_type,
+)
+
+
+class Building:
+    """The layers of a graph in the making. `name`: of the node whose layers are made next."""
+
+    def __init__(self, name: str) -> None:
+        self.graph = GraphBuilder(name)
+        self.name = name
+        self._laid: dict[tuple[str, Order], Tensor] = {}
+        self._constants: dict[tuple[int, Order], tuple[Array, Tensor]] = {}
+
+    # -- layers
+
+    def layers_of(
+        self, type: str, inputs: Sequence[Tensor], outputs: Sequence[tuple[Sequence[int], str]], /, **given: Any
+    ) -> tuple[Tensor, ...]:
+        """Adds a layer; its outputs as (shape, type). `given`: arrays are constants, None is left out, the rest attributes.
+
+        `layer_name`: instead of the node's.
+        """
+        name = given.pop("layer_name", None) or self.name
+        constants = {k: v for k, v in given.items() if isinstance(v, np.ndarray)}
+        attributes = {k: v for k, v in given.items() if k not in constants}
+        return self.graph.layer(
+            type,
+            inputs,
+            name=name,
+            outputs=[(tuple(int(d) for d in shape), dtype) for shape, dtype in outputs],
+            attributes=attributes,
+            constants=constants,
+            span=f"the node '{self.name}'",
+        )
+
+    def producer(self, tensor: Tensor) -> Layer:
+        """The layer that makes a tensor."""
+        return self.graph.producer(tensor)
+
+    def layer(self, type: str, inputs: Sequence[Tensor], shape: Sequence[int], dtype: str, /, **given: Any) -> Tensor:
+        """Adds a layer with one output."""
+        return self.layers_of(type, inputs, [(shape, dtype)], **given)[0]
+
+    def value(self, tensor: Tensor, dtype: Any, order: Order | None = None) -> Value:
+        """A tensor of the graph as one of the model."""
+        order = plain(len(tensor.shape)) if order is None else order
+        shape = [0] * len(order)
+        for size, axis in zip(tensor.shape, order, strict=True):
+            shape[axis] = size
+        if 0 in shape:
+            return Value.of(np.zeros(shape, dtype))
+        return Value(tuple(shape), np.dtype(dtype), tensor=tensor, order=order)
+
+    def constant(self, array: Array, order: Order | None = None) -> Tensor:
+        """A Constant layer; one for each array and order."""
+        order = plain(array.ndim) if order is None else order
+        key = (id(array), order)
+        if key not in self._constants:
+            stored = as_stored(np.transpose(array, order))
+            name = f"{self.name}_constant"
+            made = self.layer("Constant", [], stored.shape, stored_type(array.dtype), layer_name=name, weights=stored)
+            self._constants[key] = (array, made)
+        return self._constants[key][1]
+
+    # -- order of axes
+
+    def laid(self, value: Value, order: Order | None = None) -> Tensor:
+        """The tensor of the graph with its axes in the wanted order (by default the model's)."""
+        order = plain(value.rank) if order is None else order
+        if value.tensor is None:
+            return self.constant(known(value), order)
+        if value.order == order:
+            return value.tensor
+        key = (value.tensor.name, tuple(value.order.index(axis) for axis in order))
+        if key not in self._laid:
+            self._laid[key] = self._transpose(value.tensor, key[1])
+        return self._laid[key]
+
+    def _transpose(self, x: Tensor, perm: Order) -> Tensor:
+        source = self.producer(x)
+        if source.type == "Transpose":
+            before = source.integers("perm")
+            x, perm = source.inputs[0], tuple(before[p] for p in perm)
+        shape = [x.shape[p] for p in perm]
+        if perm == plain(len(perm)):
+            return x
+        if not moves_data(x.shape, perm):
+            return self.reshaped(x, shape)
+        name = f"{self.producer(x).name}_post_transpose"
+        return self.layer("Transpose", [x], shape, x.dtype, layer_name=name, perm=list(perm))
+
+    def reshaped(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+        """The tensor in another shape; reshapes in a row are one."""
+        source = self.producer(x)
+        if source.type == "Reshape" and tuple(x.shape) != tuple(shape):
+            x = source.inputs[0]
+        if tuple(x.shape) == tuple(shape):
+            return x
+        name = f"{self.producer(x).name}_post_reshape"
+        return self.layer("Reshape", [x], shape, x.dtype, layer_name=name, shape=[int(d) for d in shape])
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        """The model's tensor in another shape."""
+        if value.array is not None:
+            return Value.of(value.array.reshape(tuple(shape)))
+        if tuple(shape) == value.shape:
+            return value
+        return self.value(self.reshaped(self.laid(value), shape), value.dtype)
+
+    def transpose(self, value: Value, perm: Sequence[int]) -> Value:
+        """The model's tensor with permuted axes. Makes no layer: the order of the value changes."""
+        if value.array is not None:
+            return Value.of(np.transpose(value.array, perm))
+        back = {axis: i for i, axis in enumerate(perm)}
+        shape = tuple(value.shape[p] for p in perm)
+        return Value(shape, value.dtype, tensor=value.tensor, order=tuple(back[axis] for axis in value.order))
+
+    def squeeze(self, value: Value, axes: Sequence[int]) -> Value:
+        """Without axes of size 1; the order of the others stays."""
+        gone = {value.axis(a) for a in axes}
+        if any(value.shape[a] != 1 for a in gone):
+            raise Refused(f"the axes {sorted(gone)} of {list(value.shape)} are not all of size 1")
+        if value.tensor is None:
+            return Value.of(np.squeeze(known(value), tuple(gone)))
+        kept = [a for a in range(value.rank) if a not in gone]
+        order = tuple(kept.index(a) for a in value.order if a not in gone)
+        shape = [size for size, a in zip(value.tensor.shape, value.order, strict=True) if a not in gone]
+        return self.value(self.reshaped(value.tensor, shape), value.dtype, order)
+
+    def unsqueeze(self, value: Value, axes: Sequence[int]) -> Value:
+        """With axes of size 1 at the places `axes` of the result; the order of the others stays."""
+        rank = value.rank + len(axes)
+        new = sorted(a % rank for a in axes)
+        if len(set(new)) != len(axes):
+            raise Refused(f"an axis is twice in {list(axes)}")
+        if value.tensor is None:
+            return Value.of(np.expand_dims(known(value), tuple(new)))
+        old = [a for a in range(rank) if a not in new]
+        order = [old[a] for a in value.order]
+        shape = list(value.tensor.shape)
+        for axis in new:
+            # beside the axis that comes after it in the model, so that plain tensors stay plain
+            at = order.index(axis + 1) if axis + 1 in order else order.index(axis - 1) + 1 if axis - 1 in order else 0
+            order.insert(at, axis)
+            shape.insert(at, 1)
+        return self.value(self.reshaped(value.tensor, shape), value.dtype, tuple(order))
+
+    def ranked(self, value: Value, rank: int) -> Value:
+        """With leading axes of size 1."""
+        return self.unsqueeze(value, range(rank - value.rank)) if value.rank < rank else value
+
+    def last(self, value: Value, axis: int) -> tuple[Tensor, Order]:
+        """The tensor with one of the model's axes last, and its order."""
+        axis = value.axis(axis)
+        if value.order and value.order[-1] == axis:
+            return self.laid(value, value.order), value.order
+        order = (*(a for a in range(value.rank) if a != axis), axis)
+        return self.laid(value, order), order
+
+    def image(self, value: Value) -> Tensor:
+        """The tensor with the channels last."""
+        return self.laid(value, channels_last(value.rank))
+
+    # -- operands
+
+    def stored(self, value: Value) -> tuple[Tensor, Order]:
+        """The tensor in the order it has."""
+        if value.tensor is None:
+            return self.laid(value), plain(value.rank)
+        return value.tensor, value.order
+
+    def operands(self, values: Sequence[Value]) -> tuple[list[Tensor], tuple[int, ...], Order]:
+        """Operands that broadcast, all in one order of axes: (tensors, the graph's shape of the result, its order)."""
+        shape = broadcast_shape([v.shape for v in values])
+        order = self._common_order(values, len(shape))
+        tensors = []
+        for value in values:
+            if order != plain(len(shape)):
+                tensors.append(self.laid(self.ranked(value, len(shape)), order))
+            elif value.rank == 0:
+                tensors.append(self.laid(self.unsqueeze(value, [0]) if shape else value))
+            else:
+                tensors.append(self.laid(value))
+        return tensors, tuple(shape[a] for a in order), order
+
+    def _common_order(self, values: Sequence[Value], rank: int) -> Order:
+        """The order that moves the fewest elements; rather one of images than the plain one."""
+        orders = {v.order for v in values if v.tensor is not None and v.rank == rank}
+        return min(orders or {plain(rank)}, key=lambda o: (self._cost(values, o), o == plain(rank), o))
+
+    def _cost(self, values: Sequence[Value], order: Order) -> int:
+        total = 0
+        for value in values:
+            if value.tensor is None:
+                continue
+            lead = len(order) - value.rank
+            shape = (1,) * lead + tuple(value.tensor.shape)
+            own = (*range(lead), *(a + lead for a in value.order))
+            perm = tuple(own.index(a) for a in order)
+            if moves_data(shape, perm) and (value.tensor.name, perm) not in self._laid:
+                total += value.count
+        return total
+
+
+def known(value: Value) -> Array:
+    """The content of a value that is constant."""
+    if value.array is None:
+        raise Refused("its content is not known at import")
+    return value.array
+
+
+def as_stored(array: Array) -> Array:
+    """An array in the type that the graph stores it in. Refused when a number does not fit."""
+    dtype = numpy_dtype(stored_type(array.dtype))
+    if array.dtype == dtype:
+        return np.asarray(array, order="C")
+    if array.dtype.kind in "iu" and array.size and dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        if array.min() < info.min or array.max() > info.max:
+            raise Refused(f"a constant of type {array.dtype} has numbers beyond {dtype}")
+    return array.astype(dtype, order="C")

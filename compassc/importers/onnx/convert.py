@@ -1,0 +1,250 @@
+"""The walk over a model's nodes: what is known is computed, the rest becomes layers, what cannot is collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from compassc.importers.building import Building
+from compassc.importers.onnx.declare import CONSTANT_ONLY, IGNORED, REFUSED, Operator, select
+from compassc.importers.onnx.folding import evaluate, is_random
+from compassc.importers.onnx.protobuf import array_of, attribute_value
+from compassc.importers.values import NotConstant, Refused, Value
+
+if TYPE_CHECKING:
+    from onnx import FunctionProto, GraphProto, NodeProto
+
+DEEPEST = 40
+"""Functions and bodies within each other."""
+
+
+class Unknown:
+    """What a node would have made that was refused."""
+
+
+UNKNOWN = Unknown()
+Item = Value | list[Any] | Unknown
+"""A tensor, a sequence of tensors (whose length is known), or what cannot be said."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A node that cannot be imported. `tensors`: of the graph, whose content would have to be known."""
+
+    node: str
+    operator: str
+    reason: str
+    tensors: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.node} ({self.operator}): {self.reason}"
+
+
+@dataclass
+class Scope:
+    """The tensors by name that a graph sees: its own, then those of the graph around it."""
+
+    items: dict[str, Item] = field(default_factory=dict)
+    outer: Scope | None = None
+
+    def find(self, name: str) -> Item:
+        if name in self.items:
+            return self.items[name]
+        if self.outer is None:
+            raise Refused(f"nothing makes its input '{name}'")
+        return self.outer.find(name)
+
+
+class Conversion(Building):
+    """A graph in the making from a model: what handlers get as `b`.
+
+    `opsets`: version by domain. `functions`: of the model, by (domain, name).
+    """
+
+    def __init__(
+        self, name: str, opsets: Mapping[str, int], functions: Mapping[tuple[str, str], FunctionProto]
+    ) -> None:
+        super().__init__(name)
+        self.opsets = dict(opsets)
+        self.functions = functions
+        self.refusals: list[Refusal] = []
+        self.scope = Scope()
+        self.node: NodeProto | None = None
+        self._depth = 0
+
+    # -- graphs
+
+    def run(self, graph: GraphProto, given: Mapping[str, Item]) -> list[Item]:
+        """The outputs of a graph, for the items of its inputs. Names it does not make are the surrounding graph's."""
+        with self._within(given):
+            for tensor in graph.initializer:
+                self.scope.items.setdefault(tensor.name, Value.of(array_of(tensor)))
+            self.nodes(graph.node, [o.name for o in graph.output])
+            return [self._output(o.name) for o in graph.output]
+
+    def _output(self, name: str) -> Item:
+        try:
+            return self.scope.find(name)
+        except Refused:
+            self.refusals.append(Refusal("the graph", "output", f"nothing makes the output '{name}'"))
+            return UNKNOWN
+
+    @contextmanager
+    def _within(self, given: Mapping[str, Item]) -> Iterator[None]:
+        if self._depth >= DEEPEST:
+            raise Refused(f"functions and bodies lie {DEEPEST} deep within each other")
+        before, name, node = self.scope, self.name, self.node
+        self.scope, self._depth = Scope(dict(given), before), self._depth + 1
+        try:
+            yield
+        finally:
+            self.scope, self.name, self.node, self._depth = before, name, node, self._depth - 1
+
+    def nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
+        """Converts the nodes that the outputs need."""
+        needed, kept = set(outputs), []
+        for node in reversed(nodes):
+            if any(name in needed for name in node.output if name):
+                needed.update(names_used(node))
+                kept.append(node)
+        for node in reversed(kept):
+            self._convert(node)
+
+    # -- nodes
+
+    def _convert(self, node: NodeProto) -> None:
+        base = node.name or next((o for o in node.output if o), node.op_type)
+        self.name = base
+        tensors: tuple[str, ...] = ()
+        try:
+            inputs = [self.scope.find(name) if name else None for name in node.input]
+            if any(i is UNKNOWN for i in inputs):
+                outputs: Sequence[Item] = [UNKNOWN] * len(node.output)
+            else:
+                outputs = self._made(node, inputs)
+            reason = ""
+        except NotConstant as error:
+            reason, tensors = str(error), error.tensors
+        except Refused as error:
+            reason = str(error)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            reason = f"its inputs and attributes contradict each other: {error}"
+        if reason:
+            self.refusals.append(Refusal(base, node.op_type, reason, tensors))
+            outputs = [UNKNOWN] * len(node.output)
+        self.scope.items.update((name, item) for name, item in zip(node.output, outputs, strict=False) if name)
+
+    def _made(self, node: NodeProto, inputs: list[Any]) -> Sequence[Item]:
+        """What a node makes."""
+        self.node = node
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        known = [i.array if isinstance(i, Value) else None for i in inputs]
+        constant = all(i is None or a is not None for i, a in zip(inputs, known, strict=True))
+        if constant and not is_random(node) and (found := evaluate(node, known, self.opset)) is not None:
+            return [Value.of(a) for a in found]
+        if (domain, node.op_type) in self.functions:
+            return self.function(self.functions[domain, node.op_type], node, inputs)
+        if (domain, node.op_type) in CONSTANT_ONLY:
+            unknown = [i.tensor.name for i in inputs if isinstance(i, Value) and i.tensor is not None]
+            if not unknown:
+                raise Refused("its content cannot be computed")
+            raise NotConstant("its inputs must be known at import", unknown)
+        declared = select(domain, node.op_type, self.opsets.get(domain, 1))
+        if declared is not None:
+            return self._handled(declared, node, inputs)
+        if (domain, node.op_type) in REFUSED:
+            raise Refused(REFUSED[domain, node.op_type])
+        from compassc.importers.onnx.functions import body_of
+
+        body = body_of(node, inputs, self.opsets)
+        if body is None:
+            raise Refused(
+                "the operator is not known here" if not domain else f"operators of {domain} are not known here"
+            )
+        return self.function(body, node, inputs)
+
+    def _handled(self, declared: Operator, node: NodeProto, inputs: list[Any]) -> Sequence[Item]:
+        if not declared.variadic:
+            given = [i for i in inputs[len(declared.inputs) :] if i is not None]
+            if given:
+                raise Refused(f"its inputs after the first {len(declared.inputs)} are not supported")
+            inputs = [*inputs, *[None] * (len(declared.inputs) - len(inputs))][: len(declared.inputs)]
+        arguments: list[Any] = []
+        unknown: dict[str, str] = {}
+        for i, item in enumerate(inputs):
+            spec = declared.inputs[i] if i < len(declared.inputs) else None
+            if item is None and spec is not None and not spec.optional:
+                raise Refused(f"its input '{spec.name}' is missing")
+            if item is not None and spec is not None and spec.constant:
+                if item.array is None:
+                    unknown[item.tensor.name] = spec.name
+                item = item.array
+            arguments.append(item)
+        if unknown:
+            listed = " and ".join(f"'{name}'" for name in unknown.values())
+            raise NotConstant(f"its input {listed} must be known at import", list(unknown))
+        attributes = {a.name: attribute_value(a) for a in node.attribute if a.name not in IGNORED}
+        for name in attributes:
+            if name not in declared.attributes:
+                raise Refused(f"its attribute '{name}' is not supported")
+        for name in declared.required:
+            if name not in attributes:
+                raise Refused(f"its attribute '{name}' is missing")
+        made = declared.handler(self, *arguments, **attributes)
+        return made if isinstance(made, (tuple, list)) else [made]
+
+    def function(self, body: FunctionProto, node: NodeProto, inputs: Sequence[Any]) -> Sequence[Item]:
+        """The outputs of a function for a node's inputs and attributes."""
+        from compassc.importers.onnx.functions import bound
+
+        given: dict[str, Item] = {n: i for n, i in zip(body.input, inputs, strict=False) if i is not None}
+        opsets = self.opsets
+        self.opsets = opsets | {("" if o.domain == "ai.onnx" else o.domain): o.version for o in body.opset_import}
+        prefix = self.name
+        try:
+            with self._within(given):
+                wanted = [name for name, used in zip(body.output, node.output, strict=False) if used]
+                self.nodes(bound(body, node, set(given), prefix), wanted)
+                return [self._output(n) if n in wanted else UNKNOWN for n in body.output]
+        finally:
+            self.opsets = opsets
+
+    # -- for handlers
+
+    @property
+    def opset(self) -> int:
+        """The model's opset of the default domain."""
+        return self.opsets.get("", 1)
+
+    def outputs(self) -> list[bool]:
+        """Which of the node's outputs have names."""
+        assert self.node is not None
+        return [bool(name) for name in self.node.output]
+
+    def uses(self, index: int) -> bool:
+        """Whether the node has its output `index`."""
+        listed = self.outputs()
+        return index < len(listed) and listed[index]
+
+
+def names_used(node: NodeProto) -> set[str]:
+    """The tensors that a node reads, those in its bodies included."""
+    found = {name for name in node.input if name}
+    for a in node.attribute:
+        for graph in ([a.g] if a.HasField("g") else []) + list(a.graphs):
+            own = {t.name for t in graph.initializer} | {i.name for i in graph.input}
+            inner: set[str] = {o.name for o in graph.output}
+            for n in graph.node:
+                inner |= names_used(n)
+                own.update(n.output)
+            found |= inner - own
+    return found
+
+
+def as_arrays(values: Sequence[Value | None]) -> list[np.ndarray[Any, Any] | None]:
+    """The contents of constant values."""
+    return [v.array if v is not None else None for v in values]

@@ -1,0 +1,89 @@
+"""docs/onnx.md: what is done with each operator of ONNX, from the declarations."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from compassc.importers.onnx.declare import CONSTANT_ONLY, REFUSED, Operator, operators
+
+COLUMNS = ("operator", "since", "status", "remark")
+
+
+class Row(NamedTuple):
+    """One operator. `since`: the opsets from which on its declarations hold, or "" when ONNX defines it by others."""
+
+    operator: str
+    since: str
+    status: str
+    remark: str
+
+
+def _schemas() -> dict[tuple[str, str], bool]:
+    """The operators of the installed package onnx, and whether it defines them by others; not the deprecated ones."""
+    from onnx import defs
+
+    found: dict[tuple[str, str], bool] = {}
+    schemas: Any = defs.get_all_schemas()
+    for schema in schemas:
+        domain = "" if schema.domain == "ai.onnx" else schema.domain
+        if not schema.deprecated and domain == "":
+            found[domain, schema.name] = bool(schema.has_function or schema.has_context_dependent_function)
+    return found
+
+
+def _row(key: tuple[str, str], declared: list[Operator], by_others: bool) -> Row:
+    name = key[1]
+    if key in CONSTANT_ONLY or name == "Constant":
+        return Row(name, "", "constants", "computed at import")
+    if declared:
+        since = ", ".join(str(o.since) for o in declared)
+        newest = declared[-1]
+        fixed = [f"`{i.name}`" for i in newest.inputs if i.constant]
+        remarks = [newest.partly] if newest.partly else []
+        remarks += [f"known at import: {', '.join(fixed)}"] if fixed else []
+        return Row(name, since, "partly" if newest.partly else "supported", "; ".join(remarks))
+    if key in REFUSED:
+        return Row(name, "", "refused", REFUSED[key])
+    if by_others:
+        return Row(name, "", "supported", "as ONNX defines it by other operators")
+    return Row(name, "", "refused", "the operator is not known here")
+
+
+def rows() -> list[Row]:
+    """All operators of the default domain, by name."""
+    declared, schemas = operators(), _schemas()
+    keys = sorted({*schemas, *(k for k in declared if k[0] == "")}, key=lambda k: k[1].lower())
+    return [_row(key, declared.get(key, []), schemas.get(key, False)) for key in keys]
+
+
+HEAD = """\
+# ONNX
+
+`compassc import model.onnx -o model.txt` makes a graph of an ONNX model, `compassc build model.onnx` an aipu.bin. It needs
+the package `onnx`: `pip install "compassc[onnx]"`.
+
+- Opsets 7 to the newest that the installed package knows; older models are converted by it.
+- Shapes are static. A first dimension that the model leaves open is 1, others are given: `--shape image=1x3x224x224`.
+- What does not depend on inputs is computed at import, so most arithmetic on shapes is gone. `If` with a known condition is
+  its branch, `Loop` and `Scan` with a known number of steps are unrolled; functions and operators that ONNX defines by
+  others are replaced by these.
+- Inputs and outputs keep the model's order of axes; images inside have their channels last, and a Transpose stands only
+  where somebody needs another order than the one there is.
+- int64 becomes int32, uint64 uint32, float64 float32, bool uint8.
+- Activations, normalisations and biases that are spelled out become one layer; batch normalisation and activations go
+  into the convolution before them.
+- What is not supported is named at once, with the nodes and reasons, and nothing is written.
+
+`compassc import --operators` prints this table, which is made by `make docs` from the declarations in
+`compassc/importers/onnx/operators`. "known at import" are inputs that must be constants of the model (or follow from
+them).
+
+| operator | since opset | status | remark |
+|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The Markdown page."""
+    lines = [f"| {r.operator} | {r.since} | {r.status} | {r.remark} |" for r in rows()]
+    return HEAD + "\n".join(lines) + "\n"

@@ -1,0 +1,98 @@
+"""Operators that ONNX defines by other operators, and functions of models: their bodies with a node's attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any
+
+from compassc.importers.onnx.protobuf import elem_type
+from compassc.importers.values import Value
+
+if TYPE_CHECKING:
+    from onnx import FunctionProto, NodeProto
+
+
+def body_of(node: NodeProto, inputs: Sequence[Any], opsets: Mapping[str, int]) -> FunctionProto | None:
+    """The function by which ONNX defines a node's operator, for the types of its inputs; None when there is none."""
+    import onnx
+    from onnx import defs
+
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    opset = opsets.get(domain, 1)
+    try:
+        schema: Any = defs.get_schema(node.op_type, opset, domain)
+    except defs.SchemaError:
+        return None
+    found = onnx.FunctionProto()
+    if schema.has_function:
+        versions = [v for v in schema.function_opset_versions if v <= opset]
+        if versions:
+            found.ParseFromString(schema.get_function_with_opset_version(max(versions)))
+            return found
+    if schema.has_context_dependent_function:
+        versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
+        types = [_type_proto(i) for i in inputs]
+        if versions:
+            text = schema.get_context_dependent_function_with_opset_version(
+                max(versions), node.SerializeToString(), [t.SerializeToString() for t in types]
+            )
+            found.ParseFromString(text)
+            return found if found.node else None
+    return None
+
+
+def _type_proto(value: Any) -> Any:
+    from onnx import TypeProto, helper
+
+    if not isinstance(value, Value):
+        return TypeProto()
+    return helper.make_tensor_type_proto(elem_type(value.dtype), value.shape)
+
+
+def bound(body: FunctionProto, node: NodeProto, given: AbstractSet[str], prefix: str) -> list[NodeProto]:
+    """The nodes of a function's body with the attributes of the node that calls it, named behind `prefix`.
+
+    Inputs that the call leaves out are left out in the body.
+    """
+    import onnx
+
+    attributes = {a.name: a for a in node.attribute}
+    for default in body.attribute_proto:
+        attributes.setdefault(default.name, default)
+    absent = set(body.input) - set(given)
+    made = []
+    for i, inner in enumerate(body.node):
+        copy = onnx.NodeProto()
+        copy.CopyFrom(inner)
+        copy.name = f"{prefix}/{inner.name or f'{inner.op_type}_{i}'}"
+        _bind(copy, attributes, absent)
+        made.append(copy)
+    return made
+
+
+def _bind(node: NodeProto, attributes: Mapping[str, Any], absent: AbstractSet[str]) -> None:
+    """Attributes that refer to the function's get their values, or go; so in bodies."""
+    import onnx
+
+    names = ["" if n in absent else n for n in node.input]
+    del node.input[:]
+    node.input.extend(names)
+    kept = []
+    for a in node.attribute:
+        if a.ref_attr_name:
+            source = attributes.get(a.ref_attr_name)
+            if source is None:
+                continue
+            copy = onnx.AttributeProto()
+            copy.CopyFrom(source)
+            copy.name = a.name
+            kept.append(copy)
+            continue
+        kept.append(a)
+        for graph in ([a.g] if a.HasField("g") else []) + list(a.graphs):
+            for inner in graph.node:
+                _bind(inner, attributes, absent)
+    listed = [onnx.AttributeProto.FromString(a.SerializeToString()) for a in kept]
+    del node.attribute[:]
+    node.attribute.extend(listed)

@@ -1,0 +1,195 @@
+"""Control flow that is known at import: branches chosen, loops unrolled; and sequences of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from compassc.importers.onnx.declare import Constant, constant_only, operator, refuse
+from compassc.importers.onnx.operators.elementwise import combined
+from compassc.importers.onnx.operators.indexing import gather
+from compassc.importers.onnx.operators.movement import concat, split
+from compassc.importers.values import NotConstant, Refused, Value
+
+if TYPE_CHECKING:
+    from onnx import GraphProto
+
+    from compassc.importers.onnx.convert import Conversion
+
+MOST_STEPS = 1000
+"""Steps of a loop that is unrolled."""
+
+
+def _known(value: Value | None, default: Any, what: str) -> Any:
+    if value is None:
+        return default
+    if value.array is None:
+        assert value.tensor is not None
+        raise NotConstant(f"its {what} is only known at run time", [value.tensor.name])
+    return value.array.reshape(-1)[0].item()
+
+
+@operator("If")
+def branch(b: Conversion, condition: Value, *, then_branch: GraphProto, else_branch: GraphProto) -> list[Any]:
+    """The branch of a known condition. Of a computed one both are computed, and the results chosen from."""
+    if condition.array is not None:
+        return b.run(then_branch if condition.array.reshape(-1)[0] else else_branch, {})
+    before = len(b.refusals)
+    both = [b.run(graph, {}) for graph in (then_branch, else_branch)]
+    if len(b.refusals) > before:
+        raise Refused("nodes of its branches are refused")
+    found = []
+    for x, y in zip(*both, strict=True):
+        if not isinstance(x, Value) or not isinstance(y, Value) or x.shape != y.shape or x.dtype != y.dtype:
+            raise Refused("its condition is computed, and its branches give tensors of different shapes or types")
+        found.append(combined(b, [condition, x, y], "Where", x.dtype))
+    return found
+
+
+@operator("Loop", partly="where the number of steps is known at import")
+def loop(
+    b: Conversion, most: Value | None, condition: Value | None = None, *states: Any, body: GraphProto
+) -> list[Any]:
+    """Unrolled."""
+    limit, going = _known(most, None, "number of steps"), bool(_known(condition, True, "condition"))
+    carried, step = list(states), 0
+    scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
+    names = [i.name for i in body.input]
+    while going and (limit is None or step < limit):
+        if step >= MOST_STEPS:
+            raise Refused(f"it has more than {MOST_STEPS} steps")
+        given = [Value.of(np.asarray(step, np.int64)), Value.of(np.asarray(True)), *carried]
+        outputs = _run(b, body, dict(zip(names, given, strict=True)))
+        going = bool(_known(outputs[0], True, "condition"))
+        carried = outputs[1 : 1 + len(carried)]
+        for listed, value in zip(scanned, outputs[1 + len(carried) :], strict=True):
+            listed.append(b.unsqueeze(value, [0]))
+        step += 1
+    return [*carried, *(_stacked(b, listed, 0) for listed in scanned)]
+
+
+def _run(b: Conversion, body: GraphProto, given: dict[str, Any]) -> list[Any]:
+    before = len(b.refusals)
+    outputs = b.run(body, given)
+    if len(b.refusals) > before:
+        raise Refused("nodes of its body are refused")
+    return outputs
+
+
+def _stacked(b: Conversion, parts: Sequence[Value], axis: int) -> Value:
+    if not parts:
+        raise Refused("it makes no step, and nothing tells the shape of what it collects")
+    return concat(b, *parts, axis=axis)
+
+
+@operator("Scan", since=9)
+def scan(b: Conversion, *xs: Value, body: GraphProto, num_scan_inputs: int,
+         scan_input_axes: Sequence[int] | None = None, scan_input_directions: Sequence[int] | None = None,
+         scan_output_axes: Sequence[int] | None = None,
+         scan_output_directions: Sequence[int] | None = None) -> list[Any]:  # fmt: skip
+    """Unrolled."""
+    many = num_scan_inputs
+    carried, scanned = list(xs[:-many]), list(xs[-many:])
+    axes = list(scan_input_axes or [0] * many)
+    backward = list(scan_input_directions or [0] * many)
+    steps = scanned[0].shape[scanned[0].axis(axes[0])]
+    if steps > MOST_STEPS:
+        raise Refused(f"it has more than {MOST_STEPS} steps")
+    parts = [split(b, x, a, [1] * steps) for x, a in zip(scanned, axes, strict=True)]
+    outputs: list[list[Value]] = [[] for _ in range(len(body.output) - len(carried))]
+    out_axes = list(scan_output_axes or [0] * len(outputs))
+    names = [i.name for i in body.input]
+    for step in range(steps):
+        items = [
+            b.squeeze(p[steps - 1 - step if back else step], [a])
+            for p, a, back in zip(parts, axes, backward, strict=True)
+        ]
+        found = _run(b, body, dict(zip(names, [*carried, *items], strict=True)))
+        carried = found[: len(carried)]
+        for listed, value, axis in zip(outputs, found[len(carried) :], out_axes, strict=True):
+            listed.append(b.unsqueeze(value, [axis]))
+    turned = list(scan_output_directions or [0] * len(outputs))
+    return [
+        *carried,
+        *(_stacked(b, p[::-1] if back else p, a) for p, a, back in zip(outputs, out_axes, turned, strict=True)),
+    ]
+
+
+@operator("Scan", since=8)
+def scan_of_batches(b: Conversion, lengths: Constant | None, *xs: Value, body: GraphProto, num_scan_inputs: int,
+                    directions: Sequence[int] | None = None) -> list[Any]:  # fmt: skip
+    """The older form: batches by themselves, time second."""
+    many, batch = num_scan_inputs, xs[0].shape[0]
+    if lengths is not None and (lengths != xs[-1].shape[1]).any():
+        raise Refused("its sequences have different lengths")
+    rows = []
+    for row in range(batch):
+        part = [gather(b, x, Value.of(np.asarray(row, np.int64)), axis=0) for x in xs]
+        rows.append(scan(b, *part, body=body, num_scan_inputs=many, scan_input_directions=directions))
+    return [concat(b, *(b.unsqueeze(v, [0]) for v in column), axis=0) for column in zip(*rows, strict=True)]
+
+
+# -- sequences
+
+
+def _position(position: Value | None, size: int) -> int:
+    at = int(_known(position, size, "position"))
+    if not -size <= at <= size:
+        raise Refused(f"the position {at} is outside a sequence of {size} tensors")
+    return at + size if at < 0 else at
+
+
+@operator("SequenceConstruct", since=11)
+def sequence_construct(b: Conversion, *xs: Value) -> list[Any]:
+    return [list(xs)]
+
+
+@operator("SequenceEmpty", since=11)
+def sequence_empty(b: Conversion, *, dtype: int = 1) -> list[Any]:
+    return [[]]
+
+
+@operator("SequenceAt", since=11)
+def sequence_at(b: Conversion, xs: list[Value], position: Value) -> Value:
+    return xs[_position(position, len(xs))]
+
+
+@operator("SequenceInsert", since=11)
+def sequence_insert(b: Conversion, xs: list[Value], x: Value, position: Value | None = None) -> list[Any]:
+    at = _position(position, len(xs))
+    return [[*xs[:at], x, *xs[at:]]]
+
+
+@operator("SequenceErase", since=11)
+def sequence_erase(b: Conversion, xs: list[Value], position: Value | None = None) -> list[Any]:
+    at = _position(position, len(xs)) if position is not None else len(xs) - 1
+    return [[*xs[:at], *xs[at + 1 :]]]
+
+
+@operator("SequenceLength", since=11)
+def sequence_length(b: Conversion, xs: list[Value]) -> Value:
+    return Value.of(np.asarray(len(xs), np.int64))
+
+
+@operator("SplitToSequence", since=11)
+def split_to_sequence(b: Conversion, x: Value, sizes: Constant | None = None, *, axis: int = 0,
+                      keepdims: int = 1) -> list[Any]:  # fmt: skip
+    size = x.shape[x.axis(axis)]
+    if sizes is None:
+        parts = split(b, x, axis, [1] * size)
+        return [parts if keepdims else [b.squeeze(p, [axis]) for p in parts]]
+    if sizes.ndim == 0:
+        each = int(sizes)
+        return [split(b, x, axis, [min(each, size - i) for i in range(0, size, each)])]
+    return [split(b, x, axis, [int(s) for s in sizes])]
+
+
+refuse("text is not supported", "StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch", "TfIdfVectorizer")
+refuse("it is random", "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+       "RandomUniformLike")  # fmt: skip
+refuse("images are decoded on the host", "ImageDecoder")
+refuse("optional tensors are not supported", "Optional", "OptionalGetElement", "OptionalHasElement")
+refuse("there is no layer for determinants", "Det")
+constant_only("ConstantOfShape", "Range", "MelWeightMatrix", "BlackmanWindow", "HammingWindow", "HannWindow")

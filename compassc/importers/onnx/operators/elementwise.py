@@ -1,0 +1,299 @@
+"""Functions of each element, and of two or more elements at the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from compassc.importers.building import Building
+from compassc.importers.onnx.declare import operator
+from compassc.importers.onnx.protobuf import numpy_type
+from compassc.importers.values import Refused, Value, stored_type
+
+UNARY = {
+    "Abs": "Abs", "Acos": "Acos", "Acosh": "Acosh", "Asin": "Asin", "Asinh": "Asinh", "Atan": "Atan", "Atanh": "Atanh",
+    "Ceil": "Ceil", "Cos": "Cosine", "Cosh": "Cosh", "Erf": "Erf", "Exp": "Exp", "Floor": "Floor", "Log": "Log",
+    "Neg": "Negative", "Reciprocal": "Reciprocal", "Round": "Round", "Sign": "Sign", "Sin": "Sine", "Sinh": "Sinh",
+    "Sqrt": "Sqrt", "Tan": "Tan",
+}  # fmt: skip
+"""Operators whose layer has no attributes."""
+FLOATS = ("float32", "float16", "bfloat16")
+
+
+def unary(b: Building, x: Value, type: str, dtype: Any = None, **given: Any) -> Value:
+    """A layer that works on each element; its result has the order of its input."""
+    tensor, order = b.stored(x)
+    to = x.dtype if dtype is None else np.dtype(dtype)
+    return b.value(b.layer(type, [tensor], tensor.shape, stored_type(to), **given), to, order)
+
+
+def combined(b: Building, values: Sequence[Value], type: str, dtype: Any, **given: Any) -> Value:
+    """A layer of operands that broadcast."""
+    tensors, shape, order = b.operands(values)
+    return b.value(b.layer(type, tensors, shape, stored_type(np.dtype(dtype)), **given), dtype, order)
+
+
+def cast(b: Building, x: Value, to: Any, saturate: bool = False) -> Value:
+    """The tensor in another type. Integers wrap, real numbers lose their fraction."""
+    to = np.dtype(to)
+    if x.array is not None:
+        with np.errstate(all="ignore"):
+            return Value.of(x.array.astype(to))
+    if to == np.dtype(bool) and x.dtype != to:
+        return combined(b, [x, Value.of(np.zeros(1, x.dtype))], "Logical", bool, method="NOT_EQUAL")
+    stored = stored_type(to)
+    assert x.tensor is not None
+    if x.tensor.dtype == stored:
+        return x.typed(to)
+    mode = "TRUNCATION" if not saturate and x.dtype.kind in "iub" and to.kind in "iu" else "SATURATION"
+    return unary(b, x, "Cast", to, to_dtype=stored, clip_mode=mode, ignore_scale_zp=True)
+
+
+def in_floats(b: Building, x: Value, make: Callable[[Value], Value]) -> Value:
+    """A function that layers have for real numbers only, of whole numbers too: there and back."""
+    return make(x) if x.is_float else cast(b, make(cast(b, x, np.float32)), x.dtype)
+
+
+def _declare_unary(name: str, type: str) -> None:
+    whole = type in ("Abs", "Negative", "Sign")
+
+    @operator(name)
+    def handler(b: Building, x: Value) -> Value:
+        if x.is_float or whole:
+            return unary(b, x, type)
+        return in_floats(b, x, lambda v: unary(b, v, type))
+
+
+for _name, _type in UNARY.items():
+    _declare_unary(_name, _type)
+
+
+@operator("Identity")
+def identity(b: Building, x: Value) -> Value:
+    return x
+
+
+@operator("Not")
+def logical_not(b: Building, x: Value) -> Value:
+    return unary(b, x, "Logical", bool, method="NOT")
+
+
+@operator("BitwiseNot", since=18)
+def bitwise_not(b: Building, x: Value) -> Value:
+    return unary(b, x, "Bitwise", method="NOT")
+
+
+@operator("IsNaN", since=9)
+def is_nan(b: Building, x: Value) -> Value:
+    return unary(b, x, "IsNaN", bool)
+
+
+@operator("IsInf", since=10)
+def is_inf(b: Building, x: Value, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:
+    return unary(b, x, "IsInf", bool, detect_negative=bool(detect_negative), detect_positive=bool(detect_positive))
+
+
+@operator("Cast")
+def cast_layer(b: Building, x: Value, *, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
+    target = numpy_type(to)
+    if target.kind in "OSU":
+        raise Refused("text is not supported")
+    checked_type(target)
+    return cast(b, x, target)
+
+
+@operator("CastLike", since=15)
+def cast_like(b: Building, x: Value, like: Value, *, saturate: int = 1, round_mode: str = "up") -> Value:
+    checked_type(like.dtype)
+    return cast(b, x, like.dtype)
+
+
+def checked_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Refused when graphs have no type for it."""
+    from compassc.graph.dtypes import IR_DTYPES
+
+    if stored_type(dtype) not in IR_DTYPES or dtype.name in ("int4", "uint4", "int2", "uint2"):
+        raise Refused(f"graphs have no type for {dtype.name}")
+    return dtype
+
+
+@operator("BitCast", since=26, partly="between types that are stored alike, and integers of one width")
+def bit_cast(b: Building, x: Value, *, to: int) -> Value:
+    target = numpy_type(to)
+    if x.dtype == target:
+        return x
+    if x.dtype.kind in "iub" and target.kind in "iu" and x.dtype.itemsize == target.itemsize:
+        return cast(b, x, target)
+    raise Refused(f"the bits of {x.dtype} as {target}: no layer looks at the bits of real numbers")
+
+
+@operator("Dropout")
+def dropout_attributes(b: Building, x: Value, *, ratio: float = 0.5, is_test: int = 0) -> list[Value]:
+    return [x, Value.of(np.ones(x.shape, bool))]
+
+
+@operator("Dropout", since=12, partly="not in training")
+def dropout(
+    b: Building, x: Value, ratio: Value | None = None, training: Value | None = None, *, seed: int = 0
+) -> list[Value]:
+    if training is not None and (training.array is None or bool(training.array)):
+        unused = ratio is not None and ratio.array is not None and float(ratio.array) == 0
+        if not unused:
+            raise Refused("it is in training, where it is random")
+    return [x, Value.of(np.ones(x.shape, bool))]
+
+
+# -- two operands
+
+ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL"}
+EXTREMES = {"Max": "MAX", "Min": "MIN"}
+
+
+def arithmetic(b: Building, x: Value, y: Value, name: str) -> Value:
+    """Add, Sub or Mul; an Eltwise where the shapes are equal."""
+    tensors, shape, order = b.operands([x, y])
+    same = all(tuple(t.shape) == shape for t in tensors)
+    given: dict[str, Any] = {"method": ARITHMETIC[name]} if same else {}
+    made = b.layer("Eltwise" if same else name, tensors, shape, stored_type(x.dtype), with_activation="NONE", **given)
+    return b.value(made, x.dtype, order)
+
+
+def extreme(b: Building, x: Value, y: Value, method: str) -> Value:
+    return combined(b, [x, y], "Eltwise", x.dtype, method=method, with_activation="NONE")
+
+
+def _declare_arithmetic(name: str) -> None:
+    @operator(name, since=7)
+    def handler(b: Building, x: Value, y: Value) -> Value:
+        return arithmetic(b, x, y, name)
+
+
+for _name in ARITHMETIC:
+    _declare_arithmetic(_name)
+
+
+@operator("Div", since=7)
+def divide(b: Building, x: Value, y: Value) -> Value:
+    """Whole numbers are divided toward zero."""
+    if x.is_float:
+        return combined(b, [x, y], "Div", x.dtype)
+    tensors, shape, order = b.operands([x, y])
+    kind = stored_type(x.dtype)
+    made = b.layers_of("DivMod", tensors, [(shape, kind), (shape, kind)], mode="TRUNC")
+    return b.value(made[0], x.dtype, order)
+
+
+@operator("Mod", since=10)
+def modulo(b: Building, x: Value, y: Value, *, fmod: int = 0) -> Value:
+    if x.is_float:
+        return combined(b, [x, y], "Mod", x.dtype, fmod=bool(fmod))
+    tensors, shape, order = b.operands([x, y])
+    kind = stored_type(x.dtype)
+    made = b.layers_of("DivMod", tensors, [(shape, kind), (shape, kind)], mode="TRUNC" if fmod else "FLOOR")
+    return b.value(made[1], x.dtype, order)
+
+
+@operator("Pow", since=7)
+def power(b: Building, x: Value, y: Value) -> Value:
+    """The exponent may have another type than the base, which the result has."""
+    if y.array is not None and y.count == 1 and float(y.array.reshape(-1)[0]) in (1.0, 2.0, 0.5) and x.is_float:
+        exponent = float(y.array.reshape(-1)[0])
+        if y.rank <= x.rank:
+            return x if exponent == 1.0 else unary(b, x, "Square" if exponent == 2.0 else "Sqrt")
+    if x.is_float:
+        return combined(b, [x, cast(b, y, x.dtype)], "Pow", x.dtype)
+    wide = combined(b, [cast(b, x, np.float32), cast(b, y, np.float32)], "Pow", np.float32)
+    return cast(b, wide, x.dtype)
+
+
+@operator("PRelu", since=7)
+def prelu(b: Building, x: Value, slope: Value) -> Value:
+    """One slope: LEAKYRELU. Slopes by channel: PRELU with the channels last. Computed slopes: as ONNX defines it."""
+    if slope.array is not None and slope.count == 1 and slope.rank <= x.rank:
+        value = float(slope.array.reshape(-1)[0])
+        return unary(b, x, "Activation", method="LEAKYRELU", negative_slope_type="float32", negative_slope_value=value)
+    if slope.array is not None and x.is_float:
+        wide = slope.array.reshape((1,) * (x.rank - slope.rank) + slope.shape)
+        axes = [a for a, size in enumerate(wide.shape) if size != 1]
+        if len(axes) == 1:
+            tensor, order = b.last(x, axes[0])
+            slopes = wide.reshape(-1).astype(np.float32)
+            made = b.layer("Activation", [tensor], tensor.shape, tensor.dtype, method="PRELU", negative_slope=slopes)
+            return b.value(made, x.dtype, order)
+    zero = Value.of(np.zeros(1, x.dtype))
+    positive = extreme(b, x, zero, "MAX")
+    negative = arithmetic(b, extreme(b, x, zero, "MIN"), slope, "Mul")
+    return arithmetic(b, positive, negative, "Add")
+
+
+COMPARISONS = {
+    "And": "AND", "Or": "OR", "Xor": "XOR", "Equal": "EQUAL", "Greater": "GREATER", "Less": "LESS",
+    "GreaterOrEqual": "GREATER_EQUAL", "LessOrEqual": "LESS_EQUAL",
+}  # fmt: skip
+
+
+def compare(b: Building, x: Value, y: Value, method: str) -> Value:
+    return combined(b, [x, y], "Logical", bool, method=method)
+
+
+def _declare_logical(name: str, method: str) -> None:
+    @operator(name, since=7)
+    def handler(b: Building, x: Value, y: Value) -> Value:
+        return compare(b, x, y, method)
+
+
+for _name, _method in COMPARISONS.items():
+    _declare_logical(_name, _method)
+
+
+def _declare_bitwise(name: str, method: str) -> None:
+    @operator(name, since=18)
+    def handler(b: Building, x: Value, y: Value) -> Value:
+        return combined(b, [x, y], "Bitwise", x.dtype, method=method)
+
+
+for _name in ("And", "Or", "Xor"):
+    _declare_bitwise(f"Bitwise{_name}", _name.upper())
+
+
+@operator("BitShift", since=11)
+def bit_shift(b: Building, x: Value, y: Value, *, direction: str) -> Value:
+    return combined(b, [x, y], "BitShift", x.dtype, direction=direction)
+
+
+@operator("Where", since=9)
+def where(b: Building, condition: Value, x: Value, y: Value) -> Value:
+    if condition.array is not None and condition.count and (condition.array == condition.array.flat[0]).all():
+        chosen = x if condition.array.flat[0] else y
+        if chosen.shape == np.broadcast_shapes(condition.shape, x.shape, y.shape):
+            return chosen
+    return combined(b, [condition, x, y], "Where", x.dtype)
+
+
+# -- any number of operands
+
+
+def _declare_extreme(name: str, method: str) -> None:
+    @operator(name, since=8)
+    def handler(b: Building, *xs: Value) -> Value:
+        return reduce(lambda x, y: extreme(b, x, y, method), xs)
+
+
+for _name, _method in EXTREMES.items():
+    _declare_extreme(_name, _method)
+
+
+@operator("Sum", since=8)
+def total(b: Building, *xs: Value) -> Value:
+    return reduce(lambda x, y: arithmetic(b, x, y, "Add"), xs)
+
+
+@operator("Mean", since=8)
+def mean(b: Building, *xs: Value) -> Value:
+    if len(xs) == 1:
+        return xs[0]
+    share = Value.of(np.full(1, 1 / len(xs), xs[0].dtype))
+    return arithmetic(b, total(b, *xs), share, "Mul")

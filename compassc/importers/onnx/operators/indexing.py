@@ -1,0 +1,180 @@
+"""Elements at indices: gathering, scattering, and choosing by order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from compassc.importers.building import Building
+from compassc.importers.onnx.declare import Constant, operator
+from compassc.importers.onnx.operators.elementwise import arithmetic, cast, compare
+from compassc.importers.onnx.operators.movement import sliced
+from compassc.importers.values import Array, Refused, Value, plain, stored_type
+
+
+def _indices(value: Value, size: int) -> Value:
+    """Known indices counted from the front; computed ones as they are (layers count negative ones from the end)."""
+    if value.array is None:
+        return value
+    index = value.array.astype(np.int64)
+    if index.size and (index.min() < -size or index.max() >= size):
+        raise Refused(f"an index is outside the {size} elements of the axis")
+    return Value.of(np.where(index < 0, index + size, index).astype(np.int32))
+
+
+@operator("Gather")
+def gather(b: Building, x: Value, indices: Value, *, axis: int = 0) -> Value:
+    """Known indices that follow each other are a slice."""
+    at = x.axis(axis)
+    index = _indices(indices, x.shape[at])
+    if index.array is not None and (found := _as_slice(b, x, index.array, at)) is not None:
+        return found
+    if index.array is not None and index.rank == 0:
+        return b.squeeze(gather(b, x, Value.of(index.array.reshape(1)), axis=at), [at])
+    order = x.order if x.tensor is not None and index.rank == 1 else plain(x.rank)
+    tensor, place = b.laid(x, order), order.index(at)
+    shape = (*tensor.shape[:place], *index.shape, *tensor.shape[place + 1 :])
+    scalar = index.rank == 0
+    source = b.laid(b.unsqueeze(index, [0]) if scalar else index)
+    full = (*tensor.shape[:place], 1, *tensor.shape[place + 1 :]) if scalar else shape
+    made = b.layer("Gather", [tensor, source], full, tensor.dtype, axis=place, batch_dims=0)
+    return b.value(b.reshaped(made, shape) if scalar else made, x.dtype, order if index.rank == 1 else None)
+
+
+def _as_slice(b: Building, x: Value, index: Array, axis: int) -> Value | None:
+    if index.ndim > 1 or not index.size:
+        return None
+    listed = index.reshape(-1)
+    steps = np.diff(listed)
+    if len(listed) > 1 and (steps[0] == 0 or not (steps == steps[0]).all()):
+        return None
+    step = int(steps[0]) if len(listed) > 1 else 1
+    end = int(listed[-1]) + (1 if step > 0 else -1)
+    part = sliced(b, x, [int(listed[0])], [end if end >= 0 else -x.shape[axis] - 1], [step], [axis])
+    return b.squeeze(part, [axis]) if index.ndim == 0 else part
+
+
+@operator("GatherElements", since=11)
+def gather_elements(b: Building, x: Value, indices: Value, *, axis: int = 0) -> Value:
+    index = _indices(indices, x.shape[x.axis(axis)])
+    tensor = b.laid(x)
+    made = b.layer("GatherElements", [tensor, b.laid(index)], index.shape, tensor.dtype, axis=x.axis(axis))
+    return b.value(made, x.dtype)
+
+
+@operator("GatherND", since=11)
+def gather_nd(b: Building, x: Value, indices: Value, *, batch_dims: int = 0) -> Value:
+    shape = (*indices.shape[:-1], *x.shape[batch_dims + indices.shape[-1] :])
+    tensor = b.laid(x)
+    made = b.layer("GatherND", [tensor, b.laid(indices)], shape or (1,), tensor.dtype, batch_dims=batch_dims)
+    return b.value(made if shape else b.reshaped(made, ()), x.dtype)
+
+
+@operator("ScatterElements", "Scatter", since=9)
+def scatter_elements(
+    b: Building, x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: str = "none"
+) -> Value:
+    index = _indices(indices, x.shape[x.axis(axis)])
+    tensors = [b.laid(x), b.laid(index), b.laid(updates)]
+    made = b.layer("ScatterElements", tensors, x.shape, stored_type(x.dtype), axis=x.axis(axis),
+                   reduction=reduction.upper())  # fmt: skip
+    return b.value(made, x.dtype)
+
+
+@operator("ScatterND", since=11)
+def scatter_nd(b: Building, x: Value, indices: Value, updates: Value, *, reduction: str = "none") -> Value:
+    tensors = [b.laid(x), b.laid(indices), b.laid(updates)]
+    made = b.layer("ScatterND", tensors, x.shape, stored_type(x.dtype), reduction=reduction.upper())
+    return b.value(made, x.dtype)
+
+
+@operator("Compress", since=9)
+def compress(b: Building, x: Value, condition: Constant, *, axis: int | None = None) -> Value:
+    if axis is None:
+        x, axis = b.reshape(x, (x.count,)), 0
+    kept = np.flatnonzero(condition.reshape(-1)[: x.shape[x.axis(axis)]])
+    return gather(b, x, Value.of(kept.astype(np.int32)), axis=axis)
+
+
+@operator("OneHot", since=9)
+def one_hot(b: Building, indices: Value, depth: Constant, values: Constant, *, axis: int = -1) -> Value:
+    """Negative indices count from the end, which the layer does not do."""
+    many = int(depth.reshape(-1)[0])
+    at = axis + indices.rank + 1 if axis < 0 else axis
+    if indices.array is not None:
+        wrapped = indices.array.astype(np.int64)
+        hot = np.where(wrapped < 0, wrapped + many, wrapped)[..., None] == np.arange(many)
+        return Value.of(np.moveaxis(np.where(hot, values[1], values[0]), -1, at).astype(values.dtype))
+    index = cast(b, indices, np.int32)
+    if indices.dtype.kind != "u":
+        negative = cast(b, compare(b, index, Value.of(np.zeros(1, np.int32)), "LESS"), np.int32)
+        moved = arithmetic(b, negative, Value.of(np.full(1, many, np.int32)), "Mul")
+        index = arithmetic(b, index, moved, "Add")
+    shape = (*index.shape[:at], many, *index.shape[at:])
+    made = b.layer("OneHot", [b.laid(index)], shape, stored_type(values.dtype), depth=many, axis=at,
+                   values=[values[0].item(), values[1].item()])  # fmt: skip
+    return b.value(made, values.dtype)
+
+
+@operator("ArgMax", "ArgMin")
+def arg_extreme(b: Building, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Value:
+    tensor, order = b.stored(x)
+    place = order.index(x.axis(axis))
+    shape = [1 if i == place else d for i, d in enumerate(tensor.shape)]
+    method = str(b.node.op_type)[3:].upper()  # type: ignore[attr-defined]
+    made = b.layer("ArgMinMax", [tensor], shape, "int32", method=method, axis=place,
+                   select_last_index=bool(select_last_index))  # fmt: skip
+    found = b.value(made, np.int64, order)
+    return found if keepdims else b.squeeze(found, [axis])
+
+
+@operator("TopK", since=10)
+def top_k(b: Building, x: Value, k: Constant, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> list[Value]:
+    """Of equal elements the first."""
+    tensor, order = b.last(x, axis)
+    many = int(k.reshape(-1)[0])
+    shape = (*tensor.shape[:-1], many)
+    made = b.layers_of("TopK", [tensor], [(shape, tensor.dtype), (shape, "int32")], k=many, axis=x.rank - 1,
+                       largest=bool(largest), sorted=bool(sorted), select_index="first")  # fmt: skip
+    return [b.value(made[0], x.dtype, order), b.value(made[1], np.int64, order)]
+
+
+@operator("CumSum", "CumProd", since=11)
+def cumulate(b: Building, x: Value, axis: Constant, *, exclusive: int = 0, reverse: int = 0) -> Value:
+    tensor, order = b.stored(x)
+    method = "SUM" if b.node.op_type == "CumSum" else "PROD"  # type: ignore[attr-defined]
+    place = order.index(x.axis(int(axis.reshape(-1)[0])))
+    made = b.layer("Cumulate", [tensor], tensor.shape, tensor.dtype, method=method, axis=place,
+                   exclusive=bool(exclusive), reverse=bool(reverse))  # fmt: skip
+    return b.value(made, x.dtype, order)
+
+
+@operator("TensorScatter", since=24)
+def tensor_scatter(b: Building, cache: Value, update: Value, indices: Constant | None = None, *, axis: int = -2,
+                   mode: str = "linear") -> Value:  # fmt: skip
+    """Rows of each batch element replaced from an index on: by selecting, since the indices are known."""
+    at, batch = cache.axis(axis), cache.shape[0]
+    starts: Sequence[int] = [0] * batch if indices is None else [int(i) for i in indices.reshape(-1)]
+    size, many = cache.shape[at], update.shape[at]
+    place = np.full((batch, size), -1)
+    for row, start in enumerate(starts):
+        where = start + np.arange(many)
+        if mode == "circular":
+            where %= size
+        elif where.max(initial=0) >= size:
+            raise Refused(f"{many} rows from {start} on do not fit the {size} of the cache")
+        place[row, where] = np.arange(many)
+    parts = []
+    for row in range(batch):
+        both = [sliced(b, v, [row], [row + 1], [1], [0]) for v in (cache, update)]
+        joined = _concat(b, both, at)
+        index = np.where(place[row] >= 0, place[row] + size, np.arange(size))
+        parts.append(gather(b, joined, Value.of(index.astype(np.int32)), axis=at))
+    return _concat(b, parts, 0)
+
+
+def _concat(b: Building, parts: Sequence[Value], axis: int) -> Value:
+    from compassc.importers.onnx.operators.movement import concat
+
+    return concat(b, *parts, axis=axis)

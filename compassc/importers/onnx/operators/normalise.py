@@ -1,0 +1,127 @@
+"""Normalisation over batches, channels, groups and axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from compassc.importers.building import Building
+from compassc.importers.onnx.declare import Constant, operator
+from compassc.importers.onnx.operators.elementwise import arithmetic, unary
+from compassc.importers.values import Array, Refused, Value, channels_last
+
+
+def _float32(array: Array) -> Array:
+    return np.ascontiguousarray(array, np.float32)
+
+
+@operator("BatchNormalization", since=7, partly="not in training")
+def batch_norm(b: Building, x: Value, scale: Constant, bias: Constant, mean: Constant, var: Constant, *,
+               epsilon: float = 1e-5, momentum: float = 0.9, training_mode: int = 0, spatial: int = 1) -> Value:  # fmt: skip
+    if training_mode or any(b.outputs()[1:]):  # type: ignore[attr-defined]
+        raise Refused("it is in training, where means and variances come from the batch")
+    if not spatial:
+        raise Refused("it normalises each element by itself (spatial is 0)")
+    factor = scale.astype(np.float64) / np.sqrt(var.astype(np.float64) + epsilon)
+    addend = bias.astype(np.float64) - mean.astype(np.float64) * factor
+    tensor, order = b.stored(x)
+    made = b.layer("BatchNorm", [tensor], tensor.shape, tensor.dtype, weights=_float32(factor),
+                   biases=_float32(addend), axis=order.index(1), epsilon=0.0)  # fmt: skip
+    return b.value(made, x.dtype, order)
+
+
+def _spread(array: Array, axes: Sequence[int], shape: Sequence[int]) -> Array:
+    """Factors or addends of the normalised axes in their full shape."""
+    return _float32(np.broadcast_to(array, [shape[a] for a in axes]))
+
+
+@operator("LayerNormalization", since=17)
+def layer_norm(b: Building, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1,
+               epsilon: float = 1e-5, stash_type: int = 1) -> list[Value]:  # fmt: skip
+    """Over all axes from `axis` on."""
+    axes = list(range(x.axis(axis), x.rank))
+    tensor = b.laid(x)
+    known = scale.array is not None and (bias is None or bias.array is not None)
+    size = [x.shape[a] for a in axes]
+    factors = _spread(scale.array, axes, x.shape) if known and scale.array is not None else np.ones(size, np.float32)
+    addends = _spread(bias.array, axes, x.shape) if known and bias is not None and bias.array is not None else None
+    many = max(i + 1 for i in range(3) if i == 0 or b.uses(i))  # type: ignore[attr-defined]
+    small = (*x.shape[: axes[0]], *(1,) * len(axes))
+    shapes = [(x.shape, tensor.dtype), (small, "float32"), (small, "float32")][:many]
+    made = b.layers_of(
+        "LayerNorm", [tensor], shapes, weights=factors,
+        biases=np.zeros(size, np.float32) if addends is None else addends, axis=axes, epsilon=epsilon,
+    )  # fmt: skip
+    found = [b.value(made[0], x.dtype), *(b.value(t, np.float32) for t in made[1:])]
+    if not known:
+        found[0] = arithmetic(b, found[0], scale, "Mul")
+        found[0] = arithmetic(b, found[0], bias, "Add") if bias is not None else found[0]
+    return found
+
+
+@operator("RMSNormalization", since=23)
+def rms_norm(b: Building, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5,
+             stash_type: int = 1) -> Value:  # fmt: skip
+    axes = list(range(x.axis(axis), x.rank))
+    tensor = b.laid(x)
+    factors = np.ones([x.shape[a] for a in axes], np.float32)
+    if scale.array is not None:
+        factors = _spread(scale.array, axes, x.shape)
+    made = b.layer("RMSNorm", [tensor], x.shape, tensor.dtype, weights=factors, axis=axes, epsilon=epsilon)
+    found = b.value(made, x.dtype)
+    return found if scale.array is not None else arithmetic(b, found, scale, "Mul")
+
+
+@operator("InstanceNormalization", since=6)
+def instance_norm(b: Building, x: Value, scale: Constant, bias: Constant, *, epsilon: float = 1e-5) -> Value:
+    order = channels_last(x.rank)
+    tensor = b.laid(x, order)
+    made = b.layer("InstanceNorm", [tensor], tensor.shape, tensor.dtype, weights=_float32(scale),
+                   biases=_float32(bias), epsilon=epsilon, axis=list(range(1, x.rank - 1)))  # fmt: skip
+    return b.value(made, x.dtype, order)
+
+
+@operator("GroupNormalization", since=18)
+def group_norm_of_groups(b: Building, x: Value, scale: Constant, bias: Constant, *, num_groups: int,
+                         epsilon: float = 1e-5) -> Value:  # fmt: skip
+    """Factors and addends are the groups'."""
+    each = x.shape[1] // num_groups
+    return group_norm(b, x, np.repeat(scale, each), np.repeat(bias, each), num_groups=num_groups, epsilon=epsilon)
+
+
+@operator("GroupNormalization", since=21)
+def group_norm(b: Building, x: Value, scale: Constant, bias: Constant, *, num_groups: int, epsilon: float = 1e-5,
+               stash_type: int = 1) -> Value:  # fmt: skip
+    order = channels_last(x.rank) if x.tensor is None or x.order[0] else x.order
+    tensor = b.laid(x, order)
+    made = b.layer("GroupNorm", [tensor], tensor.shape, tensor.dtype, weights=_float32(scale), biases=_float32(bias),
+                   group=num_groups, axis=order.index(1), epsilon=epsilon)  # fmt: skip
+    return b.value(made, x.dtype, order)
+
+
+@operator("MeanVarianceNormalization", since=9)
+def mean_variance_norm(b: Building, x: Value, *, axes: Sequence[int] = (0, 2, 3)) -> Value:
+    tensor, order = b.stored(x)
+    places = sorted(order.index(x.axis(a)) for a in axes)
+    made = b.layer("MVN", [tensor], tensor.shape, tensor.dtype, axis=places, epsilon=1e-9)
+    return b.value(made, x.dtype, order)
+
+
+@operator("LpNormalization")
+def lp_norm(b: Building, x: Value, *, axis: int = -1, p: int = 2) -> Value:
+    if p not in (1, 2):
+        raise Refused(f"its p is {p}, expected 1 or 2")
+    return unary(b, x, "Normalization", method=f"L{p}", axis=x.place(axis), epsilon=1e-12)
+
+
+@operator("LRN")
+def local_response(b: Building, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0.75,
+                   bias: float = 1.0) -> Value:  # fmt: skip
+    order = channels_last(x.rank)
+    tensor = b.laid(x, order)
+    if size % 2 == 0:
+        raise Refused(f"its size is {size}; the layer's neighbourhood of even size begins elsewhere")
+    made = b.layer("LRN", [tensor], tensor.shape, tensor.dtype, size=size, alpha=alpha, beta=beta, bias=bias,
+                   method="ACROSS_CHANNELS")  # fmt: skip
+    return b.value(made, x.dtype, order)

@@ -1,0 +1,157 @@
+"""LSTM, GRU and RNN: a layer per direction, batch first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from compassc.importers.building import Building
+from compassc.importers.onnx.declare import Constant, operator
+from compassc.importers.onnx.operators.movement import concat, split
+from compassc.importers.values import Array, Refused, Value
+
+BATCH_FIRST = (1, 0, 2)
+
+
+class Cell(NamedTuple):
+    """An operator as layers have it: the order of its gates, its activations, the names of its outputs (sequence, last
+    state, cell state)."""
+
+    layer: str
+    gates: tuple[int, ...]
+    activations: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+LSTM = Cell("BasicLSTM", (0, 3, 2, 1), ("SIGMOID", "TANH", "TANH"), ("Y", "H", "C"))
+"""ONNX has i, o, f, c; the layer i, c, f, o."""
+GRU = Cell("GRUv3", (1, 0, 2), ("SIGMOID", "TANH"), ("H", "Hn"))
+"""ONNX has z, r, h; the layer r, z, h."""
+RNN = Cell("RNN", (0,), ("TANH",), ("H", "Hn"))
+KNOWN_ACTIVATIONS = ("SIGMOID", "TANH", "RELU")
+
+
+class Weights(NamedTuple):
+    """W, R and B of all directions."""
+
+    w: Array
+    r: Array
+    biases: Array | None
+
+    def of(self, cell: Cell, direction: int, apart: bool) -> tuple[Array, Array]:
+        """The layer's weights and biases for a direction; `apart`: the candidate's biases are kept in two."""
+        hidden, many = self.r.shape[-1], len(cell.gates)
+        rows = np.concatenate([np.arange(g * hidden, (g + 1) * hidden) for g in cell.gates])
+        both = np.concatenate([self.w[direction], self.r[direction]], -1)[rows]
+        size = many * hidden
+        given = np.zeros(2 * size) if self.biases is None else self.biases[direction].astype(np.float64)
+        first, second = given[:size][rows], given[size:][rows]
+        last = slice(size - hidden, size)
+        if not apart:
+            return both.astype(np.float32), (first + second).astype(np.float32)
+        gates = (first + second)[: size - hidden]
+        return both.astype(np.float32), np.concatenate([gates, first[last], second[last]]).astype(np.float32)
+
+
+def _activations(cell: Cell, names: Sequence[str] | None, direction: int) -> list[str]:
+    many = len(cell.activations)
+    listed = [n.upper() for n in (names or [])][direction * many : (direction + 1) * many] or list(cell.activations)
+    for name in listed:
+        if name not in KNOWN_ACTIVATIONS:
+            raise Refused(f"its activation {name} is not supported")
+    return listed
+
+
+def _states(b: Building, given: Sequence[Value | None], directions: int, batch: int, hidden: int, layout: int,
+            dtype: np.dtype[np.generic]) -> list[list[Value]]:  # fmt: skip
+    """The initial states of each direction, [batch, hidden]."""
+    found: list[list[Value]] = [[] for _ in range(directions)]
+    zeros = Value.of(np.zeros((batch, hidden), dtype))
+    for state in given:
+        axis = 1 if layout else 0
+        parts = [zeros] * directions if state is None else [
+            b.squeeze(part, [axis]) for part in split(b, state, axis, [1] * directions)
+        ]  # fmt: skip
+        for direction, part in enumerate(parts):
+            found[direction].append(part)
+    return found
+
+
+def recurrent(b: Building, cell: Cell, x: Value, weights: Weights, states: Sequence[Value | None],
+              lengths: Array | None, *, direction: str, activations: Sequence[str] | None, clip: float | None,
+              layout: int, hidden_size: int | None, apart: bool = False) -> list[Value]:  # fmt: skip
+    """All outputs of the operator: the sequence [T, directions, B, H], then states [directions, B, H]."""
+    hidden, directions = weights.r.shape[-1], weights.w.shape[0]
+    if hidden_size is not None and hidden_size != hidden:
+        raise Refused(f"its hidden_size is {hidden_size}, its weights have {hidden}")
+    wanted = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}.get(direction)
+    if wanted is None or len(wanted) != directions:
+        raise Refused(f"its direction is {direction}, its weights have {directions}")
+    steps_first = x if layout else b.transpose(x, BATCH_FIRST)
+    batch, steps = steps_first.shape[:2]
+    if lengths is not None and (lengths != steps).any():
+        raise Refused(f"its sequences have the lengths {lengths.tolist()}, not all {steps}")
+    initial = _states(b, states, directions, batch, hidden, layout, x.dtype)
+    used = [i for i in range(len(cell.outputs)) if b.uses(i)] or [0]  # type: ignore[attr-defined]
+    made: list[list[Value]] = []
+    for d, name in enumerate(wanted):
+        tensor = b.laid(steps_first)
+        both, biases = weights.of(cell, d, apart)
+        names = _activations(cell, activations, d)
+        shapes = [((batch, steps, hidden) if i == 0 else (batch, hidden), tensor.dtype) for i in used]
+        outputs = b.layers_of(
+            cell.layer, [tensor, *(b.laid(s) for s in initial[d])], shapes, weights=both, biases=biases,
+            time_steps=steps, input_size=x.shape[-1], cell_size=hidden, direction=name,
+            activations=names if len(names) > 1 else names[0], out_sequence=[cell.outputs[i] for i in used],
+            threshold=clip,
+        )  # fmt: skip
+        made.append([b.value(t, x.dtype) for t in outputs])
+    return _joined(b, made, used, layout, len(cell.outputs))
+
+
+def _joined(b: Building, made: list[list[Value]], used: list[int], layout: int, many: int) -> list[Value]:
+    """The outputs of the directions as one tensor each, in ONNX's order of axes."""
+    found: list[Value] = [Value.of(np.zeros(0, np.float32))] * many
+    for k, index in enumerate(used):
+        at = 2 if index == 0 else 1
+        joined = concat(b, *(b.unsqueeze(outputs[k], [at]) for outputs in made), axis=at)
+        if not layout:
+            joined = b.transpose(joined, (1, 2, 0, 3) if index == 0 else (1, 0, 2))
+        found[index] = joined
+    return found
+
+
+@operator("LSTM", partly="without peepholes, coupled gates, and lengths other than the whole")
+def lstm(b: Building, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
+         h: Value | None = None, c: Value | None = None, peephole: Constant | None = None, *,
+         hidden_size: int | None = None, direction: str = "forward", activations: Sequence[str] | None = None,
+         activation_alpha: Sequence[float] | None = None, activation_beta: Sequence[float] | None = None,
+         clip: float | None = None, input_forget: int = 0, layout: int = 0) -> list[Value]:  # fmt: skip
+    if input_forget:
+        raise Refused("input and forget gates in one (input_forget) are not supported")
+    if peephole is not None and peephole.any():
+        raise Refused("peepholes are not supported")
+    return recurrent(b, LSTM, x, Weights(w, r, bias), [h, c], lengths, direction=direction, activations=activations,
+                     clip=clip, layout=layout, hidden_size=hidden_size)  # fmt: skip
+
+
+@operator("GRU", partly="without lengths other than the whole")
+def gru(b: Building, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
+        h: Value | None = None, *, hidden_size: int | None = None, direction: str = "forward",
+        activations: Sequence[str] | None = None, activation_alpha: Sequence[float] | None = None,
+        activation_beta: Sequence[float] | None = None, clip: float | None = None, layout: int = 0,
+        linear_before_reset: int = 0) -> list[Value]:  # fmt: skip
+    cell = GRU._replace(layer="GRUv1") if linear_before_reset else GRU
+    return recurrent(b, cell, x, Weights(w, r, bias), [h], lengths, direction=direction, activations=activations,
+                     clip=clip, layout=layout, hidden_size=hidden_size, apart=bool(linear_before_reset))  # fmt: skip
+
+
+@operator("RNN", partly="without lengths other than the whole")
+def rnn(b: Building, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
+        h: Value | None = None, *, hidden_size: int | None = None, direction: str = "forward",
+        activations: Sequence[str] | None = None, activation_alpha: Sequence[float] | None = None,
+        activation_beta: Sequence[float] | None = None, clip: float | None = None, layout: int = 0) -> list[Value]:  # fmt: skip
+    return recurrent(b, RNN, x, Weights(w, r, bias), [h], lengths, direction=direction, activations=activations,
+                     clip=clip, layout=layout, hidden_size=hidden_size)  # fmt: skip

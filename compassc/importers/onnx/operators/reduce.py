@@ -1,0 +1,107 @@
+"""Sums, means, extremes and norms along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from compassc.importers.building import Building
+from compassc.importers.onnx.declare import Constant, operator
+from compassc.importers.onnx.operators.elementwise import arithmetic, cast, in_floats, unary
+from compassc.importers.values import Array, Value, stored_type
+
+METHODS = {
+    "ReduceMax": "MAX", "ReduceMin": "MIN", "ReduceMean": "MEAN", "ReduceProd": "PROD", "ReduceSum": "SUM",
+    "ReduceL1": "L1", "ReduceL2": "L2",
+}  # fmt: skip
+INPUT_SINCE = {"ReduceSum": 13}
+"""From when on the axes are an input; 18 for the others."""
+Make = Callable[[Building, Value, Sequence[int]], Value]
+
+
+def reduced(b: Building, x: Value, method: str, axes: Sequence[int]) -> Value:
+    """Along axes, which stay with size 1."""
+    if not axes:
+        return x
+    if x.array is not None and not x.count:
+        return Value.of(_of_nothing(x, method, axes))
+    tensor, order = b.stored(x)
+    places = sorted(order.index(x.axis(a)) for a in axes)
+    shape = [1 if i in places else d for i, d in enumerate(tensor.shape)]
+    made = b.layer("Reduce", [tensor], shape, stored_type(x.dtype), method=method, axis=places)
+    return b.value(made, x.dtype, order)
+
+
+def _of_nothing(x: Value, method: str, axes: Sequence[int]) -> Array:
+    """What comes of no elements."""
+    shape = [1 if i in {x.axis(a) for a in axes} else d for i, d in enumerate(x.shape)]
+    if method in ("MAX", "MIN"):
+        info = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
+        limits = (False, True) if x.dtype == bool else (info.min, info.max) if info else (-np.inf, np.inf)
+        return np.full(shape, limits[method == "MIN"], x.dtype)
+    return np.full(shape, {"PROD": 1, "MEAN": np.nan}.get(method, 0), x.dtype)
+
+
+def _plain(method: str) -> Make:
+    def make(b: Building, x: Value, axes: Sequence[int]) -> Value:
+        if x.is_float or method in ("MAX", "MIN", "SUM", "PROD"):
+            return reduced(b, x, method, axes)
+        return in_floats(b, x, lambda v: reduced(b, v, method, axes))
+
+    return make
+
+
+def _sum_square(b: Building, x: Value, axes: Sequence[int]) -> Value:
+    square = unary(b, x, "Square") if x.is_float else arithmetic(b, x, x, "Mul")
+    return reduced(b, square, "SUM", axes)
+
+
+def _log_sum(b: Building, x: Value, axes: Sequence[int]) -> Value:
+    return in_floats(b, x, lambda v: unary(b, reduced(b, v, "SUM", axes), "Log"))
+
+
+def _log_sum_exp(b: Building, x: Value, axes: Sequence[int]) -> Value:
+    """Less the maximum, so that nothing overflows."""
+    if not axes:
+        return x
+
+    def make(v: Value) -> Value:
+        most = reduced(b, v, "MAX", axes)
+        finite = Value.of(np.full(1, np.finfo(np.float32).min, np.float32))
+        bounded = cast(b, _max(b, most, finite), v.dtype)
+        total = reduced(b, unary(b, arithmetic(b, v, bounded, "Sub"), "Exp"), "SUM", axes)
+        return arithmetic(b, unary(b, total, "Log"), bounded, "Add")
+
+    return in_floats(b, x, make)
+
+
+def _max(b: Building, x: Value, y: Value) -> Value:
+    from compassc.importers.onnx.operators.elementwise import extreme
+
+    assert y.array is not None
+    return extreme(b, x, Value.of(y.array.astype(x.dtype)), "MAX") if x.dtype == np.float32 else x
+
+
+def _declare(name: str, make: Make) -> None:
+    def finish(b: Building, x: Value, axes: Sequence[int] | None, keep: int, noop: int) -> Value:
+        chosen = sorted(x.axis(a) for a in axes) if axes else [] if noop else list(range(x.rank))
+        found = make(b, x, chosen)
+        return found if keep or not chosen else b.squeeze(found, chosen)
+
+    @operator(name)
+    def by_attribute(b: Building, x: Value, *, axes: Sequence[int] | None = None, keepdims: int = 1) -> Value:
+        return finish(b, x, axes, keepdims, 0)
+
+    @operator(name, since=INPUT_SINCE.get(name, 18))
+    def by_input(b: Building, x: Value, axes: Constant | None = None, *, keepdims: int = 1,
+                 noop_with_empty_axes: int = 0) -> Value:  # fmt: skip
+        listed = None if axes is None else [int(a) for a in axes.reshape(-1)]
+        return finish(b, x, listed, keepdims, noop_with_empty_axes)
+
+
+for _name, _method in METHODS.items():
+    _declare(_name, _plain(_method))
+_declare("ReduceSumSquare", _sum_square)
+_declare("ReduceLogSum", _log_sum)
+_declare("ReduceLogSumExp", _log_sum_exp)

@@ -1,0 +1,100 @@
+"""Reshape, Transpose, Reshape that are one layer on images: the channel shuffle, and channels moved from or to blocks.
+
+`FORMS` says for each layer: the shape in the middle, the permutation, the shape at the end, in sizes of the image at
+the start [n,c,h,w] and one free size k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from compassc.importers.building import Building
+from compassc.importers.values import Value, channels_last, moves_data
+
+Sizes = tuple[int, ...]
+
+
+class Form(NamedTuple):
+    """A layer, by the shapes that reshapes lead to; `of` gives the layer's attributes for k."""
+
+    layer: str
+    middle: Callable[[int, int, int, int, int], Sizes]
+    perm: Sizes
+    end: Callable[[int, int, int, int, int], Sizes]
+    of: Callable[[int], dict[str, Any]]
+
+
+def _block(mode: str) -> Callable[[int], dict[str, Any]]:
+    return lambda k: {"block_size_x": k, "block_size_y": k} | ({"mode": mode} if mode else {})
+
+
+FORMS = (
+    Form(
+        "ChannelShuffle",
+        lambda n, c, h, w, k: (n, k, c // k, h, w),
+        (0, 2, 1, 3, 4),
+        lambda n, c, h, w, k: (n, c, h, w),
+        lambda k: {"group": k, "splits": 1},
+    ),
+    Form(
+        "ChannelShuffle",
+        lambda n, c, h, w, k: (n, k, c // k, h * w),
+        (0, 2, 1, 3),
+        lambda n, c, h, w, k: (n, c, h, w),
+        lambda k: {"group": k, "splits": 1},
+    ),
+    Form(
+        "DepthToSpace",
+        lambda n, c, h, w, k: (n, c // k**2, k, k, h, w),
+        (0, 1, 4, 2, 5, 3),
+        lambda n, c, h, w, k: (n, c // k**2, h * k, w * k),
+        _block("CRD"),
+    ),
+    Form(
+        "DepthToSpace",
+        lambda n, c, h, w, k: (n, k, k, c // k**2, h, w),
+        (0, 3, 4, 1, 5, 2),
+        lambda n, c, h, w, k: (n, c // k**2, h * k, w * k),
+        _block("DCR"),
+    ),
+    Form(
+        "SpaceToDepth",
+        lambda n, c, h, w, k: (n, c, h // k, k, w // k, k),
+        (0, 3, 5, 1, 2, 4),
+        lambda n, c, h, w, k: (n, c * k**2, h // k, w // k),
+        _block(""),
+    ),
+)
+
+
+def shuffled(b: Building, x: Value, shape: Sizes) -> Value | None:
+    """The one layer for a reshape to `shape` of what was reshaped and transposed before; None when it is not one."""
+    if x.tensor is None or x.is_plain or not moves_data(x.tensor.shape, [x.order.index(a) for a in range(x.rank)]):
+        return None
+    source = b.producer(x.tensor)
+    if source.type != "Reshape":
+        return None
+    start = b.value(source.inputs[0], x.dtype)
+    before = b.producer(source.inputs[0])
+    if before.type == "Transpose" and before.integers("perm") == [0, 3, 1, 2]:
+        start = b.value(before.inputs[0], x.dtype, channels_last(4))
+    if start.rank != 4:
+        return None
+    perm = tuple(x.order.index(a) for a in range(x.rank))
+    for form, k in _fitting(x.tensor.shape, perm, shape, start.shape):
+        tensor = b.image(start)
+        n, c, h, w = shape
+        made = b.layer(form.layer, [tensor], [n, h, w, c], tensor.dtype, **form.of(k))
+        return b.value(made, x.dtype, channels_last(4))
+    return None
+
+
+def _fitting(middle: Sizes, perm: Sizes, end: Sizes, start: Sizes) -> Iterator[tuple[Form, int]]:
+    n, c, h, w = start
+    for form in FORMS:
+        if form.perm != perm:
+            continue
+        for k in {size for size in middle[1:] if size > 1}:
+            if tuple(middle) == form.middle(n, c, h, w, k) and end == form.end(n, c, h, w, k):
+                yield form, k

@@ -1,0 +1,47 @@
+"""Parts of ONNX files as Python values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, TensorProto
+
+INT4 = {"int4": np.int8, "uint4": np.uint8, "int2": np.int8, "uint2": np.uint8}
+
+
+def array_of(tensor: TensorProto) -> np.ndarray[Any, Any]:
+    """The content of a tensor; bytes are read where they lie."""
+    from onnx import numpy_helper
+
+    return numpy_helper.to_array(tensor)
+
+
+def attribute_value(attribute: AttributeProto) -> Any:
+    """The value of an attribute: number, text, array, body or list of these."""
+    from onnx import AttributeProto, helper
+
+    if attribute.type == AttributeProto.TENSOR:
+        return array_of(attribute.t)
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if attribute.type == AttributeProto.STRINGS:
+        return [v.decode("utf-8", "replace") for v in value]
+    return list(value) if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS) else value
+
+
+def numpy_type(elem: int) -> np.dtype[Any]:
+    """The NumPy type of a number of TensorProto.DataType."""
+    from onnx import helper
+
+    return np.dtype(helper.tensor_dtype_to_np_dtype(elem))
+
+
+def elem_type(dtype: np.dtype[Any]) -> int:
+    """The number of TensorProto.DataType for a NumPy type."""
+    from onnx import helper
+
+    return int(helper.np_dtype_to_tensor_dtype(dtype))

@@ -1,0 +1,177 @@
+"""ONNX files: read, checked, with the shapes of their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from compass_core.errors import CompassError, UsageError
+from compass_core.errors.suggest import help_for
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, ValueInfoProto
+
+OLDEST = 7
+"""The first opset whose operators are known here; older models are converted to it."""
+
+
+def onnx_package() -> Any:
+    """The package onnx. CompassError that says how to install it."""
+    try:
+        import onnx
+    except ImportError:
+        raise CompassError(
+            "importing ONNX models needs the package onnx",
+            code="missing-package",
+            help='pip install "compassc[onnx]", or: pip install onnx',
+        ) from None
+    return onnx
+
+
+def load(path: Path) -> ModelProto:
+    """The model in a file, with the content of its external files, in a form that the checker of onnx accepts."""
+    onnx = onnx_package()
+    from compass_core import files
+
+    content = files.read(path)
+    try:
+        model: ModelProto = onnx.load_model_from_string(content)
+    except (ValueError, RuntimeError, _decode_error()) as error:
+        raise _damaged(path, str(error)) from None
+    if not model.HasField("graph") or not (model.graph.node or model.graph.output):
+        raise _damaged(path, "it holds no graph")
+    _external(onnx, model, path)
+    return checked(model, str(path))
+
+
+def _decode_error() -> type[Exception]:
+    """What the package protobuf raises for bytes that are no message."""
+    from google.protobuf.message import DecodeError
+
+    error: type[Exception] = DecodeError
+    return error
+
+
+def _damaged(path: object, why: str) -> CompassError:
+    return CompassError(f"'{path}' is no ONNX model: {why}", code="onnx-model", help="export the model again")
+
+
+def _external(onnx: Any, model: ModelProto, path: Path) -> None:
+    """Reads the files beside the model that hold its large tensors."""
+    from onnx.external_data_helper import load_external_data_for_model
+
+    try:
+        load_external_data_for_model(model, str(path.parent))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        raise CompassError(
+            f"'{path}': a tensor lies in another file, which cannot be read: {error}",
+            code="onnx-external-data",
+            help="keep the model's data files beside it, under the names it has for them",
+        ) from None
+
+
+def checked(model: ModelProto, path: str) -> ModelProto:
+    """The model, of opset 7 or newer. CompassError with the checker's words when it is not valid."""
+    onnx = onnx_package()
+    opset = opset_of(model)
+    newest = onnx.defs.onnx_opset_version()
+    if opset > newest:
+        raise CompassError(
+            f"'{path}' has opset {opset}, the installed package onnx knows them up to {newest}",
+            code="onnx-opset",
+            help="pip install --upgrade onnx",
+        )
+    try:
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise CompassError(
+            f"'{path}' is no valid ONNX model: {str(error).strip().splitlines()[0]}",
+            code="onnx-model",
+            notes=tuple(line for line in str(error).strip().splitlines()[1:] if line.strip())[:3],
+        ) from None
+    if not 0 < opset < OLDEST:
+        return model
+    from onnx import version_converter
+
+    try:
+        return version_converter.convert_version(model, OLDEST)
+    except RuntimeError as error:
+        raise CompassError(
+            f"'{path}' has opset {opset}, and onnx cannot convert it to {OLDEST}: {error}",
+            code="onnx-opset",
+            help=f"export the model with opset {OLDEST} or newer",
+        ) from None
+
+
+def opset_of(model: ModelProto) -> int:
+    """The opset of the default domain; 0 when the model names none."""
+    return max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
+
+
+def input_shapes(
+    graph: GraphProto, given: Mapping[str, Sequence[int]], known: Mapping[str, Any], path: str
+) -> dict[str, tuple[int, ...]]:
+    """The shape of each input that is no initialiser. `given`: what the user says; `known`: inputs with fixed content.
+
+    A first dimension that is open is 1 (a batch of one); others must be given.
+    """
+    initialised = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+    inputs = [i for i in graph.input if i.name not in initialised]
+    names = [i.name for i in inputs]
+    for name in given:
+        if name not in names:
+            raise UsageError(f"'{path}' has no input '{name}'", code="no-input", help=help_for(name, names, "inputs"))
+    found, open_dims = {}, []
+    for item in inputs:
+        if item.name in known:
+            continue
+        shape = _shape(item, given.get(item.name), path)
+        if any(d is None for d in shape):
+            open_dims.append(f"{item.name}={'x'.join('?' if d is None else str(d) for d in shape)}")
+        found[item.name] = tuple(d or 0 for d in shape)
+    if open_dims:
+        spelled = " ".join(f"--shape {text}" for text in open_dims)
+        raise CompassError(
+            f"'{path}' leaves dimensions of its inputs open",
+            code="onnx-open-shape",
+            help=f"give numbers for the question marks: {spelled}",
+        )
+    return found
+
+
+def _shape(item: ValueInfoProto, given: Sequence[int] | None, path: str) -> list[int | None]:
+    """The dimensions of an input, None for open ones."""
+    kind = item.type.WhichOneof("value")
+    if kind != "tensor_type":
+        raise CompassError(f"'{path}': the input '{item.name}' is no tensor", code="onnx-model")
+    tensor = item.type.tensor_type
+    if not tensor.HasField("shape"):
+        if given is not None:
+            return list(given)
+        raise CompassError(
+            f"'{path}' does not say how many dimensions its input '{item.name}' has",
+            code="onnx-open-shape",
+            help=f"give its shape: --shape {item.name}=1x3x224x224",
+        )
+    dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    if given is None:
+        return [1 if d is None and i == 0 else d for i, d in enumerate(dims)]
+    fits = len(given) == len(dims) and all(d is None or d == g for d, g in zip(dims, given, strict=True))
+    if not fits:
+        own = "x".join("?" if d is None else str(d) for d in dims)
+        raise UsageError(
+            f"the input '{item.name}' is {own} in the model, not {'x'.join(map(str, given))}",
+            code="tensor-shape",
+            help="sizes that the model fixes cannot be changed, apart from those shown as ?",
+        )
+    return list(given)
+
+
+def dtype_of(item: ValueInfoProto) -> np.dtype[Any]:
+    """The type of an input's elements."""
+    from compassc.importers.onnx.protobuf import numpy_type
+
+    return numpy_type(item.type.tensor_type.elem_type)

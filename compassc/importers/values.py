@@ -1,0 +1,117 @@
+"""What the tensors of a model are while it is imported: known arrays, or tensors of the graph in some order of axes.
+
+A layer that works on images wants the channels last, others keep the order they get. So nothing is transposed when it
+is used, but when somebody needs another order than the one there is: `Value.order` says which one that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from compassc.graph.tensor import Tensor
+
+Array = np.ndarray[Any, Any]
+Order = tuple[int, ...]
+
+NARROWED = {
+    "bool": "uint8",
+    "int64": "int32",
+    "uint64": "uint32",
+    "float64": "float32",
+    "int4": "int8",
+    "uint4": "uint8",
+}
+"""Types of models that graphs do not have, with the one that stands for them."""
+
+
+class Refused(Exception):
+    """A node is in a form that cannot be imported; the message is the reason."""
+
+
+class NotConstant(Refused):
+    """A node needs the content of tensors that is only known at run time. `tensors`: their names in the graph."""
+
+    def __init__(self, reason: str, tensors: Sequence[str]) -> None:
+        super().__init__(reason)
+        self.tensors = tuple(tensors)
+
+
+def stored_type(dtype: np.dtype[Any]) -> str:
+    """The graph's data type for a type of a model."""
+    return NARROWED.get(dtype.name, dtype.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A tensor of the model: `shape` and `dtype` are the model's.
+
+    Either its content is known (`array`), or it is `tensor`, whose axis j is the model's axis `order[j]`.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    array: Array | None = None
+    tensor: Tensor | None = None
+    order: Order = ()
+
+    @staticmethod
+    def of(array: Array) -> Value:
+        return Value(tuple(array.shape), array.dtype, array=array)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype.kind == "f" or self.dtype.name.startswith(("bfloat", "float"))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the axes are in the model's order."""
+        return self.order == tuple(range(self.rank))
+
+    def axis(self, axis: int) -> int:
+        """The model's axis, counted from the front. Refused when there is no such axis."""
+        if not -self.rank <= axis < max(self.rank, 1):
+            raise Refused(f"the axis {axis} is not one of its {self.rank} dimensions")
+        return axis % max(self.rank, 1)
+
+    def place(self, axis: int) -> int:
+        """Where the model's axis lies in the graph's tensor."""
+        return self.order.index(self.axis(axis))
+
+    def typed(self, dtype: np.dtype[Any]) -> Value:
+        """The same tensor under another type of the model."""
+        return replace(self, dtype=np.dtype(dtype))
+
+
+def plain(rank: int) -> Order:
+    return tuple(range(rank))
+
+
+def channels_last(rank: int) -> Order:
+    """The order of images and volumes: N, spatial axes, C."""
+    return (0, *range(2, rank), 1)
+
+
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape of operands that broadcast. Refused when they do not."""
+    try:
+        return tuple(np.broadcast_shapes(*shapes))
+    except ValueError:
+        raise Refused(f"the shapes {' and '.join(str(list(s)) for s in shapes)} do not broadcast") from None
+
+
+def moves_data(shape: Sequence[int], order: Sequence[int]) -> bool:
+    """Whether a transpose changes the order of elements: it does not when it moves axes of size 1 only."""
+    kept = [axis for axis in order if shape[axis] != 1]
+    return kept != sorted(kept)
