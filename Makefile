@@ -35,7 +35,7 @@ COMMA := ,
 EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
 PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim \
-  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder importers graph language layers ops passes pysim settings toolchain)
+  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder importers graph language layers ops passes pysim reference settings toolchain)
 DEMO := build/demo
 
 .PHONY: demo test test-security fuzz fuzz-layers fuzz-replies soak fuzz-extents soak-builds storm bench docs lint format setup \
@@ -92,6 +92,7 @@ bench: $(ENGINE)
 docs: $(INSTALLED)
 	$(BIN)/python -m compassc ops --write-docs docs/ops
 	$(BIN)/python -m compassc.dsl.stubs
+	$(BIN)/python -m compassc.reference.costs
 	$(BIN)/python -m compassc layers --write-docs docs/layers
 	$(BIN)/python -m compassc import --write-docs docs/onnx.md
 

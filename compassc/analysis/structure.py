@@ -60,7 +60,7 @@ def effect_of(call: Call) -> str:
     """The declared effect of an operation: pure, read, write, sync or io. Names that are not declared may do anything."""
     from ..ops import core
 
-    op = (core.REGISTRY or core.load()).get(call.op)
+    op = core.load().get(call.op)
     return op.effect if op is not None else "io"
 
 

@@ -171,11 +171,6 @@ def _printf(p: ExprPrinter, e: E.Call) -> str:
     return f"printf({p.list(e.args)})"
 
 
-@form("flush_cache")
-def _flush_cache(p: ExprPrinter, e: E.Call) -> str:
-    return f"__flush_cache((bool){1 if e.attr('invalidate', True) else 0})"
-
-
 @form("__set_lane")
 def _set_lane(p: ExprPrinter, e: E.Call) -> str:
     """A new value for one lane of a register in an array."""
@@ -194,17 +189,7 @@ def _init_event_state(p: ExprPrinter, e: E.Call) -> str:
     return "*addr_of_event_state() = 0"
 
 
-# ---------------------------------------------------------------------------------------- assembly, fixed-function unit
-
-
-@form("aiff")
-def _aiff(p: ExprPrinter, e: E.Call) -> str:
-    return f"AIFF({p.list(e.args)}, 0)"
-
-
-@form("async_aiff")
-def _async_aiff(p: ExprPrinter, e: E.Call) -> str:
-    return f"ASYNC_AIFF({p.list(e.args)}, 0)"
+# -------------------------------------------------------------------------------------------------------------- assembly
 
 
 @form("asm")

@@ -20,20 +20,6 @@ OTHER_CALLS = {
     ),
 }
 
-_OPERATIONS = frozenset(
-    """
-    tag vload vstore vload_gather vstore_scatter dma_copy async_dma_copy dma_transpose2d dma_upsample dma_memset flush_cache
-    cast i u reinterpret vxtl vxth
-    vadd vaddh abs vsub vsubh vmul vmull vmulh vdiv vmod vdot vqdot vdpa vqdpa vrpadd vmml vmma fma vfmae vfmao rint clip
-    vand vor vinv vall vany vxor vnsr vnsrsr vsr vsl vror vcls clz vbrevs vpcnt
-    vceq vcneq vcge vcgt vcle vclt isnan isinf isfinite max min vmaxh vminh vrpmax vrpmin
-    exp log tanh sin cos rsqrt sqrt floor ceil ceildiv pow erf exp2
-    vconcat vsplit vzip vcompt vcompc vrevs vsel vshfl vbcast vsldl vtbl vreplic
-    barrier alloc_events wait_events free_events
-    const_mask tail_mask get_local_size get_local_id perf_tick_begin perf_tick_end aiff async_aiff printf asm
-    """.split()
-)
-
 _INT_VECTORS = "i8x32 i16x16 i16x32 i32x8 i32x16 i32x32"
 _PREDEFINED = (
     "i8 i16 i32 u8 u16 u32 fp16 bf16 fp32 bool "
@@ -57,19 +43,34 @@ def _dtype_name(name: str) -> Any:
     return DTypeName(dtype(plain), plain is not name)
 
 
+def _operation(name: str) -> Any:
+    """The function of the operation `name`; None when there is none that kernels can call."""
+    if name.startswith("_"):
+        return None
+    from ..ops import load
+
+    op = load().get(name)
+    if op is None or not op.public:
+        return None
+    from ..language.dispatch import op_api
+
+    return op_api(op)
+
+
+def operation_names() -> list[str]:
+    """The operations that kernels can call."""
+    from ..ops import load
+
+    return [op.name for op in load().values() if op.public]
+
+
 def __getattr__(name: str) -> Any:
     if name in OTHER_CALLS:
         value = getattr(importlib.import_module(f"{_LANGUAGE}.{OTHER_CALLS[name]}"), name)
     elif name == "axis":
         value = importlib.import_module(f"{_LANGUAGE}.axis")
-    elif name in _OPERATIONS:
-        from compassc.ops import get
-
-        from ..language.dispatch import op_api
-
-        value = op_api(get(name))
     else:
-        value = _dtype_name(name)
+        value = _dtype_name(name) or _operation(name)
         if value is None:
             raise AttributeError(_unknown(name))
     globals()[name] = value
@@ -89,4 +90,4 @@ def dtype_names() -> list[str]:
 
 
 def __dir__() -> list[str]:
-    return sorted(["axis", *OTHER_CALLS, *_OPERATIONS, *dtype_names()])
+    return sorted(["axis", *OTHER_CALLS, *operation_names(), *dtype_names()])

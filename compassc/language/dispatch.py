@@ -114,11 +114,18 @@ def op_api(op: Op) -> Callable[..., Any]:
 
 def convert(value: Any, name: Any) -> Any:
     """`S.int32(value)` and the like: a cast to the dtype of a dtype name."""
-    from compassc.ops import get
-
-    op = get("cast")
     if LOCAL.tec is not None:
-        return op.meaning(value, name.dtype)
+        return _cast_in_pysim()(value, name.dtype)
     if IR_SIDE is None:
         raise outside_kernel(str(name.dtype))
-    return IR_SIDE(op, (value, name.dtype), {})
+    from compassc.ops import get
+
+    return IR_SIDE(get("cast"), (value, name.dtype), {})
+
+
+@functools.cache
+def _cast_in_pysim() -> Callable[..., Any]:
+    from compassc.ops import get
+    from compassc.pysim.impl import pysim_impl
+
+    return pysim_impl(get("cast"))

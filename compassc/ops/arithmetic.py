@@ -5,10 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir import exprs as E
-from ..ir.dtypes import VECTOR_BITS
-from . import fp
-from .core import np, value_op
-from .numeric import np_dtype
+from ..ir.dtypes import DataType
+from .core import Cost, np, value_op
+from .exact import (
+    Array,
+    chosen,
+    clipped,
+    double,
+    fitted,
+    in_lane_0,
+    kept,
+    larger,
+    neighbours,
+    quotient,
+    registers,
+    rounded,
+    smaller,
+    wide,
+    wrapped,
+)
+from .example import Example, binary, unary
 from .rules import (
     ALL,
     FLOAT32,
@@ -26,31 +42,13 @@ from .typing import Operand, Typed, describe, fits, is_literal, type_error
 
 GROUP = "Arithmetic"
 
-
-def exact(x: Any) -> Any:
-    """Integer lanes in a type that holds sums and most products of them."""
-    return x.astype(np.int64)
-
-
-def wrap_or_clip(value: Any, dtype: Any, saturate: bool) -> Any:
-    """An exact integer result (int64) brought into `dtype`: clipped, or modulo 2^bits."""
-    if saturate:
-        low, high = dtype.range()
-        value = np.maximum(np.minimum(value, high), low)
-    return value.astype(np_dtype(dtype))
-
-
-def saturated(value: Any, dtype: Any) -> Any:
-    return wrap_or_clip(value, dtype, True)
-
-
 SUM = Lanewise(ALL, signs="option")
 
 
 @value_op(
-    GROUP,
-    "x, y, mask=None, saturate=False, out_sign=None, r=None",
-    SUM,
+    group=GROUP,
+    parameters="x, y, mask=None, saturate=False, out_sign=None, r=None",
+    typing=SUM,
     c=[
         ("saturate & signed & mixed", "__vadds({r}, {y}, {x}, {m})"),
         ("saturate", "__vadds({r}, {x}, {y}, {m})"),
@@ -58,89 +56,115 @@ SUM = Lanewise(ALL, signs="option")
         "__vadd({r}, {x}, {y}, {m})",
     ],
     r="param",
+    cost=Cost("alu"),
+    signs="operands",
+    example=binary(more=', mask="4TF", r=0'),
+    commutative=True,
 )
-def vadd(x: Any, y: Any, dtype: Any, saturate: bool = False) -> Any:
+def vadd(x: Array, y: Array, to: DataType, saturate: bool = False) -> Array:
     """Lane-wise addition, `x + y`.
 
     Integer sums wrap in the result type, or with `saturate` are clipped to its range. Floating-point sums are rounded
     once. Signed and unsigned arguments mix only with `out_sign` ("u" or "s"), which chooses the result's sign.
     """
-    return x + y if dtype.is_floating else wrap_or_clip(exact(x) + exact(y), dtype, saturate)
+    return rounded(double(x) + double(y), to) if to.is_floating else fitted(wide(x) + wide(y), to, saturate)
 
 
 @value_op(
-    GROUP,
-    "x, y, mask=None, saturate=False, out_sign=None, r=None",
-    SUM,
+    group=GROUP,
+    parameters="x, y, mask=None, saturate=False, out_sign=None, r=None",
+    typing=SUM,
     c=[("saturate", "__vsubs({r}, {x}, {y}, {m})"), ("all_true", "({x} - {y})"), "__vsub({r}, {x}, {y}, {m})"],
     r="param",
+    cost=Cost("alu"),
+    signs="operands",
+    example=binary("u8", ", saturate=True", ys=(10, 2)),
 )
-def vsub(x: Any, y: Any, dtype: Any, saturate: bool = False) -> Any:
+def vsub(x: Array, y: Array, to: DataType, saturate: bool = False) -> Array:
     """Lane-wise subtraction, `x - y`.
 
     Integer differences wrap in the result type, or with `saturate` are clipped to its range (a negative one to 0 in an
     unsigned result). Floating-point differences are rounded once. Signed and unsigned arguments mix only with
     `out_sign` ("u" or "s"), which chooses the result's sign.
     """
-    return x - y if dtype.is_floating else wrap_or_clip(exact(x) - exact(y), dtype, saturate)
+    return rounded(double(x) - double(y), to) if to.is_floating else fitted(wide(x) - wide(y), to, saturate)
 
 
 PAIRS = Lanewise(INTS, width="whole")
 
 
-def pairs(x: Any, y: Any) -> tuple[Any, Any]:
-    """The even and the odd lanes of x followed by y: what the pairwise operations combine."""
-    both = np.concatenate((x, y))
-    return both[::2], both[1::2]
-
-
-@value_op(GROUP, "x, y", PAIRS, c="__vaddh({x}, {y})", split="pairwise")
-def vaddh(x: Any, y: Any, dtype: Any) -> Any:
+@value_op(
+    group=GROUP,
+    parameters="x, y",
+    typing=PAIRS,
+    c="__vaddh({x}, {y})",
+    split="pairwise",
+    cost=Cost("reduce"),
+    example=binary(),
+)
+def vaddh(x: Array, y: Array, to: DataType) -> Array:
     """Saturating sums of neighbouring lanes.
 
     The sums of the pairs of x fill the low half of the result, those of y the high half. Sums are clipped to the
     range of the type.
     """
-    even, odd = pairs(exact(x), exact(y))
-    return saturated(even + odd, dtype)
+    return neighbours(lambda even, odd: clipped(wide(even) + wide(odd), to), x, y)
 
 
-@value_op(GROUP, "x, y", PAIRS, c="__vsubh({x}, {y})", split="pairwise")
-def vsubh(x: Any, y: Any, dtype: Any) -> Any:
+@value_op(
+    group=GROUP,
+    parameters="x, y",
+    typing=PAIRS,
+    c="__vsubh({x}, {y})",
+    split="pairwise",
+    cost=Cost("reduce"),
+    example=binary(),
+)
+def vsubh(x: Array, y: Array, to: DataType) -> Array:
     """Saturating differences of neighbouring lanes, even minus odd.
 
     The differences of the pairs of x fill the low half of the result, those of y the high half.
     """
-    even, odd = pairs(exact(x), exact(y))
-    return saturated(even - odd, dtype)
+    return neighbours(lambda even, odd: clipped(wide(even) - wide(odd), to), x, y)
 
 
 @value_op(
-    GROUP,
-    "x, mask=None, saturate=False",
-    Lanewise(ALL, scalars=Scalars(INTS + SCALAR_FLOATS)),
+    group=GROUP,
+    parameters="x, mask=None, saturate=False",
+    typing=Lanewise(ALL, scalars=Scalars(INTS + SCALAR_FLOATS)),
     c=[("scalar", "__abs({x})"), ("saturate", "__vabss({r}, {x}, {m})"), "__vabs({r}, {x}, {m})"],
     r="auto",
+    cost=Cost("alu"),
+    signs="magnitude",
+    example=unary("i32"),
 )
-def abs(x: Any, dtype: Any, saturate: bool = False) -> Any:
+def abs(x: Array, to: DataType, saturate: bool = False) -> Array:
     """Absolute value of a scalar or vector.
 
     The most negative integer wraps to itself, or with `saturate` (vectors only) becomes the largest one. Unsigned
     values stay as they are; floating-point values lose their sign bit.
     """
-    return np.abs(x) if dtype.is_floating else wrap_or_clip(np.abs(exact(x)), dtype, saturate)
+    if to.is_floating:
+        return np.where(np.signbit(x), -x, x)
+    return fitted(np.where(wide(x) < 0, -wide(x), wide(x)), to, saturate)
 
 
 @value_op(
-    GROUP,
-    "x, mask=None",
-    Lanewise(FLOATS, scalars=Scalars(SCALAR_FLOATS)),
+    group=GROUP,
+    parameters="x, mask=None",
+    typing=Lanewise(FLOATS, scalars=Scalars(SCALAR_FLOATS)),
     c=[("scalar", "__rint({x})"), "__vrint({r}, {x}, {m})"],
     r="auto",
+    cost=Cost("convert"),
+    example=unary("fp32", (0.5, 1.5, 2.5, -0.5, 3.49, -3.51, 1e9, -0.0)),
 )
-def rint(x: Any, dtype: Any) -> Any:
+def rint(x: Array, to: DataType) -> Array:
     """Nearest integer value, ties to even, as a floating-point number. NaN and the infinities stay."""
-    return fp.in_float(np.rint, dtype, x)
+    d = double(x)
+    below = np.floor(d)
+    part = d - below
+    up = (part > 0.5) | ((part == 0.5) & (below % 2 == 1))
+    return rounded(np.copysign(np.where(np.isfinite(d), below + up, d), d), to)
 
 
 def typed_clip(operands: list[Operand]) -> Typed:
@@ -164,9 +188,9 @@ def typed_clip(operands: list[Operand]) -> Typed:
 
 
 @value_op(
-    GROUP,
-    "x, min_val, max_val, mask=None",
-    typed_clip,
+    group=GROUP,
+    parameters="x, min_val, max_val, mask=None",
+    typing=typed_clip,
     c=[
         ("scalar", "max(min({x}, {max_val}), {min_val})"),
         ("int", "__vmax({x}, __vmin({x}, {x}, {max_val}, {m}), {min_val}, {m})"),
@@ -175,64 +199,76 @@ def typed_clip(operands: list[Operand]) -> Typed:
     mask_aware=True,
     scalar_mask=True,
     scalar_ir=lambda x, low, high: E.Binary("max", E.Binary("min", x, high), low),
+    cost=Cost("alu", borrows=("max", "min", "__vmax", "__vmin", "__vsel", "__vqlt", "__vqgt")),
+    example=Example("S.vstore(S.clip(S.vload(x), -5, 10), out)"),
 )
-def clip(x: Any, min_val: Any, max_val: Any, dtype: Any, mask: Any = None) -> Any:
+def clip(x: Array, min_val: Array, max_val: Array, to: DataType, mask: Array | None = None) -> Array:
     """x limited to the range from `min_val` to `max_val`.
 
     Literal bounds beyond the range of x's type are cut to it. Bounds may be scalars or vectors and must fit the type
     of x; `min_val <= max_val` is the caller's duty. NaN lanes of a vector stay NaN. Inactive lanes keep x; a scalar
     call ignores the mask.
     """
-    if x.ndim and dtype.is_floating:
-        value = np.where(x > max_val, max_val, np.where(x < min_val, min_val, x))
-    elif dtype.is_floating:
-        value = fp.larger(fp.smaller(x, max_val), min_val)
-    else:
-        value = np.maximum(np.minimum(x, max_val), min_val)
-    return value if mask is None or not x.ndim else np.where(mask, value, x)
+    if to.is_floating and x.shape[1] > 1:
+        at_least = np.where(double(x) < double(min_val), min_val, x)
+        return chosen(np.where(double(x) > double(max_val), max_val, at_least), mask, x)
+    return chosen(larger(smaller(x, max_val), min_val), mask, x)
 
 
 @value_op(
-    GROUP,
-    "x, y, mask=None, out_sign=None, r=None",
-    Lanewise(
+    group=GROUP,
+    parameters="x, y, mask=None, out_sign=None, r=None",
+    typing=Lanewise(
         tuple(t for t in ALL if t.bits > 8),
         signs="option",
         help="an 8-bit product of 8-bit lanes is meaningless: use S.vmull and S.vmulh, or widen first",
     ),
     c=[("all_true", "({x} * {y})"), ("float", "__vmul({r}, {x}, {y}, {m})"), "__vsel(({x} * {y}), {r}, {m})"],
     r="param",
+    cost=Cost("mul", borrows=("__vsel",)),
+    signs="product",
+    example=binary(),
+    commutative=True,
 )
-def vmul(x: Any, y: Any, dtype: Any) -> Any:
+def vmul(x: Array, y: Array, to: DataType) -> Array:
     """Lane-wise multiplication in one width.
 
     Integer products keep their low bits; floating-point products are rounded once. Signed and unsigned arguments mix
     only with `out_sign` ("u" or "s"), which chooses the result's sign.
     """
-    return x * y if dtype.is_floating else wrap_or_clip(exact(x) * exact(y), dtype, False)
+    return rounded(double(x) * double(y), to) if to.is_floating else wrapped(wide(x) * wide(y), to)
 
 
-def truncated_quotient(x: Any, y: Any) -> Any:
-    """Quotient of int64 lanes rounded toward zero; 0 where y is 0."""
-    size = np.abs(x) // np.where(y == 0, 1, np.abs(y))
-    return np.where(y == 0, 0, np.where((x < 0) == (y < 0), size, -size))
-
-
-@value_op(GROUP, "x, y, mask=None", Lanewise(INTS + FLOAT32), c="__vdiv({r}, {x}, {y}, {m})", r="auto")
-def vdiv(x: Any, y: Any, dtype: Any) -> Any:
+@value_op(
+    group=GROUP,
+    parameters="x, y, mask=None",
+    typing=Lanewise(INTS + FLOAT32),
+    c="__vdiv({r}, {x}, {y}, {m})",
+    r="auto",
+    cost=Cost("div"),
+    example=binary(ys=(2, 2, 0, 0, 3, -3, 7, 1)),
+)
+def vdiv(x: Array, y: Array, to: DataType) -> Array:
     """Lane-wise division.
 
     Integer quotients are rounded toward zero; dividing by 0 gives 0, and the smallest value divided by -1 is
     itself. float32 follows IEEE: x/0 is infinite, 0/0 NaN.
     """
-    return x / y if dtype.is_floating else wrap_or_clip(truncated_quotient(exact(x), exact(y)), dtype, False)
+    return rounded(double(x) / double(y), to) if to.is_floating else wrapped(quotient(x, y), to)
 
 
-@value_op(GROUP, "x, y, mask=None", Lanewise(INTS), c="__vmod({r}, {x}, {y}, {m})", r="auto")
-def vmod(x: Any, y: Any, dtype: Any) -> Any:
+@value_op(
+    group=GROUP,
+    parameters="x, y, mask=None",
+    typing=Lanewise(INTS),
+    c="__vmod({r}, {x}, {y}, {m})",
+    r="auto",
+    cost=Cost("div"),
+    example=binary(ys=(2, 2, 0, 0, 3, -3, 7, 1)),
+)
+def vmod(x: Array, y: Array, to: DataType) -> Array:
     """Lane-wise remainder of the division that rounds toward zero; it has the sign of x, and is 0 where y is 0."""
-    a, b = exact(x), exact(y)
-    return np.where(b == 0, 0, a - truncated_quotient(a, b) * b).astype(np_dtype(dtype))
+    return wrapped(np.where(y == 0, 0, wide(x) - quotient(x, y) * wide(y)), to)
 
 
 def _sum_type(types: list[Any]) -> Any:
@@ -241,39 +277,30 @@ def _sum_type(types: list[Any]) -> Any:
     return FLOAT32[0].with_lanes(t.lanes // to_32_bits(t)) if t.is_floating else t
 
 
-def tree_sum(kept: Any) -> Any:
-    """The float32 sums of the rows of a matrix, one register each: halves of 16 lanes first, then neighbours."""
-    if kept.shape[1] == 16:
-        kept = kept[:, :8] + kept[:, 8:]
-    while kept.shape[1] > 1:
-        kept = kept[:, ::2] + kept[:, 1::2]
-    return np.float32(0) + kept[:, 0]
-
-
 @value_op(
-    GROUP,
-    "x, mask=None",
-    Lanewise(ALL, width="whole", result=_sum_type),
+    group=GROUP,
+    parameters="x, mask=None",
+    typing=Lanewise(ALL, width="whole", result=_sum_type),
     c="__vrpadd({r}, {x}, {m})",
     split="rpadd",
     r="auto",
     mask_aware=True,
+    cost=Cost("reduce"),
+    example=Example("out[0] = S.vrpadd(S.vload(x))[0]", lanes=1),
 )
-def vrpadd(x: Any, dtype: Any, mask: Any = None) -> Any:
+def vrpadd(x: Array, to: DataType, mask: Array | None = None) -> Array:
     """Sum of the active lanes, in lane 0; the other lanes are undefined.
 
     Integer sums wrap. Floating-point vectors are summed in float32 (16-bit types give a float32 vector of half the
     lanes): in each register lanes i and i+8 of the 16-bit types first, then neighbours in a tree; the registers' sums
     are added in order.
     """
-    out = np.zeros(dtype.lanes, np_dtype(dtype))
-    if not dtype.is_floating:
-        out[0] = np.add.reduce(x if mask is None else x[mask], dtype=out.dtype)
-        return out
-    wide = x.astype(np.float32)
-    kept = wide if mask is None else np.where(mask, wide, np.float32(0))
-    sums = tree_sum(kept.reshape(-1, VECTOR_BITS // (x.dtype.itemsize * 8)))
-    for part in sums[1:]:
-        sums[0] += part
-    out[0] = sums[0]
-    return out
+    if not to.is_floating:
+        return in_lane_0(wrapped(kept(wide(x), mask).sum(axis=1), to), to)
+    a = kept(x.astype(np.float32), mask)
+    total: Array = np.zeros(len(x), np.float32)
+    for part in registers(a, 32 // x.dtype.itemsize):
+        b = part[:, :8] + part[:, 8:] if part.shape[1] == 16 else part
+        pairs = b[:, ::2] + b[:, 1::2]
+        total = total + ((pairs[:, 0] + pairs[:, 1]) + (pairs[:, 2] + pairs[:, 3]))
+    return in_lane_0(total, to)

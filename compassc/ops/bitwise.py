@@ -4,95 +4,108 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-from ..ir.dtypes import make_dtype
-from .core import Op, np, value_op
-from .numeric import np_dtype
+from ..ir.dtypes import DataType, make_dtype
+from .core import Cost, Definition, Op, np, value_op
+from .exact import (
+    Array,
+    bit_length,
+    clipped,
+    fitted,
+    narrowed,
+    of_bits,
+    ones,
+    reversed_bits,
+    shifted,
+    unsigned,
+    wide,
+    wrapped,
+)
+from .example import Example, binary, unary
 from .rules import INTS, MASKS, SIGNED, Lanewise, Scalars, bool_type, kinds
 from .typing import Operand, Typed, out_sign_dtype, type_error
 
 GROUP = "Bitwise"
 
-
 # ------------------------------------------------------------------------------------------------------------------ logic
 
 
-def logic(params: str) -> Callable[[Callable[..., Any]], Op]:
+def logic(parameters: str, example: Example, *, commutative: bool = False) -> Callable[[Definition], Op]:
     """Declare a bitwise operation that is also the logical one on masks, whose builtin has no inactive-lane source."""
 
-    def decorate(meaning: Callable[..., Any]) -> Op:
-        name, fields = meaning.__name__, ", ".join(f"{{{p.strip()}}}" for p in params.split(","))
+    def decorate(definition: Definition) -> Op:
+        name, fields = definition.__name__, ", ".join(f"{{{p.strip()}}}" for p in parameters.split(","))
         return value_op(
-            GROUP,
-            f"{params}, mask=None",
-            Lanewise(INTS + MASKS),
+            group=GROUP,
+            parameters=f"{parameters}, mask=None",
+            typing=Lanewise(INTS + MASKS),
             c=[("masks", f"__{name}({fields}, {{m}})"), f"__{name}({{r}}, {fields}, {{m}})"],
             r="auto",
             mask_aware=True,
-        )(meaning)
+            cost=Cost("alu"),
+            commutative=commutative,
+            example=example,
+        )(definition)
 
     return decorate
 
 
-def masks_off(value: Any, dtype: Any, mask: Any) -> Any:
-    """Inactive lanes of a mask result are false; those of integers are undefined."""
-    return value & mask if mask is not None and dtype.is_bool else value
-
-
-@logic("x, y")
-def vand(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+@logic("x, y", binary(), commutative=True)
+def vand(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Bitwise AND of integer vectors, logical AND of masks. Inactive lanes: false in masks, else undefined."""
-    return masks_off(x & y, dtype, mask)
+    return of_bits(lambda a, b: a & b, to, mask, x, y)
 
 
-@logic("x, y")
-def vor(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+@logic("x, y", binary(), commutative=True)
+def vor(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Bitwise OR of integer vectors, logical OR of masks. Inactive lanes: false in masks, else undefined."""
-    return masks_off(x | y, dtype, mask)
+    return of_bits(lambda a, b: a | b, to, mask, x, y)
 
 
-@logic("x, y")
-def vxor(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+@logic("x, y", binary(), commutative=True)
+def vxor(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Bitwise exclusive OR of integer vectors or masks. Inactive lanes: false in masks, else undefined."""
-    return masks_off(x ^ y, dtype, mask)
+    return of_bits(lambda a, b: (a | b) - (a & b), to, mask, x, y)
 
 
-@logic("x")
-def vinv(x: Any, dtype: Any, mask: Any = None) -> Any:
+@logic("x", unary("i32"))
+def vinv(x: Array, to: DataType, mask: Array | None = None) -> Array:
     """Bitwise NOT of an integer vector, logical NOT of a mask. Inactive lanes: false in masks, else undefined."""
-    return masks_off(~x, dtype, mask)
+    return of_bits(lambda a: -a - 1, to, mask, x)
 
 
 ANSWER = Lanewise(MASKS, result=bool_type)
 
 
-@value_op(GROUP, "mask", ANSWER, c="__vandr({mask})", split="reduce_mask")
-def vall(mask: Any, dtype: Any) -> Any:
+@value_op(
+    group=GROUP,
+    parameters="mask",
+    typing=ANSWER,
+    c="__vandr({mask})",
+    split="reduce_mask",
+    cost=Cost("mask", mask_is_data=True),
+    example=Example("out[0] = 1 if S.vall(S.vload(x) > -10) else 0", lanes=1),
+)
+def vall(mask: Array, to: DataType) -> Array:
     """Whether every lane of a mask expression is true, as a scalar bool."""
-    return np.all(mask)
+    return np.logical_and.reduce(mask, axis=1, keepdims=True)
 
 
-@value_op(GROUP, "mask", ANSWER, c="__vorr({mask})", split="reduce_mask")
-def vany(mask: Any, dtype: Any) -> Any:
+@value_op(
+    group=GROUP,
+    parameters="mask",
+    typing=ANSWER,
+    c="__vorr({mask})",
+    split="reduce_mask",
+    cost=Cost("mask", mask_is_data=True),
+    example=Example("out[0] = 1 if S.vany(S.vload(x) > 50) else 0", lanes=1),
+)
+def vany(mask: Array, to: DataType) -> Array:
     """Whether at least one lane of a mask expression is true, as a scalar bool."""
-    return np.any(mask)
+    return np.logical_or.reduce(mask, axis=1, keepdims=True)
 
 
 # ----------------------------------------------------------------------------------------------------------------- shifts
-
-
-def amount(shift: Any) -> Any:
-    """Shift amounts, read as unsigned integers of their width."""
-    return shift.view(f"u{shift.dtype.itemsize}").astype(np.int64)
-
-
-def shifted_right(x: Any, shift: Any, with_round: bool) -> Any:
-    """Exact int64 result of shifting right by any amount; rounded to nearest, ties to even, if asked."""
-    wide, by = x.astype(np.int64), np.minimum(amount(shift), 63)
-    return (
-        np.rint(np.ldexp(wide.astype(np.float64), -by.astype(np.int32))).astype(np.int64) if with_round else wide >> by
-    )
 
 
 def _nsr_cases() -> list[tuple[str, str]]:
@@ -132,32 +145,29 @@ def typed_nsr(
     return replace(typed, result=out_sign_dtype(result, out_sign))
 
 
-def narrowed(x: Any, shift: Any, dtype: Any, mask: Any, saturate: bool, with_round: bool) -> Any:
-    """The shifted values in the low slots of their old places, 0 elsewhere and where inactive."""
-    value = shifted_right(x, shift, with_round)
-    if saturate:
-        value = np.clip(value, *dtype.range())
-    out = np.zeros(dtype.lanes, np_dtype(dtype))
-    out[:: dtype.lanes // len(x)] = value if mask is None else np.where(mask, value, 0)
-    return out
-
-
 @value_op(
-    GROUP,
-    "x, shift, mask=None, saturate=False, out_sign=None, with_round=False, to_h=False",
-    typed_nsr,
+    group=GROUP,
+    parameters="x, shift, mask=None, saturate=False, out_sign=None, with_round=False, to_h=False",
+    typing=typed_nsr,
     c=_nsr_cases(),
     mask_aware=True,
+    cost=Cost("convert"),
+    signs="narrowing",
+    example=Example(
+        'S.vstore(S.vnsr(S.vload(x), 2, saturate=True, with_round=True, to_h=True), out, mask="8T")',
+        out="i16",
+        lanes=16,
+    ),
 )
 def vnsr(
-    x: Any,
-    shift: Any,
-    dtype: Any,
-    mask: Any = None,
+    x: Array,
+    shift: Array,
+    to: DataType,
+    mask: Array | None = None,
     saturate: bool = False,
     with_round: bool = False,
     to_h: bool = False,
-) -> Any:
+) -> Array:
     """Narrowing shift right: shift, round if asked, clip or truncate to a narrower element.
 
     The results are 8-bit, or with `to_h` 16-bit, and stay in the low part of their old slots: with elements k times as
@@ -165,20 +175,22 @@ def vnsr(
     arithmetic for signed x; its amount is read as unsigned and may have the other sign than x. `with_round` rounds to
     nearest, ties to even; `saturate` clips to the result's range; `out_sign` ("u" or "s") chooses the result's sign.
     """
-    return narrowed(x, shift, dtype, mask, saturate, with_round)
+    return narrowed(fitted(shifted(x, shift, with_round), to, saturate), to, mask)
 
 
 @value_op(
-    GROUP,
-    "x, shift, mask=None, out_sign=None, to_h=False",
-    lambda operands, **options: typed_nsr(operands, saturate=True, with_round=True, **options),
+    group=GROUP,
+    parameters="x, shift, mask=None, out_sign=None, to_h=False",
+    typing=lambda operands, **options: typed_nsr(operands, saturate=True, with_round=True, **options),
     c=_nsr_cases(),
     mask_aware=True,
     alias_of=("vnsr", {"saturate": True, "with_round": True}),
+    cost=Cost("convert"),
+    example=Example("S.vstore(S.vnsrsr(S.vload(x), 2, to_h=True), out)", out="i16", lanes=16),
 )
-def vnsrsr(x: Any, shift: Any, dtype: Any, mask: Any = None, to_h: bool = False) -> Any:
+def vnsrsr(x: Array, shift: Array, to: DataType, mask: Array | None = None, to_h: bool = False) -> Array:
     """Narrowing shift right with rounding and saturation: `S.vnsr` with `saturate` and `with_round`."""
-    return narrowed(x, shift, dtype, mask, True, True)
+    return narrowed(clipped(shifted(x, shift, True), to), to, mask)
 
 
 def _with_mask(name: str) -> list[tuple[str, str]]:
@@ -191,9 +203,9 @@ def _when(words: str, cases: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 @value_op(
-    GROUP,
-    "x, shift, mask=None, with_round=False, r=None",
-    Lanewise(INTS),
+    group=GROUP,
+    parameters="x, shift, mask=None, with_round=False, r=None",
+    typing=Lanewise(INTS),
     c=[
         *_when("signed & with_round", _with_mask("__vasrr")),
         *_when("signed", _with_mask("__vasr")),
@@ -201,93 +213,124 @@ def _when(words: str, cases: list[tuple[str, str]]) -> list[tuple[str, str]]:
         *_with_mask("__vlsr"),
     ],
     r="param",
+    cost=Cost("alu"),
+    example=Example("S.vstore(S.vsr(S.vload(x), 1, with_round=True), out)"),
 )
-def vsr(x: Any, shift: Any, dtype: Any, with_round: bool = False) -> Any:
+def vsr(x: Array, shift: Array, to: DataType, with_round: bool = False) -> Array:
     """Shift right, arithmetic for signed x, logical for unsigned.
 
     The shift has the type of x and is read as unsigned; an amount of all bits or more leaves 0, or -1 for a negative x.
     With `with_round` the result is the nearest integer to x / 2^shift, ties to even.
     """
-    return shifted_right(x, shift, with_round).astype(x.dtype)
+    return wrapped(shifted(x, shift, with_round), to)
 
 
 @value_op(
-    GROUP,
-    "x, shift, mask=None, saturate=False, r=None",
-    Lanewise(INTS, signs="any", saturate=SIGNED),
+    group=GROUP,
+    parameters="x, shift, mask=None, saturate=False, r=None",
+    typing=Lanewise(INTS, signs="any", saturate=SIGNED),
     c=[*_when("saturate", _with_mask("__vsasl")), *_with_mask("__vlsl")],
     r="param",
+    cost=Cost("alu"),
+    signs="shift",
+    example=Example("S.vstore(S.vsl(S.vload(x), 28, saturate=True), out)"),
 )
-def vsl(x: Any, shift: Any, dtype: Any, saturate: bool = False) -> Any:
+def vsl(x: Array, shift: Array, to: DataType, saturate: bool = False) -> Array:
     """Shift left; with `saturate` (signed x only) the exact value is clipped to the range of the type.
 
     The shift has the width of x, either sign, and is read as unsigned. An amount of all bits or more gives 0, or with
     `saturate` the limit on x's side.
     """
-    value = x.astype(np.int64) << np.minimum(amount(shift), dtype.bits)
-    return (np.clip(value, *dtype.range()) if saturate else value).astype(x.dtype)
+    by = np.minimum(unsigned(shift), to.bits)
+    if not saturate:
+        return wrapped(np.where(by == to.bits, 0, unsigned(x) << by), to)
+    low, high = to.range()
+    fits = (by < to.bits) & (wide(x) >= low >> by) & (wide(x) <= high >> by)
+    limit = np.where(x < 0, low, np.where(x > 0, high, 0))
+    return np.where(fits, wide(x) << by, limit).astype(x.dtype)
 
 
-@value_op(GROUP, "x, shift, mask=None", Lanewise(INTS), c=_with_mask("__vror"), r="auto")
-def vror(x: Any, shift: Any, dtype: Any) -> Any:
+@value_op(
+    group=GROUP,
+    parameters="x, shift, mask=None",
+    typing=Lanewise(INTS),
+    c=_with_mask("__vror"),
+    r="auto",
+    cost=Cost("alu"),
+    example=Example("S.vstore(S.vror(S.vload(x), 4), out)", "u32", xs=(0, 1, 16, 17, 255, 256, 2**31, 2**32 - 1)),
+)
+def vror(x: Array, shift: Array, to: DataType) -> Array:
     """Rotate right by the shift, read as unsigned, modulo the element's bits. The shift has the type of x."""
-    bits, by = amount(x), amount(shift) % dtype.bits
-    return ((bits >> by) | (bits << (dtype.bits - by))).astype(x.dtype)
+    by = unsigned(shift) % to.bits
+    low = unsigned(x) & ((np.int64(1) << by) - 1)
+    return wrapped((unsigned(x) >> by) | (low << (to.bits - by)), to)
 
 
 # ------------------------------------------------------------------------------------------------------- bits of an element
 
 
-def bits_of(x: Any) -> Any:
-    """The bits of each integer, lowest first, along a new last axis."""
-    width = x.dtype.itemsize * 8
-    unsigned = np.asarray(x).view(f"u{x.dtype.itemsize}").astype(np.int64)
-    return (unsigned[..., None] >> np.arange(width)) & 1
-
-
-def leading_zeros(bits: Any) -> Any:
-    """How many of the highest bits are 0 before the first 1."""
-    return np.where(bits.any(axis=-1), np.argmax(bits[..., ::-1], axis=-1), bits.shape[-1])
-
-
-def counting(params: str, rule: Lanewise, *, scalar: str = "", **extra: Any) -> Callable[[Callable[..., Any]], Op]:
+def counting(
+    parameters: str, typing: Lanewise, example: Example, *, scalar: str = "", scalar_mask: bool = False, signs: str = ""
+) -> Callable[[Definition], Op]:
     """Declare an operation on the bits of each element; `scalar` is the C form on scalars."""
 
-    def decorate(meaning: Callable[..., Any]) -> Op:
-        name = meaning.__name__
+    def decorate(definition: Definition) -> Op:
+        name = definition.__name__
         vector = f"__{name if name.startswith('v') else 'v' + name}({{r}}, {{x}}, {{m}})"
-        return value_op(GROUP, params, rule, c=[("scalar", scalar), vector] if scalar else vector, r="auto", **extra)(
-            meaning
-        )
+        return value_op(
+            group=GROUP,
+            parameters=parameters,
+            typing=typing,
+            c=[("scalar", scalar), vector] if scalar else vector,
+            r="auto",
+            scalar_mask=scalar_mask,
+            cost=Cost("alu"),
+            signs=signs,
+            example=example,
+        )(definition)
 
     return decorate
 
 
-@counting("x, mask=None, out_sign=None", Lanewise(SIGNED))
-def vcls(x: Any, dtype: Any) -> Any:
+@counting(
+    "x, mask=None, out_sign=None",
+    Lanewise(SIGNED),
+    unary("i32", (0, -1, 1, -2, 255, -256, 2**30, -(2**31))),
+    signs="count",
+)
+def vcls(x: Array, to: DataType) -> Array:
     """How many bits below the sign bit equal it, counted from the top; 0 and -1 give all of them.
 
     `out_sign` ("u" or "s") chooses the result's sign, by default signed.
     """
-    folded = np.where(x < 0, ~x, x)
-    return (leading_zeros(bits_of(folded)) - 1).astype(np_dtype(dtype))
+    return wrapped(to.bits - 1 - bit_length(np.where(wide(x) < 0, -wide(x) - 1, wide(x))), to)
 
 
-@counting("x, mask=None", Lanewise(INTS, scalars=Scalars(INTS)), scalar="clz({x})", scalar_mask=True)
-def clz(x: Any, dtype: Any) -> Any:
+@counting(
+    "x, mask=None",
+    Lanewise(INTS, scalars=Scalars(INTS)),
+    unary("u32", (0, 1, 2, 3, 255, 65536, 2**31, 2**32 - 1)),
+    scalar="clz({x})",
+    scalar_mask=True,
+)
+def clz(x: Array, to: DataType) -> Array:
     """Leading zero bits of a scalar or of each lane; 0 gives all bits, a negative value none. A scalar call ignores the
     mask."""
-    return leading_zeros(bits_of(x)).astype(np_dtype(dtype))
+    return wrapped(to.bits - bit_length(unsigned(x)), to)
 
 
-@counting("x, mask=None", Lanewise(INTS))
-def vbrevs(x: Any, dtype: Any) -> Any:
+@counting("x, mask=None", Lanewise(INTS), unary("u8", (1, 2, 3, 4, 128, 255)))
+def vbrevs(x: Array, to: DataType) -> Array:
     """The bits of each element in reverse order."""
-    bits = bits_of(x)
-    return (bits << np.arange(bits.shape[-1])[::-1]).sum(axis=-1).astype(x.dtype)
+    return wrapped(reversed_bits(x, to.bits), to)
 
 
-@counting("x, mask=None, out_sign=None", Lanewise(INTS))
-def vpcnt(x: Any, dtype: Any) -> Any:
+@counting(
+    "x, mask=None, out_sign=None",
+    Lanewise(INTS),
+    unary("u32", (0, 1, 3, 7, 255, 65535, 2**31, 2**32 - 1)),
+    signs="count",
+)
+def vpcnt(x: Array, to: DataType) -> Array:
     """How many bits of each element are 1. `out_sign` ("u" or "s") chooses the result's sign, by default that of x."""
-    return bits_of(x).sum(axis=-1).astype(np_dtype(dtype))
+    return wrapped(ones(x, to.bits), to)

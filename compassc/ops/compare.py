@@ -4,74 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
-
-from compass_core.errors import CompassError
 
 from ..ir import exprs as E
-from . import fp
-from .arithmetic import pairs
-from .core import Op, np, value_op
+from ..ir.dtypes import DataType
+from .core import Cost, Definition, Op, value_op
+from .exact import Array, best_lane, kept, larger, magnitude, neighbours, number, smaller
+from .example import INF, NAN, Example, binary, compared, tested
 from .rules import ALL, FLOATS, INTS, SCALAR_FLOATS, Lanewise, Scalars, bool_type, mask_type
 from .typing import Operand, Typed
 
 GROUP = "Compare"
 
 
-def active(found: Any, mask: Any) -> Any:
-    """A result that is false in inactive lanes; scalars have no mask."""
-    return found if mask is None or not found.ndim else found & mask
-
-
-def comparison(c_float: str) -> Callable[[Callable[..., Any]], Op]:
+def comparison(c_float: str) -> Callable[[Definition], Op]:
     """Declare a comparison; `c_float` is its C name for floating-point operands."""
 
-    def decorate(meaning: Callable[..., Any]) -> Op:
+    def decorate(definition: Definition) -> Op:
         return value_op(
-            GROUP,
-            "x, y, mask=None",
-            Lanewise(ALL, result=mask_type),
-            c=[("float", f"{c_float}({{x}}, {{y}}, {{m}})"), f"__{meaning.__name__}({{x}}, {{y}}, {{m}})"],
+            group=GROUP,
+            parameters="x, y, mask=None",
+            typing=Lanewise(ALL, result=mask_type),
+            c=[("float", f"{c_float}({{x}}, {{y}}, {{m}})"), f"__{definition.__name__}({{x}}, {{y}}, {{m}})"],
             mask_aware=True,
-        )(meaning)
+            cost=Cost("alu"),
+            example=compared(),
+        )(definition)
 
     return decorate
 
 
 @comparison("__vqeq")
-def vceq(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vceq(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x == y. -0.0 equals +0.0; NaN equals nothing."""
-    return active(x == y, mask)
+    return kept((number(x) <= number(y)) & (number(x) >= number(y)), mask)
 
 
 @comparison("__vqne")
-def vcneq(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vcneq(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x != y; true where either is NaN."""
-    return active(x != y, mask)
+    return kept(~((number(x) <= number(y)) & (number(x) >= number(y))), mask)
 
 
 @comparison("__vqge")
-def vcge(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vcge(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x >= y; false where either is NaN."""
-    return active(x >= y, mask)
+    return kept((number(y) < number(x)) | (number(x) == number(y)), mask)
 
 
 @comparison("__vqgt")
-def vcgt(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vcgt(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x > y; false where either is NaN."""
-    return active(x > y, mask)
+    return kept(number(y) < number(x), mask)
 
 
 @comparison("__vqle")
-def vcle(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vcle(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x <= y; false where either is NaN."""
-    return active(x <= y, mask)
+    return kept((number(x) < number(y)) | (number(x) == number(y)), mask)
 
 
 @comparison("__vqlt")
-def vclt(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+def vclt(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x < y; false where either is NaN."""
-    return active(x < y, mask)
+    return kept(number(x) < number(y), mask)
 
 
 def _class_test(integer: str, element: str, bits: int) -> str:
@@ -80,14 +75,14 @@ def _class_test(integer: str, element: str, bits: int) -> str:
     return f"__vcneq(__vand({zero}, __vclass({zero}, {{x}}, {{m}}), {chosen}, {{m}}), {zero}, {{m}})"
 
 
-def classification(bits: int) -> Callable[[Callable[..., Any]], Op]:
+def classification(bits: int) -> Callable[[Definition], Op]:
     """Declare a test by floating-point class; `bits` are the classes of `__class` that pass."""
 
-    def decorate(meaning: Callable[..., Any]) -> Op:
+    def decorate(definition: Definition) -> Op:
         return value_op(
-            GROUP,
-            "x, mask=None",
-            Lanewise(FLOATS, result=mask_type, scalars=Scalars(SCALAR_FLOATS, bool_type, literal=False)),
+            group=GROUP,
+            parameters="x, mask=None",
+            typing=Lanewise(FLOATS, result=mask_type, scalars=Scalars(SCALAR_FLOATS, bool_type, literal=False)),
             c=[
                 ("scalar", f"((__class({{x}}) & {bits}) != 0)"),
                 ("bits16", _class_test("short16", "(short)", bits)),
@@ -95,84 +90,103 @@ def classification(bits: int) -> Callable[[Callable[..., Any]], Op]:
             ],
             mask_aware=True,
             scalar_mask=True,
-        )(meaning)
+            cost=Cost("alu", borrows=("__vand", "__vcneq")),
+            example=tested("fp32", (1, INF, -INF, NAN, 0)),
+        )(definition)
 
     return decorate
 
 
 @classification(0x003)
-def isnan(x: Any, dtype: Any, mask: Any = None) -> Any:
+def isnan(x: Array, to: DataType, mask: Array | None = None) -> Array:
     """Whether x is NaN: a mask for a vector (inactive lanes false), a bool for a scalar, which ignores the mask."""
-    return active(np.asarray(np.isnan(x)), mask)
+    size, infinity = magnitude(x)
+    return kept(size > infinity, mask)
 
 
 @classification(0x204)
-def isinf(x: Any, dtype: Any, mask: Any = None) -> Any:
+def isinf(x: Array, to: DataType, mask: Array | None = None) -> Array:
     """Whether x is +inf or -inf: a mask for a vector (inactive lanes false), a bool for a scalar, which ignores the
     mask."""
-    return active(np.asarray(np.isinf(x)), mask)
+    size, infinity = magnitude(x)
+    return kept(size == infinity, mask)
 
 
 @classification(0x1F8)
-def isfinite(x: Any, dtype: Any, mask: Any = None) -> Any:
+def isfinite(x: Array, to: DataType, mask: Array | None = None) -> Array:
     """Whether x is neither NaN nor infinite: a mask for a vector (inactive lanes false), a bool for a scalar, which
     ignores the mask."""
-    return active(np.asarray(np.isfinite(x)), mask)
+    size, infinity = magnitude(x)
+    return kept(size < infinity, mask)
 
 
-def extreme(scalar_ir: Callable[[E.Expr, E.Expr], E.Expr]) -> Callable[[Callable[..., Any]], Op]:
+def extreme(scalar_ir: Callable[[E.Expr, E.Expr], E.Expr]) -> Callable[[Definition], Op]:
     """Declare the lane-wise maximum or minimum."""
 
-    def decorate(meaning: Callable[..., Any]) -> Op:
-        name = meaning.__name__
+    def decorate(definition: Definition) -> Op:
+        name = definition.__name__
         return value_op(
-            GROUP,
-            "x, y, mask=None, r=None",
-            Lanewise(ALL, scalars=Scalars(INTS + SCALAR_FLOATS)),
+            group=GROUP,
+            parameters="x, y, mask=None, r=None",
+            typing=Lanewise(ALL, scalars=Scalars(INTS + SCALAR_FLOATS)),
             c=[("scalar", f"{name}({{x}}, {{y}})"), f"__v{name}({{r}}, {{x}}, {{y}}, {{m}})"],
             r="param",
             scalar_mask=True,
             scalar_ir=scalar_ir,
-        )(meaning)
+            cost=Cost("alu"),
+            example=binary(),
+        )(definition)
 
     return decorate
 
 
-def _by_type(integer: Any, floating: Any, x: Any, y: Any, dtype: Any) -> Any:
-    return floating(x, y) if dtype.is_floating else integer(x, y)
-
-
 @extreme(lambda x, y: E.Binary("max", x, y))
-def max(x: Any, y: Any, dtype: Any) -> Any:
+def max(x: Array, y: Array, to: DataType) -> Array:
     """Larger of x and y, lane by lane or of two scalars.
 
     Of a number and a NaN it is the number. Two scalars take their common type and ignore mask and `r`.
     """
-    return _by_type(np.maximum, fp.larger, x, y, dtype)
+    return larger(x, y)
 
 
 @extreme(lambda x, y: E.Binary("min", x, y))
-def min(x: Any, y: Any, dtype: Any) -> Any:
+def min(x: Array, y: Array, to: DataType) -> Array:
     """Smaller of x and y, lane by lane or of two scalars.
 
     Of a number and a NaN it is the number. Two scalars take their common type and ignore mask and `r`.
     """
-    return _by_type(np.minimum, fp.smaller, x, y, dtype)
+    return smaller(x, y)
 
 
 PAIRS = Lanewise(INTS, width="whole")
 
 
-@value_op(GROUP, "x, y", PAIRS, c="__vmaxh({x}, {y})", split="pairwise")
-def vmaxh(x: Any, y: Any, dtype: Any) -> Any:
+@value_op(
+    group=GROUP,
+    parameters="x, y",
+    typing=PAIRS,
+    c="__vmaxh({x}, {y})",
+    split="pairwise",
+    cost=Cost("reduce"),
+    example=binary(),
+)
+def vmaxh(x: Array, y: Array, to: DataType) -> Array:
     """Larger of each two neighbouring lanes: pairs of x fill the low half of the result, pairs of y the high half."""
-    return np.maximum(*pairs(x, y))
+    return neighbours(larger, x, y)
 
 
-@value_op(GROUP, "x, y", PAIRS, c="__vminh({x}, {y})", split="pairwise")
-def vminh(x: Any, y: Any, dtype: Any) -> Any:
+@value_op(
+    group=GROUP,
+    parameters="x, y",
+    typing=PAIRS,
+    c="__vminh({x}, {y})",
+    split="pairwise",
+    cost=Cost("reduce"),
+    example=binary(),
+)
+def vminh(x: Array, y: Array, to: DataType) -> Array:
     """Smaller of each two neighbouring lanes: pairs of x fill the low half of the result, pairs of y the high half."""
-    return np.minimum(*pairs(x, y))
+    return neighbours(smaller, x, y)
 
 
 REGISTER = Lanewise(ALL, width="native")
@@ -183,58 +197,37 @@ def typed_reduction(operands: list[Operand], return_idx: bool = False) -> Typed:
     return replace(REGISTER(operands), targets=("X3P", "X3S") if return_idx else ())
 
 
-def reduced(better: Any, x: Any, dtype: Any, mask: Any, return_idx: bool, largest: bool) -> Any:
-    """Lane 0: the best active lane, found by halving as the compiled code does, where NaN never wins; lane 1: its
-    index as an integer bit pattern."""
-    candidates = np.ones(len(x), bool) if mask is None else np.asarray(mask)
-    if not candidates.any():
-        raise CompassError(
-            "the mask of a reduction has no active lane", code="mask", help="at least one must be active"
-        )
-    low, high = dtype.range()
-    kept = np.where(
-        candidates, x, np.asarray(np.nan if dtype.is_floating else low if largest else high).astype(x.dtype)
-    )
-    by = len(x) // 2
-    while by:
-        kept = better(kept, np.roll(kept, -by))
-        by //= 2
-    out = np.zeros_like(x)
-    out[0] = kept[0]
-    if return_idx:
-        out.view(f"u{x.dtype.itemsize}")[1] = np.argmax(candidates & (x == kept[0]))
-    return out
-
-
-def reduction(meaning: Callable[..., Any]) -> Op:
+def reduction(definition: Definition) -> Op:
     """Declare the maximum or minimum of all active lanes."""
-    name = meaning.__name__
+    name = definition.__name__
     return value_op(
-        GROUP,
-        "x, mask=None, return_idx=False",
-        typed_reduction,
+        group=GROUP,
+        parameters="x, mask=None, return_idx=False",
+        typing=typed_reduction,
         c=[("return_idx", f"__{name}e({{r}}, {{x}}, {{m}})"), f"__{name}({{r}}, {{x}}, {{m}})"],
         split="none",
         r="auto",
         mask_aware=True,
-    )(meaning)
+        cost=Cost("reduce"),
+        example=Example("out[0] = S.{op}(S.vload(x))[0]", lanes=1),
+    )(definition)
 
 
 @reduction
-def vrpmax(x: Any, dtype: Any, mask: Any = None, return_idx: bool = False) -> Any:
+def vrpmax(x: Array, to: DataType, mask: Array | None = None, return_idx: bool = False) -> Array:
     """Largest active lane, in lane 0; the other lanes are undefined.
 
     With `return_idx` (not on X2) lane 1 holds the lowest index of that value, as an integer of the element's width
     whatever the element type: read it with `S.reinterpret`. At least one lane must be active.
     """
-    return reduced(fp.larger, x, dtype, mask, return_idx, True)
+    return best_lane(x, to, mask, return_idx, smallest=False)
 
 
 @reduction
-def vrpmin(x: Any, dtype: Any, mask: Any = None, return_idx: bool = False) -> Any:
+def vrpmin(x: Array, to: DataType, mask: Array | None = None, return_idx: bool = False) -> Array:
     """Smallest active lane, in lane 0; the other lanes are undefined.
 
     With `return_idx` (not on X2) lane 1 holds the lowest index of that value, as an integer of the element's width
     whatever the element type: read it with `S.reinterpret`. At least one lane must be active.
     """
-    return reduced(fp.smaller, x, dtype, mask, return_idx, False)
+    return best_lane(x, to, mask, return_idx, smallest=True)

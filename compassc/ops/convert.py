@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -22,22 +22,29 @@ from ..ir.dtypes import (
     pointer_type,
 )
 from .args import choice, dtype_arg, kind_of
-from .core import LazyModule, Typed, imm, np, scalar_cast, special_op, value_op
-from .numeric import convert, literal, np_dtype
+from .core import Cost, Part, Typed, imm, scalar_cast, special_op, value_op
+from .exact import Array, half_of, wide, wrapped
+from .example import Example, unary
 from .typing import Operand, check_conversion, check_literal, is_literal, literal_dtype, type_error
 
 GROUP = "Conversion"
-
-values: Any = LazyModule("compassc.pysim.values")
-dispatch: Any = LazyModule("compassc.language.dispatch")
-mem: Any = LazyModule("compassc.pysim.memory")
+CONVERTS: Mapping[Part, str] = {
+    "definition": "tests/agreement/test_casts.py holds every pair of types and part against exact.converted",
+    "c": "LowerVectorCast makes the instructions of each pair of types",
+}
 
 PARTS = ("all", "low", "high", "even", "odd", "ll", "lh", "hl", "hh")
+
 SPECIAL_FLOATS = ("inf", "-inf", "nan")
+
 _HALF_PARTS = ("low", "high", "even", "odd")
+
 _QUARTER_PARTS = ("ll", "lh", "hl", "hh")
+
 _SMALL_INTS = tuple(dtype(t) for t in ("int8", "uint8", "int16", "uint16"))
+
 _HALVES = tuple(dtype(t) for t in ("float16", "bfloat16"))
+
 _LOSSY = {
     ("uint32", "float32"),
     ("uint32", "float16"),
@@ -127,7 +134,7 @@ def _merge_dtype(source: DataType, count: int, to: DataType, part: str, saturate
     return result
 
 
-def _check_options(x: Any, part: Any, saturate: Any) -> Any:
+def check_options(x: Any, part: Any, saturate: Any) -> Any:
     """The value argument with its shorthands resolved, and the options checked."""
     if isinstance(x, str):
         if x.lower() not in SPECIAL_FLOATS:
@@ -141,42 +148,24 @@ def _check_options(x: Any, part: Any, saturate: Any) -> Any:
     return x
 
 
-def _no_saturate(saturate: Any) -> None:
+def no_saturate(saturate: Any) -> None:
     if saturate is not None:
         raise type_error("S.cast: saturate cannot be set for scalars and vector literals")
 
 
-def _list_of(x: Any) -> list[Any]:
+def list_of(x: Any) -> list[Any]:
     items = list(x)
     if len(items) < 2:
         raise type_error(f"S.cast: a list needs at least 2 items, got {len(items)}")
     return items
 
 
-def _literal_lanes(count: int, to: DataType) -> DataType:
+def literal_lanes(count: int, to: DataType) -> DataType:
     if to.is_bool:
         raise type_error("S.cast: a vector literal of bool is not possible", "use S.const_mask")
     if to.is_vector and to.lanes != count:
         raise type_error(f"S.cast: {to} needs {to.lanes} items, got {count}")
     return to.with_lanes(count)
-
-
-def _build_cast(x: Any, dtype: Any, part: Any = "all", saturate: Any = None) -> E.Expr:
-    to = dtype_arg(dtype, "S.cast")
-    x = _check_options(x, part, saturate)
-    if isinstance(x, (list, tuple)):
-        return _build_cast_list(_list_of(x), to, part, saturate)
-    if is_literal(x) or (isinstance(x, E.Expr) and isinstance(x.dtype, DataType) and x.dtype.is_scalar):
-        _no_saturate(saturate)
-        return _build_scalar(x, to)
-    if not isinstance(x, E.Expr) or not isinstance(x.dtype, DataType):
-        raise type_error(
-            f"S.cast: {kind_of(x)} cannot be converted", "a number, a scalar, a vector or a list is expected"
-        )
-    result = cast_dtype(x.dtype, 1, to, part, saturate)
-    if result is x.dtype:
-        return x
-    return E.Call("cast", (x,), result, attrs=(("part", part), ("saturate", saturate)))
 
 
 def _build_scalar(x: Any, to: DataType) -> E.Expr:
@@ -197,143 +186,99 @@ def _build_cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -
     if all(
         is_literal(i) or (isinstance(i, E.Expr) and isinstance(i.dtype, DataType) and i.dtype.is_scalar) for i in items
     ):
-        _no_saturate(saturate)
+        no_saturate(saturate)
         for i in items:
             check_literal(i, to)
         elems = tuple(imm(i, literal_dtype(i)) if is_literal(i) else i for i in items)
-        return E.VectorLiteral(_literal_lanes(len(items), to), elems)
+        return E.VectorLiteral(literal_lanes(len(items), to), elems)
     for item in items:
         if not isinstance(item, E.Expr) or not isinstance(item.dtype, DataType):
             raise type_error(f"S.cast: all items of a merge must be vector variables, got {kind_of(item)}")
-    _check_merge([i.dtype for i in items])
+    check_merge([i.dtype for i in items])
     result = cast_dtype(items[0].dtype, len(items), to, part, saturate)
     return E.Call("cast", tuple(items), result, attrs=(("part", part), ("saturate", saturate)))
 
 
-def _check_merge(types: list[DataType]) -> None:
+def check_merge(types: list[DataType]) -> None:
     if len(set(types)) != 1 or types[0].is_scalar or types[0].is_mask:
         raise type_error(f"S.cast: the items of a merge must be equal vector types, got {', '.join(types)}")
 
 
-_SELECT: dict[str, Callable[[Any, int], Any]] = {
-    "all": lambda v, n: v,
-    "low": lambda v, n: v[: n // 2],
-    "high": lambda v, n: v[n // 2 :],
-    "even": lambda v, n: v[::2],
-    "odd": lambda v, n: v[1::2],
-    "ll": lambda v, n: v[: n // 4],
-    "lh": lambda v, n: v[n // 4 : n // 2],
-    "hl": lambda v, n: v[n // 2 : 3 * n // 4],
-    "hh": lambda v, n: v[3 * n // 4 :],
-}
-
-
-def _filled(v: Any, count: int, source: DataType, result: DataType) -> Any:
-    """A converted vector with the meaningless upper lanes as the generated code leaves them."""
-    have = v.size
-    if have >= result.lanes:
-        return v
-    if source.bits == 4 * result.bits and count == 1:
-        return np.concatenate([v, np.zeros(result.lanes - have, v.dtype)])
-    if count == 3:
-        return np.concatenate([v, v[2 * source.lanes :]])
-    return np.resize(v, result.lanes)
-
-
-@special_op(GROUP, _build_cast, split="cast")
-def cast(x: Any, dtype: Any, part: Any = "all", saturate: Any = None) -> Any:
+@special_op(
+    group=GROUP,
+    split="cast",
+    cost=Cost("convert", {"__vcvt*": "convert", "__vsxt*": "convert", "__vuxt*": "convert", "convert_int8": "convert"}),
+    example=Example('S.vstore(S.cast(S.vload(x), "i32", part="even"), out)', "i16", out="i32"),
+    exempt=CONVERTS,
+    arguments={
+        "dtype": "the type to convert to; without a lane count it keeps that of x",
+        "part": '`"all"`, a half (`"low"`, `"high"`, `"even"`, `"odd"`) or a quarter (`"ll"`, `"lh"`, `"hl"`, `"hh"`)',
+        "saturate": "clip integers to the range of the new type instead of wrapping",
+    },
+)
+def cast(x: Any, dtype: Any, part: Any = "all", saturate: Any = None) -> E.Expr:
     """Convert a scalar, a vector, a list of scalars (vector literal) or a list of vectors (merge) to another type.
 
     A dtype without lanes keeps the lanes of a vector. `part` takes the low, high, even or odd half, or a quarter, of a
     register for a widening conversion. `saturate` clips integers instead of wrapping them.
     """
-    var = values.PyVar
-    if type(x) is var and x.dtype.is_vector:
-        key = (x.dtype, str(dtype), part, saturate)
-        plan = _VECTOR_CASTS.get(key)
-        if plan is None:
-            to = dtype_arg(dtype, "S.cast")
-            x = _check_options(x, part, saturate)
-            plan = _VECTOR_CASTS[key] = to, cast_dtype(x.dtype, 1, to, part, saturate)
-        return _cast_vector(x, *plan, part, bool(saturate))
     to = dtype_arg(dtype, "S.cast")
-    x = _check_options(x, part, saturate)
+    x = check_options(x, part, saturate)
     if isinstance(x, (list, tuple)):
-        return _cast_list(_list_of(x), to, part, saturate)
-    if is_literal(x) or (type(x) is var and x.dtype.is_scalar):
-        _no_saturate(saturate)
-        return values.pyvar(x, to)
-    raise type_error(f"S.cast: {x!r} cannot be converted", "a number, a scalar, a vector or a list is expected")
-
-
-_VECTOR_CASTS: dict[Any, tuple[DataType, DataType]] = {}
-"""Source, dtype argument, part, saturate -> target and result type (PySim's hot path)."""
-
-
-def _cast_vector(x: Any, to: DataType, result: DataType, part: str, saturate: bool) -> Any:
+        return _build_cast_list(list_of(x), to, part, saturate)
+    if is_literal(x) or (isinstance(x, E.Expr) and isinstance(x.dtype, DataType) and x.dtype.is_scalar):
+        no_saturate(saturate)
+        return _build_scalar(x, to)
+    if not isinstance(x, E.Expr) or not isinstance(x.dtype, DataType):
+        raise type_error(
+            f"S.cast: {kind_of(x)} cannot be converted", "a number, a scalar, a vector or a list is expected"
+        )
+    result = cast_dtype(x.dtype, 1, to, part, saturate)
     if result is x.dtype:
         return x
-    source = x.value if part == "all" else _SELECT[part](x.value, x.dtype.lanes)
-    v = convert(source, x.dtype, to, saturate)
-    return values.PyVar(v if v.size == result.lanes else _filled(v, 1, x.dtype, result), result)
-
-
-def _cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -> Any:
-    var = values.PyVar
-    if all(is_literal(i) or (type(i) is var and i.dtype.is_scalar) for i in items):
-        _no_saturate(saturate)
-        result = _literal_lanes(len(items), to)
-        return var(np.array([values.to_element(i, to.element_of) for i in items], np_dtype(to)), result)
-    for item in items:
-        if type(item) is not var:
-            raise type_error(f"S.cast: all items of a merge must be vector variables, got {item!r}")
-    _check_merge([i.dtype for i in items])
-    source = items[0].dtype
-    result = cast_dtype(source, len(items), to, part, saturate)
-    v = np.concatenate([convert(i.value, source, to, bool(saturate)) for i in items])
-    return var(_filled(v, len(items), source, result), result)
+    return E.Call("cast", (x,), result, attrs=(("part", part), ("saturate", saturate)))
 
 
 # ----------------------------------------------------------------------------------------------- sign, bits, extension
 
 
-def _build_sign(name: str, signed: bool) -> Callable[[Any], E.Expr]:
-    def build(x: Any) -> E.Expr:
-        found = x.dtype if isinstance(x, E.Expr) else None
-        if not isinstance(found, DataType) or not found.is_integer or found.is_bool:
-            raise type_error(f"S.{name} needs an integer variable or expression, got {kind_of(x)}")
-        return _build_cast(x, _with_sign(found, signed))
-
-    return build
+def _with_sign_of(name: str, x: Any, signed: bool) -> E.Expr:
+    found = x.dtype if isinstance(x, E.Expr) else None
+    if not isinstance(found, DataType) or not found.is_integer or found.is_bool:
+        raise type_error(f"S.{name} needs an integer variable or expression, got {kind_of(x)}")
+    return cast.build(x, with_sign(found, signed))
 
 
-def _with_sign(t: DataType, signed: bool) -> DataType:
+def with_sign(t: DataType, signed: bool) -> DataType:
     return t.with_int() if signed else t.with_uint()
 
 
-def _sim_sign(x: Any, name: str, signed: bool) -> Any:
-    found = getattr(x, "dtype", None)
-    if not isinstance(found, DataType) or not found.is_integer or found.is_bool:
-        raise type_error(f"S.{name} needs an integer variable or expression, got {x!r}")
-    return cast.meaning(x, _with_sign(found, signed))
-
-
-@special_op(GROUP, _build_sign("i", True))
-def i(x: Any) -> Any:
+@special_op(
+    group=GROUP,
+    cost=Cost("free"),
+    example=Example("S.vstore(S.i(S.vload(x)), out)", "u32", out="i32", xs=(1, 2**32 - 1)),
+    exempt=CONVERTS,
+)
+def i(x: Any) -> E.Expr:
     """Convert an integer to the signed type of the same width; wraps."""
-    return _sim_sign(x, "i", True)
+    return _with_sign_of("i", x, True)
 
 
-@special_op(GROUP, _build_sign("u", False))
-def u(x: Any) -> Any:
+@special_op(
+    group=GROUP,
+    cost=Cost("free"),
+    example=Example("S.vstore(S.u(S.vload(x)), out)", "i32", out="u32"),
+    exempt=CONVERTS,
+)
+def u(x: Any) -> E.Expr:
     """Convert an integer to the unsigned type of the same width; wraps."""
-    return _sim_sign(x, "u", False)
+    return _with_sign_of("u", x, False)
 
 
 _REINTERPRET_SCOPES = ("private", "global", "lsram", "shared")
 
 
-def _pointer_target(text: Any) -> tuple[DataType, str] | None:
+def pointer_target(text: Any) -> tuple[DataType, str] | None:
     """Pointee type and scope of a pointer target such as `lsram i8*`; None when the text names no pointer."""
     if not isinstance(text, str) or isinstance(text, DataType) or ("*" not in text and " " not in text.strip()):
         return None
@@ -363,8 +308,8 @@ def reinterpret_dtype(source: Operand, target: Any) -> DataType:
     return to
 
 
-def _address_dtype(pointer: Any, dtype: Any) -> DataType:
-    """The type that a pointer's number is asked for. `pointer`: what `_pointer_target` says of it."""
+def address_dtype(pointer: Any, dtype: Any) -> DataType:
+    """The type that a pointer's number is asked for. `pointer`: what `pointer_target` says of it."""
     if pointer is not None:
         raise type_error("S.reinterpret: a pointer is retyped with p.as_ptr(dtype)")
     to = dtype_arg(dtype, "S.reinterpret")
@@ -373,11 +318,21 @@ def _address_dtype(pointer: Any, dtype: Any) -> DataType:
     return to
 
 
-def _build_reinterpret(x: Any, dtype: Any) -> E.Expr:
-    pointer = _pointer_target(dtype)
+@special_op(
+    group=GROUP,
+    cost=Cost("free", {"as_*": "free"}),
+    example=Example('S.vstore(S.reinterpret(S.vload(x), "i32x8"), out)', "fp32", out="i32"),
+    exempt={"definition": "the bits stay: tests/ops/test_convert.py", "c": "an IR node of its own"},
+)
+def reinterpret(x: Any, dtype: Any) -> E.Expr:
+    """Use the bit pattern of a value as another type of the same total width.
+
+    A pointer becomes a 32-bit integer; an integer becomes a pointer with a target such as `"lsram i8*"`.
+    """
+    pointer = pointer_target(dtype)
     is_pointer = isinstance(x, E.Expr) and not isinstance(x.dtype, DataType)
     if is_pointer:
-        return E.Reinterpret(_address_dtype(pointer, dtype), x)
+        return E.Reinterpret(address_dtype(pointer, dtype), x)
     if pointer is not None:
         address = imm(x, INT32) if type(x) is int else x
         if not isinstance(address, E.Expr) or not (address.dtype.is_scalar and address.dtype.is_integer):
@@ -392,26 +347,6 @@ def _build_reinterpret(x: Any, dtype: Any) -> E.Expr:
     return E.Reinterpret(reinterpret_dtype(x.dtype, dtype), x)
 
 
-@special_op(GROUP, _build_reinterpret)
-def reinterpret(x: Any, dtype: Any) -> Any:
-    """Use the bit pattern of a value as another type of the same total width.
-
-    A pointer becomes a 32-bit integer; an integer becomes a pointer with a target such as `"lsram i8*"`.
-    """
-    pointer = _pointer_target(dtype)
-    if isinstance(x, mem.PyPointer):
-        to = _address_dtype(pointer, dtype)
-        return values.pyvar(np_dtype(UINT32).type(dispatch.LOCAL.tec.session.addresses.number(x)), to)
-    if pointer is not None:
-        return dispatch.LOCAL.tec.session.addresses.pointer(mem.index_of(x, "S.reinterpret: an address"), *pointer)
-    if is_literal(x):
-        to = reinterpret_dtype(x, dtype)
-        own = FLOAT32 if type(x) is float else UINT32 if x > INT32.range()[1] else INT32
-        return values.PyVar(literal(x, own).view(np_dtype(to)), to)
-    to = reinterpret_dtype(x.dtype, dtype)
-    return values.PyVar(x.value.view(np_dtype(to)), to)
-
-
 def _typed_extend(operands: list[Operand]) -> Typed:
     (x,) = operands
     if is_literal(x) or not x.is_vector:
@@ -423,19 +358,43 @@ def _typed_extend(operands: list[Operand]) -> Typed:
     return Typed((x,), make_dtype(x.type_code, x.bits * 2, x.lanes // 2))
 
 
-@value_op(GROUP, "x", _typed_extend, c=[("signed", "__vsxtl({x})"), "__vuxtl({x})"], split="none")
-def vxtl(x: Any, dtype: Any) -> Any:
+@value_op(
+    group=GROUP,
+    parameters="x",
+    typing=_typed_extend,
+    c=[("signed", "__vsxtl({x})"), "__vuxtl({x})"],
+    split="none",
+    cost=Cost("convert"),
+    example=unary("i16", out="i32"),
+)
+def vxtl(x: Array, to: DataType) -> Array:
     """Extend the low half of an integer register to elements twice as wide."""
-    return x[: x.size // 2].astype(np_dtype(dtype))
+    return wrapped(wide(half_of(x, "low")), to)
 
 
-@value_op(GROUP, "x", _typed_extend, c=[("signed", "__vsxth({x})"), "__vuxth({x})"], split="none")
-def vxth(x: Any, dtype: Any) -> Any:
+@value_op(
+    group=GROUP,
+    parameters="x",
+    typing=_typed_extend,
+    c=[("signed", "__vsxth({x})"), "__vuxth({x})"],
+    split="none",
+    cost=Cost("convert"),
+    example=unary("i16", out="i32"),
+)
+def vxth(x: Array, to: DataType) -> Array:
     """Extend the high half of an integer register to elements twice as wide."""
-    return x[x.size // 2 :].astype(np_dtype(dtype))
+    return wrapped(wide(half_of(x, "high")), to)
 
 
-def _build_tag(node: Any, attr: Any) -> E.Expr:
+@special_op(
+    group=GROUP,
+    cost=Cost("free"),
+    example=Example('S.vstore(S.tag(S.cast(S.vload(x), "fp32"), "no_zip"), out)', "fp16", out="fp32", lanes=16),
+    exempt=CONVERTS,
+)
+def tag(node: Any, attr: Any) -> E.Expr:
+    """Attach a hint to the result of an operation. `no_zip` on a cast from a 16-bit float to float32 lets X2 deliver
+    even lanes before odd ones; PySim keeps the order."""
     if attr != "no_zip":
         raise CompassError(f"S.tag: {attr!r} is not a tag", code="option", help='the only tag is "no_zip"')
     if type(node) is not E.Call:
@@ -443,10 +402,3 @@ def _build_tag(node: Any, attr: Any) -> E.Expr:
     if node.op != "cast":
         raise type_error(f"S.tag: no_zip applies to S.cast, not to S.{node.op}")
     return E.Call("tag", (node,), node.dtype, attrs=(("tag", attr),))
-
-
-@special_op(GROUP, _build_tag)
-def tag(node: Any, attr: Any) -> Any:
-    """Attach a hint to the result of an operation. `no_zip` on a cast from a 16-bit float to float32 lets X2 deliver
-    even lanes before odd ones; PySim keeps the order."""
-    return node

@@ -1,12 +1,11 @@
-"""Declaration of operations: one `@op(...)` per operation, everything else derived from it.
-
-An `Op` knows its signature and documentation, its typing rule (`typing`, shared by the compiler and PySim), how the IR
-node is built, its NumPy meaning, how wide vectors are split, and how it is spelt in C.
+"""Declaration of operations: all that is known of one is a field of its `Op`, everything else is derived.
 
 Two kinds exist. A *value* operation (`value_op`) maps operands to a result lane by lane or register by register: its
-typing rule is declared as data and the decorated function is its meaning on NumPy arrays, called as
-`meaning(*arrays, dtype=result, **options)`. A *special* operation (`special_op`) builds its IR itself (`build`); the
-decorated function is its PySim implementation.
+typing rule is declared as data, and the decorated function is its definition. A *special* operation (`special_op`) is
+known by the IR that its call becomes: the decorated function makes it, from expressions and literals.
+
+What an operation does in PySim is in `pysim`, its C function in the headers of the simulator (`sim/include/compass`),
+joined by name. Without a meaning of its own in PySim, a value operation is computed by its definition there.
 """
 
 from __future__ import annotations
@@ -16,16 +15,17 @@ import importlib
 import inspect
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
 from ..ir.dtypes import FLOAT32, INT32, DataType, bool_of
+from .example import Example
 from .masks import mask_bits, mask_error
 from .typing import Operand, Typed, check_literal, fits, is_literal, literal_dtype, type_error
 
@@ -63,25 +63,89 @@ class LazyModule:
 np: Any = LazyModule("numpy")
 
 
+Definition = Callable[..., Any]
+"""`f(*operands, to=result type, **options)` on matrices of one row per vector, with the arithmetic of `exact`. With
+`Op.mask_aware` it takes `mask` (active lanes or None), and `r` if that is a parameter, and settles inactive lanes."""
+Cases = tuple[tuple[str, str], ...]
+Spelling = str | Iterable["str | tuple[str, str]"]
+"""C templates, each with the condition under which it is used or without; the first that holds counts."""
+Effect = Literal["pure", "read", "write", "sync", "io"]
+Part = Literal["c", "cost", "definition", "example"]
+
+
 @dataclass(frozen=True)
+class Cost:
+    """What profiles count an operation as: classes of `configurations/cost/classes.yaml`.
+
+    `kind`: the class of the C functions in its templates; `scalar`: that of its all-scalar templates. `functions`:
+    classes of other C functions (patterns) that it becomes. `borrows`: functions in its templates that other operations
+    declare. `mask_is_data`: its mask is an operand, and does not choose the lanes that are computed.
+    """
+
+    kind: str
+    functions: Mapping[str, str] = field(default_factory=dict)
+    scalar: str = "scalar"
+    borrows: tuple[str, ...] = ()
+    mask_is_data: bool = False
+
+
+class Touch(NamedTuple):
+    """Memory that an operation reads or writes: from the address in operand `operand` on, so many bytes (see `effects`;
+    None: anywhere from there)."""
+
+    operand: int
+    how: Literal["r", "w"]
+    size: Any
+
+
+@dataclass(frozen=True, kw_only=True)
 class Op:
-    """One declared operation."""
+    """One declared operation.
+
+    `doc`, `arguments`: the text of its page, and what it says of arguments that mean something of their own here.
+    `example`: the kernel on its page. `operands`: names of the IR node's arguments. `options`: names of compile-time
+    options. `exempt`: why a part is missing that every other operation has. `public`: kernels can call it.
+
+    `typing`: the typing rule; None for special operations. `definition`: what it computes. `ulps`: by how many units in
+    the last place of a float32 its C may differ from that. `mask_like`: the operand whose lanes the mask has, -1 for the
+    result. `mask_aware`: the mask is part of the definition; of other operations inactive lanes take `r`, or are
+    undefined. `scalar_mask`: the all-scalar form ignores a mask. `scalar_ir`: makes the IR of the all-scalar form from its
+    converted operands. `alias_of`: (operation, options) that the IR holds instead.
+
+    `c`: (condition, template) pairs (see `spelling`); empty where codegen prints it by a form. `r`: "param" (the option r
+    is the value of inactive lanes), "auto" (the C function needs such a value but the language gives none) or "none".
+    `cost`: its class in profiles. `effect`, `touches`: what it does besides giving a value. `split`: the rule by which
+    wide vectors are cut (`passes/_split_rules.py`). `signs`: the rule that brings operands to the signs of its
+    instruction (`passes/isa_aware_rewrite.py`). `commutative`: x and y may be exchanged.
+    """
 
     name: str
     group: str
     doc: str
     signature: inspect.Signature
     operands: tuple[str, ...]
-    typing: Callable[..., Typed] | None
-    meaning: Callable[..., Any]
     build: Callable[..., E.Expr]
-    c: tuple[tuple[str, str], ...] = ()
-    split: str = "lanes"
-    r: str = "none"
-    mask_like: int = 0
-    effect: str = "pure"
     options: tuple[str, ...] = ()
-    extra: dict[str, Any] = field(default_factory=dict)
+    example: Example | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    exempt: Mapping[Part, str] = field(default_factory=dict)
+    public: bool = True
+    typing: Callable[..., Typed] | None = None
+    definition: Definition | None = None
+    ulps: int = 0
+    mask_like: int = 0
+    mask_aware: bool = False
+    scalar_mask: bool = False
+    scalar_ir: Callable[..., E.Expr] | None = None
+    alias_of: tuple[str, Mapping[str, Any]] | None = None
+    c: Cases = ()
+    r: Literal["none", "param", "auto"] = "none"
+    cost: Cost | None = None
+    effect: Effect = "pure"
+    touches: tuple[Touch, ...] = ()
+    split: str = "lanes"
+    signs: str = ""
+    commutative: bool = False
 
     @property
     def has_mask(self) -> bool:
@@ -100,6 +164,7 @@ def get(name: str) -> Op:
     return REGISTRY[name]
 
 
+@cache
 def load() -> dict[str, Op]:
     """All declared operations by name."""
     for module in MODULES:
@@ -114,7 +179,7 @@ def _register(op: Op) -> Op:
     return op
 
 
-def _cases(c: Any) -> tuple[tuple[str, str], ...]:
+def _cases(c: Spelling) -> Cases:
     """C spellings as (condition, template) pairs; a plain string has no condition."""
     return tuple(("", item) if isinstance(item, str) else item for item in ((c,) if isinstance(c, str) else c))
 
@@ -136,48 +201,30 @@ def _signature(params: str) -> inspect.Signature:
 
 
 def value_op(
-    group: str,
-    params: str,
-    typing: Callable[..., Typed],
-    *,
-    c: Any,
-    split: str = "lanes",
-    r: str = "none",
-    mask_like: int = 0,
-    **extra: Any,
-) -> Callable[[Callable[..., Any]], Op]:
-    """Declare a value operation.
+    *, group: str, parameters: str, typing: Callable[..., Typed], c: Spelling = (), **fields: Any
+) -> Callable[[Definition], Op]:
+    """Declare a value operation; `fields` are those of `Op`.
 
-    `params`: the signature as Python text; parameters without default are operands, `mask` and `r` are recognised,
-    the others are compile-time options. `typing(operands, **options) -> Typed`. `c`: spelling, a template or a list of
-    (condition, template) tried in order. `r`: "param" (the option r), "auto" (the builtin needs a source but the DSL
-    gives none) or "none". `mask_like`: operand whose lanes the mask has; -1 for the result. In `extra`:
-    `mask_aware`: the meaning takes `mask` (bool array or None), and `r` if it is a parameter, and settles inactive
-    lanes itself; `scalar_mask`: the all-scalar form ignores a mask; `scalar_ir`: makes the IR of the all-scalar form
-    from its converted operands; `alias_of`: (operation, options) that the IR holds instead.
+    `parameters`: the signature as Python text; parameters without default are operands, `mask` and `r` are recognised,
+    the others are compile-time options. `typing(operands, **options) -> Typed`. The decorated function is the definition,
+    its docstring the text of the page.
     """
 
-    def decorate(meaning: Callable[..., Any]) -> Op:
-        signature = _signature(params)
-        names = list(signature.parameters.values())
-        operands = tuple(p.name for p in names if p.default is p.empty)
-        options = tuple(p.name for p in names if p.default is not p.empty and p.name not in ("mask", "r"))
+    def decorate(definition: Definition) -> Op:
+        signature = _signature(parameters)
+        given = list(signature.parameters.values())
         self = Op(
-            meaning.__name__,
-            group,
-            inspect.getdoc(meaning) or "",
-            signature,
-            operands,
-            typing,
-            meaning,
-            lambda *args, **kw: build_value(self, *args, **kw),
-            _cases(c),
-            split,
-            r,
-            mask_like,
-            "pure",
-            options,
-            extra,
+            name=definition.__name__,
+            group=group,
+            doc=inspect.getdoc(definition) or "",
+            signature=signature,
+            operands=tuple(p.name for p in given if p.default is p.empty),
+            options=tuple(p.name for p in given if p.default is not p.empty and p.name not in ("mask", "r")),
+            build=lambda *args, **kw: build_value(self, *args, **kw),
+            typing=typing,
+            definition=definition,
+            c=_cases(c),
+            **fields,
         )
         return _register(self)
 
@@ -185,33 +232,28 @@ def value_op(
 
 
 def special_op(
-    group: str, build: Callable[..., E.Expr], *, c: Any = (), split: str = "none", effect: str = "pure", **extra: Any
+    *, group: str, c: Spelling = (), operands: tuple[str, ...] | None = None, split: str = "none", **fields: Any
 ) -> Callable[[Callable[..., Any]], Op]:
-    """Declare a special operation: `build(...)` makes the IR from expressions and literals, the decorated function with
-    the same signature is its PySim implementation. `effect`: pure, read, write, sync or io. In `extra`: `ir_operands`
-    names the arguments of the IR node where they are not the parameters without default."""
+    """Declare a special operation; `fields` are those of `Op`.
 
-    def decorate(meaning: Callable[..., Any]) -> Op:
+    The decorated function makes the IR of a call, its docstring is the text of the page. `operands`: names of the IR
+    node's arguments where they are not the parameters without default.
+    """
+
+    def decorate(build: Callable[..., Any]) -> Op:
         signature = inspect.signature(build)
-        operands = extra.pop("ir_operands", None)
-        if operands is None:
-            operands = tuple(p.name for p in signature.parameters.values() if p.default is p.empty)
-        doc = inspect.getdoc(meaning) or inspect.getdoc(build) or ""
-        name = meaning.__name__
+        named = tuple(p.name for p in signature.parameters.values() if p.default is p.empty)
         return _register(
             Op(
-                name,
-                group,
-                doc,
-                signature,
-                operands,
-                None,
-                meaning,
-                build,
-                _cases(c),
-                split,
-                effect=effect,
-                extra=extra,
+                name=build.__name__,
+                group=group,
+                doc=inspect.getdoc(build) or "",
+                signature=signature,
+                operands=named if operands is None else operands,
+                build=build,
+                c=_cases(c),
+                split=split,
+                **fields,
             )
         )
 
@@ -373,13 +415,12 @@ def build_value(op: Op, *args: Any, **kwargs: Any) -> E.Expr:
     operands = [values[name] for name in op.operands]
     typed = infer(op, [operand_of(x) for x in operands], options)
     converted = tuple(convert(typed.literals.get(i, x), t) for i, (x, t) in enumerate(zip(operands, typed.operands)))
-    name, fixed = op.extra.get("alias_of", (op.name, {}))
+    name, fixed = op.alias_of or (op.name, {})
     attrs = tuple(sorted((k, v) for k, v in {**options, **fixed}.items() if k != "out_sign"))
     if typed.result.is_scalar and not any(t.is_vector for t in typed.operands):
-        if mask is not None and not op.extra.get("scalar_mask"):
+        if mask is not None and not op.scalar_mask:
             raise type_error(f"S.{op.name}: a mask needs vector arguments")
-        scalar_ir = op.extra.get("scalar_ir")
-        return scalar_ir(*converted) if scalar_ir else E.Call(name, converted, typed.result, attrs=attrs)
+        return op.scalar_ir(*converted) if op.scalar_ir else E.Call(name, converted, typed.result, attrs=attrs)
     mask_expr = build_mask(mask, mask_lanes_of(op, typed))
     r_expr = build_r(r, typed.result) if op.r == "param" else None
     if op.r == "param" and r_expr is None and not (mask_expr is not None and mask_expr.flags & E.F_FUNC):

@@ -1,20 +1,18 @@
-"""Documentation derived from the declarations: one Markdown page per operation, and the table of all operations.
+"""Documentation derived from the declarations: the Markdown page of an operation, and the table of all operations.
 
 What an operation accepts is not written down a second time: its typing rule is asked, type by type.
 """
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterable
 from inspect import Parameter, Signature
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from compass_core import files
 from compass_core.errors import CompassError
 
 from ..ir.dtypes import BOOL, STORAGE, DataType, make_dtype
-from . import core, examples
+from . import core
 from .core import Op
 from .rules import FLOATS, INTS
 
@@ -38,16 +36,6 @@ ARGUMENTS = {
     "dst_stride": "elements from one row of the destination to the next",
     "times": "number of rows",
     "event": "an event of `S.alloc_events`, by which `S.wait_events` waits for the copy",
-}
-SPECIAL_ARGUMENTS = {
-    "cast": {
-        "dtype": "the type to convert to; without a lane count it keeps that of x",
-        "part": '`"all"`, a half (`"low"`, `"high"`, `"even"`, `"odd"`) or a quarter (`"ll"`, `"lh"`, `"hl"`, `"hh"`)',
-        "saturate": "clip integers to the range of the new type instead of wrapping",
-    },
-    "vbcast": {"lanes": "lanes of the result; by default one register of the type of x"},
-    "vload": {"lanes": "lanes of the result; by default one register, or those of a vector pointer"},
-    "vsel": {"mask": "which lanes come from x; None means all"},
 }
 FIELDS = {"r": "the source of inactive lanes", "m": "the mask", "T": "the C type of the result"}
 
@@ -139,7 +127,7 @@ def _types_section(op: Op) -> list[str]:
 
 
 def _inactive(op: Op) -> str:
-    if op.r == "auto" and not op.extra.get("mask_aware"):
+    if op.r == "auto" and not op.mask_aware:
         return "Inactive lanes are undefined."
     return "Inactive lanes take `r`; without `r` every lane is computed." if op.r == "param" else ""
 
@@ -180,7 +168,7 @@ def refusals(op: Op) -> list[tuple[str, str]]:
 
 def arguments(op: Op) -> dict[str, str]:
     """What its options mean, by name."""
-    known = {**ARGUMENTS, **SPECIAL_ARGUMENTS.get(op.name, {})}
+    known = {**ARGUMENTS, **op.arguments}
     return {n: known[n] for n in op.signature.parameters if n in known and (op.special or n not in op.operands)}
 
 
@@ -197,20 +185,6 @@ def _c_section(op: Op) -> list[str]:
     return [*lines, f"The first line whose conditions hold is used; {', '.join(used)}.", ""] if used else lines
 
 
-def _example_section(op: Op) -> list[str]:
-    example = examples.EXAMPLES.get(op.name)
-    if example is None:
-        return []
-    lines = ["## Example", "", "```python", example.source("example").rstrip(), "```", ""]
-    if example.runs:
-        arrays, printed = examples.run_in_pysim(op.name)
-        memory = [f"{name:3} = {examples.shown(values)}" for name, values in arrays.items()]
-        lines += ["prints" if printed else "leaves", "", "```", *(printed.splitlines() or memory), "```", ""]
-    else:
-        lines += ["PySim cannot run it.", ""]
-    return [*lines, f"and is this C on {examples.TARGET}:", "", "```c", examples.c_body(op.name), "```", ""]
-
-
 def _refusals_section(op: Op) -> list[str]:
     rows = refusals(op)
     if not rows:
@@ -218,21 +192,19 @@ def _refusals_section(op: Op) -> list[str]:
     return ["## Errors", "", "| given | message |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows), ""]
 
 
-def page(op: Op, example: bool = True) -> str:
-    """The Markdown page of an operation; `example`: with its example, for which the compiler and PySim run."""
+def page(op: Op, example: Iterable[str] = ()) -> str:
+    """The Markdown page of an operation; `example`: the lines of that section (`compassc.reference` makes them)."""
     lines = [f"# S.{op.name}", "", f"`{usage(op)}`", "", f"Group: {op.group}", "", op.doc, "", *_options_section(op)]
     if _inactive(op):
         lines += [_inactive(op), ""]
     if not op.special:
         lines += _types_section(op)
-    if example:
-        lines += _example_section(op)
-    return "\n".join([*lines, *_c_section(op), *_refusals_section(op)]).rstrip() + "\n"
+    return "\n".join([*lines, *example, *_c_section(op), *_refusals_section(op)]).rstrip() + "\n"
 
 
 def documented() -> list[Op]:
     """The operations that a kernel can call, by name."""
-    return [op for _, op in sorted(core.load().items()) if op.extra.get("public", True)]
+    return [op for _, op in sorted(core.load().items()) if op.public]
 
 
 def index() -> str:
@@ -241,7 +213,7 @@ def index() -> str:
     group = ""
     for row in table():
         op = core.get(row.name)
-        if not op.extra.get("public", True):
+        if not op.public:
             continue
         if row.group != group:
             group = row.group
@@ -249,24 +221,3 @@ def index() -> str:
         first = " ".join(op.doc.split("\n\n")[0].split())
         lines.append(f"| [`S.{row.name}`]({row.name}.md) | {first} | {row.dtypes or 'see the page'} |")
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
-
-
-def pages() -> dict[str, str]:
-    """All pages by file name, the index included."""
-    return {"README.md": index(), **{f"{op.name}.md": page(op) for op in documented()}}
-
-
-def write(folder: Path) -> list[Path]:
-    """Write all pages into a folder, and remove pages of operations that are no more."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = pages()
-    for old in folder.glob("*.md"):
-        if old.name not in made:
-            old.unlink()
-    for name, text in made.items():
-        files.write(folder / name, text)
-    return [folder / name for name in made]
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]))

@@ -1,7 +1,7 @@
-"""Which memory an operation reads and writes, as data: used by parameter roles and extents.
+"""Which memory an operation reads and writes, as data: used by parameter roles, extents and checks.
 
-Per operation: a list of (operand index, "r" or "w", bytes touched from that address on). A byte count is an int, an
-operand index wrapped in `Arg`, or an operator list over them.
+The byte count of a `Touch` is an int, an operand index wrapped in `Arg`, "lanes" (the vector's, with the call's stride and
+mask), "itemsize" (the attribute), or an operator list over them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ir import exprs as E
+from . import core
+from .core import Touch
 
 
 @dataclass(frozen=True)
@@ -20,39 +22,20 @@ class Arg:
     index: int
 
 
-def _rows(width: int, stride: int, size: int) -> list[Any]:
+def rows(width: int, stride: int, size: int) -> list[Any]:
     """Bytes from the first row's start to the last row's end of a strided copy; operands by index, all in bytes."""
     return ["strided", Arg(width), Arg(stride), Arg(size)]
 
 
-def _transpose(outer: int, stride: int, inner: int) -> list[Any]:
+def grid(outer: int, stride: int, inner: int) -> list[Any]:
+    """Bytes of `outer` rows of `inner` elements, `stride` elements apart; operands by index."""
     return ["mul", ["add", ["mul", ["sub", Arg(outer), 1], Arg(stride)], Arg(inner)], "itemsize"]
 
 
-_DMA = [(0, "w", _rows(2, 5, 4)), (1, "r", _rows(2, 3, 4))]
-_UPSAMPLE_DST = ["mul", ["add", ["mul", ["sub", Arg(2), 1], Arg(8)], ["mul", Arg(5), Arg(3)]], Arg(7)]
-
-TABLE: dict[str, list[tuple[int, str, Any]]] = {
-    "vload": [(0, "r", "lanes")],
-    "vstore": [(1, "w", "lanes")],
-    "vload_gather": [(0, "r", None)],
-    "vstore_scatter": [(1, "w", None)],
-    "dma_copy": _DMA,
-    "async_dma_copy": _DMA,
-    "dma_transpose2d": [(0, "r", _transpose(3, 4, 2)), (1, "w", _transpose(2, 5, 3))],
-    "dma_upsample": [
-        (0, "w", _UPSAMPLE_DST),
-        (1, "r", ["add", ["mul", ["sub", Arg(5), 1], Arg(6)], Arg(4)]),
-    ],
-    "dma_memset": [(0, "w", Arg(1))],
-    "vmma": [(0, "w", 64)],
-    "vmml": [(0, "w", 64)],
-}
-
-
-def touched(call: E.Call) -> list[tuple[int, str, Any]]:
-    """(operand index, "r"/"w", byte count) of the memory a call touches."""
-    return TABLE.get(call.op, [])
+def touched(call: E.Call) -> tuple[Touch, ...]:
+    """The memory that a call touches."""
+    op = core.load().get(call.op)
+    return () if op is None else op.touches
 
 
 def accesses(call: E.Call, mask_count: Callable[[Any, int], Any]) -> Iterator[tuple[E.Expr, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -9,35 +10,55 @@ from compass_core.errors import CompassError
 from ..ir import exprs as E
 from ..ir.dtypes import INT32, VOID
 from .args import int32_arg
-from .core import LazyModule, imm, special_op
-from .typing import type_error
+from .core import Cost, Part, imm, special_op
+from .example import Example
 
 GROUP = "Synchronisation"
+NOT_COMPUTED: Mapping[Part, str] = {"definition": "what it gives depends on the TECs, not on operands"}
+COPY_IN_BACKGROUND = Example(
+    's = S.alloc(8, "i32", "lsram")\ne = S.alloc_events(1)\nS.async_dma_copy(s, x, 8, event=e)\n'
+    "S.wait_events(e)\nS.vstore(S.vload(s), out)\nS.free_events(e)"
+)
 
-dispatch: Any = LazyModule("compassc.language.dispatch")
-session: Any = LazyModule("compassc.pysim.session")
-values: Any = LazyModule("compassc.pysim.values")
 
-
-@special_op(GROUP, lambda: E.Call("barrier", (), VOID), c="barrier(CLK_LOCAL_MEM_FENCE)", effect="sync")
-def barrier() -> None:
+@special_op(
+    group=GROUP,
+    c="barrier(CLK_LOCAL_MEM_FENCE)",
+    effect="sync",
+    cost=Cost("barrier", {"__compass_last_barrier": "barrier"}),
+    example=Example(
+        's = S.alloc(8, "i32", "shared")\nif S.get_local_id() == 0:\n    S.vstore(S.vload(x), s)\nS.barrier()\n'
+        "if S.get_local_id() == 1:\n    S.vstore(S.vload(s), out)"
+    ),
+    exempt=NOT_COMPUTED,
+)
+def barrier() -> E.Expr:
     """Wait until every TEC is here; the TEC's own events are finished first."""
-    tec = dispatch.LOCAL.tec
-    tec.session.need_threads("S.barrier")
-    tec.finish_events()
-    tec.session.meet(tec)
+    return E.Call("barrier", (), VOID)
 
 
-@special_op(GROUP, lambda: E.Call("get_local_id", (), INT32), c="get_local_id(0)")
-def get_local_id() -> Any:
+@special_op(
+    group=GROUP,
+    c="get_local_id(0)",
+    cost=Cost("free"),
+    example=Example("tec = S.get_local_id()\nout[tec] = x[tec] * 10", lanes=4, size=4),
+    exempt=NOT_COMPUTED,
+)
+def get_local_id() -> E.Expr:
     """The number of this TEC, from 0."""
-    return values.pyvar(dispatch.LOCAL.tec.id, INT32)
+    return E.Call("get_local_id", (), INT32)
 
 
-@special_op(GROUP, lambda: E.Call("get_local_size", (), INT32), c="get_local_size(0)")
-def get_local_size() -> Any:
+@special_op(
+    group=GROUP,
+    c="get_local_size(0)",
+    cost=Cost("free"),
+    example=Example("if S.get_local_id() == 0:\n    out[0] = S.get_local_size()", lanes=1),
+    exempt=NOT_COMPUTED,
+)
+def get_local_size() -> E.Expr:
     """How many TECs run the kernel."""
-    return values.pyvar(dispatch.LOCAL.tec.session.local_size, INT32)
+    return E.Call("get_local_size", (), INT32)
 
 
 # ------------------------------------------------------------------------------------------------------------- events
@@ -55,37 +76,33 @@ def event_count(count: Any) -> int:
     return count
 
 
-def _take_event() -> Any:
-    for event in dispatch.LOCAL.tec.events:
-        if not event.allocated:
-            event.allocated = True
-            return event
-    raise CompassError("no event is free", code="event-limit", help="free events with S.free_events")
-
-
-def _alloc_event() -> E.Expr:
+@special_op(
+    group=GROUP,
+    c="alloc_event()",
+    effect="sync",
+    public=False,
+    cost=Cost("event"),
+    exempt={"example": "kernels call S.alloc_events", **NOT_COMPUTED},
+)
+def alloc_event() -> E.Expr:
+    """Reserve one event of this TEC. In the IR of `alloc_events` each event is one call of this operation."""
     return E.Call("alloc_event", (), INT32)
 
 
-@special_op(GROUP, _alloc_event, c="alloc_event()", effect="sync", public=False)
-def alloc_event() -> Any:
-    """Reserve one event of this TEC. In the IR of `alloc_events` each event is one call of this operation."""
-    return _take_event()
-
-
-def _build_alloc_events(count: Any) -> Any:
-    calls = tuple(_alloc_event() for _ in range(event_count(count)))
-    return calls[0] if len(calls) == 1 else calls
-
-
-@special_op(GROUP, _build_alloc_events, effect="sync")
+@special_op(
+    group=GROUP,
+    effect="sync",
+    cost=Cost("event"),
+    example=Example(
+        's = S.alloc(8, "i32", "lsram")\na, b = S.alloc_events(2)\nS.async_dma_copy(s, x, 4, event=a)\n'
+        "S.async_dma_copy(s + 4, x, 4, event=b)\nS.wait_events(a, b)\nS.vstore(S.vload(s), out)\nS.free_events(a, b)"
+    ),
+    exempt={"c": "it is one call of alloc_event for each event", **NOT_COMPUTED},
+)
 def alloc_events(count: Any) -> Any:
     """Reserve `count` events of this TEC: one event, or a tuple to unpack into names."""
-    free = sum(not e.allocated for e in dispatch.LOCAL.tec.events)
-    if event_count(count) > free:
-        raise CompassError(f"S.alloc_events: {count} events are requested, {free} are free", code="event-limit")
-    events = tuple(_take_event() for _ in range(count))
-    return events[0] if count == 1 else events
+    calls = tuple(alloc_event.build() for _ in range(event_count(count)))
+    return calls[0] if len(calls) == 1 else calls
 
 
 def event_bits(events: tuple[Any, ...], what: str) -> E.Expr:
@@ -104,45 +121,29 @@ def event_bits(events: tuple[Any, ...], what: str) -> E.Expr:
     return bits
 
 
-def sim_event(x: Any, what: str, *, need_allocated: bool = True) -> Any:
-    """A PySim event argument, checked."""
-    if not isinstance(x, session.PyEvent):
-        raise type_error(f"{what}: {x!r} is not an event", "events come from S.alloc_events")
-    if need_allocated and not x.allocated:
-        raise CompassError(f"{what}: {x!r} was freed", code="event-freed", help="allocate it again with S.alloc_events")
-    return x
-
-
-def _build_wait(*events: Any) -> E.Expr:
+@special_op(
+    group=GROUP,
+    c="wait_events({bits})",
+    effect="sync",
+    operands=("bits",),
+    cost=Cost("wait"),
+    exempt=NOT_COMPUTED,
+    example=COPY_IN_BACKGROUND,
+)
+def wait_events(*events: Any) -> E.Expr:
+    """Wait until everything started on the given events is done."""
     return E.Call("wait_events", (event_bits(events, "S.wait_events"),), VOID)
 
 
-def _build_free(*events: Any) -> E.Expr:
-    return E.Call("free_events", (event_bits(events, "S.free_events"),), VOID)
-
-
-@special_op(GROUP, _build_wait, c="wait_events({bits})", effect="sync", ir_operands=("bits",))
-def wait_events(*events: Any) -> None:
-    """Wait until everything started on the given events is done."""
-    if not events:
-        raise CompassError(
-            "S.wait_events needs at least one event: a call without does nothing",
-            code="event-missing",
-            help="events come from S.alloc_events",
-        )
-    for event in [sim_event(e, "S.wait_events") for e in events]:
-        event.finish()
-
-
-@special_op(GROUP, _build_free, c="free_events({bits})", effect="sync", ir_operands=("bits",))
-def free_events(*events: Any) -> None:
+@special_op(
+    group=GROUP,
+    c="free_events({bits})",
+    effect="sync",
+    operands=("bits",),
+    cost=Cost("wait"),
+    exempt=NOT_COMPUTED,
+    example=COPY_IN_BACKGROUND,
+)
+def free_events(*events: Any) -> E.Expr:
     """Wait for the given events and make them free again."""
-    if not events:
-        raise CompassError(
-            "S.free_events needs at least one event: a call without does nothing",
-            code="event-missing",
-            help="events come from S.alloc_events",
-        )
-    for event in [sim_event(e, "S.free_events", need_allocated=False) for e in events]:
-        event.finish()
-        event.allocated = False
+    return E.Call("free_events", (event_bits(events, "S.free_events"),), VOID)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..ir import exprs as E
 from ..ir.visit import Rewriter, for_each_function
+from ..ops import core, spelling
 from ._vectors import is_constant
 
 NAME = "ExchangeConstantToRight"
-_COMMUTATIVE = frozenset(("vadd", "vmul", "vand", "vor", "vxor"))
 
 
 class _Exchange(Rewriter):
@@ -15,7 +15,9 @@ class _Exchange(Rewriter):
 
     def Call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
-        if e.op in _COMMUTATIVE and is_constant(e.args[0]) and not is_constant(e.args[1]):
+        if spelling.is_builtin(e.op) or not core.get(e.op).commutative:
+            return e
+        if is_constant(e.args[0]) and not is_constant(e.args[1]):
             return e.replace(args=(e.args[1], e.args[0]))
         return e
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ..ir import exprs as E
 from ..ir.visit import Rewriter, for_each_function
+from ..ops import core, spelling
 from ._vectors import reinterpret
 
 NAME = "IsaAwareRewrite"
@@ -20,7 +21,7 @@ class _Rewrite(Rewriter):
 
     def Call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
-        form = FORMS.get(e.op)
+        form = _rule(e.op)
         if form is None or not e.args or not any(a.dtype.is_vector for a in e.args):
             return e
         return form(e)
@@ -89,20 +90,27 @@ def _offsets(first: int) -> Callable[[E.Call], E.Expr]:
     return form
 
 
-FORMS: dict[str, Callable[[E.Call], E.Expr]] = {
-    "abs": _abs,
-    "vadd": _add,
-    "vsub": _add,
-    "vmul": _multiply,
-    "vtbl": _table,
-    "vmull": _widening_multiply,
-    "vmulh": _widening_multiply,
-    "vsl": _shift_left,
-    "vnsr": _narrowing_shift,
-    "vpcnt": _count,
-    "vcls": _count,
+RULES: dict[str, Callable[[E.Call], E.Expr]] = {
+    "magnitude": _abs,
+    "operands": _add,
+    "product": _multiply,
+    "table": _table,
+    "widening": _widening_multiply,
+    "shift": _shift_left,
+    "narrowing": _narrowing_shift,
+    "count": _count,
+}
+"""By the name that operations declare (`Op.signs`)."""
+BUILTINS: dict[str, Callable[[E.Call], E.Expr]] = {
     "__vload_gather": _offsets(1),
     "__vstore_scatter": _offsets(2),
 }
+
+
+def _rule(name: str) -> Callable[[E.Call], E.Expr] | None:
+    if spelling.is_builtin(name):
+        return BUILTINS.get(name)
+    return RULES.get(core.get(name).signs)
+
 
 run = for_each_function(lambda f: _Rewrite().function(f))

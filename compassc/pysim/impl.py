@@ -20,6 +20,7 @@ from compassc.ops.typing import is_literal, type_error
 from .checks import DIVIDING, PLANS, arithmetic_checked, wanted
 from .direct import direct
 from .masks import mask_array
+from .meanings import meaning_of
 from .values import PyVar, to_element
 
 _MAX_PLANS = 4096
@@ -43,8 +44,8 @@ class Plan:
             converter(typed.literals.get(i, x), t) for i, (x, t) in enumerate(zip(operands, typed.operands))
         )
         fixed = {k: v for k, v in options.items() if k != "out_sign"}
-        self.meaning: Callable[..., Any] = functools.partial(op.meaning, dtype=typed.result, **fixed)
-        without = {"mask": None, **({"r": None} if op.r == "param" else {})} if op.extra.get("mask_aware") else {}
+        self.meaning: Callable[..., Any] = functools.partial(meaning_of(op), dtype=typed.result, **fixed)
+        without = {"mask": None, **({"r": None} if op.r == "param" else {})} if op.mask_aware else {}
         simple = direct(op.name, typed, options)
         plain = simple or functools.partial(self.meaning, **without)
         if is_scalar:
@@ -116,14 +117,14 @@ def filled(lanes: int, value: Any) -> Any:
 def masked(op: Op, plan: Plan, arrays: tuple[Any, ...], mask: Any, r: Any) -> Any:
     """The result array of a call with a mask."""
     if not plan.mask_lanes:
-        if op.extra.get("scalar_mask"):
+        if op.scalar_mask:
             return plan.plain(*arrays)
         raise type_error(f"S.{op.name}: a mask needs vector arguments", "use an if on scalars")
     active = mask_array(mask, plan.mask_lanes)
     source = None if r is None else r_array(op, r, plan.result)
     if active is None or (op.r == "param" and source is None):
         return plan.plain(*arrays)
-    if op.extra.get("mask_aware"):
+    if op.mask_aware:
         return plan.meaning(*arrays, mask=active, **({"r": source} if op.r == "param" else {}))
     if op.name in DIVIDING and wanted("division"):
         arrays = arrays[0], np.where(active, arrays[1], 1)
@@ -219,7 +220,7 @@ def _value_side(op: Op) -> Callable[..., Any]:
 
 def pysim_impl(op: Op) -> Callable[..., Any]:
     """The function that a running PySim kernel calls for an operation."""
-    return _SIDES.get(op.name) or _SIDES.setdefault(op.name, op.meaning if op.special else _value_side(op))
+    return _SIDES.get(op.name) or _SIDES.setdefault(op.name, meaning_of(op) if op.special else _value_side(op))
 
 
 _SIDES: dict[str, Callable[..., Any]] = {}

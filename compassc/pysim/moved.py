@@ -17,6 +17,7 @@ from compassc.ir.dtypes import INT32
 from compassc.ops.core import get
 
 from .impl import pysim_impl
+from .meanings.memory import AT
 from .memory import PyPointer
 from .values import PyVar
 
@@ -73,8 +74,7 @@ def _function(text: str, short: str) -> Callable[..., Any]:
     lines += [f"            return {last}", f"    {whole}"]
     scope: dict[str, Any] = {"PyPointer": PyPointer, "PyVar": PyVar, "INT32": INT32}
     if short:
-        op = get(short)
-        scope.update(op=pysim_impl(op), at=op.extra["at"])
+        scope.update(op=pysim_impl(get(short)), at=AT[short])
     exec(compile("\n".join(lines), "<PySim address>", "exec"), scope)  # noqa: S102  the text is made of names and numbers
     return scope[short or "move"]
 

@@ -32,6 +32,7 @@ from compassc.ops.typing import (
 from ..language.specs import VALUE_ATTRIBUTES
 from .checks import PLANS, arithmetic_checked, check_narrowing
 from .direct import quotient
+from .meanings import meaning_of
 
 PINNED: set[bool] = set()
 """Not empty once the address of a variable was taken: until then nobody needs to ask for `PyVar.pinned`."""
@@ -342,7 +343,7 @@ def _operator(op: str, reflected: bool) -> Callable[[PyVar, Any], Any]:
 
 def _power(elem: DataType) -> Callable[[Any, Any], Any]:
     """`**` as S.pow computes it."""
-    power = get("pow").meaning
+    power = meaning_of(get("pow"))
     return lambda x, y: np.asarray(power(np.asarray(x), np.asarray(y), dtype=elem))[()]
 
 

@@ -1,4 +1,4 @@
-"""The comparisons: the chain with PySim, and with the oracle, on many values."""
+"""The comparisons: the chain with PySim, and with the operations' definitions, on many values."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import oracle
 from chain import Batch, Runner, batches
 from op_forms import Form, Place
 from samples import Array, difference, edges, mask_array, values
 
 from compassc.ir.dtypes import DataType
+from compassc.ops import exact
 from compassc.ops.numeric import np_dtype
 from compassc.pysim import pysim_impl
 from compassc.pysim.values import PyVar
@@ -69,17 +69,28 @@ def rounds(batch: Batch, rng: np.random.Generator, total: int) -> Iterator[Input
 # ------------------------------------------------------------------------------------------------------------ references
 
 
-def by_oracle(form: Form, inputs: Inputs, rows: int) -> Array | None:
-    """The oracle's result; None for an operation it does not have."""
-    compute = oracle.ORACLE.get(form.name)
-    if compute is None:
+UNSIGNED_ZERO = ("max", "min", "vrpmax", "vrpmin", "clip")
+"""Operations whose choice between -0.0 and 0.0 is not specified (of clip: on scalars)."""
+ROWS = {"fma": 400}
+"""Operations defined in exact fractions, and how many rows are enough."""
+
+
+def by_definition(form: Form, inputs: Inputs, rows: int) -> Array | None:
+    """The result by the operation's definition; None where the compiled operation may differ from it in the last places."""
+    op = form.op
+    if op.definition is None or op.ulps:
         return None
     mask = mask_array(form, inputs, rows)
     operands = [inputs[p.name][:rows] for p in form.operands if isinstance(p, Place)]
     if form.result.is_scalar and not form.result.is_bool:  # scalars are brought to one type first
-        operands = [x.astype(oracle.kind_of(form.result)) for x in operands]
+        operands = [x.astype(np_dtype(form.result)) for x in operands]
     r = inputs[form.r.name][:rows] if isinstance(form.r, Place) else None
-    return compute(*operands, to=form.result, mask=None if mask is None else mask[:rows], r=r, **dict(form.options))
+    options = {name: value for name, value in form.options if name != "out_sign"}
+    mask = None if mask is None else mask[:rows]
+    if op.mask_aware:
+        options.update({"mask": mask, **({"r": r} if op.r == "param" else {})})
+        return op.definition(*operands, to=form.result, **options)
+    return exact.chosen(op.definition(*operands, to=form.result, **options), mask, r)
 
 
 def in_pysim(form: Form, inputs: Inputs, rows: int) -> Array | None:
@@ -108,11 +119,11 @@ def zeros_alike(x: Array) -> Array:
 
 
 def compare(form: Form, inputs: Inputs, got: Array) -> Iterator[str]:
-    """What differs from the oracle and from PySim."""
-    rows = min(len(got), oracle.ROWS.get(form.name, len(got)))
-    want = by_oracle(form, inputs, rows)
+    """What differs from the definition and from PySim."""
+    rows = min(len(got), ROWS.get(form.name, len(got)))
+    want = by_definition(form, inputs, rows)
     if want is not None:
-        plain: Callable[[Array], Array] = zeros_alike if form.name in oracle.UNSIGNED_ZERO else lambda x: x
+        plain: Callable[[Array], Array] = zeros_alike if form.name in UNSIGNED_ZERO else lambda x: x
         yield difference(form, inputs, plain(got[:rows]), plain(want), "the definition says")
     want = in_pysim(form, inputs, len(got))
     if want is not None:

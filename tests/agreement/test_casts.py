@@ -1,4 +1,4 @@
-"""Every vector conversion with every part, at every width, alone and merged, agrees with PySim and the oracle."""
+"""Every vector conversion with every part, at every width, alone and merged, agrees with PySim and the definition."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import oracle
 import pytest
 from chain import Runner, batches
 from law import VALUES, Inputs, check_forms, check_small, rounds
@@ -16,6 +15,7 @@ from samples import Array, difference
 
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import STORAGE, DataType
+from compassc.ops import exact
 from compassc.ops.convert import PARTS
 
 LANES = {8: (0, 55, 20, 64), 16: (0, 25, 4, 48), 32: (0, 55, 9, 40)}
@@ -67,7 +67,7 @@ def merges(t: DataType) -> Iterator[Form]:
 
 
 def definition(form: Form, inputs: Inputs) -> Array:
-    """The conversion by the oracle; lanes without meaning are 0."""
+    """The conversion by its definition; lanes without meaning are 0."""
     arguments = eval(
         form.text.replace("S.cast", "dict_of"), {"dict_of": options_of, **{p.name: p for p in form.places}}
     )
@@ -78,7 +78,7 @@ def definition(form: Form, inputs: Inputs) -> Array:
     elif part != "all":
         at, of = SELECTED[part]
         x = x[:, at * n // of : (at + 1) * n // of]
-    out = oracle.cast(x, form.result, bool(arguments["saturate"]))
+    out = exact.converted(x, form.result, bool(arguments["saturate"]))
     return np.concatenate([out, np.zeros((len(out), form.result.lanes - out.shape[1]), out.dtype)], axis=1)
 
 
@@ -87,7 +87,7 @@ def options_of(x: Any, to: str, part: str = "all", saturate: Any = None) -> dict
 
 
 def check_values(runner: Runner) -> list[str]:
-    """Differences from the oracle: all values of 8- and 16-bit types, many of others."""
+    """Differences from the definition: all values of 8- and 16-bit types, many of others."""
     wrong = dict[str, str]()
     bits = max(p.dtype.bits for p in runner.batch.places)
     for inputs in rounds(runner.batch, np.random.default_rng(1), VALUES if bits == 32 else 1 << 18):

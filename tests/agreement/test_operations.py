@@ -1,4 +1,4 @@
-"""Every form of every value operation: the chain, PySim and an independent oracle give the same bits."""
+"""Every form of every value operation: the chain, PySim and the operation's definition give the same bits."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from compassc.ir.dtypes import dtype as kernel_type
-from compassc.ops import core, fp
+from compassc.ops import core
+from compassc.pysim import fp, pysim_impl
 from compassc.pysim.memory import PyPointer, Storage
 from compassc.pysim.values import of_numpy
 
@@ -211,7 +212,7 @@ def test_matrix_product_in_memory(rng, dtype, name):
     x, y = ((rng.integers(-8, 8, (4, 4)) / 4).astype(dtype) for _ in range(2))
     memory = np.arange(20, dtype=np.float32)
     ptr = PyPointer(Storage(memory.view(np.uint8), "memory"), 8, kernel_type("float32"), "global")
-    core.get(name).meaning(ptr, of_numpy(x.reshape(16)), of_numpy(y.T.reshape(16)))
+    pysim_impl(core.get(name))(ptr, of_numpy(x.reshape(16)), of_numpy(y.T.reshape(16)))
     product = (x.astype(np.float32) @ y.astype(np.float32)).reshape(16)
     expected = np.arange(20, dtype=np.float32)
     expected[2:18] = product + (expected[2:18] if name == "vmma" else 0)

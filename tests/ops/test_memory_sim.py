@@ -10,6 +10,7 @@ from compassc.ir import exprs as E
 from compassc.ir.dtypes import INT32, bool_of, dtype, pointer_type
 from compassc.ops import get
 from compassc.ops.masks import mask_lanes
+from compassc.pysim import pysim_impl
 from compassc.pysim.memory import PyPointer, Storage
 from compassc.pysim.session import PyEvent
 from compassc.pysim.values import PyVar, pyvar
@@ -23,7 +24,7 @@ def pointer(array, elem=None, scope="global", offset=0):
 
 
 def py(name, *args, **kwargs):
-    return get(name).meaning(*args, **kwargs)
+    return pysim_impl(get(name))(*args, **kwargs)
 
 
 def ir_pointer(elem="int32", scope="global"):

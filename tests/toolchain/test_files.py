@@ -221,7 +221,7 @@ SCRATCH = {
     "core/compass_core/confine/child.py",
     "core/compass_core/confine/parent.py",
     "core/compass_core/hostcc/provenance.py",
-    "compassc/ops/examples.py",
+    "compassc/reference/examples.py",
     "core/compass_core/files/cache.py",
     "core/compass_core/errors/defects.py",
     "core/compass_core/hostcc/divisions.py",

@@ -36,7 +36,7 @@ def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
         _print_missing(coverage)
         return
     if write_docs is not None:
-        from compassc.ops.docs import write
+        from compassc.reference.pages import write
 
         write(write_docs)
         return
@@ -48,7 +48,9 @@ def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
 
     known = {op.name: op for op in docs.documented()}
     if name in known:
-        artifact(docs.page(known[name]))
+        from compassc.reference.pages import page
+
+        artifact(page(known[name]))
         return
     found = [op for op in known.values() if name in op.name]
     if not found:

@@ -1,4 +1,8 @@
-"""What operations cost: the classes of a kernel's operations and a target's estimates (configurations/cost/*.yaml)."""
+"""What operations cost: the classes of a kernel's operations and a target's estimates (configurations/cost/*.yaml).
+
+Which class a C function belongs to say the declarations of the operations (operations.yaml, written by `make docs`), of
+those that are no operation's classes.yaml.
+"""
 
 from __future__ import annotations
 
@@ -64,9 +68,10 @@ class CostModel:
 @lru_cache(maxsize=1)
 def op_classes() -> dict[str, OpClass]:
     """All classes by name."""
-    out = {}
+    out, declared = {}, _read("operations")
     for name, fields in _read("classes").items():
-        lists = {key: tuple(fields.get(key, ())) for key in ("builtins", "unmasked")}
+        of_operations = declared.get(name, {})
+        lists = {key: (*of_operations.get(key, ()), *fields.get(key, ())) for key in ("builtins", "unmasked")}
         out[name] = OpClass(name, fields["unit"], ops=fields.get("ops", 0), point=fields.get("point", False), **lists)
     return out
 

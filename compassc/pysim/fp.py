@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..ir.dtypes import DataType
-from .core import np
-from .numeric import np_dtype
+import numpy as np
+
+from compassc.ir.dtypes import DataType
+from compassc.ops.numeric import np_dtype
 
 
 def narrow(x: Any, dtype: DataType) -> Any:

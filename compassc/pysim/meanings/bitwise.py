@@ -1,0 +1,138 @@
+"""Logic, shifts and bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compassc.ops.numeric import np_dtype
+
+from . import meaning
+
+
+def masks_off(value: Any, dtype: Any, mask: Any) -> Any:
+    """Inactive lanes of a mask result are false; those of integers are undefined."""
+    return value & mask if mask is not None and dtype.is_bool else value
+
+
+@meaning
+def vand(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+    return masks_off(x & y, dtype, mask)
+
+
+@meaning
+def vor(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+    return masks_off(x | y, dtype, mask)
+
+
+@meaning
+def vxor(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+    return masks_off(x ^ y, dtype, mask)
+
+
+@meaning
+def vinv(x: Any, dtype: Any, mask: Any = None) -> Any:
+    return masks_off(~x, dtype, mask)
+
+
+@meaning
+def vall(mask: Any, dtype: Any) -> Any:
+    return np.all(mask)
+
+
+@meaning
+def vany(mask: Any, dtype: Any) -> Any:
+    return np.any(mask)
+
+
+def amount(shift: Any) -> Any:
+    """Shift amounts, read as unsigned integers of their width."""
+    return shift.view(f"u{shift.dtype.itemsize}").astype(np.int64)
+
+
+def shifted_right(x: Any, shift: Any, with_round: bool) -> Any:
+    """Exact int64 result of shifting right by any amount; rounded to nearest, ties to even, if asked."""
+    wide, by = x.astype(np.int64), np.minimum(amount(shift), 63)
+    return (
+        np.rint(np.ldexp(wide.astype(np.float64), -by.astype(np.int32))).astype(np.int64) if with_round else wide >> by
+    )
+
+
+def narrowed(x: Any, shift: Any, dtype: Any, mask: Any, saturate: bool, with_round: bool) -> Any:
+    """The shifted values in the low slots of their old places, 0 elsewhere and where inactive."""
+    value = shifted_right(x, shift, with_round)
+    if saturate:
+        value = np.clip(value, *dtype.range())
+    out = np.zeros(dtype.lanes, np_dtype(dtype))
+    out[:: dtype.lanes // len(x)] = value if mask is None else np.where(mask, value, 0)
+    return out
+
+
+@meaning
+def vnsr(
+    x: Any,
+    shift: Any,
+    dtype: Any,
+    mask: Any = None,
+    saturate: bool = False,
+    with_round: bool = False,
+    to_h: bool = False,
+) -> Any:
+    return narrowed(x, shift, dtype, mask, saturate, with_round)
+
+
+@meaning
+def vnsrsr(x: Any, shift: Any, dtype: Any, mask: Any = None, to_h: bool = False) -> Any:
+    return narrowed(x, shift, dtype, mask, True, True)
+
+
+@meaning
+def vsr(x: Any, shift: Any, dtype: Any, with_round: bool = False) -> Any:
+    return shifted_right(x, shift, with_round).astype(x.dtype)
+
+
+@meaning
+def vsl(x: Any, shift: Any, dtype: Any, saturate: bool = False) -> Any:
+    value = x.astype(np.int64) << np.minimum(amount(shift), dtype.bits)
+    return (np.clip(value, *dtype.range()) if saturate else value).astype(x.dtype)
+
+
+@meaning
+def vror(x: Any, shift: Any, dtype: Any) -> Any:
+    bits, by = amount(x), amount(shift) % dtype.bits
+    return ((bits >> by) | (bits << (dtype.bits - by))).astype(x.dtype)
+
+
+def bits_of(x: Any) -> Any:
+    """The bits of each integer, lowest first, along a new last axis."""
+    width = x.dtype.itemsize * 8
+    unsigned = np.asarray(x).view(f"u{x.dtype.itemsize}").astype(np.int64)
+    return (unsigned[..., None] >> np.arange(width)) & 1
+
+
+def leading_zeros(bits: Any) -> Any:
+    """How many of the highest bits are 0 before the first 1."""
+    return np.where(bits.any(axis=-1), np.argmax(bits[..., ::-1], axis=-1), bits.shape[-1])
+
+
+@meaning
+def vcls(x: Any, dtype: Any) -> Any:
+    folded = np.where(x < 0, ~x, x)
+    return (leading_zeros(bits_of(folded)) - 1).astype(np_dtype(dtype))
+
+
+@meaning
+def clz(x: Any, dtype: Any) -> Any:
+    return leading_zeros(bits_of(x)).astype(np_dtype(dtype))
+
+
+@meaning
+def vbrevs(x: Any, dtype: Any) -> Any:
+    bits = bits_of(x)
+    return (bits << np.arange(bits.shape[-1])[::-1]).sum(axis=-1).astype(x.dtype)
+
+
+@meaning
+def vpcnt(x: Any, dtype: Any) -> Any:
+    return bits_of(x).sum(axis=-1).astype(np_dtype(dtype))

@@ -1,0 +1,120 @@
+"""Comparisons, tests, maximum and minimum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compass_core.errors import CompassError
+
+from .. import fp
+from . import meaning
+from .arithmetic import pairs
+
+
+def active(found: Any, mask: Any) -> Any:
+    """A result that is false in inactive lanes; scalars have no mask."""
+    return found if mask is None or not found.ndim else found & mask
+
+
+@meaning
+def vceq(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+    return active(x == y, mask)
+
+
+@meaning
+def vcneq(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+    return active(x != y, mask)
+
+
+@meaning
+def vcge(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+    return active(x >= y, mask)
+
+
+@meaning
+def vcgt(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+    return active(x > y, mask)
+
+
+@meaning
+def vcle(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+    return active(x <= y, mask)
+
+
+@meaning
+def vclt(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+    return active(x < y, mask)
+
+
+@meaning
+def isnan(x: Any, dtype: Any, mask: Any = None) -> Any:
+    return active(np.asarray(np.isnan(x)), mask)
+
+
+@meaning
+def isinf(x: Any, dtype: Any, mask: Any = None) -> Any:
+    return active(np.asarray(np.isinf(x)), mask)
+
+
+@meaning
+def isfinite(x: Any, dtype: Any, mask: Any = None) -> Any:
+    return active(np.asarray(np.isfinite(x)), mask)
+
+
+def _by_type(integer: Any, floating: Any, x: Any, y: Any, dtype: Any) -> Any:
+    return floating(x, y) if dtype.is_floating else integer(x, y)
+
+
+@meaning
+def max(x: Any, y: Any, dtype: Any) -> Any:
+    return _by_type(np.maximum, fp.larger, x, y, dtype)
+
+
+@meaning
+def min(x: Any, y: Any, dtype: Any) -> Any:
+    return _by_type(np.minimum, fp.smaller, x, y, dtype)
+
+
+@meaning
+def vmaxh(x: Any, y: Any, dtype: Any) -> Any:
+    return np.maximum(*pairs(x, y))
+
+
+@meaning
+def vminh(x: Any, y: Any, dtype: Any) -> Any:
+    return np.minimum(*pairs(x, y))
+
+
+def reduced(better: Any, x: Any, dtype: Any, mask: Any, return_idx: bool, largest: bool) -> Any:
+    """Lane 0: the best active lane, found by halving as the compiled code does, where NaN never wins; lane 1: its
+    index as an integer bit pattern."""
+    candidates = np.ones(len(x), bool) if mask is None else np.asarray(mask)
+    if not candidates.any():
+        raise CompassError(
+            "the mask of a reduction has no active lane", code="mask", help="at least one must be active"
+        )
+    low, high = dtype.range()
+    kept = np.where(
+        candidates, x, np.asarray(np.nan if dtype.is_floating else low if largest else high).astype(x.dtype)
+    )
+    by = len(x) // 2
+    while by:
+        kept = better(kept, np.roll(kept, -by))
+        by //= 2
+    out = np.zeros_like(x)
+    out[0] = kept[0]
+    if return_idx:
+        out.view(f"u{x.dtype.itemsize}")[1] = np.argmax(candidates & (x == kept[0]))
+    return out
+
+
+@meaning
+def vrpmax(x: Any, dtype: Any, mask: Any = None, return_idx: bool = False) -> Any:
+    return reduced(fp.larger, x, dtype, mask, return_idx, True)
+
+
+@meaning
+def vrpmin(x: Any, dtype: Any, mask: Any = None, return_idx: bool = False) -> Any:
+    return reduced(fp.smaller, x, dtype, mask, return_idx, False)

@@ -1,0 +1,149 @@
+"""Conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compassc.ir.dtypes import FLOAT32, INT32, UINT32, DataType
+from compassc.language.dispatch import LOCAL
+from compassc.ops.args import dtype_arg
+from compassc.ops.convert import (
+    address_dtype,
+    cast_dtype,
+    check_merge,
+    check_options,
+    list_of,
+    literal_lanes,
+    no_saturate,
+    pointer_target,
+    reinterpret_dtype,
+    with_sign,
+)
+from compassc.ops.numeric import convert, literal, np_dtype
+from compassc.ops.typing import is_literal, type_error
+
+from ..memory import PyPointer, index_of
+from ..values import PyVar, pyvar, to_element
+from . import meaning
+
+_SELECT: dict[str, Callable[[Any, int], Any]] = {
+    "all": lambda v, n: v,
+    "low": lambda v, n: v[: n // 2],
+    "high": lambda v, n: v[n // 2 :],
+    "even": lambda v, n: v[::2],
+    "odd": lambda v, n: v[1::2],
+    "ll": lambda v, n: v[: n // 4],
+    "lh": lambda v, n: v[n // 4 : n // 2],
+    "hl": lambda v, n: v[n // 2 : 3 * n // 4],
+    "hh": lambda v, n: v[3 * n // 4 :],
+}
+
+
+def _filled(v: Any, count: int, source: DataType, result: DataType) -> Any:
+    """A converted vector with the meaningless upper lanes as the generated code leaves them."""
+    have = v.size
+    if have >= result.lanes:
+        return v
+    if source.bits == 4 * result.bits and count == 1:
+        return np.concatenate([v, np.zeros(result.lanes - have, v.dtype)])
+    if count == 3:
+        return np.concatenate([v, v[2 * source.lanes :]])
+    return np.resize(v, result.lanes)
+
+
+@meaning
+def cast(x: Any, dtype: Any, part: Any = "all", saturate: Any = None) -> Any:
+    if type(x) is PyVar and x.dtype.is_vector:
+        key = (x.dtype, str(dtype), part, saturate)
+        plan = _VECTOR_CASTS.get(key)
+        if plan is None:
+            to = dtype_arg(dtype, "S.cast")
+            x = check_options(x, part, saturate)
+            plan = _VECTOR_CASTS[key] = to, cast_dtype(x.dtype, 1, to, part, saturate)
+        return _cast_vector(x, *plan, part, bool(saturate))
+    to = dtype_arg(dtype, "S.cast")
+    x = check_options(x, part, saturate)
+    if isinstance(x, (list, tuple)):
+        return _cast_list(list_of(x), to, part, saturate)
+    if is_literal(x) or (type(x) is PyVar and x.dtype.is_scalar):
+        no_saturate(saturate)
+        return pyvar(x, to)
+    raise type_error(f"S.cast: {x!r} cannot be converted", "a number, a scalar, a vector or a list is expected")
+
+
+_VECTOR_CASTS: dict[Any, tuple[DataType, DataType]] = {}
+"""Source, dtype argument, part, saturate -> target and result type."""
+
+
+def _cast_vector(x: Any, to: DataType, result: DataType, part: str, saturate: bool) -> Any:
+    if result is x.dtype:
+        return x
+    source = x.value if part == "all" else _SELECT[part](x.value, x.dtype.lanes)
+    v = convert(source, x.dtype, to, saturate)
+    return PyVar(v if v.size == result.lanes else _filled(v, 1, x.dtype, result), result)
+
+
+def _cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -> Any:
+    if all(is_literal(i) or (type(i) is PyVar and i.dtype.is_scalar) for i in items):
+        no_saturate(saturate)
+        result = literal_lanes(len(items), to)
+        return PyVar(np.array([to_element(i, to.element_of) for i in items], np_dtype(to)), result)
+    for item in items:
+        if type(item) is not PyVar:
+            raise type_error(f"S.cast: all items of a merge must be vector variables, got {item!r}")
+    check_merge([i.dtype for i in items])
+    source = items[0].dtype
+    result = cast_dtype(source, len(items), to, part, saturate)
+    v = np.concatenate([convert(i.value, source, to, bool(saturate)) for i in items])
+    return PyVar(_filled(v, len(items), source, result), result)
+
+
+def _sim_sign(x: Any, name: str, signed: bool) -> Any:
+    found = getattr(x, "dtype", None)
+    if not isinstance(found, DataType) or not found.is_integer or found.is_bool:
+        raise type_error(f"S.{name} needs an integer variable or expression, got {x!r}")
+    return cast(x, with_sign(found, signed))
+
+
+@meaning
+def i(x: Any) -> Any:
+    return _sim_sign(x, "i", True)
+
+
+@meaning
+def u(x: Any) -> Any:
+    return _sim_sign(x, "u", False)
+
+
+@meaning
+def reinterpret(x: Any, dtype: Any) -> Any:
+    pointer = pointer_target(dtype)
+    if isinstance(x, PyPointer):
+        to = address_dtype(pointer, dtype)
+        return pyvar(np_dtype(UINT32).type(LOCAL.tec.session.addresses.number(x)), to)
+    if pointer is not None:
+        return LOCAL.tec.session.addresses.pointer(index_of(x, "S.reinterpret: an address"), *pointer)
+    if is_literal(x):
+        to = reinterpret_dtype(x, dtype)
+        own = FLOAT32 if type(x) is float else UINT32 if x > INT32.range()[1] else INT32
+        return PyVar(literal(x, own).view(np_dtype(to)), to)
+    to = reinterpret_dtype(x.dtype, dtype)
+    return PyVar(x.value.view(np_dtype(to)), to)
+
+
+@meaning
+def vxtl(x: Any, dtype: Any) -> Any:
+    return x[: x.size // 2].astype(np_dtype(dtype))
+
+
+@meaning
+def vxth(x: Any, dtype: Any) -> Any:
+    return x[x.size // 2 :].astype(np_dtype(dtype))
+
+
+@meaning
+def tag(node: Any, attr: Any) -> Any:
+    return node

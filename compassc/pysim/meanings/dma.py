@@ -1,0 +1,173 @@
+"""Copies by DMA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compass_core.errors import CompassError
+from compassc.ir.dtypes import DataType
+from compassc.ops.dma import check_copy, check_fill, check_memset, check_upsample, same_element
+from compassc.ops.numeric import np_dtype
+
+from ..memory import bounds_error, index_of, pointer_of
+from ..values import to_element
+from . import meaning
+from .sync import sim_event
+
+Copy = tuple[Any, Any, int, int, int, int]
+
+
+def _sim_kind(p: Any) -> tuple[DataType, str]:
+    return p.dtype, p.scope
+
+
+def _sim_copy(what: str, dst: Any, src: Any, width: Any, src_stride: Any, count: Any, dst_stride: Any) -> Copy:
+    """The checked arguments of a copy in PySim: pointers, bytes per row, number of rows, strides in bytes."""
+    to, source = pointer_of(dst, f"{what}: dst"), pointer_of(src, f"{what}: src")
+    check_copy(what, _sim_kind(to), _sim_kind(source))
+    size = to.dtype.bytes
+    row, rows = _number(width, what, "width"), _number(count, what, "times")
+    steps = [row if s is None else _number(s, what, "a stride") for s in (src_stride, dst_stride)]
+    for name, value, least in (
+        ("width", row, 0),
+        ("times", rows, 0),
+        ("src_stride", steps[0], row),
+        ("dst_stride", steps[1], row),
+    ):
+        if value < least:
+            raise CompassError(f"{what}: {name} must be at least {least}, got {value}", code="dma-size")
+    return to, source, row * size, rows, steps[0] * size, steps[1] * size
+
+
+def _number(x: Any, what: str, name: str) -> int:
+    return x if type(x) is int else index_of(x, f"{what}: {name}")
+
+
+def _bytes(p: Any, size: int, what: str) -> Any:
+    """The storage's bytes from a pointer on, at least `size` of them."""
+    if p.storage is None:
+        raise CompassError(f"{what}: a null pointer is accessed", code="null", help="test p.is_nullptr first")
+    if p.offset < 0 or p.offset + size > p.storage.data.size:
+        last = max(0, -(-size // p.dtype.bytes) - 1)
+        raise bounds_error(what, p, 0, last)
+    return p.storage.data[p.offset : p.offset + size]
+
+
+def _watched(p: Any, what: str, size: int, count: int, step: int, writes: bool) -> None:
+    """Tell a checked memory about `count` rows of `size` bytes, `step` bytes apart."""
+    if p.storage.watch is not None:
+        p.storage.watch.access(what, p.offset, size, count, step, writes, None)
+
+
+def _copy(what: str, copy: Copy) -> None:
+    dst, src, row, rows, src_step, dst_step = copy
+    if row == 0 or rows == 0:
+        return
+    to = _bytes(dst, (rows - 1) * dst_step + row, f"{what}: dst")
+    source = _bytes(src, (rows - 1) * src_step + row, f"{what}: src")
+    _watched(src, what, row, rows, src_step, False)
+    _watched(dst, what, row, rows, dst_step, True)
+    if src_step == dst_step == row:
+        to[:] = source
+        return
+    for k in range(rows):
+        to[k * dst_step : k * dst_step + row] = source[k * src_step : k * src_step + row]
+
+
+@meaning
+def dma_copy(dst: Any, src: Any, width: Any, src_stride: Any = None, times: Any = 1, dst_stride: Any = None) -> None:
+    _copy("S.dma_copy", _sim_copy("S.dma_copy", dst, src, width, src_stride, times, dst_stride))
+
+
+@meaning
+def async_dma_copy(
+    dst: Any, src: Any, width: Any, src_stride: Any = None, times: Any = 1, dst_stride: Any = None, event: Any = None
+) -> None:
+    what = "S.async_dma_copy"
+    if event is None:
+        raise CompassError(
+            f"{what}: an event must be given", code="event-missing", help="allocate one with S.alloc_events"
+        )
+    owner = sim_event(event, what)
+    copy = _sim_copy(what, dst, src, width, src_stride, times, dst_stride)
+    for p, rows_step in ((copy[0], copy[5]), (copy[1], copy[4])):
+        if copy[2] and copy[3]:
+            _bytes(p, (copy[3] - 1) * rows_step + copy[2], what)  # refuse here, not where the event is waited for
+    owner.pending.append(lambda: _copy(what, copy))
+
+
+def _grid_view(p: Any, rows: int, cols: int, step: int, what: str) -> Any:
+    """A 2-D view of `rows` rows of `cols` elements, `step` elements apart."""
+    size = p.dtype.bytes
+    used = _bytes(p, ((rows - 1) * step + cols) * size, what)
+    _watched(p, what, cols * size, rows, step * size, what.endswith("dst"))
+    view = used.view(np_dtype(p.dtype))
+    return np.lib.stride_tricks.as_strided(view, (rows, cols), (step * size, size))
+
+
+@meaning
+def dma_transpose2d(dst: Any, src: Any, row: Any, col: Any, dst_stride: Any = None, src_stride: Any = None) -> None:
+    what = "S.dma_transpose2d"
+    to, source = pointer_of(dst, f"{what}: dst"), pointer_of(src, f"{what}: src")
+    same_element(what, to.dtype, source.dtype)
+    rows, cols = _number(row, what, "row"), _number(col, what, "col")
+    src_step = cols if src_stride is None else _number(src_stride, what, "src_stride")
+    dst_step = rows if dst_stride is None else _number(dst_stride, what, "dst_stride")
+    for name, value, least in (
+        ("row", rows, 0),
+        ("col", cols, 0),
+        ("src_stride", src_step, cols),
+        ("dst_stride", dst_step, rows),
+    ):
+        if value < least:
+            raise CompassError(f"{what}: {name} must be at least {least}, got {value}", code="dma-size")
+    if rows and cols:
+        matrix = _grid_view(source, rows, cols, src_step, f"{what}: src")
+        _grid_view(to, cols, rows, dst_step, f"{what}: dst")[:] = matrix.T.copy()
+
+
+@meaning
+def dma_upsample(
+    dst: Any, src: Any, h_scale: Any, w_scale: Any, c: Any, w: Any,
+    src_c_stride: Any = None, dst_c_stride: Any = None, dst_w_stride: Any = None,
+) -> None:  # fmt: skip
+    what = "S.dma_upsample"
+    to, source = pointer_of(dst, f"{what}: dst"), pointer_of(src, f"{what}: src")
+    check_upsample(_sim_kind(to), _sim_kind(source))
+    high, wide, pixel, pixels = (
+        _number(x, what, n) for x, n in ((h_scale, "h_scale"), (w_scale, "w_scale"), (c, "c"), (w, "w"))
+    )
+    src_step, dst_step = (pixel if s is None else _number(s, what, "a stride") for s in (src_c_stride, dst_c_stride))
+    row = pixels * wide if dst_w_stride is None else _number(dst_w_stride, what, "dst_w_stride")
+    limits = (
+        ("src_c_stride", src_step, pixel),
+        ("dst_c_stride", dst_step, pixel),
+        ("dst_w_stride", row, pixels * wide),
+    )
+    for name, value, least in limits:
+        if value < least:
+            raise CompassError(f"{what}: {name} must be at least {least}, got {value}", code="dma-size")
+    if wide > 255:
+        raise CompassError(f"{what}: w_scale must be at most 255, got {wide}", code="dma-size")
+    if not (high and wide and pixel and pixels):
+        return
+    line = np.repeat(_grid_view(source, pixels, pixel, src_step, f"{what}: src"), wide, axis=0)
+    out = _grid_view(to, (high - 1) * row + pixels * wide, pixel, dst_step, f"{what}: dst")
+    for k in range(high):
+        out[k * row : k * row + pixels * wide] = line
+
+
+@meaning
+def dma_memset(ptr: Any, value: Any, num: Any) -> None:
+    to = pointer_of(ptr, "S.dma_memset: ptr")
+    elem = to.dtype.element_of
+    check_memset(elem, to.scope)
+    check_fill(value, elem)
+    count = _number(num, "S.dma_memset", "num")
+    if count < 0:
+        raise CompassError(f"S.dma_memset: num must not be negative, got {count}", code="dma-size")
+    if count:
+        _watched(to, "S.dma_memset", count * elem.bytes, 1, 0, True)
+        _bytes(to, count * elem.bytes, "S.dma_memset").view(np_dtype(elem))[:] = to_element(value, elem)

@@ -1,0 +1,133 @@
+"""Masks, printing, profiling, and what is not simulated."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compass_core.errors import CompassError
+from compass_core.errors.rendering import for_stream
+from compassc.ir.dtypes import INT32
+from compassc.ops.args import lanes_arg
+from compassc.ops.misc import DESCRIPTORS, SPECIFIER, VECTOR_BYTES, check_printf, const_lanes, print_dtype
+from compassc.ops.numeric import literal
+from compassc.ops.typing import is_literal
+
+from ..descriptors import PyDescPointer
+from ..masks import first_lanes, mask_var
+from ..memory import index_of, pointer_of
+from ..values import pyvar
+from . import meaning
+
+
+@meaning
+def const_mask(x: Any) -> Any:
+    return mask_var(np.array(const_lanes(x), bool))
+
+
+@meaning
+def tail_mask(n: Any, lanes: Any) -> Any:
+    total = lanes_arg(lanes, "S.tail_mask")
+    count = n if type(n) is int else index_of(n, "S.tail_mask: n")
+    return mask_var(first_lanes(max(0, min(count, total)), total))
+
+
+def _truncated(x: Any) -> str:
+    """A float with 6 decimals, truncated; nothing for nan and infinities."""
+    v = float(x)
+    if not math.isfinite(v):
+        return ""
+    whole = int(abs(v))
+    digits = int((abs(v) - whole) * 1_000_000)
+    return f"{'-' if v < 0 else ''}{whole}.{digits:06d}"
+
+
+def _word(x: Any) -> int:
+    """A scalar as 32 unsigned bits; floats by their float32 pattern."""
+    array = np.asarray(x)
+    return int(array.astype(np.float32).view(np.uint32)) if array.dtype.kind not in "iub" else int(array) & 0xFFFFFFFF
+
+
+_FORMATS: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys("di", lambda x: str((_word(x) ^ 0x80000000) - 0x80000000)),
+    "u": lambda x: str(_word(x)),
+    "o": lambda x: f"0{_word(x):o}",
+    "x": lambda x: f"0x{_word(x):x}",
+    "X": lambda x: f"0x{_word(x):X}",
+    "f": _truncated,
+    "c": lambda x: chr(_word(x) & 0xFF),
+    "s": str,
+    "p": lambda x: "%p",
+}
+
+
+def _formatted(spec: str, x: Any) -> str:
+    if spec not in VECTOR_BYTES:
+        return _FORMATS[spec](x)
+    if spec[-1] == "f":
+        return ",".join(_truncated(v) for v in x)
+    return ",".join(f"0x{int(v):x}" for v in x.view(f"u{VECTOR_BYTES[spec]}"))
+
+
+@meaning
+def printf(fmt: Any, *args: Any) -> Any:
+    types = [print_dtype(x) for x in args]
+    specs = check_printf(fmt, types)
+    raw = [literal(x, t) if is_literal(x) else getattr(x, "value", x) for x, t in zip(args, types)]
+    texts = iter([_formatted(spec, x) for spec, x in zip(specs, raw)])
+    text = SPECIFIER.sub(lambda m: "%" if m.group(1) == "%" else next(texts), fmt)
+    sys.stdout.write(for_stream(text, sys.stdout))
+    return pyvar(0, INT32)
+
+
+@meaning
+def flush_cache(invalidate: Any = True) -> None:
+    pass
+
+
+@meaning
+def perf_tick_begin(cid: Any) -> None:
+    pass
+
+
+@meaning
+def perf_tick_end(cid: Any) -> None:
+    pass
+
+
+class NoModel(CompassError, NotImplementedError):
+    """PySim cannot run an operation."""
+
+
+def not_simulated(what: str) -> CompassError:
+    """The error of what PySim does not model; the simulator's fault for the same has the same words."""
+    return NoModel(f"the kernel {what}, which is not simulated", code="kernel-unsupported", help="run it on hardware")
+
+
+@meaning
+def asm(template: Any, outputs: Any = None, inputs: Any = None, clobbers: Any = None, qualifiers: Any = None) -> None:
+    raise not_simulated("runs inline assembly of the NPU")
+
+
+def _start_aiff(name: str, args: tuple[Any, ...]) -> CompassError:
+    """The error of starting the unit: of the descriptors when they are wrong, else that there is no model of it."""
+    for part, pointer in zip(DESCRIPTORS, args, strict=True):
+        if isinstance(pointer, PyDescPointer):
+            pointer.get_current_desc_chain()
+        else:
+            pointer_of(pointer, f"S.{name}: {part}")
+    return not_simulated("starts the AIFF accelerator")
+
+
+@meaning
+def aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any) -> None:
+    raise _start_aiff("aiff", (ctrl_desc, param_desc, act_desc))
+
+
+@meaning
+def async_aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any, event: Any) -> None:
+    raise _start_aiff("async_aiff", (ctrl_desc, param_desc, act_desc))

@@ -1,0 +1,124 @@
+"""Operations that move lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compassc.ir.dtypes import bool_of
+from compassc.ops.permute import (
+    bcast_dtype,
+    check_inputs,
+    check_table,
+    concat_dtype,
+    in_range,
+    one_register,
+    split_types,
+    tbl_dtype,
+    whole_registers,
+)
+from compassc.ops.typing import is_literal
+
+from ..masks import mask_array
+from ..operands import broadcast, integer, vector
+from ..values import PyVar, pyvar
+from . import meaning
+
+_SELECT = {
+    "low": lambda v: v[: v.size // 2],
+    "high": lambda v: v[v.size // 2 :],
+    "even": lambda v: v[0::2],
+    "odd": lambda v: v[1::2],
+}
+
+
+@meaning
+def vconcat(inps: Any, part: Any = "all") -> Any:
+    types, arrays = broadcast("vconcat", check_inputs(inps))
+    result = concat_dtype(types, part)
+    return PyVar(np.concatenate(arrays if part == "all" else [_SELECT[part](a) for a in arrays]), result)
+
+
+@meaning
+def vsplit(x: Any) -> Any:
+    part, count = split_types(vector(x, "S.vsplit: x"))
+    step = part.lanes
+    return tuple(PyVar(x.value[k * step : (k + 1) * step], part) for k in range(count))
+
+
+@meaning
+def vzip(x: Any, y: Any, dtype: Any, part: str = "all") -> Any:
+    if part != "all":
+        x, y = _SELECT[part](x), _SELECT[part](y)
+    return np.stack((x, y), axis=1).reshape(-1)
+
+
+@meaning
+def vrevs(x: Any, dtype: Any) -> Any:
+    return x[::-1].copy()
+
+
+@meaning
+def vsel(x: Any, y: Any, dtype: Any, mask: Any = None) -> Any:
+    return x.copy() if mask is None else np.where(mask, x, y)
+
+
+@meaning
+def vcompt(x: Any, mask: Any) -> Any:
+    dtype = one_register(vector(x, "S.vcompt: x"), "S.vcompt")
+    active = mask_array(mask, dtype.lanes)
+    packed = x.value if active is None else x.value[active]
+    out = np.zeros_like(x.value)
+    out[: packed.size] = packed
+    return PyVar(out, dtype)
+
+
+@meaning
+def vcompc(x: Any, y: Any, mask: Any) -> Any:
+    types, (a, b) = broadcast("vcompc", [x, y])
+    active = mask_array(mask, one_register(types[0], "S.vcompc").lanes)
+    packed = a if active is None else a[active]
+    return PyVar(np.concatenate([packed, b[: b.size - packed.size]]), types[0])
+
+
+@meaning
+def vshfl(x: Any, shift: Any) -> Any:
+    dtype = whole_registers(vector(x, "S.vshfl: x"), "S.vshfl")
+    n = in_range(integer(shift, "S.vshfl: shift"), dtype.lanes, "S.vshfl: shift")
+    return PyVar(np.roll(x.value, -n), dtype)
+
+
+@meaning
+def vbcast(x: Any, mask: Any = None, lanes: Any = None) -> Any:
+    if is_literal(x):
+        x = pyvar(x, bool_of(1) if type(x) is bool else None)
+    own = bool_of(1) if type(x) is bool else x.dtype
+    result = bcast_dtype(own, mask is not None, lanes)
+    mask_array(mask, result.lanes)
+    return PyVar(np.full(result.lanes, x if type(x) is bool else x.value), result)
+
+
+@meaning
+def vsldl(x: Any, y: Any, shift: Any) -> Any:
+    types, (a, b) = broadcast("vsldl", [x, y])
+    lanes = whole_registers(types[0], "S.vsldl").lanes
+    n = in_range(integer(shift, "S.vsldl: shift"), lanes, "S.vsldl: shift")
+    return PyVar(np.concatenate([a[n:], b[:n]]), types[0])
+
+
+@meaning
+def vtbl(table: Any, indices: Any) -> Any:
+    types, arrays = broadcast("vtbl", check_table(table))
+    result = tbl_dtype(types, vector(indices, "S.vtbl: indices"))
+    whole = np.concatenate(arrays)
+    at = indices.value.astype(np.int64)
+    inside = (at >= 0) & (at < whole.size)
+    return PyVar(np.where(inside, whole[np.where(inside, at, 0)], whole.dtype.type(0)), result)
+
+
+@meaning
+def vreplic(x: Any, index: Any = 0) -> Any:
+    dtype = whole_registers(vector(x, "S.vreplic: x"), "S.vreplic")
+    n = in_range(integer(index, "S.vreplic: index"), dtype.lanes, "S.vreplic: index")
+    return PyVar(np.full(dtype.lanes, x.value[n]), dtype)

@@ -1,0 +1,89 @@
+"""TECs, barriers and events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compass_core.errors import CompassError
+from compassc.ir.dtypes import INT32
+from compassc.language.dispatch import LOCAL
+from compassc.ops.sync import event_count
+from compassc.ops.typing import type_error
+
+from ..session import PyEvent
+from ..values import pyvar
+from . import meaning
+
+
+@meaning
+def barrier() -> None:
+    tec = LOCAL.tec
+    tec.session.need_threads("S.barrier")
+    tec.finish_events()
+    tec.session.meet(tec)
+
+
+@meaning
+def get_local_id() -> Any:
+    return pyvar(LOCAL.tec.id, INT32)
+
+
+@meaning
+def get_local_size() -> Any:
+    return pyvar(LOCAL.tec.session.local_size, INT32)
+
+
+def _take_event() -> Any:
+    for event in LOCAL.tec.events:
+        if not event.allocated:
+            event.allocated = True
+            return event
+    raise CompassError("no event is free", code="event-limit", help="free events with S.free_events")
+
+
+@meaning
+def alloc_event() -> Any:
+    return _take_event()
+
+
+@meaning
+def alloc_events(count: Any) -> Any:
+    free = sum(not e.allocated for e in LOCAL.tec.events)
+    if event_count(count) > free:
+        raise CompassError(f"S.alloc_events: {count} events are requested, {free} are free", code="event-limit")
+    events = tuple(_take_event() for _ in range(count))
+    return events[0] if count == 1 else events
+
+
+def sim_event(x: Any, what: str, *, need_allocated: bool = True) -> Any:
+    """A PySim event argument, checked."""
+    if not isinstance(x, PyEvent):
+        raise type_error(f"{what}: {x!r} is not an event", "events come from S.alloc_events")
+    if need_allocated and not x.allocated:
+        raise CompassError(f"{what}: {x!r} was freed", code="event-freed", help="allocate it again with S.alloc_events")
+    return x
+
+
+@meaning
+def wait_events(*events: Any) -> None:
+    if not events:
+        raise CompassError(
+            "S.wait_events needs at least one event: a call without does nothing",
+            code="event-missing",
+            help="events come from S.alloc_events",
+        )
+    for event in [sim_event(e, "S.wait_events") for e in events]:
+        event.finish()
+
+
+@meaning
+def free_events(*events: Any) -> None:
+    if not events:
+        raise CompassError(
+            "S.free_events needs at least one event: a call without does nothing",
+            code="event-missing",
+            help="events come from S.alloc_events",
+        )
+    for event in [sim_event(e, "S.free_events", need_allocated=False) for e in events]:
+        event.finish()
+        event.allocated = False

@@ -1,0 +1,32 @@
+"""The pages of all operations as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compass_core import files
+
+from ..ops import Op, docs
+from . import examples
+
+
+def page(op: Op) -> str:
+    """The Markdown page of an operation, with its example."""
+    return docs.page(op, examples.section(op))
+
+
+def pages() -> dict[str, str]:
+    """All pages by file name, the index included."""
+    return {"README.md": docs.index(), **{f"{op.name}.md": page(op) for op in docs.documented()}}
+
+
+def write(folder: Path) -> list[Path]:
+    """Write all pages into a folder, and remove pages of operations that are no more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = pages()
+    for old in folder.glob("*.md"):
+        if old.name not in made:
+            old.unlink()
+    for name, text in made.items():
+        files.write(folder / name, text)
+    return [folder / name for name in made]
