@@ -253,13 +253,72 @@ class Walk:
         self.sum_of("mean", lambda: self.load(name).name, "float32")
         self.k.do(f"mean = mean / {self.k.scalar(float(self.count))}")
 
-    def integer_mean(self, name: str) -> None:
-        """`mean`: that of an integer operand, to the nearest integer, ties to even."""
-        tensor = self.kinds[name]
-        if tensor is None or self.count * max(abs(tensor.low), abs(tensor.high)) >= 2**31:
-            raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
-        self.sum_of("mean", lambda: self.load(name).name, "int32")
-        self.k.do(f"divide_rounded(mean, {self.k.scalar(self.count)})")
+    def sum_pair(self, term: Callable[[], str]) -> None:
+        """`high` and `low`: the sum of an int32 term of every reduced element as high * 65536 + low (16 bits)."""
+        self.start("high", "0", "int32")
+        self.start("low", "0", "int32")
+        with self.each():
+            self.k.do(f"add_to_pair(high, low, {self.active(term(), '0', 'int32')})")
+        self.join("high", "across_sum")
+        self.join("low", "across_sum")
+        self.k.do("high = high + (low >> 16)")
+        self.k.do("low = low & 0xFFFF")
+
+    def squares(self, term: str, largest: int, around_mean: bool = False) -> None:
+        """`lower` and `upper`: the sum of squares of a term of x, `{x}`, in uint32 words of 16 and 32 bits.
+
+        `largest`: its largest magnitude. `around_mean`: the term is an element less the mean; then the mean square is
+        no more than that of half the range.
+        """
+        k = self.k
+        usual = largest // 2 + 2 if around_mean else largest
+        if largest > 65535 or self.count * ((usual * usual >> 16) + 1) >= 1 << 32:
+            raise LayerError(f"squares of {self.count} elements of up to {largest} do not fit 48 bits")
+        self.start("lower", "0", "uint32")
+        self.start("upper", "0", "uint32")
+        with self.each():
+            part = k.let(self.active(term.format(x=self.load("x").name), "0", "int32"), "int32").name
+            k.do(f'square = S.cast({part} * {part}, "uint32")')
+            k.do("lower = lower + (square & S.u32(0xFFFF))")
+            k.do("upper = upper + (square >> S.u32(16))")
+            if self.count > 1 << 16:
+                k.do("carry_pair(lower, upper)")
+        k.do("carry_pair(lower, upper)")
+        if self.across:
+            k.do("across_sum_pair(lower, upper)")
+
+    def divide(self, quotient: str, rest: str) -> None:
+        """Two uint32 variables: `upper` * 2^16 + `lower` over the number of elements, and what is left."""
+        self.start(quotient, "0", "uint32")
+        self.start(rest, "0", "uint32")
+        number = self.filled(self.k.scalar(self.count), "uint32")
+        self.k.do(f"divide_long({quotient}, {rest}, lower, upper, {number})")
+
+    def integer_mean(self, name: str, term: str = "{x}", largest: int = 0) -> None:
+        """`mean`: that of a term of an integer operand, to the nearest integer, ties to even.
+
+        `largest`: the largest magnitude of the term where it is not the operand itself, at most 65536.
+        """
+        tensor, k = self.kinds[name], self.k
+        if tensor is None:
+            raise LayerError("means are of tensors")
+        largest = largest or max(abs(tensor.low), abs(tensor.high))
+        number = k.scalar(self.count)
+        if self.count * largest < 2**31:
+            self.sum_of("mean", lambda: term.format(x=self.load(name).name), "int32")
+            k.do(f"divide_rounded(mean, {number})")
+            return
+        if largest > 65536 or self.count >= 1 << 30:
+            raise LayerError(f"means of {self.count} elements of up to {largest} have no kernel")
+        # moved to what is not negative by an even number, which keeps ties
+        self.sum_pair(lambda: f"{term.format(x=self.load(name).name)} + 65536")
+        for word in ("high", "low"):
+            k.do(f'unsigned_{word} = S.cast({word}, "uint32")')
+        self.start("whole", "0", "uint32")
+        self.start("left", "0", "uint32")
+        k.do(f"divide_long(whole, left, unsigned_low, unsigned_high, {self.filled(number, 'uint32')})")
+        k.do('mean = S.cast(whole, "int32")')
+        k.do(f'mean = mean - 65536 + clamp(S.cast(left + left, "int32") - {number} + (mean & 1), 0, 1)')
 
     def where_active(self, value: str, kind: str) -> str:
         """A result of the position, 0 in lanes that have none."""

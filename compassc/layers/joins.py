@@ -262,3 +262,28 @@ def divide_pair(value, low_words, high_words, divisor):
     second = S.vdiv(((high_words - first * divisor) << S.u32(16)) | low_words, divisor)
     fits = first < S.u32(0x8000)
     value = S.vsel(S.cast((first << S.u32(16)) + second, "int32"), 0x7FFFFFFF, fits)  # noqa: F841 (the caller's)
+
+
+@S.macro
+def divide_bit(quotient, rest, bit, divisor):
+    """A step of a long division of uint32 lanes: the next bit of what is divided."""
+    rest = rest + rest + (bit & S.u32(1))
+    whole = S.vsel(S.vbcast(S.u32(1), lanes=32), 0, rest >= divisor)
+    quotient = quotient + quotient + whole
+    rest = rest - whole * divisor
+
+
+@S.macro
+def divide_long(quotient, rest, low_words, high_words, divisor):
+    """uint32 lanes high * 2^16 + low over a divisor below 2^31; `quotient` and `rest` are 0 before."""
+    for step in range(32):
+        divide_bit(quotient, rest, high_words >> S.cast(31 - step, "uint32"), divisor)
+    for step in range(16):
+        divide_bit(quotient, rest, low_words >> S.cast(15 - step, "uint32"), divisor)
+
+
+@S.macro
+def add_saturated(total, value):
+    """uint32 lanes added to a sum that stays at 2^32 - 1 from there on."""
+    total = total + value
+    total = S.vsel(S.vbcast(S.u32(0xFFFFFFFF), lanes=32), total, total < value)

@@ -11,8 +11,9 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import all_types, consistent
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 
-Step = Callable[..., Value]
-"""`step(source, layer, *operands)`: adds the layer's statements and gives its value, in the range of the output."""
+Step = Callable[..., "Value | tuple[Value, ...]"]
+"""`step(source, layer, *operands)`: adds the layer's statements and gives its value, in the range of the output; one for
+each output where there are several."""
 Builder = Callable[..., Kernel]
 """`builder(layer)`; one that takes a tail is called `builder(layer, tail)` with the layers that follow in the kernel."""
 
@@ -131,6 +132,8 @@ def follow(k: KernelSource, head: Layer, value: Value, tail: Sequence[Layer], pl
         if layer.output.shape != out.shape:
             raise LayerError("it changes the shape")
         result = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
+        if not isinstance(result, Value):
+            raise LayerError(f"a {layer.type} has several outputs, which cannot join the kernel")
         values[layer.output.name] = as_stored(k, result, layer.output)
     last = (tail[-1] if tail else head).output
     return values[last.name], last

@@ -67,6 +67,14 @@ class Operand(NamedTuple):
     pointer: str
 
 
+class Result(NamedTuple):
+    """What a pass stores: the tensor, the name of its pointer, and the expression of the lanes."""
+
+    tensor: Tensor
+    pointer: str
+    stored: str
+
+
 def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
     """One kernel for a chain of element-wise layers; each takes the output of the one before among its operands."""
     k, out = KernelSource(spread=[]), layers[-1].output
@@ -79,15 +87,20 @@ def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
     values = {o.tensor.name: _value(o.name, o.tensor) for o in operands}
     for layer in layers:
         k.channel_shape = ()
-        result = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
-        values[layer.output.name] = as_stored(k, result, layer.output)
+        given = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
+        made = (given,) if isinstance(given, Value) else given
+        if len(made) != len(layer.outputs) or any(t.shape != out.shape for t in layer.outputs):
+            raise LayerError(
+                f"its outputs are {[list(t.shape) for t in layer.outputs]}, expected {len(made)} of one shape"
+            )
+        values |= {t.name: as_stored(k, r, t) for r, t in zip(made, layer.outputs, strict=True)}
     operands += [
         Operand(name, Tensor(name, a.shape, a.dtype.name), k.constant(a.reshape(-1))) for name, a in k.spread or ()
     ]
     space = space_of(out.shape, [o.tensor.shape for o in operands])
-    y, stored = k.tensor(out), f'narrow({values[out.name].name}, "{out.dtype}")'
+    results = [Result(t, k.tensor(t), f'narrow({values[t.name].name}, "{t.dtype}")') for t in layers[-1].outputs]
     loop = _tiles if all(s in ((1,), (0,)) for s in space.strides) else _rows
-    return finish(k, [*k.head, *loop(k, space, operands, out, y, stored)])
+    return finish(k, [*k.head, *loop(k, space, operands, results)])
 
 
 def _operands(layers: Sequence[Layer]) -> list[Tensor]:
@@ -111,15 +124,20 @@ def _everywhere(name: str, pointer: str, dtype: str) -> str:
     return f'{name} = S.vbcast(S.cast({pointer}[0], "{WIDE[dtype]}"), lanes={LANES})'
 
 
-def _tiles(k: KernelSource, space: Space, operands: list[Operand], out: Tensor, y: str, stored: str) -> list[str]:
+def _tiles(k: KernelSource, space: Space, operands: list[Operand], results: list[Result]) -> list[str]:
     """Contiguous shares of all elements, tile by tile through LSRAM."""
     from compassc.layers.vectors import pointee
 
     full = [s == (1,) for s in space.strides]
-    sizes = [_bytes(t.dtype) for (_, t, _), f in zip(operands, full, strict=True) if f] + [_bytes(out.dtype)]
+    sizes = [_bytes(t.dtype) for (_, t, _), f in zip(operands, full, strict=True) if f]
+    sizes += [_bytes(r.tensor.dtype) for r in results]
     tile = TILES_BYTES // sum(sizes) // LANES * LANES
     n = k.scalar(space.dims[0])
-    lines = [f'tile_y = S.alloc({tile}, "{pointee(out.dtype)}", scope="lsram")']
+    made = [f"tile_y{i or ''}" for i in range(len(results))]
+    lines = [
+        f'{name} = S.alloc({tile}, "{pointee(r.tensor.dtype)}", scope="lsram")'
+        for name, r in zip(made, results, strict=True)
+    ]
     copies, loads = [], []
     for i, ((name, t, p), whole) in enumerate(zip(operands, full, strict=True)):
         if whole:
@@ -128,7 +146,8 @@ def _tiles(k: KernelSource, space: Space, operands: list[Operand], out: Tensor, 
             loads.append(f'{name} = load(tile{i} + i, mask, "{t.dtype}", {LANES})')
         else:
             lines.append(_everywhere(name, p, t.dtype))
-    inner = ["mask = S.tail_mask(S.min(now - i, 32), 32)", *loads, *k.body, f"S.vstore({stored}, tile_y + i, mask)"]
+    inner = ["mask = S.tail_mask(S.min(now - i, 32), 32)", *loads, *k.body]
+    inner += [f"S.vstore({r.stored}, {name} + i, mask)" for name, r in zip(made, results, strict=True)]
     return [
         *lines,
         f"part = shared_part({n}, {LANES})",
@@ -139,11 +158,11 @@ def _tiles(k: KernelSource, space: Space, operands: list[Operand], out: Tensor, 
         *(f"    {c}" for c in copies),
         f"    for i in range(0, now, {LANES}):",
         *(f"        {line}" for line in inner),
-        f"    S.dma_copy({y} + at, tile_y, now)",
+        *(f"    S.dma_copy({r.pointer} + at, {name}, now)" for name, r in zip(made, results, strict=True)),
     ]
 
 
-def _rows(k: KernelSource, space: Space, operands: list[Operand], out: Tensor, y: str, stored: str) -> list[str]:
+def _rows(k: KernelSource, space: Space, operands: list[Operand], results: list[Result]) -> list[str]:
     """The innermost dimension is a row; a TEC takes every fourth. Operands lie in device memory."""
     *outer, cols = space.dims
     rows = 1
@@ -165,7 +184,7 @@ def _rows(k: KernelSource, space: Space, operands: list[Operand], out: Tensor, y
         if d:
             indices.append(f"rest = rest / {sizes[d]}")
     inner = [f"mask = S.tail_mask(S.min({width} - i, 32), 32)", *loads, *k.body]
-    inner.append(f"S.vstore({stored}, {y} + r * {width} + i, mask)")
+    inner += [f"S.vstore({r.stored}, {r.pointer} + r * {width} + i, mask)" for r in results]
     return [
         f"for r in range(S.get_local_id(), {k.scalar(rows)}, S.get_local_size()):",
         *(["    rest = r + 0"] if indices else []),

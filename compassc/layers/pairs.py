@@ -34,15 +34,16 @@ def finish_pair(k: KernelSource, layer: Layer, span: tuple[int, int], scale: Arr
 
 
 def requantise_pair(
-    k: KernelSource, span: tuple[int, int], scale: Array, shift: Array, zero: int, low: int, high: int
+    k: KernelSource, span: tuple[int, int], scale: Array, shift: Array, zero: int, low: int, high: int, bits: int = 48
 ) -> Value:
-    """round(pair * scale / 2^shift) - zero, within low..high."""
+    """round(pair * scale / 2^shift) - zero, within low..high. `bits`: from the pair's first bit that is not 0 on."""
     if max(abs(low), abs(high)) + abs(zero) >= 2**18:
         raise LayerError(f"results up to {high} of sums beyond 32 bits have no kernel")
     scales, shifts = (a.reshape(-1) for a in np.broadcast_arrays(scale, shift))
     scales, shifts = _positive(scales, shifts)
     largest = max(map(abs, span)) * int(scales.max())
-    if shifts.max() > 44 or (shifts.max() > 35 and largest >= DOUBLE_EXACT):
+    exact = largest < DOUBLE_EXACT or bits + int(scales.max()).bit_length() <= 53
+    if shifts.max() > (62 if largest < 1 << 62 else 44) or (shifts.max() > 35 and not exact):
         raise LayerError(f"a shift of {int(shifts.max())} of sums beyond 32 bits has no kernel")
     drop = np.clip(shifts - 12, 1, 31)
     columns = (scales, (1 << (drop - 1)) - 1, drop, shifts - drop)

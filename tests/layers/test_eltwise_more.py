@@ -168,3 +168,15 @@ def test_slopes_of_other_axes_are_refused():
     )
     with pytest.raises(LayerError, match="negative_slope"):
         kernel_of([layer])
+
+
+@pytest.mark.parametrize("mode", ["FLOOR", "TRUNC"])
+def test_quotients_come_with_remainders(mode, source, tmp_path):
+    for i, dtype in enumerate(("int8", "uint8", "int16", "uint16", "int32")):
+        inputs, out = pair(i, dtype)
+        layer = layer_of("DivMod", inputs, dtype, {"mode": mode}, [out, out])
+        same(layer, [drawn(source, t) for t in inputs], tmp_path)
+        same(layer, small(source, layer), tmp_path)
+    a, b = (tensor(n, (3,), "int32") for n in "ab")
+    layer = layer_of("DivMod", [a, b], "int32", {"mode": mode}, [(3,), (3,)])
+    same(layer, [np.full(3, -(2**31), "int32"), np.array([-1, 0, 1], "int32")], tmp_path)

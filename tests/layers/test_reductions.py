@@ -12,7 +12,7 @@ from compassc.graph import Layer
 from compassc.layers.declare import evaluate
 from compassc.layers.families.reduce.reference import METHODS
 from compassc.layers.kernels import kernel_of
-from tests.layers.cases import check, tensor
+from tests.layers.cases import check, same, tensor
 from tests.layers.harness import run
 
 SHAPES: list[tuple[tuple[int, ...], list[int]]] = [
@@ -99,3 +99,26 @@ def test_what_is_not_a_number_is_found_and_infinities_have_a_place(shape, last, 
         given.reshape(shape[0], shape[1], -1)[1, 2] = fill
         [got] = run(kernel_of([case]), case, [given], tmp_path)
         np.testing.assert_array_equal(got, evaluate(case, [given])[0], f"{method} {fill}")
+
+
+@pytest.mark.parametrize("method", ["SUM", "MEAN", "L1", "L2", "VARIANCE"])
+def test_sums_beyond_32_bits(method, tmp_path):
+    """Long axes of 16-bit integers, with extreme values."""
+    roots = {"sqrt_lut": np.arange(1024).astype("uint16")} if method == "L2" else {}
+    for shape, axis in (((2, 70000), 1), ((3000, 35), 0)):
+        if method == "VARIANCE" and axis:
+            shape = (2, 30000)
+        for dtype, zero in (("int16", 0), ("int16", 30000), ("uint16", 0)):
+            x = tensor("x", shape, dtype, 1.0, 0 if method == "L1" else zero)
+            y = tensor("y", reduced(shape, [axis]), "uint16" if method in ("L1", "L2", "VARIANCE") else dtype)
+            given = {
+                "method": method,
+                "axis": [axis],
+                "scale_value": 20113,
+                "shift_value": 42 if method == "VARIANCE" else 31,
+            }
+            case = Layer("r", "Reduce", [x], [y], given, roots)
+            data = np.random.default_rng(3).integers(x.low, x.high + 1, shape).astype(dtype)
+            data[0 if axis else slice(None), ...] = x.high
+            data[..., -1] = x.low
+            same(case, [data], tmp_path)

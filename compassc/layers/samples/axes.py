@@ -73,3 +73,53 @@ def _recurrent(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     given |= {"scale_value": scales, "shift_value": shifts, "lut_shift_value": 15 if wide else 0}
     given |= {"hidden_scale_value": 200, "hidden_shift_value": 22 if wide else 15}
     return layer_of(draw, kind, [x, *state], outputs, constants, **given)
+
+
+@sample("Normalization")
+def _vector_norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if not x.shape:
+        return None
+    given: dict[str, Any] = {"method": draw.choice(("L1", "L2")), "axis": [len(x.shape) - 1], "epsilon": 1e-6}
+    if x.is_integer:
+        wide = bits_of(x) > 8
+        given |= {"scale_value": draw.integer(100, 127), "shift_value": draw.integer(0, 4)}
+        given |= {"reciprocal_shift_value": 8 if wide else 0}
+    return layer_of(draw, kind, [x], draw.requantised(x), **given)
+
+
+@sample("Moments")
+def _moments(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if not x.shape:
+        return None
+    axis = draw.integer(0, len(x.shape) - 1)
+    shape = [1 if i == axis else n for i, n in enumerate(x.shape)]
+    spread = draw.tensor(shape, {"int8": "uint8", "int16": "uint16"}.get(x.dtype, x.dtype))
+    given = {"var_scale_value": draw.integer(128, 255), "var_shift_value": 2 * bits_of(x) - 2} if x.is_integer else {}
+    return layer_of(draw, kind, [x], [draw.like(x, shape), spread], axis=[axis], keepdims=True, **given)
+
+
+@sample("LRN")
+def _local_response(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != 4:
+        return None
+    method = draw.choice(("ACROSS_CHANNELS", "WITHIN_CHANNEL"))
+    given: dict[str, Any] = {"method": method, "size": 3, "alpha": 0.01, "beta": 0.75, "bias": 1.0}
+    if not x.is_integer:
+        return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), **given)
+    given |= {"scale_sum_value": draw.integer(128, 255), "shift_sum_value": 2 * bits_of(x) - 6}
+    x_bits = bits_of(x) + 8
+    table = {"lut": np.sort(draw.array("uint16", 256, high=32767))[::-1].copy()}
+    return layer_of(
+        draw, kind, [x], draw.requantised(x), table, scale_value=draw.integer(128, 255), shift_value=x_bits, **given
+    )
+
+
+@sample("NormalizedMoments")
+def _moments_of_sums(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    others = [draw.other(x), draw.other(x)]
+    outputs = [draw.requantised(x), draw.requantised(x)]
+    if not x.is_integer:
+        return layer_of(draw, kind, [x, *others], outputs, counts=4.0)
+    given: dict[str, Any] = {f"{p}_scale_value": [draw.integer(128, 255), 16000, 12000] for p in ("mean", "var")}
+    given |= {"mean_shift_value": 22, "var_shift_value": 22}
+    return layer_of(draw, kind, [x, *others], outputs, {"lut": draw.array("uint16", 256, high=200)}, **given)

@@ -166,6 +166,30 @@ def mod(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
     return requantise(k, rest, 1, 0, out.scalar_zero, out.low, out.high)
 
 
+@elementwise("DivMod")
+def div_mod(k: KernelSource, layer: Layer, a: Value, b: Value) -> tuple[Value, Value]:
+    """By zero both are 0."""
+    if any(v.kind != "int32" for v in (a, b)) or any(not t.is_integer for t in layer.outputs):
+        raise LayerError(f"its tensors are {[t.dtype for t in (*layer.inputs, *layer.outputs)]}, expected integers")
+    floored = layer.word("mode", "FLOOR", ("FLOOR", "TRUNC")) == "FLOOR"
+    divisor = k.let(f"S.vsel({ONE}, {b.name}, {b.name} == 0)", "int32", b.low, max(b.high, 1))
+    left, least = a, -(2**31)
+    if a.low == least and b.low < 0:
+        # the one quotient that does not fit is saturated, as is what stores it
+        left = k.let(
+            f"S.vsel({-(2**31) + 1}, {a.name}, ({a.name} == {least}) & ({b.name} == -1))", "int32", a.low, a.high
+        )
+    size, whole = max(abs(b.low), abs(b.high)), max(abs(a.low), abs(a.high)) + 1
+    quotient = k.let(f"{left.name} / {divisor.name}", "int32", -whole, whole)
+    rest = k.let(f"{left.name} - {quotient.name} * {divisor.name}", "int32", -size, size)
+    if floored:
+        away = _truth(k, f"({rest.name} != 0) & (({rest.name} ^ {divisor.name}) < 0)")
+        quotient = k.let(f"{quotient.name} - {away.name}", "int32", -whole, whole)
+        rest = k.let(f"{rest.name} + {away.name} * {divisor.name}", "int32", -size, size)
+    found = (f"S.vsel({NOTHING}, {v.name}, {b.name} == 0)" for v in (quotient, rest))
+    return k.let(next(found), "int32", -whole, whole), k.let(next(found), "int32", -size, size)
+
+
 @elementwise("Pow")
 def power(k: KernelSource, layer: Layer, base: Value, *exponent: Value) -> Value:
     if not layer.is_quantised:

@@ -9,12 +9,14 @@ from compassc.layers.families.normalise.reference import (
     local_response,
     moments,
     mvn,
+    normalised_moments,
     normalization,
     quantised_group_norm,
     quantised_layer_norm,
     quantised_local_response,
     quantised_moments,
     quantised_mvn,
+    quantised_normalised_moments,
     quantised_normalization,
     quantised_rms_norm,
     rms_norm,
@@ -119,5 +121,18 @@ layer_type(
     "NormalizedMoments",
     summary="Mean and variance from sums.",
     use="rare",
-    refused="it has no reference and no kernel yet; compute it by element-wise layers",
+    fusion=Fusion.ELEMENTWISE,
+    inputs="sum, sum of squares, shift",
+    outputs="mean, variance",
+    attributes=(
+        Attribute("counts", "float", "how many elements were summed up", form="float"),
+        *(
+            Attribute(f"{p}_{n}", "ints", f"the {n.split('_')[0]} of the {d}", form="quantised")
+            for p, d in (("mean", "mean"), ("var", "variance"))
+            for n in ("scale_value", "shift_value")
+        ),
+    ),
+    constants=(Constant("lut", "[2^n]", "squares of the mean by the first input", form="quantised"),),
+    float=normalised_moments,
+    quantised=quantised_normalised_moments,
 )

@@ -109,43 +109,26 @@ class Norm:
         k, w, layer = self.k, self.w, self.layer
         table = k.table(inverse_root_table().astype(np.uint16))
         count, move = w.count, layer.integer("var_shift_value", 0) if variance_bits else 0
-        self._squares(term, largest)
+        w.squares(term, largest, "mean" in term)
         w.start("factor", "0", "int32")
         if variance_bits and move >= 0:
             if move > 16:
-                k.do(f"low = high >> S.u32({k.scalar(min(move - 16, 31))})")
-                k.do("high = low >> S.u32(16)")
-                k.do("low = low & S.u32(0xFFFF)")
+                k.do(f"lower = upper >> S.u32({k.scalar(min(move - 16, 31))})")
+                k.do("upper = lower >> S.u32(16)")
+                k.do("lower = lower & S.u32(0xFFFF)")
                 move = 0
-            k.do(f"shift_pair(factor, low, high, {k.scalar(move)})")
+            k.do(f"shift_pair(factor, lower, upper, {k.scalar(move)})")
         elif not variance_bits and count < 1 << 16:
-            k.do(f"divide_pair(factor, low, high, {w.filled(k.scalar(count), 'uint32')})")
+            k.do(f"divide_pair(factor, lower, upper, {w.filled(k.scalar(count), 'uint32')})")
         elif not variance_bits:
-            raise LayerError(f"means of {count} elements do not fit 32 bits, which no kernel here computes with")
+            w.divide("whole", "left")
+            k.do('factor = S.cast(S.min(whole, S.u32(0x7FFFFFFF)), "int32")')
         k.do(f"inverse_root(factor, {table}, mask)")
         k.do("factor = (factor + 32768) >> 16")
         if not variance_bits:
             scale, shift = layer.scale_shift(prefix, of=1)
             found = requantise(k, Value("factor", "int32", 0, 32768), scale, shift, 0, 0, 65535)
             k.do(f"factor = {found.name} + 0")
-
-    def _squares(self, term: str, largest: int) -> None:
-        """`low` and `high`: the sum of squares of a term, in words of 16 and 32 bits."""
-        k, w = self.k, self.w
-        if largest > 65535 or w.count * ((largest * largest >> 16) + 1) >= 1 << 32:
-            raise LayerError("its sums do not fit 48 bits, which no kernel here computes with")
-        w.start("low", "0", "uint32")
-        w.start("high", "0", "uint32")
-        with w.each():
-            part = k.let(w.active(term.format(x=w.load("x").name), "0", "int32"), "int32").name
-            k.do(f'square = S.cast({part} * {part}, "uint32")')
-            k.do("low = low + (square & S.u32(0xFFFF))")
-            k.do("high = high + (square >> S.u32(16))")
-            if w.count > 1 << 16:
-                k.do("carry_pair(low, high)")
-        k.do("carry_pair(low, high)")
-        if w.across:
-            k.do("across_sum_pair(low, high)")
 
     def store(self, n: Value) -> None:
         """Factors and addends on normalised integers, requantised to the output."""

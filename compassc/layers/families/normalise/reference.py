@@ -186,9 +186,14 @@ def quantised_moments(layer: Layer, x: Array) -> list[Array]:
     return [v.reshape(t.shape) for v, t in zip((mean, second), layer.outputs, strict=True)]
 
 
+def smallest_norm(layer: Layer) -> float:
+    """What a smaller sum counts as; in float32."""
+    return float(F32(layer.number("epsilon", 1e-12) or 1.1920929e-07))
+
+
 def normalization(layer: Layer, x: Array) -> Array:
     axes, wide = tuple(layer.axes()), x.astype(F32)
-    epsilon = F32(layer.number("epsilon", 1e-12) or 1.1920929e-07)
+    epsilon = F32(smallest_norm(layer))
     power = 1 if layer.word("method", choices=("L1", "L2")) == "L1" else 2
     total = (np.abs(wide) ** power).sum(axes, keepdims=True)
     total = np.where(total < epsilon, epsilon, total)
@@ -248,3 +253,41 @@ def quantised_local_response(layer: Layer, x: Array) -> Array:
     factor = look_up(at, layer.constant("lut").reshape(-1), 16, False)
     scale, shift = layer.scale_shift(of=1)
     return requantise(u * factor, scale, shift, out.scalar_zero, out.low, out.high)
+
+
+def normalised_moments(layer: Layer, mean: Array, variance: Array, shift: Array) -> list[Array]:
+    """Mean and variance of `counts` elements from their sum and the sum of their squares, both around `shift`."""
+    first = mean.astype(F32) / counts_of(layer)
+    return [first + shift.astype(F32), variance.astype(F32) / counts_of(layer) - first * first]
+
+
+def counts_of(layer: Layer) -> Array:
+    counts = int(layer.number("counts"))
+    if counts < 1:
+        raise LayerError(f"'counts' is {counts}, expected 1 or more")
+    return np.asarray(counts, F32)
+
+
+def three_scales(layer: Layer, prefix: str) -> list[int]:
+    """The factor of the result and those of two operands."""
+    scales = layer.integers(f"{prefix}_scale_value")
+    if len(scales) != 3:
+        raise LayerError(f"'{prefix}_scale_value' has {len(scales)} values, expected 3")
+    return scales
+
+
+def quantised_normalised_moments(layer: Layer, mean: Array, variance: Array, shift: Array) -> list[Array]:
+    """The square of the mean comes from a table of the first input's values."""
+    u, v, moved = (
+        x.astype(np.int64) + t.scalar_zero for x, t in zip((mean, variance, shift), layer.inputs, strict=True)
+    )
+    kind = layer.input.integer
+    square = look_up(mean, layer.constant("lut").reshape(-1), kind.bits, kind.signed)
+    found = []
+    for out, prefix, a, b in zip(layer.outputs, ("mean", "var"), (u, v), (moved, -square), strict=True):
+        whole, first, second = three_scales(layer, prefix)
+        total = a * first + b * second
+        found.append(
+            requantise(total, whole, layer.integer(f"{prefix}_shift_value"), out.scalar_zero, out.low, out.high)
+        )
+    return found

@@ -12,19 +12,16 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, approximate_factor
 from compassc.layers.emit import requantise, wide_kind
 from compassc.layers.families.pooling.kernels import (
-    Slide,
     Sum,
     area_line,
-    load_cell,
     maximum,
     rescaled,
-    slides_of,
     stored,
     sum_of_cells,
-    window_loops,
 )
 from compassc.layers.families.pooling.reference import adaptive_bounds, padded_window, spans_3d
 from compassc.layers.kernels import kernel
+from compassc.layers.sliding import Slide, load_cell, slides_of, window_loops
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.windows import Window, seen
 

@@ -8,10 +8,10 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.movement.indexed import fill_value
 from compassc.layers.families.movement.kernels import filling
-from compassc.layers.families.pooling.kernels import load_cell, slides_of, window_loops
 from compassc.layers.families.pooling.reference import FLATTENED, check_positions
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import raw_pointer
+from compassc.layers.sliding import load_cell, slides_of, window_loops
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
 from compassc.layers.windows import window_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from compassc.layers.emit import look_up, requantise, requantise_to, wide_kind
 from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, window_for
 from compassc.layers.kernels import follow, kernel
 from compassc.layers.pairs import requantise_pair
+from compassc.layers.sliding import load_cell, slides_of, window_loops
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.windows import Window, seen
 
@@ -114,83 +114,6 @@ def _quantised(k: KernelSource, layer: Layer, method: str, areas: Array, total: 
         return rescaled(k, total, scale, shift, out.scalar_zero, out.low, out.high)
     at = rescaled(k, total, scale, shift, 0, 0, 65535)
     return look_up(k, at, layer.constant("sqrt_lut"), 16)
-
-
-class Slide(NamedTuple):
-    """How a window goes along one axis: its name, the sizes of the input and the output, and the loop over its cells.
-
-    `loop` are lines, each inside of the one before, at whose end the input's index `i` + name is known to be inside;
-    `o` + name is the output's index.
-    """
-
-    axis: str
-    size: int
-    made: int
-    loop: tuple[str, ...]
-
-
-def slides_of(k: KernelSource, window: Window, layer: Layer) -> list[Slide]:
-    """A window that moves by strides, cut at the borders."""
-    found = []
-    x, y, rank = layer.input.shape[1:-1], layer.output.shape[1:-1], len(window.kernel)
-    for axis, size, made, cells, stride, apart, (before, _) in zip(
-        "zyx"[-rank:], x, y, window.kernel, window.stride, window.dilation, window.pads, strict=True
-    ):
-        n, s, d, p, high = (k.scalar(v) for v in (cells, stride, apart, before, size))
-        index = f"i{axis} = o{axis} * {s} + k{axis} * {d} - {p}"
-        loop = (f"for k{axis} in range({n}):", f"    {index}", f"if i{axis} >= 0 and i{axis} < {high}:")
-        found.append(Slide(axis, size, made, loop))
-    return found
-
-
-def nested(slides: Sequence[Slide], inner: Sequence[str]) -> list[str]:
-    """The loops over all cells of a window, with statements in the innermost."""
-    lines = list(inner)
-    for slide in reversed(slides):
-        *outer, last = slide.loop
-        deeper = "    " if len(slide.loop) > 1 else ""
-        lines = [*outer, deeper + last, *(deeper + "    " + line for line in lines)]
-    return lines
-
-
-def window_loops(
-    k: KernelSource, x: Tensor, slides: Sequence[Slide], begin: Sequence[str], step: Sequence[str],
-    end: Sequence[str], images: int = 0,
-) -> list[str]:  # fmt: skip
-    """The loops over all positions of a window and blocks of channels, with `step` for every cell.
-
-    `pixel` is the input's first channel of the cell, `at` the position's number, `spot` its number within the image,
-    `place` the output's first channel.
-    """
-    images = images or x.shape[0]
-    count = prod(s.made for s in slides)
-    c, total = k.scalar(x.shape[-1]), k.scalar(images * count)
-    spots, indices, rest = k.scalar(count), [], "spot"
-    for slide in reversed(slides):
-        made = k.scalar(slide.made)
-        indices.append(f"o{slide.axis} = {rest} % {made}")
-        rest = f"({rest} / {made})"
-    cell = "image"
-    for slide in slides:
-        cell = f"({cell} * {k.scalar(slide.size)} + i{slide.axis})"
-    pixel = f"pixel = {k.tensor(x)} + {cell} * {c} + o"
-    return [
-        f"for at in range(S.get_local_id(), {total}, S.get_local_size()):",
-        f"    spot = at % {spots}",
-        f"    image = at / {spots}",
-        *(f"    {line}" for line in indices),
-        f"    for o in range(0, {c}, {LANES}):",
-        f"        mask = S.tail_mask(S.min({c} - o, {LANES}), {LANES})",
-        *(f"        {line}" for line in begin),
-        *(f"        {line}" for line in nested(slides, [pixel, *step])),
-        f"        place = at * {c} + o",
-        *(f"        {line}" for line in end),
-    ]
-
-
-def load_cell(k: KernelSource, x: Tensor, zero: int = 0) -> str:
-    """The expression of a cell's channels in their wide form, plus a zero point."""
-    return f'load(pixel, mask, "{x.dtype}", {LANES})' + (f" + {k.scalar(zero)}" if zero else "")
 
 
 def maximum(x: Tensor) -> Sum:

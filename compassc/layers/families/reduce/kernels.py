@@ -11,6 +11,7 @@ from compassc.layers.emit import look_up, requantise
 from compassc.layers.families.reduce.reference import METHODS
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.kernels import kernel
+from compassc.layers.pairs import requantise_pair
 from compassc.layers.source import Kernel, KernelSource, Value
 from compassc.layers.vectors import WIDE
 
@@ -121,19 +122,28 @@ def _single(layer: Layer, prefix: str = "") -> tuple[int, int]:
 def _quantised_sum(k: KernelSource, layer: Layer, w: Walk) -> Value:
     out, x = layer.output, layer.input
     zero = x.scalar_zero
-    low, high = x.low + zero, x.high + zero
+    span = w.count * min(x.low + zero, 0), w.count * max(x.high + zero, 0)
+    if max(map(abs, span)) >= 2**31:
+        w.sum_pair(lambda: k.shifted(w.load("x"), zero).name)
+        return requantise_pair(k, span, *layer.scale_shift(of=1), out.scalar_zero, out.low, out.high)
     w.sum_of("acc", lambda: k.shifted(w.load("x"), zero).name, "int32")
-    acc = Value("acc", "int32", w.count * min(low, 0), w.count * max(high, 0))
-    return requantise(k, acc, *_single(layer), out.scalar_zero, out.low, out.high)
+    return requantise(k, Value("acc", "int32", *span), *_single(layer), out.scalar_zero, out.low, out.high)
 
 
 def _quantised_variance(k: KernelSource, layer: Layer, w: Walk) -> Value:
     """The sum of squares of integers around the mean, rounded to float32 before it is scaled."""
     out, x = layer.output, layer.input
     bound = w.count * (x.high - x.low) ** 2
-    if bound > 2**31 - 256:
-        raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
     w.integer_mean("x")
+    if bound > 2**31 - 256:
+        w.squares("{x} - mean", x.high - x.low, around_mean=True)
+        if w.count * ((x.high - x.low) // 2 + 2) ** 2 >= 1 << 47:
+            raise LayerError(f"squares of {w.count} elements of {x.dtype} do not fit 47 bits")
+        k.do('high = S.cast(upper, "int32")')
+        k.do('low = S.cast(lower, "int32")')
+        k.do("positive_pair(high, low)")
+        scale, shift = layer.scale_shift(of=1)
+        return requantise_pair(k, (0, min(bound, 1 << 47)), scale, shift, out.scalar_zero, out.low, out.high, bits=24)
     w.sum_of("acc", lambda: f"square_of({w.load('x').name} - mean)", "int32")
     total = k.let('S.cast(S.cast(acc, "float32"), "int32")', "int32", 0, bound + 128)
     return requantise(k, total, *_single(layer), out.scalar_zero, out.low, out.high)
@@ -151,8 +161,8 @@ def _norm(k: KernelSource, layer: Layer, operands: dict[str, Tensor], tail: Sequ
     zero = x.scalar_zero
     largest = max(abs(x.low + zero), abs(x.high + zero))
     w = Walk(k, layer.axes(), operands)
-    if largest > 65535 or (method == "L1" and w.count * largest >= 1 << 32):
-        raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
+    if largest > 65535:
+        raise LayerError(f"the zero point {zero} of '{x.name}' is larger than its type")
     scale, shift = _single(layer)
     bound = w.count * (largest if method == "L1" else largest * largest)
 
@@ -161,9 +171,8 @@ def _norm(k: KernelSource, layer: Layer, operands: dict[str, Tensor], tail: Sequ
         with w.each():
             v = k.shifted(w.load("x"), zero)
             part = k.let(w.active(v.name, "0", "int32"), "int32").name
-            k.do(
-                f'total = total + S.cast(S.abs({part}), "uint32")' if method == "L1" else f"add_squares(total, {part})"
-            )
+            size = f'S.cast(S.abs({part}), "uint32")'
+            k.do(f"add_saturated(total, {size})" if method == "L1" else f"add_squares(total, {part})")
         if w.across:
             k.do("across_sum_saturated(total)")
 
