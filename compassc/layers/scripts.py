@@ -28,7 +28,7 @@ def script(text: str, k: KernelSource | None = None, words: dict[str, str | Sequ
         k.parameters.append(Parameter(name, _annotation(argument), argument))
     lines = list(k.head)
     for line in dedent(text).strip("\n").splitlines():
-        lines += _filled(line, words or {})
+        lines += filled(line, words or {})
     return finish(k, lines)
 
 
@@ -43,7 +43,7 @@ def _annotation(argument: Tensor | Array | float) -> str:
     return "S.i32"
 
 
-def _filled(line: str, words: dict[str, str | Sequence[str]]) -> list[str]:
+def filled(line: str, words: dict[str, str | Sequence[str]]) -> list[str]:
     bare = line.strip()
     indent = line[: len(line) - len(line.lstrip())]
     if bare.startswith("$") and bare[1:].isidentifier() and not isinstance(words[bare[1:]], str):

@@ -19,10 +19,10 @@ def _colours(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         given |= {"coefficient": numbers[:6] + [v / (1 << shift) for v in numbers[6:]], "coefficient_shift": 0}
     if kind == "RgbToYuv":
         if len(x.shape) != 4 or x.shape[3] != 3:
-            x = Tensor(x.name, (1, 4, 6, 3), x.dtype)
+            x = Tensor(draw.tensor((1,), x.dtype).name, (1, 4, 6, 3), x.dtype)
         shape: tuple[int, ...] = (x.shape[0], x.count // x.shape[0] // 2)
     else:
-        x = Tensor(x.name, (1, 36), x.dtype) if x.count % 6 else x
+        x = Tensor(draw.tensor((1,), x.dtype).name, (1, 36), x.dtype) if x.count % 6 else x
         shape = (1, 2, x.count // 3, 3)
     return Layer(draw.name, kind, (x,), (Tensor(draw.tensor((1,), x.dtype).name, shape, x.dtype),), given)
 

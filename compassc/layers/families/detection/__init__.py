@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Fusion, layer_type
+from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.families.detection.boxes import (
+    bounding_box,
+    decode_box,
+    detection_output,
+    multibox,
+    proposal,
+    quantised_decode_box,
+)
+from compassc.layers.families.detection.suppression import METHODS, nms
 
 LISTS = "how many results it gives follows from the values, so it is run on the host, behind the network"
 ROIS = "it samples a feature map at places that are values of another tensor, for which there is no kernel yet"
 DECODING = "it decodes boxes and drops those with low scores, so it is run on the host, behind the network"
 REFUSED = {
     LISTS: {
-        "NMS": ("Boxes without those that overlap a better one.", "common"),
         "FilterBoxes": ("Boxes with enough score and size.", "rare"),
         "GetValidCount": ("Rows with enough score, packed.", "rare"),
         "PostNMS1": ("The boxes that a suppression kept.", "rare"),
@@ -18,11 +26,6 @@ REFUSED = {
         "AccidentalHits": ("Where sampled classes equal true ones.", "rare"),
     },
     DECODING: {
-        "DecodeBox": ("Boxes from anchors and their offsets, by class.", "sometimes"),
-        "DetectionOutput": ("Boxes from proposals and their offsets, by class.", "sometimes"),
-        "BoundingBox": ("Boxes from proposals and their offsets.", "sometimes"),
-        "MultiboxTransformLoc": ("Boxes from prior boxes, with the best class of each.", "sometimes"),
-        "Proposal": ("Regions with their scores from anchors.", "sometimes"),
         "GenerateProposals": ("Regions from anchors, after suppression.", "sometimes"),
         "Region": ("Boxes of a YOLO head.", "sometimes"),
         "RegionFuse": ("Boxes of several YOLO heads.", "sometimes"),
@@ -35,3 +38,127 @@ REFUSED = {
 for _reason, _types in REFUSED.items():
     for _name, (_summary, _use) in _types.items():
         layer_type(_name, summary=_summary, use=_use, fusion=Fusion.OPAQUE, refused=_reason)
+
+NO_INTEGERS = (
+    "its fixed-point form has not been held against known results; keep the layer in floats (`unquantifiable=true`)"
+)
+THRESHOLD = Attribute("score_threshold", "float", "boxes with a score above it are kept")
+VARIANCE = Attribute("variance", "floats", "divisors of the offsets y, x, h, w", "10, 10, 5, 5")
+IMAGE = (
+    Attribute("image_height", "float", "largest y of a box"),
+    Attribute("image_width", "float", "largest x of a box"),
+)
+ANCHORS = tuple(
+    Constant(name, "[boxes]", f"{what} of the anchors")
+    for name, what in (("ycenter", "y"), ("xcenter", "x"), ("ha", "heights"), ("wa", "widths"))
+)
+LISTED = (
+    "Boxes come by class, and in the order of the input within a class. Classes without boxes are left out of the lists of "
+    "numbers and labels; labels count from 0. What is not taken is 0."
+)
+layer_type(
+    "NMS",
+    summary="Boxes without those that overlap a better one.",
+    use="common",
+    inputs="boxes (y0, x0, y1, x1), boxes per class, classes, scores",
+    outputs="boxes, boxes per class, scores, indices within the class",
+    attributes=(
+        Attribute("method", "word", ", ".join(METHODS), "HARD"),
+        Attribute("iou_threshold", "float", "the largest overlap; quantised, times 2^iou_thresh_shift", "0.6"),
+        Attribute("score_threshold", "float", "boxes with a score above it are kept", "none"),
+        Attribute("max_output_size", "int", "boxes kept of a class", "rows of the output"),
+        Attribute("soft_nms_sigma", "float", "how steeply GAUSSIAN lowers scores", "0"),
+        Attribute("center_point_box", "int", "1, boxes of centres and sizes, is refused", "0"),
+        Attribute("areas_shift", "int", "bits that quantised areas lose", "13", "quantised"),
+        Attribute("iou_thresh_shift", "int", "fraction bits of the overlap", "8", "quantised"),
+        Attribute("scale_value", "int", "multiplier of the boxes", "1", "quantised"),
+        Attribute("shift_value", "int", "shift of the boxes", "0", "quantised"),
+    ),
+    float=nms,
+    quantised=nms,
+    notes="Of boxes with equal scores the first comes first. Boxes for which the output has no room are not counted. "
+    "Quantised GAUSSIAN suppression is refused: the order of its roundings is not defined. The TECs share the boxes of a "
+    "class; up to 24,576 (GAUSSIAN: 6,144) fit.",
+)
+layer_type(
+    "DecodeBox",
+    summary="Boxes from anchors and their offsets, by class.",
+    use="sometimes",
+    inputs="scores, offsets (y, x, h, w), anchors (y, x, h, w; or constants)",
+    outputs="boxes, boxes per class, classes, scores, labels",
+    attributes=(
+        THRESHOLD,
+        VARIANCE,
+        Attribute("class_num", "int", "the last columns of the scores, which count", "all"),
+        Attribute("proposal_normalized", "flag", "boxes are parts of the image", "true", "float"),
+        Attribute("clip", "flag", "boxes are cut at the image", "true"),
+        *IMAGE,
+        Attribute("box_shift", "int", "fraction bits of the tables", form="quantised"),
+        Attribute("score_threshold_uint8", "int", "the quantised threshold", form="quantised"),
+    ),
+    constants=(
+        *ANCHORS,
+        *(Constant(f"t{a}_lut", "[2^n]", f"the decoded {a} by offset", form="quantised") for a in "yxhw"),
+    ),
+    float=decode_box,
+    quantised=quantised_decode_box,
+    notes=LISTED
+    + " Where there is no room for all, those with the lowest scores are given, in the order of their scores, "
+    "as the reference of the format does. Scores are looked at 32 at a time; boxes that are kept are decoded one by one.",
+)
+layer_type(
+    "DetectionOutput",
+    summary="Boxes from proposals and their offsets, by class.",
+    use="sometimes",
+    inputs="scores, offsets, proposals",
+    outputs="scores, boxes, boxes per class, labels, classes",
+    attributes=(
+        THRESHOLD,
+        VARIANCE,
+        *IMAGE,
+        Attribute("bbox_xform_clip", "float", "the largest offset of a height or width", "inf"),
+        Attribute("anchor_mode", "word", "caffe_detection: rows hold x before y", ""),
+    ),
+    float=detection_output,
+    no_integers=NO_INTEGERS,
+    notes=LISTED + " The first column of the scores, the background, does not count.",
+)
+layer_type(
+    "BoundingBox",
+    summary="Boxes from proposals and their offsets.",
+    use="sometimes",
+    inputs="regions (y0, x0, y1, x1), offsets (y, x, h, w)",
+    attributes=(Attribute("std_div", "floats", "divisors of the offsets", "10, 10, 5, 5"),),
+    float=bounding_box,
+    no_integers=NO_INTEGERS,
+    notes="Boxes are cut at 0 and 1. A box after the other, shared by the TECs.",
+)
+layer_type(
+    "MultiboxTransformLoc",
+    summary="Boxes from prior boxes, with the best class of each.",
+    use="sometimes",
+    inputs="probabilities, offsets (x, y, w, h), anchors (x0, y0, x1, y1)",
+    outputs="rows (class, score, x0, y0, x1, y1), number of rows",
+    attributes=(THRESHOLD, VARIANCE, Attribute("clip", "flag", "boxes are cut at 0 and 1", "true")),
+    float=multibox,
+    no_integers=NO_INTEGERS,
+    notes="Class 0, the background, does not count; classes of the result count from 0 without it. Rows that are not taken "
+    "hold -1.",
+)
+layer_type(
+    "Proposal",
+    summary="Regions with their scores from anchors.",
+    use="sometimes",
+    inputs="scores, offsets (y, x, h, w)",
+    outputs="scores, boxes, number of boxes, 1",
+    attributes=(
+        THRESHOLD,
+        Attribute("height", "float", "largest y of a box", "600"),
+        Attribute("width", "float", "largest x of a box", "600"),
+    ),
+    constants=ANCHORS,
+    float=proposal,
+    no_integers=NO_INTEGERS,
+    notes="The second column of the scores counts. Boxes come in the order of the input. Instead of four constants one, "
+    "`anchors`, may hold rows of (y, x, h, w).",
+)

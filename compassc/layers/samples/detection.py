@@ -1,0 +1,80 @@
+"""Samples of detectors' layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compassc.graph import Layer, Tensor
+from compassc.layers.samples.draw import Draw, layer_of, sample
+
+
+def _new(draw: Draw, shape: tuple[int, ...], dtype: str) -> Tensor:
+    return Tensor(draw.tensor((1,), dtype).name, shape, dtype)
+
+
+@sample("NMS")
+def _nms(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != 2:
+        return None
+    n, b = x.shape
+    boxes = _new(draw, (n, b, 4), x.dtype)
+    inputs = [boxes, draw.indices((n, 2), b), draw.indices((n, 1), 3), x]
+    outputs = [
+        draw.like(boxes, (n, 5, 4)),
+        _new(draw, (n, 2), "int32"),
+        draw.like(x, (n, 5)),
+        _new(draw, (n, 5), "int32"),
+    ]
+    given: dict[str, Any] = {"method": "HARD", "iou_threshold": 0.5, "max_output_size": 3}
+    if x.is_integer:
+        given |= {"iou_threshold": 128, "areas_shift": 9 if x.integer.bits > 8 else 2, "iou_thresh_shift": 8}
+    return layer_of(draw, kind, inputs, outputs, None, **given)
+
+
+def _anchors(draw: Draw, boxes: int, integers: bool) -> dict[str, np.ndarray[Any, Any]]:
+    keys = ("ycenter", "xcenter", "ha", "wa")
+    if integers:
+        return {key: draw.array("int16", boxes, low=20, high=300) for key in keys}
+    return {key: draw.source.uniform(0.1, 0.9, boxes).astype("float32") for key in keys}
+
+
+@sample("DecodeBox")
+def _decode(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != 3:
+        return None
+    n, b, c = x.shape
+    deltas = _new(draw, (n, b, 4), x.dtype)
+    boxes = "int16" if x.is_integer else x.dtype
+    whole = "uint16" if x.is_integer else "int32"
+    shapes = (((n, 5, 4), boxes), ((n, c), whole), ((n, 1), whole), ((n, 5), x.dtype), ((n, c), whole))
+    constants = _anchors(draw, b, x.is_integer)
+    given: dict[str, Any] = {"score_threshold": 0.1, "class_num": max(1, c - 1)}
+    if x.is_integer:
+        constants |= {f"t{a}_lut": draw.array("int16", 256) for a in "yxhw"}
+        given |= {"box_shift": 12, "score_threshold_uint8": 60, "image_height": 256, "image_width": 256}
+    return layer_of(draw, kind, [x, deltas], [_new(draw, s, d) for s, d in shapes], constants, **given)
+
+
+@sample("DetectionOutput", "Proposal", "MultiboxTransformLoc", "BoundingBox")
+def _boxes(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != 3 or x.is_integer or x.shape[2] < 2:
+        return None
+    n, b, c = x.shape
+    if kind == "DetectionOutput":
+        inputs = [x, _new(draw, (n, b, c, 4), x.dtype), _new(draw, (n, b, 4), x.dtype)]
+        shapes = [((n, 5), x.dtype), ((n, 5, 4), x.dtype), ((n, c), "int32"), ((n, c), "int32"), ((n, 1), "int32")]
+        return layer_of(draw, kind, inputs, [_new(draw, s, d) for s, d in shapes], None, score_threshold=0.1, image_height=2,
+                        image_width=3)  # fmt: skip
+    if kind == "BoundingBox":
+        rows = [_new(draw, (n, b, 4), x.dtype) for _ in range(3)]
+        return layer_of(draw, kind, rows[:2], rows[2:], None)
+    if kind == "Proposal":
+        inputs = [_new(draw, (n, b, 2), x.dtype), _new(draw, (n, b, 4), x.dtype)]
+        shapes = [((n, 2), x.dtype), ((n, 2, 4), x.dtype), ((n, 1), "int32"), ((n, 1), "int32")]
+        constants = _anchors(draw, b, False)
+        return layer_of(draw, kind, inputs, [_new(draw, s, d) for s, d in shapes], constants, score_threshold=0.1)
+    inputs = [x, _new(draw, (n, 4 * c), x.dtype), _new(draw, (1, c, 4), x.dtype)]
+    return layer_of(draw, kind, inputs, [_new(draw, (n, 3, 6), x.dtype), _new(draw, (n,), "int32")], None,
+                    score_threshold=0.1)  # fmt: skip
