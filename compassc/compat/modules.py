@@ -131,7 +131,7 @@ def real_package() -> str | None:
 
 def take_names() -> None:
     """Make the names ours in this process."""
-    for name in [n for n in sys.modules if n == _ROOT or n.startswith(f"{_ROOT}.")]:
+    for name in [n for n in list(sys.modules) if n == _ROOT or n.startswith(f"{_ROOT}.")]:
         del sys.modules[name]
     sys.meta_path.insert(0, _FINDER)
 
@@ -139,6 +139,6 @@ def take_names() -> None:
 def give_back_names() -> None:
     """Undo `take_names`."""
     sys.meta_path.remove(_FINDER)
-    for name in [n for n in sys.modules if n == _ROOT or n.startswith(f"{_ROOT}.")]:
+    for name in [n for n in list(sys.modules) if n == _ROOT or n.startswith(f"{_ROOT}.")]:
         del sys.modules[name]
     vendor.names_in_use = False

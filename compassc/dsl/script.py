@@ -10,13 +10,13 @@ import importlib
 import re
 from typing import Any
 
-_LANGUAGE = "compassc.language"
 OTHER_CALLS = {
-    "prim_func": "functions",
-    "macro": "functions",
-    "ptr": "specs",
+    "prim_func": "compassc.dsl.decorators",
+    "macro": "compassc.dsl.decorators",
+    "ptr": "compassc.language.specs",
     **dict.fromkeys(
-        "grid vectorized unroll tec_range meta_var alloc alloc_buffer alloc_const match_buffer block".split(), "api"
+        "grid vectorized unroll tec_range meta_var alloc alloc_buffer alloc_const match_buffer block".split(),
+        "compassc.language.api",
     ),
 }
 
@@ -66,9 +66,9 @@ def operation_names() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     if name in OTHER_CALLS:
-        value = getattr(importlib.import_module(f"{_LANGUAGE}.{OTHER_CALLS[name]}"), name)
+        value = getattr(importlib.import_module(OTHER_CALLS[name]), name)
     elif name == "axis":
-        value = importlib.import_module(f"{_LANGUAGE}.axis")
+        value = importlib.import_module("compassc.language.axis")
     else:
         value = _dtype_name(name) or _operation(name)
         if value is None:

@@ -15,8 +15,8 @@ from typing_extensions import Self
 
 from ..ir.dtypes import DataType
 from ..language import axis as axis
-from ..language.functions import macro as macro
-from ..language.functions import prim_func as prim_func
+from .decorators import macro as macro
+from .decorators import prim_func as prim_func
 
 _T = TypeVar("_T")
 

@@ -39,8 +39,8 @@ from typing_extensions import Self
 
 from ..ir.dtypes import DataType
 from ..language import axis as axis
-from ..language.functions import macro as macro
-from ..language.functions import prim_func as prim_func
+from .decorators import macro as macro
+from .decorators import prim_func as prim_func
 
 _T = TypeVar("_T")
 
@@ -220,7 +220,7 @@ def operation_text(op: Op) -> str:
 
 def call_text(name: str) -> str:
     """A call of the script module that is no operation."""
-    module = import_module(f"compassc.language.{SCRIPT.OTHER_CALLS[name]}")
+    module = import_module(SCRIPT.OTHER_CALLS[name])
     parameters, result = CALLS[name]
     return function_text(name, [parameters], result, inspect.getdoc(getattr(module, name)) or "")
 

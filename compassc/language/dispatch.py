@@ -1,16 +1,17 @@
 """Two implementations of every script call, and the choice between them.
 
-An API has an IR side (used while a kernel is parsed) and a Python side (used while PySim runs in this thread). Which
-one a call takes is decided by `LOCAL.tec`, the TEC this thread plays: None outside PySim.
+An API has an IR side (used while a kernel is parsed) and a Python side (used while PySim runs in this thread). `LOCAL`
+says which of the two a call takes: it holds the TEC that this thread plays, or the parser of the kernel that it parses.
+Both are given by whoever runs or parses; nothing here knows PySim or the parser.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 from compass_core.errors import CompassError
 
@@ -18,11 +19,61 @@ if TYPE_CHECKING:
     from compassc.ops.core import Op
 
 
+class Parser(Protocol):
+    """The parser of a kernel, as far as calls and values of the kernel need it."""
+
+    def operation(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The value of an operation that is called."""
+
+    def function(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The value of a call of a sub-function."""
+
+    def macro(self, macro: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Paste the body of a macro that is called."""
+
+    def binary(self, symbol: str, a: Any, b: Any) -> Any:
+        """The value of `a symbol b`; Python's operators on values ask for it."""
+
+    def unary(self, symbol: str, a: Any) -> Any:
+        """The value of `symbol a`."""
+
+    def load(self, target: Any, index: Any) -> Any:
+        """The value of `target[index]`, of a pointer or a buffer."""
+
+    def text(self, value: Any) -> str:
+        """The text of a value; CompassError, because nobody knows it before the kernel runs."""
+
+    def take_address(self, variable: Any) -> None:
+        """Remember that a variable can be changed through pointers from here on."""
+
+
 class _Local(threading.local):
+    """What this thread does: threads that parse or run kernels at the same time do not see each other's."""
+
     tec: Any = None
+    """The TEC that the thread plays in PySim; None outside of it."""
+    parser: Parser | None = None
+    """The parser of the innermost kernel that the thread parses; None while it parses none."""
 
 
 LOCAL = _Local()
+
+
+@contextmanager
+def parsing(parser: Parser) -> Iterator[None]:
+    """Calls of the language build IR, by this parser."""
+    outer, LOCAL.parser = LOCAL.parser, parser
+    try:
+        yield
+    finally:
+        LOCAL.parser = outer
+
+
+def active_parser(what: str) -> Parser:
+    """The parser of the innermost kernel. CompassError naming `what` was used where no kernel is parsed."""
+    if LOCAL.parser is None:
+        raise outside_kernel(what)
+    return LOCAL.parser
 
 
 class _Current(type):
@@ -36,19 +87,14 @@ class PySimInfo(metaclass=_Current):
     """Which PySim run is active: `PySimInfo.current`."""
 
 
-IR_SIDE: Callable[[Op, tuple[Any, ...], dict[str, Any]], Any] | None = None
-"""Builds the IR of an operation call; set by the kernel parser when it is imported."""
-
 APIS: dict[str, list[Callable[..., Any] | None]] = {}
 """Script calls that are not operations: name -> [IR side, Python side]."""
 
-_PYTHON_SIDES = "compassc.pysim.api"
 
-
-def outside_kernel(name: str) -> CompassError:
-    """The error of using a script call where no kernel is parsed or run."""
+def outside_kernel(what: str) -> CompassError:
+    """The error of using something of the language, such as `S.vadd`, where no kernel is parsed or run."""
     return CompassError(
-        f"S.{name} can only be used in a kernel",
+        f"{what} can only be used in a kernel",
         code="outside",
         help="call it inside a function decorated with @S.prim_func",
     )
@@ -79,10 +125,8 @@ def register_ir_api(func: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def load_python_sides() -> None:
-    """Import the operations and the Python sides, once; ValueError naming an API that lacks one of its sides."""
-    importlib.import_module("compassc.ops").load()
-    importlib.import_module(_PYTHON_SIDES)
+def check_sides() -> None:
+    """ValueError naming an API that lacks one of its sides."""
     for name, sides in APIS.items():
         for what, side in zip(("an IR", "a Python"), sides):
             if side is None:
@@ -96,13 +140,9 @@ def op_api(op: Op) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal python_side
         if LOCAL.tec is None:
-            if IR_SIDE is None:
-                raise outside_kernel(op.name)
-            return IR_SIDE(op, args, kwargs)
+            return active_parser(f"S.{op.name}").operation(op, args, kwargs)
         if python_side is None:
-            from ..pysim.impl import pysim_impl
-
-            python_side = pysim_impl(op)
+            python_side = LOCAL.tec.python_side(op)
         return python_side(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = op.name
@@ -114,18 +154,9 @@ def op_api(op: Op) -> Callable[..., Any]:
 
 def convert(value: Any, name: Any) -> Any:
     """`S.int32(value)` and the like: a cast to the dtype of a dtype name."""
+    from compassc.ops import get
+
+    op = get("cast")
     if LOCAL.tec is not None:
-        return _cast_in_pysim()(value, name.dtype)
-    if IR_SIDE is None:
-        raise outside_kernel(str(name.dtype))
-    from compassc.ops import get
-
-    return IR_SIDE(get("cast"), (value, name.dtype), {})
-
-
-@functools.cache
-def _cast_in_pysim() -> Callable[..., Any]:
-    from compassc.ops import get
-    from compassc.pysim.impl import pysim_impl
-
-    return pysim_impl(get("cast"))
+        return LOCAL.tec.python_side(op)(value, name.dtype)
+    return active_parser(f"S.{name.dtype}").operation(op, (value, name.dtype), {})

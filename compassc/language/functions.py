@@ -1,26 +1,25 @@
-"""`S.prim_func` and `S.macro`: the decorators that make a Python function a kernel.
+"""Kernels, sub-functions and macros: Python functions with the types of their parameters, and what a call of one means.
 
-Decoration only checks the annotations; the source is parsed when the kernel is built.
+Only the annotations are checked here; the source is parsed when the kernel is built.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
 from compass_core.errors import CompassError, Span, together
 
 from ..ir.dtypes import VOID, DataType, PointerType, pointer_type
 from .dispatch import LOCAL
+from .info import CompassInfo, ParamInfo
 from .source import definition, file_of, function_span, node_span
-from .state import parsing
 
-if TYPE_CHECKING:
-    from .info import CompassInfo, ParamInfo
+Runner = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+"""What a call outside of the parser does: of the function or macro, positional and named arguments."""
 
 
 def annotation_type(annotation: Any) -> DataType | PointerType | None:
@@ -57,14 +56,15 @@ class PyPrimFunc:
     """A kernel or sub-function: call it to run PySim, give it to BuildManager to compile it.
 
     `target`, `param_infos` and `output_dir` are the target, the parameters and the folder of the last build of this
-    kernel, None before. PySim runs as many TECs as that target has.
+    kernel, None before. PySim runs as many TECs as that target has. `run` is PySim.
     """
 
     __name__: str
 
-    def __init__(self, py_func: Callable[..., Any], is_inline: bool | None = None) -> None:
+    def __init__(self, py_func: Callable[..., Any], run: Runner, is_inline: bool | None = None) -> None:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
+        self._run = run
         self.is_inline = is_inline
         self.target: str | None = None
         self.param_infos: Sequence[ParamInfo] | None = None
@@ -85,8 +85,6 @@ class PyPrimFunc:
     @property
     def cps_info(self) -> CompassInfo | None:
         """The configuration of the target."""
-        from .info import CompassInfo
-
         return None if self.target is None else CompassInfo.get(self.target)
 
     def built(self, target: str, params: Sequence[ParamInfo], folder: Path, keep: Any) -> None:
@@ -162,32 +160,9 @@ class PyPrimFunc:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Inside a kernel that is being compiled: a call expression. Otherwise run in Python (PySim)."""
-        if parsing():
-            from .parser.calls import call_function
-
-            return call_function(self, args, kwargs)
-        from ..pysim import call_sub, run_entry
-
-        if LOCAL.tec is not None:
-            return call_sub(self.py_func, self.params, self.ret_type, args, kwargs)
-        if kwargs:
-            raise CompassError(
-                f"{self.__name__}: an entry function takes positional arguments only",
-                code="arguments",
-                help="give its arguments in order, without names",
-            )
-        run_entry(self.py_func, self.params, args, self.target, self.output_dir)
-        self._dump(args)
-        return None
-
-    def _dump(self, args: Sequence[Any]) -> None:
-        """The output files that the options debug and emu ask for."""
-        from ..settings.options import control_options
-
-        if control_options().dumps:
-            from ..dsl.dumps import write_pysim_outputs
-
-            write_pysim_outputs(self.__name__, self.output_dir, self.param_infos, args)
+        if LOCAL.parser is not None:
+            return LOCAL.parser.function(self, args, kwargs)
+        return self._run(self, args, kwargs)
 
 
 def _shown(annotation: Any) -> str:
@@ -199,21 +174,17 @@ class Macro:
 
     __name__: str
 
-    def __init__(self, py_func: Callable[..., Any], hygienic: bool) -> None:
+    def __init__(self, py_func: Callable[..., Any], run: Runner, hygienic: bool) -> None:
         functools.update_wrapper(self, py_func)
         self.py_func = py_func
+        self._run = run
         self.hygienic = hygienic
         self.captured = captured_names(py_func) if hygienic else {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if parsing():
-            from .parser.calls import expand_macro
-
-            return expand_macro(self, args, kwargs)
-        from ..pysim.macros import run_macro
-
-        frame = sys._getframe(1)
-        return run_macro(self, args, kwargs, {**frame.f_globals, **frame.f_locals})
+        if LOCAL.parser is not None:
+            return LOCAL.parser.macro(self, args, kwargs)
+        return self._run(self, args, kwargs)
 
 
 def captured_names(func: Callable[..., Any]) -> dict[str, Any]:
@@ -226,37 +197,3 @@ def captured_names(func: Callable[..., Any]) -> dict[str, Any]:
         except ValueError:  # the enclosing function has not bound it yet
             continue
     return names
-
-
-@overload
-def prim_func(func: Callable[..., Any], is_entry: bool = False, is_inline: bool | None = None) -> PyPrimFunc: ...
-@overload
-def prim_func(
-    func: None = None, is_entry: bool = False, is_inline: bool | None = None
-) -> Callable[[Callable[..., Any]], PyPrimFunc]: ...
-def prim_func(func: Callable[..., Any] | None = None, is_entry: bool = False, is_inline: bool | None = None) -> Any:
-    """Decorator of kernels and sub-functions.
-
-    `is_inline`: True or False asks the C compiler to inline the function or not. `is_entry` is accepted for
-    compatibility; the entry is the function given to the build.
-    """
-    if is_inline not in (None, True, False):
-        raise SignatureError(
-            f"is_inline is True, False or None, got {is_inline!r}",
-            code="signature",
-            help="leave it out to let the C compiler choose",
-        )
-    if func is None:
-        return lambda f: PyPrimFunc(f, is_inline)
-    return PyPrimFunc(func, is_inline)
-
-
-@overload
-def macro(func: Callable[..., Any], *, hygienic: bool = True) -> Macro: ...
-@overload
-def macro(func: None = None, *, hygienic: bool = True) -> Callable[[Callable[..., Any]], Macro]: ...
-def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> Any:
-    """Decorator of macros: statements pasted at the call. `hygienic=False` resolves names at the call site."""
-    if func is None:
-        return lambda f: Macro(f, hygienic)
-    return Macro(func, hygienic)

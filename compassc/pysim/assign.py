@@ -32,6 +32,7 @@ from compassc.ops.typing import fits
 from ..language.functions import Macro
 from ..language.source import SET_TRACE, definition
 from .bools import OPERATORS, PREFIXES, Bools, calculate
+from .code import KERNEL_CODE, MACRO_CODE
 from .debug import stop
 from .impl import pysim_impl
 from .memory import PyBuffer, PyPointer, Storage
@@ -181,6 +182,10 @@ class Rewrite(ast.NodeTransformer):
         self.active: tuple[Macro, ...] = ()  # it and those it was pasted by
         self.bools = Bools(self.known, made.bools)
         self.computed: set[ast.expr] = set()  # calls of operations that give a value of their own
+
+    def inner(self, seen: dict[str, Any], variables: set[str], macro: Macro | None) -> Rewrite:
+        """The rewriting of a macro's body in this code."""
+        return Rewrite(seen, variables, self.made, macro)
 
     def statements(self, nodes: list[ast.stmt]) -> list[ast.stmt]:
         """A block of statements, rewritten."""
@@ -366,12 +371,6 @@ def _nested(node: ast.For, head: ast.Call) -> ast.For:
 
 _DONE: weakref.WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
-
-KERNEL_CODE: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
-"""The code objects of the kernels, sub-functions and macros that were run."""
-
-MACRO_CODE: weakref.WeakKeyDictionary[types.CodeType, dict[str, str]] = weakref.WeakKeyDictionary()
-"""The code objects of pasted macros, with what is written for their parameters."""
 
 
 def with_kernel_assignments(func: Callable[..., Any]) -> Callable[..., Any]:

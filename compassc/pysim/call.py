@@ -16,10 +16,12 @@ from compass_core import switches, targets
 from compass_core.errors import ArgumentError, CompassError
 from compass_core.reading.arrays import other_elements
 from compass_core.vendor import wrong_argument_count
+from compassc import ops as operations
 from compassc.ir.dtypes import PointerType
 from compassc.ops.numeric import np_dtype
 
-from ..language.dispatch import load_python_sides
+from ..language.dispatch import check_sides
+from . import api  # noqa: F401  (registers the Python sides)
 from .assign import with_kernel_assignments
 from .descriptors import PyDescPointer, chains_of
 from .memory import PyBuffer, PyPointer, Storage
@@ -33,7 +35,8 @@ Param = Iterable[Any]
 
 @functools.cache
 def _target(name: str) -> Any:
-    load_python_sides()
+    operations.load()
+    check_sides()
     return targets.load(name)
 
 

@@ -27,6 +27,7 @@ from compass_core.switches import PYSIM_CHECK, PYSIM_CHECKS
 from compassc.ir.dtypes import DataType
 
 from ..language.dispatch import LOCAL
+from .where import current_span
 
 _CHOSEN: ContextVar[frozenset[str] | None] = ContextVar("checks", default=None)
 
@@ -121,8 +122,6 @@ class Watch:
 
 def _warn(warning: CompassError) -> None:
     """Tell of something at a line of the kernel, once in a run."""
-    from .where import current_span
-
     warning.span = current_span()
     warned = LOCAL.tec.session.warned
     if str(warning.span) not in warned:
@@ -146,8 +145,6 @@ class Races:
 
     def access(self, what: str, start: int, stop: int, writes: bool) -> None:
         """Record an access of this thread's TEC and refuse it when it races with one of another TEC."""
-        from .where import current_span
-
         tec = LOCAL.tec
         phase = tec.phase + 1
         span = current_span()

@@ -9,7 +9,7 @@ from types import FrameType, TracebackType
 from typing import Any, cast
 
 from ..language.dispatch import LOCAL
-from .assign import MACRO_CODE
+from .code import MACRO_CODE
 from .where import is_user_code
 
 _TURN = threading.RLock()

@@ -486,3 +486,11 @@ def pointer_of(x: Any, what: str) -> PyPointer:
     if type(x) is PyPointer or isinstance(x, PyPointer):
         return x
     raise type_error(f"{what} must be a pointer or a buffer, got {x!r}", "p + i is the address of p[i]")
+
+
+def address_of(variable: PyVar) -> PyPointer:
+    """A private pointer to the variable's own storage."""
+    return PyPointer(Storage(variable.pin(), "a variable"), 0, variable.dtype, "private")
+
+
+PyVar.addr = property(address_of)

@@ -12,7 +12,7 @@ import copy
 import inspect
 import itertools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from compass_core.errors import CompassError
 from compass_core.reading import pyast
@@ -21,7 +21,7 @@ from ..language.source import definition, file_of
 
 if TYPE_CHECKING:
     from ..language.functions import Macro
-    from .assign import Rewrite
+    from .bools import Bools
 
 
 class Pasted(NamedTuple):
@@ -32,6 +32,26 @@ class Pasted(NamedTuple):
     file: str
     shift: int
     arguments: dict[str, str]
+
+
+class Rewriting(Protocol):
+    """The code that a macro is pasted into, while it is rewritten (`assign.Rewrite`)."""
+
+    seen: dict[str, Any]
+    variables: set[str]
+    made: Any
+    macro: Macro | None
+    active: tuple[Macro, ...]
+    bools: Bools
+
+    def inner(self, seen: dict[str, Any], variables: set[str], macro: Macro | None) -> Rewriting:
+        """The rewriting of a body in this code."""
+
+    def statements(self, nodes: list[ast.stmt]) -> list[ast.stmt]:
+        """A block of statements, rewritten."""
+
+    def constant(self, value: Any, at: ast.AST) -> ast.expr:
+        """A value as a constant of the code."""
 
 
 class _NoVariable:
@@ -55,7 +75,7 @@ def _undefined(name: str) -> Any:
     raise NameError(f"name {name!r} is not defined where the macro was decorated")
 
 
-def pasted(caller: Rewrite, macro: Macro, call: ast.Expr) -> list[ast.stmt] | None:
+def pasted(caller: Rewriting, macro: Macro, call: ast.Expr) -> list[ast.stmt] | None:
     """The statements of a call of a macro; None when its arguments are only known when it runs."""
     try:
         node, file = copy.deepcopy(definition(macro.py_func)), file_of(macro.py_func)
@@ -66,10 +86,9 @@ def pasted(caller: Rewrite, macro: Macro, call: ast.Expr) -> list[ast.stmt] | No
         return None
     names = _Names(caller, macro, node, arguments)
     body = [names.visit(statement) for statement in node.body]
-    inner = type(caller)(
+    inner = caller.inner(
         {k: v for k, v in caller.seen.items() if k not in names.own},
         caller.variables | names.own,
-        caller.made,
         macro if macro.hygienic else caller.macro,
     )
     inner.active = (*caller.active, macro)
@@ -86,7 +105,7 @@ def pasted(caller: Rewrite, macro: Macro, call: ast.Expr) -> list[ast.stmt] | No
     return [ast.fix_missing_locations(ast.copy_location(s, call)) for s in _called(name, body, names.returns, caller)]
 
 
-def _called(name: str, body: list[ast.stmt], returns: bool, caller: Rewrite) -> Iterable[ast.stmt]:
+def _called(name: str, body: list[ast.stmt], returns: bool, caller: Rewriting) -> Iterable[ast.stmt]:
     """The definition of a pasted body, its call, and the caller's return if it returned."""
     made: ast.FunctionDef = pyast.parse("def f(): pass").body[0]
     made.name, made.body = name, body
@@ -100,7 +119,7 @@ def _called(name: str, body: list[ast.stmt], returns: bool, caller: Rewrite) -> 
     yield ast.Delete([ast.Name(name, ast.Del())])
 
 
-def _arguments(caller: Rewrite, macro: Macro, call: ast.Call) -> dict[str, ast.expr] | None:
+def _arguments(caller: Rewriting, macro: Macro, call: ast.Call) -> dict[str, ast.expr] | None:
     """The expression that each parameter stands for."""
     if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
         return None
@@ -113,7 +132,7 @@ def _arguments(caller: Rewrite, macro: Macro, call: ast.Call) -> dict[str, ast.e
     return {name: _expression(caller, name in given, value, call) for name, value in bound.arguments.items()}
 
 
-def _expression(caller: Rewrite, is_given: bool, value: Any, at: ast.AST) -> ast.expr:
+def _expression(caller: Rewriting, is_given: bool, value: Any, at: ast.AST) -> ast.expr:
     """The argument of a parameter: what is written in the call, all of `*args` or `**kwargs`, or a default value."""
     if not is_given:
         return caller.constant(value, at)
@@ -141,7 +160,7 @@ class _Names(ast.NodeTransformer):
     `own`: the names of its variables; `assigned`: the variables of the caller that it assigns.
     """
 
-    def __init__(self, caller: Rewrite, macro: Macro, node: ast.FunctionDef, arguments: dict[str, ast.expr]) -> None:
+    def __init__(self, caller: Rewriting, macro: Macro, node: ast.FunctionDef, arguments: dict[str, ast.expr]) -> None:
         self.caller, self.macro, self.arguments = caller, macro, arguments
         stored = _stored(node.body)
         shared = set() if macro.hygienic else stored & caller.variables

@@ -17,13 +17,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from compass_core import switches
 from compass_core.errors import CompassError
 from compass_core.targets import Target
-from compassc.ops.core import TARGET
+from compassc.ops.core import TARGET, Op
 
 from ..language.dispatch import LOCAL, PySimInfo
 from ..language.info import CompassInfo
@@ -32,6 +33,7 @@ from .addresses import Addresses
 from .barrier import Aborted, TecBarrier
 from .checks import Races, Watch, chosen, prepare_plans
 from .debug import breakpoints
+from .impl import pysim_impl
 from .memory import Storage
 from .where import located, user_span
 
@@ -96,6 +98,11 @@ class Tec:
         self.shared_count = 0
         self.phase = 0  # barriers passed
         self.random = random.Random(f"{session.pause_seed} {id}") if session.pause_seed else None
+
+    @staticmethod
+    def python_side(op: Op) -> Callable[..., Any]:
+        """The function that does an operation here."""
+        return pysim_impl(op)
 
     def finish_events(self) -> None:
         for event in self.events:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class PyVar:
 
     __slots__ = ("dtype", "pinned", "value")  # `pinned` is only set once the address was taken
     attributes = VALUE_ATTRIBUTES
+    addr: ClassVar[property]  # `memory.address_of`: the pointer, which is made of values
     __array_priority__ = 1000.0  # NumPy operands leave the operator to this class
     __hash__ = None  # type: ignore[assignment]
 
@@ -130,11 +131,8 @@ class PyVar:
             self.value = self.value.copy()  # operations may share arrays between values
         self.value[lane] = to_element(value, elem)
 
-    @property
-    def addr(self) -> Any:
-        """A private pointer to the variable's own storage."""
-        from .memory import PyPointer, Storage
-
+    def pin(self) -> np.ndarray[Any, Any]:
+        """The bytes of the variable's own storage, which stays in its place from here on: a pointer leads there."""
         if self.dtype.is_bool:
             raise type_error("the address of a bool cannot be taken", "store 0 or 1 in an int32")
         if not hasattr(self, "pinned"):
@@ -142,8 +140,7 @@ class PyVar:
             self.value = lanes if self.dtype.is_vector else lanes.reshape(())
             self.pinned = True
             PINNED.add(True)
-        data = self.value.reshape(-1).view(np.uint8)
-        return PyPointer(Storage(data, "a variable"), 0, self.dtype, "private")
+        return self.value.reshape(-1).view(np.uint8)
 
     @property
     def hex(self) -> str | tuple[str, ...]:

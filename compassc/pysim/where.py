@@ -14,7 +14,7 @@ from compass_core.errors.rendering import noted
 from ..language.python_errors import hint
 from ..language.source import code_span, is_user_file
 from ..language.specs import no_attribute
-from .assign import KERNEL_CODE
+from .code import KERNEL_CODE
 
 _MAX_CALLS = 8
 _API = re.compile(r"S\.(\w+): ")

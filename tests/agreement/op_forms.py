@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -154,16 +155,12 @@ def make(op: core.Op, operands: list[Any], options: dict[str, Any], mask: Any = 
 def expression(text: str, *places: Place, live: int = 0, **options: Any) -> Form:
     """A form given as text; its type is what the operations build."""
     from compassc.dsl import script
-    from compassc.dsl.script import dispatch
     from compassc.ir import exprs as E
+    from compassc.language.dispatch import parsing
 
     scope = {p.name: E.Var(p.name, p.dtype) for p in places}
-    before = dispatch.IR_SIDE
-    dispatch.IR_SIDE = lambda op, args, kwargs: op.build(*args, **kwargs)
-    try:
+    with parsing(SimpleNamespace(operation=lambda op, args, kwargs: op.build(*args, **kwargs))):
         node = eval(text, {"S": script, "n": E.Var("n", INT32)}, scope)
-    finally:
-        dispatch.IR_SIDE = before
     return Form("", text, places, node.dtype, live=live, **options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -19,6 +20,11 @@ SOURCES = {
     "compass_sim": ROOT / "sim",
 }
 EVERYBODYS = "compass_core"
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def table(head: str) -> list[list[str]]:
@@ -74,7 +80,7 @@ def imports() -> Iterator[tuple[str, str, bool, str]]:
         for path in sorted((folder / top).rglob("*.py")):
             *package, name = path.relative_to(folder).with_suffix("").parts
             asking = part_of(".".join(package if name == "__init__" else [*package, name]))
-            tree = ast.parse(path.read_text())
+            tree = parsed(path)
             early = set(map(id, loads(tree.body)))
             for node in ast.walk(tree):
                 if isinstance(node, (ast.Import, ast.ImportFrom)) or is_module_name(node):
@@ -107,6 +113,61 @@ def test_imports_are_those_of_the_table():
 
 def test_no_circle_at_load_time():
     TopologicalSorter({name: loaded for name, (loaded, _) in DIRECTIONS.items()}).prepare()
+
+
+def modules() -> dict[str, Path]:
+    """Every module of ours by its full name."""
+    found = {}
+    for top, folder in SOURCES.items():
+        for path in (folder / top).rglob("*.py"):
+            parts = path.relative_to(folder).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def named_modules(name: str, path: Path) -> Iterator[tuple[str, int]]:
+    """What a module of ours names in its imports, wherever they stand, and in texts, with the lines."""
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join(base + ([node.module] if node.module else []))
+            full = [f"{module}.{alias.name}" for alias in node.names]
+            yield from ((one if one in MODULES else module, node.lineno) for one in full)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and TEXTUAL.fullmatch(node.value):
+            yield node.value.partition(":")[0], node.lineno
+
+
+TEXTUAL = re.compile(rf"(?:{'|'.join(SOURCES)})(?:\.[a-z_]+)+(?::\w*)?")
+NO_MODULES = {"compass_runtime.h"}
+"""Texts that look like the name of a module."""
+
+
+def test_imports_name_modules_that_exist():
+    """Texts count too: tables of names that are imported when they are used."""
+    missing = [
+        f"{path.relative_to(ROOT)}:{line}: {other}"
+        for name, path in MODULES.items()
+        for other, line in named_modules(name, path)
+        if other.split(".")[0] in SOURCES and other not in MODULES and other not in NO_MODULES
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_no_circle_in_the_language():
+    """Imports in functions, in texts and for type checkers count."""
+    rooms = ("compassc.language", "compassc.pysim", "compassc.dsl", "compassc.settings")
+    graph = {
+        name: {other for other, _ in named_modules(name, path) if other in MODULES and other.startswith(rooms)} - {name}
+        for name, path in MODULES.items()
+        if name.startswith(rooms)
+    }
+    TopologicalSorter(graph).prepare()
 
 
 def folders() -> Iterator[str]:

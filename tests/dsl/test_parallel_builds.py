@@ -106,8 +106,8 @@ def test_threads_load_kernel_files_whose_modules_have_the_same_names(tmp_path):
 
 def test_a_kernel_of_another_thread_is_not_in_the_way():
     """Script calls outside of a kernel are refused, though another thread is parsing one."""
-    from compassc.language.state import active, parsing
+    from compassc.language.dispatch import LOCAL, parsing
 
-    with active(object()):
-        assert parsing() and beside_each_other(lambda _: parsing()) == [False] * 4
-    assert not parsing()
+    with parsing(object()):
+        assert LOCAL.parser and beside_each_other(lambda _: LOCAL.parser) == [None] * 4
+    assert LOCAL.parser is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compass_core.errors import CompassError, Note
 
@@ -17,12 +17,10 @@ from ...ops.typing import is_literal
 from ..axis import AxisSpec
 from ..specs import AllocSpec, ConstSpec, MatchSpec, MetaVar
 from .access import resolve
+from .context import FunctionContext
 from .operators import convert_to, kind_name
 from .texts import RuntimeText
 from .values import ZERO, BufferValue, PointerValue, Value, element_index, index_expr, literal_expr
-
-if TYPE_CHECKING:
-    from .function import FunctionParser
 
 
 def assign_error(code: str, message: str, help: str = "", *notes: Note | str) -> CompassError:
@@ -36,7 +34,7 @@ def _conversion(kind: DataType) -> str:
     return f'S.cast(value, "{kind}")' if kind.is_vector else f"S.{kind}(value)"
 
 
-def assign(fp: FunctionParser, target: ast.expr, value: Any) -> None:
+def assign(fp: FunctionContext, target: ast.expr, value: Any) -> None:
     """`target = value` for a name or a subscript."""
     if isinstance(target, ast.Name):
         assign_name(fp, target.id, value)
@@ -49,7 +47,7 @@ def assign(fp: FunctionParser, target: ast.expr, value: Any) -> None:
         )
 
 
-def assign_item(fp: FunctionParser, owner: Any, index: Any, value: Any) -> None:
+def assign_item(fp: FunctionContext, owner: Any, index: Any, value: Any) -> None:
     if isinstance(owner, (PointerValue, BufferValue)):
         refuse_constant(owner.scope)
         fp.append(resolve(owner, index).store(value))
@@ -80,7 +78,7 @@ def assign_item(fp: FunctionParser, owner: Any, index: Any, value: Any) -> None:
     fp.emit(S.SetElement, owner.expr, position, convert_to(value, elem))
 
 
-def assign_name(fp: FunctionParser, name: str, value: Any) -> None:
+def assign_name(fp: FunctionContext, name: str, value: Any) -> None:
     """`name = value`, by the kind of the value."""
     if name in fp.scope.loop_names:
         raise assign_error(
@@ -109,7 +107,7 @@ def assign_name(fp: FunctionParser, name: str, value: Any) -> None:
         )
 
 
-def assign_value(fp: FunctionParser, name: str, value: Value) -> None:
+def assign_value(fp: FunctionContext, name: str, value: Value) -> None:
     """A scalar, vector or mask: define the variable, or give it a new value of the same type."""
     old = fp.scope.local(name)
     if old is None:
@@ -136,7 +134,7 @@ def assign_value(fp: FunctionParser, name: str, value: Value) -> None:
     fp.emit(S.Assign, old.expr, value.expr)
 
 
-def assign_pointer(fp: FunctionParser, name: str, value: PointerValue) -> None:
+def assign_pointer(fp: FunctionContext, name: str, value: PointerValue) -> None:
     """A pointer: define a pointer variable, or move an existing one of the same pointee type."""
     old = fp.scope.local(name)
     if old is None:
@@ -174,13 +172,13 @@ def _memory(scope: str) -> str:
     return scope.partition(".")[0]
 
 
-def assign_buffer(fp: FunctionParser, name: str, value: BufferValue) -> None:
+def assign_buffer(fp: FunctionContext, name: str, value: BufferValue) -> None:
     raise assign_error(
         "buffer-alias", "a buffer cannot be reassigned or given a second name", "use a pointer: buf.addr_of(0)"
     )
 
 
-def assign_container(fp: FunctionParser, name: str, value: Any) -> None:
+def assign_container(fp: FunctionContext, name: str, value: Any) -> None:
     """A compile-time value: the name stands for it, there is no variable."""
     old = fp.scope.local(name)
     if isinstance(old, (Value, PointerValue, BufferValue)):
@@ -193,7 +191,7 @@ def assign_container(fp: FunctionParser, name: str, value: Any) -> None:
     fp.scope.rebind(name, value.value if isinstance(value, MetaVar) else value)
 
 
-def define_storage(fp: FunctionParser, name: str, spec: AllocSpec) -> None:
+def define_storage(fp: FunctionContext, name: str, spec: AllocSpec) -> None:
     """`S.alloc` and `S.alloc_buffer`. A pointer that there is already moves to the new storage."""
     moves = spec.kind == "pointer" and isinstance(fp.scope.local(name), PointerValue)
     if not moves:
@@ -215,7 +213,7 @@ def define_storage(fp: FunctionParser, name: str, spec: AllocSpec) -> None:
         fp.define(name, BufferValue(buffer, spec.shape, name))
 
 
-def _new_name(fp: FunctionParser, name: str) -> None:
+def _new_name(fp: FunctionContext, name: str) -> None:
     if fp.scope.local(name) is not None:
         raise assign_error(
             "redefined",
@@ -225,7 +223,7 @@ def _new_name(fp: FunctionParser, name: str) -> None:
         )
 
 
-def define_table(fp: FunctionParser, name: str, spec: ConstSpec) -> None:
+def define_table(fp: FunctionContext, name: str, spec: ConstSpec) -> None:
     """A NumPy array or `S.alloc_const`: a constant table."""
     _new_name(fp, name)
     elem: DataType = spec.dtype
@@ -235,7 +233,7 @@ def define_table(fp: FunctionParser, name: str, spec: ConstSpec) -> None:
     fp.define(name, BufferValue(buffer, tuple(int(n) for n in spec.shape), name))
 
 
-def define_match(fp: FunctionParser, name: str, spec: MatchSpec) -> None:
+def define_match(fp: FunctionContext, name: str, spec: MatchSpec) -> None:
     """`S.match_buffer`: an N-D view of a parameter, which takes the buffer's name in C."""
     pointer = spec.pointer
     if not isinstance(pointer, PointerValue) or pointer.base not in fp.params:
@@ -261,14 +259,14 @@ def define_match(fp: FunctionParser, name: str, spec: MatchSpec) -> None:
     fp.scope.rebind(name, BufferValue(buffer, dims, name))
 
 
-def _dimension(fp: FunctionParser, e: E.Expr) -> int | str | None:
+def _dimension(fp: FunctionContext, e: E.Expr) -> int | str | None:
     """A dimension as a number or the name of a scalar parameter; None for anything else."""
     if type(e) is E.IntImm:
         return e.value
     return e.name if type(e) is E.Var and e in fp.params else None
 
 
-def assign_tuple(fp: FunctionParser, target: ast.Tuple | ast.List, node: ast.expr) -> None:
+def assign_tuple(fp: FunctionContext, target: ast.Tuple | ast.List, node: ast.expr) -> None:
     """`a, b = ...`: elements are assigned left to right; with a tuple display they are all read first."""
     names = [n.id for t in target.elts for n in ast.walk(t) if isinstance(n, ast.Name)]
     if len(set(names)) != len(names):
@@ -280,14 +278,14 @@ def assign_tuple(fp: FunctionParser, target: ast.Tuple | ast.List, node: ast.exp
     _unpack(fp, target, value)
 
 
-def _reads(fp: FunctionParser, expr: E.Expr, var: E.Var) -> bool:
+def _reads(fp: FunctionContext, expr: E.Expr, var: E.Var) -> bool:
     """Whether a value uses a variable, by its name or by a pointer to it."""
     if var in fp.addressed and expr.flags & (E.F_LOAD | E.F_POINTER | E.F_FUNC):
         return True
     return any(e is var for e in walk_exprs(expr))
 
 
-def _saved(fp: FunctionParser, names: list[str], values: list[Any]) -> list[Any]:
+def _saved(fp: FunctionContext, names: list[str], values: list[Any]) -> list[Any]:
     """Values that mention an earlier target of the same tuple are copied before it changes."""
     changed: dict[E.Var, str] = {}
     out = []
@@ -305,7 +303,7 @@ def _saved(fp: FunctionParser, names: list[str], values: list[Any]) -> list[Any]
     return out
 
 
-def _unpack(fp: FunctionParser, target: ast.expr, value: Any) -> None:
+def _unpack(fp: FunctionContext, target: ast.expr, value: Any) -> None:
     if not isinstance(target, (ast.Tuple, ast.List)):
         if not isinstance(target, ast.Name):
             raise assign_error(
@@ -326,7 +324,7 @@ def _unpack(fp: FunctionParser, target: ast.expr, value: Any) -> None:
         _unpack(fp, t.value if isinstance(t, ast.Starred) else t, item)
 
 
-def bind_axis(fp: FunctionParser, name: str, value: AxisSpec) -> None:
+def bind_axis(fp: FunctionContext, name: str, value: AxisSpec) -> None:
     """A block axis: the name stands for the loop variable (or expression) the axis is bound to."""
     if is_literal(value.binding):
         fp.scope.bind(name, Value(literal_expr(value.binding)))

@@ -12,20 +12,17 @@ from ...ir import stmts as S
 from ...ir.dtypes import PointerType
 from ...ops.core import Op, convert
 from ...ops.typing import is_literal
-from ..dispatch import outside_kernel
 from ..functions import Macro, Param, PyPrimFunc
 from ..source import definition, file_of
-from ..state import current, parsing
+from .context import ModuleContext
 from .expressions import ArgumentError, Evaluator, bare
 from .operators import kind_name
 from .scope import Scope
 from .values import BufferValue, PointerValue, Value, unwrap, wrap
 
 
-def build_op(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def build_op(module: ModuleContext, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The IR of an operation called in a kernel."""
-    if not parsing():
-        raise outside_kernel(op.name)
     try:
         op.signature.bind(*args, **kwargs)
     except TypeError as e:
@@ -36,7 +33,7 @@ def build_op(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = [unwrap(a) for a in args], {k: unwrap(v) for k, v in kwargs.items()}
         found = op.build(*given[0], **given[1])
         if isinstance(found, tuple) and any(getattr(e, "flags", 0) & E.F_FUNC for e in found):  # each part has them
-            found = op.build(*map(_called, given[0]), **{k: _called(v) for k, v in given[1].items()})
+            found = _build_again(module, op, *given)
         return wrap(found)
     except CompassError as e:
         if f"S.{op.name}" not in e.message:
@@ -45,18 +42,22 @@ def build_op(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise
 
 
-def _called(x: Any) -> Any:
+def _build_again(module: ModuleContext, op: Op, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The operation on operands without calls, which are made before it."""
+    return op.build(*(_called(module, x) for x in args), **{k: _called(module, x) for k, x in kwargs.items()})
+
+
+def _called(module: ModuleContext, x: Any) -> Any:
     """An operand in which a sub-function is called, evaluated by a statement of its own."""
     if not isinstance(x, E.Expr) or not x.flags & E.F_FUNC:
         return x
     var = E.Var("tmp", x.dtype)
-    current().functions[-1].emit(S.Let, var, x)
+    module.functions[-1].emit(S.Let, var, x)
     return var
 
 
-def call_function(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_function(module: ModuleContext, func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a sub-function: checks the arguments, parses the function once, gives the call expression."""
-    module = current()
     symbol = module.require(func)
     exprs = tuple(
         _argument(func, position, param, value)
@@ -118,9 +119,9 @@ def _argument(func: PyPrimFunc, position: int, param: Param, value: Any) -> E.Ex
     return value.expr
 
 
-def expand_macro(macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def expand_macro(module: ModuleContext, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Paste the body of a macro at the call."""
-    fp = current().functions[-1]
+    fp = module.functions[-1]
     try:
         bound = inspect.signature(macro.py_func).bind(*args, **kwargs)
     except TypeError as e:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from compass_core.errors import CompassError, Note, flat
+from compass_core.errors import CompassError, flat
 
 from ...ir import exprs as E
 from ...ir import stmts as S
@@ -13,15 +13,14 @@ from ...ir.dtypes import BOOL, VOID, PointerType
 from ...ir.visit import rename_vars
 from ...ops.core import convert
 from ...ops.typing import check_operator, is_literal
-from ..functions import PyPrimFunc, captured_names
-from ..source import SET_TRACE, definition, file_of, node_span
+from ..source import SET_TRACE, node_span
 from ..specs import BlockSpec
 from . import assign, loops
-from .expressions import Evaluator
+from .context import FunctionContext
 from .operators import binary, kind_name
-from .scope import Poison, PoisonUsed, Scope, Undefined
+from .scope import Poison, PoisonUsed, Undefined
 from .syntax import unsupported
-from .values import ZERO, PointerValue, Value, is_runtime
+from .values import PointerValue, Value, is_runtime
 
 _REBINDS = ("type-change", "redefined", "buffer-alias")
 _SKIPPED_CALLS = ("breakpoint", "print", *SET_TRACE)
@@ -34,31 +33,8 @@ _BINARY_AUG = {
 }  # fmt: skip
 
 
-class FunctionParser:
-    """Parses one function into a PrimFunc.
-
-    `out` is the list statements are appended to; `errors` collects mistakes, parsing goes on after a bad statement.
-    `chain` are the calls that led here, outermost first.
-    """
-
-    def __init__(self, func: PyPrimFunc, symbol: str, errors: list[CompassError], chain: list[Note]) -> None:
-        self.func, self.symbol, self.errors, self.chain = func, symbol, errors, chain
-        self.node = definition(func.py_func)
-        self.file = file_of(func.py_func)
-        self.scope = Scope(captured_names(func.py_func))
-        self.evaluator = Evaluator(self.scope, self.file, chain)
-        self.eval = self.evaluator.eval
-        self.out: list[S.Stmt] = []
-        self.hoisted: list[S.Stmt] = []  # at the beginning of the function, wherever the parser is
-        self.current: ast.AST = self.node
-        self.scope.places = {a.arg: node_span(a, self.file) for a in self.node.args.args}
-        self.params = [E.Var(p.name, p.type, p.nonneg) for p in func.params]
-        self.renamed: dict[E.Var, E.Var] = {}
-        self.addressed: set[E.Var] = set()  # variables whose address was taken so far
-        self.shapes: dict[E.Var, list[int | str | None]] = {}
-        for var in self.params:
-            pointer = isinstance(var.dtype, PointerType)
-            self.scope.bind(var.name, PointerValue(var.dtype.elem, var, ZERO) if pointer else Value(var))
+class FunctionParser(FunctionContext):
+    """Parses one function into a PrimFunc, statement by statement; parsing goes on after a bad one."""
 
     # -- results
 
@@ -75,38 +51,10 @@ class FunctionParser:
         params = tuple(self.renamed.get(p, p) for p in self.params)
         return S.PrimFunc(self.symbol, params, body, self.func.ret_type, tuple(attrs), span)
 
-    def define(self, name: str, value: Any) -> None:
-        """Bind a new name and remember where."""
-        self.scope.bind(name, value)
-        self.scope.places[name] = self.evaluator.place(self.current)
-
-    def emit(self, make: Any, *args: Any) -> None:
-        """Append a statement at the current position."""
-        self.out.append(make(*args, span=self.evaluator.place(self.current)))
-
-    def hoist(self, make: Any, *args: Any) -> None:
-        """Append a statement to those that the function begins with."""
-        self.hoisted.append(make(*args, span=self.evaluator.place(self.current)))
-
-    def append(self, statement: S.Stmt) -> None:
-        """Append a statement made elsewhere, giving it the current position."""
-        values = [getattr(statement, f) for f in statement.fields]
-        self.out.append(type(statement)(*values, span=self.evaluator.place(self.current)))
-
-    def nested(self, nodes: list[ast.stmt]) -> S.Body:
-        """The statements of a nested block, in a frame of its own."""
-        outer, self.out = self.out, []
-        self.scope.push()
-        try:
-            self.block(nodes)
-            return tuple(self.out)
-        finally:
-            self.scope.pop()
-            self.out = outer
-
     # -- statements
 
     def block(self, nodes: list[ast.stmt]) -> None:
+        """Parse the statements of a block."""
         for node in nodes:
             self.statement(node)
 

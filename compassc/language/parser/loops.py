@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compass_core.errors import CompassError, Note
 
@@ -12,10 +12,8 @@ from ...ir import stmts as S
 from ...ir.dtypes import DataType, make_dtype
 from ...ops.core import convert
 from ..specs import LOOPS, LoopSpec
+from .context import FunctionContext
 from .values import Value, index_expr
-
-if TYPE_CHECKING:
-    from .function import FunctionParser
 
 KINDS = {"range": "serial", "grid": "serial", "vectorized": "vectorized", "unroll": "unrolled", "tec_range": "tec"}
 
@@ -24,7 +22,7 @@ def loop_error(code: str, message: str, help: str = "", *notes: Note) -> Compass
     return CompassError(message, code=code, help=help, notes=notes)
 
 
-def parse_for(fp: FunctionParser, node: ast.For) -> None:
+def parse_for(fp: FunctionContext, node: ast.For) -> None:
     """A `for` statement."""
     spec = fp.eval(node.iter)
     if not isinstance(spec, LoopSpec):
@@ -98,7 +96,7 @@ def _fits_type(value: int, kind: DataType) -> bool:
     return low <= value <= high
 
 
-def _nest(fp: FunctionParser, kind: str, names: list[str], bounds: list[Any], body: list[ast.stmt]) -> None:
+def _nest(fp: FunctionContext, kind: str, names: list[str], bounds: list[Any], body: list[ast.stmt]) -> None:
     """The loops of a nest, outermost first; the body is parsed inside the innermost."""
     name, (start, stop, step) = names[0], bounds[0]
     _check_name(fp, name)
@@ -122,7 +120,7 @@ def _nest(fp: FunctionParser, kind: str, names: list[str], bounds: list[Any], bo
     fp.emit(S.For, var, kind, low, high, convert(index_expr(step, "loop step"), dtype), inner)
 
 
-def _check_name(fp: FunctionParser, name: str) -> None:
+def _check_name(fp: FunctionContext, name: str) -> None:
     if fp.scope.local(name) is not None:
         raise loop_error(
             "loop-name",

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compass_core import switches, targets
 from compass_core.errors import CompassError, Note, together
 
+from ...ir import exprs as E
 from ...ir.stmts import IRModule, PrimFunc
-from ...ops.core import TARGET
-from .. import dispatch
-from ..functions import PyPrimFunc
-from ..state import active
-from .calls import build_op
+from ...ops.core import TARGET, Op
+from ..dispatch import parsing
+from ..functions import Macro, PyPrimFunc
+from .access import load
+from .calls import build_op, call_function, expand_macro
 from .function import FunctionParser
+from .operators import binary, unary
+from .texts import no_text
 
 
 class ModuleParser:
-    """Functions found so far, in the order they were first called."""
+    """A kernel with its sub-functions, in the order they were first called. Calls in the kernel's code come here
+    (`dispatch.Parser`)."""
 
     def __init__(self, entry: PyPrimFunc, name: str | None) -> None:
         self.entry = entry
@@ -51,6 +57,34 @@ class ModuleParser:
             self.done[symbol] = self.parse(func, symbol)
         return symbol
 
+    def operation(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return build_op(self, op, args, kwargs)
+
+    def function(self, func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return call_function(self, func, args, kwargs)
+
+    def macro(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        expand_macro(self, macro, args, kwargs)
+
+    @staticmethod
+    def binary(symbol: str, a: Any, b: Any) -> Any:
+        return binary(symbol, a, b, adapt=False)
+
+    @staticmethod
+    def unary(symbol: str, a: Any) -> Any:
+        return unary(symbol, a)
+
+    @staticmethod
+    def load(target: Any, index: Any) -> Any:
+        return load(target, index)
+
+    @staticmethod
+    def text(value: Any) -> str:
+        raise no_text(value)
+
+    def take_address(self, variable: E.Var) -> None:
+        self.functions[-1].addressed.add(variable)
+
     def parse(self, func: PyPrimFunc, symbol: str) -> PrimFunc:
         fp = FunctionParser(func, symbol, self.errors, self.chain)
         self.functions.append(fp)
@@ -63,7 +97,7 @@ class ModuleParser:
         """The whole module. Raises the mistakes found, all of them at once."""
         token = TARGET.set(targets.load(target).version)
         try:
-            with active(self):
+            with parsing(self):
                 entry = self.parse(self.entry, self.symbol)
         finally:
             TARGET.reset(token)
@@ -85,6 +119,3 @@ def parse(func: PyPrimFunc, target: str | None = None, name: str | None = None) 
         shown = getattr(func, "__name__", type(func).__name__)
         raise CompassError(f"{shown} is not a kernel", code="input", help="decorate it with @S.prim_func")
     return ModuleParser(func, name).module(target or switches.TARGET.get())
-
-
-dispatch.IR_SIDE = build_op

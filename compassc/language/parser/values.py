@@ -14,11 +14,12 @@ from ...ir import exprs as E
 from ...ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType, dtype
 from ...ops.core import convert, imm
 from ...ops.typing import check_literal
+from ..dispatch import active_parser
 from ..specs import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES
-from ..state import current
 
 ZERO = E.IntImm(INT32, 0)
 ONE = E.IntImm(INT32, 1)
+_VALUE = "a run-time value"
 
 
 def index_expr(x: Any, what: str = "index") -> E.Expr:
@@ -42,7 +43,7 @@ def add_offset(a: E.Expr, b: E.Expr) -> E.Expr:
 
 
 class Operators:
-    """Python operators that build IR; the parser calls `operators.binary` itself, with literal adaptation."""
+    """Python operators that build IR, by the parser that is active; in kernels it adapts literals, too."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -57,25 +58,19 @@ def _install() -> None:
 
     def forward(symbol: str):
         def method(self: Any, other: Any) -> Any:
-            from .operators import binary
-
-            return binary(symbol, self, other, adapt=False)
+            return active_parser(_VALUE).binary(symbol, self, other)
 
         return method
 
     def backward(symbol: str):
         def method(self: Any, other: Any) -> Any:
-            from .operators import binary
-
-            return binary(symbol, other, self, adapt=False)
+            return active_parser(_VALUE).binary(symbol, other, self)
 
         return method
 
     def prefix(symbol: str):
         def method(self: Any) -> Any:
-            from .operators import unary
-
-            return unary(symbol, self)
+            return active_parser(_VALUE).unary(symbol, self)
 
         return method
 
@@ -117,9 +112,7 @@ class Value(Operators):
         return print_expr(self.expr)
 
     def __str__(self) -> str:
-        from .texts import no_text
-
-        raise no_text(self)
+        return active_parser(_VALUE).text(self)
 
     def __format__(self, spec: str) -> str:
         return str(self)
@@ -141,7 +134,7 @@ class Value(Operators):
                 code="address-of",
                 help=f"types with an address are {names}",
             )
-        current().functions[-1].addressed.add(self.expr)
+        active_parser(_VALUE).take_address(self.expr)
         return PointerValue(self.dtype, E.AddressOf(self.expr), ZERO, "a temporary pointer of a variable")
 
 
@@ -224,9 +217,7 @@ class PointerValue(Operators):
         return PointerValue(elem, self.expr, ZERO, "a converted pointer with an offset")
 
     def __getitem__(self, index: Any) -> Value:
-        from .access import load
-
-        return load(self, index)
+        return active_parser(_VALUE).load(self, index)
 
 
 def pointee_dtype(name: Any) -> DataType:
@@ -294,9 +285,7 @@ class BufferValue:
         return PointerValue(self.dtype, self.buffer.data, self.flat_index(tuple(index_expr(i) for i in items)))
 
     def __getitem__(self, index: Any) -> Value:
-        from .access import load
-
-        return load(self, index)
+        return active_parser(_VALUE).load(self, index)
 
 
 def wrap(x: Any) -> Any:

@@ -1,0 +1,87 @@
+"""What the parts of the parser know of the function and the module they work on."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Protocol
+
+from compass_core.errors import CompassError, Note
+
+from ...ir import exprs as E
+from ...ir import stmts as S
+from ...ir.dtypes import PointerType
+from ..functions import PyPrimFunc, captured_names
+from ..source import definition, file_of, node_span
+from .expressions import Evaluator
+from .scope import Scope
+from .values import ZERO, PointerValue, Value
+
+
+class FunctionContext:
+    """One function while it is parsed: its names, and the statements made so far.
+
+    `out` is the list statements are appended to; `errors` collects mistakes,
+    `chain` are the calls that led here, outermost first.
+    """
+
+    def __init__(self, func: PyPrimFunc, symbol: str, errors: list[CompassError], chain: list[Note]) -> None:
+        self.func, self.symbol, self.errors, self.chain = func, symbol, errors, chain
+        self.node = definition(func.py_func)
+        self.file = file_of(func.py_func)
+        self.scope = Scope(captured_names(func.py_func))
+        self.evaluator = Evaluator(self.scope, self.file, chain)
+        self.eval = self.evaluator.eval
+        self.out: list[S.Stmt] = []
+        self.hoisted: list[S.Stmt] = []  # at the beginning of the function, wherever the parser is
+        self.current: ast.AST = self.node
+        self.scope.places = {a.arg: node_span(a, self.file) for a in self.node.args.args}
+        self.params = [E.Var(p.name, p.type, p.nonneg) for p in func.params]
+        self.renamed: dict[E.Var, E.Var] = {}
+        self.addressed: set[E.Var] = set()  # variables whose address was taken so far
+        self.shapes: dict[E.Var, list[int | str | None]] = {}
+        for var in self.params:
+            pointer = isinstance(var.dtype, PointerType)
+            self.scope.bind(var.name, PointerValue(var.dtype.elem, var, ZERO) if pointer else Value(var))
+
+    def define(self, name: str, value: Any) -> None:
+        """Bind a new name and remember where."""
+        self.scope.bind(name, value)
+        self.scope.places[name] = self.evaluator.place(self.current)
+
+    def emit(self, make: Any, *args: Any) -> None:
+        """Append a statement at the current position."""
+        self.out.append(make(*args, span=self.evaluator.place(self.current)))
+
+    def hoist(self, make: Any, *args: Any) -> None:
+        """Append a statement to those that the function begins with."""
+        self.hoisted.append(make(*args, span=self.evaluator.place(self.current)))
+
+    def append(self, statement: S.Stmt) -> None:
+        """Append a statement made elsewhere, giving it the current position."""
+        values = [getattr(statement, f) for f in statement.fields]
+        self.out.append(type(statement)(*values, span=self.evaluator.place(self.current)))
+
+    def nested(self, nodes: list[ast.stmt]) -> S.Body:
+        """The statements of a nested block, in a frame of its own."""
+        outer, self.out = self.out, []
+        self.scope.push()
+        try:
+            self.block(nodes)
+            return tuple(self.out)
+        finally:
+            self.scope.pop()
+            self.out = outer
+
+    def block(self, nodes: list[ast.stmt]) -> None:
+        """Parse the statements of a block."""
+        raise NotImplementedError
+
+
+class ModuleContext(Protocol):
+    """A kernel with its sub-functions while it is parsed."""
+
+    functions: list[Any]
+    """The functions that are parsed, each called by the one before it."""
+
+    def require(self, func: PyPrimFunc) -> str:
+        """The symbol of a called function, which is parsed at the first call."""

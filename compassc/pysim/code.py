@@ -1,0 +1,12 @@
+"""Which code objects are kernels: what tracebacks and debuggers show as the user's own."""
+
+from __future__ import annotations
+
+import types
+import weakref
+
+KERNEL_CODE: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
+"""The code objects of the kernels, sub-functions and macros that were run."""
+
+MACRO_CODE: weakref.WeakKeyDictionary[types.CodeType, dict[str, str]] = weakref.WeakKeyDictionary()
+"""The code objects of pasted macros, with what is written for their parameters."""
