@@ -6,6 +6,7 @@
 #   make docs    write what comes from declarations: docs/ops, docs/layers, docs/onnx.md, the stub of `S` for editors
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make test-security  every attack by every means; make test has each by one
+#   make test-onnx  ONNX's node tests by the references, and on a simulator (DEVICE=X2_1204); make test has a sample
 #   make fuzz-layers  N random networks of layers from SEED on, on the simulator and by the references
 #   make fuzz-X  COUNT damaged inputs for the reader X (COUNT=1000000 SEED=0): in Python container, debug, modules, npy,
 #                graphs, stages, cli (command lines); in C, under sanitizers and guided by coverage, object, lines, native-container
@@ -35,10 +36,10 @@ COMMA := ,
 EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
 PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim \
-  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder importers graph language layers ops passes pysim reference settings toolchain)
+  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder importers graph language layers onnx_backend ops passes pysim reference settings toolchain)
 DEMO := build/demo
 
-.PHONY: demo test test-security fuzz fuzz-layers fuzz-replies soak fuzz-extents soak-builds storm bench docs lint format setup \
+.PHONY: demo test test-onnx test-security fuzz fuzz-layers fuzz-replies soak fuzz-extents soak-builds storm bench docs lint format setup \
   clean distclean
 .DELETE_ON_ERROR:
 
@@ -58,6 +59,10 @@ test: $(ENGINE)
 
 test-security: $(ENGINE)
 	$(BIN)/python -m pytest -n $(JOBS) --whole tests/security
+
+test-onnx: $(ENGINE)
+	@$(BIN)/python -m tests.importers.node_tests --jobs $(JOBS)
+	$(if $(DEVICE),@$(BIN)/python -m tests.importers.node_tests --jobs $(JOBS) --device $(DEVICE))
 
 fuzz: $(ENGINE)
 	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(N) --jobs $(JOBS)

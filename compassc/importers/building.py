@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,13 +32,19 @@ class Building:
     def __init__(self, name: str) -> None:
         self.graph = GraphBuilder(name)
         self.name = name
+        self._marks: tuple[str, dict[str, Any]] | None = None
         self._laid: dict[tuple[str, Order], Tensor] = {}
         self._constants: dict[tuple[int, Order], tuple[Array, Tensor]] = {}
 
     # -- layers
 
     def layers_of(
-        self, type: str, inputs: Sequence[Tensor], outputs: Sequence[tuple[Sequence[int], str]], /, **given: Any
+        self,
+        type: str,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor | tuple[Sequence[int], str]],
+        /,
+        **given: Any,
     ) -> tuple[Tensor, ...]:
         """Adds a layer; its outputs as (shape, type). `given`: arrays are constants, None is left out, the rest attributes.
 
@@ -49,11 +57,28 @@ class Building:
             type,
             inputs,
             name=name,
-            outputs=[(tuple(int(d) for d in shape), dtype) for shape, dtype in outputs],
+            outputs=[
+                o if isinstance(o, Tensor) else self.mark(Tensor("", tuple(map(int, o[0])), o[1])) for o in outputs
+            ],
             attributes=attributes,
             constants=constants,
             span=f"the node '{self.name}'",
         )
+
+    @contextmanager
+    def marking(self, dtype: str, quantisation: dict[str, Any]) -> Iterator[None]:
+        """Tensors of a type that are made meanwhile get `scale`, `zero` and `axis`."""
+        before, self._marks = self._marks, (dtype, quantisation)
+        try:
+            yield
+        finally:
+            self._marks = before
+
+    def mark(self, tensor: Tensor) -> Tensor:
+        """The tensor with what its integers stand for, as `marking` says."""
+        if self._marks is None or self._marks[0] != tensor.dtype:
+            return tensor
+        return replace(tensor, **self._marks[1])
 
     def producer(self, tensor: Tensor) -> Layer:
         """The layer that makes a tensor."""
@@ -109,17 +134,22 @@ class Building:
         if not moves_data(x.shape, perm):
             return self.reshaped(x, shape)
         name = f"{self.producer(x).name}_post_transpose"
-        return self.layer("Transpose", [x], shape, x.dtype, layer_name=name, perm=list(perm))
+        axis = None if x.axis is None else perm.index(x.axis)
+        made = replace(x, name="", shape=tuple(shape), axis=axis)
+        return self.layers_of("Transpose", [x], [made], layer_name=name, perm=list(perm))[0]
 
     def reshaped(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         """The tensor in another shape; reshapes in a row are one."""
         source = self.producer(x)
-        if source.type == "Reshape" and tuple(x.shape) != tuple(shape):
+        if source.type == "Reshape" and tuple(x.shape) != tuple(shape) and same_levels(x, source.inputs[0]):
             x = source.inputs[0]
         if tuple(x.shape) == tuple(shape):
             return x
+        if x.axis is not None:
+            raise Refused("a tensor with scales per channel cannot be reshaped")
         name = f"{self.producer(x).name}_post_reshape"
-        return self.layer("Reshape", [x], shape, x.dtype, layer_name=name, shape=[int(d) for d in shape])
+        made = replace(x, name="", shape=tuple(map(int, shape)))
+        return self.layers_of("Reshape", [x], [made], layer_name=name, shape=list(made.shape))[0]
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """The model's tensor in another shape."""
@@ -222,6 +252,11 @@ class Building:
             if moves_data(shape, perm) and (value.tensor.name, perm) not in self._laid:
                 total += value.count
         return total
+
+
+def same_levels(one: Tensor, other: Tensor) -> bool:
+    """Whether the integers of two tensors stand for the same numbers."""
+    return (one.scale, one.zero, one.axis) == (other.scale, other.zero, other.axis)
 
 
 def known(value: Value) -> Array:

@@ -126,7 +126,7 @@ class Editing:
 def _changes_nothing(layer: Layer) -> bool:
     if layer.type == "Transpose":
         return layer.integers("perm") == list(range(len(layer.output.shape)))
-    return layer.type == "Reshape" and layer.input.shape == layer.output.shape
+    return layer.type == "Reshape" and replace(layer.input, name="") == replace(layer.output, name="")
 
 
 Rule = Callable[[Editing, Layer], "Sequence[Layer] | None"]

@@ -24,6 +24,8 @@ NARROWED = {
     "float64": "float32",
     "int4": "int8",
     "uint4": "uint8",
+    "int2": "int8",
+    "uint2": "uint8",
 }
 """Types of models that graphs do not have, with the one that stands for them."""
 

@@ -57,6 +57,7 @@ def import_model(
 
 
 def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path: str) -> Graph:
+    from compassc.graph.dtypes import IR_DTYPES
     from compassc.importers.onnx.convert import Conversion
     from compassc.importers.onnx.source import dtype_of, input_shapes
     from compassc.importers.values import Value, stored_type
@@ -68,8 +69,12 @@ def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path:
     types = {i.name: dtype_of(i) for i in model.graph.input}
     names: dict[str, str] = {}
     for name, shape in input_shapes(model.graph, shapes, known, path).items():
-        b.name = name
-        tensor = b.graph.input(f"{name}_0", shape, stored_type(types[name]))
+        b.name, dtype = name, stored_type(types[name])
+        if dtype not in IR_DTYPES:
+            raise CompassError(
+                f"'{path}': graphs have no type for the input '{name}' of {dtype}", code="onnx-unsupported"
+            )
+        tensor = b.graph.input(f"{name}_0", shape, dtype)
         names[tensor.name] = name
         given[name] = b.value(tensor, types[name])
     outputs = b.run(model.graph, given)

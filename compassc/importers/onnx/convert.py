@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import CONSTANT_ONLY, IGNORED, REFUSED, Operator, select
 from compassc.importers.onnx.folding import evaluate, is_random
@@ -44,6 +42,14 @@ class Refusal:
         return f"{self.node} ({self.operator}): {self.reason}"
 
 
+@dataclass(frozen=True)
+class Origin:
+    """The node that made a value, and its inputs."""
+
+    node: NodeProto
+    inputs: list[Any]
+
+
 @dataclass
 class Scope:
     """The tensors by name that a graph sees: its own, then those of the graph around it."""
@@ -73,6 +79,8 @@ class Conversion(Building):
         self.functions = functions
         self.refusals: list[Refusal] = []
         self.scope = Scope()
+        self._origins: dict[int, tuple[Value, Origin]] = {}
+        self._sources: dict[int, tuple[Value, Any]] = {}
         self.node: NodeProto | None = None
         self._depth = 0
 
@@ -136,6 +144,9 @@ class Conversion(Building):
         if reason:
             self.refusals.append(Refusal(base, node.op_type, reason, tensors))
             outputs = [UNKNOWN] * len(node.output)
+        else:
+            origin = Origin(node, inputs)
+            self._origins.update((id(v), (v, origin)) for v in outputs if isinstance(v, Value))
         self.scope.items.update((name, item) for name, item in zip(node.output, outputs, strict=False) if name)
 
     def _made(self, node: NodeProto, inputs: list[Any]) -> Sequence[Item]:
@@ -144,7 +155,8 @@ class Conversion(Building):
         domain = "" if node.domain == "ai.onnx" else node.domain
         known = [i.array if isinstance(i, Value) else None for i in inputs]
         constant = all(i is None or a is not None for i, a in zip(inputs, known, strict=True))
-        if constant and not is_random(node) and (found := evaluate(node, known, self.opset)) is not None:
+        folds = constant and not is_random(node) and node.op_type != "DequantizeLinear"
+        if folds and (found := evaluate(node, known, self.opset)) is not None:
             return [Value.of(a) for a in found]
         if (domain, node.op_type) in self.functions:
             return self.function(self.functions[domain, node.op_type], node, inputs)
@@ -155,7 +167,7 @@ class Conversion(Building):
             raise NotConstant("its inputs must be known at import", unknown)
         declared = select(domain, node.op_type, self.opsets.get(domain, 1))
         if declared is not None:
-            return self._handled(declared, node, inputs)
+            return self.handled(declared, node, inputs)
         if (domain, node.op_type) in REFUSED:
             raise Refused(REFUSED[domain, node.op_type])
         from compassc.importers.onnx.functions import body_of
@@ -167,7 +179,8 @@ class Conversion(Building):
             )
         return self.function(body, node, inputs)
 
-    def _handled(self, declared: Operator, node: NodeProto, inputs: list[Any]) -> Sequence[Item]:
+    def handled(self, declared: Operator, node: NodeProto, inputs: list[Any]) -> Sequence[Item]:
+        """What an operator's function makes of a node."""
         if not declared.variadic:
             given = [i for i in inputs[len(declared.inputs) :] if i is not None]
             if given:
@@ -189,7 +202,7 @@ class Conversion(Building):
             raise NotConstant(f"its input {listed} must be known at import", list(unknown))
         attributes = {a.name: attribute_value(a) for a in node.attribute if a.name not in IGNORED}
         for name in attributes:
-            if name not in declared.attributes:
+            if declared.attributes is not None and name not in declared.attributes:
                 raise Refused(f"its attribute '{name}' is not supported")
         for name in declared.required:
             if name not in attributes:
@@ -214,6 +227,25 @@ class Conversion(Building):
             self.opsets = opsets
 
     # -- for handlers
+
+    def origin(self, value: Value) -> Origin | None:
+        """The node that made a value; None for inputs and constants of the model."""
+        found = self._origins.get(id(value))
+        return found[1] if found else None
+
+    def dequantised(self, value: Value, source: Any) -> Value:
+        """Remembers what a value was dequantised from; gives the value."""
+        self._sources[id(value)] = (value, source)
+        return value
+
+    def source(self, value: Value) -> Any:
+        """What a value was dequantised from; None for others."""
+        found = self._sources.get(id(value))
+        return found[1] if found else None
+
+    def outputs_of(self, node: NodeProto) -> list[str]:
+        """The names of a node's outputs."""
+        return [name for name in node.output if name]
 
     @property
     def opset(self) -> int:
@@ -243,8 +275,3 @@ def names_used(node: NodeProto) -> set[str]:
                 own.update(n.output)
             found |= inner - own
     return found
-
-
-def as_arrays(values: Sequence[Value | None]) -> list[np.ndarray[Any, Any] | None]:
-    """The contents of constant values."""
-    return [v.array if v is not None else None for v in values]

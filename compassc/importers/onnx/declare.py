@@ -39,7 +39,10 @@ class Input:
 
 @dataclass(frozen=True)
 class Operator:
-    """What is done with an operator from an opset on. `partly`: which part of its forms, "" for all."""
+    """What is done with an operator from an opset on. `partly`: which part of its forms, "" for all.
+
+    `attributes` None: the function takes any.
+    """
 
     name: str
     domain: str
@@ -47,7 +50,7 @@ class Operator:
     handler: Handler
     inputs: tuple[Input, ...]
     variadic: bool
-    attributes: tuple[str, ...]
+    attributes: tuple[str, ...] | None
     required: tuple[str, ...]
     partly: str = ""
 
@@ -84,8 +87,8 @@ def refuse(reason: str, *names: str, domain: str = "") -> None:
     REFUSED.update({(domain, name): reason for name in names})
 
 
-def _signature(handler: Handler) -> tuple[tuple[Input, ...], bool, tuple[str, ...], tuple[str, ...]]:
-    inputs, attributes, required, variadic = [], [], [], False
+def _signature(handler: Handler) -> tuple[tuple[Input, ...], bool, tuple[str, ...] | None, tuple[str, ...]]:
+    inputs, attributes, required, variadic, anything = [], [], [], False, False
     for p in list(inspect.signature(handler).parameters.values())[1:]:
         if p.kind is p.KEYWORD_ONLY:
             attributes.append(p.name)
@@ -93,11 +96,13 @@ def _signature(handler: Handler) -> tuple[tuple[Input, ...], bool, tuple[str, ..
                 required.append(p.name)
         elif p.kind is p.VAR_POSITIONAL:
             variadic = True
+        elif p.kind is p.VAR_KEYWORD:
+            anything = True
         else:
             words = str(p.annotation)
             optional = p.default is not p.empty or words.endswith("| None")
             inputs.append(Input(p.name, words.startswith("Constant"), optional))
-    return tuple(inputs), variadic, tuple(attributes), tuple(required)
+    return tuple(inputs), variadic, None if anything else tuple(attributes), tuple(required)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from compassc.importers.onnx.backend_tests import NOT_PASSED
 from compassc.importers.onnx.declare import CONSTANT_ONLY, REFUSED, Operator, operators
 
 COLUMNS = ("operator", "since", "status", "remark")
@@ -72,18 +73,36 @@ the package `onnx`: `pip install "compassc[onnx]"`.
 - int64 becomes int32, uint64 uint32, float64 float32, bool uint8.
 - Activations, normalisations and biases that are spelled out become one layer; batch normalisation and activations go
   into the convolution before them.
+- Quantised models (QuantizeLinear and DequantizeLinear around operators, or QLinear operators) become quantised layers:
+  convolutions, matrix products, sums, products, maxima, and what only moves elements. Other operators are computed in
+  floats between DeQuantize and Quantize.
 - What is not supported is named at once, with the nodes and reasons, and nothing is written.
 
 `compassc import --operators` prints this table, which is made by `make docs` from the declarations in
 `compassc/importers/onnx/operators`. "known at import" are inputs that must be constants of the model (or follow from
 them).
 
+`compassc.onnx_backend` has ONNX's backend interface (`prepare`, `run_model`, `run_node`, `supports_device`); its devices are
+targets, and `REFERENCE` for the NumPy references of layers. Inputs that must be known are taken from what is given there.
+
 | operator | since opset | status | remark |
 |---|---|---|---|
+"""
+
+
+TESTS = """
+## ONNX's own tests
+
+`make test-onnx` runs the node tests of the package onnx that have static shapes and tensors of numbers: by the references
+of layers, and on the simulator (`DEVICE=X2_1204`). These do not pass:
+
+| tests | reason |
+|---|---|
 """
 
 
 def page() -> str:
     """The Markdown page."""
     lines = [f"| {r.operator} | {r.since} | {r.status} | {r.remark} |" for r in rows()]
-    return HEAD + "\n".join(lines) + "\n"
+    tests = [f"| {', '.join(f'`{n}`' for n in names)} | {why} |" for why, names in NOT_PASSED.items()]
+    return HEAD + "\n".join(lines) + "\n" + TESTS + "\n".join(tests) + "\n"

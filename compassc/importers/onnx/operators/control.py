@@ -190,6 +190,19 @@ refuse("text is not supported", "StringConcat", "StringNormalizer", "StringSplit
 refuse("it is random", "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
        "RandomUniformLike")  # fmt: skip
 refuse("images are decoded on the host", "ImageDecoder")
-refuse("optional tensors are not supported", "Optional", "OptionalGetElement", "OptionalHasElement")
+
+
+@operator("Optional", "OptionalGetElement", since=15)
+def optional(b: Conversion, x: Any = None, *, type: Any = None) -> list[Any]:
+    if x is None:
+        raise Refused("an optional tensor that is not there")
+    return [x]
+
+
+@operator("OptionalHasElement", since=15)
+def has_element(b: Conversion, x: Any = None) -> Value:
+    return Value.of(np.asarray(x is not None))
+
+
 refuse("there is no layer for determinants", "Det")
 constant_only("ConstantOfShape", "Range", "MelWeightMatrix", "BlackmanWindow", "HammingWindow", "HannWindow")

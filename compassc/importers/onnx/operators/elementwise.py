@@ -101,23 +101,53 @@ def cast_layer(b: Building, x: Value, *, to: int, saturate: int = 1, round_mode:
     target = numpy_type(to)
     if target.kind in "OSU":
         raise Refused("text is not supported")
-    checked_type(target)
-    return cast(b, x, target)
+    return converted(b, x, target, bool(saturate))
 
 
 @operator("CastLike", since=15)
 def cast_like(b: Building, x: Value, like: Value, *, saturate: int = 1, round_mode: str = "up") -> Value:
-    checked_type(like.dtype)
-    return cast(b, x, like.dtype)
+    return converted(b, x, like.dtype, bool(saturate))
 
 
-def checked_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Refused when graphs have no type for it."""
+EIGHT_BITS = {"float8_e4m3fn": (448.0, 464.0), "float8_e5m2": (57344.0, 61440.0)}
+"""Floats of 8 bits: the largest, and from where on numbers are beyond it."""
+
+
+def converted(b: Building, x: Value, to: np.dtype[Any], saturate: bool) -> Value:
+    """The tensor in another type as ONNX converts it. Refused when graphs have no type for it."""
     from compassc.graph.dtypes import IR_DTYPES
 
-    if stored_type(dtype) not in IR_DTYPES or dtype.name in ("int4", "uint4", "int2", "uint2"):
-        raise Refused(f"graphs have no type for {dtype.name}")
-    return dtype
+    if x.array is not None:
+        return cast(b, x, to)
+    if stored_type(to) not in IR_DTYPES:
+        raise Refused(f"graphs have no type for {to.name}")
+    if to.name in ("int4", "uint4", "int2", "uint2"):
+        return _wrapped(b, x, to)
+    if to.name not in EIGHT_BITS or x.dtype == to:
+        return cast(b, x, to)
+    largest, beyond = EIGHT_BITS[to.name]
+    wide = cast(b, x, np.float32)
+    if saturate:
+        return cast(b, unary(b, wide, "Activation", method="CLIP", clip_min=-largest, clip_max=largest), to)
+    over = compare(b, unary(b, wide, "Abs"), Value.of(np.full(1, beyond, np.float32)), "GREATER")
+    infinite = Value.of(np.full(1, np.inf, np.float32))
+    lost = (
+        arithmetic(b, wide, infinite, "Mul") if to.name == "float8_e5m2" else Value.of(np.full(1, np.nan, np.float32))
+    )
+    return cast(b, combined(b, [over, lost, wide], "Where", np.float32), to)
+
+
+def _wrapped(b: Building, x: Value, to: np.dtype[Any]) -> Value:
+    """Integers of 4 and 2 bits, which are stored in 8: the rest of a division."""
+    size = 1 << int(to.name[-1])
+    low = 0 if to.name.startswith("u") else size >> 1
+    whole = cast(b, x, np.int32)
+    if low:
+        whole = arithmetic(b, whole, Value.of(np.full(1, low, np.int32)), "Add")
+    rest = modulo(b, whole, Value.of(np.full(1, size, np.int32)))
+    if low:
+        rest = arithmetic(b, rest, Value.of(np.full(1, low, np.int32)), "Sub")
+    return cast(b, rest, np.int8).typed(to)
 
 
 @operator("BitCast", since=26, partly="between types that are stored alike, and integers of one width")

@@ -9,7 +9,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator, refuse
 from compassc.importers.onnx.operators.shuffles import shuffled
-from compassc.importers.values import Order, Refused, Value, channels_last, stored_type
+from compassc.importers.values import Order, Refused, Value, channels_last
 
 LARGEST = 1 << 62
 
@@ -85,6 +85,8 @@ def concat(b: Building, *xs: Value, axis: int) -> Value:
     xs = tuple(x for x in xs if x.shape[at]) or xs[:1]
     if len(xs) == 1:
         return xs[0]
+    if all(x.array is not None for x in xs):
+        return Value.of(np.concatenate([x.array for x in xs if x.array is not None], at))
     sizes: dict[Order, int] = {}
     for x in xs:
         if x.tensor is not None:
@@ -104,6 +106,8 @@ def split(b: Building, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]
         raise Refused(f"the parts {list(sizes)} are not the {x.shape[at]} elements of axis {at}")
     if len(sizes) == 1:
         return [x]
+    if x.array is not None:
+        return [Value.of(part) for part in np.split(x.array, np.cumsum(sizes)[:-1], at)]
     tensor, order = b.stored(x)
     place = order.index(at)
     shapes = [[size if i == place else d for i, d in enumerate(tensor.shape)] for size in sizes]
@@ -282,11 +286,6 @@ def concat_from_sequence(b: Building, xs: list[Value], *, axis: int, new_axis: i
     if new_axis:
         xs = [b.unsqueeze(x, [axis if axis >= 0 else axis + x.rank + 1]) for x in xs]
     return concat(b, *xs, axis=axis)
-
-
-def whole(x: Value, kind: str = "") -> str:
-    """The graph's type of indices."""
-    return kind or stored_type(x.dtype)
 
 
 refuse(

@@ -9,6 +9,7 @@ import numpy as np
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
+from compassc.importers.onnx.operators.reduce import reduced
 from compassc.importers.values import Array, Refused, Value, channels_last
 
 
@@ -16,11 +17,28 @@ def _float32(array: Array) -> Array:
     return np.ascontiguousarray(array, np.float32)
 
 
-@operator("BatchNormalization", since=7, partly="not in training")
+def _in_training(b: Building, x: Value, parameters: Sequence[Array], epsilon: float, momentum: float) -> list[Value]:
+    """By the means and variances of the batch, which the running ones move towards."""
+    axes = [a for a in range(x.rank) if a != 1]
+    shape = (1, -1, *(1,) * (x.rank - 2))
+    scale, bias, mean, var = (p.astype(x.dtype) for p in parameters)
+    now = [reduced(b, x, method, axes) for method in ("MEAN", "VARIANCE")]
+    spread = unary(b, arithmetic(b, now[1], Value.of(np.full(1, epsilon, x.dtype)), "Add"), "Rsqrt")
+    y = arithmetic(b, arithmetic(b, x, now[0], "Sub"), spread, "Mul")
+    y = arithmetic(b, arithmetic(b, y, Value.of(scale.reshape(shape)), "Mul"), Value.of(bias.reshape(shape)), "Add")
+    moved = []
+    for before, current in zip((mean, var), now, strict=True):
+        share = arithmetic(b, b.squeeze(current, axes), Value.of(np.full(1, 1 - momentum, x.dtype)), "Mul")
+        moved.append(arithmetic(b, share, Value.of((before * momentum).astype(x.dtype)), "Add"))
+    return [y, *moved]
+
+
+@operator("BatchNormalization", since=7)
 def batch_norm(b: Building, x: Value, scale: Constant, bias: Constant, mean: Constant, var: Constant, *,
-               epsilon: float = 1e-5, momentum: float = 0.9, training_mode: int = 0, spatial: int = 1) -> Value:  # fmt: skip
-    if training_mode or any(b.outputs()[1:]):  # type: ignore[attr-defined]
-        raise Refused("it is in training, where means and variances come from the batch")
+               epsilon: float = 1e-5, momentum: float = 0.9, training_mode: int = 0,
+               spatial: int = 1) -> list[Value]:  # fmt: skip
+    if training_mode:
+        return _in_training(b, x, (scale, bias, mean, var), epsilon, momentum)
     if not spatial:
         raise Refused("it normalises each element by itself (spatial is 0)")
     factor = scale.astype(np.float64) / np.sqrt(var.astype(np.float64) + epsilon)
@@ -28,7 +46,7 @@ def batch_norm(b: Building, x: Value, scale: Constant, bias: Constant, mean: Con
     tensor, order = b.stored(x)
     made = b.layer("BatchNorm", [tensor], tensor.shape, tensor.dtype, weights=_float32(factor),
                    biases=_float32(addend), axis=order.index(1), epsilon=0.0)  # fmt: skip
-    return b.value(made, x.dtype, order)
+    return [b.value(made, x.dtype, order)]
 
 
 def _spread(array: Array, axes: Sequence[int], shape: Sequence[int]) -> Array:

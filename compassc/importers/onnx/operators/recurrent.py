@@ -94,7 +94,7 @@ def recurrent(b: Building, cell: Cell, x: Value, weights: Weights, states: Seque
     if lengths is not None and (lengths != steps).any():
         raise Refused(f"its sequences have the lengths {lengths.tolist()}, not all {steps}")
     initial = _states(b, states, directions, batch, hidden, layout, x.dtype)
-    used = [i for i in range(len(cell.outputs)) if b.uses(i)] or [0]  # type: ignore[attr-defined]
+    used = [i for i in range(len(cell.outputs)) if b.uses(i) or (cell is RNN and b.uses(i + 1))] or [0]  # type: ignore[attr-defined]
     made: list[list[Value]] = []
     for d, name in enumerate(wanted):
         tensor = b.laid(steps_first)

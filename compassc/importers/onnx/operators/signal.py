@@ -146,7 +146,7 @@ def dft(b: Building, x: Value, length: Constant | None = None, axis: Constant | 
     at = x.axis(-2 if axis is None else int(axis.reshape(-1)[0]))
     count = x.shape[at] if length is None else int(length.reshape(-1)[0])
     if inverse and onesided:
-        raise Refused("the inverse of a one-sided transform is not supported")
+        return _inverse_of_half(b, x, at, length)
     if count < x.shape[at]:
         x = sliced(b, x, [0], [count], [1], [at])
     elif count > x.shape[at]:
@@ -161,6 +161,18 @@ def dft(b: Building, x: Value, length: Constant | None = None, axis: Constant | 
     made = fully_connected(b, b.reshape(moved, (*lead, count * parts)), matrix)
     found = b.reshape(made, (*lead, matrix.shape[0] // 2, 2))
     return b.transpose(found, [perm.index(a) for a in range(x.rank)])
+
+
+def _inverse_of_half(b: Building, x: Value, at: int, length: Constant | None) -> Value:
+    """Real numbers from one half of their transform, the other being its mirror image."""
+    half = x.shape[at]
+    count = 2 * (half - 1) if length is None else int(length.reshape(-1)[0])
+    matrix = np.stack([np.fft.irfft(np.eye(half) * unit, count) for unit in (1, 1j)], 1)
+    perm = [*(a for a in range(x.rank - 1) if a != at), at, x.rank - 1]
+    moved = b.transpose(x, perm)
+    flat = b.reshape(moved, (*moved.shape[:-2], half * 2))
+    made = fully_connected(b, flat, matrix.reshape(half * 2, count).T.astype(x.dtype))
+    return b.transpose(b.unsqueeze(made, [x.rank - 1]), [perm.index(a) for a in range(x.rank)])
 
 
 @operator("STFT", since=17)

@@ -9,7 +9,6 @@ import numpy as np
 
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator, refuse
-from compassc.importers.onnx.operators.elementwise import arithmetic
 from compassc.importers.onnx.operators.indexing import gather
 from compassc.importers.onnx.operators.interpolation import Axis, matrix_of, nearest_of, places_of
 from compassc.importers.onnx.operators.linear import fully_connected, multiply
@@ -145,10 +144,6 @@ def affine_grid(b: Building, theta: Value, size: Constant, *, align_corners: int
     points = np.stack([*reversed(grids), np.ones_like(grids[0])], -1).reshape(-1, len(dims) + 1)
     moved = multiply(b, Value.of(points[None].astype(theta.dtype)), b.transpose(theta, (0, 2, 1)))
     return b.reshape(moved, (theta.shape[0], *dims, len(dims)))
-
-
-def scaled(b: Building, x: Value, factor: float) -> Value:
-    return arithmetic(b, x, Value.of(np.full(1, factor, x.dtype)), "Mul")
 
 
 refuse("it samples a feature map at computed places, for which there is no layer yet", "RoiAlign", "MaxRoiPool")

@@ -150,7 +150,8 @@ def conv_integer(b: Building, x: Value, w: Constant, x_zero: Constant | None = N
     window = widened(window_of(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad))
     zeros = [0 if z is None else int(z.reshape(-1)[0]) for z in (x_zero, w_zero)]
     if w_zero is not None and len(set(w_zero.reshape(-1).tolist())) > 1:
-        raise Refused("its weights have several zero points")
+        w = w.astype(np.int16) - w_zero.astype(np.int16).reshape(-1, *(1,) * (w.ndim - 1))
+        zeros[1] = 0
     image = as_image(b, x)
     if image.rank != 4:
         raise Refused("volumes of whole numbers are not supported")
@@ -209,13 +210,11 @@ def _pads_for(full: Ints, wanted: Ints, auto_pad: str) -> tuple[tuple[int, int],
     return tuple(pads)
 
 
-@operator("Col2Im", since=18, partly="images, not volumes")
+@operator("Col2Im", since=18)
 def col2im(b: Building, x: Value, image_shape: Constant, block_shape: Constant, *, dilations: Ints | None = None,
            pads: Ints | None = None, strides: Ints | None = None) -> Value:  # fmt: skip
     """A transposed convolution whose filters hold a single one."""
     sizes, block = [int(v) for v in image_shape], [int(v) for v in block_shape]
-    if len(sizes) > 2:
-        raise Refused("volumes are not supported")
     window = widened(window_of(sizes, block, strides, dilations, pads, "NOTSET"))
     if len(sizes) == 1:
         sizes, block = [1, *sizes], [1, *block]
@@ -224,12 +223,12 @@ def col2im(b: Building, x: Value, image_shape: Constant, block_shape: Constant, 
     if int(np.prod(positions)) != x.shape[2]:
         raise Refused(f"{x.shape[2]} columns are not the {list(positions)} places of the block")
     image = b.reshape(x, (x.shape[0], x.shape[1], *positions))
-    kernel = np.tile(np.eye(cells, dtype=np.float32).reshape(cells, 1, *block), (channels, 1, 1, 1))
+    kernel = np.tile(np.eye(cells, dtype=np.float32).reshape(cells, 1, *block), (channels, *(1,) * (1 + len(block))))
     full = [s * (n - 1) + r for s, n, r in zip(window.stride, positions, window.reach, strict=True)]
     made = conv_transpose(b, image, kernel, strides=window.stride, dilations=window.dilation, group=channels,
                           pads=[p for p, _ in window.pads] + [f - p - size for f, (p, _), size in
                                                               zip(full, window.pads, sizes, strict=True)])  # fmt: skip
-    return made if len(image_shape) == 2 else b.squeeze(made, [2])
+    return b.squeeze(made, [2]) if len(image_shape) == 1 else made
 
 
 # -- pooling

@@ -1,0 +1,36 @@
+"""ONNX's own node tests that do not pass, by the reason: part of docs/onnx.md, and what the tests expect.
+
+They are the node tests of the package onnx with static shapes and tensors of numbers. Names are patterns of `fnmatch`.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+NOT_PASSED: dict[str, tuple[str, ...]] = {
+    "operators of training, and of ai.onnx.ml, are not supported": (
+        "test_adagrad*", "test_adam*", "test_momentum*", "test_nesterov_momentum", "test_ai_onnx_ml_*",
+    ),
+    "the operator is random": ("test_bernoulli*", "test_training_dropout*"),
+    "no layer looks at the bits of real numbers": (
+        "test_bitcast_*float32*", "test_bitcast_*float64*",
+    ),
+    "graphs have no type for these floats of 8 bits": ("test_cast*FNUZ*", "test_cast_e8m0_*"),
+    "there is no layer for it": (
+        "test_basic_deform_conv_*", "test_deform_conv_*", "test_det_*", "test_gridsample_bicubic*",
+        "test_gridsample_volumetric_*", "test_gridsample_reflection_padding", "test_roialign_*",
+    ),
+    "how many results it gives follows from the values": (
+        "test_nonmaxsuppression_*", "test_nonzero_example", "test_unique_*",
+    ),
+    "peepholes are not supported": ("test_lstm_with_peepholes",),
+    "the layer Mod gives no number for infinite divisors": ("test_mod_float_edge_cases_fmod_0_*",),
+    "images are decoded on the host": ("test_image_decoder_*",),
+    "text is not supported": ("test_tfidfvectorizer_*",),
+    "a shape in the expanded function is computed by a loop": ("test_affine_grid_3d_align_corners_expanded",),
+}  # fmt: skip
+
+
+def reason(name: str) -> str:
+    """Why a node test does not pass; "" when it does."""
+    return next((why for why, names in NOT_PASSED.items() if any(fnmatchcase(name, n) for n in names)), "")

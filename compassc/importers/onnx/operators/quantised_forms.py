@@ -1,0 +1,274 @@
+"""Operators as quantised layers, by their name in ONNX; and the QLinear operators, which are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from compassc.importers.onnx.declare import Constant, operator, select
+from compassc.importers.onnx.operators.quantised import (
+    Levels,
+    Quantised,
+    as_marked,
+    bias_of,
+    marked,
+    plain_levels,
+    quantised_inputs,
+)
+from compassc.importers.onnx.operators.windows import as_image, finished, widened, window_of
+from compassc.importers.onnx.protobuf import attribute_value
+from compassc.importers.values import Array, Refused, Value
+
+if TYPE_CHECKING:
+    from compassc.importers.onnx.convert import Conversion, Origin
+
+MULTIPLIER_BITS = 15
+Form = Callable[["Conversion", "Origin", Levels], "Value | None"]
+
+
+def factor(ratio: Array) -> dict[str, Any]:
+    """The multiplier and shift of a requantisation, as a layer has them: numbers, or constants per channel."""
+    exact = np.asarray(ratio, np.float64).reshape(-1)
+    shift = MULTIPLIER_BITS - 1 - np.floor(np.log2(exact)).astype(np.int64)
+    multiplier = np.rint(exact * np.exp2(shift)).astype(np.int64)
+    over = multiplier >= 1 << MULTIPLIER_BITS
+    multiplier, shift = np.where(over, multiplier >> 1, multiplier), np.where(over, shift - 1, shift)
+    if exact.size == 1 or (multiplier == multiplier[0]).all() and (shift == shift[0]).all():
+        return {"scale_value": int(multiplier[0]), "scale_type": "uint16", "shift_value": int(shift[0]),
+                "shift_type": "int8"}  # fmt: skip
+    return {"scale": multiplier.astype(np.uint16), "shift": shift.astype(np.int8)}
+
+
+def _attributes(origin: Origin) -> dict[str, Any]:
+    return {a.name: attribute_value(a) for a in origin.node.attribute}
+
+
+# -- convolutions and products
+
+
+def convolution(b: Conversion, x: Quantised, w: Quantised, biases: Array, out: Levels, given: dict[str, Any]) -> Value:
+    """A convolution of integers: biases hold what the input's zero point adds."""
+    weights, group = w.value.array, int(given.get("group", 1))
+    assert weights is not None
+    window = widened(window_of(
+        x.value.shape[2:], weights.shape[2:], given.get("strides"), given.get("dilations"), given.get("pads"),
+        given.get("auto_pad", "NOTSET"),
+    ))  # fmt: skip
+    if len(window.kernel) != 2 or not x.levels.is_one or any(p < 0 for pair in window.pads for p in pair):
+        raise Refused("this form is not one of a quantised layer")
+    image = Quantised(as_image(b, x.value), x.levels)
+    tensor, order = as_marked(b, image)
+    moved = b.image(b.value(tensor, x.value.dtype, order))
+    outputs = weights.shape[0]
+    kernel = weights.reshape(outputs, weights.shape[1], *window.kernel).transpose(0, 2, 3, 1)
+    zeros = -np.broadcast_to(w.levels.zero, (outputs,))
+    sums = (kernel.astype(np.int64) + zeros.reshape(-1, 1, 1, 1)).reshape(outputs, -1).sum(1)
+    total = biases - int(x.levels.zero[0]) * sums
+    depthwise = outputs == group == x.value.shape[1] and group > 1
+    ratio = x.levels.scale * np.broadcast_to(w.levels.scale, (outputs,)) / out.scale
+    shape = (x.value.shape[0], *window.positions(image.value.shape[2:]), outputs)
+    with marked(b, out):
+        made = b.layer(
+            "DepthwiseConv" if depthwise else "Convolution", [moved], shape, out.dtype.name,
+            weights=np.ascontiguousarray(kernel), biases=total.astype(np.int32), **_weights_levels(w, zeros),
+            num_output=outputs, **window.attributes(), group=group, multiplier=1 if depthwise else None,
+            with_activation="NONE", **factor(ratio),
+        )  # fmt: skip
+    return finished(b, made, x.value.typed(out.dtype), x.value.rank)
+
+
+def _weights_levels(w: Quantised, zeros: Array) -> dict[str, Any]:
+    """What the weights stand for, as layers have it."""
+    one = w.levels.is_one
+    scale: Any = float(1 / w.levels.scale[0]) if one else (1 / w.levels.scale).astype(np.float32)
+    if (zeros == zeros[0]).all():
+        return {"weights_scale": scale, "weights_zp": int(zeros[0])}
+    return {"weights_scale": scale, "weights_zp": zeros.astype(np.int32)}
+
+
+def _conv(b: Conversion, origin: Origin, out: Levels) -> Value | None:
+    found = quantised_inputs(b, origin.inputs[:2])
+    if found is None or found[1].value.array is None or found[0].value.array is not None:
+        return None
+    x, w = found
+    if not w.levels.is_one and w.levels.axis != 0:
+        return None
+    bias = origin.inputs[2] if len(origin.inputs) > 2 else None
+    biases = bias_of(b, bias, x, w, w.value.shape[0])
+    return None if biases is None else convolution(b, x, w, biases, out, _attributes(origin))
+
+
+def product(b: Conversion, x: Quantised, w: Quantised, biases: Array, out: Levels) -> Value:
+    """x times known weights [O,I], as a FullyConnected of integers."""
+    weights = w.value.array
+    if weights is None or not x.levels.is_one:
+        raise Refused("this form is not one of a quantised layer")
+    tensor, order = as_marked(b, x)
+    moved = b.laid(b.value(tensor, x.value.dtype, order))
+    outputs = weights.shape[0]
+    zeros = -np.broadcast_to(w.levels.zero, (outputs,))
+    sums = (weights.astype(np.int64) + zeros.reshape(-1, 1)).sum(1)
+    total = biases - int(x.levels.zero[0]) * sums
+    ratio = x.levels.scale * np.broadcast_to(w.levels.scale, (outputs,)) / out.scale
+    with marked(b, out):
+        made = b.layer(
+            "FullyConnected", [moved], (*moved.shape[:-1], outputs), out.dtype.name,
+            weights=np.ascontiguousarray(weights), biases=total.astype(np.int32), **_weights_levels(w, zeros),
+            num_output=outputs, with_activation="NONE", **factor(ratio),
+        )  # fmt: skip
+    return b.value(made, out.dtype)
+
+
+def _transposed(w: Quantised) -> Quantised:
+    assert w.value.array is not None
+    return Quantised(Value.of(np.ascontiguousarray(w.value.array.T)), w.levels._replace(axis=1 - w.levels.axis))
+
+
+def _gemm(b: Conversion, origin: Origin, out: Levels) -> Value | None:
+    found, given = quantised_inputs(b, origin.inputs[:2]), _attributes(origin)
+    plain = given.get("alpha", 1.0) == given.get("beta", 1.0) == 1.0 and not given.get("transA")
+    if found is None or found[1].value.array is None or found[0].value.array is not None or not plain:
+        return None
+    x, w = found[0], found[1] if given.get("transB") else _transposed(found[1])
+    bias = origin.inputs[2] if len(origin.inputs) > 2 else None
+    biases = bias_of(b, bias, x, w, w.value.shape[0])
+    if biases is None or not w.levels.is_one and w.levels.axis != 0:
+        return None
+    return product(b, x, w, biases, out)
+
+
+def _matmul(b: Conversion, origin: Origin, out: Levels) -> Value | None:
+    found = quantised_inputs(b, origin.inputs)
+    return None if found is None else multiplied(b, found[0], found[1], out)
+
+
+def multiplied(b: Conversion, x: Quantised, y: Quantised, out: Levels) -> Value | None:
+    """A matrix product of integers."""
+    if y.value.array is not None and y.value.rank == 2 and x.value.array is None:
+        w = _transposed(y)
+        if w.levels.is_one or w.levels.axis == 0:
+            return product(b, x, w, np.zeros(w.value.shape[0], np.int64), out)
+        return None
+    if not (x.levels.is_one and y.levels.is_one) or min(x.value.rank, y.value.rank) < 2:
+        return None
+    rank = max(x.value.rank, y.value.rank)
+    tensors = []
+    for q in (x, y):
+        tensor, order = as_marked(b, Quantised(b.ranked(q.value, rank), q.levels))
+        tensors.append(b.laid(b.value(tensor, q.value.dtype, order)))
+    shape = (*np.broadcast_shapes(x.value.shape[:-2], y.value.shape[:-2]), x.value.shape[-2], y.value.shape[-1])
+    with marked(b, out):
+        made = b.layer("MatMul", tensors, shape, out.dtype.name, trans_a=False, trans_b=False,
+                       **factor(x.levels.scale * y.levels.scale / out.scale))  # fmt: skip
+    return b.value(made, out.dtype)
+
+
+# -- element by element
+
+
+def _arithmetic(method: str) -> Form:
+    def make(b: Conversion, origin: Origin, out: Levels) -> Value | None:
+        found = quantised_inputs(b, origin.inputs)
+        if found is None or not all(q.levels.is_one for q in found):
+            return None
+        scales = [float(q.levels.scale[0]) for q in found]
+        values = []
+        for q in found:
+            tensor, order = as_marked(b, q)
+            values.append(b.value(tensor, q.value.dtype, order))
+        tensors, shape, order = b.operands(values)
+        if method == "MUL":
+            given = factor(np.asarray(scales[0] * scales[1] / out.scale[0]))
+        else:
+            largest = max(scales)
+            first, second = (round(s / largest * (1 << 14)) for s in scales)
+            own = factor(np.asarray(largest / out.scale[0] / (1 << 14)))
+            given = {**own, "scale_value": [own["scale_value"], first, second], "scale_type": ["uint16"] * 3}
+        same = all(tuple(t.shape) == shape for t in tensors)
+        if same:
+            given["method"] = method
+        type = "Eltwise" if same else method.capitalize()
+        with marked(b, out):
+            made = b.layer(type, tensors, shape, out.dtype.name, with_activation="NONE", **given)
+        return b.value(made, out.dtype, order)
+
+    return make
+
+
+def _behind(b: Conversion, origin: Origin, out: Levels) -> Value | None:
+    """A Relu: the operator before it with its result limited, or a layer of its own."""
+    from compassc.importers.onnx.operators.quantised import quantised_form
+
+    x = origin.inputs[0]
+    if int(out.zero[0]) == np.iinfo(out.dtype).min:  # nothing below zero can be told anyhow
+        found = quantised_form(b, x, out)
+        if found is not None:
+            return found
+    source = b.source(x)
+    if source is None or not source.levels.is_one:
+        return None
+    tensor, order = as_marked(b, source)
+    with marked(b, out):
+        made = b.layer("Activation", [tensor], tensor.shape, out.dtype.name, method="RELU",
+                       **factor(source.levels.scale / out.scale))  # fmt: skip
+    return b.value(made, out.dtype, order)
+
+
+# -- movement and pooling
+
+
+def _moved(b: Conversion, origin: Origin, out: Levels) -> Value | None:
+    """Operators that take elements as they are, where nothing is rescaled."""
+    data = [v for v in origin.inputs if isinstance(v, Value) and v.is_float]
+    found = quantised_inputs(b, data)
+    if found is None or not all(q.levels.is_one and q.levels.matches(out) for q in found):
+        return None
+    declared = select("", origin.node.op_type, b.opset)
+    if declared is None or len(b.outputs_of(origin.node)) > 1:
+        return None
+    swapped = iter(found)
+    inputs = [next(swapped).value if isinstance(v, Value) and v.is_float else v for v in origin.inputs]
+    with marked(b, out):
+        made = b.handled(declared, origin.node, inputs)
+    return made[0] if isinstance(made[0], Value) else None
+
+
+FORMS: dict[str, Form] = {
+    "Conv": _conv,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+    "Add": _arithmetic("ADD"),
+    "Sub": _arithmetic("SUB"),
+    "Mul": _arithmetic("MUL"),
+    "Relu": _behind,
+    **dict.fromkeys(
+        "Concat Flatten Gather MaxPool Reshape Slice Squeeze Tile Transpose Unsqueeze Expand DepthToSpace SpaceToDepth"
+        .split(), _moved
+    ),
+}  # fmt: skip
+
+
+# -- QLinear operators
+
+
+@operator("QLinearConv", since=10)
+def qlinear_conv(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, w: Constant, w_scale: Constant,
+                 w_zero: Constant, y_scale: Constant, y_zero: Constant, bias: Constant | None = None,
+                 **given: Any) -> Value:  # fmt: skip
+    weights = Quantised(Value.of(w), plain_levels(w_scale, w_zero, w.dtype))
+    source = Quantised(x, plain_levels(x_scale, x_zero, x.dtype))
+    biases = np.zeros(w.shape[0], np.int64) if bias is None else bias.reshape(-1).astype(np.int64)
+    return convolution(b, source, weights, biases, plain_levels(y_scale, y_zero, y_zero.dtype), given)
+
+
+@operator("QLinearMatMul", since=10)
+def qlinear_matmul(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, y: Value, y_scale: Constant,
+                   y_zero: Constant, out_scale: Constant, out_zero: Constant) -> Value:  # fmt: skip
+    left = Quantised(x, plain_levels(x_scale, x_zero, x.dtype))
+    right = Quantised(y, plain_levels(y_scale, y_zero, y.dtype, 1, 2))
+    found = multiplied(b, left, right, plain_levels(out_scale, out_zero, out_zero.dtype))
+    if found is None:
+        raise Refused("this form is not one of a quantised layer")
+    return found

@@ -1,0 +1,135 @@
+"""ONNX's own backend tests: `python -m tests.importers.node_tests [--device X2_1204] [--match WORD] [--jobs N]`.
+
+Every node test with static shapes and tensors of numbers is imported and computed: by the references of layers
+(REFERENCE), or on the simulator of a target. `backend_tests.NOT_PASSED` lists those that do not pass, by the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+import warnings
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from compass_core.errors import CompassError
+from compassc import onnx_backend
+from compassc.importers.onnx import RefusedModel
+from compassc.importers.onnx.backend_tests import reason
+from compassc.onnx_backend.running import as_array
+
+LEAST = 1e-6
+"""Absolute tolerance: sums in float32."""
+STEPS = {"float16": 2e-3, "bfloat16": 1.6e-2}
+"""Relative tolerance of types where one step is more than the test's own."""
+
+
+class Result(NamedTuple):
+    """How a test went: "passed", "refused" (with the reason) or "failed". `folded`: nothing was left to compute."""
+
+    name: str
+    status: str
+    why: str = ""
+    folded: bool = False
+
+
+def is_static(model: onnx.ModelProto) -> bool:
+    """Whether all inputs and outputs are tensors of numbers with fixed shapes."""
+    for value in (*model.graph.input, *model.graph.output):
+        tensor = value.type.tensor_type
+        if value.type.WhichOneof("value") != "tensor_type" or not tensor.HasField("shape"):
+            return False
+        if tensor.elem_type == TensorProto.STRING or any(not d.HasField("dim_value") for d in tensor.shape.dim):
+            return False
+    return True
+
+
+@cache
+def all_tests() -> dict[str, Any]:
+    """The tests by name."""
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = load_model_tests(kind="node")
+    return {t.name: t for t in found if t.model is not None and is_static(t.model)}
+
+
+def run(name: str, device: str) -> Result:
+    """Runs a test."""
+    test = all_tests()[name]
+    folded = False
+    try:
+        rep = onnx_backend.prepare(test.model, device)
+        for inputs, outputs in test.data_sets:
+            with np.errstate(all="ignore"):
+                found = rep.run(inputs)
+            graphs = [g for g, _ in rep.runnable._made.values()]
+            folded = all(layer.type in ("Input", "Constant", "Reshape") for g in graphs for layer in g.layers)
+            for got, want in zip(found, outputs, strict=True):
+                compare(got, as_array(want), test)
+    except RefusedModel as error:
+        return Result(name, "refused", str(error.refusals[0]))
+    except (CompassError, AssertionError) as error:
+        return Result(name, "failed", " ".join(str(error).split())[:200])
+    except Exception as error:  # noqa: BLE001 - one test must not end the run
+        return Result(name, "failed", f"{type(error).__name__}: {error}"[:200])
+    return Result(name, "passed", folded=folded)
+
+
+def compare(got: np.ndarray, want: np.ndarray, test: Any) -> None:
+    """Assertion that two arrays are equal within the test's tolerance."""
+    assert got.shape == want.shape, f"shape {got.shape}, expected {want.shape}"
+    assert got.dtype == want.dtype, f"type {got.dtype}, expected {want.dtype}"
+    relative = max(test.rtol, STEPS.get(want.dtype.name, 0))
+    wide = [a.astype(np.float64) for a in (got, want)]
+    np.testing.assert_allclose(*wide, rtol=relative, atol=max(test.atol, LEAST))
+
+
+def run_all(names: list[str], device: str, jobs: int) -> list[Result]:
+    """Runs tests in processes."""
+    if jobs <= 1:
+        return [run(name, device) for name in names]
+    with ProcessPoolExecutor(jobs) as pool:
+        return list(pool.map(run, names, [device] * len(names), chunksize=8))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="ONNX's backend tests")
+    parser.add_argument("--device", default=onnx_backend.REFERENCE)
+    parser.add_argument("--match", default="")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--count", type=int, default=0, help="a sample of so many")
+    given = parser.parse_args()
+    names = [n for n in all_tests() if re.search(given.match, n)]
+    names = names[:: max(1, len(names) // given.count)] if given.count else names
+    start = time.time()
+    results = run_all(names, given.device, given.jobs)
+    unexpected = 0
+    for result in results:
+        listed = bool(reason(result.name))
+        if (
+            (result.status == "passed") == listed
+            and given.device == onnx_backend.REFERENCE
+            or (result.status != "passed" and not listed)
+        ):
+            unexpected += 1
+            print(f"{result.name}: {result.status} {result.why}{' (it is listed)' if listed else ''}")
+    counts = Counter(r.status for r in results)
+    folded = sum(r.folded for r in results)
+    share = counts["passed"] / max(1, len(results))
+    print(f"{len(results)} tests: {dict(counts)}, {share:.1%} passed, of which {folded} computed at import; "
+          f"{time.time() - start:.0f} s on {given.device}")  # fmt: skip
+    return 1 if unexpected else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
