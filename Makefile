@@ -3,7 +3,7 @@
 #   make demo    set up, then build and run three kernels and print their results
 #   make test    set up, then run all tests
 #   make bench   measure, print a table, keep it as JSON
-#   make docs    write what comes from declarations: docs/ops, docs/layers, docs/onnx.md, the stub of `S` for editors
+#   make docs    write what comes from declarations: docs/ops, docs/layers, docs/onnx.md, the stub of `S`, classes of C functions
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make test-security  every attack by every means; make test has each by one
 #   make test-onnx  ONNX's node tests by the references, and on a simulator (DEVICE=X2_1204); make test has a sample

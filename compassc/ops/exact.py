@@ -8,7 +8,6 @@ held against each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..ir.dtypes import DataType
@@ -23,6 +22,7 @@ else:
     Array = Any
 
 ml_dtypes: Any = LazyModule("ml_dtypes")
+fractions: Any = LazyModule("fractions")
 
 # ------------------------------------------------------------------------------------------------------------- numbers
 
@@ -76,14 +76,24 @@ def rounded(x: Array, to: DataType) -> Array:
     return top.view(ml_dtypes.bfloat16)
 
 
-def nearest(exact: Fraction) -> Any:
+def nearest(exact: Any) -> Any:
     """The float32 nearest to a fraction, ties to even."""
     near = np.float32(float(exact))
     if not np.isfinite(near):
         return near
     around = [near, np.nextafter(near, np.float32(np.inf)), np.nextafter(near, np.float32(-np.inf))]
     finite = [f for f in around if np.isfinite(f)]
-    return min(finite, key=lambda f: (abs(Fraction(float(f)) - exact), int(f.view(np.uint32)) & 1))
+    return min(finite, key=lambda f: (abs(fractions.Fraction(float(f)) - exact), int(f.view(np.uint32)) & 1))
+
+
+def fused(acc: Array, x: Array, y: Array) -> Array:
+    """acc + x*y of float32 matrices with a single rounding, in fractions where numbers are finite."""
+    special = double(acc) + double(x) * double(y)
+    out = special.astype(np.float32)
+    for at in map(tuple, np.argwhere(np.isfinite(out) & np.isfinite(acc) & (special != 0))):
+        a, b, c = (fractions.Fraction(float(v[at])) for v in (acc, x, y))
+        out[at] = nearest(a + b * c)
+    return out
 
 
 def integer_of(x: Array) -> Array:

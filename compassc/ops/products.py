@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from ..ir import exprs as E
 from ..ir.dtypes import VOID, DataType
 from .args import pointer_arg, vector_arg
 from .arithmetic import GROUP
-from .core import Cost, Part, Touch, np, require_target, special_op, value_op
+from .core import Cost, Part, Touch, require_target, special_op, value_op
 from .exact import (
     Array,
     chosen,
     clipped,
     double,
+    fused,
     group_sums,
     half_of,
     half_product,
-    nearest,
     products,
     quad_sums,
     rounded,
@@ -208,12 +207,7 @@ def fma(acc: Array, x: Array, y: Array, to: DataType, mask: Array | None = None)
     With a vector acc, x and y may be scalars. Inactive lanes keep acc; a scalar call ignores the mask. The argument acc
     itself is not changed.
     """
-    special = double(acc) + double(x) * double(y)
-    out = special.astype(np.float32)
-    for at in np.argwhere(np.isfinite(out) & np.isfinite(acc) & (special != 0)):
-        k = tuple(at)
-        out[k] = nearest(Fraction(float(acc[k])) + Fraction(float(x[k])) * Fraction(float(y[k])))
-    return chosen(out, mask, acc)
+    return chosen(fused(acc, x, y), mask, acc)
 
 
 HALF_PRODUCTS = Accumulate(HALVES, by_two, width="native", mask_on=0)
