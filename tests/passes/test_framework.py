@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 from pathlib import Path
 
@@ -37,6 +38,28 @@ def test_name_of_file_and_pass_are_one(stem):
     loaded = passes.load_pass(stem)
     assert loaded.NAME.lower() == stem.replace("_", "") and callable(loaded.run)
     assert loaded.__doc__.splitlines()[0].endswith(".")
+
+
+def missing_tests(stem: str, folder: Path) -> list[str]:
+    """What a pass lacks in a folder of tests: a file of its name, tests in it, its name in them."""
+    path = folder / f"test_{stem}.py"
+    if not path.is_file():
+        return [f"a file {path.name}"]
+    tests = [n for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef) and n.name[:5] == "test_"]
+    name = passes.load_pass(stem).NAME
+    used = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant) and n.value == name]
+    return [what for what, found in (("tests", tests), (f"the name {name}", used)) if not found]
+
+
+@pytest.mark.parametrize("stem", sorted(stems()))
+def test_a_pass_has_tests_of_its_own(stem):
+    assert missing_tests(stem, Path(__file__).parent) == []
+
+
+def test_a_pass_without_tests_is_found(tmp_path):
+    assert missing_tests("simplify", tmp_path) == ["a file test_simplify.py"]
+    (tmp_path / "test_simplify.py").write_text('"""Simplify."""\n\ndef helper(): ...\n')
+    assert missing_tests("simplify", tmp_path) == ["tests", "the name Simplify"]
 
 
 def test_pipelines_name_passes_in_their_own_spelling():

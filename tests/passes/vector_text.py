@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from compassc import passes
 from compassc.codegen.c_unit import print_unit
 from compassc.ir import IRModule, parse_module, print_module
@@ -42,3 +44,30 @@ def c_of(body: str, **kwargs: str) -> list[str]:
     lines = [line.text for line in print_unit(done).lines]
     start = next(i for i, line in enumerate(lines) if line.startswith("__kernel") and line.endswith("{"))
     return [line.strip() for line in lines[start + 1 : lines.index("}", start) - 1]]
+
+
+def load(name: str, kind: str, pointer: str = "a") -> str:
+    return f'{name}: T.{kind} = S.vload(T.addr({pointer}, 0, "{kind.partition("x")[0]}"), 1, dtype="{kind}")\n'
+
+
+def store(value: str, mask: str = "") -> str:
+    return f'S.vstore({value}, T.addr(b, 0), 1, dtype="void"{mask})'
+
+
+def value_of(body: str, **kwargs: str) -> str:
+    """The text stored by the last line of the C of a body."""
+    line = c_of(body, **kwargs)[-1]
+    return line.removeprefix("__vstore(").rpartition(", (__global")[0]
+
+
+def any_source(text: str) -> str:
+    """The text with `r` for a register of zeros, which inactive lanes come from."""
+    return re.sub(r"\((?:int8|uint8|short16)\)(?:\(\w+\))?0\b", "r", text, count=1)
+
+
+def cast(x: str, kind: str, part: str = "all", saturate: object = None) -> str:
+    return f'S.cast({x}, dtype="{kind}", part="{part}", saturate={saturate})'
+
+
+W = load("x", "int32x8") + load("y", "int32x8")
+H = load("x", "int16x16") + load("y", "int16x16")
