@@ -78,3 +78,35 @@ def _boxes(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     inputs = [x, _new(draw, (n, 4 * c), x.dtype), _new(draw, (1, c, 4), x.dtype)]
     return layer_of(draw, kind, inputs, [_new(draw, (n, 3, 6), x.dtype), _new(draw, (n,), "int32")], None,
                     score_threshold=0.1)  # fmt: skip
+
+
+@sample("Region")
+def _head(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if x.is_integer:
+        return None
+    x = _new(draw, (1, 2, 3, 2, 8), x.dtype)
+    shapes = [((1, 6), x.dtype), ((1, 6, 4), x.dtype), ((1, 3), "int32"), ((1, 3), "int32"), ((1, 1), "int32")]
+    return layer_of(draw, kind, [x], [_new(draw, s, d) for s, d in shapes], None, grid_height=2, grid_width=3, box_per_grid=2,
+                    class_num=3, obj_thresh=0.2, anchors=[1.0, 2.0, 0.5, 0.75])  # fmt: skip
+
+
+@sample("RegionFuse", "FilterBoxes", "PostNMS1", "GetValidCount")
+def _lists(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != 3 or (x.is_integer and kind in ("RegionFuse", "PostNMS1")):
+        return None
+    n, b, c = x.shape
+    if kind == "GetValidCount":
+        outputs = [_new(draw, (n,), "int32"), draw.like(x), _new(draw, (n, b), "int16")]
+        return layer_of(draw, kind, [x], outputs, None, score_index=c - 1, score_threshold=1)
+    scores, boxes = _new(draw, (n, b), x.dtype), _new(draw, (n, b, 4), x.dtype)
+    if kind == "PostNMS1":
+        inputs = [boxes, draw.indices((n, b), b), draw.indices((n, 2), b)]
+        return layer_of(draw, kind, inputs, [draw.like(boxes, (n, 2, 4)) for _ in range(2)], None)
+    counted = [draw.indices((n, 3), b), draw.indices((n, 3), 5), draw.indices((n, 1), 4)]
+    outputs = [draw.like(scores, (n, 4)), draw.like(boxes, (n, 4, 4)), *(_new(draw, t.shape, "int32") for t in counted)]
+    if kind == "FilterBoxes":
+        return layer_of(draw, kind, [boxes, scores, *counted], [outputs[1], outputs[0], *outputs[2:]], None, maxnum=3)
+    other = [_new(draw, (n, b), x.dtype), _new(draw, (n, b, 4), x.dtype)]
+    more = [draw.indices((n, 3), b), draw.indices((n, 3), 5), draw.indices((n, 1), 4)]
+    inputs = [t for pair in zip([scores, boxes, *counted], [*other, *more], strict=True) for t in pair]
+    return layer_of(draw, kind, inputs, outputs, None, class_num=5)

@@ -12,32 +12,19 @@ from compassc.layers.families.detection.boxes import (
     quantised_decode_box,
 )
 from compassc.layers.families.detection.suppression import METHODS, nms
+from compassc.layers.families.detection.yolo import filter_boxes, get_valid_count, post_nms, region, region_fuse
 
-LISTS = "how many results it gives follows from the values, so it is run on the host, behind the network"
-ROIS = "it samples a feature map at places that are values of another tensor, for which there is no kernel yet"
-DECODING = "it decodes boxes and drops those with low scores, so it is run on the host, behind the network"
 REFUSED = {
-    LISTS: {
-        "FilterBoxes": ("Boxes with enough score and size.", "rare"),
-        "GetValidCount": ("Rows with enough score, packed.", "rare"),
-        "PostNMS1": ("The boxes that a suppression kept.", "rare"),
-        "PostNMS2": ("The boxes of a list of classes that a suppression kept.", "rare"),
-        "CTCGreedyDecoder": ("The best label of each step, without repetitions and blanks.", "rare"),
-        "AccidentalHits": ("Where sampled classes equal true ones.", "rare"),
-    },
-    DECODING: {
-        "GenerateProposals": ("Regions from anchors, after suppression.", "sometimes"),
-        "Region": ("Boxes of a YOLO head.", "sometimes"),
-        "RegionFuse": ("Boxes of several YOLO heads.", "sometimes"),
-        "RefineDetDetection": ("Boxes refined in two steps.", "rare"),
-    },
-    ROIS: {
-        "HeatmapMaxKeypoint": ("The place and score of a heat map's maximum.", "rare"),
-    },
-}
-for _reason, _types in REFUSED.items():
-    for _name, (_summary, _use) in _types.items():
-        layer_type(_name, summary=_summary, use=_use, fusion=Fusion.OPAQUE, refused=_reason)
+    "GenerateProposals": ("Regions from anchors, after suppression.", "sometimes",
+                          "it sorts the scores of all positions, for which there is no kernel; use TopK and NMS"),
+    "PostNMS2": ("The boxes of a list of classes that a suppression kept.", "rare",
+                 "the format leaves open how its lists are addressed"),
+    "HeatmapMaxKeypoint": ("The place and score of a heat map's maximum.", "rare",
+                           "the step of its quadratic fit is not defined exactly; compute it behind the network"),
+    "RefineDetDetection": ("Boxes refined in two steps.", "rare", "the format leaves open what it computes"),
+}  # fmt: skip
+for _name, (_summary, _use, _reason) in REFUSED.items():
+    layer_type(_name, summary=_summary, use=_use, fusion=Fusion.OPAQUE, refused=_reason)
 
 NO_INTEGERS = (
     "its fixed-point form has not been held against known results; keep the layer in floats (`unquantifiable=true`)"
@@ -161,4 +148,76 @@ layer_type(
     no_integers=NO_INTEGERS,
     notes="The second column of the scores counts. Boxes come in the order of the input. Instead of four constants one, "
     "`anchors`, may hold rows of (y, x, h, w).",
+)
+layer_type(
+    "Region",
+    summary="Boxes of a YOLO head.",
+    use="sometimes",
+    inputs="x [N, rows, columns, boxes, 5 + classes] (x, y, w, h, trust, classes)",
+    outputs="scores, boxes, boxes per class, labels, classes",
+    attributes=(
+        Attribute("grid_height", "int", "rows", "13"),
+        Attribute("grid_width", "int", "columns", "13"),
+        Attribute("box_per_grid", "int", "boxes of a cell", "5"),
+        Attribute("class_num", "int", "classes", "20"),
+        Attribute("obj_thresh", "float", "boxes with a score above it are kept", "0.3"),
+        Attribute("anchors", "floats", "width and height of each of a cell's boxes, in cells; or a constant"),
+        Attribute("grid_compensate", "flag", "boxes of even grids lie half a cell before", "true"),
+    ),
+    float=region,
+    no_integers=NO_INTEGERS,
+    notes=LISTED
+    + " Where there is no room for all, those with the best scores are given. Classes of a cell are looked at 32 "
+    "at a time, cells one after the other; the TECs share the images.",
+)
+layer_type(
+    "RegionFuse",
+    summary="Boxes of several YOLO heads.",
+    use="sometimes",
+    inputs="of two lists: scores, boxes, boxes per class, labels, classes, each of the first and of the second",
+    outputs="scores, boxes, boxes per class, labels, classes",
+    attributes=(Attribute("class_num", "int", "classes; informative", "0"),),
+    float=region_fuse,
+    no_integers=NO_INTEGERS,
+    notes="Per class, in ascending order of labels, the boxes of the first list stand before those of the second.",
+)
+layer_type(
+    "FilterBoxes",
+    summary="Boxes with enough score and size.",
+    use="rare",
+    inputs="boxes, scores, boxes per class, labels, classes",
+    outputs="boxes, scores, boxes per class, labels, classes",
+    attributes=(
+        Attribute("score_threshold", "float", "boxes with a score above it are kept", "-inf"),
+        Attribute("min_size", "floats", "least height and width", "0"),
+        Attribute("maxnum", "int", "boxes of an image", "5000"),
+    ),
+    float=filter_boxes,
+    quantised=filter_boxes,
+    notes="Classes without boxes are left out. Boxes one after the other.",
+)
+layer_type(
+    "GetValidCount",
+    summary="Rows with enough score, packed.",
+    use="rare",
+    outputs="number, rows, places",
+    attributes=(
+        Attribute("score_threshold", "float", "rows with a score above it are kept", "0"),
+        Attribute("score_index", "int", "where the score is in a row", "1"),
+        Attribute("id_index", "int", "where the id is, which must not be negative; -1: nowhere", "-1"),
+    ),
+    float=get_valid_count,
+    quantised=get_valid_count,
+    notes="What is not taken holds -1. Rows one after the other.",
+)
+layer_type(
+    "PostNMS1",
+    summary="The boxes that a suppression kept.",
+    use="rare",
+    inputs="boxes, kept places, kept boxes per class",
+    outputs="boxes, boxes as parts of the image",
+    attributes=(*IMAGE, Attribute("proposal_cnt", "int", "boxes of an image", "those of the output")),
+    float=post_nms,
+    no_integers=NO_INTEGERS,
+    notes="A class begins as many boxes behind the one before it as that kept.",
 )

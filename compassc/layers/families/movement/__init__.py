@@ -328,14 +328,12 @@ _moves(
 )
 _moves("Input", reference=graph_input, summary="An input of the graph.", use="common", inputs="")
 _moves("NoOp", "Dummy", reference=no_op, summary="The input itself.", use="rare", fusion=Fusion.INJECTIVE)
-for _name, _summary in {
-    "OverlapAdd": "Overlapping frames summed up.",
-    "SegmentReduce": "Sums of rows with the same id.",
-    "Col2Im": "Columns summed up to an image.",
-    "EmbeddingLookupSparse": "Weighted sums of rows of a table.",
-    "SlotUpdate": "Rows added at slots.",
-    "QueryRebatch": "Rows gathered into batches.",
-    "CollapseRepeated": "Labels without repetitions.",
-    "CacheUpdate": "Rows written to a cache.",
-}.items():
-    layer_type(_name, summary=_summary, use="rare", refused=f"{_name} is not supported: there is no kernel for it")
+for _name, _summary, _reason in (
+    ("Col2Im", "Columns summed up to an image.", "the format leaves open where its result has the channels"),
+    (
+        "CacheUpdate",
+        "Rows written to a cache.",
+        "it changes its input, and the size of its result follows from a value",
+    ),
+):
+    layer_type(_name, summary=_summary, use="rare", refused=_reason)
