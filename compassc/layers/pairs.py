@@ -79,3 +79,10 @@ def shifted_ahead(k: KernelSource, span: tuple[int, int], pair: bool, amount: in
     result = k.let("high", "int32")
     k.do(f"{'shift_near' if amount <= 16 else 'shift_far'}({result.name}, low, {k.scalar(amount)})")
     return k.let(f"{result.name} + {operand(k, biases)}", "int32", *ends)
+
+
+def saturated_pair(k: KernelSource) -> Value:
+    """The sums `high * 65536 + low`, at most what 32 bits hold."""
+    least, most = -(2**31), INT32_MAX
+    whole = f"S.vsel({least}, S.vsel({most}, (high << 16) | low, high > 32767), high < -32768)"
+    return k.let(whole, "int32", least, most)

@@ -154,3 +154,40 @@ def _unpooling(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     form = draw.choice(("HW", "NCHW") if kind == "MaxUnpool" else ("HWC", "NHWC", "HW", "NCHW"))
     index = draw.indices(x.shape, {"HW": 4 * h * w, "HWC": 4 * h * w * c}.get(form, 4 * x.count))
     return layer_of(draw, kind, [x, index], draw.like(x, (n, 2 * h, 2 * w, c)), flatten_dim=form)
+
+
+@sample("Convolution3D", "ConvTranspose3D", "ConvTranspose")
+def _solid_convolution(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != (4 if kind == "ConvTranspose" else 5):
+        return None
+    n, *sizes, c = x.shape
+    kernel, outputs, turned = draw.choice((1, 2)), draw.choice((4, 33)), kind != "Convolution3D"
+    made = [(s - 1) * kernel + kernel if turned else (s - kernel) // kernel + 1 for s in sizes]
+    if min(made) < 1:
+        return None
+    cells = (kernel,) * len(sizes)
+    given, constants = _products(draw, x, outputs, kernel ** len(sizes) * c)
+    constants["weights"] = draw.array("int8" if x.is_integer else x.dtype, outputs, *cells, c)
+    given |= _solid(kernel, kernel, 0) if len(sizes) == 3 else _window((kernel, kernel), kernel, 0)
+    return layer_of(
+        draw, kind, [x], draw.requantised(x, (n, *made, outputs)), constants, group=1, num_output=outputs, **given
+    )
+
+
+@sample("ConvInteger")
+def _whole_convolution(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != 4 or x.dtype not in ("int8", "uint8"):
+        return None
+    n, h, w, c = x.shape
+    constants = {"weights": draw.array("uint8", 7, 1, 1, c), "biases": np.zeros(7, "int32")}
+    given = {"x_zero_point": draw.integer(0, 9), "w_zero_point": draw.integer(100, 140), **_window((1, 1), 1, 0)}
+    return layer_of(draw, kind, [x], draw.tensor((n, h, w, 7), "int32"), constants, group=1, num_output=7, **given)
+
+
+@sample("MatMulInteger")
+def _whole_product(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) < 2 or not x.is_integer:
+        return None
+    other = draw.other(x, (*x.shape[:-2], x.shape[-1], 9))
+    given = {"a_zero_point": draw.integer(-9, 9), "b_zero_point": draw.integer(-9, 9)}
+    return layer_of(draw, kind, [x, other], draw.tensor((*x.shape[:-1], 9), "int32"), **given)

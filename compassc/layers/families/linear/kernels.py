@@ -14,15 +14,19 @@ from compassc.layers.kernels import elementwise, kernel
 from compassc.layers.source import Kernel
 
 
-@kernel("Convolution", "FullyConnected", "DepthwiseConv", "ConvTranspose", tail=True)
+@kernel(
+    "Convolution", "FullyConnected", "DepthwiseConv", "ConvTranspose", "Convolution3D", "ConvTranspose3D", "ConvInteger",
+    tail=True,
+)  # fmt: skip
 def convolution(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     shape = shape_of(layer)
-    if shape.groups == shape.c == shape.outputs > 1 and shape.spaced == (1, 1):
+    plain = shape.spaced == (1, 1) and not shape.planes and layer.type != "ConvInteger"
+    if plain and shape.groups == shape.c == shape.outputs > 1:
         return depthwise(layer, shape, tail)
     return products.convolution(layer, shape, tail)
 
 
-@kernel("MatMul", "Gemm", tail=True)
+@kernel("MatMul", "Gemm", "MatMulInteger", tail=True)
 def product(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     return matrix_product(layer, tail)
 

@@ -18,7 +18,7 @@ from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_to
 from compassc.layers.families.linear.formats import floats_only
 from compassc.layers.kernels import follow
-from compassc.layers.pairs import finish_pair, requantise_pair, shifted_ahead
+from compassc.layers.pairs import finish_pair, requantise_pair, saturated_pair, shifted_ahead
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 PARTS = 4
@@ -34,10 +34,7 @@ class Operand:
     planes: int = 1
     low: int = 0
     high: int = 0
-
-    @property
-    def zero(self) -> int:
-        return self.tensor.scalar_zero if self.tensor.is_integer else 0
+    zero: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,8 +92,8 @@ def product_of(layer: Layer) -> Product:
         raise LayerError("an operand has no elements")
     if depth != deep or layer.output.shape[-2:] != (m, n):
         raise LayerError(f"the shapes {list(a.shape)} and {list(b.shape)} do not give {list(layer.output.shape)}")
-    left, right = (_operand(t, flag) for t, flag in zip((a, b), flags, strict=True))
-    whole = layer.is_quantised
+    left, right = (_operand(t, flag, zero) for t, flag, zero in zip((a, b), flags, _zeros(layer), strict=True))
+    whole = layer.is_quantised or layer.type == "MatMulInteger"
     if not whole:
         floats_only(layer)
     batches = layer.output.shape[:-2]
@@ -117,16 +114,23 @@ def _largest(o: Operand) -> int:
     return max(abs(o.low), abs(o.high))
 
 
-def _operand(t: Tensor, transposed: bool) -> Operand:
+def _zeros(layer: Layer) -> list[int]:
+    """What is added to the elements of both operands."""
+    if layer.type == "MatMulInteger":
+        return [-layer.integer(f"{side}_zero_point", 0) for side in "ab"]
+    return [t.scalar_zero if t.is_integer else 0 for t in layer.inputs[:2]]
+
+
+def _operand(t: Tensor, transposed: bool, zero: int) -> Operand:
     if not t.is_integer:
         return Operand(t, transposed)
     if t.integer.bits > 16:
         raise LayerError(f"products of {t.dtype} have no kernel")
-    low, high = t.integer.low + t.scalar_zero, t.integer.high + t.scalar_zero
+    low, high = t.integer.low + zero, t.integer.high + zero
     planes = 1 if max(-low, high) < 512 else 2
     if max(-low, high) >= 1 << 17:
-        raise LayerError(f"the zero point {t.scalar_zero} of '{t.name}' is larger than its type")
-    return Operand(t, transposed, planes, low, high)
+        raise LayerError(f"the zero point {zero} of '{t.name}' is larger than its type")
+    return Operand(t, transposed, planes, low, high, zero)
 
 
 def matrix_product(layer: Layer, tail: Sequence[Layer]) -> Kernel:
@@ -151,6 +155,8 @@ def _closing(k: KernelSource, layer: Layer, p: Product) -> Value:
         k.do("low = low & 0xFFFF")
     else:
         k.do("acc = s0" + "".join(f" + (s{i} << {8 * i})" for i in range(1, p.sums)) + (" + 0" if p.sums == 1 else ""))
+    if layer.type == "MatMulInteger":
+        return saturated_pair(k) if pair else Value("acc", "int32", *p.span)
     if layer.type == "Gemm":
         return _gemm_closing(k, layer, p, pair)
     scale, shift = layer.scale_shift(of=1)

@@ -11,16 +11,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import saturate_int32
+from compassc.layers.arithmetic import Array, saturate_int32
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import BYTE, FLOAT, Format, float_format, integer_format
-from compassc.layers.families.linear.reference import ahead_shift, has_ahead_shift, narrow_weights, summed_biases
+from compassc.layers.families.linear.reference import (
+    ahead_shift,
+    has_ahead_shift,
+    narrow_weights,
+    quantised_weights,
+    summed_biases,
+    zero_points_apart,
+)
 from compassc.layers.families.linear.tiles import (
     INPUT_BYTES,
     SEGMENT_BYTES,
     SLACK,
     SUMS_BYTES,
     TASKS,
+    Planes,
     Shape,
     Tiling,
     filters_of,
@@ -29,7 +37,7 @@ from compassc.layers.families.linear.tiles import (
     tiling_of,
 )
 from compassc.layers.kernels import follow
-from compassc.layers.pairs import finish_pair, shifted_ahead
+from compassc.layers.pairs import finish_pair, saturated_pair, shifted_ahead
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 PARTS = 4
@@ -58,6 +66,9 @@ def convolution(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
 
 
 def format_of(layer: Layer, s: Shape) -> Format:
+    if layer.type == "ConvInteger":
+        weights, biases, fill = whole_filters(layer)
+        return integer_format(layer.input, filters_of(s, layer, weights), biases, fill if s.has_border else None)
     if not layer.is_quantised:
         biases = layer.constants.get("biases", np.zeros(s.outputs)).reshape(-1)
         if biases.size != s.outputs:
@@ -70,8 +81,26 @@ def format_of(layer: Layer, s: Shape) -> Format:
     return integer_format(layer.input, weights, biases, -layer.input.scalar_zero if s.has_border else None)
 
 
+def fill_of(layer: Layer) -> int:
+    """What stands for 0 in the input."""
+    if layer.type == "ConvInteger" and zero_points_apart(layer):
+        return layer.integer("x_zero_point", 0)
+    return -layer.input.scalar_zero
+
+
+def whole_filters(layer: Layer) -> tuple[Array, Array, int]:
+    """(weights, biases that the input's zero point is in, what stands for 0) of a ConvInteger."""
+    fill, biases = fill_of(layer), summed_biases(layer, layer.constant("weights").shape[0])
+    if not zero_points_apart(layer):
+        return quantised_weights(layer), biases, fill
+    weights = layer.constant("weights").astype(np.int64) - layer.integer("w_zero_point", 0)
+    return weights, biases - fill * weights.reshape(weights.shape[0], -1).sum(1), fill
+
+
 def closing(k: KernelSource, layer: Layer, s: Shape, f: Format) -> Value:
     """From the sums (`acc`, or `high` and `low`) to the layer's own output."""
+    if layer.type == "ConvInteger":
+        return saturated_pair(k) if f.pair else Value("acc", "int32", f.low, f.high)
     method = layer.word("with_activation", "NONE")
     if f.staged == FLOAT:
         return rectify_float(k, layer, method, Value("acc", "float32"))
@@ -103,6 +132,8 @@ def _loops(k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format, names:
     }.items()}  # fmt: skip
     if s.spaced != (1, 1):
         g |= {"space_y": k.scalar(s.spaced[0]), "space_x": k.scalar(s.spaced[1])}
+    if s.planes:
+        g |= _plane_numbers(k, s.planes)
     g |= {"x": x, "kept": f"{LANES}", "per_word": str(f.per_word)}
     inner = [
         "chan = (group * {blocks} + block) * {kept}",
@@ -128,6 +159,20 @@ def _loops(k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format, names:
         *(f"        {line}" for line in inner),
     ]
     return [line.format(**g) for line in lines]
+
+
+def _plane_numbers(k: KernelSource, planes: Planes) -> dict[str, str]:
+    w = planes.window
+    numbers = {
+        "high_in": planes.sizes[1],
+        "deep_in": planes.sizes[0],
+        "high_out": planes.made[1],
+        "high_w": w.kernel[1],
+    }
+    for i, a in enumerate("zy"):
+        numbers |= {f"step_{a}3": w.stride[i], f"apart_{a}": w.dilation[i], f"pad_{a}": w.pads[i][0]}
+        numbers[f"space_{a}3"] = planes.spaced[i]
+    return {name: k.scalar(n) for name, n in numbers.items()}
 
 
 def _arrays(f: Format, t: Tiling) -> list[str]:
@@ -195,13 +240,23 @@ _SPACED_ROW = (
     "if up < 0 or up % {space_y} != 0:",
     "    iy = -1",
 )
+_ROW = ("iy = oy * {sy} + j * {row_step} - {pt}",)
+_PLANE_ROW = (
+    "far = oy / {high_out} * {step_z3} + j / {high_w} * {apart_z} - {pad_z}",
+    "down_in = oy % {high_out} * {step_y3} + j % {high_w} * {apart_y} - {pad_y}",
+    "iy = far / {space_z3} * {high_in} + down_in / {space_y3}",
+    "if far < 0 or down_in < 0 or far / {space_z3} >= {deep_in} or down_in / {space_y3} >= {high_in}:",
+    "    iy = -1",
+    "if far % {space_z3} != 0 or down_in % {space_y3} != 0:",
+    "    iy = -1",
+)
 _SPACED_COPY = ("S.dma_copy(into, pixel, channels, {c}, here, {space_x} * {chunk} * {per_word})",)
 
 
 def staging(k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format) -> list[str]:
     """The input under the tile as words in LSRAM; once for all blocks where it is one chunk."""
     dtype = layer.input.dtype
-    fill = k.scalar(-layer.input.scalar_zero) if layer.is_quantised else "0.0"
+    fill = k.scalar(fill_of(layer)) if layer.is_quantised else "0.0"
     moved = {"int8": "0x80808080", "uint16": "0x80008000"}.get(dtype, "") if layer.is_quantised else ""
     if dtype == "int8" and f.staged != BYTE:
         moved = ""
@@ -209,7 +264,7 @@ def staging(k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format) -> li
     row = "{wide} * {chunk} * {per_word}"
     lines = [
         f'line = wt.as_ptr("{dtype}")' if converted else f'line = xt.as_ptr("{dtype}") + j * {row}',
-        *(_SPACED_ROW if s.spaced != (1, 1) else ["iy = oy * {sy} + j * {row_step} - {pt}"]),
+        *(_PLANE_ROW if s.planes else _SPACED_ROW if s.spaced != (1, 1) else _ROW),
         "if iy < 0 or iy >= {h} or here < {wide} or channels < {chunk} * {per_word}:",
         f'    S.dma_memset(line, S.cast({fill}, "{dtype}"), {row})',
         "if iy >= 0 and iy < {h} and here > 0:",

@@ -249,9 +249,14 @@ def matmul_integer(layer: Layer, a: Array, b: Array) -> Array:
     return (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
 
 
+def zero_points_apart(layer: Layer) -> bool:
+    """Whether zero points are attributes that are subtracted, and not those of the tensors."""
+    return layer.has("x_zero_point") and not layer.has("weights_zp") and "weights_zp" not in layer.constants
+
+
 def conv_integer(layer: Layer, x: Array) -> Array:
     """Float form: zero points are subtracted; quantised form: as a convolution without rescaling."""
-    if layer.has("x_zero_point") and not layer.has("weights_zp"):
+    if zero_points_apart(layer):
         zero_x, zero_w = layer.integer("x_zero_point", 0), layer.integer("w_zero_point", 0)
         weights = layer.constant("weights").astype(np.float64) - zero_w
         sums = _grouped(layer, x.astype(np.float64) - zero_x, weights, 0.0, _groups(layer))

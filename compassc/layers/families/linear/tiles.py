@@ -22,10 +22,22 @@ SLACK = 128
 WORD_BYTES = 4 * LANES
 """Bytes of the weights of one word for all lanes."""
 SEGMENT_WORDS = SEGMENT_BYTES // WORD_BYTES
+TRANSPOSED = ("ConvTranspose", "ConvTranspose3D")
+VOLUMES = ("Convolution3D", "ConvTranspose3D")
 PIXELS = 4
 """Output pixels that share the loaded weights."""
 TASKS = 16
 """Pieces that the work should have at least, for the TECs to share it evenly."""
+
+
+@dataclass(frozen=True)
+class Planes:
+    """How rows of volumes lie in planes; pairs are of depth and height."""
+
+    sizes: tuple[int, int]
+    made: tuple[int, int]
+    window: Window
+    spaced: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,8 @@ class Shape:
     window: Window
     spaced: tuple[int, int] = (1, 1)
     """Rows and columns from one input pixel to the next: between them the window sees 0 (transposed convolutions)."""
+    planes: Planes | None = None
+    """Of volumes: the rows of all planes are one behind the other, in `h`, `oh` and in the window."""
 
     @property
     def inner(self) -> int:
@@ -66,7 +80,10 @@ class Shape:
 
     @property
     def has_border(self) -> bool:
-        return self.spaced != (1, 1) or any(p > 0 for pads in self.window.pads for p in pads)
+        folded = self.planes is not None and (
+            self.planes.spaced != (1, 1) or any(p > 0 for pads in self.planes.window.pads for p in pads)
+        )
+        return folded or self.spaced != (1, 1) or any(p > 0 for pads in self.window.pads for p in pads)
 
 
 def shape_of(layer: Layer) -> Shape:
@@ -82,45 +99,70 @@ def shape_of(layer: Layer) -> Shape:
     if len(x) == 3:
         window = Window((1, *window.kernel), (1, *window.stride), (1, *window.dilation), ((0, 0), *window.pads))
         x, y = (x[0], 1, *x[1:]), (y[0], 1, *y[1:])
-    if len(x) != 4:
+    if len(x) != (5 if layer.type in VOLUMES else 4):
         raise LayerError(f"a {layer.type} of {len(x)} dimensions has no kernel")
     groups = layer.integer("group", x[-1] if layer.type == "DepthwiseConv" else 1)
-    if groups < 1 or x[3] % groups or y[3] % groups:
-        raise LayerError(f"{x[3]} input and {y[3]} output channels are not divided by {groups} groups")
-    if layer.type == "ConvTranspose":
-        return _transposed(layer, x, y, groups, window)
-    shape = Shape(x[0], x[1], x[2], x[3], y[1], y[2], y[3], groups, window)
-    expected = (y[3], *window.kernel, x[3] // groups)
-    if layer.constant("weights").size != np.prod(expected):
-        raise LayerError(f"'weights' is {list(layer.constant('weights').shape)}, expected {list(expected)}")
-    if shape.is_plain and groups == 1:
+    if groups < 1 or x[-1] % groups or y[-1] % groups:
+        raise LayerError(f"'group' is {groups}, which does not divide {x[-1]} input and {y[-1]} output channels")
+    spaced = (1,) * len(window.kernel)
+    if layer.type in TRANSPOSED:
+        expected = (y[-1] // groups, *_stored_order(window.kernel), x[-1])
+        spaced, window = window.stride, _mirrored(layer, x, y, window)
+    else:
+        expected = (y[-1], *_stored_order(window.kernel), x[-1] // groups)
+        made = (x[0], *window.positions(x[1:-1]), y[-1])
+        if made != tuple(y):
+            raise LayerError(f"the window leads from {list(x)} to the shape {list(made)}, the output is {list(y)}")
+    found = layer.constant("weights").shape
+    line = (expected[0], *expected[2:]) if len(layer.input.shape) == 3 else expected
+    if found != line:
+        raise LayerError(f"'weights' is {list(found)}, expected {list(line)}")
+    if len(window.kernel) == 3:
+        return _folded(x, y, groups, window, spaced)
+    shape = Shape(x[0], x[1], x[2], x[3], y[1], y[2], y[3], groups, window, (spaced[0], spaced[1]))
+    if shape.is_plain and groups == 1 and layer.type not in TRANSPOSED:
         return _plain(x[0] * x[1] * x[2], x[3], y[3])
     return shape
 
 
-def _transposed(layer: Layer, x: tuple[int, ...], y: tuple[int, ...], groups: int, window: Window) -> Shape:
-    """A convolution with the mirrored filters over the input's pixels, moved apart by the strides."""
-    expected = (y[3] // groups, *window.kernel, x[3])
-    if layer.constant("weights").shape != expected:
-        raise LayerError(f"'weights' is {list(layer.constant('weights').shape)}, expected {list(expected)}")
-    extra = (layer.integer("output_padding_y", 0), layer.integer("output_padding_x", 0))
-    for size, made, s, r, (before, after), e in zip(
-        x[1:3], y[1:3], window.stride, window.reach, window.pads, extra, strict=True
-    ):
-        if (size - 1) * s + r + e - before - after != made:
-            raise LayerError(f"the output's size {made} does not follow from {size} and the window")
-    near, far = zip(*(((r - 1 - b), (r - 1 - a + e)) for r, (b, a), e in zip(window.reach, window.pads, extra, strict=True)),
-                    strict=True)  # fmt: skip
-    pads = tuple(zip(near, far, strict=True))
-    moved = Window(window.kernel, (1, 1), window.dilation, pads)
-    return Shape(x[0], x[1], x[2], x[3], y[1], y[2], y[3], groups, moved, (window.stride[0], window.stride[1]))
+def _stored_order(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes along the axes as weights have them: the depth of volumes is last."""
+    return sizes if len(sizes) < 3 else (*sizes[1:], sizes[0])
+
+
+def _folded(x: tuple[int, ...], y: tuple[int, ...], groups: int, w: Window, spaced: tuple[int, ...]) -> Shape:
+    """A convolution of volumes as one of images: what the window sees of an output row is rows of several planes."""
+    planes = Planes((x[1], x[2]), (y[1], y[2]), Window(w.kernel[:2], w.stride[:2], w.dilation[:2], w.pads[:2]),
+                    (spaced[0], spaced[1]))  # fmt: skip
+    kernel = (w.kernel[0] * w.kernel[1], w.kernel[2])
+    rows = Window(kernel, (1, w.stride[2]), (1, w.dilation[2]), ((0, 0), w.pads[2]))
+    return Shape(x[0], x[1] * x[2], x[3], x[4], y[1] * y[2], y[3], y[4], groups, rows, (1, spaced[2]), planes)
+
+
+def _mirrored(layer: Layer, x: tuple[int, ...], y: tuple[int, ...], window: Window) -> Window:
+    """The window of the mirrored filters over the input's elements, moved apart by the strides."""
+    extra = tuple(layer.integer(f"output_padding_{a}", 0) for a in "zyx"[-len(window.kernel) :])
+    made = tuple(
+        (n - 1) * s + r + e - before - after
+        for n, s, r, e, (before, after) in zip(x[1:-1], window.stride, window.reach, extra, window.pads, strict=True)
+    )
+    if (x[0], *made, y[-1]) != tuple(y):
+        raise LayerError(
+            f"the window leads from {list(x)} to the shape {[x[0], *made, y[-1]]}, the output is {list(y)}"
+        )
+    pads = tuple((r - 1 - b, r - 1 - a + e) for r, (b, a), e in zip(window.reach, window.pads, extra, strict=True))
+    return Window(window.kernel, (1,) * len(pads), window.dilation, pads)
 
 
 def filters_of(s: Shape, layer: Layer, weights: Array) -> Array:
-    """Weights as [O,KH,KW,I/group]; those of a transposed convolution are [O/group,KH,KW,I], and are mirrored."""
-    if layer.type != "ConvTranspose":
+    """Weights as [O,KH,KW,I/group]; those of a transposed convolution are [O/group,KH,KW,I], and are mirrored.
+
+    Volumes have theirs as [O,KH,KW,KD,I]; here KD and KH are one axis.
+    """
+    weights = np.moveaxis(weights, 3, 1) if s.planes else weights
+    if layer.type not in TRANSPOSED:
         return weights.reshape(s.outputs, *s.window.kernel, s.inner)
-    parts = weights[:, ::-1, ::-1].reshape(s.own, *s.window.kernel, s.groups, s.inner)
+    parts = np.flip(weights, tuple(range(1, weights.ndim - 1))).reshape(s.own, *s.window.kernel, s.groups, s.inner)
     return np.ascontiguousarray(np.moveaxis(parts, 3, 0)).reshape(s.outputs, *s.window.kernel, s.inner)
 
 
@@ -159,7 +201,7 @@ def _candidates(s: Shape, words: int, most: int) -> Iterator[Tiling]:
     kh, kw = s.window.kernel
     widths = [1] if s.ow == 1 else range(PIXELS, min(most, -(-s.ow // PIXELS) * PIXELS) + 1, PIXELS)
     for columns in widths:
-        for rows in range(1, min(s.oh, most // columns) + 1):
+        for rows in range(1, 2 if s.planes else min(s.oh, most // columns) + 1):
             step = s.window.dilation[0] if rows == 1 else 1
             high = kh if rows == 1 else (rows - 1) * s.window.stride[0] + s.window.reach[0]
             wide = (columns - 1) * s.window.stride[1] + s.window.reach[1]
