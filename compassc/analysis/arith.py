@@ -7,7 +7,8 @@ the ranges show that nothing wraps. What an operator gives, and what it can give
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from compass_core import operators
 from compass_core.operators import OPERATORS, Range
@@ -17,6 +18,8 @@ from ..ir.dtypes import DataType
 from ..ir.exprs import Binary, Call, Expr, IntImm, Var
 from .structure import Interner, is_stable
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 BOOL_RANGE = (0, 1)
 SWAPPED = {"gt": "lt", "ge": "le"}
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
@@ -77,7 +80,7 @@ class Arith:
         self.atoms: dict[int, Expr] = {}
         self._ranges: dict[Var, Range] = {}
         self._bounds: dict[frozenset[tuple[int, int]], int] = {}
-        self._undo: list[tuple[dict, object, object]] = []
+        self._undo: list[tuple[dict[Any, Any], object, object]] = []
         self._memo: dict[Expr, Range] = {}
         self.epoch = 0
 
@@ -97,7 +100,7 @@ class Arith:
                 table[key] = old
             self._changed()
 
-    def _learn(self, table: dict, key: object, value: object) -> None:
+    def _learn(self, table: dict[_K, _V], key: _K, value: _V) -> None:
         self._undo.append((table, key, table.get(key)))
         table[key] = value
         self._changed()
@@ -168,13 +171,12 @@ class Arith:
 
     def range_of(self, e: Expr) -> Range:
         """Smallest and largest value an integer or bool scalar can have here."""
-        kind = type(e)
-        if kind is IntImm:
+        if type(e) is IntImm:
             return e.value, e.value
         found = self._memo.get(e)
         if found is None:
-            rule = _RANGES.get(kind)
-            full = _full(e.dtype)
+            rule = _RANGES.get(type(e))
+            full = _full(e.data_type)
             found = full
             if rule is not None:
                 low, high = rule(self, e)
@@ -187,14 +189,14 @@ class Arith:
         known = self._ranges.get(e)
         if known is not None:
             return known
-        low, high = _full(e.dtype)
+        low, high = _full(e.data_type)
         return (max(low, 0), high) if e.nonneg and e not in self.mutable else (low, high)
 
     def _binary_range(self, e: Binary) -> Range:
         rule = OPERATORS[e.op].range
         if rule is None or not _is_int(e.a):
-            return _full(e.dtype)
-        return rule(self.range_of(e.a), self.range_of(e.b)) or _full(e.dtype)
+            return _full(e.data_type)
+        return rule(self.range_of(e.a), self.range_of(e.b)) or _full(e.data_type)
 
     def _cast_range(self, e: E.Cast) -> Range:
         return self.range_of(e.value) if _is_int(e.value) and not e.dtype.is_bool else _full(e.dtype)
@@ -204,7 +206,7 @@ class Arith:
         return min(a, c), max(b, d)
 
     def _call_range(self, e: Call) -> Range:
-        low, high = _full(e.dtype)
+        low, high = _full(e.data_type)
         return (0, high) if e.op in ("get_local_id", "get_local_size") else (low, high)
 
     # -- linear forms
@@ -218,7 +220,7 @@ class Arith:
     def linear(self, e: Expr) -> Linear:
         """`e` as a sum, equal to it modulo 2**bits; what is neither sum nor product with a constant is an atom."""
         form = Linear()
-        self._accumulate(e, 1, form, e.dtype)
+        self._accumulate(e, 1, form, e.data_type)
         for key in [k for k, factor in form.terms.items() if not factor]:
             del form.terms[key]
         return form
@@ -251,7 +253,7 @@ class Arith:
         if type(e) is Binary and e.op in ("add", "sub", "mul"):
             form = self.linear(e)
             low, high = self._interval(form)
-            least, most = _full(e.dtype)
+            least, most = _full(e.data_type)
             return form if least <= low and high <= most else self.atom(e)
         return Linear(const=e.value) if type(e) is IntImm else self.atom(e)
 
@@ -288,10 +290,10 @@ def _is_int(e: Expr) -> bool:
 
 
 def _full(dtype: DataType) -> Range:
-    return BOOL_RANGE if dtype.is_bool else dtype.range()
+    return BOOL_RANGE if dtype.is_bool else dtype.integer_range()
 
 
-_RANGES = {
+_RANGES: dict[type, Callable[[Arith, Any], Range]] = {
     Var: Arith._var_range,
     Binary: Arith._binary_range,
     E.Cast: Arith._cast_range,

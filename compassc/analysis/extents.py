@@ -48,7 +48,7 @@ class _Slicer:
         return _data(e.dtype) if method is None else method(self, e)
 
     def _cast(self, e: E.Cast) -> Any:
-        inner, source, to = self.expr(e.value), e.value.dtype, e.dtype
+        inner, source, to = self.expr(e.value), e.value.data_type, e.dtype
         if inner == UNKNOWN or not to.is_scalar:
             return _data(to)
         if to.is_bool:
@@ -68,7 +68,7 @@ class _Slicer:
         if kind.is_floating and kind != "float32":
             return _data(e.dtype)
         if e.op in _RING and kind.is_integer and not kind.is_bool:
-            return _cut(self._ring(e), kind)
+            return _cut(self._ring(e), e.a.data_type)
         return fold(e.op, self.expr(e.a), self.expr(e.b))
 
     def _ring(self, e: E.Expr) -> Any:
@@ -82,7 +82,7 @@ class _Slicer:
         inner = self.expr(e.a)
         if e.op != "bitnot":
             return [e.op, inner]
-        return ["not", inner] if e.dtype.is_bool else _cut(["bitnot", inner], e.dtype)
+        return ["not", inner] if e.dtype.is_bool else _cut(["bitnot", inner], e.data_type)
 
     def _call(self, e: E.Call) -> Any:
         if e.op == "get_local_id":
@@ -163,22 +163,21 @@ class _Slicer:
         return ["call", e.func, *map(self.expr, e.args)]
 
     def _statement(self, s: S.Stmt, out: list[Any]) -> None:
-        kind = type(s)
-        if kind in (S.Let, S.Assign):
-            self._define(s, out, "let" if kind is S.Let else "set")
-        elif kind is S.Store:
+        if isinstance(s, (S.Let, S.Assign)):
+            self._define(s, out, "let" if type(s) is S.Let else "set")
+        elif type(s) is S.Store:
             self._element(s.buffer, s.indices, s.mask, out)
-        elif kind in (S.Alloc, S.AllocConst):
+        elif isinstance(s, (S.Alloc, S.AllocConst)):
             out.append(["let", self.name(s.buffer.data), ["local"]])
-        elif kind is S.If:
+        elif type(s) is S.If:
             out.append(["if", self.expr(s.cond), self.body(s.then), self.body(s.orelse)])
-        elif kind is S.For:
+        elif type(s) is S.For:
             self._for(s, out)
-        elif kind is S.While:
+        elif type(s) is S.While:
             out.append(["while", self.expr(s.cond), self.body(s.body)])
-        elif kind is S.Break:
+        elif type(s) is S.Break:
             out.append(["break"])
-        elif kind is S.Return:
+        elif type(s) is S.Return:
             out.append(["return", None if s.value is None or s.value.dtype.is_vector else self.expr(s.value)])
 
     def _define(self, s: Any, out: list[Any], word: str) -> None:

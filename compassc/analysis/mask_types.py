@@ -44,12 +44,12 @@ class MaskTypes:
         self._done.add(f.name)
         statements = list(walk_stmts(f.body))
         for s in statements:
-            if type(s) in (S.Let, S.Assign) and s.var.dtype.is_mask:
+            if isinstance(s, (S.Let, S.Assign)) and s.var.dtype.is_mask:
                 self._values.setdefault(s.var, []).append(s.value)
         if not self._values and not any(p.dtype.is_mask for p in f.params):
             return
         for s in statements:
-            if type(s) in (S.Let, S.Assign) and s.var.dtype.is_mask:
+            if isinstance(s, (S.Let, S.Assign)) and s.var.dtype.is_mask:
                 self._record(s.var, self._natural(s.value))
             for root in s.exprs():
                 if root.flags & (E.F_VECTOR | E.F_FUNC):

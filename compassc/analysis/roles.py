@@ -44,13 +44,13 @@ class _Analysis:
     def _summarize(self, f: S.PrimFunc) -> Summary:
         origins: dict[E.Var, set[int]] = {p: {i} for i, p in enumerate(f.params) if isinstance(p.dtype, PointerType)}
         statements = list(walk_stmts(f.body))
-        moves = [s for s in statements if type(s) in (S.Let, S.Assign) and isinstance(s.var.dtype, PointerType)]
+        moves = [s for s in statements if isinstance(s, (S.Let, S.Assign)) and isinstance(s.var.dtype, PointerType)]
         changed = True
         while changed:
             changed = False
-            for s in moves:
-                known = origins.setdefault(s.var, set())
-                found = self.origins(s.value, origins)
+            for move in moves:
+                known = origins.setdefault(move.var, set())
+                found = self.origins(move.value, origins)
                 if not found <= known:
                     known |= found
                     changed = True
@@ -68,14 +68,14 @@ class _Analysis:
         if type(e) is E.FuncCall:
             returned = self.summary(e.func).returns
             return set().union(*(self.origins(e.args[i], known) for i in returned))
-        if type(e) in (E.Reinterpret, E.Select):
+        if isinstance(e, (E.Reinterpret, E.Select)):
             return set().union(*(self.origins(c, known) for c in e.children()))
         return set()
 
     def _statement(self, s: S.Stmt, f: S.PrimFunc, known: dict[E.Var, set[int]], out: Summary) -> None:
         if type(s) is S.Store:
             out.writes |= known.get(s.buffer.data, set())
-        if type(s) is S.Return and isinstance(f.ret_type, PointerType):
+        if type(s) is S.Return and s.value is not None and isinstance(f.ret_type, PointerType):
             found = self.origins(s.value, known)
             if not found:
                 raise CompassError(
@@ -142,9 +142,9 @@ def parameters(module: S.IRModule) -> list[dict[str, Any]]:
 
 def _role(i: int, p: E.Var, summary: Summary, entry: S.PrimFunc) -> str:
     if i in summary.descriptors:
-        if str(p.dtype.elem) not in ("uint32", "int32"):
+        if str(p.pointer_type.elem) not in ("uint32", "int32"):
             raise CompassError(
-                f"descriptor parameter {p.name!r} of {entry.name} points to {p.dtype.elem}; it must be uint32 or int32",
+                f"descriptor parameter {p.name!r} of {entry.name} points to {p.pointer_type.elem}; it must be uint32 or int32",
                 entry.span,
                 code="descriptor",
                 help='declare it as S.ptr("uint32", ...)',
@@ -152,7 +152,7 @@ def _role(i: int, p: E.Var, summary: Summary, entry: S.PrimFunc) -> str:
         return "descriptor"
     if i in summary.writes:
         return "output"
-    return "const" if p.dtype.scope == "global.1" else "input"
+    return "const" if p.pointer_type.scope == "global.1" else "input"
 
 
 def _dims(p: E.Var, shapes: dict[str, list[Any]]) -> dict[str, Any]:
@@ -160,8 +160,8 @@ def _dims(p: E.Var, shapes: dict[str, list[Any]]) -> dict[str, Any]:
     dims = shapes.get(p.name)
     if dims is None or None in dims:
         return {"shape": None}
-    if p.dtype.elem.is_vector:
-        dims = [*dims, p.dtype.elem.lanes]
+    if p.pointer_type.elem.is_vector:
+        dims = [*dims, p.pointer_type.elem.lanes]
     if all(isinstance(d, int) for d in dims):
         return {"shape": list(dims)}
     return {"shape": None, "dims": list(dims)}

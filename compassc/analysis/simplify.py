@@ -8,6 +8,7 @@ point is left as it is, but for the direction of comparisons.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..ir import exprs as E
 from ..ir.dtypes import BOOL
@@ -69,7 +70,7 @@ class Simplifier:
             return Binary(SWAPPED[e.op], e.b, e.a) if e.op in SWAPPED else e
         if type(e.a) is IntImm and type(e.b) is IntImm:
             value = fold(e.op, e.a.value, e.b.value, e.a.dtype)
-            return e if value is None else IntImm(e.dtype, value)
+            return e if value is None else IntImm(e.data_type, value)
         if type(e.a) is IntImm and e.op in E.COMMUTATIVE and e.op not in E.LOGICAL:
             e = Binary(e.op, e.b, e.a)
         rule = _BINARY_RULES.get(e.op)
@@ -88,7 +89,7 @@ class Simplifier:
         return e if self.arith.interner.same(e, new) else new
 
     def _collect(self, e: Expr, scale: int, form: Linear, atoms: dict[int, Expr]) -> None:
-        dtype = e.dtype
+        dtype = e.data_type
         if type(e) is Binary and e.op in ("add", "sub"):
             self._collect(e.a, scale, form, atoms)
             self._collect(e.b, scale if e.op == "add" else -scale, form, atoms)
@@ -113,8 +114,8 @@ class Simplifier:
             form.terms[key] = wrap(form.terms.get(key, 0) + scale, dtype)
 
     def _rebuild(self, e: Binary, form: Linear, atoms: dict[int, Expr]) -> Expr:
-        dtype, const = e.dtype, form.const
-        least = dtype.range()[0]
+        dtype, const = e.data_type, form.const
+        least = dtype.integer_range()[0]
         live = [(atoms[k], f) for k, f in form.terms.items() if f]
         negative = [(a, f) for a, f in live if least < f < 0]
         positive = [(a, f) for a, f in live if not least < f < 0]
@@ -153,9 +154,9 @@ class Simplifier:
         if self._holds_inside(e) and is_pure(e.b):
             return inner
         if type(e.b) is IntImm and type(inner) is Binary and inner.op == e.op and type(inner.b) is IntImm:
-            value = fold(e.op, inner.b.value, e.b.value, e.dtype)
+            value = fold(e.op, inner.b.value, e.b.value, e.data_type)
             assert value is not None
-            return Binary(e.op, inner.a, IntImm(e.dtype, value))
+            return Binary(e.op, inner.a, IntImm(e.data_type, value))
         return e
 
     def _holds_inside(self, e: Binary) -> bool:
@@ -172,11 +173,11 @@ class Simplifier:
             return e
         by, div = e.b.value, e.op in ("floordiv", "div")
         if by == 1:
-            return e.a if div else IntImm(e.dtype, 0)
+            return e.a if div else IntImm(e.data_type, 0)
         low, high = self.arith.range_of(e.a)
         least = 0 if e.op in ("floordiv", "floormod") else 1 - by
         if least <= low and high < by:
-            return IntImm(e.dtype, 0) if div else e.a
+            return IntImm(e.data_type, 0) if div else e.a
         return self._split_by(e, by, div) or e
 
     def _split_by(self, e: Binary, by: int, div: bool) -> Expr | None:
@@ -313,12 +314,11 @@ def _is_normal_sum(e: Binary) -> bool:
 
 def negate(cond: Expr) -> Expr:
     """`not cond`, with comparisons inverted where that is the same for NaN."""
-    kind = type(cond)
-    if kind is IntImm:
+    if type(cond) is IntImm:
         return IntImm(BOOL, 1 - cond.value)
-    if kind is E.Unary and cond.op == "not":
+    if type(cond) is E.Unary and cond.op == "not":
         return cond.a
-    if kind is Binary and cond.op in NEGATED:
+    if type(cond) is Binary and cond.op in NEGATED:
         op, a, b = cond.op, cond.a, cond.b
         if op in ("eq", "ne") or getattr(a.dtype, "is_integer", False):
             op = NEGATED[op]
@@ -334,7 +334,7 @@ _BINARY_RULES: dict[str, Callable[[Simplifier, Binary], Expr]] = {
     **dict.fromkeys(E.COMPARISON, Simplifier._comparison),
     **dict.fromkeys(E.LOGICAL, Simplifier._logical),
 }
-_RULES: dict[type, Callable] = {
+_RULES: dict[type, Callable[[Simplifier, Any], Expr]] = {
     Binary: Simplifier._binary,
     E.Unary: Simplifier._unary,
     E.Select: Simplifier._select,

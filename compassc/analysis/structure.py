@@ -27,17 +27,16 @@ class Interner:
         """The number of an expression."""
         number = self._number.get(e)
         if number is None:
-            kind = type(e)
-            if kind is Var:
+            if type(e) is Var:
                 shape: object = e
-            elif kind is E.Binary:
+            elif type(e) is E.Binary:
                 shape = (e.op, self.key(e.a), self.key(e.b))
-            elif kind is IntImm:
+            elif type(e) is IntImm:
                 shape = (e.dtype, e.value)
-            elif kind is E.FloatImm:
-                shape = (kind, e.dtype, repr(e.value))
+            elif type(e) is E.FloatImm:
+                shape = (E.FloatImm, e.dtype, repr(e.value))
             else:
-                shape = (kind, *[self._part(getattr(e, f)) for f in e.fields])
+                shape = (type(e), *[self._part(getattr(e, f)) for f in e.fields])
             number = self._shapes.setdefault(shape, len(self._shapes))
             self._number[e] = number
         return number

@@ -97,7 +97,7 @@ def _area(scope: str) -> str:
 def _dma(p: ExprPrinter, e: E.Call, family: str, macro: str) -> str:
     """A call of a generated DMA function; remembers the line that generates it."""
     dst, src = e.args[:2]
-    to, source = dst.dtype.scope, src.dtype.scope
+    to, source = dst.pointer_type.scope, src.pointer_type.scope
     inward = source.startswith("global") and to in ("lsram", "shared")
     name = f"{family}_{_area(source)}_to_{_area(to)}"
     if name not in p.used:
@@ -129,7 +129,7 @@ def _dma_transpose(p: ExprPrinter, e: E.Call) -> str:
 
 @form("dma_memset")
 def _dma_memset(p: ExprPrinter, e: E.Call) -> str:
-    scope = e.args[0].dtype.scope
+    scope = e.args[0].pointer_type.scope
     if scope not in _MEMSETS:
         raise codegen_error(f"dma_memset cannot fill memory scope {scope!r}", "use global, lsram or shared memory")
     name, base = _MEMSETS[scope]

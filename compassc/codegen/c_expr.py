@@ -127,7 +127,7 @@ class ExprPrinter:
 
     def _pointer(self, e: E.Pointer) -> str:
         core = self.expr(e.base)
-        if e.base.dtype.elem is not e.dtype.elem:
+        if e.base.pointer_type.elem is not e.pointer_type.elem:
             core = f"({c_type(e.dtype)}){core}"
         offset = e.offset
         if type(offset) is E.IntImm and offset.value == 0:
@@ -137,14 +137,14 @@ class ExprPrinter:
     def pointer_to(self, pointer: E.Expr, elem: Any) -> str:
         """The text of `pointer` as an address of `elem`, cast only where it points to something else."""
         text = self.expr(pointer)
-        if pointer.dtype.elem is elem:
+        if pointer.pointer_type.elem is elem:
             return text
-        return f"({qualifier(pointer.dtype.scope)}{c_type(elem)}*){text}"
+        return f"({qualifier(pointer.pointer_type.scope)}{c_type(elem)}*){text}"
 
     def reference(self, buffer: E.Buffer, indices: tuple[E.Expr, ...]) -> str:
         """An element of a buffer as an lvalue."""
         base = self._var(buffer.data)
-        if buffer.data.dtype.elem is not buffer.dtype:
+        if buffer.data.pointer_type.elem is not buffer.dtype:
             base = f"(({qualifier(buffer.scope)}{c_type(buffer.dtype)}*){base})"
         return base + "".join([f"[{self.expr(i)}]" for i in indices])
 
@@ -240,18 +240,16 @@ def _is_narrow(e: E.Expr) -> bool:
 
 def _leaves_range(e: E.Expr) -> bool:
     """Whether C's value of an expression can lie outside its type: it shifts and inverts narrow integers as ints."""
-    kind = type(e)
-    if kind is E.Binary:
+    if type(e) is E.Binary:
         return e.op == "shl" and _is_narrow(e)
-    return kind is E.Unary and e.op == "bitnot" and e.dtype.is_uint and _is_narrow(e)
+    return type(e) is E.Unary and e.op == "bitnot" and e.dtype.is_uint and _is_narrow(e)
 
 
 def _is_promoted(e: E.Expr) -> bool:
     """Whether C gives an expression the type int where it is of a narrower type."""
-    kind = type(e)
-    if kind is E.Binary:
+    if type(e) is E.Binary:
         return e.op not in _ROUNDED and e.op not in _ONE_TYPE and _is_narrow(e)
-    return (kind is E.Select or (kind is E.Unary and e.op == "bitnot")) and _is_narrow(e)
+    return (type(e) is E.Select or (type(e) is E.Unary and e.op == "bitnot")) and _is_narrow(e)
 
 
 def _is_group(text: str) -> bool:

@@ -99,7 +99,8 @@ def _sources(build: Build) -> frozenset[str]:
 
     module = build.module or build.lowered
     assert module is not None, "there is a module by now"
-    named = {s.span.file for f in module.functions for s in (f, *walk_stmts(f.body)) if s.span is not None}
+    spans = [f.span for f in module.functions] + [s.span for f in module.functions for s in walk_stmts(f.body)]
+    named = {span.file for span in spans if span is not None}
     build.sources = frozenset(digest for file in named if (digest := file_digest(file)) is not None)
     return build.sources
 

@@ -86,8 +86,8 @@ def get_binary_op_result_type(left: Any, right: Any) -> DataType:
     """The type that both operands of an arithmetic operator convert to; operands are types, or literal numbers."""
     from ..ops.typing import is_literal, match_operator
 
-    operands = [x if is_literal(x) else resolve_dtype_alias(x) for x in (left, right)]
-    return match_operator(*operands)
+    a, b = (x if is_literal(x) else resolve_dtype_alias(x) for x in (left, right))
+    return match_operator(a, b)
 
 
 def abspath(path: str | os.PathLike[str] | None, base_dir: str | os.PathLike[str] | None = None) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
 
@@ -53,6 +53,18 @@ class DataType(str):
     lanes: int
     element_of: DataType
     native_lanes: int
+    is_bool: bool
+    is_void: bool
+    is_int: bool
+    is_uint: bool
+    is_integer: bool
+    is_float: bool
+    is_bfloat: bool
+    is_floating: bool
+    is_scalar: bool
+    is_vector: bool
+    is_mask: bool
+    is_native: bool
     bytes: int
     """Bytes of one element (a bool takes one)."""
     total_bytes: int
@@ -62,13 +74,15 @@ class DataType(str):
     def __new__(cls, kind: Any) -> DataType:  # noqa: PYI034 - typing.Self is younger than Python 3.10
         return dtype(kind)
 
-    def __getattr__(self, name: str) -> bool:
-        match = _QUESTION_RE.match(name)
-        if match is None:
-            raise AttributeError(f"a data type has no {name!r}")
-        kind, bits, shape = match.groups()
-        answers = [getattr(self, f"is_{word}") for word in (kind, shape) if word]
-        return all(answers) and (bits is None or self.bits == int(bits))
+    if not TYPE_CHECKING:  # the compiler uses the declared ones
+
+        def __getattr__(self, name: str) -> bool:
+            match = _QUESTION_RE.match(name)
+            if match is None:
+                raise AttributeError(f"a data type has no {name!r}")
+            kind, bits, shape = match.groups()
+            answers = [getattr(self, f"is_{word}") for word in (kind, shape) if word]
+            return all(answers) and (bits is None or self.bits == int(bits))
 
     @property
     def total_bits(self) -> int:
@@ -93,6 +107,10 @@ class DataType(str):
     def with_uint(self) -> DataType:
         """The type with unsigned integers of the same width."""
         return self.with_type_code("uint")
+
+    def integer_range(self) -> tuple[int, int]:
+        """Smallest and largest value of an integer type."""
+        return _INT_RANGE[self.type_code, self.bits]
 
     def range(self) -> tuple[float, float]:
         """Smallest and largest value the type's range checks use (language rule, not IEEE infinity)."""
@@ -186,7 +204,10 @@ class PointerType:
     lanes = 1
     bits = 32
     flags = 0
-    is_bool = is_vector = is_mask = is_integer = is_floating = is_scalar = is_native = False
+    bytes = total_bytes = 4
+    native_lanes = 0
+    is_bool = is_void = is_vector = is_mask = is_scalar = is_native = False
+    is_integer = is_int = is_uint = is_floating = is_float = is_bfloat = False
 
     def __init__(self, elem: DataType, scope: str) -> None:
         self.elem, self.scope = elem, scope
@@ -194,7 +215,7 @@ class PointerType:
     def __repr__(self) -> str:
         return f"{self.elem}*"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, tuple[DataType, str]]:
         return pointer_type, (self.elem, self.scope)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from . import exprs as E
 from .dtypes import DataType, PointerType
-from .stmts import IRModule, PrimFunc
+from .node import Node
+from .stmts import PrimFunc
 
 
 def structural_equal(a: object, b: object) -> bool:
@@ -15,28 +16,23 @@ def structural_equal(a: object, b: object) -> bool:
 class _Equal:
     """Compares two trees, pairing the variables of one with those of the other as they are met."""
 
-    def __init__(self, forward: dict, backward: dict) -> None:
+    def __init__(self, forward: dict[E.Var, E.Var], backward: dict[E.Var, E.Var]) -> None:
         self.forward, self.backward = forward, backward
 
     def eq(self, a: object, b: object) -> bool:
-        if type(a) is E.Var and type(b) is E.Var:
-            return self._vars(a, b)
-        if type(a) is not type(b):
-            return False
-        if isinstance(a, IRModule):
-            return (a.entry, a.target) == (b.entry, b.target) and self.eq(a.functions, b.functions)
-        if isinstance(a, PrimFunc):
-            fresh = _Equal({}, {})
-            return all(fresh.eq(getattr(a, f), getattr(b, f)) for f in a.fields)
-        if isinstance(a, tuple):
-            return len(a) == len(b) and all(map(self.eq, a, b))
-        if isinstance(a, E.FloatImm):
-            return a.dtype is b.dtype and repr(a.value) == repr(b.value)
-        if isinstance(a, E.Node):
-            return all(self.eq(getattr(a, f), getattr(b, f)) for f in a.fields)
-        if isinstance(a, (DataType, PointerType)):
-            return a is b
-        return a == b
+        match a, b:
+            case E.Var(), E.Var():
+                return self._vars(a, b)
+            case tuple(), tuple():
+                return len(a) == len(b) and all(map(self.eq, a, b))
+            case Node(), Node() if type(a) is type(b):
+                inner = _Equal({}, {}) if isinstance(a, PrimFunc) else self
+                return all(inner.eq(getattr(a, name), getattr(b, name)) for name in a.fields)
+            case ((DataType() | PointerType()), _):
+                return a is b
+            case float(), float():
+                return repr(a) == repr(b)
+        return type(a) is type(b) and a == b
 
     def _vars(self, a: E.Var, b: E.Var) -> bool:
         if a in self.forward or b in self.backward:

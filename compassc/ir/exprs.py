@@ -10,12 +10,15 @@ nothing of its interest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from compass_core.errors import Span
 
 from .dtypes import F_VECTOR, F_WIDE, VOID, DataType, PointerType, Type, bool_of, pointer_type
 from .node import Node, derived, field, node
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["F_VECTOR", "F_WIDE"]
 
@@ -44,7 +47,21 @@ class Expr(Node):
     dtype: Type
     flags: int
 
-    def map(self, fn: Mapping) -> Expr:
+    @property
+    def data_type(self) -> DataType:
+        """The type of what is no address; TypeError for an address."""
+        if type(self.dtype) is DataType:
+            return self.dtype
+        raise TypeError(f"{self} is an address")
+
+    @property
+    def pointer_type(self) -> PointerType:
+        """The type of an address; TypeError for what is none."""
+        if type(self.dtype) is PointerType:
+            return self.dtype
+        raise TypeError(f"{self} is no address")
+
+    def map(self, fn: Mapping) -> Self:
         """The node with `fn` applied to each child; the node itself when no child changed."""
         return self
 
@@ -171,7 +188,7 @@ class Select(Expr):
 
 
 def _type_of_ramp(base: Expr, lanes: int) -> DataType:
-    return base.dtype.with_lanes(lanes)
+    return base.data_type.with_lanes(lanes)
 
 
 @node(flags=F_VECTOR | F_WIDE, text="T.ramp(base, stride, lanes)")
@@ -185,7 +202,7 @@ class Ramp(Expr):
 
 
 def _type_of_broadcast(value: Expr, lanes: int) -> DataType:
-    return value.dtype.with_lanes(lanes)
+    return value.data_type.with_lanes(lanes)
 
 
 @node(text="T.splat(value, lanes)")
@@ -236,7 +253,7 @@ class TailMask(Expr):
 
 
 def _type_of_pointer(elem: DataType, base: Expr) -> PointerType:
-    return pointer_type(elem, base.dtype.scope)
+    return pointer_type(elem, base.pointer_type.scope)
 
 
 @node(flags=F_POINTER)
@@ -258,7 +275,7 @@ class Pointer(Expr):
 
 
 def _private_pointer(var: Var) -> PointerType:
-    return pointer_type(var.dtype, "private")
+    return pointer_type(var.data_type, "private")
 
 
 def _flags_of_address() -> int:
@@ -287,9 +304,9 @@ class Buffer(Node):
 
     @property
     def scope(self) -> str:
-        return self.data.dtype.scope
+        return self.data.pointer_type.scope
 
-    def map(self, fn: Mapping) -> Buffer:
+    def map(self, fn: Mapping) -> Self:
         """The view with `fn` applied to storage and extents."""
         return self
 
@@ -310,7 +327,7 @@ class Load(PlacedExpr):
 
 
 def _element_type(vector: Expr) -> DataType:
-    return vector.dtype.element_of
+    return vector.data_type.element_of
 
 
 @node(text="T.element(vector, index)")

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import is_
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
 
 if TYPE_CHECKING:
     from typing_extensions import Self, dataclass_transform
@@ -96,8 +96,7 @@ def derived(rule: Callable[..., _T], *, init: Literal[False]) -> _T:
 
     `init=False` tells type checkers that the constructor does not take it.
     """
-    made: Any = Field(rule=rule)
-    return made
+    return cast(_T, Field(rule=rule))
 
 
 class Node:

@@ -143,14 +143,14 @@ class Printer:
         return form.format(self.expr(e.a))
 
     def _pointer(self, e: E.Pointer) -> str:
-        elem = "" if e.elem is e.base.dtype.elem else f', "{e.elem}"'
+        elem = "" if e.elem is e.base.pointer_type.elem else f', "{e.elem}"'
         return f"T.addr({self.expr(e.base)}, {self.expr(e.offset)}{elem})"
 
     def buffer(self, b: E.Buffer) -> str:
         if b.shape:
             return self.names.of[_buffer_key(b)]
         name = self.name(b.data)
-        return name if b.dtype is b.data.dtype.elem else f'T.view({name}, "{b.dtype}")'
+        return name if b.dtype is b.data.pointer_type.elem else f'T.view({name}, "{b.dtype}")'
 
     def _load(self, e: E.Load) -> str:
         if e.mask is not None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import is_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import Span
 
 from .dtypes import Type
 from .exprs import Buffer, Expr, Mapping, Var
 from .node import Node, field, node
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Body = tuple["Stmt", ...]
 
@@ -25,7 +28,7 @@ class Stmt(Node):
 
     span: Span | None = field(default=None, kw_only=True, compare=False)
 
-    def map(self, fn: Mapping, body: Callable[[Body], Body]) -> Stmt:
+    def map(self, fn: Mapping, body: Callable[[Body], Body]) -> Self:
         """The statement with `fn` applied to its expressions and `body` to its nested bodies."""
         return self
 

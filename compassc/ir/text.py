@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import Any
 
@@ -54,7 +54,7 @@ def parse_python(text: str, filename: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # such text is refused with a place, or right
-            tree = pyast.parse(text)
+            tree: ast.Module = pyast.parse(text)
     except SyntaxError as e:
         raise CompassError(
             f"not IR text: {e.msg}", Span(filename, e.lineno or 1, e.offset or 0), code="ir-text"
@@ -141,7 +141,7 @@ class _ModuleReader:
 class _FunctionReader:
     def __init__(self, module: _ModuleReader, node: ast.FunctionDef) -> None:
         self.m, self.node = module, node
-        self.names: dict[str, Any] = {}
+        self.names: dict[str, E.Var | E.Buffer] = {}
         self.error = module.error
         self.file = ""
 
@@ -232,8 +232,9 @@ class _FunctionReader:
 
     def stmt_Expr(self, node: ast.Expr, span: Span | None) -> S.Stmt:
         call = _t_call(node.value)
-        if call in BY_NAME and issubclass(BY_NAME[call].node, S.Stmt):
-            return BY_NAME[call].node(*self.parts(BY_NAME[call], node.value), span=span)
+        form = BY_NAME.get(call)
+        if form is not None and issubclass(form.node, S.Stmt) and isinstance(node.value, ast.Call):
+            return form.node(*self.parts(form, node.value), span=span)
         if call == "store":
             args, kw = node.value.args, {k.arg: k.value for k in node.value.keywords}  # type: ignore[attr-defined]
             indices = tuple(map(self.expr, args[1:]))
@@ -336,7 +337,7 @@ class _FunctionReader:
         form = BY_NAME.get(func.attr)
         if form is not None and issubclass(form.node, E.Expr):
             return form.node(*self.parts(form, node))
-        build = getattr(self, "make_" + func.attr, None)
+        build: Callable[[ast.Call], E.Expr] | None = getattr(self, "make_" + func.attr, None)
         if build is not None:
             return build(node)
         if func.attr in _NAMED_OPS:
@@ -378,7 +379,7 @@ class _FunctionReader:
             elif k.arg in ("mask", "r"):
                 fields[k.arg] = self.expr(k.value)
             else:
-                attrs.append((k.arg, self.m.literal(k.value)))
+                attrs.append((k.arg or "", self.m.literal(k.value)))
         return E.Call(name, self.exprs(node.args), attrs=tuple(attrs), **fields)
 
     def make_isnull(self, node: ast.Call) -> E.Expr:

@@ -84,9 +84,9 @@ class _Verifier:
             self.seen.clear()
 
     def _nested(self, s: Stmt) -> None:
-        loop = type(s) in (S.For, S.While)
+        loop = isinstance(s, (S.For, S.While))
         self.loops += loop
-        inner = (s.var,) if type(s) is S.For else ()  # type: ignore[attr-defined]
+        inner = (s.var,) if isinstance(s, S.For) else ()
         for body in s.bodies():
             self._body(body, *inner)
         self.loops -= loop
@@ -108,39 +108,39 @@ class _Verifier:
         if rule is not None:
             rule(self, s)
 
-    def _let(self, s) -> None:
+    def _let(self, s: S.Let) -> None:
         _check(s.value.dtype is s.var.dtype, "{} has type {}, its value {}", s.var.name, *_types(s.var, s.value))
         self._define(s.var)
 
-    def _assign(self, s) -> None:
+    def _assign(self, s: S.Assign) -> None:
         _check(s.var in self.scope, "{} is assigned but not defined here", s.var.name)
         _check(s.value.dtype is s.var.dtype, "{} has type {}, its new value {}", s.var.name, *_types(s.var, s.value))
 
-    def _set_element(self, s) -> None:
+    def _set_element(self, s: S.SetElement) -> None:
         _check(s.var in self.scope, "{} is changed but not defined here", s.var.name)
         _check(s.var.dtype.is_vector, "{} is not a vector", s.var.name)
         _check(s.index.dtype.is_integer, "the index is no integer")
-        element = s.var.dtype.element_of
+        element = s.var.data_type.element_of
         _check(s.value.dtype is element, "an element of {} is {}, got {}", s.var.name, element, _type(s.value))
 
-    def _store(self, s) -> None:
+    def _store(self, s: S.Store) -> None:
         self._buffer(s.buffer)
         like = self._access(s.buffer, s.indices, s.mask)
         _check(s.value.dtype is like, "the buffer holds {}, the value is {}", like, _type(s.value))
 
-    def _alloc(self, s) -> None:
+    def _alloc(self, s: S.Alloc | S.AllocConst) -> None:
         _check(s.buffer.shape, "{} has no shape", s.buffer.data.name)
         _check(all(type(e) is E.IntImm for e in s.buffer.shape), "{} has no constant shape", s.buffer.data.name)
         self._define(s.buffer.data)
         self._buffer(s.buffer)
 
-    def _if(self, s) -> None:
+    def _if(self, s: S.If) -> None:
         _check(s.cond.dtype is bool_of(1), "the condition has type {}", _type(s.cond))
 
-    def _while(self, s) -> None:
+    def _while(self, s: S.While) -> None:
         _check(s.cond.dtype.is_scalar, "the condition has type {}", _type(s.cond))
 
-    def _for(self, s) -> None:
+    def _for(self, s: S.For) -> None:
         _check(s.kind in _LOOP_KINDS, "unknown loop kind {}", s.kind)
         _check(s.var.dtype.is_integer and s.var.dtype.is_scalar, "the loop variable has type {}", _type(s.var))
         for e in (s.start, s.stop, s.step):
@@ -148,10 +148,10 @@ class _Verifier:
         _check(s.var not in self.defined, "{} is defined twice", s.var.name)
         self.defined.add(s.var)
 
-    def _break(self, s: Stmt) -> None:
+    def _break(self, s: S.Break) -> None:
         _check(self.loops, "break outside of a loop")
 
-    def _return(self, s) -> None:
+    def _return(self, s: S.Return) -> None:
         value = "void" if s.value is None else _type(s.value)
         _check(value == type_text(self.f.ret_type).removeprefix("T."), "the function returns {}", self.f.ret_type)
 

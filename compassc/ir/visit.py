@@ -1,27 +1,43 @@
 """Walking and rewriting IR trees.
 
-`Rewriter` dispatches on the node class: a subclass defines a method named after a class (`def Binary(self, e)`), and
-everything else is rebuilt only where a child changed. Expression results are memoised per rewriter while
-`memo` is on, because expressions are immutable and shared.
+`Rewriter` dispatches on the node class: a subclass marks its methods (`@rewrites(E.Binary)`), and everything else is
+rebuilt only where a child changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from compass_core.errors import CompassError
 
 from . import exprs as E
 from . import stmts as S
 from .exprs import Expr, Var
+from .node import Node
 from .stmts import Body, PrimFunc, Stmt
 
-_CLASSES = {c.__name__: c for m in (E, S) for c in vars(m).values() if isinstance(c, type)}
+_N = TypeVar("_N", bound=Node)
+_R = TypeVar("_R", bound="Rewriter")
+_T = TypeVar("_T")
+_E = TypeVar("_E", bound=Expr)
+_S = TypeVar("_S", bound=Stmt)
+Rewritten = Stmt | Sequence[Stmt] | None
+"""What a statement becomes: a statement, several of them, or nothing."""
+
+
+def rewrites(cls: type[_N]) -> Callable[[Callable[[_R, _N], _T]], Callable[[_R, _N], _T]]:
+    """Mark the method of a `Rewriter` that takes the nodes of a class."""
+
+    def mark(method: Callable[[_R, _N], _T]) -> Callable[[_R, _N], _T]:
+        method.rewrites = cls  # type: ignore[attr-defined]  # a mark on a function
+        return method
+
+    return mark
 
 
 class Rewriter:
-    """Rewrites a function. Subclasses add methods named after node classes.
+    """Rewrites a function. Subclasses have methods marked with `rewrites`, one per class of nodes that they change.
 
     An expression method returns the new expression; a statement method returns a statement, a sequence of statements
     that replaces it, or None to drop it. `interest`: only expressions with one of these flags are entered (0: all).
@@ -32,27 +48,36 @@ class Rewriter:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls._table = {c: name for name, c in _CLASSES.items() if hasattr(cls, name)}
+        own = {method.rewrites: name for name, method in vars(cls).items() if hasattr(method, "rewrites")}
+        cls._table = {**cls._table, **own}
 
     def __init__(self) -> None:
-        self._methods = {c: getattr(self, name) for c, name in self._table.items()}
+        self._methods: dict[type, Callable[[Any], Any]] = {c: getattr(self, name) for c, name in self._table.items()}
 
     def expr(self, e: Expr) -> Expr:
         """The rewritten expression."""
         if self.interest and not e.flags & self.interest:
             return e
         method = self._methods.get(type(e))
-        return e.map(self.expr) if method is None else method(e)
+        if method is None:
+            return e.map(self.expr)
+        new: Expr = method(e)
+        return new
 
-    def default(self, e: Expr) -> Expr:
+    def default(self, e: _E) -> _E:
         """Rewrite the children only."""
         return e.map(self.expr)
 
-    def stmt(self, s: Stmt) -> Any:
+    def stmt(self, s: Stmt) -> Rewritten:
+        """What the statement becomes."""
         method = self._methods.get(type(s))
-        return s.map(self.expr, self.body) if method is None else method(s)
+        if method is None:
+            return s.map(self.expr, self.body)
+        new: Rewritten = method(s)
+        return new
 
-    def default_stmt(self, s: Stmt) -> Stmt:
+    def default_stmt(self, s: _S) -> _S:
+        """Rewrite expressions and blocks only."""
         return s.map(self.expr, self.body)
 
     def body(self, body: Body) -> Body:
@@ -72,10 +97,10 @@ class Rewriter:
             changed = True
             if new is None:
                 continue
-            if isinstance(new, (list, tuple)):
-                out.extend(new)
-            else:
+            if isinstance(new, Stmt):
                 out.append(new)
+            else:
+                out.extend(new)
         return tuple(out) if changed else body
 
     def function(self, f: PrimFunc) -> PrimFunc:
@@ -111,18 +136,19 @@ def all_exprs(body: Body, flags: int = 0) -> Iterator[Expr]:
 
 
 class _Substitute(Rewriter):
-    def __init__(self, mapping: dict[Var, Expr]) -> None:
+    def __init__(self, mapping: Mapping[Var, Expr]) -> None:
         super().__init__()
         self.mapping = mapping
 
-    def Var(self, e: Var) -> Expr:
+    @rewrites(E.Var)
+    def rewrite_var(self, e: E.Var) -> E.Expr:
         return self.mapping.get(e, e)
 
 
 class _SubstituteDeep(_Substitute):
     """Also where a variable is the target of a statement or the storage of a buffer."""
 
-    def stmt(self, s: Stmt) -> Any:
+    def stmt(self, s: Stmt) -> Rewritten:
         new = s.map(self.expr, self.body)
         defined = {f.name: self._defined(getattr(new, f.name)) for f in new.declared if f.defines}
         changed = any(getattr(new, name) is not value for name, value in defined.items())
@@ -133,17 +159,17 @@ class _SubstituteDeep(_Substitute):
         return target.map(self.expr) if isinstance(target, E.Buffer) else self.mapping.get(target, target)
 
 
-def substitute(node: Expr, mapping: dict[Var, Expr]) -> Expr:
+def substitute(node: Expr, mapping: Mapping[Var, Expr]) -> Expr:
     """`node` with variables replaced by expressions."""
     return _Substitute(mapping).expr(node) if mapping else node
 
 
-def substitute_body(body: Body, mapping: dict[Var, Expr]) -> Body:
+def substitute_body(body: Body, mapping: Mapping[Var, Expr]) -> Body:
     """A body with uses of variables replaced by expressions."""
     return _Substitute(mapping).body(body) if mapping else body
 
 
-def rename_vars(body: Body, mapping: dict[Var, Var]) -> Body:
+def rename_vars(body: Body, mapping: Mapping[Var, Var]) -> Body:
     """A body with variables replaced by others, also where they are defined or assigned."""
     return _SubstituteDeep(mapping).body(body) if mapping else body
 
@@ -152,7 +178,7 @@ def assigned_vars(f: PrimFunc) -> set[Var]:
     """Variables whose value changes after their definition: assigned, set by element, or address-taken."""
     changed: set[Var] = set()
     for s in walk_stmts(f.body):
-        if type(s) in (S.Assign, S.SetElement):
+        if isinstance(s, (S.Assign, S.SetElement)):
             changed.add(s.var)
         for root in s.exprs():
             if root.flags & (E.F_POINTER | E.F_CALL):

@@ -48,7 +48,7 @@ def check_copy(what: str, dst: Any, src: Any) -> None:
 
 
 def _ir_kind(p: E.Expr) -> tuple[DataType, str]:
-    return p.dtype.elem, p.dtype.scope
+    return p.pointer_type.elem, p.pointer_type.scope
 
 
 def _copy_args(
@@ -56,7 +56,7 @@ def _copy_args(
 ) -> tuple[E.Expr, ...]:
     to, source = pointer_arg(dst, f"{what}: dst"), pointer_arg(src, f"{what}: src")
     check_copy(what, _ir_kind(to), _ir_kind(source))
-    size = to.dtype.elem.bytes
+    size = to.pointer_type.elem.bytes
     row = times(int32_arg(width, f"{what}: width"), size)
     steps = [row if s is None else times(int32_arg(s, f"{what}: a stride"), size) for s in (src_stride, dst_stride)]
     return to, source, row, steps[0], product(row, int32_arg(count, f"{what}: times")), steps[1]
@@ -120,11 +120,11 @@ def dma_transpose2d(dst: Any, src: Any, row: Any, col: Any, dst_stride: Any = No
     """Transpose a matrix of `row` x `col` elements by DMA and wait. Strides are elements between rows."""
     what = "S.dma_transpose2d"
     to, source = pointer_arg(dst, f"{what}: dst"), pointer_arg(src, f"{what}: src")
-    same_element(what, to.dtype.elem, source.dtype.elem)
+    same_element(what, to.pointer_type.elem, source.pointer_type.elem)
     rows, cols = int32_arg(row, f"{what}: row"), int32_arg(col, f"{what}: col")
     src_step = cols if src_stride is None else int32_arg(src_stride, f"{what}: src_stride")
     dst_step = rows if dst_stride is None else int32_arg(dst_stride, f"{what}: dst_stride")
-    size = to.dtype.elem.bytes
+    size = to.pointer_type.elem.bytes
     return E.Call("dma_transpose2d", (source, to, cols, rows, src_step, dst_step), VOID, attrs=(("itemsize", size),))
 
 
@@ -158,7 +158,7 @@ def dma_upsample(
     what = "S.dma_upsample"
     to, source = pointer_arg(dst, f"{what}: dst"), pointer_arg(src, f"{what}: src")
     check_upsample(_ir_kind(to), _ir_kind(source))
-    size = to.dtype.elem.bytes
+    size = to.pointer_type.elem.bytes
     high, wide = int32_arg(h_scale, f"{what}: h_scale"), int32_arg(w_scale, f"{what}: w_scale")
     pixel, pixels = times(int32_arg(c, f"{what}: c"), size), int32_arg(w, f"{what}: w")
     steps = [
@@ -201,8 +201,8 @@ def check_fill(value: Any, elem: DataType) -> None:
 def dma_memset(ptr: Any, value: Any, num: Any) -> E.Expr:
     """Fill `num` scalar elements with `value` by DMA and wait."""
     to = pointer_arg(ptr, "S.dma_memset: ptr")
-    elem = to.dtype.elem.element_of
-    check_memset(elem, to.dtype.scope)
+    elem = to.pointer_type.elem.element_of
+    check_memset(elem, to.pointer_type.scope)
     if not is_literal(value) and not isinstance(value, E.Expr):
         raise type_error(f"S.dma_memset: {kind_of(value)} is not a value")
     check_fill(value, elem)

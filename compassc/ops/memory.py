@@ -67,7 +67,7 @@ def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> E.E
     `lanes` defaults to one register for a scalar pointer and to the pointer's own lanes for a vector pointer.
     """
     address = pointer_arg(ptr, "S.vload: ptr")
-    result = loaded_dtype(address.dtype.elem, lanes)
+    result = loaded_dtype(address.pointer_type.elem, lanes)
     step = int32_arg(stride, "S.vload: stride")
     return E.Call("vload", (address, step), result, build_mask(mask, result.lanes))
 
@@ -89,8 +89,8 @@ def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> E.Expr:
     """
     vector = vector_arg(value, "S.vstore: value")
     address = pointer_arg(ptr, "S.vstore: ptr")
-    store_ok(vector.dtype, address.dtype.elem)
-    refuse_constant(address.dtype.scope)
+    store_ok(vector.dtype, address.pointer_type.elem)
+    refuse_constant(address.pointer_type.scope)
     step = int32_arg(stride, "S.vstore: stride")
     return E.Call("vstore", (vector, address, step), VOID, build_mask(mask, vector.dtype.lanes))
 
@@ -149,9 +149,9 @@ def vload_gather(ptr: Any, indices: Any, mask: Any = None) -> E.Expr:
     """
     address = pointer_arg(ptr, "S.vload_gather: ptr")
     offsets = vector_arg(indices, "S.vload_gather: indices")
-    indices_ok(offsets.dtype, "S.vload_gather")
-    _offsets_ok(offsets, address.dtype.elem.element_of, "S.vload_gather")
-    result = loaded_dtype(address.dtype.elem, offsets.dtype.lanes)
+    indices_ok(offsets.data_type, "S.vload_gather")
+    _offsets_ok(offsets, address.pointer_type.elem.element_of, "S.vload_gather")
+    result = loaded_dtype(address.pointer_type.elem, offsets.dtype.lanes)
     return E.Call("vload_gather", (address, offsets), result, build_mask(mask, result.lanes))
 
 
@@ -169,8 +169,8 @@ def vstore_scatter(value: Any, ptr: Any, indices: Any, mask: Any = None) -> E.Ex
     vector = vector_arg(value, "S.vstore_scatter: value")
     address = pointer_arg(ptr, "S.vstore_scatter: ptr")
     offsets = vector_arg(indices, "S.vstore_scatter: indices")
-    indices_ok(offsets.dtype, "S.vstore_scatter")
-    scatter_ok(vector.dtype, address.dtype.elem, offsets.dtype)
-    _offsets_ok(offsets, vector.dtype.element_of, "S.vstore_scatter")
-    refuse_constant(address.dtype.scope)
+    indices_ok(offsets.data_type, "S.vstore_scatter")
+    scatter_ok(vector.data_type, address.pointer_type.elem, offsets.data_type)
+    _offsets_ok(offsets, vector.data_type.element_of, "S.vstore_scatter")
+    refuse_constant(address.pointer_type.scope)
     return E.Call("vstore_scatter", (vector, address, offsets), VOID, build_mask(mask, vector.dtype.lanes))

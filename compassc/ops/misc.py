@@ -53,7 +53,7 @@ def const_mask(x: Any) -> E.Expr:
 def _clamped(n: E.Expr, lanes: int) -> E.Expr:
     """`n` as an int32 from 0 to `lanes`."""
     if n.dtype.is_uint and n.dtype.bits == 32:  # may be more than an int32 holds
-        return scalar_cast(E.Binary("min", n, E.IntImm(n.dtype, lanes)), INT32)
+        return scalar_cast(E.Binary("min", n, E.IntImm(n.data_type, lanes)), INT32)
     count = scalar_cast(n, INT32)
     if not (type(count) is E.Binary and count.op == "min" and type(count.b) is E.IntImm and count.b.value <= lanes):
         count = E.Binary("min", count, E.IntImm(INT32, lanes))

@@ -97,5 +97,5 @@ def literal(value: float | bool, to: DataType) -> Any:
     low, high = elem.range()
     if low <= value <= high:
         return kind(value)
-    bits = value & ((1 << elem.bits) - 1)
+    bits = int(value) & ((1 << elem.bits) - 1)
     return kind(bits - (1 << elem.bits) if elem.is_int and bits > high else bits)

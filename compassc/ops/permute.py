@@ -114,7 +114,7 @@ def vsplit(x: Any) -> tuple[E.Expr, ...]:
     The vector fills whole registers, at least two.
     """
     vector = vector_arg(x, "S.vsplit: x")
-    part, count = split_types(vector.dtype)
+    part, count = split_types(vector.data_type)
     return tuple(E.Call("vsplit", (vector,), part, attrs=(("index", k),)) for k in range(count))
 
 
@@ -203,7 +203,7 @@ def vcompt(x: Any, mask: Any) -> E.Expr:
     Active lanes keep their order. The vector is one register.
     """
     vector = vector_arg(x, "S.vcompt: x")
-    return E.Call("vcompt", (vector,), one_register(vector.dtype, "S.vcompt"), build_mask(mask, vector.dtype.lanes))
+    return E.Call("vcompt", (vector,), one_register(vector.data_type, "S.vcompt"), build_mask(mask, vector.dtype.lanes))
 
 
 @special_op(
@@ -238,7 +238,7 @@ def vshfl(x: Any, shift: Any) -> E.Expr:
     be a run-time int32, on several it is a constant. It must be from 0 to the lanes minus 1.
     """
     vector = vector_arg(x, "S.vshfl: x")
-    whole_registers(vector.dtype, "S.vshfl")
+    whole_registers(vector.data_type, "S.vshfl")
     amount = int32_arg(shift, "S.vshfl: shift")
     if vector.dtype.is_native:
         return E.Call("vshfl", (vector, amount), vector.dtype)
@@ -336,7 +336,7 @@ def vtbl(table: Any, indices: Any) -> E.Expr:
     items = check_table(table)
     types = group_types([operand_of(x) for x in items])
     index = vector_arg(indices, "S.vtbl: indices")
-    result = tbl_dtype(types, index.dtype)
+    result = tbl_dtype(types, index.data_type)
     return E.Call("vtbl", (*[converted(x, t) for x, t in zip(items, types)], index), result)
 
 
@@ -356,7 +356,7 @@ def vreplic(x: Any, index: Any = 0) -> E.Expr:
     checked when the kernel is built, a run-time one in PySim.
     """
     vector = vector_arg(x, "S.vreplic: x")
-    whole_registers(vector.dtype, "S.vreplic")
+    whole_registers(vector.data_type, "S.vreplic")
     at = int32_arg(index, "S.vreplic: index")
     if type(at) is E.IntImm:
         in_range(at.value, vector.dtype.lanes, "S.vreplic: index")

@@ -268,7 +268,7 @@ def matrix_types(what: str, elem: DataType, x: DataType, y: DataType) -> None:
 def _build_matrix(name: str, ptr: Any, x: Any, y: Any) -> E.Expr:
     what = f"S.{name}"
     address, a, b = pointer_arg(ptr, f"{what}: ptr"), vector_arg(x, f"{what}: x"), vector_arg(y, f"{what}: y")
-    matrix_types(what, address.dtype.elem, a.dtype, b.dtype)
+    matrix_types(what, address.pointer_type.elem, a.data_type, b.data_type)
     return E.Call(name, (address, a, b), VOID)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ..ir.dtypes import DataType
+from ..ir.dtypes import DataType, PointerType
 from ..ir.exprs import Call
 from . import core
 
@@ -68,7 +68,7 @@ def mask_operand(name: str) -> int:
     return 0 if is_builtin(name) else core.get(name).mask_like
 
 
-def mask_dtype(call: Call) -> DataType:
+def mask_dtype(call: Call) -> DataType | PointerType:
     """The type whose lanes the mask of `call` has: the declared operand's, else the result's or a vector operand's."""
     like = mask_operand(call.op)
     operands = [a.dtype for a in call.args]

@@ -121,7 +121,8 @@ def load_pass(name: str) -> ModuleType:
 
 def pass_name(name: str) -> str:
     """The canonical spelling of a pass name."""
-    return load_pass(name).NAME
+    name = load_pass(name).NAME
+    return name
 
 
 def describe() -> list[tuple[str, str, str]]:
@@ -201,7 +202,7 @@ def _run_one(pass_: ModuleType, module: IRModule, options: PassOptions) -> IRMod
         _print(options, f"IR before {name}", module)
     start = time.perf_counter()
     try:
-        after = pass_.run(module)
+        after: IRModule = pass_.run(module)
     except CompassError:
         raise
     except Exception as error:  # the boundary where a defect of a pass gets the pass's name and a reproducer

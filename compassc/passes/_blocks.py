@@ -23,7 +23,7 @@ def mutable_vars(f: PrimFunc) -> frozenset[Var]:
     changed: set[Var] = set()
     seen: set[Expr] = set()
     for s in walk_stmts(f.body):
-        if type(s) in (S.Assign, S.SetElement):
+        if isinstance(s, (S.Assign, S.SetElement)):
             changed.add(s.var)
         stack = [e for e in s.exprs() if e.flags & _HIDES_CHANGES]
         while stack:
@@ -46,7 +46,7 @@ def own_breaks(body: Body) -> bool:
         s = stack.pop()
         if type(s) is S.Break:
             return True
-        if type(s) not in LOOPS:
+        if not isinstance(s, LOOPS):
             for nested in s.bodies():
                 stack.extend(nested)
     return False
@@ -54,20 +54,20 @@ def own_breaks(body: Body) -> bool:
 
 def leaves(s: Stmt) -> bool:
     """Whether control may leave the block of `s` from inside it: a return, or a break of an outer loop."""
-    if type(s) in (S.Return, S.Break):
+    if isinstance(s, (S.Return, S.Break)):
         return True
     inner = [x for body in s.bodies() for x in walk_stmts(body)]
     if any(type(x) is S.Return for x in inner):
         return True
-    return type(s) not in LOOPS and any(own_breaks(body) for body in s.bodies())
+    return not isinstance(s, LOOPS) and any(own_breaks(body) for body in s.bodies())
 
 
 def defined_vars(body: Body) -> Iterator[Var]:
     """The variables that the statements below `body` define, storage included."""
     for s in walk_stmts(body):
-        if type(s) in (S.Let, S.For):
+        if isinstance(s, (S.Let, S.For)):
             yield s.var
-        elif type(s) in (S.Alloc, S.AllocConst):
+        elif isinstance(s, (S.Alloc, S.AllocConst)):
             yield s.buffer.data
 
 

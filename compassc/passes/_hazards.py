@@ -22,7 +22,9 @@ class Hazards:
     def __init__(self, f: S.PrimFunc) -> None:
         self.known: dict[E.Var, Roots] = {}
         self.interner = Interner()
-        moved = [s for s in walk_stmts(f.body) if type(s) in (S.Let, S.Assign) and isinstance(s.var.dtype, PointerType)]
+        moved = [
+            s for s in walk_stmts(f.body) if isinstance(s, (S.Let, S.Assign)) and isinstance(s.var.dtype, PointerType)
+        ]
         changed = True
         while changed:
             changed = False
@@ -33,14 +35,13 @@ class Hazards:
 
     def roots(self, e: Any) -> Roots:
         """The parameters and allocations that a pointer can point into."""
-        kind = type(e)
-        if kind is E.Pointer:
+        if type(e) is E.Pointer:
             return self.roots(e.base)
-        if kind is E.Var:
+        if type(e) is E.Var:
             return self.known.get(e) or frozenset((e,))
-        if kind is E.AddressOf:
+        if type(e) is E.AddressOf:
             return frozenset((e.var,))
-        if kind is E.FuncCall:
+        if type(e) is E.FuncCall:
             pointers = [a for a in e.args if isinstance(a.dtype, PointerType)]
             return frozenset().union(*map(self.roots, pointers)) or ANY
         return ANY

@@ -75,7 +75,7 @@ def result_type(e: E.Call, width: int) -> DataType:
     if e.dtype.is_mask:
         first = next((x.dtype for x in e.args if x.dtype.is_vector and not x.dtype.is_mask), None)
         return bool_of(first.native_lanes if first is not None else width)
-    return native(e.dtype.element_of) if e.dtype.is_vector else e.dtype
+    return native(e.data_type.element_of) if e.dtype.is_vector else e.data_type
 
 
 # ------------------------------------------------------------------------------------------------------------- memory
@@ -84,7 +84,7 @@ def result_type(e: E.Call, width: int) -> DataType:
 def advance(pointer: E.Expr, kind: DataType, lanes: int, stride: E.Expr) -> E.Expr:
     """The address `lanes * stride` elements of type `kind` behind `pointer`."""
     amount = times(lanes, stride)
-    elem = pointer.dtype.elem
+    elem = pointer.pointer_type.elem
     if is_int(amount, 0):
         return pointer
     if elem is kind.element_of:
@@ -99,7 +99,7 @@ def advance(pointer: E.Expr, kind: DataType, lanes: int, stride: E.Expr) -> E.Ex
 @rule("vload")
 def vload(a: Aligner, e: E.Call) -> list[E.Expr]:
     pointer, stride = a.once(a.scalar(e.args[0])), a.once(a.scalar(e.args[1]))
-    kind = native(e.dtype.element_of)
+    kind = native(e.data_type.element_of)
     masks = padded_mask(a, e.mask, e.dtype.lanes, kind.lanes)
     return [
         E.Call("vload", (advance(pointer, kind, k * kind.lanes, stride), stride), kind, mask)
@@ -109,7 +109,7 @@ def vload(a: Aligner, e: E.Call) -> list[E.Expr]:
 
 @rule("vstore")
 def vstore(a: Aligner, e: E.Call) -> list[E.Expr]:
-    kind = native(e.args[0].dtype.element_of)
+    kind = native(e.args[0].data_type.element_of)
     count = part_count(e.args[0].dtype.lanes, kind.lanes)
     pointer, stride = [unchanged(a, a.scalar(x), e.args[1], count) for x in e.args[1:]]
     places: list[E.Expr] = [advance(pointer, kind, k * kind.lanes, stride) for k in range(count)]
@@ -150,14 +150,14 @@ def offset_parts(offsets: list[E.Expr], bits: int, k: int) -> tuple[E.Expr, ...]
 @rule("__vload_gather")
 def gather(a: Aligner, e: E.Call) -> list[E.Expr]:
     pointer, offsets = a.once(a.scalar(e.args[0])), [a.once(o) for o in a.parts(e.args[1])]
-    kind = native(e.dtype.element_of)
+    kind = native(e.data_type.element_of)
     masks = padded_mask(a, e.mask, e.dtype.lanes, kind.lanes)
     return [E.Call(e.op, (pointer, *offset_parts(offsets, kind.bits, k)), kind, mask) for k, mask in enumerate(masks)]
 
 
 @rule("__vstore_scatter")
 def scatter(a: Aligner, e: E.Call) -> list[E.Expr]:
-    value, kind = e.args[0], native(e.args[0].dtype.element_of)
+    value, kind = e.args[0], native(e.args[0].data_type.element_of)
     count = part_count(value.dtype.lanes, kind.lanes)
     pointer = unchanged(a, a.scalar(e.args[1]), e.args[1], count)
     offsets = [unchanged(a, o, e.args[1], count) for o in a.parts(e.args[2])]
@@ -173,7 +173,7 @@ def scatter(a: Aligner, e: E.Call) -> list[E.Expr]:
 
 @rule("cast")
 def convert(a: Aligner, e: E.Call) -> list[E.Expr]:
-    source, kind = e.args[0].dtype, native(e.dtype.element_of)
+    source, kind = e.args[0].dtype, native(e.data_type.element_of)
     part, saturate = e.attr("part", "all"), e.attr("saturate")
     inputs = [p for x in e.args for p in a.parts(x)]
     if kind.bits < source.bits:
@@ -251,7 +251,8 @@ def slid(registers: list[E.Expr], shift: int) -> list[E.Expr]:
 def constant(e: E.Call, index: int, attr: str) -> int:
     """A compile-time number of a call: its argument `index`, or an attribute."""
     if len(e.args) <= index:
-        return e.attr(attr, 0)
+        number: int = e.attr(attr, 0)
+        return number
     value = e.args[index]
     if type(value) is not E.IntImm:
         raise CompassError(
@@ -327,7 +328,8 @@ def vreplic(a: Aligner, e: E.Call) -> list[E.Expr]:
         return [E.Call(e.op, (parts[which], int32(lane)), one)] * len(parts)
     index = a.once(a.scalar(e.args[1]))
     lane_index = E.Binary("bitand", index, int32(one.lanes - 1))
-    *firsts, result = [E.Call(e.op, (part, lane_index), one) for part in parts]
+    *firsts, last = [E.Call(e.op, (part, lane_index), one) for part in parts]
+    result: E.Expr = last
     for k, found in reversed(list(enumerate(firsts, 1))):
         result = E.Select(E.Binary("lt", index, int32(k * one.lanes)), found, result)
     return [result] * len(parts)
@@ -336,13 +338,13 @@ def vreplic(a: Aligner, e: E.Call) -> list[E.Expr]:
 @rule("pairwise")
 def pairwise(a: Aligner, e: E.Call) -> list[E.Expr]:
     parts = a.parts(e.args[0]) + a.parts(e.args[1])
-    return [E.Call(e.op, (x, y), native(e.dtype.element_of), attrs=e.attrs) for x, y in chunks(parts, 2)]
+    return [E.Call(e.op, (x, y), native(e.data_type.element_of), attrs=e.attrs) for x, y in chunks(parts, 2)]
 
 
 @rule("rpadd")
 def vrpadd(a: Aligner, e: E.Call) -> list[E.Expr]:
     """Sums of the parts, added up in part 0."""
-    kind = native(e.dtype.element_of)
+    kind = native(e.data_type.element_of)
     sums = [E.Call(x.op, x.args, kind, x.mask, x.r, x.attrs) for x in by_lanes(a, e) if type(x) is E.Call]
     total: E.Expr = sums[0]
     for other in sums[1:]:
@@ -352,7 +354,7 @@ def vrpadd(a: Aligner, e: E.Call) -> list[E.Expr]:
 
 @rule("vbcast")
 def vbcast(a: Aligner, e: E.Call) -> list[E.Expr]:
-    kind, value = native(e.dtype.element_of), a.once(a.scalar(e.args[0]))
+    kind, value = native(e.data_type.element_of), a.once(a.scalar(e.args[0]))
     masks = padded_mask(a, e.mask, e.dtype.lanes, kind.lanes)
     sources = [None] * len(masks) if e.r is None else a.parts(e.r)
     return [E.Call(e.op, (value,), kind, mask, r, e.attrs) for mask, r in zip(masks, sources, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -21,13 +21,13 @@ def is_int(e: E.Expr, value: int) -> bool:
     return type(e) is E.IntImm and e.value == value
 
 
-def is_call(e: E.Expr, *ops: str) -> bool:
+def is_call(e: E.Expr, *ops: str) -> TypeGuard[E.Call]:
     return type(e) is E.Call and e.op in ops
 
 
 def is_constant(e: E.Expr) -> bool:
     """A constant mask, or one constant in every lane."""
-    return type(e) is E.ConstMask or (type(e) is E.Broadcast and type(e.value) in (E.IntImm, E.FloatImm))
+    return type(e) is E.ConstMask or (type(e) is E.Broadcast and isinstance(e.value, (E.IntImm, E.FloatImm)))
 
 
 def is_all_true(mask: E.Expr | None) -> bool:
@@ -61,13 +61,13 @@ def add_offset(offset: E.Expr, amount: E.Expr) -> E.Expr:
         return amount
     if type(offset) is E.IntImm and type(amount) is E.IntImm:
         return E.IntImm(amount.dtype, offset.value + amount.value)
-    return E.Binary("add", offset if offset.dtype is amount.dtype else E.Cast(amount.dtype, offset), amount)
+    return E.Binary("add", offset if offset.dtype is amount.dtype else E.Cast(amount.data_type, offset), amount)
 
 
 def times(factor: int, e: E.Expr) -> E.Expr:
     if type(e) is E.IntImm:
         return E.IntImm(e.dtype, e.value * factor)
-    return e if factor == 1 else E.Binary("mul", e, E.IntImm(e.dtype, factor))
+    return e if factor == 1 else E.Binary("mul", e, E.IntImm(e.data_type, factor))
 
 
 def builtin(name: str, *args: E.Expr, dtype: Any, mask: E.Expr | None = None) -> E.Call:

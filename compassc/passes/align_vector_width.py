@@ -12,6 +12,7 @@ Vendor name: AlignVectorWidthBySplit followed by AlignVectorWidthByPad.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -19,7 +20,7 @@ from compass_core.errors import CompassError
 from ..analysis.mask_types import MaskTypes, register_width
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import VOID, DataType, PointerType, bool_of, native, pointer_type
+from ..ir.dtypes import VOID, DataType, PointerType, Type, bool_of, native, pointer_type
 from ..ir.visit import walk_exprs, walk_stmts
 from ..ops import core, spelling
 from ._hazards import Hazards
@@ -50,7 +51,7 @@ class Aligner:
         self.before: list[S.Stmt] = []
         self.calls: dict[int, tuple[E.Expr, E.Expr]] = {}  # by identity: a sub-function call, and what became of it
         self.span: Any = None
-        self._table = {
+        self._table: dict[type, Callable[[Any, int], list[E.Expr]]] = {
             E.Var: self._var_parts,
             E.ConstMask: self._const_mask,
             E.TailMask: self._tail_mask,
@@ -76,7 +77,8 @@ class Aligner:
         form = self._table.get(type(e))
         if form is None:
             raise wide_error(f"a {type(e).__name__} cannot be cut into registers")
-        return form(e, width)
+        found: list[E.Expr] = form(e, width)
+        return found
 
     def once(self, e: E.Expr) -> E.Expr:
         """`e`, to be used several times: a sub-function call in it is evaluated before the statement."""
@@ -101,9 +103,9 @@ class Aligner:
     def _var_parts(self, e: E.Var, width: int) -> list[E.Expr]:
         array = self.arrays.get(e)
         if array is not None:
-            buffer = E.Buffer(array, array.dtype.elem)
+            buffer = E.Buffer(array, array.pointer_type.elem)
             return [E.Load(buffer, (int32(k),)) for k in range(part_count(e.dtype.lanes, width))]
-        own = list(self.vars.get(e, (e,)))
+        own: list[E.Expr] = list(self.vars.get(e, (e,)))
         if not e.dtype.is_mask:
             return own
         return self.convert_masks(own, own[0].dtype.lanes, width, e.dtype.lanes)
@@ -134,7 +136,7 @@ class Aligner:
             return [first_lanes(n, width) for n in limits]
         if pieces == 1:
             return [E.TailMask(count, width)]
-        kind = count.dtype
+        kind = count.data_type
         zero, full = E.IntImm(kind, 0), E.IntImm(kind, width)
         out: list[E.Expr] = []
         for k in range(pieces):
@@ -175,7 +177,7 @@ class Aligner:
         return [E.Select(cond, x, y) for x, y in zip(a, b, strict=True)]
 
     def _reinterpret(self, e: E.Reinterpret, width: int) -> list[E.Expr]:
-        return [reinterpret(x, native(e.dtype.element_of)) for x in self.parts(e.value)]
+        return [reinterpret(x, native(e.data_type.element_of)) for x in self.parts(e.value)]
 
     def _func_call(self, e: E.FuncCall, width: int) -> list[E.Expr]:
         call = self.scalar(e)
@@ -224,18 +226,17 @@ class Aligner:
         """A scalar, pointer or void expression with the vectors in it aligned."""
         if not e.flags & (E.F_VECTOR | E.F_POINTER | E.F_FUNC):
             return e
-        kind = type(e)
-        if kind is E.Call:
+        if type(e) is E.Call:
             return self._scalar_call(e)
-        if kind is E.GetElement:
+        if type(e) is E.GetElement:
             return self._element(e)
-        if kind is E.FuncCall:
+        if type(e) is E.FuncCall:
             return self._arguments(e)
-        if kind is E.Pointer:
-            return E.Pointer(e.dtype.elem, self.scalar(e.base), self.scalar(e.offset))
-        if kind is E.AddressOf:
+        if type(e) is E.Pointer:
+            return E.Pointer(e.pointer_type.elem, self.scalar(e.base), self.scalar(e.offset))
+        if type(e) is E.AddressOf:
             return self._address_of(e)
-        if kind is E.Load and e.mask is not None:
+        if type(e) is E.Load and e.mask is not None:
             raise wide_error("a masked load was not lowered", "keep the pass LowerStandard enabled")
         return e.map(self.any)
 
@@ -284,7 +285,7 @@ class Aligner:
         self.calls[id(e)] = e, new
         return new
 
-    def _address_of(self, e: Any) -> E.Expr:
+    def _address_of(self, e: E.AddressOf) -> E.Expr:
         if e.var in self.arrays:
             return self.arrays[e.var]
         parts = self.vars.get(e.var)
@@ -307,26 +308,25 @@ class Aligner:
         return tuple(out)
 
     def stmt(self, s: Any) -> list[S.Stmt]:
-        kind = type(s)
-        if kind is S.Let and s.var.dtype.is_vector:
+        if type(s) is S.Let and s.var.dtype.is_vector:
             return self.let(s)
-        if kind is S.Assign and s.var.dtype.is_vector:
+        if type(s) is S.Assign and s.var.dtype.is_vector:
             return self.assign(s.var, self.parts(s.value, self.width_of(s.var)), s.span)
-        if kind is S.SetElement:
+        if type(s) is S.SetElement:
             return self.set_element(s)
-        if kind is S.Return and s.value is not None and s.value.dtype.is_mask:
+        if type(s) is S.Return and s.value is not None and s.value.dtype.is_mask:
             return [self.returned_mask(s)]
-        if kind is S.Eval and s.value.flags & E.F_VECTOR:
+        if type(s) is S.Eval and s.value.flags & E.F_VECTOR:
             if type(s.value) is E.Call:
                 return [S.Eval(e, span=s.span) for e in self.rule_or_parts(s.value)]
             if type(s.value) is E.FuncCall:
                 return [S.Eval(self._arguments(s.value), span=s.span)]
             if s.value.dtype.is_vector:
                 return [S.Eval(e, span=s.span) for e in self.parts(s.value)]
-        if kind is S.Store and s.value.dtype.is_vector and not s.value.dtype.is_native:
+        if type(s) is S.Store and s.value.dtype.is_vector and not s.value.dtype.is_native:
             raise wide_error("a wide store was not lowered", "keep the pass LowerStandard enabled")
         new = s.map(self.any, self.body)
-        if kind is S.While and self.before:
+        if type(s) is S.While and self.before:
             raise wide_error(*IN_A_CONDITION)
         return [new]
 
@@ -351,14 +351,14 @@ class Aligner:
         if len(parts) == 1 or s.var.dtype.is_mask:
             new = self.new_vars(s.var, [p.dtype for p in parts])
             return [S.Let(v, p, span=s.span) for v, p in zip(new, parts, strict=True)]
-        kind = parts[0].dtype
+        kind = parts[0].data_type
         alloc = self.array_of(s.var, kind, len(parts))
         return [S.Alloc(alloc, span=s.span), *self.stores(s.var, parts, s.span)]
 
-    def new_vars(self, var: E.Var, types: list[DataType]) -> tuple[E.Var, ...]:
+    def new_vars(self, var: E.Var, types: list[Type]) -> tuple[E.Var, ...]:
         """The variables that stand for `var`, one per register."""
         if len(types) == 1:
-            found = (var,) if types[0] is var.dtype else (E.Var(var.name, types[0]),)
+            found: tuple[E.Var, ...] = (var,) if types[0] is var.dtype else (E.Var(var.name, types[0]),)
         else:
             found = tuple([E.Var(f"{var.name}_{k}", t) for k, t in enumerate(types)])
         self.vars[var] = found
@@ -372,19 +372,19 @@ class Aligner:
 
     def stores(self, var: E.Var, parts: list[E.Expr], span: Any) -> list[S.Stmt]:
         array = self.arrays[var]
-        buffer = E.Buffer(array, array.dtype.elem)
+        buffer = E.Buffer(array, array.pointer_type.elem)
         return [S.Store(buffer, (int32(k),), part, None, span=span) for k, part in enumerate(parts)]
 
     def assign(self, var: E.Var, parts: list[E.Expr], span: Any) -> list[S.Stmt]:
         """New values for all registers of a variable. A register that a later one still needs is saved first."""
-        saved: list[S.Stmt] = []
+        saved: list[S.Let] = []
         if len(parts) > 1 and any(self.reads_before(var, part, k) for k, part in enumerate(parts)):
             saved = [S.Let(E.Var(f"{var.name}_new", p.dtype), p, span=span) for p in parts]
             parts = [s.var for s in saved]
         if var in self.arrays:
-            return saved + self.stores(var, parts, span)
+            return [*saved, *self.stores(var, parts, span)]
         targets = self.vars.get(var, (var,))
-        return saved + [S.Assign(v, p, span=span) for v, p in zip(targets, parts, strict=True)]
+        return [*saved, *[S.Assign(v, p, span=span) for v, p in zip(targets, parts, strict=True)]]
 
     def reads_before(self, var: E.Var, part: E.Expr, k: int) -> bool:
         """Whether the value of register `k` reads a register of `var` that is assigned before it."""
@@ -402,8 +402,8 @@ class Aligner:
         if array is not None:
             if type(index) is not E.IntImm:
                 return [S.Store(E.Buffer(array, s.var.dtype.element_of), (index,), value, None, span=s.span)]
-            k, lane = divmod(index.value, array.dtype.elem.lanes)
-            register = E.Load(E.Buffer(array, array.dtype.elem), (int32(k),))
+            k, lane = divmod(index.value, array.pointer_type.elem.lanes)
+            register = E.Load(E.Buffer(array, array.pointer_type.elem), (int32(k),))
             return [S.Eval(builtin("__set_lane", register, int32(lane), value, dtype=VOID), span=s.span)]
         parts = self.vars.get(s.var, (s.var,))
         if len(parts) == 1:
@@ -422,7 +422,7 @@ class Aligner:
                 params.append(p)
                 continue
             width = self.width_of(p)
-            kind = p.dtype.with_lanes(width)
+            kind = p.data_type.with_lanes(width)
             count = part_count(p.dtype.lanes, width)
             new = self.new_vars(p, [kind] * count)
             params += new

@@ -7,9 +7,9 @@ After: there is no `floordiv` and `floormod`: they are shifts and masks; `div` a
 from __future__ import annotations
 
 from ..ir import exprs as E
-from ..ir.exprs import Binary, Expr, IntImm
+from ..ir.exprs import Binary, IntImm
 from ..ir.stmts import IRModule
-from ..ir.visit import Rewriter
+from ..ir.visit import Rewriter, rewrites
 
 NAME = "CanonicalizeDivMod"
 
@@ -21,7 +21,8 @@ def run(module: IRModule) -> IRModule:
 class _Canonicalize(Rewriter):
     interest = E.F_FLOORDIV
 
-    def Binary(self, e: Binary) -> Expr:
+    @rewrites(E.Binary)
+    def rewrite_binary(self, e: E.Binary) -> E.Expr:
         a, b = self.expr(e.a), self.expr(e.b)
         if e.op not in ("floordiv", "floormod"):
             return e if a is e.a and b is e.b else Binary(e.op, a, b)

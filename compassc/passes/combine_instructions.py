@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ..ir import exprs as E
 from ..ir.dtypes import DataType, native
-from ..ir.visit import Rewriter, for_each_function
+from ..ir.visit import Rewriter, for_each_function, rewrites
 from ._vectors import builtin, cast, is_all_true, is_call
 
 NAME = "CombineInstructions"
@@ -22,7 +22,8 @@ Pattern = Callable[[E.Call], "E.Expr | None"]
 class _Combine(Rewriter):
     interest = E.F_CALL
 
-    def Call(self, e: E.Call) -> E.Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         new: E.Expr = e.map(self.expr)
         while type(new) is E.Call:
             pattern = PATTERNS.get(new.op)
@@ -37,17 +38,16 @@ class _Combine(Rewriter):
 
 
 def narrowing_shift(e: E.Call) -> E.Expr | None:
-    source = e.args[0].dtype
+    source = e.args[0].data_type
     if not (e.dtype.is_integer and source.is_integer and e.dtype.is_native and e.dtype.bits < source.bits):
         return None
-    if not all(is_call(x, "vsr") and is_all_true(x.mask) for x in e.args):
-        return None
     saturate = bool(e.attr("saturate"))
-    shifted = []
+    shifted: list[E.Expr] = []
     for x in e.args:
-        assert type(x) is E.Call
-        shifted.append(shift_narrow(x.args, e.dtype, saturate, bool(x.attr("with_round"))))
-    return pack(shifted, source, e.dtype)
+        if not is_call(x, "vsr") or not is_all_true(x.mask):
+            return None
+        shifted.append(shift_narrow(x.args, e.data_type, saturate, bool(x.attr("with_round"))))
+    return pack(shifted, source, e.data_type)
 
 
 def shift_narrow(args: tuple[E.Expr, ...], kind: DataType, saturate: bool, rounded: bool = False) -> E.Call:
@@ -112,7 +112,7 @@ def widening_multiply(e: E.Call) -> E.Expr | None:
         return None
     if e.dtype.bits == 4 * a.dtype.bits:
         middle = "low" if part in _LOW_FIRST else "high"
-        a, b = (cast((v,), native(v.dtype.element_of.with_bits(16)), middle) for v in (a, b))
+        a, b = (cast((v,), native(v.data_type.element_of.with_bits(16)), middle) for v in (a, b))
     low = part in _LOW_LAST
     name = "vmull" if low else "vmulh"
     if not _is_static(e.mask):
@@ -122,7 +122,7 @@ def widening_multiply(e: E.Call) -> E.Expr | None:
 
 
 def _is_static(mask: E.Expr | None) -> bool:
-    return mask is None or type(mask) in (E.ConstMask, E.TailMask)
+    return mask is None or isinstance(mask, (E.ConstMask, E.TailMask))
 
 
 def _expanded(mask: E.Expr | None, lanes: int, low: bool) -> E.Expr | None:
@@ -132,7 +132,7 @@ def _expanded(mask: E.Expr | None, lanes: int, low: bool) -> E.Expr | None:
         ones = (1 << other) - 1
         return E.ConstMask(mask.bits | ones << mask.lanes if low else mask.bits << other | ones, lanes)
     if isinstance(mask, E.TailMask):
-        extra = E.IntImm(mask.count.dtype, lanes - mask.lanes)
+        extra = E.IntImm(mask.count.data_type, lanes - mask.lanes)
         return E.TailMask(mask.count if low else E.Binary("add", mask.count, extra), lanes)
     return mask
 

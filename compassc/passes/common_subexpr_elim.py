@@ -55,21 +55,19 @@ class _Facts:
         """Whether `e` is an expression that may become a variable."""
         found = self._movable.get(e)
         if found is None:
-            kind = type(e)
-            own = (kind is Binary and e.op not in _NOT_MOVED) or kind is E.Cast
-            own = own or (kind is E.Unary and e.op == "not")
+            own = (type(e) is Binary and e.op not in _NOT_MOVED) or type(e) is E.Cast
+            own = own or (type(e) is E.Unary and e.op == "not")
             found = own and all(map(self._inside, e.children()))
             self._movable[e] = found
         return found
 
     def _inside(self, e: Expr) -> bool:
         """Whether `e` may be part of a movable expression."""
-        kind = type(e)
-        if kind is Var:
+        if type(e) is Var:
             return e not in self.mutable and isinstance(e.dtype, DataType)
-        if kind in (E.Broadcast, E.Ramp):
+        if isinstance(e, (E.Broadcast, E.Ramp)):
             return all(map(self._inside, e.children()))
-        return kind in _CONSTANTS or self.movable(e)
+        return isinstance(e, _CONSTANTS) or self.movable(e)
 
     def key(self, e: Expr) -> int:
         """The number of a movable expression; its variables and movable parts are in `parts`."""
@@ -85,7 +83,7 @@ class _Facts:
     def _part(self, e: Expr, found: tuple[list[Var], list[int]], conditional: bool) -> None:
         if type(e) is Var:
             found[0].append(e)
-        elif type(e) in (E.Broadcast, E.Ramp):
+        elif isinstance(e, (E.Broadcast, E.Ramp)):
             for child in e.children():
                 self._part(child, found, conditional)
         elif type(e) not in _CONSTANTS:
@@ -129,13 +127,14 @@ class _Eliminate:
         known = len(self.order)
         out: list[Stmt] = []
         changed = False
-        for i, s in enumerate((*body, None)):
+        for i in range(len(body) + 1):
+            this = body[i] if i < len(body) else None
             for key in self._named(chosen.get(i, ())):
-                out.append(self._define(key, body[i].span if i < len(body) else None))
+                out.append(self._define(key, this.span if this is not None else None))
                 changed = True
-            if s is not None:
-                new = self._statement(s)
-                changed |= new is not s
+            if this is not None:
+                new = self._statement(this)
+                changed |= new is not this
                 out.append(new)
         while len(self.order) > known:
             del self.active[self.order.pop()]

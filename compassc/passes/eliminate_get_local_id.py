@@ -17,7 +17,7 @@ from ..ir.dtypes import BOOL, INT32
 from ..ir.exprs import Binary, Cast, Expr, Var
 from ..ir.printer import print_expr
 from ..ir.stmts import IRModule, PrimFunc
-from ..ir.visit import Rewriter, substitute_body, walk_stmts
+from ..ir.visit import Rewriter, Rewritten, rewrites, substitute_body, walk_stmts
 from ._blocks import is_const, own_breaks
 
 NAME = "EliminateGetLocalID"
@@ -39,17 +39,18 @@ class _Eliminate(Rewriter):
     def __init__(self, tid: Var, tecs: int) -> None:
         super().__init__()
         self.tid, self.tecs = tid, tecs
-        self.outer: list = []
+        self.outer: list[S.For] = []
         self.interner = Interner()
 
     def expr(self, e: Expr) -> Expr:
         return e
 
-    def For(self, s):
+    @rewrites(S.For)
+    def rewrite_for(self, s: S.For) -> Rewritten:
         if s.kind != "tec":
             return self.default_stmt(s)
         self._check(s)
-        value: Expr = self.tid if s.var.dtype is INT32 else Cast(s.var.dtype, self.tid)
+        value: Expr = self.tid if s.var.dtype is INT32 else Cast(s.var.data_type, self.tid)
         self.outer.append(s)
         body = self.body(substitute_body(s.body, {s.var: value}))
         self.outer.pop()
@@ -58,7 +59,7 @@ class _Eliminate(Rewriter):
             return body
         return S.If(guard, body, (), span=s.span)
 
-    def _check(self, s) -> None:
+    def _check(self, s: S.For) -> None:
         if own_breaks(s.body):
             help = "put what follows under an if"
             raise CompassError("break cannot leave a loop over the TECs", s.span, code="tec-range", help=help)
@@ -73,7 +74,7 @@ class _Eliminate(Rewriter):
                 message, s.span, code="tec-range", notes=(Note("the outer loop", outer.span),), help=help
             )
 
-    def _guard(self, s, value: Expr) -> Expr | None:
+    def _guard(self, s: S.For, value: Expr) -> Expr | None:
         """The condition that the running TEC is in the loop's range; None when it always is."""
         below = None if type(s.stop) is E.IntImm and s.stop.value >= self.tecs else Binary("lt", value, s.stop)
         if is_const(s.start, 0):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir import exprs as E
-from ..ir.visit import Rewriter, for_each_function
+from ..ir.visit import Rewriter, for_each_function, rewrites
 from ..ops import core, spelling
 from ._vectors import is_constant
 
@@ -13,7 +13,8 @@ NAME = "ExchangeConstantToRight"
 class _Exchange(Rewriter):
     interest = E.F_CALL
 
-    def Call(self, e: E.Call) -> E.Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
         if spelling.is_builtin(e.op) or not core.get(e.op).commutative:
             return e

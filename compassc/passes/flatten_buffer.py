@@ -12,7 +12,7 @@ from ..ir import stmts as S
 from ..ir.dtypes import INT32
 from ..ir.exprs import Binary, Buffer, Expr, IntImm
 from ..ir.stmts import IRModule
-from ..ir.visit import Rewriter
+from ..ir.visit import Rewriter, Rewritten, rewrites
 
 NAME = "FlattenBuffer"
 
@@ -39,34 +39,39 @@ def _as(e: Expr, like: Expr) -> Expr:
     """`e` in the type of `like`, for index arithmetic."""
     if e.dtype is like.dtype:
         return e
-    return IntImm(like.dtype, e.value) if type(e) is IntImm else E.Cast(like.dtype, e)
+    return IntImm(like.data_type, e.value) if type(e) is IntImm else E.Cast(like.data_type, e)
 
 
 class _Flatten(Rewriter):
     interest = E.F_LOAD
 
-    def Load(self, e: E.Load) -> Expr:
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> E.Expr:
         e = self.default(e)
         if not e.buffer.shape:
             return e
         return E.Load(_flat(e.buffer), (_offset(e.buffer.shape, e.indices),), e.mask)
 
-    def Store(self, s):
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Rewritten:
         s = self.default_stmt(s)
         if not s.buffer.shape:
             return s
         index = _offset(s.buffer.shape, s.indices)
         return S.Store(_flat(s.buffer), (index,), s.value, s.mask, span=s.span)
 
-    def DeclBuffer(self, s):
+    @rewrites(S.DeclBuffer)
+    def rewrite_decl_buffer(self, s: S.DeclBuffer) -> Rewritten:
         return None
 
-    def Alloc(self, s):
+    @rewrites(S.Alloc)
+    def rewrite_alloc(self, s: S.Alloc) -> Rewritten:
         if len(s.buffer.shape) == 1:
             return s
         return S.Alloc(_one_extent(s.buffer), span=s.span)
 
-    def AllocConst(self, s):
+    @rewrites(S.AllocConst)
+    def rewrite_alloc_const(self, s: S.AllocConst) -> Rewritten:
         if len(s.buffer.shape) == 1:
             return s
         return S.AllocConst(_one_extent(s.buffer), s.data, span=s.span)

@@ -16,7 +16,7 @@ from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr
 from ..ir.stmts import IRModule, PrimFunc
-from ..ir.visit import Rewriter, walk_stmts
+from ..ir.visit import Rewriter, Rewritten, rewrites, walk_stmts
 from ._blocks import mutable_vars
 
 NAME = "FoldConstant"
@@ -27,8 +27,7 @@ def run(module: IRModule) -> IRModule:
 
 
 def _is_constant(e: Expr) -> bool:
-    kind = type(e)
-    return kind in (E.IntImm, E.FloatImm, E.ConstMask) or (kind is E.Broadcast and _is_constant(e.value))
+    return isinstance(e, (E.IntImm, E.FloatImm, E.ConstMask)) or (type(e) is E.Broadcast and _is_constant(e.value))
 
 
 def _function(f: PrimFunc) -> PrimFunc:
@@ -46,17 +45,20 @@ class _Fold(Rewriter):
         self.mutable = mutable
         self.values: dict[E.Var, Expr] = {}
 
-    def Var(self, e: E.Var) -> Expr:
+    @rewrites(E.Var)
+    def rewrite_var(self, e: E.Var) -> E.Expr:
         return self.values.get(e, e)
 
-    def Broadcast(self, e: E.Broadcast) -> Expr:
+    @rewrites(E.Broadcast)
+    def rewrite_broadcast(self, e: E.Broadcast) -> E.Expr:
         """A splat of a bool literal is a constant mask."""
         value = self.expr(e.value)
         if type(value) is E.IntImm and value.dtype.is_bool:
             return E.ConstMask(-value.value, e.lanes)
         return e if value is e.value else E.Broadcast(value, e.lanes)
 
-    def Binary(self, e: E.Binary) -> Expr:
+    @rewrites(E.Binary)
+    def rewrite_binary(self, e: E.Binary) -> E.Expr:
         """A quotient of constants is computed here: where C leaves it undefined, the compiler could do anything."""
         e = self.default(e)
         a, b = (x.value if type(x) is E.Broadcast else x for x in (e.a, e.b))
@@ -67,12 +69,14 @@ class _Fold(Rewriter):
         quotient = E.IntImm(a.dtype, value)
         return E.Broadcast(quotient, e.dtype.lanes) if e.dtype.is_vector else quotient
 
-    def Call(self, e: E.Call) -> Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         e = self.default(e)
         all_lanes = type(e.mask) is E.ConstMask and e.mask.all_true
         return e.replace(mask=None, r=None) if all_lanes else e
 
-    def Let(self, s):
+    @rewrites(S.Let)
+    def rewrite_let(self, s: S.Let) -> Rewritten:
         s = self.default_stmt(s)
         if s.var in self.mutable or not _is_constant(s.value):
             return s

@@ -6,11 +6,9 @@ uses a variable that the loop assigns, memory that it may write, or the result o
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.visit import Rewriter, for_each_function, walk_exprs, walk_stmts
+from ..ir.visit import Rewriter, Rewritten, for_each_function, rewrites, walk_exprs, walk_stmts
 from ..ops import core, spelling
 
 NAME = "FreezeLoopBounds"
@@ -20,7 +18,8 @@ class _Freeze(Rewriter):
     def expr(self, e: E.Expr) -> E.Expr:
         return e
 
-    def For(self, s: Any) -> Any:
+    @rewrites(S.For)
+    def rewrite_for(self, s: S.For) -> Rewritten:
         s = self.default_stmt(s)
         if all(type(e) is E.IntImm for e in (s.start, s.stop, s.step)):
             return s
@@ -45,7 +44,7 @@ def _changes(body: S.Body) -> tuple[set[E.Var], bool]:
     assigned: set[E.Var] = set()
     writes = False
     for s in walk_stmts(body):
-        if type(s) in (S.Assign, S.SetElement):
+        if isinstance(s, (S.Assign, S.SetElement)):
             assigned.add(s.var)
         writes = writes or type(s) is S.Store
         for root in s.exprs():

@@ -7,18 +7,18 @@ of a `while` is evaluated before each test.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeGuard
 
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import BOOL, VOID, pointer_type
-from ..ir.visit import Rewriter
+from ..ir.dtypes import BOOL, VOID, DataType, Type, pointer_type
+from ..ir.visit import Rewriter, Rewritten, rewrites
 from ._vectors import int32, vstore, zero
 
 NAME = "HandleSubFuncReturnFWV"
 
 
-def is_flexible(t: Any) -> bool:
+def is_flexible(t: Type) -> TypeGuard[DataType]:
     return t.is_vector and not t.is_native and not t.is_bool
 
 
@@ -30,11 +30,12 @@ class _Callee(Rewriter):
     def expr(self, e: E.Expr) -> E.Expr:
         return e
 
-    def Return(self, s: Any) -> Any:
+    @rewrites(S.Return)
+    def rewrite_return(self, s: S.Return) -> Rewritten:
         if s.value is None:
             return s
-        store = vstore(s.value, E.Pointer(self.ret.dtype.elem, self.ret, int32(0)))
-        return [S.Eval(store.value, span=s.span), S.Return(None, span=s.span)]
+        store = vstore(s.value, E.Pointer(self.ret.pointer_type.elem, self.ret, int32(0)))
+        return [store.replace(span=s.span), S.Return(None, span=s.span)]
 
 
 class _Caller(Rewriter):
@@ -45,24 +46,25 @@ class _Caller(Rewriter):
         self.count = 0
         self.before: list[S.Stmt] = []
 
-    def FuncCall(self, e: E.FuncCall) -> E.Expr:
+    @rewrites(E.FuncCall)
+    def rewrite_func_call(self, e: E.FuncCall) -> E.Expr:
         e = e.map(self.expr)
         if not is_flexible(e.dtype):
             return e
         tmp = E.Var(f"tmp_var{self.count}", e.dtype)
         self.count += 1
-        address = E.Pointer(e.dtype.element_of, E.AddressOf(tmp), int32(0))
-        self.before.append(S.Let(tmp, zero(e.dtype)))
+        address = E.Pointer(e.data_type.element_of, E.AddressOf(tmp), int32(0))
+        self.before.append(S.Let(tmp, zero(e.data_type)))
         self.before.append(S.Eval(E.FuncCall(e.func, (*e.args, address), VOID)))
         return tmp
 
-    def stmt(self, s: S.Stmt) -> Any:
+    def stmt(self, s: S.Stmt) -> Rewritten:
         outer, self.before = self.before, []
-        new = self.loop(s) if type(s) is S.While else s.map(self.expr, self.nested)
+        new: S.Stmt = self.loop(s) if type(s) is S.While else s.map(self.expr, self.nested)
         hoisted, self.before = self.before, outer
         if not hoisted:
             return new
-        hoisted = [type(h)(*[getattr(h, f) for f in h.fields], span=s.span) for h in hoisted]
+        hoisted = [h.replace(span=s.span) for h in hoisted]
         if type(new) is S.Eval and type(new.value) is E.Var:
             return hoisted
         return [*hoisted, new]
@@ -74,7 +76,7 @@ class _Caller(Rewriter):
         self.before = outer
         return new
 
-    def loop(self, s: Any) -> Any:
+    def loop(self, s: S.While) -> S.While:
         cond = self.expr(s.cond)
         body = self.nested(s.body)
         if not self.before:

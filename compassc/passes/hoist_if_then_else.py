@@ -45,16 +45,17 @@ def _stmt(s: Stmt, mutable: AbstractSet[Var]) -> Stmt:
     if type(s) is not S.For or not _sole_if(s.body):
         return s
     inner = s.body[0]
+    assert isinstance(inner, S.If)
     bounds = is_pure(s.start) and is_pure(s.stop) and is_pure(s.step)
     cond = inner.cond
     if not bounds or s.var in variables(cond) or not is_stable(cond, mutable) or may_be_reported(cond):
         return s
-    then = (_stmt(_around(s, inner.then), mutable),) if inner.then else ()
-    orelse = (_stmt(_around(s, inner.orelse), mutable),) if inner.orelse else ()
+    then: Body = (_stmt(_around(s, inner.then), mutable),) if inner.then else ()
+    orelse: Body = (_stmt(_around(s, inner.orelse), mutable),) if inner.orelse else ()
     if then and orelse:
         orelse = fresh_copy(orelse)
     return S.If(inner.cond, then, orelse, span=inner.span)
 
 
-def _around(s, body: Body) -> Stmt:
+def _around(s: S.For, body: Body) -> Stmt:
     return S.For(s.var, s.kind, s.start, s.stop, s.step, body, span=s.span)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir import exprs as E
-from ..ir.visit import Rewriter, for_each_function
+from ..ir.visit import Rewriter, for_each_function, rewrites
 from ..ops import core, spelling
 from ._vectors import reinterpret
 
@@ -19,7 +19,8 @@ NAME = "IsaAwareRewrite"
 class _Rewrite(Rewriter):
     interest = E.F_CALL
 
-    def Call(self, e: E.Call) -> E.Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
         form = _rule(e.op)
         if form is None or not e.args or not any(a.dtype.is_vector for a in e.args):
@@ -29,17 +30,17 @@ class _Rewrite(Rewriter):
 
 def computed_as(e: E.Call, unsigned: bool) -> E.Expr:
     """The call with a result of the given sign, read back with the type it had."""
-    kind = e.dtype.with_uint() if unsigned else e.dtype.with_int()
+    kind = e.data_type.with_uint() if unsigned else e.data_type.with_int()
     if kind is e.dtype:
         return e
     r = None if e.r is None else reinterpret(e.r, kind)
-    return reinterpret(e.replace(dtype=kind, r=r), e.dtype)
+    return reinterpret(e.replace(dtype=kind, r=r), e.data_type)
 
 
 def _argument(e: E.Call, index: int, unsigned: bool) -> E.Call:
     """The call with one operand read with the given sign."""
     old = e.args[index]
-    new = reinterpret(old, old.dtype.with_uint() if unsigned else old.dtype.with_int())
+    new = reinterpret(old, old.data_type.with_uint() if unsigned else old.data_type.with_int())
     return e if new is old else e.replace(args=(*e.args[:index], new, *e.args[index + 1 :]))
 
 
@@ -53,7 +54,7 @@ def _add(e: E.Call) -> E.Expr:
     x, y = e.args
     if e.attr("saturate") or (x.dtype is e.dtype and y.dtype is e.dtype):
         return e
-    return e.replace(args=(reinterpret(x, e.dtype), reinterpret(y, e.dtype)))
+    return e.replace(args=(reinterpret(x, e.data_type), reinterpret(y, e.data_type)))
 
 
 def _multiply(e: E.Call) -> E.Expr:

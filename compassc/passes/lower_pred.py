@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..ir import exprs as E
 from ..ir.dtypes import INT32
-from ..ir.visit import Rewriter, for_each_function
+from ..ir.visit import Rewriter, for_each_function, rewrites
 from ._vectors import builtin, first_lanes, int32, is_all_true
 
 NAME = "LowerPred"
@@ -18,11 +18,13 @@ _LETTERS = {32: "b", 16: "h", 8: "w"}
 class _Lower(Rewriter):
     interest = E.F_MASK
 
-    def Call(self, e: E.Call) -> E.Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
         return e.replace(mask=None) if e.mask is not None and is_all_true(e.mask) else e
 
-    def TailMask(self, e: E.TailMask) -> E.Expr:
+    @rewrites(E.TailMask)
+    def rewrite_tail_mask(self, e: E.TailMask) -> E.Expr:
         count = self.expr(e.count)
         if type(count) is E.IntImm:
             return first_lanes(max(0, min(count.value, e.lanes)), e.lanes)

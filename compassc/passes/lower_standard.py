@@ -14,7 +14,7 @@ from compass_core.errors import CompassError
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import VOID, dtype
-from ..ir.visit import Rewriter, for_each_function
+from ..ir.visit import Rewriter, Rewritten, for_each_function, rewrites
 from ._vectors import cast, int32
 
 NAME = "LowerStandard"
@@ -37,14 +37,16 @@ _OFFSET = dtype("uint16")
 class _Lower(Rewriter):
     interest = E.F_VECTOR
 
-    def Load(self, e: E.Load) -> E.Expr:
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> E.Expr:
         if not e.dtype.is_vector:
             return e.map(self.expr)
         mask = None if e.mask is None else self.expr(e.mask)
         name, address = self.address(e.buffer, e.indices[-1])
         return E.Call("__vload_gather" if name == "gather" else "vload", address, e.dtype, mask)
 
-    def Store(self, s: Any) -> Any:
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Rewritten:
         if not s.value.dtype.is_vector:
             return s.map(self.expr, self.body)
         value = self.expr(s.value)
@@ -63,7 +65,8 @@ class _Lower(Rewriter):
             return "gather", (start, byte_offsets(index, buffer.dtype.bytes))
         return "ramp", (E.Pointer(buffer.dtype, buffer.data, index), int32(1))
 
-    def Binary(self, e: E.Binary) -> E.Expr:
+    @rewrites(E.Binary)
+    def rewrite_binary(self, e: E.Binary) -> E.Expr:
         if e.op in _SWAPPED and e.a.dtype.is_vector:
             e = E.Binary(_SWAPPED[e.op], e.b, e.a)
         e = e.map(self.expr)
@@ -76,34 +79,38 @@ class _Lower(Rewriter):
             raise CompassError(f"operator {e.op!r} has no vector form", code="vector-operator")
         return E.Call(name, (e.a, e.b), e.dtype, attrs=_ATTRS.get(name, ()))
 
-    def Cast(self, e: E.Cast) -> E.Expr:
+    @rewrites(E.Cast)
+    def rewrite_cast(self, e: E.Cast) -> E.Expr:
         e = e.map(self.expr)
         return cast((e.value,), e.dtype, saturate=None) if e.dtype.is_vector else e
 
-    def Broadcast(self, e: E.Broadcast) -> E.Expr:
+    @rewrites(E.Broadcast)
+    def rewrite_broadcast(self, e: E.Broadcast) -> E.Expr:
         value = self.expr(e.value)
         if e.dtype.is_bool and type(value) is E.IntImm:
             return E.ConstMask((1 << e.lanes) - 1 if value.value else 0, e.lanes)
         return e if value is e.value else E.Broadcast(value, e.lanes)
 
-    def Select(self, e: E.Select) -> E.Expr:
+    @rewrites(E.Select)
+    def rewrite_select(self, e: E.Select) -> E.Expr:
         e = e.map(self.expr)
         if not e.cond.dtype.is_vector:
             return e
         return E.Call("vsel", (e.a, e.b), e.dtype, e.cond)
 
-    def Ramp(self, e: E.Ramp) -> E.Expr:
+    @rewrites(E.Ramp)
+    def rewrite_ramp(self, e: E.Ramp) -> E.Expr:
         """A ramp as a value; as an index, `address` consumes it."""
         e = e.map(self.expr)
         kind = e.dtype.element_of
-        constant = type(e.stride) is E.IntImm
-        step = e.stride.value if constant else 1
+        step = e.stride.value if type(e.stride) is E.IntImm else 1
         steps: E.Expr = E.VectorLiteral(e.dtype, tuple([E.IntImm(kind, i * step) for i in range(e.lanes)]))
-        if not constant:
+        if type(e.stride) is not E.IntImm:
             steps = E.Call("vmul", (steps, E.Broadcast(e.stride, e.lanes)), e.dtype)
         return E.Call("vadd", (E.Broadcast(e.base, e.lanes), steps), e.dtype, attrs=_ATTRS["vadd"])
 
-    def Call(self, e: E.Call) -> E.Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
         if e.op == "vload_gather":
             pointer, indices = e.args

@@ -7,13 +7,14 @@ hint is dropped with a warning.
 from __future__ import annotations
 
 import warnings
+from typing import TypeGuard
 
 from compass_core import targets
 
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.printer import print_expr
-from ..ir.visit import Rewriter
+from ..ir.visit import Rewriter, rewrites
 from ._vectors import cast
 
 NAME = "LowerTag"
@@ -26,19 +27,20 @@ class _Lower(Rewriter):
         super().__init__()
         self.has_no_zip = has_no_zip
 
-    def Call(self, e: E.Call) -> E.Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
         if e.op != "tag":
             return e
         inner = e.args[0]
         if self.has_no_zip and _is_widening_float(inner):
-            return cast(inner.args, inner.dtype, "all_with_no_zip", inner.attr("saturate"))
+            return cast(inner.args, inner.data_type, "all_with_no_zip", inner.attr("saturate"))
         text = print_expr(inner)
         warnings.warn(f"the tag no_zip has no effect on {text}", stacklevel=2)
         return inner
 
 
-def _is_widening_float(e: E.Expr) -> bool:
+def _is_widening_float(e: E.Expr) -> TypeGuard[E.Call]:
     if type(e) is not E.Call or e.op != "cast" or e.attr("part") != "all":
         return False
     source = e.args[0].dtype

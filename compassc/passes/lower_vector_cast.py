@@ -14,7 +14,7 @@ from compass_core.errors import CompassError
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import FLOAT32, INT32, DataType, native
-from ..ir.visit import Rewriter
+from ..ir.visit import Rewriter, rewrites
 from ._vectors import builtin, reinterpret, with_sign_of, zero
 from .combine_instructions import pack, shift_narrow
 
@@ -32,12 +32,13 @@ class _Lower(Rewriter):
         super().__init__()
         self.is_x2 = is_x2
 
-    def Call(self, e: E.Call) -> E.Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
         return self.lower(e) if e.op == "cast" else e
 
     def lower(self, e: E.Call) -> E.Expr:
-        source, kind = e.args[0].dtype, e.dtype
+        source, kind = e.args[0].data_type, e.data_type
         part, saturate = e.attr("part", "all"), bool(e.attr("saturate"))
         if source is kind and len(e.args) == 1:
             return e.args[0]
@@ -71,10 +72,10 @@ def change_sign(x: E.Expr, kind: DataType, saturate: bool) -> E.Expr:
         return x
     if not saturate:
         return reinterpret(x, kind)
-    (low, high), (to_low, to_high) = x.dtype.range(), kind.range()
+    (low, high), (to_low, to_high) = x.data_type.range(), kind.range()
 
     def splat(value: float) -> E.Expr:
-        return E.Broadcast(E.IntImm(x.dtype.element_of, int(value)), x.dtype.lanes)
+        return E.Broadcast(E.IntImm(x.data_type.element_of, int(value)), x.dtype.lanes)
 
     below = E.Call("min", (x, splat(min(high, to_high))), x.dtype, r=x)
     return reinterpret(E.Call("max", (below, splat(max(low, to_low))), x.dtype, r=x), kind)
@@ -90,12 +91,12 @@ def widen(x: E.Expr, bits: int, part: str) -> E.Expr | None:
     if x.dtype.bits << len(steps) != bits:
         return None
     for half in steps:
-        x = builtin(f"__v{letter}xt{half}", x, dtype=native(x.dtype.element_of.with_bits(x.dtype.bits * 2)))
+        x = builtin(f"__v{letter}xt{half}", x, dtype=native(x.data_type.element_of.with_bits(x.dtype.bits * 2)))
     return x
 
 
 def int_to_int(lower: _Lower, args: Args, kind: DataType, part: str, saturate: bool) -> E.Expr | None:
-    source = args[0].dtype
+    source = args[0].data_type
     if kind.bits > source.bits:
         wide = widen(args[0], kind.bits, part)
         return None if wide is None else change_sign(wide, kind, saturate)
@@ -112,7 +113,7 @@ def narrowed(x: E.Expr, kind: DataType, saturate: bool) -> E.Expr:
     """A register of narrower elements whose every `ratio`-th one is the converted value."""
     if not saturate:
         return reinterpret(x, kind)
-    shift = zero(with_sign_of(x.dtype, signed=False))
+    shift = zero(with_sign_of(x.data_type, signed=False))
     return shift_narrow((x, shift), kind, saturate=True)
 
 

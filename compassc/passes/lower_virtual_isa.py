@@ -6,7 +6,7 @@ A concatenation of constant masks is one constant.
 from __future__ import annotations
 
 from ..ir import exprs as E
-from ..ir.visit import Rewriter, for_each_function
+from ..ir.visit import Rewriter, for_each_function, rewrites
 
 NAME = "LowerVirtualIsa"
 
@@ -14,7 +14,8 @@ NAME = "LowerVirtualIsa"
 class _Lower(Rewriter):
     interest = E.F_CALL
 
-    def Call(self, e: E.Call) -> E.Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
         if e.op == "vconcat" and e.dtype.is_mask and e.attr("part", "all") == "all":
             return _constant(e)
@@ -22,10 +23,10 @@ class _Lower(Rewriter):
 
 
 def _constant(e: E.Call) -> E.Expr:
-    if not all(type(x) is E.ConstMask for x in e.args):
-        return e
     bits = shift = 0
     for x in e.args:
+        if type(x) is not E.ConstMask:
+            return e
         bits |= x.bits << shift
         shift += x.dtype.lanes
     return E.ConstMask(bits, shift)

@@ -10,7 +10,7 @@ from typing import Any
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import PointerType, pointer_type
-from ..ir.visit import Rewriter, walk_stmts
+from ..ir.visit import Rewriter, Rewritten, rewrites, walk_stmts
 from ._vectors import times
 
 NAME = "LowerVirtualVectorPointer"
@@ -30,14 +30,16 @@ class _Lower(Rewriter):
         super().__init__()
         self.vars: dict[E.Var, E.Var] = {}
 
-    def Var(self, e: E.Var) -> E.Expr:
+    @rewrites(E.Var)
+    def rewrite_var(self, e: E.Var) -> E.Var:
         if not is_virtual(e.dtype):
             return e
         if e not in self.vars:
             self.vars[e] = E.Var(e.name, _scalar(e.dtype))
         return self.vars[e]
 
-    def Pointer(self, e: E.Pointer) -> E.Expr:
+    @rewrites(E.Pointer)
+    def rewrite_pointer(self, e: E.Pointer) -> E.Expr:
         lanes = e.elem.lanes if is_virtual(e.dtype) else 1
         elem = e.elem.element_of if lanes > 1 else e.elem
         base, offset = self.expr(e.base), self.expr(e.offset)
@@ -45,25 +47,31 @@ class _Lower(Rewriter):
             return e
         return E.Pointer(elem, base, times(lanes, offset))
 
-    def FuncCall(self, e: E.FuncCall) -> E.Expr:
+    @rewrites(E.FuncCall)
+    def rewrite_func_call(self, e: E.FuncCall) -> E.Expr:
         e = e.map(self.expr)
         return E.FuncCall(e.func, e.args, _scalar(e.dtype)) if is_virtual(e.dtype) else e
 
-    def Reinterpret(self, e: E.Reinterpret) -> E.Expr:
+    @rewrites(E.Reinterpret)
+    def rewrite_reinterpret(self, e: E.Reinterpret) -> E.Expr:
         e = e.map(self.expr)
         return E.Reinterpret(_scalar(e.dtype), e.value) if is_virtual(e.dtype) else e
 
-    def Let(self, s: Any) -> Any:
-        return (
-            type(s)(self.expr(s.var), self.expr(s.value), span=s.span)
-            if is_virtual(s.var.dtype)
-            else self.default_stmt(s)
-        )
+    @rewrites(S.Let)
+    def rewrite_let(self, s: S.Let) -> Rewritten:
+        return self._moved(s)
 
-    Assign = Let
+    @rewrites(S.Assign)
+    def rewrite_assign(self, s: S.Assign) -> Rewritten:
+        return self._moved(s)
+
+    def _moved(self, s: S.Let | S.Assign) -> Rewritten:
+        if not is_virtual(s.var.dtype):
+            return self.default_stmt(s)
+        return s.replace(var=self.rewrite_var(s.var), value=self.expr(s.value))
 
     def function(self, f: S.PrimFunc) -> S.PrimFunc:
-        params = tuple([self.expr(p) for p in f.params])
+        params = tuple([self.rewrite_var(p) for p in f.params])
         return f.replace(params=params, body=self.body(f.body), ret_type=_scalar(f.ret_type))
 
 

@@ -26,15 +26,18 @@ def run(module: IRModule) -> IRModule:
     return module.map_functions(_function)
 
 
-def _guarded(s: Stmt) -> bool:
-    if type(s) is not S.For or s.kind == "tec" or len(s.body) != 1 or type(s.body[0]) is not S.If:
-        return False
-    guard = s.body[0]
-    return not guard.orelse and type(guard.cond) is Binary and guard.cond.op in ("lt", "le", "gt", "ge")
+def _guard(s: Stmt) -> tuple[S.For, Body, Binary] | None:
+    """A loop whose whole body is guarded by a comparison, what is guarded, and the comparison."""
+    if type(s) is not S.For or s.kind == "tec" or len(s.body) != 1:
+        return None
+    (guard,) = s.body
+    if type(guard) is not S.If or guard.orelse or type(guard.cond) is not Binary:
+        return None
+    return (s, guard.then, guard.cond) if guard.cond.op in ("lt", "le", "gt", "ge") else None
 
 
 def _function(f: PrimFunc) -> PrimFunc:
-    if not any(_guarded(s) for s in walk_stmts(f.body)):
+    if not any(_guard(s) is not None for s in walk_stmts(f.body)):
         return f
     body = _Merge(mutable_vars(f)).body(f.body)
     return f if body is f.body else f.replace(body=body)
@@ -54,13 +57,13 @@ class _Merge:
         if type(s) is S.For:
             self.arith.bind_loop(s.var, s.start, s.stop, s.step)
         s = s.map(lambda e: e, self.body)
-        limit = self._limit(s) if _guarded(s) else None
+        guard = _guard(s)
+        limit = None if guard is None else self._limit(*guard)
         self.arith.release(mark)
-        return s if limit is None else self._bounded(s, limit)
+        return s if guard is None or limit is None else self._bounded(*guard, limit)
 
-    def _limit(self, s) -> Expr | None:
+    def _limit(self, s: S.For, then: Body, cond: Binary) -> Expr | None:
         """The first value of the loop variable for which the guard fails, when it fails for all larger ones too."""
-        cond = s.body[0].cond
         low, high = (cond.a, cond.b) if cond.op in ("lt", "le") else (cond.b, cond.a)
         if not is_const(s.step, 1) or not is_stable(cond, self.arith.mutable) or not is_pure(s.stop):
             return None
@@ -73,7 +76,7 @@ class _Merge:
         form.const += 0 if strict else -1
         return self._solve(s, form, (low, high))
 
-    def _solve(self, s, form: Linear, sides: tuple[Expr, Expr]) -> Expr | None:
+    def _solve(self, s: S.For, form: Linear, sides: tuple[Expr, Expr]) -> Expr | None:
         """`var + rest < 0` as the bound `-rest` of var."""
         key = self.arith.interner.key(s.var)
         if form.terms.get(key) != 1:
@@ -81,15 +84,15 @@ class _Merge:
         rest = Linear({k: f for k, f in form.terms.items() if k != key}, form.const)
         if any(self._mentions(k, s.var) for k in rest.terms):
             return None
-        least, most = s.var.dtype.range()
+        least, most = s.var.data_type.integer_range()
         low, high = self.arith.bounds(rest)
         exact = all(self._is_exact(x) for x in sides) and least < low and high <= most
         if s.kind != "vectorized" and not exact:
             return None
-        limit: Expr = IntImm(s.var.dtype, 0)
+        limit: Expr = IntImm(s.var.data_type, 0)
         for k, factor in rest.terms.items():
-            limit = Binary("sub", limit, Binary("mul", self.arith.atoms[k], IntImm(s.var.dtype, factor)))
-        return self.simplify(Binary("sub", limit, IntImm(s.var.dtype, rest.const)))
+            limit = Binary("sub", limit, Binary("mul", self.arith.atoms[k], IntImm(s.var.data_type, factor)))
+        return self.simplify(Binary("sub", limit, IntImm(s.var.data_type, rest.const)))
 
     def _is_exact(self, e: Expr) -> bool:
         return self.arith.exact(e).same(self.arith.linear(e))
@@ -97,18 +100,18 @@ class _Merge:
     def _mentions(self, key: int, var: Var) -> bool:
         return var in variables(self.arith.atoms[key])
 
-    def _bounded(self, s, limit: Expr) -> Stmt:
+    def _bounded(self, s: S.For, then: Body, cond: Binary, limit: Expr) -> Stmt:
         stop = Binary("min", limit, s.stop)
         if is_const(s.start, 0):
             stop = Binary("max", stop, s.start)
         elif s.kind == "vectorized":
             stop = Binary("add", s.start, Binary("max", Binary("min", *self._extents(s, limit)), _zero(s)))
-        return S.For(s.var, s.kind, s.start, stop, s.step, s.body[0].then, span=s.span)
+        return S.For(s.var, s.kind, s.start, stop, s.step, then, span=s.span)
 
-    def _extents(self, s, limit: Expr) -> tuple[Expr, Expr]:
+    def _extents(self, s: S.For, limit: Expr) -> tuple[Expr, Expr]:
         low, full = (self.simplify(Binary("sub", x, s.start)) for x in (limit, s.stop))
         return low, full
 
 
-def _zero(s) -> Expr:
-    return IntImm(s.var.dtype, 0)
+def _zero(s: S.For) -> Expr:
+    return IntImm(s.var.data_type, 0)

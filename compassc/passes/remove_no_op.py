@@ -9,6 +9,8 @@ store writes back the element it loads.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 from ..analysis.simplify import negate
 from ..analysis.structure import Interner, is_pure
@@ -38,7 +40,7 @@ class _Remove:
 
     def __init__(self, f: PrimFunc) -> None:
         self.uses = Counter(used_vars(f.body))
-        self.uses.update(s.var for s in walk_stmts(f.body) if type(s) in (S.Assign, S.SetElement))
+        self.uses.update(s.var for s in walk_stmts(f.body) if isinstance(s, (S.Assign, S.SetElement)))
         self.interner = Interner()
 
     def body(self, body: Body) -> Body:
@@ -65,16 +67,16 @@ class _Remove:
         self._forget(value)
         return None
 
-    def _let(self, s) -> Stmt | None:
+    def _let(self, s: S.Let) -> Stmt | None:
         return s if self.uses[s.var] > 0 else self._value(s.value, s)
 
-    def _eval(self, s) -> Stmt | None:
+    def _eval(self, s: S.Eval) -> Stmt | None:
         return self._value(s.value, s)
 
-    def _alloc(self, s) -> Stmt | None:
+    def _alloc(self, s: S.Alloc | S.AllocConst) -> Stmt | None:
         return s if self.uses[s.buffer.data] > 0 else None
 
-    def _store(self, s) -> Stmt | None:
+    def _store(self, s: S.Store) -> Stmt | None:
         if type(s.value) is not E.Load or s.mask is not None or s.value.mask is not None or not is_pure(s.value):
             return s
         if not self.interner.same(s.value, E.Load(s.buffer, s.indices)):
@@ -83,7 +85,7 @@ class _Remove:
             self._forget(e)
         return None
 
-    def _if(self, s) -> Stmt | None:
+    def _if(self, s: S.If) -> Stmt | None:
         then, orelse = self.body(s.then), self.body(s.orelse)
         if is_const(s.cond, 0):
             then = ()
@@ -96,7 +98,7 @@ class _Remove:
             return S.If(negate(s.cond), orelse, (), span=s.span)
         return s if then is s.then and orelse is s.orelse else S.If(s.cond, then, orelse, span=s.span)
 
-    def _for(self, s) -> Stmt | None:
+    def _for(self, s: S.For) -> Stmt | None:
         body = self.body(s.body)
         bounds = (s.start, s.stop, s.step)
         if (not body or _is_empty_range(s)) and all(map(is_pure, bounds)):
@@ -105,19 +107,20 @@ class _Remove:
             return None
         return s if body is s.body else S.For(s.var, s.kind, *bounds, body, span=s.span)
 
-    def _while(self, s) -> Stmt | None:
+    def _while(self, s: S.While) -> Stmt | None:
         body = self.body(s.body)
         if is_const(s.cond, 0):
             return None
         return s if body is s.body else S.While(s.cond, body, span=s.span)
 
 
-def _is_empty_range(s) -> bool:
-    constant = type(s.start) is E.IntImm and type(s.stop) is E.IntImm
-    return constant and s.stop.value <= s.start.value and type(s.step) is E.IntImm and s.step.value > 0
+def _is_empty_range(s: S.For) -> bool:
+    if type(s.start) is not E.IntImm or type(s.stop) is not E.IntImm or type(s.step) is not E.IntImm:
+        return False
+    return s.stop.value <= s.start.value and s.step.value > 0
 
 
-_RULES = {
+_RULES: dict[type, Callable[[_Remove, Any], Stmt | None]] = {
     S.Let: _Remove._let,
     S.Eval: _Remove._eval,
     S.Alloc: _Remove._alloc,

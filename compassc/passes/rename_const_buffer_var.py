@@ -6,12 +6,10 @@ definition of the typed pointer follows.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import dtype, pointer_type
-from ..ir.visit import Rewriter
+from ..ir.visit import Rewriter, Rewritten, rewrites
 from ._vectors import int32
 
 NAME = "RenameConstBufferVar"
@@ -26,13 +24,14 @@ class _Rename(Rewriter):
     def expr(self, e: E.Expr) -> E.Expr:
         return e
 
-    def AllocConst(self, s: Any) -> Any:
+    @rewrites(S.AllocConst)
+    def rewrite_alloc_const(self, s: S.AllocConst) -> Rewritten:
         pointer = s.buffer.data
         if pointer.name.startswith(self.prefix):
             return s
         table = E.Var(self.prefix + pointer.name, pointer_type(_BYTE, "constant"))
         alloc = S.AllocConst(E.Buffer(table, _BYTE, (int32(len(s.data)),)), s.data, span=s.span)
-        return [alloc, S.Let(pointer, E.Pointer(pointer.dtype.elem, table, int32(0)), span=s.span)]
+        return [alloc, S.Let(pointer, E.Pointer(pointer.pointer_type.elem, table, int32(0)), span=s.span)]
 
 
 def run(module: S.IRModule) -> S.IRModule:

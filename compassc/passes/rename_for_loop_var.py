@@ -32,8 +32,9 @@ def _function(f: PrimFunc) -> PrimFunc:
 
 def _collect(body: Body, depth: int, taken: set[str], mapping: dict[Var, Var]) -> None:
     for s in body:
-        long = type(s) is S.For and len(s.var.name) > LONGEST
-        if long:
+        long = False
+        if type(s) is S.For and len(s.var.name) > LONGEST:
+            long = True
             letter = _LETTERS[min(depth, len(_LETTERS) - 1)]
             name, n = letter, 0
             while name in taken:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..ir import exprs as E
 from ..ir.stmts import IRModule
-from ..ir.visit import Rewriter
+from ..ir.visit import Rewriter, rewrites
 
 NAME = "RenameUtilsFnames"
 
@@ -30,6 +30,7 @@ class _Rename(Rewriter):
         super().__init__()
         self.names = names
 
-    def FuncCall(self, e: E.FuncCall) -> E.Expr:
+    @rewrites(E.FuncCall)
+    def rewrite_func_call(self, e: E.FuncCall) -> E.Expr:
         args = tuple([self.expr(a) for a in e.args])
         return E.FuncCall(self.names.get(e.func, e.func), args, e.dtype)

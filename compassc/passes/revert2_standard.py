@@ -6,7 +6,7 @@ from typing import Any
 
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.visit import Rewriter, for_each_function
+from ..ir.visit import Rewriter, Rewritten, for_each_function, rewrites
 from ._vectors import is_int
 
 NAME = "Revert2Standard"
@@ -17,7 +17,7 @@ def _element(pointer: E.Expr, stride: E.Expr, kind: Any, mask: E.Expr | None) ->
     if mask is not None or type(pointer) is not E.Pointer or not is_int(stride, 1):
         return None
     base = pointer.base
-    if type(base) is not E.Var or pointer.elem is not kind or base.dtype.elem is not kind:
+    if type(base) is not E.Var or pointer.elem is not kind or base.pointer_type.elem is not kind:
         return None
     return E.Buffer(base, kind), pointer.offset
 
@@ -25,12 +25,14 @@ def _element(pointer: E.Expr, stride: E.Expr, kind: Any, mask: E.Expr | None) ->
 class _Revert(Rewriter):
     interest = E.F_CALL
 
-    def Call(self, e: E.Call) -> E.Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
         found = _element(e.args[0], e.args[1], e.dtype, e.mask) if e.op == "vload" else None
         return e if found is None else E.Load(found[0], (found[1],))
 
-    def Eval(self, s: Any) -> Any:
+    @rewrites(S.Eval)
+    def rewrite_eval(self, s: S.Eval) -> Rewritten:
         call = s.value
         if type(call) is not E.Call or call.op != "vstore":
             return self.default_stmt(s)

@@ -8,6 +8,7 @@ Variables are never replaced by their values, and nothing is assumed about varia
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..analysis.arith import Arith
@@ -53,16 +54,16 @@ class _Simplify:
         self.arith.release(mark)
         return tuple(out) if changed else body
 
-    def stmt(self, s: Stmt) -> Any:
+    def stmt(self, s: Stmt) -> Stmt | Body:
         rule = _RULES.get(type(s))
         return s.map(self.expr, self.body) if rule is None else rule(self, s)
 
-    def _let(self, s) -> Stmt:
+    def _let(self, s: S.Let) -> Stmt:
         s = s.map(self.expr, self.body)
         self.arith.bind_value(s.var, s.value)
         return s
 
-    def _store(self, s) -> Stmt:
+    def _store(self, s: S.Store) -> Stmt:
         s = s.map(self.expr, self.body)
         if type(s.mask) is E.ConstMask and s.mask.all_true:
             return S.Store(s.buffer, s.indices, s.value, None, span=s.span)
@@ -75,7 +76,7 @@ class _Simplify:
         self.arith.release(mark)
         return new
 
-    def _if(self, s) -> Any:
+    def _if(self, s: S.If) -> Stmt | Body:
         cond = self.expr(s.cond)
         if type(cond) is E.IntImm:
             return self.body(s.then if cond.value else s.orelse)
@@ -84,14 +85,14 @@ class _Simplify:
             return s
         return S.If(cond, then, orelse, span=s.span)
 
-    def _while(self, s) -> Any:
+    def _while(self, s: S.While) -> Stmt | Body:
         cond = self.expr(s.cond)
         if is_const(cond, 0):
             return ()
         body = self._under(s.body, cond, True)
         return s if cond is s.cond and body is s.body else S.While(cond, body, span=s.span)
 
-    def _for(self, s) -> Any:
+    def _for(self, s: S.For) -> Stmt | Body:
         start, stop, step = self.expr(s.start), self.expr(s.stop), self.expr(s.step)
         least, most = self.arith.difference(stop, start)
         removable = is_pure(start) and is_pure(stop) and is_pure(step) and self.arith.range_of(step)[0] > 0
@@ -107,13 +108,13 @@ class _Simplify:
             return s
         return S.For(s.var, s.kind, start, stop, step, body, span=s.span)
 
-    def _is_once(self, s, start: Expr) -> bool:
+    def _is_once(self, s: S.For, start: Expr) -> bool:
         """Whether a loop of one iteration can be replaced by its body with `start` for the variable."""
         stable = s.var not in self.arith.mutable and is_stable(start, self.arith.mutable)
         return s.kind != "tec" and stable and not own_breaks(s.body)
 
 
-_RULES = {
+_RULES: dict[type, Callable[[_Simplify, Any], Stmt | Body]] = {
     S.Let: _Simplify._let,
     S.Store: _Simplify._store,
     S.If: _Simplify._if,

@@ -6,7 +6,7 @@ Applies to an integer `vmul` whose right operand is a splat of a constant 2^k, k
 from __future__ import annotations
 
 from ..ir import exprs as E
-from ..ir.visit import Rewriter, for_each_function
+from ..ir.visit import Rewriter, for_each_function, rewrites
 
 NAME = "SimplifyVirtualIsa"
 
@@ -14,7 +14,8 @@ NAME = "SimplifyVirtualIsa"
 class _Simplify(Rewriter):
     interest = E.F_CALL
 
-    def Call(self, e: E.Call) -> E.Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
         if e.op != "vmul" or not e.dtype.is_integer:
             return e

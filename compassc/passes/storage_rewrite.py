@@ -15,7 +15,7 @@ from ..ir import stmts as S
 from ..ir.dtypes import INT32, PointerType
 from ..ir.exprs import Buffer, Expr, IntImm, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
-from ..ir.visit import Rewriter, rename_vars, walk_stmts
+from ..ir.visit import Rewriter, Rewritten, rename_vars, rewrites, walk_stmts
 from ._blocks import LOOPS
 
 NAME = "StorageRewrite"
@@ -46,14 +46,15 @@ class _DropAllocs(Rewriter):
     def expr(self, e: Expr) -> Expr:
         return e
 
-    def Alloc(self, s):
+    @rewrites(S.Alloc)
+    def rewrite_alloc(self, s: S.Alloc) -> Rewritten:
         return None
 
 
 class _Array:
     """An allocation and the span of statement numbers in which it holds something."""
 
-    def __init__(self, stmt: Stmt, loops: tuple[int, ...], number: int) -> None:
+    def __init__(self, stmt: S.Alloc, loops: tuple[int, ...], number: int) -> None:
         self.stmt, self.loops = stmt, loops
         self.first = self.last = number
         self.escapes = False
@@ -69,7 +70,9 @@ class _Array:
 
     @property
     def count(self) -> int:
-        return self.buffer.shape[0].value
+        (extent,) = self.buffer.shape
+        assert isinstance(extent, E.IntImm)
+        return extent.value
 
     @property
     def shareable(self) -> bool:
@@ -111,7 +114,7 @@ class _Liveness:
                 self.arrays[s.buffer.data] = _Array(s, loops, self.number)
             if top and type(s) is S.Eval and type(s.value) is E.Call and s.value.op == "barrier":
                 self.barriers.append(self.number)
-            if type(s) in LOOPS:
+            if isinstance(s, LOOPS):
                 self._loop(s, block)
             else:
                 self._mentions(s, block)

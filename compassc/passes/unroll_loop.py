@@ -15,7 +15,7 @@ from ..ir import stmts as S
 from ..ir.exprs import IntImm
 from ..ir.printer import print_expr
 from ..ir.stmts import IRModule, PrimFunc
-from ..ir.visit import Rewriter, substitute_body, walk_stmts
+from ..ir.visit import Rewriter, Rewritten, rewrites, substitute_body, walk_stmts
 from ._blocks import fresh_copy, mutable_vars, own_breaks
 
 NAME = "UnrollLoop"
@@ -36,26 +36,30 @@ class _Unroll(Rewriter):
         super().__init__()
         self.mutable = mutable
 
-    def expr(self, e):
+    def expr(self, e: E.Expr) -> E.Expr:
         return e
 
-    def For(self, s):
+    @rewrites(S.For)
+    def rewrite_for(self, s: S.For) -> Rewritten:
         s = self.default_stmt(s)
         if s.kind != "unrolled":
             return s
         if own_breaks(s.body) or s.var in self.mutable:
             return S.For(s.var, "serial", s.start, s.stop, s.step, s.body, span=s.span)
         values = _values(s)
-        copies = [substitute_body(s.body, {s.var: IntImm(s.var.dtype, value)}) for value in values]
+        copies = [substitute_body(s.body, {s.var: IntImm(s.var.data_type, value)}) for value in values]
         return [x for i, copy in enumerate(copies) for x in (fresh_copy(copy) if i else copy)]
 
 
-def _values(s) -> range:
+def _values(s: S.For) -> range:
     """The values of the loop variable."""
+    bounds = []
     for e in (s.start, s.stop, s.step):
-        if type(e) is not IntImm:
+        if type(e) is IntImm:
+            bounds.append(e.value)
+        else:
             message = f"an unrolled loop needs constant bounds, got {print_expr(e)}"
             raise CompassError(
                 message, s.span, code="unroll", help="use range() where the bounds are known at run time"
             )
-    return range(s.start.value, s.stop.value, s.step.value)
+    return range(*bounds)

@@ -9,6 +9,7 @@ assignments, gathers, conversions that round differently, ...) is a serial loop.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -23,7 +24,7 @@ from ..ir.dtypes import INT32
 from ..ir.exprs import Binary, Expr, IntImm, Ramp, Var
 from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
-from ..ir.visit import Rewriter, all_exprs, walk_stmts
+from ..ir.visit import Rewriter, Rewritten, all_exprs, rewrites, walk_stmts
 from ._blocks import is_const, mutable_vars
 
 NAME = "VectorizeLoop"
@@ -55,7 +56,8 @@ class _Loops(Rewriter):
     def expr(self, e: Expr) -> Expr:
         return e
 
-    def For(self, s):
+    @rewrites(S.For)
+    def rewrite_for(self, s: S.For) -> Rewritten:
         s = self.default_stmt(s)
         if s.kind != "vectorized":
             return s
@@ -76,7 +78,7 @@ class _Loops(Rewriter):
         except _NoVectorForm:
             return serial
 
-    def _extent(self, s) -> Expr:
+    def _extent(self, s: S.For) -> Expr:
         if is_const(s.start, 0):
             return s.stop
         if type(s.stop) is Binary and s.stop.op == "add" and s.stop.a is s.start:
@@ -86,7 +88,7 @@ class _Loops(Rewriter):
     def _tail(self, extent: Expr, lanes: int) -> Expr:
         """The mask of the lanes below `extent`."""
         if self.arith.range_of(extent)[0] < 0:
-            extent = Binary("max", extent, IntImm(extent.dtype, 0))
+            extent = Binary("max", extent, IntImm(extent.data_type, 0))
         return E.TailMask(extent if extent.dtype is INT32 else E.Cast(INT32, extent), lanes)
 
 
@@ -110,10 +112,10 @@ def _bound(extent: Expr) -> int | None:
 class _Vectorizer:
     """Rewrites the body of one loop; `of` maps scalars that differ between iterations to their vectors or Ramps."""
 
-    def __init__(self, loops: _Loops, s, lanes: int, mask: Expr | None) -> None:
+    def __init__(self, loops: _Loops, s: S.For, lanes: int, mask: Expr | None) -> None:
         self.lanes, self.mask, self.mutable = lanes, mask, loops.mutable
         self.simplify = loops.simplify
-        self.of: dict[Var, Expr] = {s.var: Ramp(s.start, IntImm(s.var.dtype, 1), lanes)}
+        self.of: dict[Var, Expr] = {s.var: Ramp(s.start, IntImm(s.var.data_type, 1), lanes)}
         self._memo: dict[Expr, Expr] = {}
 
     # -- statements
@@ -127,7 +129,7 @@ class _Vectorizer:
             raise _NoVectorForm
         return rule(self, s)
 
-    def _let(self, s) -> Stmt:
+    def _let(self, s: S.Let) -> Stmt:
         value = self.expr(s.value)
         if not _is_vector(value):
             return s
@@ -141,19 +143,19 @@ class _Vectorizer:
         self.of[s.var] = var
         return S.Let(var, value, span=s.span)
 
-    def _store(self, s) -> Stmt:
+    def _store(self, s: S.Store) -> Stmt:
         index, value = self.expr(s.indices[0]), self.vector(s.value)
         if s.mask is not None or not _is_unit(index) or s.buffer.dtype.is_vector:
             raise _NoVectorForm
         return S.Store(s.buffer, (index,), value, self.mask, span=s.span)
 
-    def _if(self, s) -> Stmt:
+    def _if(self, s: S.If) -> Stmt:
         cond = self._uniform(s.cond)
         return S.If(cond, self.body(s.then), self.body(s.orelse), span=s.span)
 
-    def _for(self, s) -> Stmt:
-        bounds = [self._uniform(e) for e in (s.start, s.stop, s.step)]
-        return S.For(s.var, s.kind, *bounds, self.body(s.body), span=s.span)
+    def _for(self, s: S.For) -> Stmt:
+        start, stop, step = (self._uniform(e) for e in (s.start, s.stop, s.step))
+        return S.For(s.var, s.kind, start, stop, step, self.body(s.body), span=s.span)
 
     def _uniform(self, e: Expr) -> Expr:
         """An expression that must be the same in all iterations."""
@@ -181,11 +183,11 @@ class _Vectorizer:
 
     def _materialise(self, ramp: Ramp) -> Expr:
         """The vector base, base + stride, ..."""
-        dtype = ramp.base.dtype
+        dtype = ramp.base.data_type
         if type(ramp.stride) is not IntImm:
             raise _NoVectorForm
         steps = [IntImm(dtype, i * ramp.stride.value) for i in range(self.lanes)]
-        low, high = dtype.range()
+        low, high = dtype.integer_range()
         if not dtype.native_lanes or not low <= min(steps[0].value, steps[-1].value) <= steps[-1].value <= high:
             raise _NoVectorForm
         lanes = E.VectorLiteral(dtype.with_lanes(self.lanes), tuple(steps))
@@ -214,6 +216,7 @@ class _Vectorizer:
 
     def _by_power_of_two(self, e: Binary) -> Expr:
         """Division that rounds down is a shift; there is no such operator on vectors."""
+        assert type(e.b) is IntImm
         by = e.b.value.bit_length() - 1 if e.op == "floordiv" else e.b.value - 1
         return Binary(_SHIFTED[e.op], self.vector(e.a), E.Broadcast(IntImm(e.b.dtype, by), self.lanes))
 
@@ -281,13 +284,13 @@ def _has_vector_form(e: Binary) -> bool:
     return e.op != "mod"
 
 
-_STMT_RULES = {
+_STMT_RULES: dict[type, Callable[[_Vectorizer, Any], Stmt]] = {
     S.Let: _Vectorizer._let,
     S.Store: _Vectorizer._store,
     S.If: _Vectorizer._if,
     S.For: _Vectorizer._for,
 }
-_EXPR_RULES = {
+_EXPR_RULES: dict[type, Callable[[_Vectorizer, Any], Expr]] = {
     Var: _Vectorizer._var,
     Binary: _Vectorizer._binary,
     E.Unary: _Vectorizer._unary,

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from ...ir import exprs as E
 from ...ir import stmts as S
-from ...ir.dtypes import INT32, PointerType
+from ...ir.dtypes import INT32, DataType, PointerType
 from ...ir.exprs import Expr, IntImm, Var
 from ...ir.stmts import Body, PrimFunc, Stmt
-from ...ir.visit import Rewriter, assigned_vars, walk_exprs
+from ...ir.visit import Rewriter, assigned_vars, rewrites, walk_exprs
 from ..arith import Arith, Linear
 
 ID_NAME = "the TEC's number"
@@ -127,22 +127,23 @@ class Walker:
         yield from self.walk(body, replace(way, conditions=(*way.conditions, (settled, truth))))
         self.arith.release(mark)
 
-    def _loop(self, s: Stmt, way: Way) -> Iterator[Place]:
+    def _loop(self, s: S.For, way: Way) -> Iterator[Place]:
         start, stop, step = (self.settle(e) for e in (s.start, s.stop, s.step))
         var = s.var
         mark = self.arith.mark()
         self.arith.bind_loop(var, start, stop, step)
-        runs = type(start) is type(stop) is type(step) is IntImm and start.value < stop.value and step.value > 0
+        ends = [e.value for e in (start, stop, step) if isinstance(e, IntImm)]
+        runs = len(ends) == 3 and ends[0] < ends[1] and ends[2] > 0
         if runs and var not in self.mutable:
-            count = -(-(stop.value - start.value) // step.value)
-            self.exact[var] = Exact(start.value, start.value + (count - 1) * step.value, step.value)
+            first, end, by = ends
+            self.exact[var] = Exact(first, first + (-(-(end - first) // by) - 1) * by, by)
         loops = (*way.loops, (var, start, stop, step))
         way = replace(way, loops=loops, uncertain=way.uncertain or _may_leave(s) or s.kind == "tec")
         yield from self.walk(s.body, replace(way, may_not_run=way.may_not_run or not runs))
         self.exact.pop(var, None)
         self.arith.release(mark)
 
-    def _define(self, s: Stmt) -> None:
+    def _define(self, s: S.Let) -> None:
         var, value = s.var, s.value
         if var in self.mutable:
             return
@@ -178,7 +179,8 @@ class Walker:
         """The least and the largest value a form takes when all its loops run; None when that is not known."""
         low = high = form.const
         for key, factor in form.terms.items():
-            exact = self.exact.get(self.arith.atoms[key])
+            atom = self.arith.atoms[key]
+            exact = self.exact.get(atom) if isinstance(atom, Var) else None
             if exact is None:
                 return None
             ends = (factor * exact.first, factor * exact.last)
@@ -193,27 +195,31 @@ class _Settle(Rewriter):
         super().__init__()
         self.walker = walker
 
-    def Var(self, e: Var) -> Expr:
+    @rewrites(E.Var)
+    def rewrite_var(self, e: E.Var) -> E.Expr:
         if e in self.walker.known:
-            return IntImm(e.dtype, self.walker.known[e])
+            return IntImm(e.data_type, self.walker.known[e])
         return self.walker.values.get(e, e)
 
-    def Call(self, e: E.Call) -> Expr:
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
         if e.op == "get_local_id":
             return self.walker.tec_id
-        return IntImm(e.dtype, self.walker.tecs) if e.op == "get_local_size" else e.map(self.expr)
+        return IntImm(e.data_type, self.walker.tecs) if e.op == "get_local_size" else e.map(self.expr)
 
-    def Binary(self, e: E.Binary) -> Expr:
+    @rewrites(E.Binary)
+    def rewrite_binary(self, e: E.Binary) -> E.Expr:
         from ..arith import fold
 
         a, b = self.expr(e.a), self.expr(e.b)
         if type(a) is type(b) is IntImm and e.op in _FOLDABLE:
             value = fold(e.op, a.value, b.value, a.dtype)
             if value is not None:
-                return IntImm(e.dtype, value)
+                return IntImm(e.data_type, value)
         return e if a is e.a and b is e.b else E.Binary(e.op, a, b)
 
-    def Cast(self, e: E.Cast) -> Expr:
+    @rewrites(E.Cast)
+    def rewrite_cast(self, e: E.Cast) -> E.Expr:
         value = self.expr(e.value)
         if type(value) is IntImm and e.dtype.is_integer and not e.dtype.is_bool:
             from ..arith import wrap
@@ -227,7 +233,7 @@ _FOLDABLE = E.ARITHMETIC | E.COMPARISON
 
 def _may_leave(s: Stmt) -> bool:
     """Whether a statement can skip what follows it."""
-    return type(s) in (S.Break, S.Return) or any(_may_leave(inner) for body in s.bodies() for inner in body)
+    return isinstance(s, (S.Break, S.Return)) or any(_may_leave(inner) for body in s.bodies() for inner in body)
 
 
 def storage(function: PrimFunc, shapes: Mapping[Var, tuple[int, ...]]) -> dict[Var, Root]:
@@ -236,16 +242,17 @@ def storage(function: PrimFunc, shapes: Mapping[Var, tuple[int, ...]]) -> dict[V
 
     roots: dict[Var, Root] = {}
     for s in walk_stmts(function.body):
-        if type(s) in (S.Alloc, S.AllocConst, S.DeclBuffer):
+        if isinstance(s, (S.Alloc, S.AllocConst, S.DeclBuffer)):
             buffer = s.buffer
-            if buffer.shape and all(type(n) is IntImm for n in buffer.shape):
-                _add(roots, buffer.data, tuple(n.value for n in buffer.shape), buffer.dtype, buffer.scope)
+            extents = tuple([n.value for n in buffer.shape if isinstance(n, IntImm)])
+            if extents and len(extents) == len(buffer.shape):
+                _add(roots, buffer.data, extents, buffer.dtype, buffer.scope)
     for var, shape in shapes.items():
-        _add(roots, var, shape, var.dtype.elem, var.dtype.scope)
+        _add(roots, var, shape, var.pointer_type.elem, var.pointer_type.scope)
     return roots
 
 
-def _add(roots: dict[Var, Root], data: Var, shape: tuple[int, ...], dtype, scope: str) -> None:
+def _add(roots: dict[Var, Root], data: Var, shape: tuple[int, ...], dtype: DataType, scope: str) -> None:
     count = 1
     for n in shape:
         count *= n

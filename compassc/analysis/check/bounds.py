@@ -87,7 +87,8 @@ class _Bounds:
         if size == "lanes":
             return self._vector_bytes(call)
         constants = [self.walker.settle(a) for a in call.args]
-        return _evaluate(size, constants, call.attr("itemsize") or 1)
+        count: int | None = _evaluate(size, constants, call.attr("itemsize") or 1)
+        return count
 
     def _vector_bytes(self, call: E.Call) -> int | None:
         """From the first lane to the last active one."""

@@ -46,13 +46,14 @@ def _laid_out(module: IRModule) -> IRModule:
     return passes.run_pipeline(names[: names.index("StorageRewrite") + 1], module)
 
 
-def _allocs(function: PrimFunc, scope: str) -> list[S.Stmt]:
+def _allocs(function: PrimFunc, scope: str) -> list[S.Alloc]:
     return [s for s in function.body if type(s) is S.Alloc and s.buffer.scope == scope]
 
 
-def _bytes(s: S.Stmt) -> int:
+def _bytes(s: S.Alloc) -> int:
     count = 1
     for extent in s.buffer.shape:
+        assert isinstance(extent, E.IntImm)
         count *= extent.value
     return count * s.buffer.dtype.total_bytes
 
@@ -76,7 +77,7 @@ def _reachable(module: IRModule, function: PrimFunc) -> list[PrimFunc]:
     return list(found.values())
 
 
-def _error(allocs: list[S.Stmt], total: int, size: int, name: str, functions: list[PrimFunc]) -> CompassError:
+def _error(allocs: list[S.Alloc], total: int, size: int, name: str, functions: list[PrimFunc]) -> CompassError:
     allocs = sorted(allocs, key=_bytes, reverse=True)
     others = [
         Note(f"{s.buffer.data.name.removesuffix('_buf')!r} takes {_bytes(s)} bytes", s.span)

@@ -74,19 +74,19 @@ class _Function:
             held = held & self.body(inner, held)
         return held
 
-    def loop(self, s: Stmt, held: Held) -> Held:
+    def loop(self, s: S.For, held: Held) -> Held:
         """As often as the loop runs for certain, and as it takes to find too many."""
-        bounds = (s.start, s.stop, s.step)
-        whole = not any(type(x) in (S.Break, S.Return) for x in walk_stmts(s.body))
-        if not whole or s.kind == "tec" or not all(type(b) is E.IntImm for b in bounds):
+        bounds = [b.value for b in (s.start, s.stop, s.step) if isinstance(b, E.IntImm)]
+        whole = not any(isinstance(x, (S.Break, S.Return)) for x in walk_stmts(s.body))
+        if not whole or s.kind == "tec" or len(bounds) < 3:
             return held & self.body(s.body, held)
-        for _ in range(*(b.value for b in bounds))[: self.limit + 1]:
+        for _ in range(*bounds)[: self.limit + 1]:
             before, held = held, self.body(s.body, held)
             if held == before:
                 break
         return held
 
-    def error(self, s: Stmt, held: Held) -> CompassError:
+    def error(self, s: S.Let, held: Held) -> CompassError:
         others = [Note(f"{v.name!r} holds one", self.events[v]) for v in held if v is not s.var]
         several = [f"{v.name!r} was given {count} that are not freed" for v, count in held.items() if count > 1]
         return CompassError(

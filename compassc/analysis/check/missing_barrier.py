@@ -118,8 +118,8 @@ class _Race:
         if call.op != "dma_copy":
             return 0
         width, size = (self.walker.settle(call.args[k]) for k in (2, 4))
-        one = type(width) is type(size) is IntImm and size.value == width.value
-        return width.value if one else 0
+        one = isinstance(width, IntImm) and isinstance(size, IntImm) and size.value == width.value
+        return width.value if isinstance(width, IntImm) and one else 0
 
     def _add(self, into: list[tuple[Address, int]], address: Address | None, size: int) -> None:
         if address is not None and address.data in self.shared:
@@ -231,21 +231,20 @@ def _has_barrier(function: PrimFunc, module: IRModule) -> bool:
 
 def value_of(e: Expr, env: _Env) -> int | None:
     """The value of an integer expression, for values of its variables; None when it is not known."""
-    kind = type(e)
-    if kind is IntImm:
+    if type(e) is IntImm:
         return e.value
-    if kind is Var:
+    if type(e) is Var:
         return env.get(e)
-    if kind is E.Binary and (e.op in E.LOGICAL or e.a.dtype.is_integer):
+    if type(e) is E.Binary and (e.op in E.LOGICAL or e.a.dtype.is_integer):
         a, b = value_of(e.a, env), value_of(e.b, env)
         if a is None or b is None:
             return None
-        value = fold(e.op, a, b, e.a.dtype)
+        value = fold(e.op, a, b, e.a.data_type)
         return None if value is None else int(value)
-    if kind is E.Unary and e.op == "not":
+    if type(e) is E.Unary and e.op == "not":
         value = value_of(e.a, env)
         return None if value is None else int(not value)
-    if kind is E.Cast and e.dtype.is_integer and e.value.dtype.is_integer:
+    if type(e) is E.Cast and e.dtype.is_integer and e.value.dtype.is_integer:
         value = value_of(e.value, env)
-        return None if value is None else wrap(value, e.dtype)
+        return None if value is None else wrap(value, e.data_type)
     return None

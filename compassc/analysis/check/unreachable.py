@@ -55,6 +55,6 @@ def _after_leaving(body: Body) -> Iterator[CompassError]:
 
 def leaves(s: Stmt) -> bool:
     """Whether nothing after the statement runs."""
-    if type(s) in (S.Return, S.Break):
+    if isinstance(s, (S.Return, S.Break)):
         return True
     return type(s) is S.If and all(body and leaves(body[-1]) for body in s.bodies())

@@ -73,7 +73,7 @@ def _variables(function: PrimFunc) -> Iterator[tuple[CompassError, str]]:
     for s in walk_stmts(function.body):
         if type(s) is S.Let and not _is_event(s.value):  # that one is not freed is said elsewhere
             defined.setdefault(s.var, s.span)
-        elif type(s) in (S.Alloc, S.AllocConst):
+        elif isinstance(s, (S.Alloc, S.AllocConst)):
             made[s.buffer.data] = s.span
         if type(s) is S.Store:
             read.add(s.buffer.data)

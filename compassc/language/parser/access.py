@@ -34,6 +34,7 @@ class Place:
     def load(self) -> Value:
         if self.buffer is not None:
             return Value(E.Load(self.buffer, self.indices))
+        assert self.pointer is not None
         return Value(E.Call("vload", (self.pointer, self.stride), self.dtype))
 
     def store(self, value: Any) -> S.Stmt:
@@ -41,6 +42,7 @@ class Place:
         e = stored_value(value, self.dtype)
         if self.buffer is not None:
             return S.Store(self.buffer, self.indices, e, None)
+        assert self.pointer is not None
         return S.Eval(E.Call("vstore", (e, self.pointer, self.stride), VOID))
 
 

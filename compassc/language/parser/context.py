@@ -41,7 +41,7 @@ class FunctionContext:
         self.shapes: dict[E.Var, list[int | str | None]] = {}
         for var in self.params:
             pointer = isinstance(var.dtype, PointerType)
-            self.scope.bind(var.name, PointerValue(var.dtype.elem, var, ZERO) if pointer else Value(var))
+            self.scope.bind(var.name, PointerValue(var.pointer_type.elem, var, ZERO) if pointer else Value(var))
 
     def define(self, name: str, value: Any) -> None:
         """Bind a new name and remember where."""

@@ -72,9 +72,9 @@ def _bound_types(start: Any, stop: Any) -> tuple[DataType, Any, Any]:
     """The loop variable's type: the bound's own, or the start's sign and the wider width of both."""
     stop_expr = _bound(stop, start)
     if start is None:
-        return stop_expr.dtype, convert(0, stop_expr.dtype), stop_expr
+        return stop_expr.data_type, convert(0, stop_expr.data_type), stop_expr
     start_expr = _bound(start, stop)
-    a, b = start_expr.dtype, stop_expr.dtype
+    a, b = start_expr.data_type, stop_expr.data_type
     if a is not b and (a.is_int != b.is_int):
         raise loop_error(
             "loop-bounds", f"the loop bounds are {a} and {b}", "give both the same type, e.g. range(S.u32(0), n)"

@@ -117,7 +117,7 @@ def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
     for side in (left.dtype, literal_expr(b).dtype if is_literal(b) else y):
         if not side.is_integer:
             raise error("operator-type", f"`{symbol}` needs integers, got {side}", NO_FLOAT)
-    t = left.dtype
+    t = left.data_type
     if not is_literal(b) and y.is_vector:
         if t.is_vector and t.lanes != y.lanes:
             raise error(

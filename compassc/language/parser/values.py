@@ -97,7 +97,7 @@ class Value(Operators):
 
     @property
     def dtype(self) -> DataType:
-        return self.expr.dtype
+        return self.expr.data_type
 
     def __bool__(self) -> bool:
         raise CompassError(
@@ -185,7 +185,7 @@ class PointerValue(Operators):
 
     @property
     def scope(self) -> str:
-        return self.base.dtype.scope
+        return self.base.pointer_type.scope
 
     @property
     def expr(self) -> E.Pointer:

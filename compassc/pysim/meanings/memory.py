@@ -40,7 +40,9 @@ def loaded_at(ptr: Any, step: int) -> Any:
     """`S.vload(ptr + step)` in PySim."""
     result = _DEFAULT.get(ptr.dtype)
     found = None if result is None else ptr.window(result.element_of, step, result.lanes)
-    return vload(ptr.moved(step)) if found is None else PyVar(found.copy(), result)
+    if result is None or found is None:
+        return vload(ptr.moved(step))
+    return PyVar(found.copy(), result)
 
 
 @meaning
