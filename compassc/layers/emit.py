@@ -103,8 +103,29 @@ def _span(ends: list[Array]) -> tuple[int, int]:
 def requantise_to(k: KernelSource, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
     """Requantised as the output wants it."""
     if out.dtype in TRUNCATED_DTYPES and not ((scale == 1).all() and not shift.any()):
-        raise LayerError(f"requantisation to {out.dtype} is not implemented")
+        return _without_fraction(k, value, scale, shift, out)
     return requantise(k, value, scale, shift, out.scalar_zero, out.low, out.high)
+
+
+def _without_fraction(k: KernelSource, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
+    """value * scale / 2^shift without its fraction: outputs of 32 bits are not rounded."""
+    scales, shifts = np.broadcast_arrays(np.asarray(scale, np.int64), np.asarray(shift, np.int64))
+    left = np.maximum(-shifts, 0)
+    if out.dtype != "int32" or out.scalar_zero or left.max() > 16:
+        raise LayerError(
+            f"requantisation to {out.dtype} with the zero point {out.scalar_zero} and the shift {int(shifts.min())} is "
+            "not implemented"
+        )
+    scales, shifts = scales << left, np.minimum(shifts + left, 47)
+    if scales.min() < 0 or scales.max() >> 16 or value.low < -(2**31) or value.high > INT32_MAX:
+        raise LayerError(
+            f"the multiplier {int(scales.max())} for sums of up to {value.magnitude} is beyond what kernels compute"
+        )
+    result = k.let(value.name, "int32", -(2**31), INT32_MAX)
+    k.do(f"scale_toward_zero({result.name}, {operand(k, scales)}, {operand(k, shifts)})")
+    if (out.low, out.high) == (-(2**31), INT32_MAX):
+        return result
+    return k.let(f"clamp({result.name}, {k.scalar(out.low)}, {k.scalar(out.high)})", "int32", out.low, out.high)
 
 
 def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Array, shift: Array) -> Value:
@@ -124,6 +145,12 @@ def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Arr
         value = k.let(positive, "int32", max(value.low, 0), max(value.high, 0))
     elif method == "LEAKYRELU":
         value = _leak(k, layer, value)
+    elif method == "PRELU" and _is_steep(layer, value):
+        from compassc.layers.pairs import finish_pair
+
+        k.do(f"high = {value.name} >> 16")
+        k.do(f"low = {value.name} & 65535")
+        return finish_pair(k, layer, (value.low, value.high), scale, shift, method)
     elif method == "PRELU":
         value = _leak_per_channel(k, layer, value)
     elif method != "NONE":
@@ -149,13 +176,17 @@ def channel_slopes(layer: Layer) -> Array:
     return slopes.reshape(-1)
 
 
+def _is_steep(layer: Layer, value: Value) -> bool:
+    """Whether negative values times the slope do not fit 32 bits."""
+    return -min(value.low, 0) * int(np.abs(channel_slopes(layer).astype(np.int64)).max()) > INT32_MAX
+
+
 def _leak_per_channel(k: KernelSource, layer: Layer, value: Value) -> Value:
     """PRELU: slopes of 16 bits, which may be negative."""
     kind, slopes = INTEGER_TYPES[layer.output.dtype], channel_slopes(layer).astype(np.int64)
     shift = layer.integer("negative_slope_shift", kind.bits)
-    steepest = int(np.abs(slopes).max())
-    if -min(value.low, 0) * steepest > INT32_MAX or not 0 <= shift < 32:
-        raise LayerError(f"its negative values times the slope {steepest} do not fit 32 bits")
+    if not 0 <= shift < 32:
+        raise LayerError(f"'negative_slope_shift' is {shift}, expected 0 to 31")
     negative = k.let(f"S.min({value.name}, 0)", "int32", min(value.low, 0), 0)
     ends = [0, *(round(value.low * int(s) / 2**shift) for s in (slopes.min(), slopes.max()) if value.low < 0)]
     steep = k.let(f"requantised({negative.name} * {operand(k, slopes)}, 1, {k.scalar(shift)})", "int32")

@@ -21,8 +21,8 @@ STEPS: dict[str, Step] = {}
 """Layer type -> its step; filled when the families' kernels are imported."""
 BUILDERS: dict[str, Builder] = {}
 """Layer type -> the function that makes its kernel."""
-METHOD_BUILDERS: dict[tuple[str, str], Builder] = {}
-"""Layer type and method -> the function that makes its kernel, where other methods of the type are steps."""
+FORM_BUILDERS: dict[str, list[tuple[Callable[[Layer], bool], Builder]]] = {}
+"""Layer type -> forms of it and what makes their kernels, where other forms of the type are steps or share a kernel."""
 WITH_TAIL: set[str] = set()
 """Types whose kernels can go on with element-wise layers."""
 
@@ -51,14 +51,19 @@ def kernel(*types: str, tail: bool = False) -> Callable[[Builder], Builder]:
     return register
 
 
-def method_kernel(name: str, method: str) -> Callable[[Builder], Builder]:
-    """Registers a function that makes the kernel of a layer of one type with one method."""
+def form_kernel(name: str, when: Callable[[Layer], bool]) -> Callable[[Builder], Builder]:
+    """Registers a function that makes the kernel of layers of one type of which `when` holds."""
 
     def register(builder: Builder) -> Builder:
-        METHOD_BUILDERS[name, method] = builder
+        FORM_BUILDERS.setdefault(name, []).append((when, builder))
         return builder
 
     return register
+
+
+def method_kernel(name: str, method: str) -> Callable[[Builder], Builder]:
+    """Registers a function that makes the kernel of a layer of one type with one method."""
+    return form_kernel(name, lambda layer: layer.word("method", "") == method)
 
 
 @cache
@@ -90,11 +95,11 @@ def _kernel_of(layers: Sequence[Layer]) -> Kernel:
     declared = all_types().get(first.type)
     if declared and (reason := declared.reason_against(first)):
         raise LayerError(reason)
-    own = METHOD_BUILDERS.get((first.type, first.word("method", "")))
-    if own is not None:
-        if tail:
-            raise LayerError(f"no layer joins {first.type} with the method {first.word('method')}")
-        return own(first)
+    for when, own in FORM_BUILDERS.get(first.type, ()):
+        if when(first):
+            if tail:
+                raise LayerError(f"no layer joins this form of {first.type}")
+            return own(first)
     if first.type in STEPS:
         from compassc.layers.loops import elementwise_kernel
 

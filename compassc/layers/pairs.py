@@ -7,16 +7,21 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array
-from compassc.layers.emit import INT32_MAX, operand, requantise
+from compassc.layers.emit import INT32_MAX, channel_slopes, operand, requantise
 from compassc.layers.source import KernelSource, Value
 
 DOUBLE_EXACT = 2**53
 """The reference multiplies in float64, whose integers are exact up to here."""
 
 
-def finish_pair(k: KernelSource, layer: Layer, span: tuple[int, int], scale: Array, shift: Array) -> Value:
-    """The output's value of the sums `high * 65536 + low` (variables of the kernel, `low` of 16 bits), within `span`."""
-    method, out = layer.word("with_activation", "NONE"), layer.output
+def finish_pair(
+    k: KernelSource, layer: Layer, span: tuple[int, int], scale: Array, shift: Array, method: str = ""
+) -> Value:
+    """The output's value of the sums `high * 65536 + low` (variables of the kernel, `low` of 16 bits), within `span`.
+
+    `method`: the rectifier, where it is not the layer's fused one.
+    """
+    method, out = method or layer.word("with_activation", "NONE"), layer.output
     if out.dtype in TRUNCATED_DTYPES:
         raise LayerError(f"requantisation to {out.dtype} of sums beyond 32 bits is not implemented")
     low, high = out.low, out.high
@@ -28,9 +33,35 @@ def finish_pair(k: KernelSource, layer: Layer, span: tuple[int, int], scale: Arr
     if method in ("RELU", "RELU6"):
         k.do("positive_pair(high, low)")
         span = (0, max(span[1], 0))
+    elif method in ("LEAKYRELU", "PRELU"):
+        span = _leaked(k, layer, method, span)
     elif method != "NONE":
         raise LayerError(f"the fused activation {method} of sums beyond 32 bits has no kernel")
     return requantise_pair(k, span, scale, shift, out.scalar_zero, low, high)
+
+
+def _leaked(k: KernelSource, layer: Layer, method: str, span: tuple[int, int]) -> tuple[int, int]:
+    """Negative sums times the slope; gives what the sums can be then."""
+    kind = layer.output.integer
+    single = method == "LEAKYRELU"
+    slopes = np.asarray([layer.integer("negative_slope_value")]) if single else channel_slopes(layer).astype(np.int64)
+    shift, steepest = layer.integer("negative_slope_shift", kind.bits), int(np.abs(slopes).max())
+    if not 1 <= shift <= 31 or steepest >> 16 or -min(span[0], 0) * steepest >= DOUBLE_EXACT:
+        raise LayerError(
+            f"'negative_slope_shift' is {shift}: sums down to {span[0]} times the slope {steepest} over it have no kernel"
+        )
+    turned = bool((slopes < 0).any())
+    if turned:
+        k.do("below = high < 0")
+    k.do(f"leak_pair(high, low, {operand(k, np.abs(slopes))}, {k.scalar(shift)})")
+    if turned:
+        k.do(f"negate_pair(high, low, below & ({operand(k, slopes)} < high * 0))")
+    largest = -(min(span[0], 0) * steepest >> shift) + 1
+    if not single and not kind.signed:
+        k.do("low = S.vsel(0, low, high < 0)")
+        k.do("high = S.max(high, 0)")
+        return 0, max(span[1], largest)
+    return -largest, max(span[1], largest if turned else 0)
 
 
 def requantise_pair(

@@ -6,6 +6,7 @@ Numbers are scalar parameters, so that layers that differ in them alone have the
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -53,6 +54,8 @@ class KernelSource:
     """Instead: the expression of the index of the one number that counts for all lanes of a pass."""
     padded_channels: int = 0
     """Elements that numbers per channel are padded to, so that every pass reads whole vectors."""
+    arrange: Callable[[Array], Array] | None = None
+    """How numbers of all channels lie in memory, where groups of channels are padded."""
     loads: list[str] | None = None
     """Where vectors of numbers per channel are loaded, in kernels whose passes share them; None: in the body."""
     channel_shape: tuple[int, ...] = ()
@@ -104,6 +107,7 @@ class KernelSource:
             return name
         if not self.channel:
             raise LayerError("it has numbers per channel, but the channels are not the last axis")
+        numbers = self.arrange(numbers) if self.arrange else numbers
         padded = np.zeros(max(self.padded_channels, numbers.size), numbers.dtype)
         padded[: numbers.size] = numbers
         lines = self.body if self.loads is None else self.loads

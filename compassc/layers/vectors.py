@@ -217,3 +217,49 @@ def scaled_floor(value: Any, scale: Any, shift: Any) -> Any:
     near, far = S.min(shift, 16), S.max(shift, 16)
     below = S.cast(low & 0xFFFF, "int32") >> near
     return ((high << (16 - near)) | below) >> (far - 16)
+
+
+@S.macro
+def scale_toward_zero(value, scale, shift):
+    """int32 lanes times a scale of 16 bits over 2^shift for 0 <= shift <= 47, without the fraction, saturated."""
+    size = S.cast(S.abs(value), "uint32")
+    low_product = (size & S.u32(0xFFFF)) * S.cast(scale, "uint32")
+    high_product = (size >> S.u32(16)) * S.cast(scale, "uint32") + (low_product >> S.u32(16))
+    near = S.cast(S.min(shift, 16), "uint32")
+    far = S.cast(S.max(shift - 16, 0), "uint32")
+    room = S.u32(16) - near
+    whole = (high_product << room) | ((low_product & S.u32(0xFFFF)) >> near)
+    whole = S.vsel(S.vbcast(S.u32(0xFFFFFFFF), lanes=32), whole, high_product > (S.u32(0xFFFFFFFF) >> room))
+    whole = S.min(whole >> far, S.u32(0x80000000))
+    value = S.vsel(0 - S.cast(whole, "int32"), S.cast(S.min(whole, S.u32(0x7FFFFFFF)), "int32"), value < 0)
+
+
+@S.macro
+def leak_pair(high, low, scale, shift):
+    """high * 65536 + low (16 bits), where negative, times a scale of 16 bits over 2^shift for 1 <= shift <= 31.
+
+    To the nearest, ties to even.
+    """
+    lowest = S.cast(low, "uint32") * S.cast(scale, "uint32")
+    middle = S.cast(high & 0xFFFF, "uint32") * S.cast(scale, "uint32") + (lowest >> S.u32(16))
+    upper = (high >> 16) * scale + S.cast(middle >> S.u32(16), "int32")
+    lower = (middle << S.u32(16)) | (lowest & S.u32(0xFFFF))
+    down = S.cast(shift, "uint32")
+    whole = (lower >> down) | (S.cast(upper, "uint32") << (S.u32(32) - down))
+    rest = lower << (S.u32(32) - down)
+    half = S.u32(0x80000000)
+    odd = whole & S.u32(1)
+    more = S.vsel(S.vbcast(S.u32(1), lanes=32), 0, (rest > half) | ((rest == half) & (odd == S.u32(1))))
+    total = whole + more
+    above = (upper >> shift) + S.vsel(S.vbcast(S.i32(1), lanes=32), 0, total < more)
+    negative = high < 0
+    low = S.vsel(S.cast(total & S.u32(0xFFFF), "int32"), low, negative)
+    high = S.vsel((above << 16) | S.cast(total >> S.u32(16), "int32"), high, negative)
+
+
+@S.macro
+def negate_pair(high, low, where):
+    """high * 65536 + low (16 bits) becomes its negative where a mask is set."""
+    borrow = S.vsel(S.vbcast(S.i32(1), lanes=32), 0, low != 0)
+    high = S.vsel(0 - high - borrow, high, where)
+    low = S.vsel((0 - low) & 0xFFFF, low, where)

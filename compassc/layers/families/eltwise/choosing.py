@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from compassc.graph import Layer, LayerError
-from compassc.layers.emit import look_up, requantise, requantise_to, single
+from compassc.layers.emit import look_up, requantise, requantise_to, single, wide_kind
 from compassc.layers.families.eltwise.reference import COMPARISONS, LOGICAL
-from compassc.layers.kernels import elementwise
-from compassc.layers.source import KernelSource, Value
+from compassc.layers.kernels import elementwise, form_kernel
+from compassc.layers.moving import strides_of
+from compassc.layers.source import Kernel, KernelSource, Value, finish
+from compassc.layers.vectors import pointee
 
 ONE, NOTHING = "S.vbcast(S.i32(1), lanes=32)", "S.vbcast(S.i32(0), lanes=32)"
 OPERATORS = {"EQUAL": "==", "NOT_EQUAL": "!=", "GREATER": ">", "GREATER_EQUAL": ">=", "LESS": "<", "LESS_EQUAL": "<="}
@@ -30,10 +32,49 @@ def _whole_output(layer: Layer) -> None:
         raise LayerError(f"its output is {layer.output.dtype}, expected an integer type")
 
 
+def _alone(layer: Layer) -> bool:
+    return len(layer.inputs) == 1
+
+
+@form_kernel("Where", _alone)
+@form_kernel("Select", _alone)
+def places_that_hold(layer: Layer) -> Kernel:
+    """The indices of what is not 0: every TEC looks at all elements and stores the rows that are its own."""
+    x, y, k = layer.input, layer.output, KernelSource()
+    rank = len(x.shape)
+    if y.shape != (x.count, rank) or not rank or not x.count:
+        raise LayerError(f"its output is {list(y.shape)}, expected {[x.count, rank]} for the input {list(x.shape)}")
+    wide_kind(x)
+    zero = k.scalar(-x.scalar_zero) if layer.is_quantised and x.scalar_zero else "0"
+    source, target, many = k.tensor(x), k.tensor(y), k.scalar(x.count)
+    end = wide_kind(y)
+    last = k.scalar(2**31 - 1 if y.dtype == "int32" else y.integer.high) if y.is_integer else '"inf"'
+    if not y.is_integer:
+        raise LayerError(f"its output is {y.dtype}, expected an integer type")
+    places = [f"p / {k.scalar(s)} % {k.scalar(n)}" for s, n in zip(strides_of(x.shape), x.shape, strict=True)]
+    cast = f'S.cast({{}}, "{pointee(y.dtype)}")'
+    assert end == "int32"
+    return finish(k, [
+        "found = S.i32(0)",
+        f"for p in range({many}):",
+        f"    if {source}[p] != {zero}:",
+        "        if found % S.get_local_size() == S.get_local_id():",
+        *(f"            {target}[found * {rank} + {i}] = {cast.format(place)}" for i, place in enumerate(places)),
+        "        found += 1",
+        f"for r in range(found, {many}):",
+        "    if r % S.get_local_size() == S.get_local_id():",
+        f"        for i in range({rank}):",
+        "            value = S.i32(0)",
+        "            if r == found:",
+        f"                value = S.i32({last})",
+        f"            {target}[r * {rank} + i] = {cast.format('value')}",
+    ])  # fmt: skip
+
+
 @elementwise("Where", "Select")
 def where(k: KernelSource, layer: Layer, condition: Value, *x: Value) -> Value:
     if len(x) != 2:
-        raise LayerError("the form of one input, which gives the indices, has no kernel")
+        raise LayerError(f"it has {len(x) + 1} inputs, expected a condition and two operands, or the condition alone")
     test = condition
     if layer.is_quantised:
         test = k.shifted(condition, layer.input.scalar_zero)

@@ -168,7 +168,13 @@ layer_type(
     use="sometimes",
     fusion=Fusion.BROADCAST,
     attributes=(Attribute("axis", "int", "the axis of the channels", "last"),),
-    constants=(Constant("biases", "[C]", "addends"),),
+    constants=(
+        Constant("biases", "[C]", "addends"),
+        Constant(
+            "scale1", "[C] or [1]", "of integers with scales per channel: factors of the input", True, "quantised"
+        ),
+        Constant("scale2", "[C] or [1]", "the same: factors of the sum", True, "quantised"),
+    ),
     float=bias_add,
     quantised=quantised_bias_add,
 )

@@ -8,7 +8,7 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import floats_only
-from compassc.layers.families.linear.reference import quantised_weights, summed_biases
+from compassc.layers.families.linear.reference import has_float_scales, quantised_weights, summed_biases
 from compassc.layers.pairs import finish_pair
 from compassc.layers.source import KernelSource, Value
 
@@ -37,6 +37,8 @@ def _numbers(k: KernelSource, layer: Layer, values: Array) -> str:
 def channelwise(k: KernelSource, layer: Layer, x: Value) -> Value:
     """BatchNorm, or with weights 1 BiasAdd."""
     _along_axis(k, layer)
+    if has_float_scales(layer):
+        return _with_float_scales(k, layer, x)
     scaled = layer.type == "BatchNorm"
     if not layer.is_quantised:
         floats_only(layer)
@@ -58,6 +60,21 @@ def channelwise(k: KernelSource, layer: Layer, x: Value) -> Value:
         max(-int(low.min()), int(high.max()), int(np.abs(biases).max()), int(np.abs(ends).max())) // FLOAT_WHOLE
     )
     return _requantised(k, layer, total, (int(low.min()) - slack, int(high.max()) + slack))
+
+
+def _with_float_scales(k: KernelSource, layer: Layer, x: Value) -> Value:
+    """A BiasAdd with scales per channel: in float32, one operation after the other."""
+    out = layer.output
+    if x.kind != "int32" or not out.is_integer or out.integer.bits > 16:
+        raise LayerError(
+            f"'scale1' is given, but the tensors are {layer.input.dtype} and {out.dtype}, expected integers"
+        )
+    first, biases, second = (_numbers(k, layer, layer.constant(c)) for c in ("scale1", "biases", "scale2"))
+    k.do(f"real = S.cast({x.name}, 'float32') * {first}")
+    k.do(f"real = real + {biases}")
+    k.do(f"real = S.rint(real * {second})")
+    limited = f"clamp(real, {k.scalar(float(out.low))}, {k.scalar(float(out.high))})"
+    return k.let(f'S.cast({limited}, "int32")', "int32", out.low, out.high)
 
 
 def _requantised(k: KernelSource, layer: Layer, total: str, span: tuple[int, int]) -> Value:

@@ -48,6 +48,7 @@ REGISTER = LANES // PARTS
 def convolution(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
     """The kernel of a Convolution, DepthwiseConv or FullyConnected."""
     k = KernelSource(channel="chan", padded_channels=s.groups * s.blocks * LANES, loads=[])
+    k.arrange = lambda numbers: padded(s, numbers) if numbers.size == s.outputs else numbers
     f = format_of(layer, s)
     bytes_each = LANES * 4 * (2 if f.pair else 1)
     words = -(-s.inner // f.per_word)
@@ -57,8 +58,6 @@ def convolution(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
     kind = np.float32 if f.staged == FLOAT else np.int32
     names = [k.constant(padded(s, start.astype(kind))) for start in starts]
     own = closing(k, layer, s, f)
-    if s.groups > 1 and s.own % LANES:
-        k.channel = ""  # groups are padded, and numbers per channel of the layers that follow are not
     result, out = follow(k, layer, own, tail, "place")
     y = k.tensor(out)
     store = f'S.vstore(narrow({result.name}, "{out.dtype}"), {y} + place, mask)'

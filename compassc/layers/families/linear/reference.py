@@ -296,19 +296,31 @@ def _per_channel(layer: Layer, values: Array, rank: int) -> Number:
     return values if values.size == 1 else _on_axis(layer, values, rank)
 
 
+def has_float_scales(layer: Layer) -> bool:
+    """Whether a BiasAdd of integers has scales per channel in float32."""
+    return layer.type == "BiasAdd" and "scale1" in layer.constants
+
+
 def bias_add(layer: Layer, x: Array) -> Array:
+    if has_float_scales(layer):
+        # its constants are floats, but its tensors are integers
+        return _with_float_scales(layer, x)
     return x.astype(np.float32) + _on_axis(layer, layer.constant("biases").astype(np.float32), x.ndim)
 
 
 def quantised_bias_add(layer: Layer, x: Array) -> Array:
-    """A batch normalisation with weights 1; with activation scales per channel, in float32."""
-    out = layer.output
-    if "scale1" in layer.constants:
-        real = x.astype(np.float32) * layer.constant("scale1").astype(np.float32)
-        real = (real + layer.constant("biases").astype(np.float32)) * layer.constant("scale2").astype(np.float32)
-        return saturate(np.rint(real), out.low, out.high)
+    """A batch normalisation with weights 1."""
     sums = x.astype(np.float32) + _on_axis(layer, summed_biases(layer, layer.constant("biases").size), x.ndim).astype(
         np.float32
     )
     scale, shift = (_per_channel(layer, v, x.ndim) for v in layer.scale_shift())
     return rectify(layer, "NONE", sums, scale, shift)
+
+
+def _with_float_scales(layer: Layer, x: Array) -> Array:
+    first, biases, second = (
+        _on_axis(layer, layer.constant(c).astype(np.float32).reshape(-1), x.ndim)
+        for c in ("scale1", "biases", "scale2")
+    )
+    real = (x.astype(np.float32) * first + biases) * second
+    return saturate(np.rint(real), layer.output.low, layer.output.high)

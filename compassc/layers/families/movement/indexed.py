@@ -402,3 +402,80 @@ def scatter_elements(layer: Layer) -> Kernel:
         f"        place = line + clamp(v, 0, {n} - 1) * {k.scalar(a.step)}",
         f"        {to}[place] = {new}",
     ])  # fmt: skip
+
+
+def sliced_at_run_time(layer: Layer) -> Kernel:
+    """A slice whose begin, end, axes and steps are inputs. Where they make fewer elements than the output has, 0 follows."""
+    x, y, k = layer.input, layer.output, KernelSource()
+    rank, given = len(x.shape), [_indices(layer, t) for t in layer.inputs[1:]]
+    if not 2 <= len(given) <= 4 or len({t.count for t in given}) != 1 or not 1 <= given[0].count <= rank:
+        raise LayerError(
+            f"its further inputs are {[list(t.shape) for t in given]}, expected numbers for up to {rank} axes"
+        )
+    _same_type(layer, x)
+    if len(y.shape) != rank:
+        raise LayerError(f"its input is {list(x.shape)}, its output {list(y.shape)}")
+    names = [k.tensor(t) for t in given]
+    sizes, near = [k.scalar(n) for n in x.shape], strides_of(x.shape)
+    lines = [f"first{a} = S.i32(0)\nstep{a} = S.i32(1)\ncount{a} = S.i32({sizes[a]})" for a in range(rank)]
+    reads = [f"b = S.i32({names[0]}[j])", f"e = S.i32({names[1]}[j])"]
+    reads.append(f"axis = S.i32({names[2]}[j])" if len(names) > 2 else "axis = j + 0")
+    reads += [f"if axis < 0:\n    axis += {rank}", f"s = S.i32({names[3]}[j])" if len(names) > 3 else "s = S.i32(1)"]
+    for a, n in enumerate(sizes):
+        reads.append(SLICED.format(a=a, n=n))
+    loop = "\n".join(reads).replace("\n", "\n    ")
+    text = [*lines, f"for j in range({k.scalar(given[0].count)}):\n    {loop}"]
+    source, target, width = raw_pointer(k, x), raw_pointer(k, y), k.scalar(y.shape[-1])
+    indices, rest = [], "r"
+    for a in reversed(range(rank - 1)):
+        m = k.scalar(y.shape[a])
+        indices.append(f"i{a} = {rest} % {m}")
+        rest = f"({rest} / {m})"
+    place = [f"(first{a} + i{a} * step{a}) * {k.scalar(near[a])}" for a in range(rank - 1)]
+    inside = " and ".join(["here > 0", *(f"i{a} < count{a}" for a in range(rank - 1))])
+    last, nothing = rank - 1, f'S.cast(S.i32(0), "{bits_of(y.dtype)}")'
+    rows = k.scalar(math.prod(y.shape[:-1]))
+    body = [
+        f"for r in range(S.get_local_id(), {rows}, S.get_local_size()):",
+        *(f"    {i}" for i in indices),
+        f"    here = S.min(count{last}, {width})",
+        f"    for e in range({width}):",
+        f"        {target}[r * {width} + e] = {nothing}",
+        f"    if {inside}:",
+        f"        near = {source} + ({' + '.join([f'first{last}', *place])})",
+        f"        if step{last} == 1:",
+        f"            S.dma_copy({target} + r * {width}, near, here)",
+        "        else:",
+        "            for e in range(here):",
+        f"                {target}[r * {width} + e] = near[e * step{last}]",
+    ]
+    return finish(k, [line for block in (*text, *body) for line in block.split("\n")])
+
+
+SLICED = """\
+if axis == {a}:
+    step{a} = s + 0
+    if s == 0:
+        step{a} = S.i32(1)
+    stop = S.min({n}, e)
+    empty = (b >= {n} and stop >= {n}) or (b < 0 - {n} and stop < 0 - {n})
+    if b < 0:
+        b += {n}
+    if stop < 0:
+        stop += {n}
+    first{a} = clamp(b, 0, {n} - 1)
+    stop = clamp(stop, -1, {n})
+    far = stop - first{a}
+    if far < 0:
+        far = 0 - far
+    size = step{a} + 0
+    if size < 0:
+        size = 0 - size
+    count{a} = S.i32(0)
+    if far > 0 and not empty:
+        count{a} = (far - 1) / size + 1
+        if step{a} > 0:
+            count{a} = S.min(count{a}, ({n} - 1 - first{a}) / size + 1)
+        else:
+            count{a} = S.min(count{a}, first{a} / size + 1)"""
+"""What a slice along one axis begins with, and how many elements it takes."""

@@ -8,8 +8,8 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_to, wide_kind
-from compassc.layers.families.movement.indexed import fill_value
-from compassc.layers.families.movement.reference import PAD_MODES, slice_indices, stride_places
+from compassc.layers.families.movement.indexed import fill_value, sliced_at_run_time
+from compassc.layers.families.movement.reference import PAD_MODES, kept_of, slice_indices, stride_places
 from compassc.layers.families.movement.reference import batch_to_space_nd as batch_to_space_nd_reference
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, rows, strides_of
@@ -106,27 +106,29 @@ def pad(layer: Layer) -> Kernel:
     x, y = layer.input, layer.output
     if len(pads) != len(x.shape) or [n + a + b for n, (a, b) in zip(x.shape, pads, strict=True)] != list(y.shape):
         raise LayerError(f"'pads' is {pads}, which does not take {list(x.shape)} to {list(y.shape)}")
-    if any(min(p) < 0 for p in pads):
-        raise LayerError(f"'pads' is {pads}; negative pads have no kernel")
+    kept = [kept_of(n, p) for n, p in zip(x.shape, pads, strict=True)]
+    border = [(max(a, 0), max(b, 0)) for a, b in pads]
     if mode == "CONSTANT":
-        return _bordered(layer, pads)
+        return _bordered(layer, kept, border)
     near = strides_of(x.shape)
     moved = [
-        np.pad(np.arange(n) * s, p, PAD_MODES[mode])  # type: ignore[call-overload]
-        for n, s, p in zip(x.shape, near, pads, strict=True)
+        np.pad((np.arange(n) * s)[part], p, PAD_MODES[mode])  # type: ignore[call-overload]
+        for n, s, part, p in zip(x.shape, near, kept, border, strict=True)
     ]
     return remap_kernel(x, y, moved)
 
 
-def _bordered(layer: Layer, pads: list[tuple[int, int]]) -> Kernel:
+def _bordered(layer: Layer, kept: list[slice], pads: list[tuple[int, int]]) -> Kernel:
     same_type(layer)
     k, x, y = KernelSource(), layer.input, layer.output
     value = layer.number("constant_value", 0)
     source, target, strides = raw_pointer(k, x), raw_pointer(k, y), strides_of(y.shape)
     first = sum(before * s for (before, _), s in zip(pads, strides, strict=True))
     lines = [*filling(k, y, target, fill_value(round(value) if y.is_integer else value, y)), "S.barrier()"]
-    if x.count:
-        lines += copy_lines(k, Copy(x.shape, 0, strides_of(x.shape), first, strides), source, target, "0")
+    near, part = strides_of(x.shape), tuple(p.stop - p.start for p in kept)
+    if 0 not in part:
+        begin = sum(p.start * s for p, s in zip(kept, near, strict=True))
+        lines += copy_lines(k, Copy(part, begin, near, first, strides), source, target, "0")
     return finish(k, lines)
 
 
@@ -152,7 +154,7 @@ def _taken(layer: Layer, indices: list[list[int]] | list[Array]) -> Kernel:
 @kernel("Slice", "StridedSlice")
 def slices(layer: Layer) -> Kernel:
     if len(layer.inputs) > 1:
-        raise LayerError("begin and end are inputs, for which there is no kernel")
+        return sliced_at_run_time(layer)
     shape, given = layer.input.shape, [layer.integers(key) for key in ("begin", "end", "strides")]
     if any(len(g) != len(shape) for g in given):
         raise LayerError(f"'begin', 'end' and 'strides' do not have {len(shape)} numbers each")

@@ -95,11 +95,21 @@ def tile(layer: Layer, x: Array) -> Array:
 PAD_MODES = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric", "EDGE": "edge", "WRAP": "wrap"}
 
 
+def kept_of(size: int, pads: tuple[int, int]) -> slice:
+    """What negative pads leave of an axis: they take elements off."""
+    before, after = max(-pads[0], 0), max(-pads[1], 0)
+    if before + after > size:
+        raise LayerError(f"'pads' takes {before} and {after} elements off an axis of {size}")
+    return slice(before, size - after)
+
+
 def pad(layer: Layer, x: Array) -> Array:
     """Quantised, the constant is a quantised value as it stands."""
     mode, pads = layer.word("mode", "CONSTANT", tuple(PAD_MODES)), layer.pairs("pads")
     if len(pads) != x.ndim:
         raise LayerError(f"'pads' is {pads}, but the input has {x.ndim} dimensions")
+    kept = tuple(kept_of(n, p) for n, p in zip(x.shape, pads, strict=True))
+    x, pads = x[kept], [(max(a, 0), max(b, 0)) for a, b in pads]
     if mode != "CONSTANT":
         return np.pad(x, pads, PAD_MODES[mode])  # type: ignore[call-overload]
     value = layer.number("constant_value", 0)
