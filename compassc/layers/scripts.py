@@ -16,7 +16,7 @@ from compassc.layers.source import Kernel, KernelSource, Parameter, finish
 from compassc.layers.vectors import pointee
 
 
-def script(text: str, k: KernelSource | None = None, words: dict[str, str | Sequence[str]] | None = None,
+def script(text: str, k: KernelSource | None = None, words: dict[str, str | Sequence[str]] | None = None, /,
            **arguments: Tensor | Array | float) -> Kernel:  # fmt: skip
     """The kernel of a text with a parameter for each of `arguments`: tensors, arrays, int32 and float32 numbers.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.families.pooling.fractional import fractional_pool
 from compassc.layers.families.pooling.reference import (
     FLATTENED,
     METHODS,
@@ -77,5 +78,14 @@ layer_type(
     "FractionalPool",
     summary="Pooling with windows of random sizes.",
     use="rare",
-    refused="its windows come from a generator of random numbers, which has no reference and no kernel yet",
+    outputs="y, first rows, first columns",
+    attributes=(
+        Attribute("method", "word", "AVG or MAX"),
+        Attribute("pseudo", "flag", "sizes follow from one random number, not from an order", "false"),
+        Attribute("overlap", "flag", "windows share their border", "false"),
+        Attribute("seed", "int", "of the generator; 0, no seed, is refused"),
+    ),
+    float=fractional_pool,
+    quantised=fractional_pool,
+    notes="The numbers are those of the Mersenne Twister, so that the windows are known when the graph is built.",
 )

@@ -10,6 +10,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, approximate_factor
 from compassc.layers.emit import look_up, requantise, requantise_to, wide_kind
+from compassc.layers.families.pooling import fractional  # noqa: F401 (its kernel is registered)
 from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, window_for
 from compassc.layers.kernels import follow, kernel
 from compassc.layers.pairs import requantise_pair

@@ -75,11 +75,3 @@ layer_type(
     float=cumulate,
     quantised=quantised_cumulate,
 )
-layer_type(
-    "InTopK",
-    "Count",
-    "ZeroFraction",
-    summary="Counts of elements.",
-    use="rare",
-    refused="counting layers have no reference and no kernel yet",
-)

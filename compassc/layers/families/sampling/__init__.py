@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, layer_type
+from compassc.layers.declare import Attribute, Constant, layer_type
+from compassc.layers.families.sampling.affine import affine_grid
 from compassc.layers.families.sampling.reference import METHODS, PADDINGS, grid_sample, quantised_grid_sample
 
 layer_type(
@@ -26,5 +27,18 @@ layer_type(
     "AffineGrid",
     summary="The grid of an affine map.",
     use="rare",
-    refused="AffineGrid is not supported: there is no kernel for it",
+    inputs="maps [N,2,3] or [N,3,4], size (informative)",
+    attributes=(
+        Attribute("align_corners", "flag", "-1 and 1 are the centres of the outer pixels, not their borders", "false"),
+        Attribute("multiplier_bits", "int", "fraction bits of the tables", form="quantised"),
+        Attribute("scale_value", "int", "multiplier of the sums", form="quantised"),
+        Attribute("shift_value", "int", "shift of the sums", form="quantised"),
+    ),
+    constants=tuple(
+        Constant(f"{a}_lut", f"[{a.upper()}]", f"coordinates along {a.upper()}", optional=a == "d", form="quantised")
+        for a in "whd"
+    ),
+    float=affine_grid,
+    quantised=affine_grid,
+    notes="Coordinates are x, y and, of volumes, z. 16-bit floats are computed in float32 and stored once.",
 )

@@ -6,6 +6,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.emit import wide_kind
+from compassc.layers.families.sampling import affine  # noqa: F401 (its kernel is registered)
 from compassc.layers.families.sampling.reference import METHODS, PADDINGS
 from compassc.layers.kernels import kernel
 from compassc.layers.source import LANES, Kernel, KernelSource, finish

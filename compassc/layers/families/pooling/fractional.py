@@ -1,0 +1,159 @@
+"""Pooling with windows of random sizes, which follow from a seed: the reference and the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from compassc.graph import Layer, LayerError
+from compassc.layers.arithmetic import Array, approximate_factor, requantise
+from compassc.layers.emit import requantise as requantised_lines
+from compassc.layers.emit import wide_kind
+from compassc.layers.kernels import kernel
+from compassc.layers.scripts import script
+from compassc.layers.source import Kernel, KernelSource, Value
+
+WORD = 2**32 - 1
+
+
+def _generator(seed: int) -> Callable[[], int]:
+    source = np.random.MT19937()
+    # the seeding the format names, which NumPy keeps for old code
+    source._legacy_seeding(seed)
+    return lambda: int(source.random_raw())
+
+
+def _up_to(draw: Callable[[], int], last: int) -> int:
+    """A number from 0 to `last`, each as likely."""
+    part = WORD // (last + 1)
+    while (found := draw()) >= (last + 1) * part:
+        pass
+    return found // part
+
+
+def _shuffled(values: list[int], draw: Callable[[], int]) -> list[int]:
+    """In random order: a draw places two elements."""
+    d, n, i = list(values), len(values), 1
+    if n > WORD // n:
+        return d
+    if n % 2 == 0:
+        at = _up_to(draw, 1)
+        d[1], d[at] = d[at], d[1]
+        i = 2
+    while i < n:
+        r = i + 1
+        x = _up_to(draw, r * (r + 1) - 1)
+        for at in (x // (r + 1), x % (r + 1)):
+            d[i], d[at] = d[at], d[i]
+            i += 1
+    return d
+
+
+def boundaries(size: int, parts: int, pseudo: bool, seed: int) -> Array:
+    """Where windows begin, and the end of the last."""
+    draw = _generator(seed)
+    whole = size // parts
+    if not pseudo:
+        steps = _shuffled([whole + (i < size % parts) for i in range(parts)], draw)
+        return np.concatenate([[0], np.cumsum(steps)]).astype(np.int64)
+    ratio = size / parts
+    most = min((whole + 2) / ratio - 1, (size + 1 - whole) / ratio - (parts - 1))
+    low = draw()
+    u = (low + draw() * 2**32) / 2**64 * most
+    inner = [int(np.ceil(np.float32(ratio * (i + u)))) - 1 for i in range(1, parts)]
+    return np.asarray([0, *inner, size], np.int64)
+
+
+def windows_of(layer: Layer) -> list[tuple[Array, Array, Array]]:
+    """For rows and columns: the boundaries, and where windows begin and end."""
+    x, y = layer.input.shape, layer.output.shape
+    if len(x) != 4 or len(y) != 4 or (x[0], x[3]) != (y[0], y[3]) or 0 in (*x, *y) or y[1] > x[1] or y[2] > x[2]:
+        raise LayerError(f"{list(x)} is not pooled to {list(y)}")
+    layer.word("method", choices=("AVG", "MAX"))
+    seed = layer.integer("seed")
+    if not 0 < seed <= WORD:
+        raise LayerError(f"'seed' is {seed}: windows that differ from run to run are not supported; give it a seed")
+    wanted = [(y[1] + 1,), (y[2] + 1,)]
+    if len(layer.outputs) not in (1, 3) or [t.shape for t in layer.outputs[1:]] not in ([], wanted):
+        raise LayerError(f"the outputs are {[list(t.shape) for t in layer.outputs]}, expected {list(y)} and boundaries")
+    found = []
+    for size, parts in zip(x[1:3], y[1:3], strict=True):
+        b = boundaries(size, parts, layer.flag("pseudo", False), seed)
+        found.append((b, b[:-1], np.minimum(b[1:] + layer.flag("overlap", False), size)))
+    return found
+
+
+def fractional_pool(layer: Layer, x: Array) -> list[Array]:
+    (rows, tops, bottoms), (columns, lefts, rights) = windows_of(layer)
+    out, average = layer.output, layer.word("method") == "AVG"
+    wide = x.astype(np.int64 if layer.is_quantised else np.float32)
+    found = np.empty(out.shape, wide.dtype)
+    for i, (top, bottom) in enumerate(zip(tops, bottoms, strict=True)):
+        for j, (left, right) in enumerate(zip(lefts, rights, strict=True)):
+            part = wide[:, top:bottom, left:right]
+            area = (bottom - top) * (right - left)
+            if not average:
+                found[:, i, j] = part.max(axis=(1, 2))
+            elif layer.is_quantised:
+                scale, shift = approximate_factor(np.float32(1) / np.float32(area), 8)
+                found[:, i, j] = requantise(part.sum(axis=(1, 2)), scale, shift, 0, out.low, out.high)
+            else:
+                found[:, i, j] = part.sum(axis=(1, 2)) / np.float32(area)
+    return [found, rows, columns][: len(layer.outputs)]
+
+
+POOL = """
+for p in range(S.get_local_id(), points, S.get_local_size()):
+    ox = p % across
+    oy = p / across % down
+    image = x + p / (down * across) * image_size
+    area = (S.i32(bottoms[oy]) - tops[oy]) * (S.i32(rights[ox]) - lefts[ox])
+    for j in range(0, channels, 32):
+        mask = S.tail_mask(S.min(channels - j, 32), 32)
+        acc = S.vbcast($start, lanes=32)
+        for iy in range(tops[oy], bottoms[oy]):
+            for ix in range(lefts[ox], rights[ox]):
+                acc = $step
+        $body
+        S.vstore(narrow($result, "$dtype"), y + (p * channels + j), mask)
+$ends
+"""
+
+
+@kernel("FractionalPool")
+def fractional_pool_kernel(layer: Layer) -> Kernel:
+    (rows, tops, bottoms), (columns, lefts, rights) = windows_of(layer)
+    x, y, average = layer.input, layer.output, layer.word("method") == "AVG"
+    quantised = layer.is_quantised
+    if x.dtype != y.dtype or (wide_kind(x) == "int32") != quantised:
+        raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
+    k = KernelSource()
+    load = f'load(image + ((iy * width + ix) * channels + j), mask, "{x.dtype}", 32)'
+    words: dict[str, str | Sequence[str]] = {"dtype": x.dtype, "body": [], "result": "acc", "step": f"S.max(acc, {load})",
+                                             "start": f"S.i32({x.low})" if quantised else 'S.fp32("-inf")'}  # fmt: skip
+    if average:
+        words |= {"step": f"acc + {load}", "start": "S.i32(0)" if quantised else "S.fp32(0)"}
+        most = int((bottoms - tops).max() * (rights - lefts).max())
+        if quantised:
+            ones = np.float32(1) / np.arange(1, most + 1).astype(np.float32)
+            pairs = [approximate_factor(one, 8) for one in (ones[:1], *ones.reshape(-1, 1))]
+            scales, shifts = (np.concatenate([p[i] for p in pairs]) for i in (0, 1))
+            k.choice = "area"
+            acc = Value("acc", "int32", min(x.low, 0) * most, max(x.high, 0) * most)
+            words["result"] = requantised_lines(k, acc, scales, shifts, 0, y.low, y.high).name
+            words["body"] = k.body
+        else:
+            words["result"] = 'acc / S.cast(area, "float32")'
+    ends: list[str] = []
+    for name, t in zip(("row", "column"), layer.outputs[1:], strict=False):
+        size = t.count
+        ends += [f"for e in range(S.get_local_id(), {size}, S.get_local_size()):",
+                 f'    {name}_starts[e] = S.cast(S.i32({name}_given[e]), "{t.dtype}")']  # fmt: skip
+    given = {f"{n}_given": b.astype(np.int32) for n, b in (("row", rows), ("column", columns))} if ends else {}
+    starts = dict(zip(("row_starts", "column_starts"), layer.outputs[1:], strict=False))
+    places = {"tops": tops, "bottoms": bottoms, "lefts": lefts, "rights": rights}
+    words["ends"] = ends
+    return script(POOL, k, words, x=x, y=y, points=y.shape[0] * y.shape[1] * y.shape[2], down=y.shape[1], across=y.shape[2],
+                  width=x.shape[2], channels=x.shape[3], image_size=x.shape[1] * x.shape[2] * x.shape[3], **given, **starts,
+                  **{n: v.astype(np.int32) for n, v in places.items()})  # fmt: skip
