@@ -3,6 +3,7 @@
 - ```` ```python NAME ```` writes the block to the file NAME.
 - ```` ```python ```` runs it, all such blocks of a page in one namespace; a block without language right after it is
   what it prints.
+- ```` ```diff ```` is applied to the files of the folder.
 - ```` ```console ```` holds `$ command` lines, each followed by what the command writes to stdout and stderr.
 
 In expected output a line or part of a line `...` stands for any text.
@@ -77,6 +78,8 @@ def steps(lines: list[str]) -> list[Step]:
             found.append(Step("file" if name else "python", "\n".join(block.lines) + "\n", block.line, name=name))
         elif language == "console":
             found += _commands(block)
+        elif language == "diff":
+            found.append(Step("diff", "\n".join(block.lines) + "\n", block.line))
         elif not language and block.follows and found and found[-1].kind == "python":
             found[-1].shown = (block.line, block.line + len(block.lines))
     return found
@@ -104,18 +107,26 @@ class Runner:
             path = programs / name
             path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
             path.chmod(0o755)
-        self.environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "100"}
+        outside = {"GIT_CEILING_DIRECTORIES": str(self.folder.parent)}  # the folder is in no repository
+        self.environment = {
+            **os.environ,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "COLUMNS": "100",
+            **outside,
+        }
 
     def do(self, step: Step) -> str:
         """Do a step; what it wrote."""
         if step.kind == "file":
             (self.folder / step.name).write_text(step.code)
             return ""
-        if step.kind == "console":
+        if step.kind in ("console", "diff"):
+            command = ["bash", "-c", step.code] if step.kind == "console" else ["git", "apply", "-C1", "-"]
             done = subprocess.run(
-                ["bash", "-c", step.code],
+                command,
                 cwd=self.folder,
                 env=self.environment,
+                input=step.code if step.kind == "diff" else "",
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,

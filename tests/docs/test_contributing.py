@@ -1,0 +1,64 @@
+"""Every recipe of docs/contributing.md, done in a copy of the tree: its diffs apply, its commands write what it shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from pages import Runner, Step, matches, steps
+
+ROOT = Path(__file__).parents[2]
+LINES = (ROOT / "docs/contributing.md").read_text().split("\n")
+COPIED = ("compassc", "core", "runtime", "sim", "docs/ops", "tests/cli", "tests/layers", "tests/ops", "tests/passes")
+FILES = ("pyproject.toml", "tests/conftest.py")
+SOURCES = ("", "core", "runtime", "sim")
+
+
+def recipes() -> dict[str, list[Step]]:
+    """The steps of each section, by its title."""
+    titles = {number: line[3:] for number, line in enumerate(LINES) if line.startswith("## ")}
+    found: dict[str, list[Step]] = {title: [] for title in titles.values()}
+    for step in steps(LINES):
+        found[titles[max(number for number in titles if number < step.line)]].append(step)
+    return found
+
+
+RECIPES = recipes()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of what recipes change and run."""
+    for name in COPIED:
+        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
+    for name in FILES:
+        shutil.copy2(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("title", RECIPES)
+def test_recipe(title: str, tree: Path) -> None:
+    runner = Runner(tree)
+    runner.environment["PYTHONPATH"] = os.pathsep.join(str(tree / name) for name in SOURCES)
+    runner.environment["PYTEST_ADDOPTS"] = "-p no:cacheprovider -p no:xdist"
+    for step in RECIPES[title]:
+        got = runner.do(step)
+        start, stop = step.shown or (0, 0)
+        assert matches("\n".join(LINES[start:stop]), got), f"contributing.md:{step.line}: {step.code}\nwritten:\n{got}"
+
+
+def test_every_recipe_has_a_diff_and_shows_what_it_gives() -> None:
+    for title, done in RECIPES.items():
+        assert {"diff", "console"} <= {step.kind for step in done}, title
+
+
+def test_an_operation_touches_its_declaration_and_one_c_function() -> None:
+    diffs = "\n".join(step.code for step in RECIPES["An operation"] if step.kind == "diff")
+    touched = re.findall(r"^\+\+\+ b/(\S+)", diffs, re.MULTILINE)
+    assert [str(Path(path).parent) for path in touched] == ["compassc/ops", "sim/include/compass"]
