@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compassc.graph import Layer, LayerError
+from compassc.graph import Layer
 from compassc.layers.families.movement.reference import PAD_MODES
-from compassc.layers.kernels import kernel_of
 from tests.layers.cases import SIZES, TYPES, drawn, layer_of, same, tensor
 
 Rows = Iterator[tuple[str, list[tuple[int, ...]], dict[str, Any], list[tuple[int, ...]]]]
@@ -161,7 +160,8 @@ def test_indexed_moves(tmp_path, source, dtype):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "reductions"), [("float32", "ADD MUL MAX MIN"), ("int8", "MAX MIN"), ("uint8", "MAX")]
+    ("dtype", "reductions"),
+    [("float32", "ADD MUL MAX MIN"), ("int8", "ADD MAX MIN"), ("uint8", "MAX"), ("float16", "ADD MUL MIN")],
 )
 def test_scatter_with_reductions(tmp_path, source, dtype, reductions):
     for method in reductions.split():
@@ -169,10 +169,21 @@ def test_scatter_with_reductions(tmp_path, source, dtype, reductions):
         run_indexed([(t, g, a | {"reduction": method}, o) for t, g, a, o in rows], dtype, source, tmp_path)
 
 
-def test_scatter_with_other_scales_is_refused():
-    shapes = [tensor("x", (3, 4), "int8"), tensor("i", (2, 1), "int32"), tensor("u", (2, 4), "int8")]
-    with pytest.raises(LayerError, match="other scales"):
-        kernel_of([layer_of("ScatterND", shapes, "int8", {"scale_value": [3, 1, 1], "shift_value": 2}, [(3, 4)])])
+@pytest.mark.parametrize("reduction", ["NONE", "ADD", "MAX", "MIN"])
+def test_scatter_with_scales(tmp_path, source, reduction):
+    for i, (dtype, to) in enumerate((("int8", "int8"), ("uint8", "int8"), ("int8", "uint8"), ("int16", "int16"))):
+        for kind in ("ScatterND", "ScatterElements"):
+            shape, index = ((70, 5, 9), (6, 2)) if kind == "ScatterND" else ((4, 30, 9), (4, 6, 9))
+            x = tensor("x", shape, dtype, 1.0, 3 * (i % 2))
+            at = tensor("i", index, "int32")
+            u = tensor("u", (6, 9) if kind == "ScatterND" else index, dtype, 1.0, -2)
+            wide = dtype == "int16"
+            given = {"reduction": reduction, "axis": 1, "shift_value": 16 if wide else 14}
+            given["scale_value"] = [21000, 3, 2] if wide else [200, 130, 61]
+            if kind == "ScatterElements" and not wide:
+                given["shift_value"] = 13
+            case = layer_of(kind, [x, at, u], to, given, [shape], zero=4)
+            same(case, [drawn(source, x), indices(source, index, -4, 4, "int32"), drawn(source, u)], tmp_path)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "float16", "float32", "int32"])

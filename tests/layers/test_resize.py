@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from compassc.graph import Layer, LayerError
+from compassc.layers.declare import evaluate
 from compassc.layers.families.resize.reference import MODES, NEAREST_MODES
 from compassc.layers.kernels import kernel_of
 from tests.layers.cases import TYPES, drawn, layer_of, same, tensor
@@ -94,6 +95,27 @@ def test_wide_images_do_not_need_to_fit_lsram(tmp_path, source):
         same(layer, [drawn(source, layer.input)], tmp_path, 8e-6)
 
 
-def test_bicubic_is_refused_by_name():
-    with pytest.raises(LayerError, match="BICUBIC"):
-        kernel_of([resized("int8", (1, 2, 2, 4), (4, 4), method="BICUBIC")])
+def test_an_unknown_method_is_refused_by_name():
+    with pytest.raises(LayerError, match="SPLINE"):
+        kernel_of([resized("int8", (1, 2, 2, 4), (4, 4), method="SPLINE")])
+
+
+@pytest.mark.parametrize("method", ["LINEAR", "BICUBIC", "TRILINEAR"])
+def test_neighbours_along_an_axis_after_the_other(method, tmp_path):
+    source = np.random.default_rng(9)
+    for i, dtype in enumerate(("int8", "uint8", "int16", "float32", "float16")):
+        sizes = {"LINEAR": ((9,), (14,)), "BICUBIC": ((5, 7), (9, 4)), "TRILINEAR": ((3, 4, 5), (5, 3, 8))}[method]
+        x, y = (tensor(n, (2, *s, 35), dtype) for n, s in zip("xy", sizes if i % 2 else sizes[::-1], strict=True))
+        layer = Layer("r", "Resize", [x], [y], {"method": method, "mode": ("HALF_PIXEL", "ALIGN_CORNERS")[i // 2 % 2]})
+        same(layer, [drawn(source, x)], tmp_path, 1e-3 if dtype == "float16" else 1e-6)
+
+
+def test_cubic_weights_are_those_of_the_convolution_with_minus_three_quarters():
+    """Constants and straight lines stay, whatever the size."""
+    x, y = tensor("x", (1, 6, 1, 1), "float32"), tensor("y", (1, 12, 1, 1), "float32")
+    layer = Layer("r", "Resize", [x], [y], {"method": "BICUBIC", "mode": "HALF_PIXEL"})
+    [flat] = evaluate(layer, [np.full(x.shape, 3, "float32")])
+    np.testing.assert_allclose(flat, 3, rtol=1e-6)
+    [line] = evaluate(layer, [np.arange(6, dtype="float32").reshape(x.shape)])
+    inside = line.reshape(-1)[4:8]
+    np.testing.assert_allclose(inside[1:] + inside[:-1], inside[1] + inside[0] + np.arange(3), atol=0.1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compassc.graph import Layer, Tensor
 from compassc.layers.samples.draw import Draw, layer_of, sample
 
@@ -159,3 +161,20 @@ def _cumulate(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         return None
     given = {"method": "SUM", "axis": len(x.shape) - 1, "exclusive": False, "reverse": draw.choice((True, False))}
     return layer_of(draw, kind, [x], draw.requantised(x), **given, **(draw.rescaling(8) if x.is_integer else {}))
+
+
+@sample("ScatterElements", "ScatterND")
+def _scatter(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if not x.shape:
+        return None
+    count = draw.integer(1, 4)
+    given: dict[str, Any] = {"reduction": draw.choice(("NONE", "ADD", "MAX", "MIN"))}
+    if kind == "ScatterND":
+        index, updates = draw.indices((count, 1), x.shape[0]), draw.other(x, (count, *x.shape[1:]))
+    else:
+        axis = draw.integer(0, len(x.shape) - 1)
+        shape = tuple(min(count, n) if i == axis else n for i, n in enumerate(x.shape))
+        given["axis"], index, updates = axis, draw.indices(shape, x.shape[axis]), draw.other(x, shape)
+    if x.is_integer:
+        given |= {"scale_value": [draw.integer(128, 255), 9, 7], "shift_value": 10}
+    return layer_of(draw, kind, [x, index, updates], draw.requantised(x), **given)

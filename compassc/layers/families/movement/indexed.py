@@ -15,9 +15,8 @@ from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import store
 from compassc.layers.emit import wide_kind
-from compassc.layers.families.movement.reference import REDUCTIONS
 from compassc.layers.kernels import kernel
-from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, strides_of
+from compassc.layers.moving import bits_of, raw_pointer, strides_of
 from compassc.layers.remapping import PART_BYTES
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
 
@@ -25,13 +24,13 @@ BY_DMA = 16
 """Elements of a row from which on it is copied by DMA."""
 
 
-def _indices(layer: Layer, tensor: Tensor) -> Tensor:
+def indices_of(layer: Layer, tensor: Tensor) -> Tensor:
     if tensor.dtype not in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "bool"):
         raise LayerError(f"'{tensor.name}' holds indices or counts, but is {tensor.dtype}")
     return tensor
 
 
-def _same_type(layer: Layer, *tensors: Tensor) -> None:
+def keeps_type(layer: Layer, *tensors: Tensor) -> None:
     for t in tensors:
         if t.dtype != layer.output.dtype:
             raise LayerError(f"'{t.name}' is {t.dtype}, the output {layer.output.dtype}; it keeps the type")
@@ -78,13 +77,13 @@ def gather(layer: Layer) -> Kernel:
     """An index equal to the size, or outside, gives no row; what is left at the end is 0."""
     if len(layer.inputs) != 2:
         raise LayerError(f"it has {len(layer.inputs)} inputs, expected the data and the indices")
-    x, index, y = layer.inputs[0], _indices(layer, layer.inputs[1]), layer.output
+    x, index, y = layer.inputs[0], indices_of(layer, layer.inputs[1]), layer.output
     axis, batch = layer.axis("axis", 0), layer.integer("batch_dims", 0)
     if not 0 <= batch <= axis or x.shape[:batch] != index.shape[:batch]:
         raise LayerError(f"'batch_dims' is {batch}, which does not fit axis {axis} and the shapes")
     if y.shape != (*x.shape[:axis], *index.shape[batch:], *x.shape[axis + 1 :]):
         raise LayerError(f"{list(x.shape)} and {list(index.shape)} do not lead to the shape {list(y.shape)}")
-    _same_type(layer, x)
+    keeps_type(layer, x)
     k, number = KernelSource(), math.prod(index.shape[batch:])
     places, n = k.tensor(index), k.scalar(x.shape[axis])
     per = k.scalar(max(1, math.prod(x.shape[batch:axis])))
@@ -101,8 +100,8 @@ def gather(layer: Layer) -> Kernel:
 
 @kernel("Repeat")
 def repeat(layer: Layer) -> Kernel:
-    x, counts, y = layer.inputs[0], _indices(layer, layer.inputs[1]), layer.output
-    _same_type(layer, x)
+    x, counts, y = layer.inputs[0], indices_of(layer, layer.inputs[1]), layer.output
+    keeps_type(layer, x)
     axis = layer.axis() if layer.has("axis") else 0
     if not layer.has("axis"):
         x = Tensor(x.name, (x.count,), x.dtype)
@@ -121,8 +120,8 @@ def _where_set(k: KernelSource, selector: Tensor) -> list[str]:
 
 @kernel("Compress")
 def compress(layer: Layer) -> Kernel:
-    x, condition, axis = layer.inputs[0], _indices(layer, layer.inputs[1]), layer.axis("axis", 0)
-    _same_type(layer, x)
+    x, condition, axis = layer.inputs[0], indices_of(layer, layer.inputs[1]), layer.axis("axis", 0)
+    keeps_type(layer, x)
     k = KernelSource()
     decide = _where_set(k, condition)
     return finish(k, _packed(k, x, layer.output, axis, min(condition.count, x.shape[axis]), decide))
@@ -130,13 +129,13 @@ def compress(layer: Layer) -> Kernel:
 
 @kernel("Filter")
 def filter_rows(layer: Layer) -> Kernel:
-    k, axis, selector = KernelSource(), layer.axis("axis", 0), _indices(layer, layer.inputs[-1])
+    k, axis, selector = KernelSource(), layer.axis("axis", 0), indices_of(layer, layer.inputs[-1])
     lines: list[str] = []
     for x, y in zip(layer.inputs[:-1], layer.outputs[:-1], strict=True):
         if (x.dtype, x.shape) != (y.dtype, y.shape):
             raise LayerError(f"'{y.name}' has not the shape and type of '{x.name}'")
         lines += _packed(k, x, y, axis, x.shape[axis], _where_set(k, selector))
-    count = k.tensor(_indices(layer, layer.outputs[-1]))
+    count = k.tensor(indices_of(layer, layer.outputs[-1]))
     number = f'S.cast(found, "{layer.outputs[-1].dtype}")'
     return finish(k, [
         *lines,
@@ -156,14 +155,14 @@ def reverse_sequence(layer: Layer) -> Kernel:
     batch, time = batch % rank, time % rank
     if batch == time:
         raise LayerError(f"'batch_axis' and 'time_axis' are both {batch}")
-    _same_type(layer, x)
+    keeps_type(layer, x)
     k, deepest = KernelSource(), max(batch, time)
     lead = strides_of(x.shape[: deepest + 1])
     inner, size = math.prod(x.shape[deepest + 1 :]), k.scalar(x.shape[time])
     source, target, width = raw_pointer(k, x), raw_pointer(k, layer.output), k.scalar(inner)
     length = f"S.i32({size})"
     if len(layer.inputs) > 1:
-        given = _indices(layer, layer.inputs[1])
+        given = indices_of(layer, layer.inputs[1])
         which = f"r / {k.scalar(lead[batch])} % {k.scalar(x.shape[batch])}" if given.count == x.shape[batch] else "0"
         length = f"S.min(S.i32({k.tensor(given)}[{which}]), {size})"
     step = k.scalar(lead[time])
@@ -180,7 +179,7 @@ def reverse_sequence(layer: Layer) -> Kernel:
 
 @kernel("OneHot")
 def one_hot(layer: Layer) -> Kernel:
-    index, y = _indices(layer, layer.input), layer.output
+    index, y = indices_of(layer, layer.input), layer.output
     wide_kind(index)
     depth, axis = layer.integer("depth"), layer.integer("axis", -1)
     axis = len(index.shape) if axis < 0 or axis >= len(index.shape) else axis
@@ -248,8 +247,8 @@ class Along:
 
 @kernel("GatherElements")
 def gather_elements(layer: Layer) -> Kernel:
-    x, index, y = layer.inputs[0], _indices(layer, layer.inputs[1]), layer.output
-    _same_type(layer, x)
+    x, index, y = layer.inputs[0], indices_of(layer, layer.inputs[1]), layer.output
+    keeps_type(layer, x)
     if y.shape != index.shape:
         raise LayerError(f"the output is {list(y.shape)}, the indices are {list(index.shape)}")
     wide_kind(index)
@@ -284,7 +283,7 @@ def gather_elements(layer: Layer) -> Kernel:
     ])  # fmt: skip
 
 
-def _addressed(k: KernelSource, index: Tensor, places: str, shape: tuple[int, ...]) -> list[str]:
+def addressed(k: KernelSource, index: Tensor, places: str, shape: tuple[int, ...]) -> list[str]:
     """Statements that add to `place` what the indices in row `r` say: too large ones are the last, negative ones wrap."""
     many, strides = index.shape[-1], strides_of(shape)
     if not 1 <= many <= len(shape):
@@ -303,8 +302,8 @@ def _addressed(k: KernelSource, index: Tensor, places: str, shape: tuple[int, ..
 
 @kernel("GatherND")
 def gather_nd(layer: Layer) -> Kernel:
-    x, index, y = layer.inputs[0], _indices(layer, layer.inputs[1]), layer.output
-    _same_type(layer, x)
+    x, index, y = layer.inputs[0], indices_of(layer, layer.inputs[1]), layer.output
+    keeps_type(layer, x)
     batch = layer.integer("batch_dims", 0)
     if x.shape[:batch] != index.shape[:batch] or not 0 <= batch < len(index.shape):
         raise LayerError(f"'batch_dims' is {batch}, which does not fit {list(x.shape)} and {list(index.shape)}")
@@ -317,102 +316,20 @@ def gather_nd(layer: Layer) -> Kernel:
     return finish(k, [
         f"for r in range(S.get_local_id(), {k.scalar(rows)}, S.get_local_size()):",
         f"    place = r / {per} * {whole}",
-        *(f"    {a}" for a in _addressed(k, index, places, shape)),
+        *(f"    {a}" for a in addressed(k, index, places, shape)),
         *(f"    {c}" for c in _row_copy(f"{target} + r * {width}", f"{source} + place", width, inner)),
-    ])  # fmt: skip
-
-
-SYMBOLS = {"ADD": "{a} + {b}", "MUL": "{a} * {b}", "MAX": "S.max({a}, {b})", "MIN": "S.min({a}, {b})"}
-
-
-def _scattered(layer: Layer) -> str:
-    """The reduction; LayerError for what its kernels do not compute as the reference does."""
-    reduction, out = layer.word("reduction", "NONE", ("NONE", *REDUCTIONS)), layer.output
-    _same_type(layer, layer.inputs[0], layer.inputs[2])
-    if layer.is_quantised:
-        scale, shift = layer.scale_shift()
-        zeros = {t.scalar_zero for t in (layer.inputs[0], layer.inputs[2], out)}
-        if len(zeros) > 1 or not (np.asarray(scale) == 1).all() or np.asarray(shift).any():
-            raise LayerError(
-                "its operands have other scales or zero points than its output, for which there is no kernel"
-            )
-        if (out.low, out.high) != (out.integer.low, out.integer.high) or (not out.integer.signed and min(zeros) < 0):
-            raise LayerError("its output's range is limited, for which there is no kernel")
-    if reduction in ("ADD", "MUL") and out.dtype != "float32":
-        raise LayerError(f"'reduction' is {reduction} of {out.dtype}, which has a kernel for float32 only")
-    if reduction in ("MAX", "MIN") and out.dtype in ("float16", "bfloat16", "uint32"):
-        raise LayerError(f"'reduction' is {reduction} of {out.dtype}, for which there is no kernel")
-    return reduction
-
-
-def _scatter_head(k: KernelSource, layer: Layer, reduction: str) -> tuple[str, str, list[str]]:
-    """(the output's pointer, that of the updates, statements that copy the data into the output)."""
-    x, updates, y = layer.inputs[0], layer.inputs[2], layer.output
-    raw = f'.as_ptr("{bits_of(y.dtype)}")'
-    to, source, given = k.tensor(y), k.tensor(x), k.tensor(updates)
-    head = copy_lines(k, Copy((x.count,), 0, (1,), 0, (1,)), source + raw, to + raw, "0")
-    if reduction == "NONE":
-        to, given = to + raw, given + raw
-    return to, given, [*head, "S.barrier()"]
-
-
-@kernel("ScatterND")
-def scatter_nd(layer: Layer) -> Kernel:
-    """Every TEC walks all updates and applies those whose places are its own, so that later ones come later."""
-    x, index = layer.inputs[0], _indices(layer, layer.inputs[1])
-    k, reduction = KernelSource(), _scattered(layer)
-    to, given, head = _scatter_head(k, layer, reduction)
-    inner = math.prod(x.shape[index.shape[-1] :])
-    width = k.scalar(inner)
-    new = f"{given}[r * {width} + e]"
-    if reduction != "NONE":
-        new = SYMBOLS[reduction].format(a=f"{to}[place + e]", b=new)
-    return finish(k, [
-        *head,
-        f"for r in range({k.scalar(math.prod(index.shape[:-1]))}):",
-        "    place = S.i32(0)",
-        *(f"    {a}" for a in _addressed(k, index, k.tensor(index), x.shape)),
-        f"    if place / {width} % S.get_local_size() == S.get_local_id():",
-        f"        for e in range({width}):",
-        f"            {to}[place + e] = {new}",
-    ])  # fmt: skip
-
-
-@kernel("ScatterElements")
-def scatter_elements(layer: Layer) -> Kernel:
-    """A TEC applies the updates of whole lines along the axis, one behind the other."""
-    x, index = layer.inputs[0], _indices(layer, layer.inputs[1])
-    k, reduction = KernelSource(), _scattered(layer)
-    a = Along(k, x, index, layer.axis("axis", 0))
-    to, given, head = _scatter_head(k, layer, reduction)
-    places, n = k.tensor(index), k.scalar(a.size)
-    before, behind, cols = k.constant(a.before), k.constant(a.behind), k.scalar(a.behind.size)
-    new = f"{given}[at]"
-    if reduction != "NONE":
-        new = SYMBOLS[reduction].format(a=f"{to}[place]", b=new)
-    return finish(k, [
-        *head,
-        f"for u in range(S.get_local_id(), {k.scalar(a.before.size * a.behind.size)}, S.get_local_size()):",
-        f"    line = {before}[u / {cols}] + {behind}[u % {cols}]",
-        f"    for r in range({k.scalar(a.number)}):",
-        f"        at = (u / {cols} * {k.scalar(a.number)} + r) * {cols} + u % {cols}",
-        f"        v = S.i32({places}[at])",
-        "        if v < 0:",
-        f"            v += {n}",
-        f"        place = line + clamp(v, 0, {n} - 1) * {k.scalar(a.step)}",
-        f"        {to}[place] = {new}",
     ])  # fmt: skip
 
 
 def sliced_at_run_time(layer: Layer) -> Kernel:
     """A slice whose begin, end, axes and steps are inputs. Where they make fewer elements than the output has, 0 follows."""
     x, y, k = layer.input, layer.output, KernelSource()
-    rank, given = len(x.shape), [_indices(layer, t) for t in layer.inputs[1:]]
+    rank, given = len(x.shape), [indices_of(layer, t) for t in layer.inputs[1:]]
     if not 2 <= len(given) <= 4 or len({t.count for t in given}) != 1 or not 1 <= given[0].count <= rank:
         raise LayerError(
             f"its further inputs are {[list(t.shape) for t in given]}, expected numbers for up to {rank} axes"
         )
-    _same_type(layer, x)
+    keeps_type(layer, x)
     if len(y.shape) != rank:
         raise LayerError(f"its input is {list(x.shape)}, its output {list(y.shape)}")
     names = [k.tensor(t) for t in given]

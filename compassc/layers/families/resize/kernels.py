@@ -7,7 +7,8 @@ import numpy as np
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
-from compassc.layers.families.resize.reference import METHODS, between, coordinates, nearest
+from compassc.layers.families.resize.reference import METHODS, RANKS, between, coordinates, nearest
+from compassc.layers.families.resize.separable import separable
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import strides_of
 from compassc.layers.remapping import remap_kernel
@@ -22,6 +23,8 @@ STAGED_BYTES = 8192
 def resize(layer: Layer) -> Kernel:
     x, y = layer.input, layer.output
     method = layer.word("method", "BILINEAR", METHODS)
+    if method in RANKS:
+        return separable(layer)
     if len(x.shape) != 4 or len(y.shape) != 4 or (x.shape[0], x.shape[3]) != (y.shape[0], y.shape[3]):
         raise LayerError(f"{list(x.shape)} to {list(y.shape)} is no change of the size of NHWC images")
     rows = coordinates(layer, "y", x.shape[1], y.shape[1])

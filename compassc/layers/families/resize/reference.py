@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, requantise, saturate
 
-METHODS = ("NEAREST", "BILINEAR", "AREA")
+METHODS = ("NEAREST", "BILINEAR", "AREA", "LINEAR", "BICUBIC", "TRILINEAR")
+RANKS = {"LINEAR": 3, "BICUBIC": 4, "TRILINEAR": 5}
+"""Methods that weigh neighbours along an axis after the other, and the dimensions of their images."""
 MODES = (
     "HALF_PIXEL",
     "HALF_PIXEL_SYMMETRIC",
@@ -61,6 +65,8 @@ def nearest(layer: Layer, at: Array, size: int, result: int) -> Array:
 
 def resize(layer: Layer, x: Array, *sizes: Array) -> Array:
     method = layer.word("method", "BILINEAR", METHODS)
+    if method in RANKS:
+        return _separable(layer, x)
     if len(x.shape) != 4:
         raise LayerError(f"the input has {x.ndim} dimensions, expected an NHWC image")
     height, width = layer.output.shape[1:3]
@@ -72,6 +78,66 @@ def resize(layer: Layer, x: Array, *sizes: Array) -> Array:
     if layer.flag("antialias", False):
         return _antialiased(layer, x)
     return _bilinear(layer, x, rows, columns)
+
+
+class Taps(NamedTuple):
+    """The neighbours of each output element along an axis, and their weights in float32: [elements, neighbours]."""
+
+    places: Array
+    weights: Array
+
+
+def taps_of(layer: Layer) -> list[Taps]:
+    """The taps of each axis of the image, outermost first."""
+    method, x, y = layer.word("method", choices=METHODS), layer.input.shape, layer.output.shape
+    if len(x) != RANKS[method] or len(y) != len(x) or (x[0], x[-1]) != (y[0], y[-1]) or 0 in (*x, *y):
+        raise LayerError(
+            f"{list(x)} to {list(y)} is no change of size that {method} makes, of {RANKS[method]} dimensions"
+        )
+    corners, cubic = layer.word("mode", "HALF_PIXEL", MODES) == "ALIGN_CORNERS", method == "BICUBIC"
+    return [_taps(n, m, corners, cubic) for n, m in zip(x[1:-1], y[1:-1], strict=True)]
+
+
+def _taps(size: int, made: int, corners: bool, cubic: bool) -> Taps:
+    f = np.float32
+    i = np.arange(made, dtype=f)
+    if corners:
+        at = i * (f(size - 1) / f(made - 1) if made > 1 else f(0))
+    else:
+        at = f(size) / f(made) * (i + f(0.5)) - f(0.5)
+    low = np.floor(at if cubic else np.maximum(at, 0))
+    t = (at if cubic else np.maximum(at, 0)) - low
+    first = low.astype(np.int64)
+    if not cubic:
+        first = np.minimum(first, size - 1)
+        return Taps(np.stack([first, np.minimum(first + 1, size - 1)], -1), np.stack([f(1) - t, t], -1).astype(f))
+    a = f(-0.75)
+
+    def far(d: Array) -> Array:
+        return np.asarray(((a * d - f(5) * a) * d + f(8) * a) * d - f(4) * a)
+
+    def near(d: Array) -> Array:
+        return np.asarray(((a + f(2)) * d - (a + f(3))) * d * d + f(1))
+
+    weights = np.stack([far(t + f(1)), near(t), near(f(1) - t), far(f(2) - t)], -1).astype(f)
+    return Taps(np.clip(first[:, None] + np.arange(-1, 3), 0, size - 1), weights)
+
+
+def _separable(layer: Layer, x: Array) -> Array:
+    """Sums of weighted neighbours from the innermost axis out, in float32, in order."""
+    wide = x.astype(np.float32)
+    taps = taps_of(layer)
+    for axis in reversed(range(len(taps))):
+        shape = [1] * wide.ndim
+        shape[axis + 1] = len(taps[axis].places)
+        parts = [
+            wide.take(i, axis + 1) * w.reshape(shape)
+            for i, w in zip(taps[axis].places.T, taps[axis].weights.T, strict=True)
+        ]
+        wide = parts[0]
+        for part in parts[1:]:
+            wide = wide + part
+    return saturate(np.rint(wide), layer.output.low, layer.output.high) if layer.is_quantised else wide
 
 
 def _bilinear(layer: Layer, x: Array, rows: Array, columns: Array) -> Array:
