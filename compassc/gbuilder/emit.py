@@ -108,7 +108,7 @@ def steps_of(runs: list[Launch]) -> list[Step]:
         merged = run.match.merged
         own = {id(t) for t in (*merged.inputs, *merged.attrs.private_buffers, merged.attrs.descriptorbase)}
         named = [owner(word) for word in (*run.params.words, *run.desc.words) if isinstance(word, Tensor)]
-        scratch = [t for t in named if id(t) not in own and t.data is None]
+        scratch = [t for t in named if id(t) not in own and not t.is_constant]
         steps.append(Step(tuple(merged.inputs), tuple({id(t): t for t in (*merged.outputs, *scratch)}.values())))
     return steps
 
@@ -178,7 +178,7 @@ def _build_version() -> int:
 def _asids(run: Launch) -> str:
     """The ASID of each parameter word that is an address: constants are in ASID 1, all else is in ASID 0."""
     words = (owner(word) if isinstance(word, Tensor) else None for word in run.params.words)
-    return "".join("-" if word is None else "0" if word.data is None else "1" for word in words)
+    return "".join("-" if word is None else "1" if word.is_constant else "0" for word in words)
 
 
 def _text(runs: list[Launch]) -> tuple[bytes, list[int]]:
@@ -248,11 +248,11 @@ class _References:
 
 def _constants(runs: list[Launch], references: _References) -> tuple[bytes, tuple[lay.StaticSection, ...]]:
     """The weights, and a static section per constant that a layer has or reads; equal constants of layers share one."""
-    parts: list[bytes] = []
+    parts: list[bytes | memoryview] = []
     at = 0
     sections = []
     for tensor, *equal in _by_content(runs):
-        data = tensor.data or b""
+        data = tensor.content or b""
         for other in equal:
             references.join(tensor, other)
         parts.append(bytes(-at % CONST_ALIGN))
@@ -277,11 +277,12 @@ def _by_content(runs: list[Launch]) -> list[list[Tensor]]:
     seen: set[int] = set()
     for run in runs:
         for tensor in (*run.match.merged.constants.values(), *run.match.merged.inputs):
-            if tensor.data is None or id(tensor) in seen:
+            data = tensor.content
+            if data is None or id(tensor) in seen:
                 continue
             seen.add(id(tensor))
-            ends = tensor.data[:_LOOKED_AT], tensor.data[-_LOOKED_AT:]
-            near = alike.setdefault((len(tensor.data), _code(tensor), *ends), []) if run.info is None else []
+            ends = bytes(data[:_LOOKED_AT]), bytes(data[-_LOOKED_AT:])
+            near = alike.setdefault((len(data), _code(tensor), *ends), []) if run.info is None else []
             same = next((group for group in near if group[0].data == tensor.data), None)
             if same is None:
                 same = []

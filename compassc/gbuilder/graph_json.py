@@ -27,7 +27,7 @@ def graph_note(graph: Nodes, runs: Sequence[Launch], planned: Plan) -> GraphNote
     }
     ends = {id(t) for t in (*graph.inputs, *graph.outputs)}
     merged = [run.match.merged for run in runs]
-    seen = {id(t): t for m in merged for t in (*m.inputs, *m.outputs) if t.data is None and id(t) not in ends}
+    seen = {id(t): t for m in merged for t in (*m.inputs, *m.outputs) if not t.is_constant and id(t) not in ends}
     made = _made(runs, [*graph.inputs, *graph.outputs, *seen.values()])
     between = [_noted(t, places, made[id(t)]) for t in seen.values()]
     return GraphNote(

@@ -112,7 +112,7 @@ def _lives(steps: Sequence[Step], outside: set[int]) -> list[Life]:
     found: dict[int, tuple[Tensor, int, int]] = {}
     for number, step in enumerate(steps):
         for tensor in map(owner, (*step.reads, *step.writes)):
-            if tensor.data is None and id(tensor) not in outside:
+            if not tensor.is_constant and id(tensor) not in outside:
                 first = found[id(tensor)][1] if id(tensor) in found else number
                 found[id(tensor)] = tensor, first, number
     return [Life(tensor, -(-nbytes(tensor) // ALIGN) * ALIGN, a, b) for tensor, a, b in found.values()]

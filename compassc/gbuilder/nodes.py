@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.errors import CompassError
 from compassc.gbuilder.plugin_api import OpType, Tensor, register_optype
 from compassc.graph import Graph, Layer
 from compassc.graph import Tensor as GraphTensor
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass
@@ -49,7 +52,7 @@ def nodes_of(graph: Graph) -> Nodes:
         for tensor in layer.outputs:
             made[tensor.name] = _view(graph, layer, tensor)
         if layer.type == "Constant":
-            made[layer.output.name].data = layer.constant("weights").tobytes()
+            made[layer.output.name].content = content_of(layer.constant("weights"))
     nodes = [
         Node(
             layer,
@@ -79,5 +82,12 @@ def _constant(layer: Layer, name: str) -> Tensor:
     made = Tensor()
     made.name, made.shape = name, list(array.shape)
     made.dtype = str(layer.attributes.get(f"{name}_type", array.dtype.name))
-    made.data = array.tobytes()
+    made.content = content_of(array)
     return made
+
+
+def content_of(array: np.ndarray[Any, Any]) -> memoryview:
+    """The bytes of an array; of one that lies in one piece they are not copied."""
+    import numpy as np
+
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

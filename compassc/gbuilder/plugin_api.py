@@ -81,7 +81,7 @@ class MemoryOffset:
 class Tensor:
     """A tensor of the graph, or a view into one. A dim of -1 stands for a size that is not known at build time.
 
-    `data` are the bytes of a constant, None for all others. `scale` and `zero_point` as the IR gives them: a quantised
+    `content` are the bytes of a constant, None for all others; `data` the same as an object of its own. `scale` and `zero_point` as the IR gives them: a quantised
     value q stands for (q + zero_point) / scale.
     """
 
@@ -93,8 +93,22 @@ class Tensor:
         self.zero_point: Any = base.zero_point if base else 0
         self.limits: tuple[float, float] | None = base.limits if base else None
         self.axis: int | None = base.axis if base else None
-        self.data: bytes | None = None
+        self.content: bytes | memoryview | None = None
         self._offset = MemoryOffset(self)
+
+    @property
+    def data(self) -> bytes | None:
+        if isinstance(self.content, memoryview):
+            self.content = bytes(self.content)
+        return self.content
+
+    @data.setter
+    def data(self, data: bytes | None) -> None:
+        self.content = data
+
+    @property
+    def is_constant(self) -> bool:
+        return self.content is not None
 
     def memory_offset(self) -> MemoryOffset:
         return self._offset

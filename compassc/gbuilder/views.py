@@ -17,7 +17,7 @@ def make_views(graph: Nodes) -> None:
         if (
             node.type.name not in VIEWS
             or len(ends) != 2
-            or any(id(t) in outside or t.data is not None for t in ends)
+            or any(id(t) in outside or t.is_constant for t in ends)
             or nbytes(ends[0]) != nbytes(ends[1])
         ):
             kept.append(node)

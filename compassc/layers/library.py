@@ -18,7 +18,7 @@ import numpy as np
 
 from compassc.gbuilder import plugin_api
 from compassc.gbuilder.memory import owner
-from compassc.gbuilder.nodes import Node, Nodes
+from compassc.gbuilder.nodes import Node, Nodes, content_of
 from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode
 from compassc.gbuilder.plugin_host import Plugin
 from compassc.graph import LayerError, Tensor
@@ -37,7 +37,7 @@ def constant(name: str, array: Array) -> plugin_api.Tensor:
     """Constant data of a kernel as a tensor of the graph."""
     tensor = plugin_api.Tensor()
     tensor.name, tensor.shape, tensor.dtype = name, list(array.shape), array.dtype.name
-    tensor.data = np.ascontiguousarray(array).tobytes()
+    tensor.content = content_of(array)
     return tensor
 
 
@@ -64,7 +64,7 @@ class GroupPlugin(BuilderOpPlugin):
 
     def setup(self, sgnode: SubgraphNode, nodes: list[Any]) -> bool:
         """The constants that the kernel wants replace the layers' own."""
-        wanted = [a for a in self.work.args if isinstance(a, plugin_api.Tensor) and a.data is not None]
+        wanted = [a for a in self.work.args if isinstance(a, plugin_api.Tensor) and a.is_constant]
         inputs = {id(t) for t in sgnode.inputs}
         sgnode.constants.clear()
         sgnode.constants.update({f"{nodes[0].name}/{t.name}": t for t in wanted if id(t) not in inputs})
