@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +53,11 @@ def collapsed(shape: Sequence[int], axes: Sequence[int], shapes: Sequence[Sequen
         else:
             dims.append(new)
     return dims[::-1] or [Dim(1, False, (0,) * len(shapes))]
+
+
+def ending(layer: Layer, tail: Sequence[Layer]) -> Tensor:
+    """The output of a layer with its tail, in the shape that the layer gives it."""
+    return replace((tail[-1] if tail else layer).output, shape=layer.output.shape)
 
 
 class Walk:
@@ -194,6 +200,25 @@ class Walk:
             self.store("y", value.name, out.dtype)
         else:
             self.store("y", as_stored(self.k, value, layer.output).name, layer.output.dtype)
+
+    def settle(self, layer: Layer, tail: Sequence[Layer], value: Value) -> None:
+        """Stores an element of `y`, the output of the last of the layers, where every element of it is made in `each`.
+
+        Further operands of the tail are loaded from where `y` lies in device memory.
+        """
+        if not tail:
+            self.store("y", value.name)
+            return
+        made = {t.name for member in (layer, *tail) for t in member.outputs}
+        y = self.names.index("y")
+        if self.lane.steps[y] != 1 and any(t.name not in made for member in tail for t in member.inputs):
+            raise LayerError("the layers behind it have operands that do not lie as its lanes do")
+        terms = ["base_y"]
+        for dim, index in zip(self.reduced, self._indices, strict=False):
+            terms += self._term(dim.steps[y], index)
+        terms += self._term(self.lane.steps[y], self._j) if self._j else []
+        last, out = follow(self.k, layer, value, tail, f"({' + '.join(terms)})")
+        self.store("y", last.name, out.dtype)
 
     def filled(self, number: str, kind: str) -> str:
         """The expression of a vector with one number in all lanes."""

@@ -24,22 +24,57 @@ def _reduce(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     return layer_of(draw, kind, [x], y, axis=[axis], method=method, **given)
 
 
+_UNSIGNED = {"int8": "uint8", "uint8": "uint8", "int16": "uint16"}
+
+
 @sample("Softmax", "LogSoftmax", "Hardmax")
 def _softmax(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    if not x.shape or x.is_integer:
+    if not x.shape:
         return None
-    return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), axis=len(x.shape) - 1)
+    axis = len(x.shape) - 1
+    if not x.is_integer:
+        return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), axis=axis)
+    if x.dtype not in _UNSIGNED or kind == "Hardmax":
+        return None
+    bits = bits_of(x)
+    steps = np.linspace(0, (1 << bits) - 1, min(1024, 1 << bits))
+    powers = np.exp((steps - steps[-1]) / (20.0 * (bits - 7)))
+    if kind == "LogSoftmax":
+        given = {"quantize_scale": [0.3 if bits == 8 else 0.05, 7.96875]}
+        y = draw.tensor(x.shape, "int8")
+        return layer_of(draw, kind, [x], y, {"lut_exp": powers.astype(np.float32)}, axis=axis, **given)
+    most = 8 if _UNSIGNED[x.dtype] == "uint8" else 16
+    y = Tensor(draw.tensor((1,), x.dtype).name, x.shape, _UNSIGNED[x.dtype], float((1 << most) - 1), 0)
+    scaling = {"scale_value": draw.integer(160, 255) << (bits - 8), "shift_value": 8 - bits}
+    lut = np.rint(powers * (2**20 - 1)).astype(np.uint32)
+    return layer_of(draw, kind, [x], y, {"lut": lut}, axis=axis, **scaling)
 
 
 @sample("LayerNorm", "RMSNorm", "InstanceNorm", "GroupNorm", "MVN")
 def _norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    if len(x.shape) < 3 or x.is_integer:
+    if (
+        len(x.shape) < 3
+        or x.dtype in ("int32", "uint32", "uint16", "bool")
+        or (kind == "GroupNorm" and x.shape[-1] % 2)
+    ):
         return None
     last, c = len(x.shape) - 1, x.shape[-1]
-    constants = {"weights": draw.array(x.dtype, c), "biases": draw.array(x.dtype, c)}
     axis = [last] if kind in ("LayerNorm", "RMSNorm", "GroupNorm") else list(range(1, last))
-    extra = {} if kind != "GroupNorm" else {"group": 2}
-    return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), constants, axis=axis, epsilon=1e-5, **extra)
+    extra: dict[str, Any] = {} if kind != "GroupNorm" else {"group": 2}
+    if not x.is_integer:
+        constants = {"weights": draw.array(x.dtype, c), "biases": draw.array(x.dtype, c)}
+        return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), constants, axis=axis, epsilon=1e-5, **extra)
+    bits, y = bits_of(x), draw.tensor(x.shape, x.dtype)
+    if kind == "MVN":
+        return layer_of(draw, kind, [x], y, axis=axis, scale_value=171, shift_value=9, var_shift_value=5)
+    constants = {
+        "weights": draw.array(f"int{bits}", c),
+        "biases": draw.array("int32", c, low=-(1 << (2 * bits - 4)), high=1 << (2 * bits - 4)),
+    }
+    extra |= {"norm_scale_value": 181 if bits == 8 else 20000, "norm_shift_value": 9 if bits == 8 else 15,
+              "var_shift_value": draw.integer(4, 6), "scale_value": draw.integer(16384, 32767),
+              "shift_value": 14 + bits, "weights_zp": draw.integer(0, 1)}  # fmt: skip
+    return layer_of(draw, kind, [x], y, constants, axis=axis, **extra)
 
 
 @sample("BasicLSTM", "GRUv1", "GRUv3", "RNN")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, inverse_root_table
-from compassc.layers.axes import Walk
+from compassc.layers.axes import Walk, ending
 from compassc.layers.emit import requantise
 from compassc.layers.families.normalise.reference import norm_axes, weights_zp
 from compassc.layers.kernels import kernel
@@ -20,14 +21,14 @@ Operands = dict[str, Tensor | Array]
 class Norm:
     """A normalisation in the making: the walk over its positions, with factors and addends as operands."""
 
-    def __init__(self, layer: Layer) -> None:
-        self.layer, self.k = layer, KernelSource()
+    def __init__(self, layer: Layer, tail: Sequence[Layer] = ()) -> None:
+        self.layer, self.tail, self.k = layer, tail, KernelSource()
         self.quantised = layer.is_quantised
         shape, axes = layer.input.shape, self._axes()
-        operands: Operands = {"x": layer.input, "y": layer.output}
+        operands: Operands = {"x": layer.input, "y": ending(layer, tail)}
         if layer.type == "GroupNorm":
             shape, axes = self._groups()
-            operands = {"x": replace(layer.input, shape=shape), "y": replace(layer.output, shape=shape)}
+            operands = {"x": replace(layer.input, shape=shape), "y": replace(ending(layer, tail), shape=shape)}
         self.affine = {key: self._channels(key, len(shape)) for key in ("weights", "biases") if key in layer.constants}
         names = ("mean_out", "factor_out")
         outputs = dict(zip(names, layer.outputs[1:], strict=False))
@@ -86,7 +87,7 @@ class Norm:
             for key, sign in (("weights", "*"), ("biases", "+")):
                 if key in self.affine:
                     y = k.let(f"{y.name} {sign} {w.load(key).name}", "float32")
-            w.store("y", y.name)
+            w.settle(layer, self.tail, y)
         for name, value in zip(self.outputs, ("mean", "factor"), strict=False):
             w.store(name, value)
         return w.kernel()
@@ -142,12 +143,12 @@ class Norm:
             else:
                 n = k.let(f"{n.name} + {other}", "int32", n.low + ends[0], n.high + ends[1])
         y = requantise(k, n, *self.layer.scale_shift(), out.scalar_zero, out.low, out.high)
-        w.store("y", y.name)
+        w.settle(self.layer, self.tail, y)
 
 
-@kernel("LayerNorm", "InstanceNorm", "GroupNorm", "MVN")
-def norm(layer: Layer) -> Kernel:
-    own = Norm(layer)
+@kernel("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", tail=True)
+def norm(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
+    own = Norm(layer, tail)
     if not layer.is_quantised:
         return own.float_kernel(True, 1e-9 if layer.type == "MVN" else 1e-5)
     k, w, x, prefix = own.k, own.w, layer.input, "" if layer.type == "MVN" else "norm_"
@@ -157,7 +158,7 @@ def norm(layer: Layer) -> Kernel:
         n = own.normalised(prefix)
         if layer.type == "MVN":
             y = requantise(k, n, 1, 0, layer.output.scalar_zero, layer.output.low, layer.output.high)
-            w.store("y", y.name)
+            w.settle(layer, tail, y)
         else:
             own.store(n)
     if own.outputs:
@@ -170,9 +171,9 @@ def norm(layer: Layer) -> Kernel:
     return w.kernel()
 
 
-@kernel("RMSNorm")
-def rms_norm(layer: Layer) -> Kernel:
-    own = Norm(layer)
+@kernel("RMSNorm", tail=True)
+def rms_norm(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
+    own = Norm(layer, tail)
     if not layer.is_quantised:
         return own.float_kernel(False, 1e-5)
     k, w, x = own.k, own.w, layer.input

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, exp2_table, log2_table
-from compassc.layers.axes import Walk
+from compassc.layers.axes import Walk, ending
 from compassc.layers.emit import requantise
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.families.softmax.reference import ceil_log2, exponent_factor, float_factor
@@ -17,8 +19,11 @@ from compassc.layers.vectors import WIDE
 INFINITE = '"-inf"'
 
 
-def _walk(k: KernelSource, layer: Layer, scratch: str) -> Walk:
-    operands = {"x": layer.input, "y": layer.output}
+Tail = Sequence[Layer]
+
+
+def _walk(k: KernelSource, layer: Layer, tail: Tail, scratch: str) -> Walk:
+    operands = {"x": layer.input, "y": ending(layer, tail)}
     return Walk(k, [layer.axis("axis", -1)], operands, ("x", "y"), ("y",), {"kept": scratch})
 
 
@@ -33,15 +38,15 @@ def _largest(k: KernelSource, layer: Layer, w: Walk) -> None:
     w.join("best", "across_max")
 
 
-@kernel("Softmax", "LogSoftmax")
-def softmax(layer: Layer) -> Kernel:
+@kernel("Softmax", "LogSoftmax", tail=True)
+def softmax(layer: Layer, tail: Tail = ()) -> Kernel:
     log = layer.type == "LogSoftmax"
     if layer.is_quantised:
-        return _quantised_log(layer) if log else _quantised(layer)
+        return _quantised_log(layer, tail) if log else _quantised(layer, tail)
     if layer.flag("is_perf_mode", False) and "lut" in layer.constants:
         raise LayerError("'is_perf_mode' is true for a float layer, for which there is no kernel")
     k = KernelSource()
-    w = _walk(k, layer, "float32")
+    w = _walk(k, layer, tail, "float32")
     _largest(k, layer, w)
     w.start("total", "0.0", "float32")
     with w.each():
@@ -60,16 +65,16 @@ def softmax(layer: Layer) -> Kernel:
             y = k.let(f"{w.load('kept').name} / total", "float32")
         else:
             y = k.let(f"S.exp({w.load('x').name} - best) / total", "float32")
-        w.store("y", y.name)
+        w.settle(layer, tail, y)
     return w.kernel()
 
 
-def _quantised(layer: Layer) -> Kernel:
+def _quantised(layer: Layer, tail: Tail) -> Kernel:
     if layer.word("quantize_method", "LUT", ("LUT", "FAST_EXP")) == "FAST_EXP":
-        return _fast_exp(layer)
+        return _fast_exp(layer, tail)
     if "float_lut" in layer.constants and layer.flag("is_perf_mode", True):
-        return _by_floats(layer)
-    return _by_table(layer)
+        return _by_floats(layer, tail)
+    return _by_table(layer, tail)
 
 
 def _difference(k: KernelSource, layer: Layer, w: Walk) -> Value:
@@ -82,14 +87,14 @@ def _summed(k: KernelSource, w: Walk, name: str) -> None:
     k.do(f"add_limited(total, {w.active('part', '0', 'uint32')})")
 
 
-def _fast_exp(layer: Layer) -> Kernel:
+def _fast_exp(layer: Layer, tail: Tail) -> Kernel:
     """Powers of two in fixed point; coarse ones are a shift."""
     q, fine, out = layer.integer("pow2_out_q"), layer.integer("adjust_q", 1), layer.output
     bits = out.integer.bits
     if fine not in (0, 1) and not 8 <= fine <= 15:
         raise LayerError(f"'adjust_q' is {fine}, expected 0, 1 or 8 to 15")
     k = KernelSource()
-    w = _walk(k, layer, "int32")
+    w = _walk(k, layer, tail, "int32")
     if not 0 <= q <= 30 and not (w.count == 1 and q == 31):
         raise LayerError(f"'pow2_out_q' is {q}, which leaves no room for sums of {w.count}")
     coarse = fine < 2
@@ -121,7 +126,7 @@ def _fast_exp(layer: Layer) -> Kernel:
         else:
             k.do(f"t = {e.name} - log")
             k.do(f"exp2_fixed(t, {powers}, {f}, {k.scalar(15 - bits)}, mask)")
-        w.store("y", f"clamp(t, {k.scalar(out.low)}, {k.scalar(out.high)})")
+        w.settle(layer, tail, _limited(k, layer, "t"))
     return w.kernel()
 
 
@@ -142,14 +147,14 @@ def _exponent(k: KernelSource, layer: Layer, w: Walk, fraction: int) -> Value:
     return k.let(f"({product}) >> {k.scalar(min(max(down, 0), 31))}", "int32")
 
 
-def _by_table(layer: Layer) -> Kernel:
+def _by_table(layer: Layer, tail: Tail) -> Kernel:
     out, table = layer.output, layer.constant("lut").reshape(-1)
     scale, shift = (int(v) for v in layer.scale_shift(of=1))
     largest, bits = int(table.max()), layer.input.integer.bits
     if largest > 1 << 30 or int(table.min()) < 0:
         raise LayerError(f"'lut' has entries from {table.min()} to {largest}, expected 0 to 2^30")
     k = KernelSource()
-    w = _walk(k, layer, "int32")
+    w = _walk(k, layer, tail, "int32")
     entries = k.table(table)
     _largest(k, layer, w)
     w.start("total", "0", "uint32")
@@ -175,7 +180,7 @@ def _by_table(layer: Layer) -> Kernel:
         else:
             k.do(f'share = S.cast({t}, "uint32") * reciprocal')
             y = _share(k, layer, scale << extra, shift + extra)
-        w.store("y", y.name)
+        w.settle(layer, tail, y)
     return w.kernel()
 
 
@@ -210,10 +215,10 @@ def _share(k: KernelSource, layer: Layer, most: int, shift: int) -> Value:
     return requantise(k, value, 1, shift, out.scalar_zero, out.low, out.high)
 
 
-def _by_floats(layer: Layer) -> Kernel:
+def _by_floats(layer: Layer, tail: Tail) -> Kernel:
     out = layer.output
     k = KernelSource()
-    w = _walk(k, layer, "float32")
+    w = _walk(k, layer, tail, "float32")
     entries = k.table(layer.constant("float_lut").reshape(-1).astype(np.float32))
     factor = k.scalar(float(float_factor(layer)))
     scale = k.scalar(float(np.float32(out.scalar_scale)))
@@ -238,7 +243,7 @@ def _by_floats(layer: Layer) -> Kernel:
         t = w.load("kept").name if w.scratch else powers()
         k.do(f'half = S.cast(S.cast({t}, "float16"), "float32")')
         k.do(f"share = S.rint(float24(half * {scale}) * reciprocal)")
-        _stored_float(k, layer, w, "share")
+        _stored_float(k, layer, tail, w, "share")
     return w.kernel()
 
 
@@ -246,21 +251,27 @@ def _joined_exactly(k: KernelSource, w: Walk) -> None:
     k.do("across_sum_exactly(total, rounded)" if w.across else "total = total + rounded")
 
 
-def _stored_float(k: KernelSource, layer: Layer, w: Walk, name: str) -> None:
-    """A whole number in float32 less the zero point, limited to the output's range."""
+def _limited(k: KernelSource, layer: Layer, name: str) -> Value:
+    """An integer limited to the output's range."""
     out = layer.output
-    k.do(f'whole = S.cast(clamp({name}, -1073741824.0, 1073741824.0), "int32") - {k.scalar(out.scalar_zero)}')
-    w.store("y", f"clamp(whole, {k.scalar(out.low)}, {k.scalar(out.high)})")
+    return k.let(f"clamp({name}, {k.scalar(out.low)}, {k.scalar(out.high)})", "int32", out.low, out.high)
 
 
-def _quantised_log(layer: Layer) -> Kernel:
+def _stored_float(k: KernelSource, layer: Layer, tail: Tail, w: Walk, name: str) -> None:
+    """A whole number in float32 less the zero point, limited to the output's range."""
+    zero = k.scalar(layer.output.scalar_zero)
+    k.do(f'whole = S.cast(clamp({name}, -1073741824.0, 1073741824.0), "int32") - {zero}')
+    w.settle(layer, tail, _limited(k, layer, "whole"))
+
+
+def _quantised_log(layer: Layer, tail: Tail) -> Kernel:
     bits = layer.input.integer.bits
     table = layer.constant("lut_exp").reshape(-1)
     if table.dtype.kind != "f":
         raise LayerError("'lut_exp' holds integers, which only targets before X2 use")
     own, log = layer.numbers("quantize_scale")
     k = KernelSource()
-    w = _walk(k, layer, "float32")
+    w = _walk(k, layer, tail, "float32")
     entries, items = k.table(table.astype(np.float32)), table.size.bit_length() - 1
     _largest(k, layer, w)
     w.start("total", "0.0", "float32")
@@ -279,7 +290,7 @@ def _quantised_log(layer: Layer) -> Kernel:
     own_scale = k.scalar(own)
     with w.each():
         k.do(f'result = S.rint(S.cast({_difference(k, layer, w).name}, "float32") * {own_scale} - total)')
-        _stored_float(k, layer, w, "result")
+        _stored_float(k, layer, tail, w, "result")
     return w.kernel()
 
 
