@@ -3,8 +3,9 @@
 Before: buffers are flat. The number of iterations of a vectorized loop is constant, or bounded by a constant through
 `% c`, `min(..., c)` (CompassError otherwise).
 After: there is no loop of kind vectorized. The loop variable has become a Ramp, loads and stores that depend on it are
-vectors, masked by a TailMask where fewer lanes than the bound are active. A loop whose body has no vector form (calls,
-assignments, gathers, conversions that round differently, ...) is a serial loop.
+vectors, masked by a TailMask where fewer lanes than the bound are active; functions of floats such as exp take vectors.
+A loop whose body has no vector form (other calls, assignments, gathers, conversions that round differently, ...) is a
+serial loop.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..analysis.simplify import Simplifier
 from ..analysis.structure import is_pure, may_be_reported, may_divide_by_zero
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import INT32
+from ..ir.dtypes import INT32, DataType
 from ..ir.exprs import Binary, Expr, IntImm, Ramp, Var
 from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
@@ -28,6 +29,8 @@ from ..ir.visit import Rewriter, Rewritten, all_exprs, rewrites, walk_stmts
 from ._blocks import is_const, mutable_vars
 
 NAME = "VectorizeLoop"
+_LANEWISE = frozenset("exp exp2 log tanh sin cos sqrt rsqrt floor ceil rint erf pow".split())
+"""Functions of floats that give each lane of a vector what they give a scalar."""
 _AS_MASK_OP = {"and": "bitand", "or": "bitor"}
 _SHIFTED = {"floordiv": "shr", "floormod": "bitand"}
 
@@ -254,6 +257,15 @@ class _Vectorizer:
             raise _NoVectorForm
         return E.Load(e.buffer, (index,), self.mask)
 
+    def _call(self, e: E.Call) -> Expr:
+        kind = e.dtype
+        if e.op not in _LANEWISE or not isinstance(kind, DataType) or not kind.is_float or not kind.native_lanes:
+            return self._other(e)
+        if not any(_is_vector(self.expr(a)) for a in e.args):
+            return e
+        arguments = tuple([self.vector(a) for a in e.args])
+        return E.Call(e.op, arguments, kind.with_lanes(self.lanes), attrs=e.attrs, span=e.span)
+
     def _other(self, e: Expr) -> Expr:
         """Any other expression must be the same in all iterations, and without effects."""
         if not is_pure(e) or any(self.expr(child) is not child for child in e.children()):
@@ -297,4 +309,5 @@ _EXPR_RULES: dict[type, Callable[[_Vectorizer, Any], Expr]] = {
     E.Cast: _Vectorizer._cast,
     E.Select: _Vectorizer._select,
     E.Load: _Vectorizer._load,
+    E.Call: _Vectorizer._call,
 }

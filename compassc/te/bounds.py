@@ -1,0 +1,306 @@
+"""Bound inference: how much of each stage has to be computed where it is computed.
+
+Stages are looked at from the outputs back. What is computed on the outermost level is computed whole; what is computed
+at a loop of another stage, as far as the stages inside of that loop read it: the variables of outer loops stay, those
+of inner loops take all their values. A region may be larger than needed, never smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import exprs as E
+from compassc.ir.dtypes import INT32
+from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.te.axes import IterVar
+from compassc.te.errors import LowerError
+from compassc.te.nodes import reads
+from compassc.te.schedule.relations import leaf_extents, root_values
+from compassc.te.schedule.schedule import Schedule
+from compassc.te.schedule.stage import Stage
+from compassc.te.tensor import ComputeOp
+from compassc.te.values import Value, binary, kind_of
+
+_LARGEST = 1 << 28
+"""Extents that are not constant are bounded by a constant below this, or not at all."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """A range of one axis: from `min` on, `extent` of them. `whole`: the declared range."""
+
+    min: Expr
+    extent: Expr
+    whole: bool
+
+    def __str__(self) -> str:
+        return f"[{Value(self.min)}, {Value(binary('add', Value(self.min), Value(self.extent)).expr)})"
+
+
+class Bounds:
+    """What `infer_bounds` found: the region of each axis of each stage that computes, and the extents of its loops.
+
+    `loops`: the variable of each loop, which counts from 0; 0 itself for a loop of one turn.
+    """
+
+    def __init__(self) -> None:
+        self.loops: dict[Stage, dict[IterVar, Expr]] = {}
+        self.regions: dict[Stage, dict[IterVar, Region]] = {}
+        self.extents: dict[Stage, dict[IterVar, Expr]] = {}
+
+    def __str__(self) -> str:
+        lines = []
+        for stage, regions in self.regions.items():
+            axes = ", ".join(f"{axis.name} in {region}" for axis, region in regions.items())
+            loops = ", ".join(f"{a.name}: {Value(self.extents[stage][a])}" for a in stage.leaf_iter_vars)
+            lines.append(f"{stage.label}: {axes or 'a scalar'}; loops {loops or 'none'}")
+        return "\n".join(lines)
+
+
+class _Unbounded(Exception):
+    """An index whose values are not known before the kernel runs."""
+
+
+Interval = tuple[Expr, Expr]
+
+
+def infer_bounds(schedule: Schedule) -> Bounds:
+    """The regions and extents of a schedule without inlined stages (see `normalised`)."""
+    found = Bounds()
+    inference = _Inference(schedule, found)
+    for stage in reversed(schedule.stages):
+        if not isinstance(stage.op, ComputeOp):
+            continue
+        regions = inference.regions(stage)
+        found.regions[stage] = regions
+        roots = {axis: region.extent for axis, region in regions.items()}
+        extents = found.extents[stage] = leaf_extents(stage, roots)
+        found.loops[stage] = {leaf: _counter(leaf, extents[leaf]) for leaf in stage.leaf_iter_vars}
+    return found
+
+
+class _Inference:
+    def __init__(self, schedule: Schedule, found: Bounds) -> None:
+        self.schedule, self.found = schedule, found
+
+    def regions(self, stage: Stage) -> dict[IterVar, Region]:
+        """The region of each axis of a stage whose readers are known."""
+        declared = {a: Region(_dom_min(a), _dom_extent(a), True) for a in (*stage.axis, *stage.reduce_axis)}
+        if stage.attached is None:
+            return declared
+        needed: list[list[Interval] | None] = [None] * len(stage.axis)
+        for reader in self.schedule.readers(stage):
+            self._check_path(stage, reader)
+            intervals = self._intervals(stage, reader)
+            for e in (x for body in reader.body for x in reads(body) if x.tensor.op is stage.op):
+                for i, index in enumerate(e.indices):
+                    needed[i] = (needed[i] or []) + [self._index(stage, index, intervals, i)]
+        facts = self._facts(stage)
+        for axis, spans in zip(stage.axis, needed):
+            if spans:
+                declared[axis] = _union(spans, facts)
+        return declared
+
+    def _index(self, stage: Stage, index: Expr, intervals: Mapping[Var, Interval], dim: int) -> Interval:
+        try:
+            return interval(index, lambda var: intervals.get(var))
+        except _Unbounded:
+            axis = stage.axis[dim]
+            low = _dom_min(axis)
+            return low, _minus_one(low, _dom_extent(axis))
+
+    def _intervals(self, stage: Stage, reader: Stage) -> dict[Var, Interval]:
+        """The values that the axes of a reader take while the loops outside of the place of `stage` stand still."""
+        fixed = self._fixed(stage)
+        intervals: dict[Var, Interval] = {}
+        level: Stage | None = reader
+        while level is not None:
+            extents = self.found.extents[level]
+            regions = self.found.regions[level]
+            loops = self.found.loops[level]
+            values = root_values(level, extents, loops, counted=True)
+            for leaf, var in loops.items():
+                if isinstance(var, Var) and var not in fixed:
+                    zero = IntImm(kind_of(var), 0)
+                    intervals[var] = zero, _minus_one(zero, extents[leaf])
+            for axis in (*level.axis, *level.reduce_axis):
+                low, high = interval(values[axis], intervals.get)
+                start = regions[axis].min
+                intervals[_var(axis)] = _add(low, start), _add(high, start)
+            level = level.attached[0] if level.attached is not None else None
+        return _closed(intervals, fixed)
+
+    def _facts(self, stage: Stage) -> Arith:
+        """What holds for the loops around a stage."""
+        facts = Arith()
+        level = stage.attached
+        while level is not None:
+            parent = level[0]
+            for leaf in parent.leaf_iter_vars:
+                extent = self.found.extents[parent][leaf]
+                var = self.found.loops[parent][leaf]
+                if isinstance(var, Var):
+                    facts.bind_loop(var, IntImm(INT32, 0), extent, IntImm(INT32, 1))
+            level = parent.attached
+        return facts
+
+    def _check_path(self, stage: Stage, reader: Stage) -> None:
+        """LowerError when a reader is not computed inside of the loop that `stage` is computed at."""
+        assert stage.attached is not None
+        parent, axis = stage.attached
+        depth = self._depth(stage, parent, axis)
+        level, at = reader, len(reader.leaf_iter_vars)
+        while level is not parent:
+            if level.attached is None:
+                raise LowerError(
+                    f"'{stage.label}' is computed at '{axis.name}' of '{parent.label}', but '{reader.label}' reads it too, "
+                    "outside of that loop",
+                    f"compute '{reader.label}' inside of that loop, or '{stage.label}' outside of both",
+                )
+            at = self._depth(level, *level.attached) + 1
+            level = level.attached[0]
+        if at <= depth:
+            raise LowerError(
+                f"'{stage.label}' is computed at '{axis.name}' of '{parent.label}', inside of the loop that "
+                f"'{reader.label}' is computed at, which reads it"
+            )
+
+    def _depth(self, stage: Stage, parent: Stage, axis: IterVar) -> int:
+        """The place of the loop that a stage is computed at."""
+        for place, leaf in enumerate(parent.leaf_iter_vars):
+            if leaf is axis:
+                return place
+        raise LowerError(f"'{stage.label}' is computed at '{axis.name}', which is no loop of '{parent.label}' now")
+
+    def _fixed(self, stage: Stage) -> set[Var]:
+        """The variables of the loops that stand still at the place of a stage."""
+        fixed: set[Var] = set()
+        level = stage.attached
+        while level is not None:
+            parent, axis = level
+            place = self._depth(stage, parent, axis)
+            outer = (self.found.loops[parent][leaf] for leaf in parent.leaf_iter_vars[: place + 1])
+            fixed |= {var for var in outer if isinstance(var, Var)}
+            level = parent.attached
+        return fixed
+
+
+def _counter(leaf: IterVar, extent: Expr) -> Expr:
+    """The variable of a loop: another one than that of the axis, which need not begin at 0."""
+    axis = _var(leaf)
+    if isinstance(extent, IntImm) and extent.value == 1:
+        return IntImm(kind_of(axis), 0)
+    return Var(axis.name, axis.dtype, True)
+
+
+def _var(axis: IterVar) -> Var:
+    var = axis.as_expr()
+    assert isinstance(var, Var)
+    return var
+
+
+def _dom_min(axis: IterVar) -> Expr:
+    assert axis.dom is not None
+    return axis.dom.min
+
+
+def _dom_extent(axis: IterVar) -> Expr:
+    assert axis.dom is not None
+    return axis.dom.extent
+
+
+def _closed(intervals: dict[Var, Interval], fixed: set[Var]) -> dict[Var, Interval]:
+    """The intervals with the variables in their ends replaced, until only fixed ones are left."""
+    for _ in range(16):
+        changed = False
+        for var, (low, high) in list(intervals.items()):
+            new = (
+                interval(low, lambda v: intervals.get(v) if v not in fixed else None)[0],
+                interval(high, lambda v: intervals.get(v) if v not in fixed else None)[1],
+            )
+            if new != (low, high) and (str(Value(new[0])), str(Value(new[1]))) != (str(Value(low)), str(Value(high))):
+                intervals[var] = new
+                changed = True
+        if not changed:
+            break
+    return intervals
+
+
+def _add(a: Expr, b: Expr) -> Expr:
+    return binary("add", Value(a), Value(b)).expr
+
+
+def _minus_one(low: Expr, extent: Expr) -> Expr:
+    return binary("sub", _value_sum(low, extent), Value(IntImm(kind_of(extent), 1))).expr
+
+
+def _value_sum(a: Expr, b: Expr) -> Value:
+    return binary("add", Value(a), Value(b))
+
+
+def _union(spans: list[Interval], facts: Arith) -> Region:
+    """The region that holds all intervals; its extent is constant where that can be known."""
+    simplify = Simplifier(facts).expr
+    low, high = (simplify(e) for e in spans[0])
+    for a, b in ((simplify(a), simplify(b)) for a, b in spans[1:]):
+        low = a if facts.compare("le", a, low) else low if facts.compare("le", low, a) else E.Binary("min", low, a)
+        high = b if facts.compare("ge", b, high) else high if facts.compare("ge", high, b) else E.Binary("max", high, b)
+    extent = simplify(binary("add", binary("sub", Value(high), Value(low)), Value(IntImm(kind_of(low), 1))).expr)
+    if not isinstance(extent, IntImm):
+        most = facts.difference(high, low)[1] + 1
+        if most < _LARGEST:
+            extent = IntImm(kind_of(low), most)
+    return Region(low, extent, False)
+
+
+# ----------------------------------------------------------------------------------------------------------- intervals
+
+
+def interval(e: Expr, of: Callable[[Var], Interval | None]) -> Interval:
+    """The least and the largest value of an index over the intervals of its variables, as expressions of the others.
+
+    `of` gives the interval of a variable, None for one that stands still. _Unbounded for what is known only when the
+    kernel runs.
+    """
+    if isinstance(e, Var):
+        found = of(e)
+        return (e, e) if found is None else found
+    if isinstance(e, IntImm):
+        return e, e
+    if isinstance(e, E.Cast) and e.dtype.is_integer:
+        low, high = interval(e.value, of)
+        return E.Cast(e.dtype, low), E.Cast(e.dtype, high)
+    if isinstance(e, E.Select):
+        (a, b), (c, d) = interval(e.a, of), interval(e.b, of)
+        return binary("min", Value(a), Value(c)).expr, binary("max", Value(b), Value(d)).expr
+    if isinstance(e, E.Binary):
+        return _binary_interval(e, interval(e.a, of), interval(e.b, of))
+    raise _Unbounded
+
+
+def _binary_interval(e: E.Binary, a: Interval, b: Interval) -> Interval:
+    if a[0] is a[1] and b[0] is b[1]:
+        made = binary(e.op, Value(a[0]), Value(b[0])).expr
+        return made, made
+    if e.op in ("add", "min", "max"):
+        return _of(e.op, a[0], b[0]), _of(e.op, a[1], b[1])
+    if e.op == "sub":
+        return _of("sub", a[0], b[1]), _of("sub", a[1], b[0])
+    if e.op == "mul" and isinstance(a[0], IntImm) and a[0] is a[1]:
+        a, b = b, a
+    by = b[0].value if isinstance(b[0], IntImm) and b[0] is b[1] else None
+    if e.op == "mul" and by is not None:
+        low, high = _of("mul", a[0], b[0]), _of("mul", a[1], b[0])
+        return (low, high) if by >= 0 else (high, low)
+    if e.op in ("floordiv", "div") and by is not None and by > 0:
+        return _of(e.op, a[0], b[0]), _of(e.op, a[1], b[0])
+    if e.op == "floormod" and by is not None and by > 0:
+        return IntImm(kind_of(e), 0), IntImm(kind_of(e), by - 1)
+    raise _Unbounded
+
+
+def _of(op: str, a: Expr, b: Expr) -> Expr:
+    return binary(op, Value(a), Value(b)).expr

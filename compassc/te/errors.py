@@ -1,0 +1,48 @@
+"""Errors of this package: each names the line of the user's program that made the wrong step."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from compass_core.errors import CompassError, Span
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+def caller() -> Span | None:
+    """The line outside of this package that is being run."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return Span(frame.f_code.co_filename, frame.f_lineno)
+
+
+class ExpressionError(CompassError, ValueError):
+    """An expression or an operation is not well formed."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        super().__init__(message, caller(), code="te-expression", help=help)
+
+
+class ExpressionTypeError(CompassError, TypeError):
+    """Something of the wrong Python type, or of a data type that an operator does not take."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        super().__init__(message, caller(), code="te-expression", help=help)
+
+
+class ScheduleError(CompassError, ValueError):
+    """A step of a schedule is not legal; the message names stage, axis and reason."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        super().__init__(message, caller(), code="te-schedule", help=help)
+
+
+class LowerError(CompassError, ValueError):
+    """A schedule has no program for the target: a bound that is not known, memory that does not suffice."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        super().__init__(message, caller(), code="te-lower", help=help)

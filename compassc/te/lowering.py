@@ -1,0 +1,188 @@
+"""From a schedule to a kernel: inlined stages, bounds, loop nest, and a function that every further stage takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compass_core import switches, targets
+from compass_core.operators import is_power_of_two
+from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32, VOID, pointer_type
+from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
+from compassc.ir.verify import verify
+from compassc.ir.visit import Rewriter, rewrites
+from compassc.te.bounds import infer_bounds
+from compassc.te.errors import ExpressionTypeError, LowerError
+from compassc.te.loopnest import LoopNest, loop_nest, storage_type
+from compassc.te.nodes import TensorRead, rewrite, substitute
+from compassc.te.schedule.schedule import Schedule
+from compassc.te.schedule.stage import Stage
+from compassc.te.tensor import ComputeOp, Tensor
+from compassc.te.values import Value, kind_of
+
+_ZERO = IntImm(INT32, 0)
+
+
+def lower(schedule: Any, args: Sequence[Any] | None = None, name: str = "main", target: Any = None) -> IRModule:
+    """The kernel of a schedule: a module that `BuildManager` builds, with the tensors and variables `args` as parameters.
+
+    `target`: for which the threads are laid out, by default the switch COMPASS_TARGET's. LowerError where the schedule
+    has no program: memory without a constant size, tensors that are no parameters, threads that the target does not
+    have.
+    """
+    if not isinstance(schedule, Schedule):
+        raise ExpressionTypeError(f"te.lower takes a schedule, got {type(schedule).__name__}")
+    if args is None:
+        raise ExpressionTypeError("te.lower needs the parameters of the kernel: its tensors and variables, in order")
+    chosen = targets.load(target or switches.TARGET.get())
+    plain = normalised(schedule)
+    parameters, declared, variables = _parameters(args)
+    for stage in plain.stages:
+        for tensor in stage.op.outputs if stage.is_output else ():
+            if tensor not in parameters:
+                raise LowerError(f"the output '{tensor.name}' is not among the arguments", "add it to them")
+    bounds = infer_bounds(plain)
+    nest = loop_nest(plain, bounds, parameters, chosen.tecs)
+    body = (*declared, *nest.allocations, *_sequence(nest))
+    function = PrimFunc(name, variables, _Finish().body(body), VOID)
+    module = IRModule((function,), name, chosen.name)
+    verify(module)
+    return module
+
+
+def normalised(schedule: Schedule) -> Schedule:
+    """The schedule without its inlined stages: their expressions stand where they were read."""
+    made = schedule.replayed(schedule.trace)
+    by_label = {s.label: s for s in made.stages}
+    bodies: dict[Any, tuple[Stage, Expr]] = {}
+    for stage in made.stages:
+        if isinstance(stage.op, ComputeOp):
+            stage.body = tuple(rewrite(e, lambda x: _inlined(x, bodies)) for e in stage.body)
+            if stage.inlined:
+                bodies[stage.op] = stage, stage.body[0]
+    made.stages = [s for s in made.stages if not s.inlined]
+    assert len(by_label) >= len(made.stages)
+    return made
+
+
+def _inlined(e: Expr, bodies: Mapping[Any, tuple[Stage, Expr]]) -> Expr | None:
+    """The expression of an element of an inlined stage."""
+    if not isinstance(e, TensorRead) or e.tensor.op not in bodies:
+        return None
+    stage, body = bodies[e.tensor.op]
+    indices = [rewrite(i, lambda x: _inlined(x, bodies)) for i in e.indices]
+    return substitute(body, {axis.as_expr(): index for axis, index in zip(stage.axis, indices)})
+
+
+def _parameters(args: Sequence[Any]) -> tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...]]:
+    """The buffers of the tensors among the arguments, their declarations, and the parameters of the function."""
+    buffers: dict[Tensor, Buffer] = {}
+    variables: list[Var] = []
+    taken: set[str] = set()
+    for arg in args:
+        if isinstance(arg, Tensor):
+            if arg in buffers:
+                raise LowerError(f"'{arg.name}' is given twice as an argument")
+            dtype = storage_type(arg.name, arg.dtype)
+            data = Var(_free(arg.name, taken), pointer_type(dtype, "global"))
+            shape = tuple(arg.shape) or (IntImm(INT32, 1),)
+            buffers[arg] = Buffer(data, dtype, shape)
+            variables.append(data)
+        elif isinstance(arg, Value) and isinstance(arg.expr, Var):
+            variables.append(arg.expr)
+        else:
+            raise ExpressionTypeError(f"an argument is a tensor or a variable, got {type(arg).__name__}")
+    return buffers, [S.DeclBuffer(b) for b in buffers.values()], tuple(variables)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name as an identifier that no other parameter has."""
+    base = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    found, count = base, 0
+    while found in taken:
+        count += 1
+        found = f"{base}_{count}"
+    taken.add(found)
+    return found
+
+
+def _sequence(nest: LoopNest) -> list[Stmt]:
+    """The stages of the outermost level: on one TEC where no loop is shared out, else in turn, a barrier between."""
+    threads = [_has_threads(body) for _, body in nest.roots]
+    if not any(threads):
+        return [_alone(tuple(s for _, body in nest.roots for s in body))]
+    made: list[Stmt] = []
+    for i, ((_, body), shared) in enumerate(zip(nest.roots, threads)):
+        if i:
+            made.append(S.Eval(E.Call("barrier", (), VOID)))
+        made += body if shared else [_alone(body)]
+    return made
+
+
+def _alone(body: Body) -> Stmt:
+    """Statements that one TEC runs."""
+    tid = E.Call("get_local_id", (), INT32)
+    return S.If(Binary("eq", tid, _ZERO), body, ())
+
+
+def _has_threads(body: Body) -> bool:
+    from compassc.ir.visit import walk_stmts
+
+    loops = [s for s in walk_stmts(body) if isinstance(s, S.For)]
+    return any(s.kind == "tec" or isinstance(s.start, E.Call) for s in loops)
+
+
+class _Finish(Rewriter):
+    """Simplifies indices and conditions by what is known of the loops, and makes divisions that round down as the kernel
+    IR has them: C's where nothing is negative, shifts by powers of two, else a correction of C's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.facts = Arith()
+        self.simplify = Simplifier(self.facts).expr
+
+    def expr(self, e: Expr) -> Expr:
+        return super().expr(self.simplify(e) if e.dtype.is_integer else e)
+
+    @rewrites(S.For)
+    def rewrite_for(self, s: S.For) -> Stmt:
+        mark = self.facts.mark()
+        over_tecs = isinstance(s.start, E.Call)  # from the TEC's number on, in steps of their number
+        start, step = (_ZERO, IntImm(INT32, 1)) if over_tecs else (s.start, s.step)
+        self.facts.bind_loop(s.var, start, s.stop, step)
+        made = self.default_stmt(s)
+        self.facts.release(mark)
+        return made
+
+    @rewrites(S.If)
+    def rewrite_if(self, s: S.If) -> Stmt | Body:
+        condition = self.expr(s.cond)
+        if isinstance(condition, IntImm):
+            return self.body(s.then if condition.value else s.orelse)
+        mark = self.facts.mark()
+        self.facts.assume(condition)
+        then = self.body(s.then)
+        self.facts.release(mark)
+        return s.replace(cond=condition, then=then, orelse=self.body(s.orelse))
+
+    @rewrites(E.Binary)
+    def rewrite_binary(self, e: Binary) -> Expr:
+        a, b = self.expr(e.a), self.expr(e.b)
+        if e.op not in ("floordiv", "floormod"):
+            return e if a is e.a and b is e.b else Binary(e.op, a, b)
+        if isinstance(b, IntImm) and is_power_of_two(b.value):
+            return Binary(e.op, a, b)
+        quotient, rest = Binary("div", a, b), Binary("mod", a, b)
+        if self.facts.range_of(a)[0] >= 0 and self.facts.range_of(b)[0] > 0:
+            return quotient if e.op == "floordiv" else rest
+        zero = IntImm(kind_of(a), 0)
+        differ = Binary("ne", Binary("lt", rest, zero), Binary("lt", b, zero))
+        below = Binary("and", Binary("ne", rest, zero), differ)
+        if e.op == "floordiv":
+            return E.Select(below, Binary("sub", quotient, IntImm(kind_of(a), 1)), quotient)
+        return E.Select(below, Binary("add", rest, b), rest)

@@ -1,0 +1,162 @@
+"""Reductions: sum, prod, min, max, all, any over axes, and reducers of one's own.
+
+Called with axes they reduce; called with values (`te.max(a, b)`) they join them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from compassc.ir.dtypes import BOOL, DataType
+from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm, Var
+from compassc.te.axes import IterVar
+from compassc.te.errors import ExpressionError, ExpressionTypeError
+from compassc.te.nodes import Combiner, Reduce, TensorRead
+from compassc.te.values import Value, as_expr, binary, data_type, immediate, kind_of
+
+_FLOAT64_MAX = 1.7976931348623157e308
+
+
+def min_value(dtype: Any) -> Value:
+    """The smallest finite value of a type."""
+    return Value(_limit(data_type(dtype), 0))
+
+
+def max_value(dtype: Any) -> Value:
+    """The largest finite value of a type."""
+    return Value(_limit(data_type(dtype), 1))
+
+
+def _limit(kind: DataType, side: int) -> Expr:
+    if not kind.is_scalar or kind.is_bool or not (kind.is_integer or kind.is_floating):
+        raise ExpressionTypeError(f"{kind} has no {'largest' if side else 'smallest'} value")
+    if kind.is_integer:
+        return IntImm(kind, int(kind.range()[side]))
+    largest = _FLOAT64_MAX if kind.bits == 64 else kind.range()[1]
+    return FloatImm(kind, largest if side else -largest)
+
+
+class Reducer:
+    """A combiner that is not bound to types yet."""
+
+    def __init__(self, combine: Callable[..., Any], identity: Callable[..., Any], name: str) -> None:
+        parameters = list(inspect.signature(combine).parameters)
+        if len(parameters) != 2:
+            raise ExpressionError(f"the combiner '{name}' takes {len(parameters)} values, expected two")
+        self.combine, self.identity, self.name, self.parameters = combine, identity, name, parameters
+
+    def __call__(self, expr: Any, axis: Any, where: Any = None, init: Any = None, *more: Any) -> Any:
+        """The reduction of `expr` (or of a tuple) over one axis or several; or `f(f(expr, axis), ...)` of values.
+
+        `where`: what is left out where it is false. `init`: where to start in place of the identity.
+        """
+        axes = tuple(axis) if isinstance(axis, (list, tuple)) else (axis,)
+        if not builtins.all(isinstance(a, IterVar) for a in axes):
+            rest = [x for x in (axis, where, init, *more) if x is not None]
+            return self._fold(expr, rest)
+        if not builtins.all(a.is_reduction for a in axes):
+            raise ExpressionError(f"'{self.name}' reduces over axes that te.reduce_axis made")
+        several = isinstance(expr, (tuple, list))
+        sources = tuple(as_expr(e) for e in (expr if several else (expr,)))
+        combiner = self._bound(tuple(kind_of(e) for e in sources), several)
+        condition = IntImm(BOOL, 1) if where is None else as_expr(where)
+        if condition.dtype is not BOOL:
+            raise ExpressionTypeError(f"the condition of a reduction is a bool, got {condition.dtype}")
+        start = _start(init, sources)
+        made = [Value(Reduce(combiner, sources, axes, condition, start, i)) for i in range(len(sources))]
+        return tuple(made) if several else made[0]
+
+    def _bound(self, kinds: tuple[DataType, ...], several: bool) -> Combiner:
+        names = [[f"{p}_{i}" if several else p for i in range(len(kinds))] for p in self.parameters]
+        lhs, rhs = (tuple(Var(n, k) for n, k in zip(side, kinds)) for side in names)
+        values = [tuple(map(Value, side)) for side in (lhs, rhs)]
+        given = self.combine(*values) if several else self.combine(values[0][0], values[1][0])
+        identity = self.identity(*map(str, kinds))
+        results = tuple(as_expr(e) for e in (given if several else (given,)))
+        start = tuple(as_expr(e) for e in (identity if several else (identity,)))
+        if not len(results) == len(start) == len(kinds):
+            raise ExpressionError(
+                f"'{self.name}' joins {len(kinds)} values, gives {len(results)} and has {len(start)} identities"
+            )
+        for what, found in (("joined value", results), ("identity", start)):
+            for e, kind in zip(found, kinds):
+                if e.dtype is not kind:
+                    raise ExpressionTypeError(f"'{self.name}': the {what} is {e.dtype}, what is reduced is {kind}")
+        return Combiner(self.name, lhs, rhs, results, start)
+
+    def _fold(self, first: Any, rest: Sequence[Any]) -> Any:
+        for other in rest:
+            first = self.combine(first, other)
+        return first
+
+
+def _start(init: Any, sources: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    if init is None:
+        return ()
+    listed = init if isinstance(init, (tuple, list)) else (init,)
+    if len(listed) != len(sources):
+        raise ExpressionError(f"{len(listed)} start values are given for {len(sources)} reduced values")
+    made = []
+    for value, source in zip(listed, sources):
+        e = immediate(value, kind_of(source)) if isinstance(value, (int, float)) else as_expr(value)
+        if not isinstance(e, (IntImm, FloatImm, TensorRead)) or e.dtype is not source.dtype:
+            raise ExpressionError(f"a start value is a number or an element of a tensor of type {source.dtype}")
+        made.append(e)
+    return tuple(made)
+
+
+def comm_reducer(combine: Callable[..., Any], identity: Callable[..., Any], name: str = "reduce") -> Reducer:
+    """A reducer: `combine(a, b)` must be associative and commutative, which is not checked; `identity(dtype, ...)`
+    gives the value that changes nothing. Both work on tuples when a tuple is reduced."""
+    return Reducer(combine, identity, name)
+
+
+def _typed(value: float) -> Callable[[str], Value]:
+    return lambda kind: Value(immediate(value, data_type(kind)))
+
+
+def _smaller(a: Any, b: Any) -> Value:
+    return binary("min", a, b)
+
+
+def _larger(a: Any, b: Any) -> Value:
+    return binary("max", a, b)
+
+
+sum = comm_reducer(lambda a, b: binary("add", a, b), _typed(0), "sum")
+prod = comm_reducer(lambda a, b: binary("mul", a, b), _typed(1), "prod")
+min = comm_reducer(_smaller, lambda kind: max_value(kind), "min")
+max = comm_reducer(_larger, lambda kind: min_value(kind), "max")
+
+
+def _logical(op: str, start: bool, name: str) -> Callable[..., Any]:
+    reducer = comm_reducer(lambda a, b: Value(Binary(op, as_expr(a), as_expr(b))), lambda kind: _truth(start), name)
+
+    def apply(*args: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
+        if not args:
+            raise ExpressionError(f"te.{name} needs a condition at least")
+        second = args[1] if len(args) > 1 else None
+        listed = second if isinstance(second, (list, tuple)) else (second,)
+        if axis is not None or builtins.all(isinstance(x, IterVar) for x in listed):
+            return reducer(args[0], second if axis is None else axis, where, init)
+        conditions = [as_expr(a) for a in args]
+        for e in conditions:
+            if e.dtype is not BOOL:
+                raise ExpressionTypeError(f"te.{name} joins bools, got {e.dtype}")
+        joined = conditions[0]
+        for e in conditions[1:]:
+            joined = Binary(op, joined, e)
+        return Value(joined)
+
+    return apply
+
+
+def _truth(value: bool) -> Value:
+    return Value(IntImm(BOOL, int(value)))
+
+
+all = _logical("and", True, "all")
+any = _logical("or", False, "any")

@@ -1,0 +1,83 @@
+"""Going between the axes of an operation and the loops of its stage: extents down, values up, guards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from compassc.ir.exprs import Binary, Expr, IntImm
+from compassc.te.axes import IterVar
+from compassc.te.values import Value, binary
+
+if TYPE_CHECKING:
+    from compassc.te.schedule.stage import Stage
+
+
+def leaf_extents(stage: Stage, roots: Mapping[IterVar, Expr] | None = None) -> dict[IterVar, Expr]:
+    """The extent of each axis of a stage. `roots`: those of the operation's axes, where they are not the declared."""
+    from compassc.te.schedule.stage import Fuse, Singleton, Split, ceildiv, full_extent
+
+    extents = {a: (roots or {}).get(a, full_extent(a)) for a in (*stage.axis, *stage.reduce_axis)}
+    for relation in stage.relations:
+        if isinstance(relation, Split):
+            whole = extents[relation.parent]
+            if relation.factor is not None:
+                extents[relation.inner], extents[relation.outer] = relation.factor, ceildiv(whole, relation.factor)
+            else:
+                assert relation.nparts is not None
+                extents[relation.outer], extents[relation.inner] = relation.nparts, ceildiv(whole, relation.nparts)
+        elif isinstance(relation, Fuse):
+            product = binary("mul", Value(extents[relation.outer]), Value(extents[relation.inner]))
+            extents[relation.fused] = product.expr
+        elif isinstance(relation, Singleton):
+            extents[relation.axis] = full_extent(relation.axis)
+    return extents
+
+
+def root_values(
+    stage: Stage, extents: Mapping[IterVar, Expr], loops: Mapping[IterVar, Expr], counted: bool = False
+) -> dict[IterVar, Expr]:
+    """What each axis is, by the values of the loops; axes whose loops are not given are left out.
+
+    `counted`: from 0; else axes of the operation begin at their own minimum.
+    """
+    from compassc.te.schedule.stage import Fuse, Split
+
+    values = dict(loops)
+    for relation in reversed(stage.relations):
+        if isinstance(relation, Split) and relation.outer in values and relation.inner in values:
+            outer, inner = Value(values[relation.outer]), Value(values[relation.inner])
+            values[relation.parent] = (outer * Value(extents[relation.inner]) + inner).expr
+        elif isinstance(relation, Fuse) and relation.fused in values:
+            fused, by = Value(values[relation.fused]), Value(extents[relation.inner])
+            values[relation.outer], values[relation.inner] = (fused // by).expr, (fused % by).expr
+    if not counted:
+        for axis in (*stage.axis, *stage.reduce_axis):
+            if axis in values and axis.dom is not None:
+                values[axis] = binary("add", Value(values[axis]), Value(axis.dom.min)).expr
+    return values
+
+
+def predicates(
+    stage: Stage,
+    extents: Mapping[IterVar, Expr],
+    loops: Mapping[IterVar, Expr],
+    concerns: Callable[[IterVar], bool] = lambda axis: True,
+) -> list[tuple[IterVar, Expr]]:
+    """The conditions under which a turn of the loops is one of the operation's: `axis < extent` for each split that
+    does not divide."""
+    from compassc.te.schedule.stage import Split
+
+    values = root_values(stage, extents, loops, counted=True)
+    found: list[tuple[IterVar, Expr]] = []
+    for relation in stage.relations:
+        if isinstance(relation, Split) and concerns(relation.parent) and relation.parent in values:
+            inner, whole = extents[relation.inner], extents[relation.parent]
+            if not _divides(inner, extents[relation.outer], whole):
+                found.append((relation.parent, Binary("lt", values[relation.parent], whole)))
+    return found
+
+
+def _divides(inner: Expr, outer: Expr, whole: Expr) -> bool:
+    numbers = [e.value for e in (inner, outer, whole) if isinstance(e, IntImm)]
+    return len(numbers) == 3 and numbers[0] * numbers[1] == numbers[2]

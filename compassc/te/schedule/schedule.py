@@ -1,0 +1,244 @@
+"""Schedules: the stages of tensor expressions, and the steps that add stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compassc.ir.dtypes import BOOL
+from compassc.ir.exprs import Binary, Expr, IntImm, Select
+from compassc.te.axes import IterVar, Kind, Range
+from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.te.nodes import Reduce, TensorRead, reads, rewrite, substitute
+from compassc.te.schedule.relations import leaf_extents, predicates, root_values
+from compassc.te.schedule.stage import SCOPES, Fuse, Relation, Singleton, Split, Stage
+from compassc.te.schedule.trace import Trace, primitive, replay
+from compassc.te.tensor import ComputeOp, Operation, Tensor, post_order
+from compassc.te.values import Value
+
+
+class Schedule:
+    """How tensor expressions are computed. `s[C]` is the stage of a tensor, an operation or a label; `trace` has the
+    steps so far."""
+
+    def __init__(self, outputs: Sequence[Operation]) -> None:
+        self.outputs = tuple(outputs)
+        self.stages: list[Stage] = []
+        self.trace = Trace()
+        self.depth = 0
+        for op in post_order(outputs):
+            self._add(op, len(self.stages), op in self.outputs)
+
+    def _add(self, op: Operation, place: int, is_output: bool = False) -> Stage:
+        taken = {s.label for s in self.stages}
+        label, count = op.name, 0
+        while label in taken:
+            count += 1
+            label = f"{op.name}#{count}"
+        self.stages.insert(place, Stage(self, op, label, is_output))
+        return self.stages[place]
+
+    def __getitem__(self, key: Any) -> Stage:
+        """The stage of a tensor, an operation or a label. ScheduleError when it has none."""
+        if isinstance(key, str):
+            return self.stage(key)
+        op = key.op if isinstance(key, Tensor) else key
+        for stage in self.stages:
+            if stage.op is op:
+                return stage
+        raise ScheduleError(f"{key!r} has no stage in this schedule")
+
+    def stage(self, label: str) -> Stage:
+        """The stage with a label. ScheduleError when there is none."""
+        for stage in self.stages:
+            if stage.label == label:
+                return stage
+        raise ScheduleError(f"there is no stage '{label}'; there are {', '.join(s.label for s in self.stages)}")
+
+    def owner(self, axis: IterVar) -> Stage:
+        """The stage that an axis belongs to."""
+        for stage in self.stages:
+            if any(a is axis for a in stage.all_iter_vars):
+                return stage
+        raise ScheduleError(f"the axis '{axis.name}' belongs to no stage of this schedule")
+
+    def readers(self, stage: Stage) -> list[Stage]:
+        """The stages that read what a stage computes."""
+        return [s for s in self.stages if any(r.tensor.op is stage.op for e in s.body for r in reads(e))]
+
+    def reaches(self, stage: Stage, other: Stage) -> bool:
+        """Whether `other` reads what `stage` computes, directly or through other stages."""
+        todo, seen = [stage], set()
+        while todo:
+            for reader in self.readers(todo.pop()):
+                if reader is other:
+                    return True
+                if reader.label not in seen:
+                    seen.add(reader.label)
+                    todo.append(reader)
+        return False
+
+    def replayed(self, trace: Trace) -> Schedule:
+        """A new schedule of the same expressions with the steps of a trace."""
+        return replay(Schedule(self.outputs), trace)
+
+    # ---------------------------------------------------------------------------------------------------------- stages
+
+    @primitive
+    def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+        """A copy of a tensor in another memory, which the given readers read in its place."""
+        stage = self[tensor]
+        _check_scope("cache_read", stage, scope)
+        listed = [r if isinstance(r, Stage) else self[r] for r in (readers if isinstance(readers, list) else [readers])]
+        for reader in listed:
+            if not any(r.tensor == tensor for e in reader.body for r in reads(e)):
+                raise ScheduleError(f"cache_read of '{stage.label}': '{reader.label}' does not read it")
+        axes = tuple(IterVar(Range(Value(d)), f"ax{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
+        copy = TensorRead(tensor, tuple(a.as_expr() for a in axes))
+        label = tensor.op.name if tensor.op.num_outputs == 1 else f"{tensor.op.name}.v{tensor.value_index}"
+        op = ComputeOp(f"{label}.{scope}", axes, (copy,))
+        made = self._add(op, self.stages.index(stage) + 1)
+        made.scope = scope
+        for reader in listed:
+            reader.body = tuple(rewrite(e, lambda x: _moved(x, tensor, op)) for e in reader.body)
+        return op.output(0)
+
+    @primitive
+    def cache_write(self, tensor: Any, scope: str) -> Any:
+        """A stage that computes the tensor in another memory; the old one becomes a copy of it. Outputs of one
+        operation are given together, as a list."""
+        listed = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
+        stage = self[listed[0]]
+        stage._computed("cache_write")
+        _check_scope("cache_write", stage, scope)
+        if len(listed) != len(stage.body):
+            raise ScheduleError(
+                f"cache_write of '{stage.label}': {len(listed)} of its {len(stage.body)} outputs are given, give all"
+            )
+        if stage.relations or stage.annotations:
+            raise ScheduleError(f"cache_write of '{stage.label}': its loops were scheduled already", "do it first")
+        axes = tuple(IterVar(a.dom, f"{a.name}.c", a.kind) for a in stage.axis)
+        mapping = {old.as_expr(): new.as_expr() for old, new in zip(stage.axis, axes)}
+        op = ComputeOp(f"{stage.name}.{scope}", axes, tuple(substitute(e, mapping) for e in stage.body))
+        made = self._add(op, self.stages.index(stage))
+        made.scope = scope
+        indices = tuple(a.as_expr() for a in stage.axis)
+        stage.body = tuple(TensorRead(op.output(i), indices) for i in range(len(stage.body)))
+        stage.leaf_iter_vars = [a for a in stage.leaf_iter_vars if not a.is_reduction]
+        stage.all_iter_vars = list(stage.leaf_iter_vars)
+        stage.reduce_axis = ()
+        return op.outputs if isinstance(tensor, (list, tuple)) else op.output(0)
+
+    @primitive
+    def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
+        """Reduce over all but one loop into a stage of its own, with that loop as a further axis; the old stage reduces
+        over that axis alone. Sums of floats are added in another order by it."""
+        stage = self[tensor]
+        stage._leaf("rfactor", axis)
+        if not axis.is_reduction:
+            raise ScheduleError(f"rfactor of '{stage.label}': '{axis.name}' is not reduced over")
+        rank = len(stage.axis)
+        place = factor_axis + rank + 1 if factor_axis < 0 else factor_axis
+        if not 0 <= place <= rank:
+            raise ScheduleError(f"rfactor of '{stage.label}': there is no place {factor_axis} for a further axis")
+        op = _factored(stage, axis, place)
+        made = self._add(op, self.stages.index(stage))
+        made.scope = stage.scope
+        _reduce_factored(stage, op, axis, place)
+        return op.outputs if op.num_outputs > 1 else op.output(0)
+
+    def create_group(self, *_: Any, **__: Any) -> Any:
+        """Groups of stages are not there yet: always a ScheduleError."""
+        raise ScheduleError("create_group is not supported yet", "attach each stage with compute_at")
+
+
+def create_schedule(ops: Any) -> Schedule:
+    """The schedule of operations (or tensors) in which every stage is computed by itself, in plain loops."""
+    listed = list(ops) if isinstance(ops, (list, tuple)) else [ops]
+    found = [x.op if isinstance(x, Tensor) else x for x in listed]
+    for x in found:
+        if not isinstance(x, Operation):
+            raise ExpressionTypeError(f"a schedule is made of operations, got {type(x).__name__}")
+    return Schedule(list(dict.fromkeys(found)))
+
+
+def _check_scope(step: str, stage: Stage, scope: str) -> None:
+    if scope not in SCOPES or scope == "global":
+        raise ScheduleError(f"{step} of '{stage.label}': '{scope}' is none of shared, lsram, local")
+
+
+def _moved(e: Expr, tensor: Tensor, op: ComputeOp) -> Expr | None:
+    """The element of the copy for the element of a tensor."""
+    if not isinstance(e, TensorRead) or e.tensor != tensor:
+        return None
+    return TensorRead(op.output(0), tuple(rewrite(i, lambda x: _moved(x, tensor, op)) for i in e.indices))
+
+
+# ------------------------------------------------------------------------------------------------------------- rfactor
+
+
+def _factored(stage: Stage, axis: IterVar, place: int) -> ComputeOp:
+    """The operation that reduces over all loops but `axis`, which is one of its axes."""
+    extents = leaf_extents(stage)
+    fresh = {
+        leaf: IterVar(Range(Value(extents[leaf])), leaf.name, Kind.REDUCTION)
+        for leaf in stage.leaf_iter_vars
+        if leaf.is_reduction and leaf is not axis
+    }
+    factor = IterVar(Range(Value(extents[axis])), axis.name, Kind.DATA_PARALLEL)
+    loops = {leaf: new.as_expr() for leaf, new in {**fresh, axis: factor}.items()}
+    values = root_values(stage, extents, loops)
+    spatial = [IterVar(a.dom, a.name, a.kind) for a in stage.axis]
+    mapping: dict[Any, Expr] = {root.as_expr(): values[root] for root in stage.reduce_axis}
+    mapping |= {old.as_expr(): new.as_expr() for old, new in zip(stage.axis, spatial)}
+    conditions = [c for _, c in predicates(stage, extents, loops, lambda a: a.is_reduction)]
+    body: list[Expr] = []
+    for e in stage.body:
+        assert isinstance(e, Reduce)
+        condition = _joined([substitute(e.condition, mapping), *conditions])
+        sources = tuple(substitute(s, mapping) for s in e.sources)
+        if fresh:
+            axes = tuple(fresh.values())
+            body.append(Reduce(e.combiner, sources, axes, condition, (), e.value_index))
+        else:
+            plain = isinstance(condition, IntImm)
+            source, identity = sources[e.value_index], e.combiner.identity[e.value_index]
+            body.append(source if plain else Select(condition, source, identity))
+    axes = (*spatial[:place], factor, *spatial[place:])
+    return ComputeOp(f"{stage.name}.rf", axes, tuple(body))
+
+
+def _reduce_factored(stage: Stage, op: ComputeOp, axis: IterVar, place: int) -> None:
+    """Has a stage reduce what `op` computes over the axis that was left."""
+    left = IterVar(op.axis[place].dom, f"{axis.name}.v", Kind.REDUCTION)
+    indices = [a.as_expr() for a in stage.axis]
+    indices.insert(place, left.as_expr())
+    sources = tuple(TensorRead(t, tuple(indices)) for t in op.outputs)
+    body = []
+    for e in stage.body:
+        assert isinstance(e, Reduce)
+        body.append(Reduce(e.combiner, sources, (left,), IntImm(BOOL, 1), e.init, e.value_index))
+    stage.body = tuple(body)
+    stage.reduce_axis = (left,)
+    stage.relations = [r for r in stage.relations if not _of_reduction(r)]
+    stage.all_iter_vars = [*(a for a in stage.all_iter_vars if not a.is_reduction), left]
+    stage.annotations = {a: n for a, n in stage.annotations.items() if not a.is_reduction}
+    stage.leaf_iter_vars = [*(a for a in stage.leaf_iter_vars if not a.is_reduction), left]
+
+
+def _of_reduction(relation: Relation) -> bool:
+    """Whether a relation is between axes that are reduced over."""
+    match relation:
+        case Split(parent=axis) | Fuse(fused=axis) | Singleton(axis=axis):
+            return axis.is_reduction
+
+
+def _joined(conditions: Sequence[Expr]) -> Expr:
+    """All of the conditions, without those that always hold."""
+    left = [c for c in conditions if not (isinstance(c, IntImm) and c.value)]
+    if not left:
+        return IntImm(BOOL, 1)
+    joined = left[0]
+    for c in left[1:]:
+        joined = Binary("and", joined, c)
+    return joined

@@ -1,0 +1,160 @@
+"""The steps of a schedule as data: printed as Python text, kept as JSON, replayed on the same expressions."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from compassc.ir.exprs import IntImm, Var
+from compassc.te.axes import IterVar, Kind
+from compassc.te.errors import ScheduleError
+from compassc.te.tensor import Operation, Tensor
+from compassc.te.values import Operand, as_expr
+
+if TYPE_CHECKING:
+    from compassc.te.schedule.schedule import Schedule
+    from compassc.te.schedule.stage import Stage
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+FORMAT = "compassc-trace/1"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One primitive: on which stage ("": the schedule itself), its name and its arguments.
+
+    Arguments are numbers, words, lists, and references: {"axis": [stage, label]}, {"stage": label},
+    {"tensor": [stage, output]}, {"thread": tag}.
+    """
+
+    stage: str
+    primitive: str
+    args: tuple[Any, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        words = [_shown(a) for a in self.args] + [f"{k}={_shown(v)}" for k, v in self.options]
+        on = f's["{self.stage}"]' if self.stage else "s"
+        return f"{on}.{self.primitive}({', '.join(words)})"
+
+
+@dataclass
+class Trace:
+    """The steps taken so far, in order."""
+
+    steps: list[Step] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps))
+
+    def to_json(self) -> str:
+        """The trace as JSON text, a line per step."""
+        rows = [json.dumps([s.stage, s.primitive, list(s.args), dict(s.options)]) for s in self.steps]
+        return '{"format": "' + FORMAT + '", "steps": [\n' + ",\n".join(rows) + "\n]}\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Trace:
+        """The trace that `to_json` wrote; ScheduleError for other text."""
+        try:
+            read = json.loads(text)
+            if read["format"] != FORMAT:
+                raise ValueError(read["format"])
+            rows = read["steps"]
+            return cls([Step(s, p, tuple(a), tuple(o.items())) for s, p, a, o in rows])
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ScheduleError(f"not a trace ({FORMAT}): {error}") from None
+
+
+def _shown(argument: Any) -> str:
+    if isinstance(argument, dict):
+        ((kind, value),) = argument.items()
+        if kind == "thread":
+            return repr(value)
+        return f's["{value}"]' if kind == "stage" else str(value[1] if kind == "axis" else value[0])
+    if isinstance(argument, list):
+        return f"[{', '.join(map(_shown, argument))}]"
+    return repr(argument)
+
+
+def primitive(function: _F) -> _F:
+    """Marks a method of Schedule or Stage as a primitive: a call that succeeds is recorded, once, whatever it calls."""
+
+    @functools.wraps(function)
+    def run(self: Any, *args: Any, **options: Any) -> Any:
+        schedule: Schedule = getattr(self, "schedule", self)
+        schedule.depth += 1
+        try:
+            words = _recorded(schedule, list(args)), {k: _recorded(schedule, v) for k, v in options.items()}
+            made = function(self, *args, **options)
+        finally:
+            schedule.depth -= 1
+        if not schedule.depth:
+            stage = "" if self is schedule else self.label
+            schedule.trace.steps.append(Step(stage, function.__name__, tuple(words[0]), tuple(words[1].items())))
+        return made
+
+    return run  # type: ignore[return-value]
+
+
+def _recorded(schedule: Schedule, value: Any) -> Any:
+    """An argument as data."""
+    if isinstance(value, IterVar):
+        if value.kind is Kind.THREAD:
+            return {"thread": value.tag}
+        stage = schedule.owner(value)
+        return {"axis": [stage.label, stage.label_of(value)]}
+    if isinstance(value, Tensor):
+        return {"tensor": [schedule[value].label, value.value_index]}
+    if isinstance(value, Operation):
+        return {"stage": schedule[value].label}
+    if hasattr(value, "schedule"):
+        return {"stage": value.label}
+    if isinstance(value, (list, tuple)):
+        return [_recorded(schedule, v) for v in value]
+    if isinstance(value, Operand):
+        e = as_expr(value)
+        if isinstance(e, IntImm):
+            return e.value
+        if isinstance(e, Var):
+            return {"var": [e.name]}
+        raise ScheduleError(f"{value!r} cannot be an argument of a step: give a number or a variable")
+    return value
+
+
+def replay(schedule: Schedule, trace: Trace) -> Schedule:
+    """Takes the steps of a trace on a schedule; gives the schedule. ScheduleError where a step does not go with it."""
+    for step in trace:
+        on: Any = schedule.stage(step.stage) if step.stage else schedule
+        method = getattr(type(on), step.primitive, None)
+        if method is None or not hasattr(method, "__wrapped__"):
+            raise ScheduleError(f"there is no primitive '{step.primitive}'")
+        args = [_resolved(schedule, a) for a in step.args]
+        method(on, *args, **{k: _resolved(schedule, v) for k, v in step.options})
+    return schedule
+
+
+def _resolved(schedule: Schedule, value: Any) -> Any:
+    from compassc.te.axes import thread_axis
+
+    if isinstance(value, list):
+        return [_resolved(schedule, v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, what),) = value.items()
+    if kind == "thread":
+        return thread_axis(what)
+    if kind == "stage":
+        return schedule.stage(what)
+    if kind == "var":
+        raise ScheduleError(f"a trace with the variable '{what[0]}' cannot be replayed: its sizes are not numbers")
+    stage: Stage = schedule.stage(what[0])
+    return stage.axis_named(what[1]) if kind == "axis" else stage.op.output(what[1])

@@ -1,0 +1,196 @@
+"""Tensors and the operations that give them: immutable, whatever a schedule does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compassc.ir.dtypes import DataType
+from compassc.ir.exprs import Expr
+from compassc.te.axes import IterVar
+from compassc.te.errors import ExpressionError, ExpressionTypeError
+from compassc.te.nodes import Reduce, TensorRead, reads
+from compassc.te.values import Operand, Value, as_expr, kind_of, show
+
+
+class Operation:
+    """What gives tensors. `attrs` and `tag` are the user's."""
+
+    kind = "operation"
+
+    def __init__(self, name: str, tag: str = "", attrs: Mapping[str, Any] | None = None) -> None:
+        self.name, self.tag, self.attrs = name, tag, dict(attrs or {})
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    def output(self, index: int) -> Tensor:
+        """Output `index`; equal calls give equal tensors."""
+        raise NotImplementedError
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        return [self.output(i) for i in range(self.num_outputs)]
+
+    @property
+    def input_tensors(self) -> list[Tensor]:
+        """The tensors that it reads, each once, in order of appearance."""
+        return []
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({self.name})"
+
+
+class PlaceholderOp(Operation):
+    """A tensor that is given."""
+
+    kind = "placeholder"
+
+    def __init__(self, name: str, shape: tuple[Expr, ...], dtype: DataType) -> None:
+        super().__init__(name)
+        self.shape, self.dtype = shape, dtype
+
+    def output(self, index: int) -> Tensor:
+        return Tensor(self, index, self.shape, self.dtype)
+
+
+class ComputeOp(Operation):
+    """Tensors whose elements are expressions (`body`, one per output) of the axes `axis`, one per dimension.
+
+    `reduce_axis`: what the body reduces over.
+    """
+
+    kind = "compute"
+
+    def __init__(
+        self,
+        name: str,
+        axis: tuple[IterVar, ...],
+        body: tuple[Expr, ...],
+        tag: str = "",
+        attrs: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(name, tag, attrs)
+        self.axis, self.body = axis, body
+        first = body[0]
+        self.reduce_axis: tuple[IterVar, ...] = first.axes if isinstance(first, Reduce) else ()
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.body)
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        return tuple(axis.dom.extent for axis in self.axis if axis.dom is not None)
+
+    @property
+    def dtype(self) -> DataType:
+        return kind_of(self.body[0])
+
+    def output(self, index: int) -> Tensor:
+        return Tensor(self, index, self.shape, kind_of(self.body[index]))
+
+    @property
+    def input_tensors(self) -> list[Tensor]:
+        found = [read.tensor for body in self.body for read in reads(body)]
+        return list(dict.fromkeys(found))
+
+
+class Tensor:
+    """Output `value_index` of an operation: `t[i, j]` is an element. Equal to itself: same operation, same output."""
+
+    __slots__ = ("dtype", "op", "shape", "value_index")
+
+    def __init__(self, op: Operation, value_index: int, shape: tuple[Expr, ...], dtype: DataType) -> None:
+        self.op, self.value_index, self.shape, self.dtype = op, value_index, shape, dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """The axes of the operation. AttributeError for a placeholder."""
+        found: tuple[IterVar, ...] = self.op.axis  # type: ignore[attr-defined]
+        return found
+
+    @property
+    def name(self) -> str:
+        return self.op.name if self.op.num_outputs == 1 else f"{self.op.name}.v{self.value_index}"
+
+    def __getitem__(self, indices: Any) -> Any:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        made = TensorSlice(self, tuple(_index(i) for i in given))
+        return made.read() if len(given) == self.ndim else made.checked()
+
+    def __call__(self, *indices: Any) -> Any:
+        made = TensorSlice(self, tuple(_index(i) for i in indices))
+        if len(indices) != self.ndim:
+            raise made.incomplete()
+        return made.read()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tensor) and self.op is other.op and self.value_index == other.value_index
+
+    def __hash__(self) -> int:
+        return hash((id(self.op), self.value_index))
+
+    def __repr__(self) -> str:
+        return f"Tensor(shape=[{', '.join(map(show, self.shape))}], op.name={self.op.name})"
+
+
+class TensorSlice(Operand):
+    """Some indices of a tensor, waiting for the others: `t[i][j]` is `t[i, j]`."""
+
+    __slots__ = ("indices", "tensor")
+
+    def __init__(self, tensor: Tensor, indices: tuple[Expr, ...]) -> None:
+        self.tensor, self.indices = tensor, indices
+
+    @property
+    def dtype(self) -> DataType:
+        return self.tensor.dtype
+
+    def __getitem__(self, indices: Any) -> Any:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        made = TensorSlice(self.tensor, (*self.indices, *(_index(i) for i in given)))
+        return made.read() if len(made.indices) == self.tensor.ndim else made.checked()
+
+    def checked(self) -> TensorSlice:
+        if len(self.indices) > self.tensor.ndim:
+            raise self.incomplete()
+        return self
+
+    def incomplete(self) -> ExpressionError:
+        t = self.tensor
+        return ExpressionError(f"'{t.name}' has {t.ndim} dimensions, {len(self.indices)} indices are given")
+
+    def read(self) -> Value:
+        return Value(TensorRead(self.tensor, self.indices))
+
+    def as_expr(self) -> Expr:
+        raise self.incomplete()
+
+
+def _index(given: Any) -> Expr:
+    e = as_expr(given)
+    if not e.dtype.is_integer:
+        raise ExpressionTypeError(f"an index is a whole number, got {e.dtype}")
+    return e
+
+
+def post_order(outputs: Sequence[Operation]) -> list[Operation]:
+    """The operations that `outputs` need, each once, inputs before what reads them."""
+    found: dict[Operation, None] = {}
+    stack: list[tuple[Operation, bool]] = [(op, False) for op in reversed(outputs)]
+    while stack:
+        op, done = stack.pop()
+        if op in found:
+            continue
+        if done:
+            found[op] = None
+            continue
+        stack.append((op, True))
+        stack.extend((t.op, False) for t in reversed(op.input_tensors) if t.op not in found)
+    return list(found)

@@ -1,0 +1,394 @@
+"""Values: expressions of the kernel IR with Python's operators.
+
+The result type of an operator follows from the types of its operands (`matched`): of two floats the wider, a float
+beside an integer, of two integers the wider, and the unsigned one where they are as wide. A Python number is int32
+(int64 where it does not fit), float32 or bool; it does not adopt the type of the other operand, but in `& | ^ << >>`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from compass_core.operators import OPERATORS, wrap
+from compassc.ir import exprs as E
+from compassc.ir.dtypes import BOOL, FLOAT32, INT32, DataType, DTypeError, dtype
+from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm
+from compassc.te.errors import ExpressionError, ExpressionTypeError
+
+INT64 = dtype("int64")
+_BITWISE = frozenset("bitand bitor bitxor shl shr".split())
+_FOLDED_FLOATS = ("float32", "float64")
+
+
+class Operand:
+    """What Python's operators work on: a value, an element of a tensor."""
+
+    __slots__ = ()
+
+    def as_expr(self) -> Expr:
+        """The expression that stands for it."""
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> Value:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Value:
+        return binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Value:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Value:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Value:
+        return divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return divide(other, self)
+
+    def __floordiv__(self, other: Any) -> Value:
+        return binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Value:
+        return binary("floordiv", other, self)
+
+    def __mod__(self, other: Any) -> Value:
+        return binary("floormod", self, other)
+
+    def __rmod__(self, other: Any) -> Value:
+        return binary("floormod", other, self)
+
+    def __and__(self, other: Any) -> Value:
+        return binary("bitand", self, other)
+
+    def __rand__(self, other: Any) -> Value:
+        return binary("bitand", other, self)
+
+    def __or__(self, other: Any) -> Value:
+        return binary("bitor", self, other)
+
+    def __ror__(self, other: Any) -> Value:
+        return binary("bitor", other, self)
+
+    def __xor__(self, other: Any) -> Value:
+        return binary("bitxor", self, other)
+
+    def __rxor__(self, other: Any) -> Value:
+        return binary("bitxor", other, self)
+
+    def __lshift__(self, other: Any) -> Value:
+        return binary("shl", self, other)
+
+    def __rlshift__(self, other: Any) -> Value:
+        return binary("shl", other, self)
+
+    def __rshift__(self, other: Any) -> Value:
+        return binary("shr", self, other)
+
+    def __rrshift__(self, other: Any) -> Value:
+        return binary("shr", other, self)
+
+    def __neg__(self) -> Value:
+        e = as_expr(self)
+        return binary("sub", Value(immediate(0, kind_of(e))), self)
+
+    def __invert__(self) -> Value:
+        e = as_expr(self)
+        if not e.dtype.is_integer:
+            raise ExpressionTypeError(f"~ needs whole numbers or bools, got {e.dtype}")
+        return Value(E.Unary("not" if e.dtype.is_bool else "bitnot", e))
+
+    def __lt__(self, other: Any) -> Value:
+        return binary("lt", self, other)
+
+    def __le__(self, other: Any) -> Value:
+        return binary("le", self, other)
+
+    def __gt__(self, other: Any) -> Value:
+        return binary("gt", self, other)
+
+    def __ge__(self, other: Any) -> Value:
+        return binary("ge", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return Equality("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return Equality("ne", self, other)
+
+    def __hash__(self) -> int:
+        return hash(as_expr(self))
+
+    def __bool__(self) -> bool:
+        raise ExpressionError(
+            "an expression has no truth value before it is run",
+            "use te.all, te.any and te.if_then_else in place of `and`, `or` and `if`",
+        )
+
+    def astype(self, kind: Any) -> Value:
+        """The value converted to another type, as C converts it."""
+        return cast(self, kind)
+
+    def equal(self, other: Any) -> Value:
+        """Whether two values are equal, as an expression."""
+        return binary("eq", self, other)
+
+    def same_as(self, other: Any) -> bool:
+        """Whether both are the same expression (not: an equal one)."""
+        return isinstance(other, Operand) and as_expr(self) is as_expr(other)
+
+
+class Value(Operand):
+    """A scalar of type `dtype`: an IR expression (`expr`) with operators."""
+
+    __slots__ = ("expr",)
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
+
+    @property
+    def dtype(self) -> Any:
+        return self.expr.dtype
+
+    @property
+    def name(self) -> str:
+        """The name of a variable. AttributeError for other values."""
+        return str(getattr(self.expr, "name"))  # noqa: B009 - nodes of other kinds have none
+
+    def as_expr(self) -> Expr:
+        return self.expr
+
+    def __repr__(self) -> str:
+        return show(self.expr)
+
+
+class Equality(Operand):
+    """`a == b` before it is used: its truth value tells whether both are the same, as an expression it compares."""
+
+    __slots__ = ("a", "b", "op")
+
+    def __init__(self, op: str, a: Any, b: Any) -> None:
+        self.op, self.a, self.b = op, a, b
+
+    def as_expr(self) -> Expr:
+        return binary(self.op, self.a, self.b).expr
+
+    def __bool__(self) -> bool:
+        same = isinstance(self.b, Operand) and as_expr(self.a) is as_expr(self.b)
+        return same == (self.op == "eq")
+
+    def __repr__(self) -> str:
+        return show(self.as_expr())
+
+
+def show(e: Expr) -> str:
+    """The text of an expression."""
+    from compassc.te.printing import text
+
+    return text(e)
+
+
+# ---------------------------------------------------------------------------------------------------------- conversion
+
+
+def immediate(value: float, kind: DataType) -> Expr:
+    """A number of a type. ExpressionError when the type cannot hold it."""
+    if kind.is_bool:
+        return IntImm(BOOL, int(bool(value)))
+    if kind.is_integer:
+        low, high = kind.range()
+        if not low <= value <= high:
+            raise ExpressionError(f"{value} does not fit {kind}, which holds {int(low)} to {int(high)}")
+        return IntImm(kind, int(value))
+    return FloatImm(kind, float(value))
+
+
+def kind_of(e: Expr) -> DataType:
+    """The type of a number. ExpressionTypeError for an address."""
+    if not isinstance(e.dtype, DataType):
+        raise ExpressionTypeError("an address is no number")
+    return e.dtype
+
+
+def const(value: float, kind: Any = None) -> Value:
+    """A number as a value: int32, float32 or bool, or of the type that `kind` names."""
+    return Value(as_expr(value) if kind is None else immediate(value, data_type(kind)))
+
+
+def data_type(kind: Any) -> DataType:
+    """The type that a name or a NumPy dtype means; ExpressionTypeError when there is none."""
+    try:
+        return dtype(kind)
+    except DTypeError as error:
+        raise ExpressionTypeError(error.message, error.help) from None
+
+
+def as_expr(value: Any) -> Expr:
+    """The expression of an operand or of a Python number. ExpressionTypeError for anything else."""
+    if isinstance(value, Operand):
+        return value.as_expr()
+    if isinstance(value, Expr):
+        return value
+    if hasattr(value, "var") and isinstance(value.var, Value):  # an axis
+        return value.var.expr
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return immediate(value.item(), data_type(value.dtype))
+    if isinstance(value, bool):
+        return IntImm(BOOL, int(value))
+    if isinstance(value, int):
+        return IntImm(INT32 if -(2**31) <= value < 2**31 else INT64, value)
+    if isinstance(value, float):
+        return FloatImm(FLOAT32, value)
+    raise ExpressionTypeError(f"expected a value or a number, got {type(value).__name__}")
+
+
+def cast(value: Any, kind: Any) -> Value:
+    """`value` converted to a type by the rules of C."""
+    e, to = as_expr(value), data_type(kind)
+    if e.dtype is to:
+        return Value(e)
+    if isinstance(e, IntImm) and to.is_integer and not to.is_bool:
+        low, high = to.range()
+        if low <= e.value <= high:
+            return Value(IntImm(to, e.value))
+    if isinstance(e, (IntImm, FloatImm)) and to is FLOAT32 and _is_float32(e.value):
+        return Value(FloatImm(to, float(e.value)))
+    if to.is_bool:
+        return binary("ne", Value(e), Value(immediate(0, kind_of(e))))
+    return Value(E.Cast(to, e))
+
+
+def _is_float32(value: float) -> bool:
+    import numpy as np
+
+    return float(np.float32(value)) == value
+
+
+# ----------------------------------------------------------------------------------------------------------- operators
+
+
+def matched(a: DataType, b: DataType, what: str) -> DataType:
+    """The type that an operator computes in. ExpressionTypeError for vectors of different lanes."""
+    if a is b:
+        return a
+    if not a.is_scalar or not b.is_scalar:
+        raise ExpressionTypeError(f"{what} of {a} and {b}: tensor expressions are made of scalars")
+    if a.is_floating and b.is_floating:
+        if a.is_bfloat != b.is_bfloat:
+            return b if a.is_bfloat else a
+        return a if a.bits >= b.bits else b
+    if a.is_floating or b.is_floating:
+        return a if a.is_floating else b
+    if a.is_bool or b.is_bool:
+        return b if a.is_bool else a
+    if a.bits != b.bits:
+        return a if a.bits > b.bits else b
+    return a if a.is_uint else b
+
+
+def binary(op: str, left: Any, right: Any) -> Value:
+    """An operator on two values, in the type that both match; constants are folded."""
+    a, b = as_expr(left), as_expr(right)
+    if op in _BITWISE:
+        a, b = _adopted(a, left, b), _adopted(b, right, a)
+    kind = kind_of(a) if op in ("shl", "shr") else matched(kind_of(a), kind_of(b), op)
+    _check(op, kind, a, b)
+    a, b = cast(Value(a), kind).expr, cast(Value(b), kind).expr
+    return Value(_folded(op, a, b) or Binary(_boolean(op, kind), a, b))
+
+
+def _boolean(op: str, kind: DataType) -> str:
+    """`&` and `|` of bools are logical operators."""
+    return {"bitand": "and", "bitor": "or", "bitxor": "ne"}.get(op, op) if kind.is_bool else op
+
+
+def _adopted(e: Expr, given: Any, other: Expr) -> Expr:
+    """A Python number beside a bitwise operator takes the other operand's type."""
+    return immediate(given, kind_of(other)) if type(given) is int and other.dtype.is_integer else e
+
+
+def _check(op: str, kind: DataType, a: Expr, b: Expr) -> None:
+    if (op in _BITWISE or op in ("div", "mod", "floordiv", "floormod")) and not kind.is_integer:
+        raise ExpressionTypeError(f"{op} needs whole numbers, got {a.dtype} and {b.dtype}")
+    if op in E.COMPARISON and a.dtype.is_integer and b.dtype.is_integer and not isinstance(a, IntImm):
+        signed, unsigned = (a.dtype, b.dtype) if a.dtype.is_int else (b.dtype, a.dtype)
+        mixed = signed.is_int and unsigned.is_uint and unsigned.bits >= signed.bits
+        if mixed and not isinstance(b, IntImm):
+            raise ExpressionTypeError(f"cannot compare {a.dtype} with {b.dtype}: cast one of them")
+    if op in ("div", "mod", "floordiv", "floormod") and isinstance(b, IntImm) and b.value == 0:
+        raise ExpressionError("division by zero")
+    if op in ("shl", "shr") and isinstance(b, IntImm) and not 0 <= b.value < kind.bits:
+        raise ExpressionError(f"{kind} is shifted by {b.value}, possible are 0 to {kind.bits - 1}")
+    if kind.is_bfloat:
+        raise ExpressionTypeError(f"there is no {op} of bfloat16", "cast to float32")
+
+
+def _folded(op: str, a: Expr, b: Expr) -> Expr | None:
+    """The result where it is known: two constants, `x + 0`, `x * 1`, `x * 0` of whole numbers."""
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        return _fold_integers(op, a, b)
+    if isinstance(a, FloatImm) and isinstance(b, FloatImm) and a.dtype in _FOLDED_FLOATS:
+        return _fold_floats(op, a, b)
+    for this, other in ((b, a), (a, b)):
+        value = this.value if isinstance(this, (IntImm, FloatImm)) else None
+        if value == 0 and (op == "add" or (op in ("sub", "shl", "shr") and this is b)) and not _signed_zero(this):
+            return other
+        if value == 1 and (op == "mul" or (op in ("div", "floordiv") and this is b)):
+            return other
+        if value == 0 and op == "mul" and isinstance(this, IntImm):
+            return this
+    return None
+
+
+def _signed_zero(e: Expr) -> bool:
+    """Whether adding a zero changes something: -0.0 + 0.0 is 0.0."""
+    return isinstance(e, FloatImm)
+
+
+def _fold_integers(op: str, a: IntImm, b: IntImm) -> Expr:
+    value = OPERATORS[op].evaluate(a.value, b.value)
+    if OPERATORS[op].truth:
+        return IntImm(BOOL, value)
+    kind = a.dtype
+    return IntImm(kind, int(bool(value)) if kind.is_bool else wrap(value, kind.bits, kind.is_int))
+
+
+def _fold_floats(op: str, a: FloatImm, b: FloatImm) -> Expr | None:
+    import numpy as np
+
+    function = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}.get(op)
+    if function is None:
+        return None
+    kind = np.dtype(str(a.dtype)).type
+    with np.errstate(all="ignore"):
+        value = float(function(kind(a.value), kind(b.value)))
+    return FloatImm(a.dtype, value) if math.isfinite(value) else None
+
+
+def divide(left: Any, right: Any) -> Value:
+    """`a / b` of reals. ExpressionTypeError for whole numbers, whose quotient may be meant in two ways."""
+    a, b = as_expr(left), as_expr(right)
+    if not a.dtype.is_floating and not b.dtype.is_floating:
+        raise ExpressionTypeError(
+            f"`/` of {a.dtype} and {b.dtype} is ambiguous", "use `//` (rounds down), te.truncdiv, or cast to float32"
+        )
+    return _float_quotient(left, right)
+
+
+def _float_quotient(left: Any, right: Any) -> Value:
+    a, b = as_expr(left), as_expr(right)
+    kind = matched(kind_of(a), kind_of(b), "/")
+    if kind.is_bfloat:
+        raise ExpressionTypeError("there is no division of bfloat16", "cast to float32")
+    if isinstance(b, (IntImm, FloatImm)) and b.value == 0:
+        raise ExpressionError("division by zero")
+    a, b = cast(Value(a), kind).expr, cast(Value(b), kind).expr
+    return Value(_folded("div", a, b) or Binary("div", a, b))

@@ -1,0 +1,257 @@
+"""Random tensor expressions and random steps on them: whatever is legal must give what the plain schedule gives.
+
+python -m tests.te.random_schedules --seed 0 --count 10000
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from compassc import te
+from tests.te.interpreter import Kernel
+
+DTYPES = ("int32", "int16", "int8", "uint8")
+
+
+@dataclass
+class Case:
+    """Expressions with their inputs; `tensors` are those that were computed."""
+
+    inputs: list[te.Tensor]
+    tensors: list[te.Tensor]
+    outputs: list[te.Tensor]
+
+    @property
+    def args(self) -> list[te.Tensor]:
+        return [*self.inputs, *self.outputs]
+
+    def arrays(self, draw: random.Random) -> list[np.ndarray]:
+        rng = np.random.default_rng(draw.randrange(1 << 30))
+        made = []
+        for t in self.args:
+            low, high = t.dtype.range()
+            shape = [d.value for d in t.shape]
+            made.append(rng.integers(max(low, -50), min(high, 50), shape).astype(str(t.dtype)))
+        return made
+
+
+def case(draw: random.Random) -> Case:
+    """One to five operations on one or two inputs."""
+    inputs = [
+        te.placeholder([draw.randint(1, 7) for _ in range(draw.randint(1, 3))], draw.choice(DTYPES), name=f"x{i}")
+        for i in range(draw.randint(1, 2))
+    ]
+    known, computed = list(inputs), []
+    for i in range(draw.randint(1, 5)):
+        made = _operation(draw, known, f"t{i}")
+        known.append(made)
+        computed.append(made)
+    read = {t for c in computed for t in c.op.input_tensors}
+    outputs = [t for t in computed if t not in read]
+    used = {t for t in read if t in inputs}
+    return Case([t for t in inputs if t in used], computed, outputs)
+
+
+def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Tensor:
+    source = draw.choice(known[-3:])
+    shape = [d.value for d in source.shape]
+    kind = draw.choice(("map", "map", "join", "window", "move", "reduce", "reduce", "pad", "pick"))
+    if kind == "join":
+        other = draw.choice(known)
+        dims = [d.value for d in other.shape]
+        return te.compute(
+            shape,
+            lambda *i: (
+                source[i].astype("int32")
+                + other[tuple(i[k % len(i)] % d for k, d in enumerate(dims))].astype("int32") * 3
+            ),
+            name=name,
+        )
+    if kind == "window":
+        n, step = draw.randint(1, min(3, shape[0])), draw.randint(1, 2)
+        k = te.reduce_axis((0, n), name="w")
+        out = (shape[0] - n) // step + 1
+        return te.compute(
+            [out, *shape[1:]],
+            lambda i, *r: te.sum(source[(i * step + k, *r)].astype("int32"), axis=k),
+            name=name,
+        )
+    if kind == "move":
+        order = draw.sample(range(len(shape)), len(shape))
+        back = [order.index(d) for d in range(len(shape))]
+        return te.compute([shape[d] for d in order], lambda *i: source[tuple(i[b] for b in back)], name=name)
+    if kind == "reduce":
+        axes = [te.reduce_axis((0, d), name=f"r{k}") for k, d in enumerate(shape[: draw.randint(1, len(shape))])]
+        reducer = draw.choice((te.sum, te.max, te.min))
+        kept = shape[len(axes) :]
+        index = [*axes]
+
+        def body(*i):
+            where = (axes[0] + 0) % 2 == 0 if draw.random() < 0.3 else None
+            value = source[(*index, *i)].astype("int32")
+            return reducer(value, axes, where)
+
+        return te.compute(kept or [1], (lambda *i: body(*i[: len(kept)])), name=name)
+    if kind == "pad":
+        by = draw.randint(1, 2)
+        return te.compute(
+            [shape[0] + 2 * by, *shape[1:]],
+            lambda i, *r: te.if_then_else(
+                te.all(i >= by, i < shape[0] + by), source[(i - by, *r)], te.const(5, source.dtype)
+            ),
+            name=name,
+        )
+    if kind == "pick":
+        k = draw.randint(1, 3)
+        return te.compute(
+            [draw.randint(1, 8), *shape[1:]], lambda i, *r: source[(((i * k) // 2) % shape[0], *r)] + 1, name=name
+        )
+    op = draw.choice((lambda x: x * 2 + 1, lambda x: x - 7, lambda x: te.max(x, 3), lambda x: x // 3, lambda x: x % 5))
+    return te.compute(shape, lambda *i: op(source[i].astype("int32")), name=name)
+
+
+def steps(draw: random.Random, schedule: te.Schedule, count: int) -> Counter[str]:
+    """Takes random steps; counts those that were taken and those that were refused."""
+    taken: Counter[str] = Counter()
+    for _ in range(count):
+        name = draw.choice(list(_STEPS))
+        try:
+            _STEPS[name](draw, schedule)
+            taken[name] += 1
+        except te.ScheduleError:
+            taken["refused"] += 1
+    return taken
+
+
+def _stage(draw: random.Random, schedule: te.Schedule) -> te.Stage:
+    return draw.choice([s for s in schedule.stages if isinstance(s.op, te.ComputeOp)])
+
+
+def _leaf(draw: random.Random, stage: te.Stage) -> te.IterVar:
+    if not stage.leaf_iter_vars:
+        raise te.ScheduleError("no loops")
+    return draw.choice(stage.leaf_iter_vars)
+
+
+def _split(draw, schedule):
+    stage = _stage(draw, schedule)
+    options = draw.choice(({"factor": draw.randint(1, 5)}, {"nparts": draw.randint(1, 5)}))
+    stage.split(_leaf(draw, stage), **options)
+
+
+def _fuse(draw, schedule):
+    stage = _stage(draw, schedule)
+    if len(stage.leaf_iter_vars) < 2:
+        raise te.ScheduleError("one loop")
+    at = draw.randrange(len(stage.leaf_iter_vars) - 1)
+    stage.fuse(*stage.leaf_iter_vars[at : at + 2])
+
+
+def _reorder(draw, schedule):
+    stage = _stage(draw, schedule)
+    leaves = list(stage.leaf_iter_vars)
+    stage.reorder(*draw.sample(leaves, draw.randint(0, len(leaves))))
+
+
+def _note(name):
+    def step(draw, schedule):
+        stage = _stage(draw, schedule)
+        getattr(stage, name)(_leaf(draw, stage))
+
+    return step
+
+
+def _bind(draw, schedule):
+    stage = _stage(draw, schedule)
+    stage.bind(_leaf(draw, stage), te.thread_axis(draw.choice(("threadIdx.x", "threadIdx.x", "blockIdx.x", "vthread"))))
+
+
+def _at(draw, schedule):
+    stage, parent = _stage(draw, schedule), _stage(draw, schedule)
+    readers = schedule.readers(stage)
+    if readers and draw.random() < 0.8:
+        parent = draw.choice(readers)
+    stage.compute_at(parent, _leaf(draw, parent))
+
+
+def _read(draw, schedule):
+    stage = draw.choice(schedule.stages)
+    readers = schedule.readers(stage)
+    if not readers:
+        raise te.ScheduleError("not read")
+    schedule.cache_read(stage.op.output(0), draw.choice(("lsram", "shared", "local")), [draw.choice(readers).op])
+
+
+def _write(draw, schedule):
+    schedule.cache_write(_stage(draw, schedule).op.output(0), draw.choice(("lsram", "shared", "local")))
+
+
+def _factor(draw, schedule):
+    stage = _stage(draw, schedule)
+    schedule.rfactor(stage.op.output(0), _leaf(draw, stage), draw.choice((0, 0, -1)))
+
+
+_STEPS = {
+    "split": _split,
+    "fuse": _fuse,
+    "reorder": _reorder,
+    "unroll": _note("unroll"),
+    "vectorize": _note("vectorize"),
+    "parallel": _note("parallel"),
+    "bind": _bind,
+    "compute_at": _at,
+    "compute_inline": lambda draw, schedule: _stage(draw, schedule).compute_inline(),
+    "cache_read": _read,
+    "cache_write": _write,
+    "rfactor": _factor,
+}
+
+
+def run(seed: int) -> tuple[str, Counter[str]]:
+    """One case: "right", or why the schedule has no program. AssertionError when results differ."""
+    draw = random.Random(seed)
+    made = case(draw)
+    arrays = made.arrays(draw)
+    plain = [a.copy() for a in arrays]
+    Kernel(te.lower(te.create_schedule(made.outputs), made.args, "plain", target="X2_1204").entry_func)(*plain)
+    schedule = te.create_schedule(made.outputs)
+    taken = steps(draw, schedule, draw.randint(1, 12))
+    try:
+        module = te.lower(schedule, made.args, "scheduled", target="X2_1204")
+    except te.LowerError as error:
+        return error.message, taken
+    again = schedule.replayed(te.Trace.from_json(schedule.trace.to_json()))
+    assert te.lower(again, made.args, "scheduled", target="X2_1204").script() == module.script(), "replay differs"
+    results = [a.copy() for a in arrays]
+    try:
+        Kernel(module.entry_func)(*results)
+        for t, a, b in zip(made.args, plain, results, strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=t.name)
+    except Exception as error:
+        raise AssertionError(f"seed {seed}:\n{schedule.trace}\n{module.script()}\n{error}") from error
+    return "right", taken
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.te.random_schedules")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=10_000)
+    given = parser.parse_args()
+    ends: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
+    for seed in range(given.seed, given.seed + given.count):
+        end, steps_taken = run(seed)
+        ends["".join(c for c in end.split("'")[0] if not c.isdigit()) + "..." if end != "right" else end] += 1
+        taken += steps_taken
+    print(f"{given.count} cases from seed {given.seed}: {dict(ends)}; steps {dict(taken)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
