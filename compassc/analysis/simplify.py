@@ -13,6 +13,7 @@ from typing import Any
 from ..ir import exprs as E
 from ..ir.dtypes import BOOL
 from ..ir.exprs import Binary, Call, Expr, IntImm
+from ..ir.visit import located
 from .arith import NEGATED, SWAPPED, Arith, Linear, fold, wrap
 from .structure import is_pure, scalar_min_max
 
@@ -52,7 +53,10 @@ class Simplifier:
 
     def _once(self, e: Expr) -> Expr:
         rule = _RULES.get(type(e))
-        return e.map(self.expr) if rule is None else rule(self, e)
+        if rule is None:
+            return e.map(self.expr)
+        new = rule(self, e)
+        return located(new, e.span) if isinstance(e, E.PlacedExpr) else new
 
     # -- operators
 

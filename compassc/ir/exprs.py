@@ -30,6 +30,7 @@ F_FLOORDIV = 64  # floordiv or floormod
 F_VCAST = 128  # a vector cast (Call of "cast")
 F_RAW_R = 256  # a Call whose inactive lanes are unspecified
 F_POINTER = 512  # an address is computed
+F_PLACED = F_LOAD | F_CALL | F_FUNC  # contains a PlacedExpr
 
 ARITHMETIC = frozenset("add sub mul div mod floordiv floormod min max bitand bitor bitxor shl shr".split())
 COMPARISON = frozenset("eq ne lt le gt ge".split())
@@ -74,6 +75,10 @@ class PlacedExpr(Expr):
     """An expression that keeps its place in the kernel: `span`, which does not count in comparisons."""
 
     span: Span | None = field(default=None, kw_only=True, compare=False)
+
+    def at(self, span: Span | None) -> Self:
+        """The same expression at another place."""
+        raise NotImplementedError  # generated
 
 
 @node()

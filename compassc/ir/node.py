@@ -8,7 +8,7 @@
         dtype: DataType = derived(_type_of_load, init=False)
 
 From the fields come `__slots__`, the constructor, `children`, `map` (`exprs`, `bodies` and `map` of a statement),
-`replace`, `repr`, structural equality (`equal`), and where `text` gives a form, the text and its reader.
+`at` where there is a `span`, `replace`, `repr`, structural equality (`equal`), and where `text` gives a form, the text and its reader.
 
 The annotation of a field says how it takes part: `Expr`, `Var`, `Expr | None`, `tuple[Expr, ...]` and `Buffer` are
 visited and mapped, `Body` is a nested block, everything else is a plain value.
@@ -201,6 +201,8 @@ def _slots(cls: type, fields: list[Field]) -> tuple[str, ...]:
 def _methods(cls: type, draft: type, fields: list[Field], flags: int) -> dict[str, Any]:
     names: dict[str, Any] = {"Draft": draft, "Frozen": cls, "is_": is_}
     lines = _constructor(cls, fields, flags, names)
+    if any(f.name == "span" for f in fields):
+        lines += _copy("at", "span", cls)
     walked = [f for f in fields if f.kind is not VALUE]
     if walked and hasattr(cls, "map"):
         visited = [f for f in walked if f.kind is not BODY]
@@ -241,6 +243,13 @@ def _constructor(cls: type, fields: list[Field], flags: int, names: dict[str, An
     if "flags" in getattr(cls, "_computed", ()) and all(f.name != "flags" for f in fields):
         lines += _flags(fields, flags)
     return [*lines, "    self.__class__ = Frozen", "    return self"]
+
+
+def _copy(name: str, changed: str, cls: Any) -> list[str]:
+    """A method that gives the same node with another value of a field that nothing else depends on."""
+    lines = [f"def {name}(self, {changed}):", "    new = Draft()"]
+    lines += [f"    new.{slot} = {changed if slot == changed else f'self.{slot}'}" for slot in cls.__slots__]
+    return [*lines, "    new.__class__ = Frozen", "    return new"]
 
 
 def _parameter(f: Field, names: dict[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """IR to text: a Python script that `compassc.ir.text.parse_module` reads back as an equal module.
 
 `T.*` are IR constructs, `S.*` declared operations, `Module.*` functions of the module. A trailing comment
-`#@ line:col-end` keeps the place in the kernel.
+`#@ line:col-end` keeps the place in the kernel; where calls and accesses of the statement stand in other lines, ` ; place`
+follows for each of them, in the order of `placed_exprs` (`.` is the statement's own).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from . import stmts as S
 from .dtypes import BOOL, INT32, DataType, PointerType
 from .forms import FORMS
 from .node import Field, Node
+from .visit import placed_exprs
 
 DIGEST = "# sha256 of a source: "
 """What a line of the head begins with that has the digest of a file."""
@@ -205,8 +207,16 @@ class Printer:
     def _span(self, span: Span | None) -> str:
         return "" if span is None else "  #@ " + span_text(span, self.file)
 
-    def line(self, depth: int, text: str, span: Span | None) -> None:
-        self.lines.append("    " * depth + text + self._span(span))
+    def line(self, depth: int, text: str, s: S.Stmt) -> None:
+        self.lines.append("    " * depth + text + self._span(s.span) + self._places(s))
+
+    def _places(self, s: S.Stmt) -> str:
+        """The places of calls and accesses, where one of them stands in another line than the statement begins with."""
+        own = s.span
+        spans = [] if own is None else [e.span or own for e in placed_exprs(s)]
+        if own is None or all(span.line == own.line and span.file == own.file for span in spans):
+            return ""
+        return "".join([" ; ." if span == own else f" ; {span_text(span, self.file)}" for span in spans])
 
     def body(self, body: S.Body, depth: int) -> None:
         """Append the text of statements, indented `depth` levels."""
@@ -217,16 +227,16 @@ class Printer:
                 case S.For():
                     self._for(s, depth)
                 case S.While():
-                    self.line(depth, f"while {self.expr(s.cond)}:", s.span)
+                    self.line(depth, f"while {self.expr(s.cond)}:", s)
                     self.body(s.body, depth + 1)
                 case S.If():
-                    self.line(depth, f"if {self.expr(s.cond)}:", s.span)
+                    self.line(depth, f"if {self.expr(s.cond)}:", s)
                     self.body(s.then, depth + 1)
                     if s.orelse:
                         self.lines.append("    " * depth + "else:")
                         self.body(s.orelse, depth + 1)
                 case _:
-                    self.line(depth, self._stmts[type(s)](s), s.span)
+                    self.line(depth, self._stmts[type(s)](s), s)
 
     def _for(self, s: S.For, depth: int) -> None:
         args = self._list((s.start, s.stop, s.step))
@@ -235,7 +245,7 @@ class Printer:
         if s.var.nonneg:
             args += ", nonneg=True"
         name = self.names.define(s.var, s.var.name)
-        self.line(depth, f"for {name} in T.{s.kind}({args}):", s.span)
+        self.line(depth, f"for {name} in T.{s.kind}({args}):", s)
         self.body(s.body, depth + 1)
 
     def function(self, f: S.PrimFunc, depth: int = 1) -> list[str]:

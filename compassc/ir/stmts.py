@@ -32,6 +32,10 @@ class Stmt(Node):
         """The statement with `fn` applied to its expressions and `body` to its nested bodies."""
         return self
 
+    def at(self, span: Span | None) -> Self:
+        """The same statement at another place."""
+        raise NotImplementedError  # generated
+
     def exprs(self) -> tuple[Expr, ...]:
         return ()
 

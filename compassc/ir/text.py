@@ -22,6 +22,7 @@ from .dtypes import BOOL, FLOAT32, INT32, SCOPES, VOID, DataType, PointerType, d
 from .forms import BY_NAME, Form
 from .node import MANY, Field
 from .printer import DIGEST, NAMED, SYMBOLS
+from .visit import placed_exprs, with_places
 
 _AST_OPS = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "floormod",
@@ -31,7 +32,9 @@ _AST_OPS = {
 }  # fmt: skip
 assert set(_AST_OPS.values()) == set(SYMBOLS)
 _NAMED_OPS = {text: op for op, text in NAMED.items()}
-_SPAN_RE = re.compile(r"#@ (?:(.*):)?(\d+):(\d+)-(?:(\d+):)?(\d+)\s*$")
+_PLACE = r"(?:(.*?):)??(\d+):(\d+)-(?:(\d+):)?(\d+)"
+_PLACE_RE = re.compile(_PLACE)
+_PLACES_RE = re.compile(rf"#@ {_PLACE}((?: ; .*)?)\s*$")
 
 
 def parse_module(text: str, filename: str = "<IR>") -> S.IRModule:
@@ -130,11 +133,19 @@ class _ModuleReader:
             return self.dtype(node.args[0])
         return self.dtype(node)
 
-    def span(self, line: int, file: str) -> Span | None:
-        match = _SPAN_RE.search(self.lines[line - 1])
+    def places(self, line: int, file: str) -> list[Span]:
+        """The place of the statement at a line of the text, and those of the calls and accesses in it where they are
+        given."""
+        match = _PLACES_RE.search(self.lines[line - 1])
         if match is None:
-            return None
-        path, start, col, end, end_col = match.groups()
+            return []
+        own = self._place(match, file)
+        others = match[6].split(" ; ")[1:]
+        found = [(text, _PLACE_RE.fullmatch(text)) for text in others]
+        return [own, *[own if text == "." or m is None else self._place(m, file) for text, m in found]]
+
+    def _place(self, match: re.Match[str], file: str) -> Span:
+        path, start, col, end, end_col = match.groups()[:5]
         return Span(path or file, int(start), int(col), int(end or start), int(end_col), self.built)
 
 
@@ -144,10 +155,12 @@ class _FunctionReader:
         self.names: dict[str, E.Var | E.Buffer] = {}
         self.error = module.error
         self.file = ""
+        self.place: Span | None = None
+        """That of the statement which is read."""
 
     def function(self) -> S.PrimFunc:
         node, m = self.node, self.m
-        span = m.span(node.lineno, "")
+        span = next(iter(m.places(node.lineno, "")), None)
         self.file = span.file if span else ""
         params = []
         for a in node.args.args:
@@ -175,8 +188,13 @@ class _FunctionReader:
             raise self.error(node, f"{type(node).__name__} is not an IR statement")
         self.m.at = node
         self.enter(node)
-        made: S.Stmt | None = method(node, self.m.span(node.lineno, self.file))
+        places = self.m.places(node.lineno, self.file)
+        outer, self.place = self.place, places[0] if places else None
+        made: S.Stmt | None = method(node, self.place)
+        self.place = outer
         self.m.depth -= 1
+        if made is not None and len(places) > 1 and sum(1 for _ in placed_exprs(made)) == len(places) - 1:
+            return with_places(made, places[1:])
         return made
 
     def enter(self, node: ast.AST) -> None:
@@ -322,7 +340,7 @@ class _FunctionReader:
         return E.Binary(_AST_OPS[type(node.op)], *self.exprs(node.values))
 
     def expr_Subscript(self, node: ast.Subscript) -> E.Expr:
-        return E.Load(self.buffer(node.value), self.indices(node.slice))
+        return E.Load(self.buffer(node.value), self.indices(node.slice), span=self.place)
 
     def expr_Call(self, node: ast.Call) -> E.Expr:
         func = node.func
@@ -333,7 +351,7 @@ class _FunctionReader:
         if func.value.id == "Module":
             if func.attr not in self.m.returns:
                 raise self.error(node, f"the module has no function {func.attr!r}")
-            return E.FuncCall(func.attr, self.exprs(node.args), self.m.returns[func.attr])
+            return E.FuncCall(func.attr, self.exprs(node.args), self.m.returns[func.attr], span=self.place)
         form = BY_NAME.get(func.attr)
         if form is not None and issubclass(form.node, E.Expr):
             return form.node(*self.parts(form, node))
@@ -380,7 +398,7 @@ class _FunctionReader:
                 fields[k.arg] = self.expr(k.value)
             else:
                 attrs.append((k.arg or "", self.m.literal(k.value)))
-        return E.Call(name, self.exprs(node.args), attrs=tuple(attrs), **fields)
+        return E.Call(name, self.exprs(node.args), attrs=tuple(attrs), span=self.place, **fields)
 
     def make_isnull(self, node: ast.Call) -> E.Expr:
         return E.Unary("isnull", self.expr(node.args[0]))
@@ -399,7 +417,9 @@ class _FunctionReader:
 
     def make_load(self, node: ast.Call) -> E.Expr:
         keywords = {k.arg: k.value for k in node.keywords}
-        return E.Load(self.buffer(node.args[0]), self.exprs(node.args[1:]), self.expr(keywords["mask"]))
+        return E.Load(
+            self.buffer(node.args[0]), self.exprs(node.args[1:]), self.expr(keywords["mask"]), span=self.place
+        )
 
 
 def _t_call(node: ast.AST) -> str:

@@ -6,14 +6,14 @@ rebuilt only where a child changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Span
 
 from . import exprs as E
 from . import stmts as S
-from .exprs import Expr, Var
+from .exprs import Expr, PlacedExpr, Var
 from .node import Node
 from .stmts import Body, PrimFunc, Stmt
 
@@ -39,7 +39,8 @@ def rewrites(cls: type[_N]) -> Callable[[Callable[[_R, _N], _T]], Callable[[_R, 
 class Rewriter:
     """Rewrites a function. Subclasses have methods marked with `rewrites`, one per class of nodes that they change.
 
-    An expression method returns the new expression; a statement method returns a statement, a sequence of statements
+    An expression method returns the new expression, whose calls and accesses get the place of the old one where they have
+    none; a statement method returns a statement, a sequence of statements
     that replaces it, or None to drop it. `interest`: only expressions with one of these flags are entered (0: all).
     """
 
@@ -62,6 +63,8 @@ class Rewriter:
         if method is None:
             return e.map(self.expr)
         new: Expr = method(e)
+        if new is not e and isinstance(e, PlacedExpr):
+            return located(new, e.span)
         return new
 
     def default(self, e: _E) -> _E:
@@ -97,15 +100,57 @@ class Rewriter:
             changed = True
             if new is None:
                 continue
-            if isinstance(new, Stmt):
-                out.append(new)
-            else:
-                out.extend(new)
+            for made in (new,) if isinstance(new, Stmt) else new:
+                out.append(placed(made if made.span is not None else made.at(s.span)))
         return tuple(out) if changed else body
 
     def function(self, f: PrimFunc) -> PrimFunc:
         body = self.body(f.body)
         return f if body is f.body else f.replace(body=body)
+
+
+def located(e: _E, span: Span | None) -> _E:
+    """`e` with the place `span` for all calls and accesses in it that have none; what is below a placed one has its own."""
+    if span is None or not e.flags & E.F_PLACED:
+        return e
+    if not isinstance(e, PlacedExpr):
+        return e.map(lambda child: located(child, span))
+    if e.span is not None:
+        return e
+    return e.map(lambda child: located(child, span)).at(span)
+
+
+def placed(s: _S) -> _S:
+    """The statement with its own place for its calls and accesses that have none."""
+    span = s.span
+    if span is None or not any(e.flags & E.F_PLACED for e in s.exprs()):
+        return s
+    return s.map(lambda e: located(e, span), lambda body: body)
+
+
+def placed_exprs(s: Stmt) -> Iterator[PlacedExpr]:
+    """The calls and accesses in a statement, without its blocks, parents first."""
+    stack = [e for e in reversed(s.exprs()) if e.flags & E.F_PLACED]
+    while stack:
+        e = stack.pop()
+        if isinstance(e, PlacedExpr):
+            yield e
+        stack.extend([child for child in reversed(e.children()) if child.flags & E.F_PLACED])
+
+
+def with_places(s: _S, places: Iterable[Span | None]) -> _S:
+    """The statement with places for its calls and accesses, in the order of `placed_exprs`."""
+    rest = iter(places)
+
+    def place(e: Expr) -> Expr:
+        if not e.flags & E.F_PLACED:
+            return e
+        if not isinstance(e, PlacedExpr):
+            return e.map(place)
+        own = next(rest)
+        return e.map(place).at(own)
+
+    return s.map(place, lambda body: body)
 
 
 def walk_exprs(e: Expr) -> Iterator[Expr]:

@@ -21,7 +21,7 @@ from ..analysis.mask_types import MaskTypes, register_width
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import VOID, DataType, PointerType, Type, bool_of, native, pointer_type
-from ..ir.visit import walk_exprs, walk_stmts
+from ..ir.visit import located, placed, walk_exprs, walk_stmts
 from ..ops import core, spelling
 from ._hazards import Hazards
 from ._split_rules import MASK_RULES, RULES, by_lanes, chunks, part_count
@@ -78,7 +78,7 @@ class Aligner:
         if form is None:
             raise wide_error(f"a {type(e).__name__} cannot be cut into registers")
         found: list[E.Expr] = form(e, width)
-        return found
+        return [located(part, e.span) for part in found] if isinstance(e, E.PlacedExpr) else found
 
     def once(self, e: E.Expr) -> E.Expr:
         """`e`, to be used several times: a sub-function call in it is evaluated before the statement."""
@@ -249,9 +249,9 @@ class Aligner:
             raise wide_error(f"a value of type {e.dtype} does not fit one register here")
         return parts[0]
 
-    def _scalar_call(self, e: Any) -> E.Expr:
+    def _scalar_call(self, e: E.Call) -> E.Expr:
         parts = self.rule(e) if any(x.dtype.is_vector for x in e.args) else [e.map(self.any)]
-        return parts[0]
+        return located(parts[0], e.span)
 
     def _element(self, e: Any) -> E.Expr:
         lanes, index = e.vector.dtype.lanes, self.scalar(e.index)
@@ -281,7 +281,7 @@ class Aligner:
         dtype = e.dtype
         if isinstance(dtype, DataType) and dtype.is_vector and not dtype.is_native:
             dtype = bool_of(register_width(dtype.lanes)) if dtype.is_mask else dtype
-        new = E.FuncCall(e.func, tuple(args), dtype)
+        new = E.FuncCall(e.func, tuple(args), dtype, span=e.span)
         self.calls[id(e)] = e, new
         return new
 
@@ -303,7 +303,7 @@ class Aligner:
         for s in body:
             self.before, self.span = [], s.span
             new = self.stmt(s)
-            out += evaluated_once([*self.before, *new])
+            out += [placed(made) for made in evaluated_once([*self.before, *new])]
         self.before = outer
         return tuple(out)
 
@@ -318,7 +318,7 @@ class Aligner:
             return [self.returned_mask(s)]
         if type(s) is S.Eval and s.value.flags & E.F_VECTOR:
             if type(s.value) is E.Call:
-                return [S.Eval(e, span=s.span) for e in self.rule_or_parts(s.value)]
+                return [S.Eval(located(e, s.value.span), span=s.span) for e in self.rule_or_parts(s.value)]
             if type(s.value) is E.FuncCall:
                 return [S.Eval(self._arguments(s.value), span=s.span)]
             if s.value.dtype.is_vector:

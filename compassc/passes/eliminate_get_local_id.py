@@ -32,7 +32,7 @@ def _function(f: PrimFunc, target: str) -> PrimFunc:
         return f
     tid = Var("tid", INT32, True)
     body = _Eliminate(tid, targets.load(target).tecs).body(f.body)
-    return f.replace(body=(S.Let(tid, E.Call("get_local_id", (), INT32)), *body))
+    return f.replace(body=(S.Let(tid, E.Call("get_local_id", (), INT32, span=f.span), span=f.span), *body))
 
 
 class _Eliminate(Rewriter):

@@ -19,7 +19,8 @@ INIT = "init_event_state"
 def run(module: IRModule) -> IRModule:
     if not any(_allocates(f) for f in module.functions):
         return module
-    start = S.Eval(E.Call(INIT, (), VOID))
+    span = module.entry_func.span
+    start = S.Eval(E.Call(INIT, (), VOID, span=span), span=span)
     return module.map_functions(lambda f: f.replace(body=(start, *f.body)) if f.name == module.entry else f)
 
 

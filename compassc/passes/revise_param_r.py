@@ -37,14 +37,14 @@ class _Revise(Rewriter):
     @rewrites(S.Let)
     def rewrite_let(self, s: S.Let) -> Rewritten:
         if lacks_r(s.value):
-            itself = builtin("__self", dtype=s.var.dtype)
+            itself = builtin("__self", dtype=s.var.dtype).at(s.span)
             return S.Let(s.var, self.with_source(s.value, itself), span=s.span)
         return self.default_stmt(s)
 
     @rewrites(S.Store)
     def rewrite_store(self, s: S.Store) -> Rewritten:
         if lacks_r(s.value):
-            old = E.Load(s.buffer, s.indices)
+            old = E.Load(s.buffer, s.indices, span=s.span)
             if s.buffer.scope != "private" and not any(structural_equal(e, old) for e in walk_exprs(s.value)):
                 return self.default_stmt(s)
             return S.Store(s.buffer, s.indices, self.with_source(s.value, old), s.mask, span=s.span)
@@ -60,11 +60,11 @@ class _Revise(Rewriter):
             return self.default_stmt(s)
         pointer, stride = self.expr(pointer), self.expr(stride)
         mask = None if call.mask is None else self.expr(call.mask)
-        old = E.Call("vload", (pointer, stride), value.dtype, mask)
+        old = E.Call("vload", (pointer, stride), value.dtype, mask, span=call.span)
         if not any(structural_equal(e, old) for e in walk_exprs(value)):
             return self.default_stmt(s)
         kept = self.with_source(value, old)
-        return S.Eval(E.Call("vstore", (kept, pointer, stride), call.dtype, mask), span=s.span)
+        return S.Eval(E.Call("vstore", (kept, pointer, stride), call.dtype, mask, span=call.span), span=s.span)
 
 
 run = for_each_function(lambda f: _Revise().function(f))

@@ -25,7 +25,7 @@ from ..ir.dtypes import INT32, DataType
 from ..ir.exprs import Binary, Expr, IntImm, Ramp, Var
 from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
-from ..ir.visit import Rewriter, Rewritten, all_exprs, rewrites, walk_stmts
+from ..ir.visit import Rewriter, Rewritten, all_exprs, located, rewrites, walk_stmts
 from ._blocks import is_const, mutable_vars
 
 NAME = "VectorizeLoop"
@@ -174,6 +174,8 @@ class _Vectorizer:
         if found is None:
             rule = _EXPR_RULES.get(type(e))
             found = self._other(e) if rule is None else rule(self, e)
+            if found is not e and isinstance(e, E.PlacedExpr):
+                found = located(found, e.span)
             self._memo[e] = found
         return found
 

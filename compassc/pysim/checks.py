@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from compass_core import operators
-from compass_core.errors import CompassError, Finding, Note, Span, UsageError, render
+from compass_core.errors import CompassError, Finding, Span, UsageError, races, render
 from compass_core.switches import PYSIM_CHECK, PYSIM_CHECKS
 from compassc.ir.dtypes import DataType
 
@@ -153,27 +153,21 @@ class Races:
                 met = self._phase[kind, :, start:stop] == phase
                 met[tec.id] = False
                 if met.any():
-                    raise self._error(what, kind, met, start, span, writes)
+                    raise self._error(kind, met, start, span, writes)
             if span not in self._number:
                 self._number[span] = len(self._sites)
                 self._sites.append(span)
             self._phase[int(writes), tec.id, start:stop] = phase
             self._site[int(writes), tec.id, start:stop] = self._number[span]
 
-    def _error(self, what: str, kind: int, met: Any, start: int, span: Span | None, writes: bool) -> CompassError:
+    def _error(self, kind: int, met: Any, start: int, span: Span | None, writes: bool) -> CompassError:
         other = int(np.flatnonzero(met.any(axis=1))[0])
         hit = np.flatnonzero(met[other])
         low, high = start + int(hit[0]), start + int(hit[-1])
         site = self._sites[self._site[kind, other, low]]
-        verbs = {0: "reads", 1: "writes"}
-        return CompassError(
-            f"{what}: data race on bytes {low} to {high} of {self._name()}: TEC{LOCAL.tec.id} {verbs[int(writes)]} and "
-            f"TEC{other} {verbs[kind]} them between the same barriers",
-            span,
-            code="race",
-            notes=(Note(f"TEC{other} {verbs[kind]} here", site),),
-            help="put S.barrier() between the two accesses, or give each TEC bytes of its own",
-        )
+        here = races.Access(LOCAL.tec.id, "writes" if writes else "reads", span)
+        there = races.Access(other, "writes" if kind else "reads", site)
+        return races.error(f"bytes {low} to {high} of {self._name()}", here, there, "race")
 
 
 # ----------------------------------------------------------------------------------------------------- arithmetic

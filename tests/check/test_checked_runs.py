@@ -168,7 +168,7 @@ def test_a_build_manager_can_check_every_call() -> None:
     b = zeros(32)
     executor(ints(32), b, 32, 1)
     assert b[0] == 32
-    with pytest.raises(CompassError, match="in the same phase"):
+    with pytest.raises(CompassError, match="with no barrier between"):
         executor(ints(32), b, 32, 0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from compass_core.errors import CompassError, Finding, Span
 from compass_core.extents import apply
@@ -32,6 +32,14 @@ def run(subject: Subject) -> Iterator[CompassError]:
             yield from _Bounds(Walker(function, subject.target.tecs, known), roots).run()
 
 
+class Access(NamedTuple):
+    """A read or write of memory: how its statement is reached, and where it stands itself."""
+
+    place: Place
+    span: Span | None
+    verb: str
+
+
 class _Bounds:
     def __init__(self, walker: Walker, roots: dict[E.Var, Root]) -> None:
         self.walker, self.roots = walker, roots
@@ -42,7 +50,7 @@ class _Bounds:
         for place in self.walker.walk():
             s = place.stmt
             if type(s) is S.Store:
-                self.element(place, s.buffer, s.indices, "writes")
+                self.element(Access(place, s.span, "writes"), s.buffer, s.indices)
             for root in s.exprs():
                 if root.flags & (E.F_LOAD | E.F_CALL):
                     for e in walk_exprs(root):
@@ -51,37 +59,37 @@ class _Bounds:
 
     def expression(self, place: Place, e: Expr) -> None:
         if type(e) is E.Load:
-            self.element(place, e.buffer, e.indices, "reads")
+            self.element(Access(place, e.span, "reads"), e.buffer, e.indices)
         elif type(e) is E.Call:
             for index, kind, size in touched(e):
-                self.operand(place, e, index, "writes" if kind == "w" else "reads", size)
+                self.operand(Access(place, e.span, "writes" if kind == "w" else "reads"), e, index, size)
 
     # -- accesses
 
-    def element(self, place: Place, buffer: E.Buffer, indices: tuple[Expr, ...], verb: str) -> None:
+    def element(self, at: Access, buffer: E.Buffer, indices: tuple[Expr, ...]) -> None:
         """A subscript: on a flat buffer through its pointer, else each index against its dimension."""
         if any(type(i) is E.Ramp for i in indices):
             return
         if not buffer.shape:
             address = self.walker.address(E.Pointer(buffer.dtype, buffer.data, indices[0]))
             if address is not None:
-                self.access(place, address, buffer.dtype.total_bytes, verb)
+                self.access(at, address, buffer.dtype.total_bytes)
             return
         for axis, (index, size) in enumerate(zip(indices, buffer.shape)):
             form, limit = self.walker.arith.exact(self.walker.settle(index)), self.walker.settle(size)
             if type(limit) is IntImm:
-                ends = self.outside(place, form, 1, limit.value)
+                ends = self.outside(at.place, form, 1, limit.value)
                 if ends is not None:
                     worst = _worst(ends, limit.value, 1)
-                    at = f"index {worst} of dimension {axis}"
-                    self.report(place, f"this {verb} {buffer.data.name!r} at {at}", f"{limit.value} there", worst)
+                    where = f"index {worst} of dimension {axis}"
+                    self.report(at, f"this {at.verb} {buffer.data.name!r} at {where}", f"{limit.value} there", worst)
 
-    def operand(self, place: Place, call: E.Call, index: int, verb: str, size: Any) -> None:
+    def operand(self, at: Access, call: E.Call, index: int, size: Any) -> None:
         """An address given to an operation."""
         address = self.walker.address(call.args[index])
         count = self._bytes(call, size)
         if address is not None and count is not None and count > 0:
-            self.access(place, address, count, verb)
+            self.access(at, address, count)
 
     def _bytes(self, call: E.Call, size: Any) -> int | None:
         if size == "lanes":
@@ -105,14 +113,14 @@ class _Bounds:
 
     # -- judging
 
-    def access(self, place: Place, address: Address, count: int, verb: str) -> None:
+    def access(self, at: Access, address: Address, count: int) -> None:
         root = self.roots.get(address.data)
         if root is None:
             return
-        ends = self.outside(place, address.offset, count, root.size)
+        ends = self.outside(at.place, address.offset, count, root.size)
         if ends is not None:
             worst = _worst(ends, root.size, root.item)
-            self.report(place, f"this {verb} {root.name!r} at element {worst}", root.items, worst)
+            self.report(at, f"this {at.verb} {root.name!r} at element {worst}", root.items, worst)
 
     def outside(self, place: Place, form: Linear, count: int, size: int) -> tuple[int, int] | None:
         """(first, last) unit of `count` units from `form` on, if they cannot all lie within `size` units."""
@@ -126,8 +134,8 @@ class _Bounds:
             return None
         return ends[0], ends[1] + count - 1
 
-    def report(self, place: Place, message: str, size: str, index: int) -> None:
-        span = place.stmt.span
+    def report(self, at: Access, message: str, size: str, index: int) -> None:
+        place, span = at.place, at.span or at.place.stmt.span
         if (span, message) in self.seen:
             return
         self.seen.add((span, message))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
-from compass_core.errors import CompassError, Note
+from compass_core.errors import CompassError, Span, races
 
 from ...ir import exprs as E
 from ...ir import stmts as S
@@ -35,6 +35,10 @@ def run(subject: Subject) -> Iterator[CompassError]:
         yield from _Race(subject.module, Walker(entry, subject.target.tecs, values), shared).run()
 
 
+_Touch = tuple[Address, int, Span | None]
+"""Where a statement begins to read or write, how many bytes, and the place of that access."""
+
+
 @dataclass(frozen=True)
 class _Access:
     """Bytes `low` to `high` of a storage that a TEC touches in a statement."""
@@ -43,7 +47,7 @@ class _Access:
     data: Var
     low: int
     high: int
-    stmt: Stmt
+    span: Span | None
 
     def meets(self, other: _Access) -> bool:
         return self.data is other.data and self.low < other.high and other.low < self.high
@@ -57,7 +61,7 @@ class _Race:
     writes: list[_Access] = field(default_factory=list)
     opaque: set[Var] = field(default_factory=set)
     steps: int = 0
-    found: dict[tuple[int, int], CompassError] = field(default_factory=dict)
+    found: dict[tuple[Span | None, Span | None], CompassError] = field(default_factory=dict)
 
     def run(self) -> list[CompassError]:
         for place in self.walker.walk():
@@ -65,11 +69,11 @@ class _Race:
                 self.writes.clear()
                 self.opaque.clear()
             reads, writes = self.touched(place.stmt)
-            for address, size in reads:
-                for access in self.concrete(place, address, size) or ():
+            for address, size, span in reads:
+                for access in self.concrete(place, address, size, span) or ():
                     self.read(access)
-            for address, size in writes:
-                accesses = self.concrete(place, address, size)
+            for address, size, span in writes:
+                accesses = self.concrete(place, address, size, span)
                 if accesses is None:
                     self.opaque.add(address.data)
                 else:
@@ -79,39 +83,40 @@ class _Race:
 
     # -- what a statement touches
 
-    def touched(self, s: Stmt) -> tuple[list[tuple[Address, int]], list[tuple[Address, int]]]:
+    def touched(self, s: Stmt) -> tuple[list[_Touch], list[_Touch]]:
         """(reads, writes) of shared memory; a size of 0 means an unknown number of bytes."""
-        reads: list[tuple[Address, int]] = []
-        writes: list[tuple[Address, int]] = []
+        reads: list[_Touch] = []
+        writes: list[_Touch] = []
         for root in s.exprs():
             for e in walk_exprs(root):
                 if type(e) is E.Load:
-                    self._element(reads, e.buffer, e.indices)
+                    self._element(reads, e.buffer, e.indices, e.span or s.span)
                 elif type(e) is E.Call:
-                    self._call(e, reads, writes)
+                    self._call(e, reads, writes, e.span or s.span)
         if type(s) is S.Store:
-            self._element(writes, s.buffer, s.indices)
+            self._element(writes, s.buffer, s.indices, s.span)
         return reads, writes
 
-    def _element(self, into: list[tuple[Address, int]], buffer: E.Buffer, indices: tuple[Expr, ...]) -> None:
+    def _element(self, into: list[_Touch], buffer: E.Buffer, indices: tuple[Expr, ...], span: Span | None) -> None:
         flat: Expr = indices[0]
         for index, extent in zip(indices[1:], buffer.shape[1:]):
             flat = E.Binary("add", E.Binary("mul", flat, extent), index)
-        self._add(into, self.walker.address(E.Pointer(buffer.dtype, buffer.data, flat)), buffer.dtype.total_bytes)
+        address = self.walker.address(E.Pointer(buffer.dtype, buffer.data, flat))
+        self._add(into, address, buffer.dtype.total_bytes, span)
 
-    def _call(self, call: E.Call, reads: list[tuple[Address, int]], writes: list[tuple[Address, int]]) -> None:
+    def _call(self, call: E.Call, reads: list[_Touch], writes: list[_Touch], span: Span | None) -> None:
         if call.op in ("vload", "vstore"):
             position = 0 if call.op == "vload" else 1
             vector = call.dtype if call.op == "vload" else call.args[0].dtype
             stride = self.walker.settle(call.args[position + 1])
             plain = call.mask is None and type(stride) is IntImm and stride.value == 1
             into = reads if call.op == "vload" else writes
-            self._add(into, self.walker.address(call.args[position]), vector.total_bytes if plain else 0)
+            self._add(into, self.walker.address(call.args[position]), vector.total_bytes if plain else 0, span)
             return
         from ...ops.effects import touched
 
         for index, kind, _ in touched(call):
-            self._add(reads if kind == "r" else writes, self.walker.address(call.args[index]), self._row(call))
+            self._add(reads if kind == "r" else writes, self.walker.address(call.args[index]), self._row(call), span)
 
     def _row(self, call: E.Call) -> int:
         """The bytes of a copy that is one row; 0 when it is not, or not for certain."""
@@ -121,9 +126,9 @@ class _Race:
         one = isinstance(width, IntImm) and isinstance(size, IntImm) and size.value == width.value
         return width.value if isinstance(width, IntImm) and one else 0
 
-    def _add(self, into: list[tuple[Address, int]], address: Address | None, size: int) -> None:
+    def _add(self, into: list[_Touch], address: Address | None, size: int, span: Span | None) -> None:
         if address is not None and address.data in self.shared:
-            into.append((address, size))
+            into.append((address, size, span))
 
     def handed_over(self, s: Stmt) -> set[Var]:
         """The storage whose address a sub-function gets, or that is reached in a way not understood here."""
@@ -137,7 +142,7 @@ class _Race:
 
     # -- concrete accesses
 
-    def concrete(self, place: Place, address: Address, size: int) -> list[_Access] | None:
+    def concrete(self, place: Place, address: Address, size: int, span: Span | None) -> list[_Access] | None:
         """The bytes each TEC touches; None when they are not known."""
         if not size or place.way.uncertain:
             return None
@@ -149,7 +154,7 @@ class _Race:
                 low = self.offset(address.offset, env)
                 if low is None:
                     return None
-                found.append(_Access(tec, address.data, low, low + size, place.stmt))
+                found.append(_Access(tec, address.data, low, low + size, span))
         return found
 
     def runs(self, place: Place, env: dict[Var, int]) -> Iterator[dict[Var, int] | None]:
@@ -190,7 +195,7 @@ class _Race:
             return
         for write in self.writes:
             if write.tec != access.tec and write.meets(access):
-                pair = (id(write.stmt), id(access.stmt))
+                pair = (write.span, access.span)
                 self.found.setdefault(pair, self.error(write, access))
                 return
 
@@ -200,13 +205,8 @@ class _Race:
     @staticmethod
     def error(write: _Access, read: _Access) -> CompassError:
         name = read.data.name.removesuffix("_buf")
-        return CompassError(
-            f"TEC {read.tec} reads what TEC {write.tec} writes to {name!r}, with no barrier between",
-            read.stmt.span,
-            code=CODE,
-            notes=(Note("it is written here", write.stmt.span), "TECs run at their own speed"),
-            help="put S.barrier() between the two lines, where every TEC passes",
-        )
+        here, there = races.Access(read.tec, "reads", read.span), races.Access(write.tec, "writes", write.span)
+        return races.error(repr(name), here, there, CODE)
 
 
 def _synchronises(s: Stmt, module: IRModule) -> bool:

@@ -10,6 +10,7 @@ from compass_core.errors import CompassError, Note
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import PointerType
+from ...ir.visit import placed
 from ..functions import PyPrimFunc, captured_names
 from ..source import definition, file_of, node_span
 from .expressions import Evaluator
@@ -50,16 +51,19 @@ class FunctionContext:
 
     def emit(self, make: Any, *args: Any) -> None:
         """Append a statement at the current position."""
-        self.out.append(make(*args, span=self.evaluator.place(self.current)))
+        self.append(make(*args))
 
     def hoist(self, make: Any, *args: Any) -> None:
         """Append a statement to those that the function begins with."""
-        self.hoisted.append(make(*args, span=self.evaluator.place(self.current)))
+        self.hoisted.append(self._placed(make(*args)))
 
     def append(self, statement: S.Stmt) -> None:
         """Append a statement made elsewhere, giving it the current position."""
-        values = [getattr(statement, f) for f in statement.fields]
-        self.out.append(type(statement)(*values, span=self.evaluator.place(self.current)))
+        self.out.append(self._placed(statement))
+
+    def _placed(self, statement: S.Stmt) -> S.Stmt:
+        """The statement at the current position, with its calls and accesses that have no place of their own."""
+        return placed(statement.at(self.evaluator.place(self.current)))
 
     def nested(self, nodes: list[ast.stmt]) -> S.Body:
         """The statements of a nested block, in a frame of its own."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from compass_core.errors import CompassError, Note, Span, together
 
+from ...ir import exprs as E
+from ...ir.visit import located
 from ...ops.core import get
 from ..functions import Macro, PyPrimFunc, annotation_type
 from ..python_errors import hint
@@ -101,12 +103,27 @@ class Evaluator:
         try:
             if method is None:
                 raise unsupported(node)
-            return method(node)
+            value = method(node)
+            return self._placed(value, node) if isinstance(node, (ast.Call, ast.Subscript)) else value
         except CompassError as e:
             if e.span is None:
                 e.span = self.place(node)
                 e.notes = (*e.notes, *self._types(node))
             raise
+
+    def _placed(self, value: Any, node: ast.expr) -> Any:
+        """The value with the place of a node for its calls and accesses; those in arguments have one already."""
+        if isinstance(value, Value):
+            e = value.expr
+            if e.flags & E.F_PLACED and not (isinstance(e, E.PlacedExpr) and e.span is not None):
+                value.expr = located(e, self.place(node))
+        elif isinstance(value, PointerValue):
+            if value.base.flags & E.F_PLACED:
+                value.base = located(value.base, self.place(node))
+        elif type(value) is tuple:
+            for item in value:
+                self._placed(item, node)
+        return value
 
     def all(self, nodes: Iterable[ast.expr]) -> list[Any]:
         """The values of expressions that do not depend on each other; their mistakes are reported together."""

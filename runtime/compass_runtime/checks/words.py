@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from compass_core.aipubin.dtypes import BY_NAME
-from compass_core.errors import CompassError, Finding, Note, Span
+from compass_core.errors import CompassError, Finding, Note, Span, races
 from compass_core.hostcc import origins
 from compass_core.hostcc.sources import read_sources
 from compass_runtime.checks.area import Access, Kind, Memory, Place, Side
@@ -172,16 +172,14 @@ class Teller:
         """Two accesses that nothing orders."""
         here, there = one.here, one.there
         assert there is not None
-        memory, other = self._memory(one), f"TEC {there.tec}"
+        memory = self._memory(one)
         if here.tec == there.tec:
             message = f"TEC {here.tec} {_verb(here)} {memory} while a transfer of its own {_verb(there)} it"
-            note, help = "the transfer was started here", "wait for its event first: S.wait_events(event)"
-        else:
-            message = f"TEC {here.tec} {_verb(here)} {memory}, which {other} {_verb(there)} in the same phase"
-            note, help = f"{other} {_verb(there)} it here", rule.help
-        error = self._make(rule, one, times, message, (Note(note, self._span(there)),))
-        error.help = help
-        return error
+            error = self._make(rule, one, times, message, (Note("the transfer was started here", self._span(there)),))
+            error.help = "wait for its event first: S.wait_events(event)"
+            return error
+        one_side, other = (races.Access(side.tec, _verb(side), self._span(side)) for side in (here, there))
+        return self._make(rule, one, times, races.message(memory, one_side, other), (races.note(other),))
 
     def memory(self, rule: _Rule, one: Found, times: int) -> CompassError:
         """Something about one access of memory."""
@@ -232,9 +230,7 @@ _RULES = {
         "check index, stride and size; a mask (S.tail_mask) keeps lanes behind the end from being used",
         code=OUT_OF_BOUNDS,
     ),
-    Kind.RACE: _Rule(
-        Teller.race, "", "put S.barrier() between the two, or let each TEC work on a part of its own", code="check-race"
-    ),
+    Kind.RACE: _Rule(Teller.race, "", races.HELP, code="check-race"),
     Kind.ALIGN: _Rule(
         Teller.memory,
         "TEC {tec} {verb} elements of {item} bytes at {address}, which is no multiple of {item}",
@@ -312,7 +308,7 @@ _RULES = {
 }
 
 
-def _verb(side: Side) -> str:
+def _verb(side: Side) -> Literal["reads", "writes"]:
     return "writes" if side.access & Access.WRITE else "reads"
 
 
