@@ -22,8 +22,12 @@ from compassc.importers.values import (
     channels_last,
     moves_data,
     plain,
+    reshaped_in_order,
     stored_type,
 )
+
+SMALL = 4096
+"""Bytes of constants that are compared by content."""
 
 
 class Building:
@@ -32,9 +36,11 @@ class Building:
     def __init__(self, name: str) -> None:
         self.graph = GraphBuilder(name)
         self.name = name
+        self.reshapes: dict[str, tuple[Value, Value]] = {}
+        """What was reshaped to what, by the name of the resulting tensor."""
         self._marks: tuple[str, dict[str, Any]] | None = None
         self._laid: dict[tuple[str, Order], Tensor] = {}
-        self._constants: dict[tuple[int, Order], tuple[Array, Tensor]] = {}
+        self._constants: dict[tuple[Any, ...], tuple[Array, Tensor]] = {}
 
     # -- layers
 
@@ -99,9 +105,10 @@ class Building:
         return Value(tuple(shape), np.dtype(dtype), tensor=tensor, order=order)
 
     def constant(self, array: Array, order: Order | None = None) -> Tensor:
-        """A Constant layer; one for each array and order."""
+        """A Constant layer; one for each content (of large ones: each array) and order."""
         order = plain(array.ndim) if order is None else order
-        key = (id(array), order)
+        small = array.nbytes <= SMALL
+        key = (array.dtype.str, array.shape, array.tobytes() if small else id(array), order)
         if key not in self._constants:
             stored = as_stored(np.transpose(array, order))
             name = f"{self.name}_constant"
@@ -157,6 +164,16 @@ class Building:
             return Value.of(value.array.reshape(tuple(shape)))
         if tuple(shape) == value.shape:
             return value
+        made = self._reshape(value, shape)
+        if made.tensor is not None:
+            self.reshapes[made.tensor.name] = (value, made)
+        return made
+
+    def _reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        kept = reshaped_in_order(value.shape, tuple(shape), value.order)
+        if kept is not None and value.tensor is not None and value.tensor.axis is None:
+            sizes = [int(shape[axis]) for axis in kept]
+            return self.value(self.reshaped(value.tensor, sizes), value.dtype, kept)
         return self.value(self.reshaped(self.laid(value), shape), value.dtype)
 
     def transpose(self, value: Value, perm: Sequence[int]) -> Value:

@@ -178,7 +178,8 @@ class Pattern:
         return call("Div", self, other)
 
     def __or__(self, other: Pattern) -> Pattern:
-        return Either((self, other))
+        first = self.options if isinstance(self, Either) else (self,)
+        return Either((*first, *(other.options if isinstance(other, Either) else (other,))))
 
 
 Operand = Pattern | float

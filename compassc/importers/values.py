@@ -113,6 +113,33 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         raise Refused(f"the shapes {' and '.join(str(list(s)) for s in shapes)} do not broadcast") from None
 
 
+def reshaped_in_order(old: tuple[int, ...], new: tuple[int, ...], order: Order) -> Order | None:
+    """The order in which a reshaped tensor lies when nothing is moved; None when elements have to be.
+
+    Axes that are split stay where they are; axes that are joined must lie behind each other.
+    """
+    result: dict[int, list[int]] = {}
+    i = j = 0
+    while i < len(old) or j < len(new):
+        first, start = i, j
+        left, right = (old[i] if i < len(old) else 1), (new[j] if j < len(new) else 1)
+        i, j = i + 1, j + 1
+        while left != right:
+            if left < right and i < len(old):
+                left, i = left * old[i], i + 1
+            elif right < left and j < len(new):
+                right, j = right * new[j], j + 1
+            else:
+                return None
+        group, made = list(range(first, min(i, len(old)))), list(range(start, min(j, len(new))))
+        places = [order.index(axis) for axis in group]
+        if places != list(range(places[0], places[0] + len(places))) if places else bool(made):
+            return None
+        if places:
+            result[places[0]] = made
+    return tuple(axis for place in sorted(result) for axis in result[place])
+
+
 def moves_data(shape: Sequence[int], order: Sequence[int]) -> bool:
     """Whether a transpose changes the order of elements: it does not when it moves axes of size 1 only."""
     kept = [axis for axis in order if shape[axis] != 1]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import CONSTANT_ONLY, IGNORED, REFUSED, Operator, select
-from compassc.importers.onnx.folding import evaluate, is_random
+from compassc.importers.onnx.folding import dense, evaluate, is_random
 from compassc.importers.onnx.protobuf import array_of, attribute_value
 from compassc.importers.values import NotConstant, Refused, Value
 
 if TYPE_CHECKING:
-    from onnx import FunctionProto, GraphProto, NodeProto
+    from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
 DEEPEST = 40
 """Functions and bodies within each other."""
@@ -56,9 +56,13 @@ class Scope:
 
     items: dict[str, Item] = field(default_factory=dict)
     outer: Scope | None = None
+    initial: Mapping[str, TensorProto] = field(default_factory=dict)
 
     def find(self, name: str) -> Item:
         if name in self.items:
+            return self.items[name]
+        if name in self.initial:
+            self.items[name] = Value.of(array_of(self.initial[name]))
             return self.items[name]
         if self.outer is None:
             raise Refused(f"nothing makes its input '{name}'")
@@ -89,16 +93,17 @@ class Conversion(Building):
     def run(self, graph: GraphProto, given: Mapping[str, Item]) -> list[Item]:
         """The outputs of a graph, for the items of its inputs. Names it does not make are the surrounding graph's."""
         with self._within(given):
-            for tensor in graph.initializer:
-                self.scope.items.setdefault(tensor.name, Value.of(array_of(tensor)))
+            self.scope.initial = {t.name: t for t in graph.initializer}
+            for sparse in graph.sparse_initializer:
+                self.scope.items.setdefault(sparse.values.name, Value.of(dense(sparse)))
             self.nodes(graph.node, [o.name for o in graph.output])
             return [self._output(o.name) for o in graph.output]
 
     def _output(self, name: str) -> Item:
         try:
             return self.scope.find(name)
-        except Refused:
-            self.refusals.append(Refusal("the graph", "output", f"nothing makes the output '{name}'"))
+        except Refused as error:
+            self.refusals.append(Refusal(f"the output '{name}'", "graph", str(error)))
             return UNKNOWN
 
     @contextmanager
@@ -139,7 +144,7 @@ class Conversion(Building):
             reason, tensors = str(error), error.tensors
         except Refused as error:
             reason = str(error)
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
             reason = f"its inputs and attributes contradict each other: {error}"
         if reason:
             self.refusals.append(Refusal(base, node.op_type, reason, tensors))

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compassc.importers.values import Refused
+
 if TYPE_CHECKING:
     from onnx import AttributeProto, TensorProto
 
-INT4 = {"int4": np.int8, "uint4": np.uint8, "int2": np.int8, "uint2": np.uint8}
-
 
 def array_of(tensor: TensorProto) -> np.ndarray[Any, Any]:
-    """The content of a tensor; bytes are read where they lie."""
+    """The content of a tensor. Refused when its bytes are not what its type and shape say."""
     from onnx import numpy_helper
 
-    return numpy_helper.to_array(tensor)
+    try:
+        return numpy_helper.to_array(tensor)
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise Refused(f"the tensor '{tensor.name}' is damaged: {error}") from None
 
 
 def attribute_value(attribute: AttributeProto) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,8 @@ def checked(model: ModelProto, path: str) -> ModelProto:
             help="pip install --upgrade onnx",
         )
     try:
-        onnx.checker.check_model(model)
+        with _without_gaps(model):
+            onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError) as error:
         raise CompassError(
             f"'{path}' is no valid ONNX model: {str(error).strip().splitlines()[0]}",
@@ -104,6 +106,29 @@ def checked(model: ModelProto, path: str) -> ModelProto:
             code="onnx-opset",
             help=f"export the model with opset {OLDEST} or newer",
         ) from None
+
+
+@contextmanager
+def _without_gaps(model: ModelProto) -> Iterator[None]:
+    """The model while the types of its outputs and inner tensors are complete: importing does not need them."""
+    from onnx import helper
+
+    graph = model.graph
+    outputs, inner = list(graph.output), list(graph.value_info)
+    complete = [
+        o if o.type.tensor_type.HasField("shape") or o.type.WhichOneof("value") not in (None, "tensor_type")
+        else helper.make_tensor_value_info(o.name, o.type.tensor_type.elem_type or 1, [])
+        for o in outputs
+    ]  # fmt: skip
+    for field, listed in ((graph.output, complete), (graph.value_info, [])):
+        del field[:]
+        field.extend(listed)
+    try:
+        yield
+    finally:
+        for field, listed in ((graph.output, outputs), (graph.value_info, inner)):
+            del field[:]
+            field.extend(listed)
 
 
 def opset_of(model: ModelProto) -> int:

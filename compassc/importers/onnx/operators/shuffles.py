@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from compassc.importers.building import Building
-from compassc.importers.values import Value, channels_last, moves_data
+from compassc.importers.values import Value, channels_last
 
 Sizes = tuple[int, ...]
 
@@ -70,19 +70,15 @@ FORMS = (
 
 def shuffled(b: Building, x: Value, shape: Sizes) -> Value | None:
     """The one layer for a reshape to `shape` of what was reshaped and transposed before; None when it is not one."""
-    if x.tensor is None or x.is_plain or not moves_data(x.tensor.shape, [x.order.index(a) for a in range(x.rank)]):
+    if x.tensor is None or x.tensor.name not in b.reshapes:
         return None
-    source = b.producer(x.tensor)
-    if source.type != "Reshape":
+    start, middle = b.reshapes[x.tensor.name]
+    if start.rank != 4 or len(shape) != 4 or middle.rank != x.rank:
         return None
-    start = b.value(source.inputs[0], x.dtype)
-    before = b.producer(source.inputs[0])
-    if before.type == "Transpose" and before.integers("perm") == [0, 3, 1, 2]:
-        start = b.value(before.inputs[0], x.dtype, channels_last(4))
-    if start.rank != 4:
-        return None
-    perm = tuple(x.order.index(a) for a in range(x.rank))
-    for form, k in _fitting(x.tensor.shape, perm, shape, start.shape):
+    perm = [0] * x.rank
+    for before, now in zip(middle.order, x.order, strict=True):
+        perm[now] = before
+    for form, k in _fitting(middle.shape, tuple(perm), shape, start.shape):
         tensor = b.image(start)
         n, c, h, w = shape
         made = b.layer(form.layer, [tensor], [n, h, w, c], tensor.dtype, **form.of(k))

@@ -1,0 +1,226 @@
+"""Models as files: what is read, what is refused and how, control flow, shapes, and what is written."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from compass_core.errors import CompassError, UsageError
+from compassc.importers import import_model as import_file
+from compassc.importers.onnx import RefusedModel, import_model
+from tests.importers.networks import Net
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    net = Net()
+    x = net.conv(net.input("x", "batch", 3, "height", 8), 3, 4, act="Relu")
+    path = tmp_path / "model.onnx"
+    onnx.save(net.model(x), path)
+    return path
+
+
+def test_a_batch_that_is_open_is_one_and_other_sizes_are_given(model_file):
+    with pytest.raises(CompassError, match="leaves dimensions of its inputs open") as caught:
+        import_file(model_file)
+    assert "--shape x=1x3x?x8" in caught.value.help
+    assert import_file(model_file, {"x": (1, 3, 6, 8)}).outputs[0].shape == (1, 4, 6, 8)
+    assert import_file(model_file, {"x": (2, 3, 6, 8)}).outputs[0].shape == (2, 4, 6, 8)
+
+
+@pytest.mark.parametrize(("shapes", "words"), [
+    ({"y": (1,)}, "no input 'y'"), ({"x": (1, 3, 6)}, "is ?x3x?x8 in the model"), ({"x": (1, 3, 6, 9)}, "not 1x3x6x9"),
+])  # fmt: skip
+def test_wrong_names_and_shapes_say_what_there_is(model_file, shapes, words):
+    with pytest.raises(UsageError) as caught:
+        import_file(model_file, shapes)
+    assert words in caught.value.message
+
+
+@pytest.mark.parametrize("keep", [0, 10, 200, -30])
+def test_a_damaged_file_is_an_error_and_writes_nothing(compassc, model_file, keep):
+    model_file.write_bytes(model_file.read_bytes()[:keep])
+    done = compassc("import", str(model_file), "-o", str(model_file.parent / "graph.txt"), "--shape", "x=1x3x6x8")
+    assert (done.status, done.out) == (1, "")
+    assert "model.onnx" in done.err and "Traceback" not in done.err
+    assert sorted(p.name for p in model_file.parent.iterdir()) == ["model.onnx"]
+
+
+def test_bits_that_flip_never_lead_to_a_crash(model_file):
+    content = bytearray(model_file.read_bytes())
+    random = np.random.default_rng(0)
+    for _ in range(60):
+        damaged = bytearray(content)
+        for at in random.integers(0, len(damaged), 3):
+            damaged[at] ^= 1 << int(random.integers(0, 8))
+        model_file.write_bytes(damaged)
+        try:
+            import_file(model_file, {"x": (1, 3, 6, 8)})
+        except CompassError:
+            pass
+
+
+def test_external_data_is_read_and_missed(model_file):
+    onnx.save(onnx.load(model_file), model_file, save_as_external_data=True, location="model.data", size_threshold=0)
+    assert import_file(model_file, {"x": (1, 3, 6, 8)}).outputs[0].shape == (1, 4, 6, 8)
+    (model_file.parent / "model.data").unlink()
+    with pytest.raises(CompassError, match="lies in another file") as caught:
+        import_file(model_file, {"x": (1, 3, 6, 8)})
+    assert caught.value.code == "onnx-external-data"
+
+
+def test_everything_that_is_not_supported_is_named_at_once():
+    net = Net(17)
+    x = net.input("x", 1, 4, 8, 8)
+    y = net("Add", net("RandomNormalLike", x), net("Resize", x, "", net.constant([1, 1, 2, 2]), mode="linear"))
+    z = net("GridSample", x, net.input("grid", 1, 4, 4, 2), mode="bicubic")
+    with pytest.raises(RefusedModel) as caught:
+        import_model(net.model(y, net("DepthToSpace", net("Det", z), blocksize=2)))
+    assert [r.operator for r in caught.value.refusals] == ["RandomNormalLike", "GridSample"]
+    assert [r.node for r in caught.value.refusals] == ["randomnormallike0", "gridsample3"]
+    assert all(r.reason for r in caught.value.refusals)
+
+
+def test_an_old_opset_is_converted_and_one_that_is_too_new_is_refused(chained):
+    net = Net(6)
+    model = net.model(net("Relu", net("BatchNormalization", net.input("x", 1, 2, 3, 3), *[net.constant([1, 2])] * 4)))
+    x = np.random.default_rng(0).standard_normal((1, 2, 3, 3)).astype(np.float32)
+    assert chained(import_model(model), x)[0].shape == x.shape
+    model.opset_import[0].version = 1000
+    with pytest.raises(CompassError, match="has opset 1000"):
+        import_model(model)
+
+
+def test_the_package_onnx_is_asked_for_when_it_is_missing(compassc, model_file, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    done = compassc("import", str(model_file))
+    assert done.status == 1
+    assert "pip install" in done.err and "compassc[onnx]" in done.err
+
+
+def test_the_command_writes_a_graph_that_the_builder_reads(compassc, model_file):
+    graph = model_file.parent / "net.txt"
+    done = compassc("import", str(model_file), "-o", str(graph), "--shape", "x=1x3x6x8")
+    assert (done.status, done.err.split()[-1]) == (0, "net.txt"), done.err
+    assert graph.with_suffix(".bin").stat().st_size == 4 * (4 * 3 * 9 + 4)
+    assert "model_bin=./net.bin" in graph.read_text()
+
+
+def test_a_refused_model_leaves_what_was_there(compassc, tmp_path):
+    net = Net()
+    onnx.save(net.model(net("Det", net.input("x", 1, 3, 3))), tmp_path / "model.onnx")
+    (tmp_path / "model.txt").write_text("mine")
+    done = compassc("import", str(tmp_path / "model.onnx"))
+    assert done.status == 1
+    assert "det0 (Det)" in done.err
+    assert (tmp_path / "model.txt").read_text() == "mine"
+    assert not (tmp_path / "model.bin").exists()
+
+
+# -- control flow
+
+
+def body(nodes, inputs, outputs):
+    kinds = {"i": (TensorProto.INT64, []), "going": (TensorProto.BOOL, []), "again": (TensorProto.BOOL, [])}
+    values = [
+        [helper.make_tensor_value_info(n, *kinds.get(n, (TensorProto.FLOAT, [1, 3]))) for n in names]
+        for names in (inputs, outputs)
+    ]
+    return helper.make_graph(nodes, "body", *values)
+
+
+def same(model, chained, *arrays):
+    graph = import_model(model)
+    feeds = {i.name: a for i, a in zip(model.graph.input, arrays, strict=True)}
+    wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    for got, want in zip(chained(graph, *arrays), wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    return [layer.type for layer in graph.layers]
+
+
+def branches(net):
+    return {
+        f"{name}_branch": body([helper.make_node(op, ["x"], [name])], [], [name])
+        for name, op in (("then", "Relu"), ("else", "Neg"))
+    }
+
+
+def test_a_known_branch_is_taken_and_a_computed_one_is_chosen_from(chained):
+    x = np.float32([[-1, 2, 3]])
+    net = Net()
+    net.input("x", 1, 3)
+    taken = net.model(net("If", net.constant(True, bool), **branches(net)))
+    assert same(taken, chained, x) == ["Input", "Activation"]
+    net = Net()
+    net.input("x", 1, 3)
+    condition = net("Greater", net("ReduceSum", "x", keepdims=0), net.constant(1.0))
+    kinds = same(net.model(net("If", condition, **branches(net))), chained, x)
+    assert {"Activation", "Negative", "Where"} <= set(kinds)
+
+
+def test_a_loop_of_known_steps_is_unrolled(chained):
+    net = Net()
+    x = net.input("x", 1, 3)
+    step = body(
+        [helper.make_node("Add", ["state", "x"], ["next"]), helper.make_node("Identity", ["going"], ["again"]),
+         helper.make_node("Relu", ["next"], ["seen"])],
+        ["i", "going", "state"], ["again", "next", "seen"],
+    )  # fmt: skip
+    last, seen = net(
+        "Loop",
+        net.constant(4, np.int64),
+        net.constant(True, bool),
+        x,
+        outputs=2,
+        body=step,
+    )
+    kinds = same(net.model(last, seen), chained, np.float32([[1, -2, 3]]))
+    assert kinds.count("Eltwise") == 4
+
+
+def test_a_function_of_the_model_is_replaced_by_its_nodes(chained):
+    function = helper.make_function(
+        "mine", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["c"]), helper.make_node("Relu", ["c"], ["b"])],
+        [helper.make_opsetid("", 17)],
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [helper.make_node("Twice", ["x"], ["y"], "twice", domain="mine")], "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=8)
+    same(model, chained, np.float32([1, -2, 3]))
+
+
+def test_outputs_that_are_inputs_or_constants_are_layers_of_their_own(chained):
+    net = Net()
+    x = net.input("x", 2, 3)
+    same(
+        net.model(net("Identity", x), net("Identity", net.constant([1, 2]))),
+        chained,
+        np.float32([[1, 2, 3], [4, 5, 6]]),
+    )
+
+
+def test_integers_keep_their_meaning(chained):
+    net = Net()
+    x = net.input("x", 4, kind=TensorProto.INT64)
+    y = net("Div", net("Mul", x, net.ints(3)), net.ints(-2))
+    z = net("Cast", net("Greater", y, net.ints(-1)), to=TensorProto.FLOAT)
+    same(net.model(y, z), chained, np.int64([-5, 0, 7, 100000]))
+    big = Net()
+    with pytest.raises(RefusedModel, match="not supported"):
+        import_model(big.model(big("Add", big.input("x", 1, kind=TensorProto.INT64), big.ints(2**40))))
+
+
+def test_weights_may_be_sparse_or_tensors_of_any_form(chained):
+    values = numpy_helper.from_array(np.float32([2, 5]), "values")
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.int64([0, 4]), "places"), [2, 3])
+    net = Net()
+    x = net.input("x", 2, 3)
+    node = helper.make_node("Constant", [], ["w"], sparse_value=sparse)
+    net.nodes.append(node)
+    model = net.model(net("Add", x, "w"))
+    (got,) = chained(import_model(model), np.zeros((2, 3), np.float32))
+    np.testing.assert_array_equal(got, [[2, 0, 0], [0, 5, 0]])
