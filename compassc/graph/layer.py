@@ -162,7 +162,8 @@ class Layer:
         shift = self._quantity(f"{prefix}shift", 0)
         for label, found in (("scale", scale), ("shift", shift)):
             if of is not None and found.size not in (1, of):
-                raise LayerError(f"'{prefix}{label}' has {found.size} values, expected {of}")
+                key = f"{prefix}{label}" if f"{prefix}{label}" in self.constants else f"{prefix}{label}_value"
+                raise LayerError(f"'{key}' has {found.size} values, expected {of}")
         return scale, shift
 
     def _quantity(self, key: str, default: int) -> Array:

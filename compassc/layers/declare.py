@@ -22,6 +22,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
 from compassc.layers.arithmetic import Array
+from compassc.layers.consistency import check, described
 
 Reference = Callable[..., "Array | Sequence[Array]"]
 """`reference(layer, *inputs)`: the output, or all outputs in order."""
@@ -77,6 +78,8 @@ class LayerType:
     quantised: Reference | None = None
     notes: str = ""
     refused: str = ""
+    same_shape: bool = False
+    """Whether the first output has the shape of the first input; element-wise layers have the one inputs broadcast to."""
     no_integers: str = ""
 
     def reason_against(self, layer: Layer) -> str:
@@ -108,12 +111,20 @@ def all_types() -> dict[str, LayerType]:
 
 
 @contextmanager
-def consistent() -> Iterator[None]:
-    """What NumPy says about arrays that do not go together becomes a LayerError."""
+def consistent(layer: Layer) -> Iterator[None]:
+    """What NumPy says about arrays that do not go together becomes a LayerError that tells all of the layer.
+
+    So does a LayerError that names no tensor, attribute or constant.
+    """
     try:
         yield
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
-        raise LayerError(f"its tensors, attributes and constants contradict each other: {error}") from error
+        message = f"its tensors, attributes and constants contradict each other: {error} ({described(layer)})"
+        raise LayerError(message) from error
+    except LayerError as error:
+        if "'" in str(error):
+            raise
+        raise LayerError(f"{error} ({described(layer)})") from error
 
 
 def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
@@ -123,10 +134,11 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
         raise LayerError(f"the layer type {layer.type} is not known")
     if reason := declared.reason_against(layer):
         raise LayerError(reason)
+    check(declared, layer)
     reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
     if reference is None:
         raise LayerError(f"{layer.type} has no {'quantised' if layer.is_quantised else 'float'} form")
-    with np.errstate(all="ignore"), consistent():
+    with np.errstate(all="ignore"), consistent(layer):
         given = reference(layer, *inputs)
     results = [np.asarray(given)] if isinstance(given, (np.ndarray, np.generic)) else list(given)
     if len(results) != len(layer.outputs):

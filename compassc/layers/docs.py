@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from compass_core import files
 from compassc.layers.declare import LayerType, all_types
-from compassc.layers.support import DTYPES, Form, forms_of, has_kernel
+from compassc.layers.support import BY_ELEMENT, DTYPES, WITHOUT_KERNEL, Form, forms_of, has_kernel
 
 NO_KERNEL = "no kernel yet; it has a reference"
 USES = ("common", "sometimes", "rare")
@@ -26,6 +26,8 @@ def kernels_in_words(declared: LayerType) -> str:
     """The data types of a type's kernels, or why there is none."""
     if declared.refused:
         return f"not supported: {declared.refused}"
+    if declared.name in WITHOUT_KERNEL:
+        return f"none needed: {WITHOUT_KERNEL[declared.name]}"
     forms = forms_of(declared)
     if not forms and has_kernel(declared.name):
         return "some types"
@@ -95,6 +97,11 @@ def index() -> str:
     for use in USES:
         lines += ["", f"## {use.capitalize()}", "", "| layer | what it does | kernels |", "|---|---|---|"]
         lines += [f"| [{r.name}]({r.name}.md) | {r.summary} | {r.kernels} |" for r in table() if r.use == use]
+    lines += ["", "## Element by element", "", "Kernels work on whole vectors, with these exceptions.", ""]
+    lines += ["| layers | why |", "|---|---|"]
+    for reason in dict.fromkeys(BY_ELEMENT.values()):
+        listed = ", ".join(f"[{n}]({n}.md)" for n, why in BY_ELEMENT.items() if why == reason)
+        lines.append(f"| {listed} | {reason} |")
     return "\n".join(lines) + "\n"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from compassc.graph import Layer, LayerError, Tensor
+from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 
@@ -86,7 +87,13 @@ def takes_tail(name: str) -> bool:
 def kernel_of(layers: Sequence[Layer]) -> Kernel:
     """The kernel of a layer, with the element-wise layers behind it; LayerError with the reason where there is none."""
     load_kernels()
-    with consistent():
+    for layer in layers:
+        declared = all_types().get(layer.type)
+        if declared is not None and declared.refused:
+            raise LayerError(declared.refused)
+        if declared is not None:
+            check(declared, layer)
+    with consistent(layers[0]):
         return _kernel_of(layers)
 
 

@@ -17,6 +17,30 @@ SHAPES = ((1, 4, 4, 8), (1, 3, 8), (2, 8), (8,), (1, 2, 4, 4, 8))
 TRIES = 3
 
 
+WITHOUT_KERNEL = {"Input": "whoever runs the program writes it"}
+"""Types that need no kernel, and why."""
+_COUNTED = "how many results there are before an element follows from the values"
+_OVERLAPS = "each box that is kept decides about those behind it"
+BY_ELEMENT = {
+    **dict.fromkeys(
+        ("AccidentalHits", "Compress", "CTCGreedyDecoder", "CollapseRepeated", "Filter", "FilterBoxes", "GetValidCount",
+         "Where", "Select", "Repeat", "RegionFuse"), _COUNTED),
+    **dict.fromkeys(("NMS", "PostNMS1", "PostNMS2", "GenerateProposals", "DetectionOutput", "DecodeBox", "Proposal"), _OVERLAPS),
+    **dict.fromkeys(("BoundingBox", "MultiboxTransformLoc", "Region", "RefineDetDetection"),
+                    "a box has four numbers, which are stored one by one"),
+    **dict.fromkeys(("Count", "InTopK", "ZeroFraction"), "one result for many elements; bins are found by the values"),
+    **dict.fromkeys(("MaxUnpool", "UpsampleByIndex", "ScatterElements", "ScatterND"),
+                    "later updates of a place come after earlier ones, and places are known when the graph runs"),
+    **dict.fromkeys(("Gather", "GatherElements", "GatherND", "ReverseSequence"),
+                    "rows of fewer elements than a transfer is worth are copied one by one"),
+    "FractionalPool": "the boundaries of windows are a few numbers",
+    "Slice": "with steps that are inputs, the distance of elements is known when the graph runs",
+    "StridedSlice": "with steps that are inputs, the distance of elements is known when the graph runs",
+    "YuvToRgb": "the ends of a row are doubled",
+}  # fmt: skip
+"""Types some forms of which go element by element, and why; all others work on whole vectors."""
+
+
 def has_kernel(name: str) -> bool:
     """Whether some layers of a type have kernels."""
     load_kernels()
@@ -50,5 +74,6 @@ def _form(name: str, dtype: str) -> Form:
             kernel_of([layer])
             return Form(dtype, True)
         except LayerError as error:
-            reason = str(error)
+            # without what the sample is like
+            reason = str(error.__cause__ if isinstance(error.__cause__, LayerError) else error)
     return Form(dtype, False, reason)

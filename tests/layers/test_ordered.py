@@ -56,7 +56,7 @@ def test_what_is_not_a_number_counts_as_the_largest(source, tmp_path):
 def test_a_number_of_elements_that_the_outputs_do_not_have_is_refused_with_both():
     case = next(iter(orders()))
     wrong = Layer("o", "TopK", case.inputs, case.outputs, {**case.attributes, "k": 9})
-    with pytest.raises(LayerError, match="'k' wants 9 elements, the outputs have 3"):
+    with pytest.raises(LayerError, match="'k' is 9, which wants 9 elements; the outputs have 3"):
         kernel_of([wrong])
 
 

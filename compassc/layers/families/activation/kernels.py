@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compassc.graph import Layer, LayerError
+from compassc.layers.arithmetic import Array
 from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_to, single, wide_kind
 from compassc.layers.families.activation.reference import (
     ALONE,
@@ -90,12 +91,17 @@ def _tabled(k: KernelSource, layer: Layer, x: Value, base: int) -> Value:
 STEPPED = (name for method, name in RECTIFIERS.items() if method != "PRELU")
 
 
+def _scales(layer: Layer) -> tuple[Array, Array]:
+    """Multipliers and shifts, one or one per channel of the last axis."""
+    return layer.scale_shift(of=layer.output.shape[-1] if layer.output.shape else 1)
+
+
 @elementwise("Activation", *(name for names in ALONE.values() for name in names), *STEPPED)
 def activation(k: KernelSource, layer: Layer, x: Value) -> Value:
     method = method_of(layer)
     if layer.is_quantised:
         if method in ("NONE", *RECTIFIERS):
-            return rectify(k, layer, method, k.shifted(x, layer.input.scalar_zero), *layer.scale_shift())
+            return rectify(k, layer, method, k.shifted(x, layer.input.scalar_zero), *_scales(layer))
         return _tabled(k, layer, x, table_base(layer))
     if method in ("NONE", *RECTIFIERS):
         return rectify_float(k, layer, method, x)
@@ -130,7 +136,7 @@ def trigonometric(k: KernelSource, layer: Layer, x: Value) -> Value:
     if layer.input.integer.bits <= 8:
         return _tabled(k, layer, x, layer.input.low)
     table = layer.constant("lut").reshape(-1)
-    scale, shift = (single(v, "scale") for v in layer.scale_shift())
+    scale, shift = (single(v, "scale") for v in layer.scale_shift(of=1))
     at = requantise(k, k.shifted(x, layer.input.scalar_zero), scale, shift, 0, -(2**31), 2**31 - 1)
     within = k.let(f"{at.name} & {len(table) - 1}", "int32", 0, len(table) - 1)
     return look_up(k, within, table, len(table).bit_length() - 1)
@@ -142,7 +148,7 @@ def absolute(k: KernelSource, layer: Layer, x: Value) -> Value:
         return k.let(f"S.abs({x.name})", x.kind)
     out, moved = layer.output, k.shifted(x, layer.input.scalar_zero)
     size = k.let(f"S.abs({moved.name})", "int32", 0, moved.magnitude)
-    scale, shift = (single(v, "scale") for v in layer.scale_shift())
+    scale, shift = (single(v, "scale") for v in layer.scale_shift(of=1))
     return requantise(k, size, scale, shift, out.scalar_zero, out.low, out.high)
 
 
@@ -177,7 +183,7 @@ def prelu(layer: Layer) -> Kernel:
     k.padded_channels = -(-channels // LANES) * LANES
     if layer.is_quantised:
         value = k.shifted(Value("x", kind, x.low, x.high), x.scalar_zero)
-        result = rectify(k, layer, "PRELU", value, *layer.scale_shift())
+        result = rectify(k, layer, "PRELU", value, *_scales(layer))
     else:
         result = rectify_float(k, layer, "PRELU", Value("x", kind))
     width = k.scalar(channels)

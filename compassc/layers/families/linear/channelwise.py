@@ -79,7 +79,7 @@ def _with_float_scales(k: KernelSource, layer: Layer, x: Value) -> Value:
 
 def _requantised(k: KernelSource, layer: Layer, total: str, span: tuple[int, int]) -> Value:
     """The output's value of a whole float32 number."""
-    scale, shift = layer.scale_shift()
+    scale, shift = layer.scale_shift(of=layer.input.shape[layer.axis("axis", len(layer.input.shape) - 1)])
     method = layer.word("with_activation", "NONE")
     if max(map(abs, span)) < 2**31 - 256:
         acc = k.let(f'S.cast({total}, "int32")', "int32", *span)

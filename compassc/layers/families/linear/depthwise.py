@@ -51,6 +51,8 @@ def _sums(layer: Layer, s: Shape) -> Sums:
     shape = (s.c, *s.window.kernel)
     if not layer.is_quantised:
         biases = layer.constants.get("biases", np.zeros(s.c)).reshape(-1)
+        if biases.size != s.c:
+            raise LayerError(f"'biases' has {biases.size} values, but there are {s.c} output channels")
         f = float_format(layer, layer.constant("weights").reshape(shape), biases)
         return Sums("float32", f.planes, f.start)
     x, weights = layer.input, narrow_weights(layer).reshape(shape)

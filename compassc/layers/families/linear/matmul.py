@@ -98,6 +98,9 @@ def product_of(layer: Layer) -> Product:
         floats_only(layer)
     batches = layer.output.shape[:-2]
     try:
+        made = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        if made != batches:
+            raise ValueError(f"batches of {list(made)}, not {list(batches)}")
         offsets = [np.arange(max(1, t.count // (r * c))).reshape(t.shape[:-2]) * (r * c)
                    for t, r, c in ((a, m, depth), (b, depth, n))]  # fmt: skip
         pairs = np.stack([np.broadcast_to(o, batches).reshape(-1) for o in offsets], 1)
@@ -129,7 +132,7 @@ def _operand(t: Tensor, transposed: bool, zero: int) -> Operand:
     low, high = t.integer.low + zero, t.integer.high + zero
     planes = 1 if max(-low, high) < 512 else 2
     if max(-low, high) >= 1 << 17:
-        raise LayerError(f"the zero point {zero} of '{t.name}' is larger than its type")
+        raise LayerError(f"the zero point of '{t.name}' is {abs(zero)}, which must be within its type, {t.dtype}")
     return Operand(t, transposed, planes, low, high, zero)
 
 

@@ -45,7 +45,10 @@ def summed_biases(layer: Layer, outputs: int) -> Array:
 def _float_biases(layer: Layer, outputs: int) -> Array:
     if "biases" not in layer.constants:
         return np.zeros(outputs, np.float64)
-    return layer.constants["biases"].reshape(-1).astype(np.float64)
+    biases = layer.constants["biases"].reshape(-1).astype(np.float64)
+    if biases.size != outputs:
+        raise LayerError(f"'biases' has {biases.size} values, but there are {outputs} output channels")
+    return biases
 
 
 def _constant_or_number(layer: Layer, key: str) -> Array:

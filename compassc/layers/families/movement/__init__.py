@@ -139,6 +139,7 @@ _moves(
 _moves(
     "ReverseSequence",
     reference=reverse_sequence,
+    same_shape=True,
     summary="The first elements of sequences in reverse order.",
     use="rare",
     inputs="x[, lengths]",

@@ -152,9 +152,9 @@ def filter_rows(layer: Layer) -> Kernel:
 def reverse_sequence(layer: Layer) -> Kernel:
     x, batch, time = layer.input, layer.integer("batch_axis", 0), layer.integer("time_axis", 1)
     rank = len(x.shape)
+    if not (-rank <= batch < rank and -rank <= time < rank) or batch % rank == time % rank:
+        raise LayerError(f"'batch_axis' is {batch} and 'time_axis' is {time}, expected two of {rank} axes")
     batch, time = batch % rank, time % rank
-    if batch == time:
-        raise LayerError(f"'batch_axis' and 'time_axis' are both {batch}")
     keeps_type(layer, x)
     k, deepest = KernelSource(), max(batch, time)
     lead = strides_of(x.shape[: deepest + 1])

@@ -57,7 +57,13 @@ def split(layer: Layer) -> Kernel:
     x, axis = layer.input, layer.axis()
     sizes = [y.shape[axis] for y in layer.outputs]
     if sum(sizes) != x.shape[axis] or layer.integers("splits", sizes) != sizes:
-        raise LayerError(f"'splits' is {layer.attributes.get('splits')}, the outputs have {sizes} of {x.shape[axis]}")
+        raise LayerError(
+            f"'splits' is {layer.attributes.get('splits')}, but the outputs have {sizes} of {x.shape[axis]}"
+        )
+    for y, n in zip(layer.outputs, sizes, strict=True):
+        made = [n if a == axis else m for a, m in enumerate(x.shape)]
+        if list(y.shape) != made:
+            raise LayerError(f"'{y.name}' is declared as {list(y.shape)}, but the layer gives {made}")
     near, first, copies = strides_of(x.shape), 0, []
     for y in layer.outputs:
         copies.append(Copy(y.shape, first * near[axis], near, 0, strides_of(y.shape)))
@@ -71,8 +77,16 @@ def concat(layer: Layer) -> Kernel:
     k, y, axis = KernelSource(), layer.output, layer.axis()
     strides = strides_of(y.shape)
     scale, shift = layer.scale_shift()
-    if sum(x.shape[axis] for x in layer.inputs) != y.shape[axis]:
-        raise LayerError(f"its inputs have {[x.shape[axis] for x in layer.inputs]} of {y.shape[axis]} on axis {axis}")
+    made = [sum(x.shape[axis] for x in layer.inputs) if a == axis else n for a, n in enumerate(layer.input.shape)]
+    shapes = [list(x.shape) for x in layer.inputs]
+    if list(y.shape) != made or any(
+        [m for a, m in enumerate(s) if a != axis] != made[:axis] + made[axis + 1 :] for s in shapes
+    ):
+        raise LayerError(f"'{y.name}' is declared as {list(y.shape)}, but {shapes} on 'axis' {axis} give {made}")
+    if any(v.size not in (1, len(shapes)) for v in (scale, shift)):
+        raise LayerError(
+            f"'scale_value' has {scale.size} and 'shift_value' {shift.size} values, expected {len(shapes)} for the inputs"
+        )
     target, raw = k.tensor(y), f'.as_ptr("{bits_of(y.dtype)}")'
     lines: list[str] = []
     first = 0
@@ -122,6 +136,8 @@ def _bordered(layer: Layer, kept: list[slice], pads: list[tuple[int, int]]) -> K
     same_type(layer)
     k, x, y = KernelSource(), layer.input, layer.output
     value = layer.number("constant_value", 0)
+    if y.is_integer and not y.integer.low <= round(value) <= y.integer.high:
+        raise LayerError(f"'constant_value' is {value:g}, which {y.dtype} does not hold")
     source, target, strides = raw_pointer(k, x), raw_pointer(k, y), strides_of(y.shape)
     first = sum(before * s for (before, _), s in zip(pads, strides, strict=True))
     lines = [*filling(k, y, target, fill_value(round(value) if y.is_integer else value, y)), "S.barrier()"]
@@ -157,7 +173,8 @@ def slices(layer: Layer) -> Kernel:
         return sliced_at_run_time(layer)
     shape, given = layer.input.shape, [layer.integers(key) for key in ("begin", "end", "strides")]
     if any(len(g) != len(shape) for g in given):
-        raise LayerError(f"'begin', 'end' and 'strides' do not have {len(shape)} numbers each")
+        words = ", ".join(f"'{key}' {g}" for key, g in zip(("begin", "end", "strides"), given, strict=True))
+        raise LayerError(f"it has {words}, expected {len(shape)} numbers each")
     return _taken(layer, [slice_indices(b, e, s, n) for b, e, s, n in zip(*given, shape, strict=True)])
 
 

@@ -27,6 +27,7 @@ AXES = Attribute("axis", "ints", "the axes that are normalised over", "-1")
 AFFINE = (Constant("weights", "the axes'", "factors"), Constant("biases", "the axes'", "addends", optional=True))
 layer_type(
     "LayerNorm",
+    same_shape=True,
     summary="Mean 0 and variance 1 over axes, then factors and addends.",
     use="common",
     fusion=Fusion.REDUCTION,
@@ -38,6 +39,7 @@ layer_type(
 )
 layer_type(
     "InstanceNorm",
+    same_shape=True,
     summary="Mean 0 and variance 1 over each image's channel, then factors and addends.",
     use="common",
     fusion=Fusion.REDUCTION,
@@ -48,6 +50,7 @@ layer_type(
 )
 layer_type(
     "GroupNorm",
+    same_shape=True,
     summary="Mean 0 and variance 1 over groups of channels, then factors and addends.",
     use="common",
     fusion=Fusion.REDUCTION,
@@ -62,6 +65,7 @@ layer_type(
 )
 layer_type(
     "RMSNorm",
+    same_shape=True,
     summary="Divided by the root of the mean square, then factors.",
     use="common",
     fusion=Fusion.REDUCTION,
@@ -72,6 +76,7 @@ layer_type(
 )
 layer_type(
     "MVN",
+    same_shape=True,
     summary="Mean 0 and variance 1 over axes.",
     use="sometimes",
     fusion=Fusion.REDUCTION,
@@ -91,6 +96,7 @@ layer_type(
 )
 layer_type(
     "Normalization",
+    same_shape=True,
     summary="Divided by the L1 or L2 norm over axes.",
     use="sometimes",
     fusion=Fusion.REDUCTION,
@@ -104,6 +110,7 @@ layer_type(
 )
 layer_type(
     "LRN",
+    same_shape=True,
     summary="Divided by a power of the neighbours' mean square.",
     use="sometimes",
     attributes=(

@@ -92,6 +92,8 @@ def padded_window(layer: Layer, shape: tuple[int, ...]) -> tuple[Window, tuple[i
     if len(shape) != 5 or len(layer.output.shape) != 5:
         raise LayerError(f"the input is {list(shape)}, expected NDHWC volumes")
     window, positions = window_of(layer), tuple(layer.output.shape[1:-1])
+    if (shape[0], shape[-1]) != (layer.output.shape[0], layer.output.shape[-1]):
+        raise LayerError(f"the output '{layer.output.name}' is {list(layer.output.shape)} for the input {list(shape)}")
     pads = []
     for size, (before, after), stride, reach, many in zip(
         shape[1:-1], window.pads, window.stride, window.reach, positions, strict=True

@@ -43,7 +43,17 @@ def _outputs(layer: Layer, *wanted: str) -> list[Tensor | None]:
     names = output_names(layer)
     if len(set(names)) != len(names) or len(names) != len(layer.outputs):
         raise LayerError(f"'out_sequence' is {names}, but the layer has {len(layer.outputs)} outputs")
-    return [layer.outputs[names.index(n)] if n in names else None for n in wanted]
+    return _of_shapes(layer, [layer.outputs[names.index(n)] if n in names else None for n in wanted])
+
+
+def _of_shapes(layer: Layer, found: list[Tensor | None]) -> list[Tensor | None]:
+    """The same outputs. LayerError where the first is no sequence of states, or another one no state."""
+    steps, state = layer.input.shape[:2], layer.inputs[1].shape
+    for i, t in enumerate(found):
+        expected = state if i else (*steps, *state[1:])
+        if t is not None and t.shape != expected:
+            raise LayerError(f"'{t.name}' is declared as {list(t.shape)}, but the layer gives {list(expected)}")
+    return found
 
 
 def _keep(f: Frame, hidden: Value) -> None:
@@ -360,7 +370,7 @@ def rnn(layer: Layer) -> Kernel:
     name = layer.word("activations", "TANH", (*ACTIVATIONS, "CLIP"))
     hidden = _quantised_rnn(f, name) if layer.is_quantised else _float_rnn(f, name)
     _keep(f, hidden)
-    outputs: list[Tensor | None] = [*layer.outputs, None]
+    outputs = _of_shapes(layer, [*layer.outputs, None])
     f.phases.append(Phase((0,), "h", [*f.k.body, *f.states(hidden, outputs[0], outputs[1])]))
     return f.kernel()
 

@@ -64,6 +64,7 @@ layer_type(
 )
 layer_type(
     "Cumulate",
+    same_shape=True,
     summary="Running sums or products.",
     use="sometimes",
     attributes=(

@@ -27,7 +27,10 @@ def _wanted(layer: Layer, axis: int) -> int:
             )
     given = n if layer.type == "Sort" else None if len(layer.inputs) > 1 else min(layer.integer("k", 1), n)
     if given not in (None, many):
-        raise LayerError(f"'{'k' if layer.type == 'TopK' else 'axis'}' wants {given} elements, the outputs have {many}")
+        key = "k" if layer.type == "TopK" else "axis"
+        raise LayerError(
+            f"'{key}' is {layer.attributes.get(key)}, which wants {given} elements; the outputs have {many}"
+        )
     if layer.output.dtype != x.dtype:
         raise LayerError(f"its input is {x.dtype}, its output {layer.output.dtype}; it keeps the type")
     if len(layer.outputs) > 1:

@@ -14,6 +14,7 @@ from compassc.layers.families.softmax.reference import (
 AXIS = Attribute("axis", "int", "the axis", "-1")
 layer_type(
     "Softmax",
+    same_shape=True,
     summary="Exponentials divided by their sum along an axis.",
     use="common",
     fusion=Fusion.REDUCTION,
@@ -32,6 +33,7 @@ layer_type(
 )
 layer_type(
     "LogSoftmax",
+    same_shape=True,
     summary="The logarithm of softmax.",
     use="common",
     fusion=Fusion.REDUCTION,
@@ -47,6 +49,7 @@ layer_type(
 )
 layer_type(
     "Hardmax",
+    same_shape=True,
     summary="1 at the first maximum along an axis, else 0.",
     use="rare",
     fusion=Fusion.REDUCTION,

@@ -1,0 +1,167 @@
+"""Laws of all layers' kernels, on samples of every type: PySim gives what the simulator gives, the number of TECs does not
+matter, and what a reference refuses a kernel refuses too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from compass_core import files
+from compassc.dsl import BuildManager
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.dtypes import numpy_dtype
+from compassc.layers.declare import all_types, evaluate
+from compassc.layers.kernels import BUILDERS, FORM_BUILDERS, STEPS, kernel_of, load_kernels
+from compassc.layers.objects import function_of
+from compassc.layers.samples import SAMPLES, Draw, drawn
+from compassc.layers.source import Kernel
+from compassc.layers.support import BY_ELEMENT, DTYPES, SHAPES, WITHOUT_KERNEL
+from tests.layers.cases import Array
+from tests.layers.cases import drawn as values_of
+from tests.layers.harness import arguments
+
+
+@cache
+def sampled() -> tuple[Layer, ...]:
+    """A layer of every type that has a kernel, of one data type or another."""
+    found = []
+    for i, name in enumerate(sorted(SAMPLES)):
+        for n in range(len(SHAPES) * len(DTYPES)):
+            shape, dtype = SHAPES[n % len(SHAPES)], DTYPES[(i + n) % len(DTYPES)]
+            layer = drawn(Draw(np.random.default_rng(n)), name, Tensor("x", shape, dtype))
+            if layer is not None and _kernel(layer) is not None:
+                found.append(layer)
+                break
+    return tuple(found)
+
+
+def _kernel(layer: Layer) -> Kernel | None:
+    try:
+        return kernel_of([layer])
+    except LayerError:
+        return None
+
+
+def test_there_are_samples_of_nearly_all_types():
+    assert len(sampled()) > 100
+
+
+def chosen(share: int, step: int) -> list[Layer]:
+    """Every `step`-th sample, others for each test."""
+    return list(sampled())[share::step]
+
+
+def inputs_of(layer: Layer) -> list[Array]:
+    source = np.random.default_rng(5)
+    return [values_of(source, t) for t in layer.inputs]
+
+
+def with_tecs(kernel: Kernel, many: int) -> Kernel:
+    """The kernel as it is where a group has so many TECs: all others repeat what these do."""
+    text = kernel.text.replace("S.get_local_id()", f"(S.get_local_id() % {many})")
+    text = text.replace("S.get_local_size()", str(many))
+    text = re.sub(r"shared_part\(([^,()]*), (\d+)\)", rf"S.ceildiv(S.ceildiv(\1, \2), {many}) * \2", text)
+    return Kernel(re.sub(r"shared_part, |, shared_part", "", text), kernel.arguments)
+
+
+def test_the_number_of_tecs_does_not_matter(tmp_path):
+    for layer in chosen(0, 7):
+        kernel, inputs = kernel_of([layer]), inputs_of(layer)
+        results = []
+        for form in (kernel, with_tecs(kernel, 1), with_tecs(kernel, 3)):
+            function = function_of(form, files.write(tmp_path / f"{form.name}.py", form.text))
+            args, outputs = arguments(form, layer, inputs)
+            BuildManager("X2_1204").build(function)(*args)
+            results.append(outputs)
+        for other in results[1:]:
+            for a, b in zip(results[0], other, strict=True):
+                np.testing.assert_array_equal(a.view("uint8"), b.view("uint8"), layer.type)
+
+
+def test_pysim_gives_what_the_simulator_gives(tmp_path):
+    for layer in chosen(3, 9):
+        kernel, inputs = kernel_of([layer]), inputs_of(layer)
+        function = function_of(kernel, files.write(tmp_path / f"{kernel.name}.py", kernel.text))
+        args, outputs = arguments(kernel, layer, inputs)
+        BuildManager("X2_1204").build(function)(*args)
+        again, others = arguments(kernel, layer, inputs)
+        function(*again)
+        for a, b in zip(outputs, others, strict=True):
+            np.testing.assert_array_equal(a, b, layer.type)
+
+
+def test_every_type_has_a_kernel_or_says_why_not():
+    load_kernels()
+    made = {*STEPS, *BUILDERS, *FORM_BUILDERS}
+    for declared in all_types().values():
+        reasons = [bool(declared.refused), declared.name in WITHOUT_KERNEL, declared.name in made]
+        assert sum(reasons) == 1, f"{declared.name} has a kernel, or a reason why it has none, but not both"
+
+
+def test_kernels_that_store_element_by_element_are_listed():
+    found = set()
+    for layer in sampled():
+        if any(re.match(r"\s*\w+\[.*\] = ", line) for line in kernel_of([layer]).text.splitlines()):
+            found.add(layer.type)
+    assert found <= BY_ELEMENT.keys(), f"say in support.BY_ELEMENT why: {', '.join(sorted(found - BY_ELEMENT.keys()))}"
+    common = {t.name for t in all_types().values() if t.use == "common"}
+    assert {n for n in BY_ELEMENT if n in common} <= {
+        *("Gather", "GatherElements", "GatherND", "NMS", "Select", "Slice", "StridedSlice", "Where")
+    }
+
+
+DAMAGED = ("a word", -7, 2**40, [1, 2, 3, 4, 5, 6, 7], 0.37)
+
+
+def contradictions(layer: Layer) -> Iterator[tuple[Layer, tuple[str, ...]]]:
+    """The layer with something that may contradict the rest, and what a message is to name."""
+    for n, key in enumerate(layer.attributes):
+        for value in (DAMAGED[n % 5], DAMAGED[(n + 2) % 5]):
+            yield replace(layer, attributes={**layer.attributes, key: value}), (key, str(value))
+    for key, array in layer.constants.items():
+        for other in (array.reshape(-1)[1:], array[None]):
+            yield replace(layer, constants={**layer.constants, key: other}), (key,)
+    y = layer.outputs[0]
+    for shape in ((*y.shape[:-1], y.shape[-1] + 1) if y.shape else (2,), (), (0, *y.shape[1:])):
+        yield replace(layer, outputs=(replace(y, shape=shape), *layer.outputs[1:])), (str(list(shape)),)
+
+
+def names_both(message: str, layer: Layer, words: tuple[str, ...]) -> bool:
+    """Whether a message names what is damaged with its value, or what it contradicts, and two values."""
+    if all(w.upper() in message.upper() for w in words):
+        return True
+    known = [*layer.attributes, *layer.constants, *(t.name for t in (*layer.inputs, *layer.outputs))]
+    sides = re.search("expected|but|which|must|declared|contradict|do not|one for each", message)
+    return sides is not None and any(f"'{name}'" in message for name in known)
+
+
+def refusals(layer: Layer) -> tuple[str, str]:
+    """What the reference and what the kernel say, "" where they take the layer."""
+    found = []
+    inputs = [np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.inputs]
+    for ask in (lambda: evaluate(layer, inputs), lambda: kernel_of([layer])):
+        try:
+            ask()
+            found.append("")
+        except LayerError as error:
+            found.append(str(error))
+    return found[0], found[1]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_contradictions_are_refused_by_kernels_too_and_named():
+    wrong = []
+    for layer in sampled():
+        for damaged, words in contradictions(layer):
+            reference, kernel = refusals(damaged)
+            if reference and not kernel:
+                wrong.append(f"{layer.type}: no kernel's refusal, but {reference}")
+            wrong += [
+                f"{layer.type} {words}: {m}" for m in (reference, kernel) if m and not names_both(m, damaged, words)
+            ]
+    assert not wrong, "\n".join(wrong[:20])
