@@ -135,32 +135,6 @@ TYPES = {
 }
 """The type of a parameter by its name, in every operation; those that may be left out take None where that is the default."""
 
-OWN_TYPES = {
-    "cast": {
-        "part": 'Literal["all", "low", "high", "even", "odd", "ll", "lh", "hl", "hh"]',
-        "saturate": "_bool | None",
-    },
-    "const_mask": {"x": "str | Sequence[_bool] | np.ndarray[Any, Any]"},
-    "tail_mask": {"lanes": "int"},
-    "alloc_events": {"count": "int"},
-    "vconcat": {"inps": "Sequence[Value]"},
-    "vtbl": {"table": "Sequence[Value]"},
-    "tag": {"node": "_T", "attr": "str"},
-    "printf": {"args": "Any"},
-    "perf_tick_begin": {"cid": "int"},
-    "perf_tick_end": {"cid": "int"},
-    "asm": {},
-}
-RESULTS = {
-    "tag": "_T",
-    "vsplit": "tuple[Value, ...]",
-    "alloc_events": "Any",
-    "asm": "Any",
-    "vrpmax": "Any",
-    "vrpmin": "Any",
-}
-"""The result of an operation where it is not a value, nor nothing as of those that have an effect."""
-
 CALLS = {
     "ptr": ('dtype: Dtype, scope: str = "private"', "type[Pointer]"),
     "grid": ("*extents: Operand", "Iterator[Any]"),
@@ -179,12 +153,12 @@ CALLS = {
 
 def parameter_type(op: Op, parameter: Parameter) -> str:
     """The type of a parameter. KeyError when nothing is said about its name."""
-    kind = OWN_TYPES.get(op.name, {}).get(parameter.name) or TYPES[parameter.name]
+    kind = op.types.get(parameter.name) or TYPES[parameter.name]
     return f"{kind} | None" if parameter.default is None and kind == "Operand" else kind
 
 
 def result_type(op: Op) -> str:
-    return RESULTS.get(op.name) or ("Value" if op.effect in ("pure", "read") else "None")
+    return op.returns or ("Value" if op.effect in ("pure", "read") else "None")
 
 
 def parameters_text(op: Op) -> list[str]:

@@ -60,6 +60,7 @@ SUM = Lanewise(ALL, signs="option")
     signs="operands",
     example=binary(more=', mask="4TF", r=0'),
     commutative=True,
+    operator="add",
 )
 def vadd(x: Array, y: Array, to: DataType, saturate: bool = False) -> Array:
     """Lane-wise addition, `x + y`.
@@ -79,6 +80,7 @@ def vadd(x: Array, y: Array, to: DataType, saturate: bool = False) -> Array:
     cost=Cost("alu"),
     signs="operands",
     example=binary("u8", ", saturate=True", ys=(10, 2)),
+    operator="sub",
 )
 def vsub(x: Array, y: Array, to: DataType, saturate: bool = False) -> Array:
     """Lane-wise subtraction, `x - y`.
@@ -229,6 +231,7 @@ def clip(x: Array, min_val: Array, max_val: Array, to: DataType, mask: Array | N
     signs="product",
     example=binary(),
     commutative=True,
+    operator="mul",
 )
 def vmul(x: Array, y: Array, to: DataType) -> Array:
     """Lane-wise multiplication in one width.
@@ -247,6 +250,7 @@ def vmul(x: Array, y: Array, to: DataType) -> Array:
     r="auto",
     cost=Cost("div"),
     example=binary(ys=(2, 2, 0, 0, 3, -3, 7, 1)),
+    operator="div",
 )
 def vdiv(x: Array, y: Array, to: DataType) -> Array:
     """Lane-wise division.

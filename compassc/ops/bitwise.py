@@ -30,7 +30,9 @@ GROUP = "Bitwise"
 # ------------------------------------------------------------------------------------------------------------------ logic
 
 
-def logic(parameters: str, example: Example, *, commutative: bool = False) -> Callable[[Definition], Op]:
+def logic(
+    parameters: str, example: Example, *, operator: str = "", commutative: bool = False
+) -> Callable[[Definition], Op]:
     """Declare a bitwise operation that is also the logical one on masks, whose builtin has no inactive-lane source."""
 
     def decorate(definition: Definition) -> Op:
@@ -43,6 +45,7 @@ def logic(parameters: str, example: Example, *, commutative: bool = False) -> Ca
             r="auto",
             mask_aware=True,
             cost=Cost("alu"),
+            operator=operator,
             commutative=commutative,
             example=example,
         )(definition)
@@ -50,19 +53,19 @@ def logic(parameters: str, example: Example, *, commutative: bool = False) -> Ca
     return decorate
 
 
-@logic("x, y", binary(), commutative=True)
+@logic("x, y", binary(), operator="bitand", commutative=True)
 def vand(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Bitwise AND of integer vectors, logical AND of masks. Inactive lanes: false in masks, else undefined."""
     return of_bits(lambda a, b: a & b, to, mask, x, y)
 
 
-@logic("x, y", binary(), commutative=True)
+@logic("x, y", binary(), operator="bitor", commutative=True)
 def vor(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Bitwise OR of integer vectors, logical OR of masks. Inactive lanes: false in masks, else undefined."""
     return of_bits(lambda a, b: a | b, to, mask, x, y)
 
 
-@logic("x, y", binary(), commutative=True)
+@logic("x, y", binary(), operator="bitxor", commutative=True)
 def vxor(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Bitwise exclusive OR of integer vectors or masks. Inactive lanes: false in masks, else undefined."""
     return of_bits(lambda a, b: (a | b) - (a & b), to, mask, x, y)
@@ -215,6 +218,7 @@ def _when(words: str, cases: list[tuple[str, str]]) -> list[tuple[str, str]]:
     r="param",
     cost=Cost("alu"),
     example=Example("S.vstore(S.vsr(S.vload(x), 1, with_round=True), out)"),
+    operator="shr",
 )
 def vsr(x: Array, shift: Array, to: DataType, with_round: bool = False) -> Array:
     """Shift right, arithmetic for signed x, logical for unsigned.
@@ -234,6 +238,7 @@ def vsr(x: Array, shift: Array, to: DataType, with_round: bool = False) -> Array
     cost=Cost("alu"),
     signs="shift",
     example=Example("S.vstore(S.vsl(S.vload(x), 28, saturate=True), out)"),
+    operator="shl",
 )
 def vsl(x: Array, shift: Array, to: DataType, saturate: bool = False) -> Array:
     """Shift left; with `saturate` (signed x only) the exact value is clipped to the range of the type.

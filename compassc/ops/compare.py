@@ -16,7 +16,7 @@ from .typing import Operand, Typed
 GROUP = "Compare"
 
 
-def comparison(c_float: str) -> Callable[[Definition], Op]:
+def comparison(operator: str, c_float: str) -> Callable[[Definition], Op]:
     """Declare a comparison; `c_float` is its C name for floating-point operands."""
 
     def decorate(definition: Definition) -> Op:
@@ -27,43 +27,44 @@ def comparison(c_float: str) -> Callable[[Definition], Op]:
             c=[("float", f"{c_float}({{x}}, {{y}}, {{m}})"), f"__{definition.__name__}({{x}}, {{y}}, {{m}})"],
             mask_aware=True,
             cost=Cost("alu"),
+            operator=operator,
             example=compared(),
         )(definition)
 
     return decorate
 
 
-@comparison("__vqeq")
+@comparison("eq", "__vqeq")
 def vceq(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x == y. -0.0 equals +0.0; NaN equals nothing."""
     return kept((number(x) <= number(y)) & (number(x) >= number(y)), mask)
 
 
-@comparison("__vqne")
+@comparison("ne", "__vqne")
 def vcneq(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x != y; true where either is NaN."""
     return kept(~((number(x) <= number(y)) & (number(x) >= number(y))), mask)
 
 
-@comparison("__vqge")
+@comparison("ge", "__vqge")
 def vcge(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x >= y; false where either is NaN."""
     return kept((number(y) < number(x)) | (number(x) == number(y)), mask)
 
 
-@comparison("__vqgt")
+@comparison("gt", "__vqgt")
 def vcgt(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x > y; false where either is NaN."""
     return kept(number(y) < number(x), mask)
 
 
-@comparison("__vqle")
+@comparison("le", "__vqle")
 def vcle(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x <= y; false where either is NaN."""
     return kept((number(x) < number(y)) | (number(x) == number(y)), mask)
 
 
-@comparison("__vqlt")
+@comparison("lt", "__vqlt")
 def vclt(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
     """Mask of the active lanes where x < y; false where either is NaN."""
     return kept(number(x) < number(y), mask)
@@ -134,6 +135,7 @@ def extreme(scalar_ir: Callable[[E.Expr, E.Expr], E.Expr]) -> Callable[[Definiti
             scalar_mask=True,
             scalar_ir=scalar_ir,
             cost=Cost("alu"),
+            operator=name,
             example=binary(),
         )(definition)
 
@@ -210,6 +212,7 @@ def reduction(definition: Definition) -> Op:
         mask_aware=True,
         cost=Cost("reduce"),
         example=Example("out[0] = S.{op}(S.vload(x))[0]", lanes=1),
+        returns="Any",
     )(definition)
 
 

@@ -215,6 +215,10 @@ def check_merge(types: list[DataType]) -> None:
         "part": '`"all"`, a half (`"low"`, `"high"`, `"even"`, `"odd"`) or a quarter (`"ll"`, `"lh"`, `"hl"`, `"hh"`)',
         "saturate": "clip integers to the range of the new type instead of wrapping",
     },
+    types={
+        "part": 'Literal["all", "low", "high", "even", "odd", "ll", "lh", "hl", "hh"]',
+        "saturate": "_bool | None",
+    },
 )
 def cast(x: Any, dtype: Any, part: Any = "all", saturate: Any = None) -> E.Expr:
     """Convert a scalar, a vector, a list of scalars (vector literal) or a list of vectors (merge) to another type.
@@ -391,6 +395,8 @@ def vxth(x: Array, to: DataType) -> Array:
     cost=Cost("free"),
     example=Example('S.vstore(S.tag(S.cast(S.vload(x), "fp32"), "no_zip"), out)', "fp16", out="fp32", lanes=16),
     exempt=CONVERTS,
+    types={"node": "_T", "attr": "str"},
+    returns="_T",
 )
 def tag(node: Any, attr: Any) -> E.Expr:
     """Attach a hint to the result of an operation. `no_zip` on a cast from a 16-bit float to float32 lets X2 deliver

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from compass_core.errors import CompassError
 
@@ -28,6 +28,9 @@ from ..ir.dtypes import FLOAT32, INT32, DataType, bool_of
 from .example import Example
 from .masks import mask_bits, mask_error
 from .typing import Operand, Typed, check_literal, fits, is_literal, literal_dtype, type_error
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 REGISTRY: dict[str, Op] = {}
 MODULES = (
@@ -102,7 +105,9 @@ class Touch(NamedTuple):
 class Op:
     """One declared operation.
 
-    `doc`, `arguments`: the text of its page, and what it says of arguments that mean something of their own here.
+    `doc`, `arguments`: the text of its page, and what it says of arguments that mean something of their own here. `types`,
+    `returns`: what editors are told of arguments that have a type of their own here, and of the result where it is not a
+    value, nor nothing as of those that have an effect.
     `example`: the kernel on its page. `operands`: names of the IR node's arguments. `options`: names of compile-time
     options. `exempt`: why a part is missing that every other operation has. `public`: kernels can call it.
 
@@ -116,7 +121,8 @@ class Op:
     is the value of inactive lanes), "auto" (the C function needs such a value but the language gives none) or "none".
     `cost`: its class in profiles. `effect`, `touches`: what it does besides giving a value. `split`: the rule by which
     wide vectors are cut (`passes/_split_rules.py`). `signs`: the rule that brings operands to the signs of its
-    instruction (`passes/isa_aware_rewrite.py`). `commutative`: x and y may be exchanged.
+    instruction (`passes/isa_aware_rewrite.py`). `operator`: the operator of the IR that it is on vectors. `commutative`: x
+    and y may be exchanged.
     """
 
     name: str
@@ -128,6 +134,8 @@ class Op:
     options: tuple[str, ...] = ()
     example: Example | None = None
     arguments: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    returns: str = ""
     exempt: Mapping[Part, str] = field(default_factory=dict)
     public: bool = True
     typing: Callable[..., Typed] | None = None
@@ -145,6 +153,7 @@ class Op:
     touches: tuple[Touch, ...] = ()
     split: str = "lanes"
     signs: str = ""
+    operator: str = ""
     commutative: bool = False
 
     @property
@@ -200,8 +209,45 @@ def _signature(params: str) -> inspect.Signature:
     )
 
 
+class Fields(TypedDict, total=False):
+    """The fields of `Op` that declarations of both kinds give as they are; for type checkers."""
+
+    example: Example
+    arguments: Mapping[str, str]
+    types: Mapping[str, str]
+    returns: str
+    exempt: Mapping[Part, str]
+    public: bool
+    cost: Cost
+    effect: Effect
+    touches: tuple[Touch, ...]
+
+
+class ValueFields(Fields, total=False):
+    """Those of value operations."""
+
+    ulps: int
+    mask_like: int
+    mask_aware: bool
+    scalar_mask: bool
+    scalar_ir: Callable[..., E.Expr]
+    alias_of: tuple[str, Mapping[str, Any]]
+    r: Literal["none", "param", "auto"]
+    split: str
+    signs: str
+    operator: str
+    commutative: bool
+
+
+class SpecialFields(Fields, total=False):
+    """Those of special operations."""
+
+    definition: Definition
+    signs: str
+
+
 def value_op(
-    *, group: str, parameters: str, typing: Callable[..., Typed], c: Spelling = (), **fields: Any
+    *, group: str, parameters: str, typing: Callable[..., Typed], c: Spelling = (), **fields: Unpack[ValueFields]
 ) -> Callable[[Definition], Op]:
     """Declare a value operation; `fields` are those of `Op`.
 
@@ -232,7 +278,12 @@ def value_op(
 
 
 def special_op(
-    *, group: str, c: Spelling = (), operands: tuple[str, ...] | None = None, split: str = "none", **fields: Any
+    *,
+    group: str,
+    c: Spelling = (),
+    operands: tuple[str, ...] | None = None,
+    split: str = "none",
+    **fields: Unpack[SpecialFields],
 ) -> Callable[[Callable[..., Any]], Op]:
     """Declare a special operation; `fields` are those of `Op`.
 

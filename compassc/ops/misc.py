@@ -43,6 +43,7 @@ def const_lanes(x: Any) -> list[bool]:
     cost=Cost("mask", {"__vmov_*": "mask"}),
     example=Example('m = S.const_mask("4TF")\nS.vstore(S.vsel(S.vload(x), -1, m), out)'),
     exempt=MASK_NODE,
+    types={"x": "str | Sequence[_bool] | np.ndarray[Any, Any]"},
 )
 def const_mask(x: Any) -> E.Expr:
     """A mask from bools, a NumPy bool array or a mask string, lane 0 first."""
@@ -65,6 +66,7 @@ def _clamped(n: E.Expr, lanes: int) -> E.Expr:
     cost=Cost("mask"),
     example=Example("m = S.tail_mask(x[0], 8)\nS.vstore(S.vload(x, m), out, m)"),
     exempt=MASK_NODE,
+    types={"lanes": "int"},
 )
 def tail_mask(n: Any, lanes: Any) -> E.Expr:
     """The mask of `lanes` lanes whose first `n` are active: all of them for a larger `n`, none for a negative one."""
@@ -149,6 +151,7 @@ def print_dtype(x: Any) -> Any:
     cost=Cost("print", {"__compass_printf": "print"}),
     example=Example('if S.get_local_id() == 0:\n    S.printf("x[0] is %d\\n", x[0])', lanes=1),
     exempt=NOT_COMPUTED,
+    types={"args": "Any"},
 )
 def printf(fmt: Any, *args: Any) -> E.Expr:
     """Print formatted text; no newline is added. Takes no flags, widths or precisions."""
@@ -191,6 +194,7 @@ REGION = Example("S.perf_tick_begin(0)\nS.vstore(S.vload(x), out)\nS.perf_tick_e
     cost=Cost("section"),
     example=REGION,
     exempt=NOT_COMPUTED,
+    types={"cid": "int"},
 )
 def perf_tick_begin(cid: Any) -> E.Expr:
     """Begin of the region `cid` for the profiler. Nothing to do in PySim."""
@@ -204,6 +208,7 @@ def perf_tick_begin(cid: Any) -> E.Expr:
     cost=Cost("section"),
     example=REGION,
     exempt=NOT_COMPUTED,
+    types={"cid": "int"},
 )
 def perf_tick_end(cid: Any) -> E.Expr:
     """End of the region `cid` for the profiler. Nothing to do in PySim."""
@@ -237,6 +242,7 @@ def _asm_operands(given: Any, what: str) -> tuple[tuple[tuple[str, str], ...], t
         'inputs={"a": ("t", a)})\nS.vstore(b, out)',
         runs=False,
     ),
+    returns="Any",
 )
 def asm(template: Any, outputs: Any = None, inputs: Any = None, clobbers: Any = None, qualifiers: Any = None) -> E.Expr:
     """Inline assembly of the NPU, in the C text as it is given.

@@ -79,6 +79,7 @@ def concat_dtype(types: list[DataType], part: str) -> DataType:
     cost=Cost("permute", {"__vext*": "permute"}),
     example=Example('S.vstore(S.vconcat((S.vload(x), S.vload(y)), "even"), out)'),
     exempt=LANES_MOVED,
+    types={"inps": "Sequence[Value]"},
 )
 def vconcat(inps: Any, part: Any = "all") -> E.Expr:
     """Concatenate vectors, or the low, high, even or odd half of each of them.
@@ -107,6 +108,7 @@ def split_types(x: DataType) -> tuple[DataType, int]:
     cost=Cost("free"),
     example=Example("low, high = S.vsplit(S.vload(x, lanes=16))\nS.vstore(S.vadd(low, high), out)", size=16),
     exempt={"c": "AlignVectorWidth takes it apart: the registers are variables", **LANES_MOVED},
+    returns="tuple[Value, ...]",
 )
 def vsplit(x: Any) -> tuple[E.Expr, ...]:
     """The registers of a vector of several registers, as a tuple to unpack into names.
@@ -327,6 +329,7 @@ def tbl_dtype(types: list[DataType], indices: DataType) -> DataType:
         "S.vstore(S.vtbl(table, indices), out)"
     ),
     exempt=LANES_MOVED,
+    types={"table": "Sequence[Value]"},
 )
 def vtbl(table: Any, indices: Any) -> E.Expr:
     """Look up every lane in the concatenation of 2 to 4 registers; out of range gives 0.

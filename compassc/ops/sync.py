@@ -98,6 +98,8 @@ def alloc_event() -> E.Expr:
         "S.async_dma_copy(s + 4, x, 4, event=b)\nS.wait_events(a, b)\nS.vstore(S.vload(s), out)\nS.free_events(a, b)"
     ),
     exempt={"c": "it is one call of alloc_event for each event", **NOT_COMPUTED},
+    types={"count": "int"},
+    returns="Any",
 )
 def alloc_events(count: Any) -> Any:
     """Reserve `count` events of this TEC: one event, or a tuple to unpack into names."""

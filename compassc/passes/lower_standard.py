@@ -7,31 +7,39 @@ registers stay as they are: `%`, `~`, splats, and a choice by a scalar condition
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import VOID, dtype
+from ..ir.dtypes import VOID, Type, dtype
 from ..ir.visit import Rewriter, Rewritten, for_each_function, rewrites
+from ..ops import core
 from ._vectors import cast, int32
 
 NAME = "LowerStandard"
 
-_BINARY = {
-    "add": "vadd", "sub": "vsub", "mul": "vmul", "div": "vdiv", "min": "min", "max": "max",
-    "bitand": "vand", "bitor": "vor", "bitxor": "vxor", "shl": "vsl", "shr": "vsr",
-    "eq": "vceq", "ne": "vcneq", "lt": "vclt", "le": "vcle", "gt": "vcgt", "ge": "vcge",
-}  # fmt: skip
-_ATTRS: dict[str, tuple[tuple[str, Any], ...]] = {
-    "vadd": (("saturate", False),),
-    "vsub": (("saturate", False),),
-    "vsl": (("saturate", False),),
-    "vsr": (("with_round", False),),
-}
 _SWAPPED = {"gt": "lt", "ge": "le"}
 _OFFSET = dtype("uint16")
+
+
+@cache
+def _operations() -> dict[str, str]:
+    """Operator -> the operation that it is on vectors."""
+    return {op.operator: op.name for op in core.load().values() if op.operator}
+
+
+def _plain(name: str, args: tuple[E.Expr, ...], kind: Type) -> E.Call:
+    """A call with the default options."""
+    return E.Call(name, args, kind, attrs=_defaults(name))
+
+
+@cache
+def _defaults(name: str) -> tuple[tuple[str, Any], ...]:
+    op = core.get(name)
+    return tuple(sorted((o, op.signature.parameters[o].default) for o in op.options if o != "out_sign"))
 
 
 class _Lower(Rewriter):
@@ -74,10 +82,10 @@ class _Lower(Rewriter):
             return e
         if e.op == "mod":
             return e
-        name = _BINARY.get(e.op)
+        name = _operations().get(e.op)
         if name is None:
             raise CompassError(f"operator {e.op!r} has no vector form", code="vector-operator")
-        return E.Call(name, (e.a, e.b), e.dtype, attrs=_ATTRS.get(name, ()))
+        return _plain(name, (e.a, e.b), e.dtype)
 
     @rewrites(E.Cast)
     def rewrite_cast(self, e: E.Cast) -> E.Expr:
@@ -107,7 +115,7 @@ class _Lower(Rewriter):
         steps: E.Expr = E.VectorLiteral(e.dtype, tuple([E.IntImm(kind, i * step) for i in range(e.lanes)]))
         if type(e.stride) is not E.IntImm:
             steps = E.Call("vmul", (steps, E.Broadcast(e.stride, e.lanes)), e.dtype)
-        return E.Call("vadd", (E.Broadcast(e.base, e.lanes), steps), e.dtype, attrs=_ATTRS["vadd"])
+        return _plain("vadd", (E.Broadcast(e.base, e.lanes), steps), e.dtype)
 
     @rewrites(E.Call)
     def rewrite_call(self, e: E.Call) -> E.Expr:
@@ -130,7 +138,7 @@ def byte_offsets(indices: E.Expr, itemsize: int) -> E.Expr:
         kind = _OFFSET.with_lanes(kind.lanes)
         indices = cast((indices,), kind)
     shift = E.Broadcast(E.IntImm(_OFFSET, itemsize.bit_length() - 1), kind.lanes)
-    return E.Call("vsl", (indices, shift), kind, attrs=_ATTRS["vsl"])
+    return _plain("vsl", (indices, shift), kind)
 
 
 run = for_each_function(lambda f: _Lower().function(f))

@@ -86,10 +86,9 @@ def test_the_stub_has_every_name():
 
 def test_no_type_is_for_a_parameter_that_is_not():
     """Tables by name do not outlive what they are for."""
-    declared = {op.name: set(op.signature.parameters) for op in docs.documented()}
-    assert set(stubs.OWN_TYPES) | set(stubs.RESULTS) <= set(declared)
-    assert set(stubs.TYPES) <= set().union(*declared.values())
-    assert all(set(own) <= declared[name] for name, own in stubs.OWN_TYPES.items())
+    declared = [(op, set(op.signature.parameters)) for op in docs.documented()]
+    assert set(stubs.TYPES) <= set().union(*(names for _, names in declared))
+    assert all(op.types.keys() | op.arguments.keys() <= names for op, names in declared)
 
 
 def test_the_names_of_the_package_are_those_it_gives():

@@ -14,6 +14,7 @@ import pytest
 
 from compass_core.hostcc.clang import find_clang
 from compass_core.hostcc.command import kernel_flags
+from compass_core.operators import OPERATORS
 from compass_runtime.profile.costs import class_of, op_classes
 from compassc.codegen.c_calls import FORMS
 from compassc.dsl import script
@@ -129,6 +130,11 @@ def test_meanings_and_forms_are_of_operations() -> None:
     names = core.load().keys()
     assert meanings.load().keys() <= names
     assert {name for name in FORMS if not name.startswith("__") and name != "init_event_state"} <= names
+
+
+def test_operators_are_of_one_operation_each() -> None:
+    declared = [op.operator for op in OPS if op.operator]
+    assert len(set(declared)) == len(declared) and set(declared) <= OPERATORS.keys()
 
 
 def test_rules_are_used() -> None:
