@@ -16,6 +16,7 @@ from tests.layers.cases import drawn, same, tensor
 
 Array = np.ndarray[Any, Any]
 FLOATS = ["float32", "float16"]
+REAL = ["float32"]
 NEAR = {"float32": 1e-5, "float16": 2e-3}
 
 
@@ -50,7 +51,7 @@ def crowd(source: np.random.Generator, layer: Layer, size: float) -> list[Array]
     return [a.astype(numpy_dtype(t.dtype)) for a, t in zip(given, layer.inputs, strict=True)]
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, "int8", "uint8", "int16"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_suppression(tmp_path, source, dtype):
     for images, boxes, classes, room, most in ((2, 75, 3, 20, 5), (1, 33, 1, 40, 100)):
         given: dict[str, Any] = {"max_output_size": most, "iou_threshold": 0.4, "score_threshold": 0.05}
@@ -92,7 +93,7 @@ def anchors(source: np.random.Generator, boxes: int) -> dict[str, Array]:
     return {k: source.uniform(0.1, 0.9, boxes).astype("float32") for k in ("ycenter", "xcenter", "ha", "wa")}
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("room", [60, 7])
 def test_decoded_boxes(tmp_path, source, dtype, room):
     n, b, c = 2, 45, 4
@@ -106,8 +107,7 @@ def test_decoded_boxes(tmp_path, source, dtype, room):
     same(layer, [scores.astype(numpy_dtype(dtype)), drawn(source, inputs[1])], tmp_path, NEAR[dtype])
 
 
-@pytest.mark.parametrize("room", [60, 7])
-@pytest.mark.parametrize("size", [256, 64])
+@pytest.mark.parametrize(("room", "size"), [(7, 64)])
 def test_boxes_by_tables(tmp_path, source, room, size):
     n, b, c = 1, 45, 3
     inputs = (Tensor("s", (n, b, c), "uint8", 255.0), Tensor("d", (n, b, 4), "int8", 30.0, 4))
@@ -120,7 +120,7 @@ def test_boxes_by_tables(tmp_path, source, room, size):
     same(layer, [source.integers(0, 256, (n, b, c)).astype("uint8"), drawn(source, inputs[1])], tmp_path)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("mode", ["caffe_detection", "tf"])
 def test_detections(tmp_path, source, dtype, mode):
     n, b, c, room = 2, 40, 4, 12
@@ -142,7 +142,7 @@ def test_detections(tmp_path, source, dtype, mode):
     same(layer, values, tmp_path, NEAR[dtype])
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", REAL)
 def test_boxes_of_anchors(tmp_path, source, dtype):
     n, b, room = 2, 37, 9
     scores = source.integers(0, 31, (n, b, 2)) / 32
@@ -163,7 +163,7 @@ def test_boxes_of_anchors(tmp_path, source, dtype):
     )
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", REAL)
 def test_best_classes(tmp_path, source, dtype):
     n, c, a, room = 2, 4, 41, 12
     inputs = (tensor("s", (n, c, a), dtype), tensor("d", (n, 4 * a), dtype), tensor("a", (1, a, 4), dtype))

@@ -32,13 +32,13 @@ def colours(kind: str, dtype: str, size: tuple[int, int, int], zero: int = 0) ->
 
 
 @pytest.mark.parametrize("kind", ["YuvToRgb", "RgbToYuv"])
-@pytest.mark.parametrize(
-    ("dtype", "zero"), [("uint8", 0), ("int8", 128), ("float32", 0), ("float16", 0), ("bfloat16", 0)]
-)
+@pytest.mark.parametrize(("dtype", "zero"), [("int8", 0), ("float32", 0)])
 def test_colours(tmp_path, source, kind, dtype, zero):
     for size in ((2, 4, 6), (1, 6, 70)):
         layer = colours(kind, dtype, size, zero)
         values = source.integers(0, 256, layer.input.shape) - zero
+        if not layer.is_quantised:
+            values = source.uniform(-2, 258, layer.input.shape)
         near = {"float32": 1e-6, "float16": 2e-3, "bfloat16": 1.6e-2}.get(dtype, 0)
         same(layer, [values.astype(drawn(source, layer.input).dtype)], tmp_path, near)
 
@@ -59,7 +59,7 @@ def test_chroma_between_rows_and_columns():
 
 
 @pytest.mark.parametrize("kind", ["Dilation", "Erosion"])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8", "int16"])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int16"])
 def test_extremes_of_windows(tmp_path, source, kind, dtype):
     floats = dtype.startswith("float")
     for shape, stride, dilation in (((2, 5, 7, 3), 1, 1), ((1, 6, 5, 40), 2, 2)):

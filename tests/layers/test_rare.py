@@ -24,7 +24,7 @@ def source() -> np.random.Generator:
     return np.random.default_rng(29)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", ["float32"])
 def test_rotations(tmp_path, source, dtype):
     for shape, cache, given in (((2, 3, 5, 8), (9, 4), {}), ((2, 5, 3 * 70), (2, 9, 40), {"num_heads": 3, "rotary_embedding_dim": 66}),
                                 ((2, 3, 5, 8), (2, 9, 5), {"interleaved": 1, "rotary_embedding_dim": 6})):  # fmt: skip
@@ -50,7 +50,7 @@ def test_a_rotation_is_one_of_complex_numbers(source):
     np.testing.assert_allclose(found[0, 0, :, ::2] + 1j * found[0, 0, :, 1::2], turned, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", ["float32"])
 def test_attention(tmp_path, source, dtype):
     for n, heads, of_keys, m, c, keys, d, turned, mask in (
         (2, 4, 2, 3, 8, 37, 5, (False, True, False), (1, 4, 3, 37)),
@@ -65,7 +65,7 @@ def test_attention(tmp_path, source, dtype):
         same(layer, [drawn(source, t) for t in inputs], tmp_path, NEAR[dtype])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_counts(tmp_path, source, dtype):
     x = tensor("x", (5, 37), dtype)
     values = drawn(source, x, narrow=True)
@@ -79,7 +79,7 @@ def test_counts(tmp_path, source, dtype):
         same(Layer("l", "ZeroFraction", (x,), (y,), {} if floats else {"output_scale": 255}), [values], tmp_path)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", ["float32"])
 def test_histograms(tmp_path, source, dtype):
     x = tensor("x", (2, 60), dtype)
     values = source.uniform(-1.2, 1.2, x.shape).astype(dtype)
@@ -93,7 +93,7 @@ def test_histograms(tmp_path, source, dtype):
         np.testing.assert_array_equal(found, want)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int16"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_affine_grids(tmp_path, source, dtype):
     for n, sizes, corners in ((2, (3, 5), True), (1, (4, 40), False), (2, (2, 3, 4), False)):
         axes = len(sizes)
@@ -119,7 +119,7 @@ def test_the_identity_map_is_the_grid_of_pixels():
 
 
 @pytest.mark.parametrize("method", ["AVG", "MAX"])
-@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_random_windows(tmp_path, source, method, dtype):
     for shape, size, pseudo, overlap in (((2, 7, 9, 3), (5, 6), True, False), ((1, 10, 8, 40), (3, 7), False, True)):
         x = tensor("x", shape, dtype)

@@ -12,7 +12,7 @@ from compassc.layers.declare import evaluate
 from tests.layers.cases import drawn, same, tensor
 
 Array = np.ndarray[Any, Any]
-TYPES = ["float32", "float16", "int8", "uint8", "int16"]
+TYPES = ["float32", "uint8"]
 NEAR = {"float32": 3e-6, "float16": 2e-3}
 
 
@@ -48,7 +48,7 @@ def test_segments(tmp_path, source, dtype):
 
 @pytest.mark.parametrize("combiner", ["SUM", "MEAN", "SQRTN"])
 def test_lookups(tmp_path, source, combiner):
-    for dtype, width in (("float32", 40), ("float16", 3)):
+    for dtype, width in (("float32", 40),):
         inputs = (
             tensor("t", (9, width), dtype),
             tensor("r", (6, 1), "int32"),
@@ -61,7 +61,7 @@ def test_lookups(tmp_path, source, combiner):
         same(layer, [drawn(source, inputs[0]), rows, ids, weights], tmp_path, NEAR[dtype])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "int16"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_slots_and_queries(tmp_path, source, dtype):
     lists = (np.asarray([0, 3, 3], "int32"), np.asarray([5, 1], "int32"))
     given = [tensor(f"i{n}", v.shape, "int32") for n, v in enumerate(lists)]
@@ -88,7 +88,7 @@ def test_labels_without_repetitions(tmp_path):
     same(layer, values, tmp_path)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("merge", [True, False])
 def test_best_labels(tmp_path, source, dtype, merge):
     for classes in (3, 40):

@@ -316,11 +316,8 @@ def table_lines(layer: Layer, key: str, name: str, raw: str, of: Tensor, given: 
     """`name`: the entry of a table at a quantised value, between entries rounded down."""
     table = layer.constant(key).reshape(-1)
     size, bits = table.size, of.integer.bits
-    if (
-        table.dtype.kind not in "iu"
-        or size != 1 << (size.bit_length() - 1)
-        or np.abs(table.astype(np.int64)).max() > 32767
-    ):
+    whole = table.dtype.kind in "iu" and size == 1 << (size.bit_length() - 1)
+    if not whole or not -32768 <= int(table.min()) <= int(table.max()) <= 32767:
         raise LayerError(f"the table '{key}' has {size} entries of {table.dtype}, expected a power of two of 16 bits")
     given |= {key: np.append(table, table[-1]).astype(np.int16)}
     place = f"S.i32({raw})" + (f" + {1 << (bits - 1)}" if of.integer.signed else "")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
+from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise, wide_kind
 from compassc.layers.families.images.reference import (
     Colours,
@@ -32,11 +33,17 @@ for r in range(S.get_local_id(), rows, S.get_local_size()):
     luma = x + (r / height * size + at * width)
     half = width / 2
     near = x + (r / height * size + height * width + at / 2 * half)
-    far = near + half * S.min(at % 2, height / 2 - 1 - at / 2)
+    between = S.min(at % 2, height / 2 - 1 - at / 2)
+    far = near + half * between
     for j in range(0, half, 32):
         mask = S.tail_mask(S.min(half - j, 32), 32)
-        S.vstore($mean_u, u_row + (j + 1), mask)
-        S.vstore($mean_v, v_row + (j + 1), mask)
+        mean_u = $near_u
+        mean_v = $near_v
+        if between > 0:
+            mean_u = $mean_u
+            mean_v = $mean_v
+        S.vstore(mean_u, u_row + (j + 1), mask)
+        S.vstore(mean_v, v_row + (j + 1), mask)
     u_row[0] = u_row[1]
     v_row[0] = v_row[1]
     u_row[half + 1] = u_row[half]
@@ -70,6 +77,13 @@ def _wide(at: str, dtype: str, real: bool, zero: int, stride: int = 1) -> str:
     return f"{raw} + {zero}" if zero else raw
 
 
+def _stored(value: str, y: Tensor) -> str:
+    """A whole number as it is stored: from 0 to 255, less the zero point, in the range of the type."""
+    moved = f"clamp({value}, 0, 255)" + (" - zero" if y.scalar_zero else "")
+    fits = y.integer.low <= -y.scalar_zero and 255 - y.scalar_zero <= y.integer.high
+    return moved if fits else f"clamp({moved}, {y.integer.low}, {y.integer.high})"
+
+
 def _check_colours(layer: Layer, x: Tensor, y: Tensor, c: Colours) -> None:
     wide_kind(x)
     if wide_kind(y) == "int32" and not layer.is_quantised:
@@ -90,25 +104,40 @@ def yuv_to_rgb(layer: Layer) -> Kernel:
         raise LayerError(f"rows of {w} pixels do not fit LSRAM; it takes {2 * HALF_ROW}")
     real, zero = not layer.is_quantised, x.scalar_zero if layer.is_quantised else 0
 
-    def both(plane: str, offset: str) -> str:
-        a, b = (_wide(f"{row} + ({offset}j)", x.dtype, real, zero) for row in ("near", "far"))
-        return f"S.rint(({a} + {b}) * 0.5)" if real else f"requantised({a} + {b}, 1, 1)"
+    under = "height / 2 * half + "
 
-    def quarter(plane: str, k: int) -> str:
-        total = f"S.vload({plane}_row + (j + {2 * k}), mask, lanes=32) + {plane}"
-        return f"S.rint(({total}) * 0.25)" if real else f"requantised({total}, 1, 2)"
+    def taken(row: str, offset: str) -> str:
+        return _wide(f"{row} + ({offset}j)", x.dtype, real, zero)
+
+    def both(name: str, offset: str) -> str:
+        total = f"mean_{name} + {taken('far', offset)}"
+        return f"S.rint(({total}) * 0.5)" if real else f"requantised({total}, 1, 1)"
+
+    def quarter(name: str, k: int) -> str:
+        total = f"S.vload({name}_row + (j + {2 * k}), mask, lanes=32) + {name}"
+        if not real:
+            return f"requantised({total}, 1, 2)"
+        # the outer columns are not between two others
+        own, outer = f"S.vload({name}_row + (j + 1), mask, lanes=32)", "half - 1" if k else "0"
+        return f"S.vsel({own}, S.rint(({total}) * 0.25), S.vload(counting, lanes=32) + j == {outer})"
 
     words: dict[str, str | Sequence[str]] = {
         "kind": "float32" if real else "int32", "three": "3.0" if real else "3",
-        "mean_u": both("u", ""), "mean_v": both("v", "height / 2 * half + "),
+        "near_u": taken("near", ""), "near_v": taken("near", under), "mean_u": both("u", ""), "mean_v": both("v", under),
         "even": _colours(c, real, y, 0), "odd": _colours(c, real, y, 1),
     }  # fmt: skip
     for k in (0, 1):
         words |= {f"quarter_{p}{k}": quarter(p, k) for p in "uv"}
         words[f"luma{k}"] = _wide(f"luma + (j * 2 + {k})", x.dtype, real, zero, 2)
-    given = _coefficients(c, real) | {} if real else _coefficients(c, real) | {"half_step": c.half, "shift": c.shift}
+    given: dict[str, Array | float | int] = {**_coefficients(c, real)}
     if real:
-        given |= {"half_step": float(c.half), "factor": float(2.0**-c.shift)}
+        given |= {
+            "half_step": float(c.half),
+            "factor": float(2.0**-c.shift),
+            "counting": np.arange(LANES, dtype=np.int32),
+        }
+    else:
+        given |= {"half_step": c.half, "shift": c.shift}
     if not real and y.scalar_zero:
         given["zero"] = y.scalar_zero
     return script(TO_RGB, None, words, x=x, y=y, rows=n * h, height=h, width=w, size=h * w * 3 // 2, **given)
@@ -122,7 +151,7 @@ def _colours(c: Colours, real: bool, y: Tensor, odd: int) -> list[str]:
         if real:
             value = f"clamp(S.rint(({total}) * factor + behind{i}), 0.0, 255.0)"
         else:
-            value = f"clamp(requantised({total} + behind{i}, 1, shift), 0, 255)" + (" - zero" if y.scalar_zero else "")
+            value = _stored(f"requantised({total} + behind{i}, 1, shift)", y)
         lines.append(
             f'S.vstore(narrow({value}, "{y.dtype}"), y + ((r * width + j * 2 + {odd}) * 3 + {i}), mask, stride=6)'
         )
@@ -156,11 +185,8 @@ def rgb_to_yuv(layer: Layer) -> Kernel:
     def plane(i: int, stride: int, target: str) -> list[str]:
         total = " + ".join(f"c{k} * m{i}{k}" for k in range(3)) + f" + add{i}"
         value = (
-            f"clamp(S.floor({total}) * factor, 0.0, 255.0)"
-            if real
-            else f"clamp(requantised({total}, 1, shift), 0, 255)"
+            f"clamp(S.floor({total}) * factor, 0.0, 255.0)" if real else _stored(f"requantised({total}, 1, shift)", y)
         )
-        value += " - zero" if not real and y.scalar_zero else ""
         return [f'S.vstore(narrow({value}, "{y.dtype}"), y + (n * size + {target} + j), mask)']
 
     def loads(stride: int) -> list[str]:

@@ -57,11 +57,13 @@ def _grown(plane: Array) -> Array:
     """A plane [N, h, w] in twice the size, its new rows and columns between the others."""
     below = np.concatenate([plane[:, 1:], plane[:, -1:]], 1)
     mean = _rounded((plane + below) * plane.dtype.type(0.5))
+    mean[:, -1] = plane[:, -1]
     tall = np.stack([plane, mean], 2).reshape(len(plane), -1, plane.shape[2])
     left = np.concatenate([tall[:, :, :1], tall[:, :, :-1]], 2)
     right = np.concatenate([tall[:, :, 1:], tall[:, :, -1:]], 2)
     quarter = plane.dtype.type(0.25)
     even, odd = _rounded((left + tall * 3) * quarter), _rounded((tall * 3 + right) * quarter)
+    even[:, :, 0], odd[:, :, -1] = tall[:, :, 0], tall[:, :, -1]
     return np.stack([even, odd], 3).reshape(len(plane), tall.shape[1], -1)
 
 
