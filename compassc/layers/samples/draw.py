@@ -46,6 +46,10 @@ class Draw:
         zero = self.integer(-9, 9) if zero is None else zero
         return Tensor(name, tuple(shape), dtype, float(self.integer(1, 400)) / 8, zero)
 
+    def plain(self, shape: Sequence[int], dtype: str) -> Tensor:
+        """A new tensor whose numbers are what they stand for."""
+        return Tensor(self.tensor((1,), dtype).name, tuple(shape), dtype)
+
     def like(self, x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
         """A new tensor with the type, scale and zero point of another one."""
         made = self.tensor(x.shape if shape is None else shape, x.dtype)

@@ -10,16 +10,12 @@ from compassc.graph import Layer, Tensor
 from compassc.layers.samples.draw import Draw, layer_of, sample
 
 
-def _new(draw: Draw, shape: tuple[int, ...], dtype: str) -> Tensor:
-    return Tensor(draw.tensor((1,), dtype).name, shape, dtype)
-
-
 @sample("RotaryEmbedding")
 def _rotary(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 4 or x.is_integer or x.shape[3] % 2:
         return None
     cache = (x.shape[2], x.shape[3] // 2)
-    inputs = [x, _new(draw, cache, x.dtype), _new(draw, cache, x.dtype)]
+    inputs = [x, draw.plain(cache, x.dtype), draw.plain(cache, x.dtype)]
     return layer_of(draw, kind, inputs, draw.like(x), None, interleaved=draw.choice((True, False)))
 
 
@@ -28,7 +24,7 @@ def _attention(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 4 or x.is_integer:
         return None
     n, heads, _, width = x.shape
-    inputs = [x, _new(draw, (n, heads, 7, width), x.dtype), _new(draw, (n, heads, 7, 5), x.dtype)]
+    inputs = [x, draw.plain((n, heads, 7, width), x.dtype), draw.plain((n, heads, 7, 5), x.dtype)]
     return layer_of(draw, kind, inputs, draw.like(x, (*x.shape[:3], 5)), None, trans_k=True, scale_factor=0.5)
 
 
@@ -38,19 +34,19 @@ def _counts(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         return None
     if kind == "InTopK":
         targets = draw.indices((x.shape[0],), x.shape[1])
-        return layer_of(draw, kind, [x, targets], _new(draw, (x.shape[0],), "uint8"), None, k=2)
+        return layer_of(draw, kind, [x, targets], draw.plain((x.shape[0],), "uint8"), None, k=2)
     if kind == "ZeroFraction":
-        y = _new(draw, (x.shape[0],), "uint8" if x.is_integer else x.dtype)
+        y = draw.plain((x.shape[0],), "uint8" if x.is_integer else x.dtype)
         return layer_of(draw, kind, [x], y, None, **({"output_scale": 255} if x.is_integer else {}))
     if x.is_integer:
         return None
-    y = _new(draw, (x.shape[0], 4), "int32")
+    y = draw.plain((x.shape[0], 4), "int32")
     return layer_of(draw, kind, [x], y, None, nbins=4, min=-1.0, max=1.0, discrete=draw.choice((True, False)))
 
 
 @sample("AffineGrid")
 def _affine(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    theta = x if x.shape[1:] == (2, 3) else _new(draw, (2, 2, 3), x.dtype)
+    theta = x if x.shape[1:] == (2, 3) else draw.plain((2, 2, 3), x.dtype)
     given: dict[str, Any] = {"align_corners": draw.choice((True, False))}
     constants = {}
     if x.is_integer:
@@ -65,7 +61,7 @@ def _fractional(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         return None
     n, h, w, c = x.shape
     size = (max(1, h * 2 // 3), max(1, w * 2 // 3))
-    outputs = [draw.like(x, (n, *size, c)), *(_new(draw, (s + 1,), "int32") for s in size)]
+    outputs = [draw.like(x, (n, *size, c)), *(draw.plain((s + 1,), "int32") for s in size)]
     given = {"method": draw.choice(("AVG", "MAX")), "pseudo": draw.choice((True, False)), "overlap": True, "seed": 5}
     return layer_of(draw, kind, [x], outputs, None, **given)
 
