@@ -35,14 +35,21 @@ def generate(lowered: IRModule, options: PassOptions | None = None) -> CodegenRe
 
 
 def line_map(lines: list[Line]) -> dict[str, Any]:
-    """`{"files": [...], "lines": [null or [file, line], ...]}`, one item per line."""
+    """`{"files": [...], "lines": [null or [file, line] or [file, line, parts], ...]}`, one item per line.
+
+    `parts` are `[offset, file, line, column]`: from there on the line comes from another line of the kernel.
+    """
     files: dict[str, int] = {}
-    places: list[list[int] | None] = []
+    places: list[list[Any] | None] = []
     for line in lines:
         if line.span is None:
             places.append(None)
-        else:
-            places.append([files.setdefault(line.span.file, len(files)), line.span.line])
+            continue
+        place: list[Any] = [files.setdefault(line.span.file, len(files)), line.span.line]
+        if line.parts:
+            number = [files.setdefault(span.file, len(files)) for _, span in line.parts]
+            place.append([[at, n, span.line, span.col] for n, (at, span) in zip(number, line.parts)])
+        places.append(place)
     return {"files": list(files), "lines": places}
 
 

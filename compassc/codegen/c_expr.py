@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from compass_core.errors import Span
 from compass_core.operators import OPERATORS
 
 from ..ir import exprs as E
 from ..ir.dtypes import BOOL, INT32, PointerType
 from ..ops import spelling
+from .c_places import Places
 from .c_types import c_type, codegen_error, float_text, int_text, mask_letter, mask_word, qualifier, string_text
 
 _SWAPPED = {"gt": "<", "ge": "<="}
@@ -32,6 +34,9 @@ class ExprPrinter:
         self.decimal_masks = False
         self.typed_masks = False
         """Constant masks inside a concatenation are plain numbers."""
+        self.here: Span | None = None
+        """The place of what is being printed: of the statement, or of a call or access in it."""
+        self.places = Places()
         self._table: dict[type, Callable[[Any], str]] = {
             E.Var: self._var,
             E.IntImm: int_text,
@@ -60,6 +65,11 @@ class ExprPrinter:
             raise codegen_error(
                 f"a {type(e).__name__} of type {e.dtype} has no C form", "run the whole codegen pipeline"
             )
+        if isinstance(e, E.PlacedExpr) and e.span is not None and e.span != self.here:
+            outer, self.here = self.here, e.span
+            text = form(e)
+            self.here = outer
+            return self.places.marked(text, e.span, outer)
         return form(e)
 
     def expr(self, e: E.Expr) -> str:

@@ -11,6 +11,7 @@ from ..ir import exprs as E
 from ..ir import stmts as S
 from .c_calls import FORMS
 from .c_expr import ExprPrinter, c_name
+from .c_places import Part
 from .c_types import c_type, codegen_error, qualifier
 from .names import RESERVED, NamePool
 
@@ -23,10 +24,11 @@ _ROW = 16
 
 @dataclass
 class Line:
-    """A line of the text and the place of the kernel it comes from."""
+    """A line of the text, the place of the kernel it comes from, and the parts of it that come from other lines."""
 
     text: str
     span: Span | None = None
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass
@@ -71,7 +73,12 @@ class FunctionPrinter(ExprPrinter):
 
     def line(self, text: str, span: Span | None) -> None:
         indent = "  " * self.depth
-        self.lines += [Line(indent + part, span) for part in text.split("\n")]
+        for row in text.split("\n"):
+            self.lines.append(Line(*self._parts(indent + row, span)) if "\x01" in row else Line(indent + row, span))
+
+    def _parts(self, row: str, span: Span | None) -> tuple[str, Span | None, tuple[Part, ...]]:
+        text, parts = self.places.parts(row)
+        return text, span, parts
 
     # -- functions
 
@@ -97,6 +104,7 @@ class FunctionPrinter(ExprPrinter):
 
     def body(self, body: S.Body) -> None:
         for s in body:
+            self.here = s.span
             try:
                 simple = self._stmts.get(type(s))
                 if simple is None:

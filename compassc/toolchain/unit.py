@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from compass_core.elf.hostcode import entry_symbol
@@ -44,11 +44,13 @@ _OPAQUE = ' __asm__ volatile("" ::: "memory");'
 class LineMap:
     """Where each line of a text comes from: (file, line), or None when it has no counterpart in a source file.
 
-    `digests`: what the files are known by, as they were when the text was made.
+    `digests`: what the files are known by, as they were when the text was made. `parts`: by line, the offsets from which
+    on it comes from another line of a file.
     """
 
     places: tuple[tuple[str, int] | None, ...]
     digests: frozenset[str] = frozenset()
+    parts: Mapping[int, tuple[tuple[int, tuple[str, int]], ...]] = field(default_factory=dict)
 
     def place(self, line: int) -> tuple[str, int] | None:
         """The source place of a line, counted from 1."""
@@ -77,6 +79,11 @@ def read_line_map(path: Path) -> LineMap:
     try:
         files = [_file_name(file) for file in content["files"]]
         places = [None if item is None else (files[item[0]], _line(item[1])) for item in content["lines"]]
+        parts = {
+            number: tuple((_offset(at), (files[file], _line(line))) for at, file, line, _ in item[2])
+            for number, item in enumerate(content["lines"], 1)
+            if item is not None and len(item) > 2
+        }
         digests = [_digest(text) for text in content.get("sha256", []) if text is not None]
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise CompassError(
@@ -85,7 +92,7 @@ def read_line_map(path: Path) -> LineMap:
             code="bad-line-map",
             help="remove the file to compile without it",
         ) from None
-    return LineMap(tuple(places), frozenset(digests))
+    return LineMap(tuple(places), frozenset(digests), parts)
 
 
 def _file_name(value: object) -> str:
@@ -104,6 +111,12 @@ def _digest(value: str) -> str:
 def _line(value: object) -> int:
     if not isinstance(value, int) or not 0 < value < 1 << 31:
         raise ValueError(f"the line number {value!r:.80}")
+    return value
+
+
+def _offset(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value < 1 << 31:
+        raise ValueError(f"the offset {value!r:.80}")
     return value
 
 
@@ -134,7 +147,7 @@ def translation_unit(text: str, line_map: LineMap, name: str) -> str:
             help="a kernel is a function `__kernel void NAME(...) { ... }`",
         )
     kept = _with_long_loops(_with_last_barriers(_without_assembly(text), kernels))
-    parts = _with_directives(kept, line_map, name)
+    parts = _with_directives(kept, text, line_map, name)
     parts += ["#include <compass/entry.h>", *host.stamp_source()]
     for kernel in kernels:
         parts += _entry(kernel, line_map, name)
@@ -197,16 +210,22 @@ def _with_long_loops(text: str) -> str:
     return "\n".join(lines)
 
 
-def _with_directives(text: str, line_map: LineMap, name: str) -> list[str]:
-    """The lines of `text`, with a directive wherever the source place does not simply advance by one line."""
+def _with_directives(text: str, original: str, line_map: LineMap, name: str) -> list[str]:
+    """The lines of `text`, with a directive wherever the source place does not simply advance by one line; a line whose
+    parts come from several lines is several lines. `original`: the text that the map is about."""
     lines: list[str] = []
     expected: tuple[str, int] | None = None
     continued = False
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, (line, before) in enumerate(zip(text.splitlines(), original.splitlines()), 1):
         place = line_map.place(number) or (name, number)
         if place != expected and not continued:
             lines.append(_directive(place))
-        lines.append(line)
+        begin = 0
+        for at, part in line_map.parts.get(number, ()):
+            if begin < at < len(before) and line.startswith(before):
+                lines += [line[begin:at], _directive(part)]
+                begin, place = at, part
+        lines.append(line[begin:])
         continued = line.endswith("\\")
         expected = (place[0], place[1] + 1)
     return lines
