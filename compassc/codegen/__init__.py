@@ -28,7 +28,7 @@ def generate(lowered: IRModule, options: PassOptions | None = None) -> CodegenRe
     from .c_unit import print_unit
 
     options = options or passes.PassOptions()
-    module = passes.run_pipeline(passes.pipeline_names("codegen"), lowered, options)
+    module = passes.run_stage("codegen", lowered, options)
     unit = print_unit(module)
     text = "\n".join([line.text for line in unit.lines]) + "\n"
     return CodegenResult(text, line_map(unit.lines), parameters(lowered, unit))

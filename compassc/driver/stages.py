@@ -66,14 +66,15 @@ def _adopt_target(build: Build, name: str, path: Path) -> None:
 
 
 def _load_module(build: Build, path: Path) -> None:
+    from compassc.analysis.wellformed import verify_stage
     from compassc.ir import parse_module
     from compassc.ir.text import digests_of
-    from compassc.ir.verify import VerifyError, verify
+    from compassc.ir.verify import VerifyError
 
     text = files.read_text(path)
     build.module, build.sources = parse_module(text, str(path)), digests_of(text.splitlines())
     try:
-        verify(build.module)
+        verify_stage(build.module)
     except VerifyError as error:
         raise CompassError(f"this IR is not well formed: {error}", Span(str(path), 1), code="ir-text") from None
     build.name = build.name or build.module.entry

@@ -7,7 +7,8 @@ function. A violation is a defect of whoever made the module, so it raises `Veri
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from compass_core.operators import is_power_of_two
@@ -24,12 +25,16 @@ _INTEGER_ONLY = _BITWISE | {"floordiv", "floormod", "mod"}
 _LOOP_KINDS = frozenset(("serial", "vectorized", "unrolled", "tec"))
 
 
+Rules = Mapping[type, tuple[Callable[[Any], str | None], ...]]
+"""Further rules for nodes of a class: each gives what is wrong, or None."""
+
+
 class VerifyError(Exception):
     """A module is not well formed. The text names the function and shows the statement."""
 
 
-def verify(module: IRModule) -> None:
-    """Raise VerifyError when the module is not well formed."""
+def verify(module: IRModule, rules: Rules = MappingProxyType({})) -> None:
+    """Raise VerifyError when the module is not well formed, or breaks one of `rules`."""
     names = [f.name for f in module.functions]
     if len(set(names)) != len(names):
         raise VerifyError(f"two functions of the module have one name: {', '.join(names)}")
@@ -37,7 +42,7 @@ def verify(module: IRModule) -> None:
         raise VerifyError(f"the entry {module.entry!r} is not a function of the module")
     functions = {f.name: f for f in module.functions}
     for f in module.functions:
-        _Verifier(f, functions).function()
+        _Verifier(f, functions, rules).function()
 
 
 class _Wrong(Exception):
@@ -50,8 +55,8 @@ def _check(condition: object, message: str, *parts: Any) -> None:
 
 
 class _Verifier:
-    def __init__(self, f: PrimFunc, functions: dict[str, PrimFunc]) -> None:
-        self.f, self.functions = f, functions
+    def __init__(self, f: PrimFunc, functions: dict[str, PrimFunc], rules: Rules) -> None:
+        self.f, self.functions, self.rules = f, functions, rules
         self.scope: set[Var] = set()
         self.order: list[Var] = []
         self.defined: set[Var] = set()
@@ -65,6 +70,12 @@ class _Verifier:
         except _Wrong as error:
             raise VerifyError(f"function {self.f.name}: {error}") from None
         self._body(self.f.body)
+
+    def _further(self, node: Expr | Stmt) -> None:
+        for rule in self.rules.get(type(node), ()):
+            wrong = rule(node)
+            if wrong is not None:
+                raise _Wrong(wrong)
 
     # -- statements
 
@@ -107,6 +118,7 @@ class _Verifier:
         rule = _STMT_RULES.get(type(s))
         if rule is not None:
             rule(self, s)
+        self._further(s)
 
     def _let(self, s: S.Let) -> None:
         _check(s.value.dtype is s.var.dtype, "{} has type {}, its value {}", s.var.name, *_types(s.var, s.value))
@@ -169,6 +181,7 @@ class _Verifier:
             rule = _EXPR_RULES.get(type(e))
             if rule is not None:
                 rule(self, e)
+            self._further(e)
             self.seen.add(e)
             stack += e.children()
 

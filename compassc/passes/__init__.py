@@ -160,8 +160,18 @@ def parse_pipeline(text: str) -> tuple[str, ...]:
 def lower(module: IRModule, options: PassOptions | None = None) -> IRModule:
     """The module after the lowering pipeline."""
     options = options or PassOptions()
-    names = pipeline_names("lower") if options.passes is None else options.passes
-    return run_pipeline(names, module, options, pipeline_names("codegen"))
+    if options.passes is not None:
+        return run_pipeline(options.passes, module, options, pipeline_names("codegen"))
+    return run_stage("lower", module, options)
+
+
+def run_stage(stage: str, module: IRModule, options: PassOptions) -> IRModule:
+    """The module after all passes of the stage `lower` or `codegen`, which has what the stage guarantees."""
+    later = pipeline_names("codegen") if stage == "lower" else ()
+    after = run_pipeline(pipeline_names(stage), module, options, later)
+    if options.verify and not options.disabled and options.limit is None:
+        _verify(f"(the pipeline {stage})", module, after, "lowered" if stage == "lower" else "legalised")
+    return after
 
 
 def run_pipeline(
@@ -219,11 +229,16 @@ def _run_one(pass_: ModuleType, module: IRModule, options: PassOptions) -> IRMod
     return after
 
 
-def _verify(name: str, before: IRModule, after: IRModule) -> None:
+def _verify(name: str, before: IRModule, after: IRModule, stage: str = "") -> None:
+    """Well-formed after each pass, whatever operations it calls; at the end of a pipeline, what `stage` guarantees."""
+    from compassc.analysis.wellformed import verify_stage
     from compassc.ir.verify import VerifyError, verify
 
     try:
-        verify(after)
+        if stage:
+            verify_stage(after, stage)
+        else:
+            verify(after)
     except VerifyError as error:
         raise InternalPassError(name, _text(before), error) from error
 

@@ -1,0 +1,93 @@
+"""What each stage guarantees holds of examples and random programs, and a module without it is refused."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from module_text import module_text
+
+from compass_core.errors import CompassError
+from compassc import codegen, passes
+from compassc.analysis.wellformed import STAGES, verify_stage
+from compassc.dsl import load_kernels, parse
+from compassc.ir import IRModule, parse_module
+from compassc.ir.verify import VerifyError
+from compassc.language.parser import parse as parse_kernel
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+from tests.fuzz.generate import generate
+from tests.fuzz.run import load_kernel
+
+EXAMPLES = sorted(p.parent.name for p in (ROOT / "examples").glob("*/kernel.py"))
+V = 'v: T.int32x8, w: T.int16x16, p: T.ptr("int32", "global"), n: T.int32'
+WRONG = {
+    "": {
+        "there is no operation 'vaddd'": 'S.vaddd(v, v, dtype="int32x8")',
+        "S.vadd takes x, y, got 1 operands": 'S.vadd(v, dtype="int32x8", saturate=False)',
+        "S.vadd has no option 'rounded'": 'S.vadd(v, v, dtype="int32x8", rounded=True)',
+        "S.vxor has no option 'saturate'": 'S.vxor(v, v, dtype="int32x8", saturate=True)',
+        "S.vadd of int32x8, int16x16 is no int32x8": 'S.vadd(v, w, dtype="int32x8", saturate=False)',
+        "S.vadd of int32x8, int32x8 is no int16x16": 'S.vadd(v, v, dtype="int16x16", saturate=False)',
+        "operand 0 of S.vload is no address": 'S.vload(n, 1, dtype="int32x8")',
+    },
+    "parsed": {"__vsxtl is a builtin of C": 'S.__vsxtl(w, dtype="int32x8")'},
+    "lowered": {
+        "a loop is still vectorized": "for i in T.vectorized(0, 8, 1):\n    p[i] = 1",
+        "a shaped view was not lowered": 'm = T.match_buffer(p, (2, 4), "int32")\nm[0, 1] = n',
+        "a comparison is still gt": "if (n > 1):\n    p[0] = n",
+    },
+    "legalised": {
+        "a loop is still tec": "for i in T.tec(0, 4, 1):\n    p[i] = 1",
+        "a value of type int32x16 fits no register": 'S.vadd(T.splat(n, 16), T.splat(n, 16), dtype="int32x16")',
+        "floordiv has no operator in C": "p[0] = (n // 4)",
+        "a tail mask was not lowered": 'S.vadd(v, v, dtype="int32x8", mask=T.tail(n, 8), r=v)',
+        "the inactive lanes of vadd have no source": 'S.vadd(v, v, dtype="int32x8", mask=T.mask("3T5F"))',
+        "a vector cast was not lowered": "S.cast(v, dtype=\"float32x8\", part='all', saturate=False)",
+    },
+}
+
+
+def check(module: IRModule) -> None:
+    """All stages of a module."""
+    verify_stage(module, "parsed")
+    options = passes.PassOptions(verify=True)
+    codegen.generate(passes.lower(module, options), options)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_have_what_each_stage_guarantees(name):
+    check(parse(load_kernels(ROOT / "examples" / name / "kernel.py").entry(), "X2_1204"))
+
+
+@pytest.mark.parametrize("seed", range(30, 45))
+def test_random_programs_have_what_each_stage_guarantees(seed):
+    program = generate(seed)
+    check(parse_kernel(load_kernel(program), program.target))
+
+
+@pytest.mark.parametrize(("stage", "message"), [(stage, m) for stage, wrong in WRONG.items() for m in wrong])
+def test_a_module_that_lacks_it_is_refused(stage, message):
+    module = parse_module(module_text(WRONG[stage][message], V))
+    with pytest.raises(VerifyError) as error:
+        verify_stage(module, stage)
+    assert message in str(error.value)
+    if stage:
+        verify_stage(module)
+
+
+def test_each_stage_has_rules_of_its_own():
+    assert {*WRONG} == {"", *STAGES}
+
+
+def test_text_with_an_unknown_operation_is_refused_as_text(tmp_path):
+    from compassc.driver.build import Request, new_build
+    from compassc.driver.stages import _load_module
+
+    path = tmp_path / "k.ir.txt"
+    path.write_text(module_text('S.vaddd(v, v, dtype="int32x8")', V))
+    with pytest.raises(CompassError, match="there is no operation 'vaddd'") as error:
+        _load_module(new_build(Request(folder=tmp_path)), path)
+    assert error.value.code == "ir-text"
