@@ -115,3 +115,43 @@ def main() -> None:
     import pytest
 
     sys.exit(pytest.main([sys.modules["__main__"].__file__ or "", *sys.argv[1:]]))
+
+
+def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> Module:
+    """The kernel of a schedule with the parameters `args`, a function or a module. `simple_mode` changes nothing: loops
+    are not taken apart here."""
+    from ..te import Schedule
+    from ..te import lower as lowered
+
+    _refuse(binds=binds)
+    if isinstance(inp, Schedule):
+        return lowered(inp, args, name, canonical_target(None))
+    return inp if isinstance(inp, Module) else IRModule.from_expr(inp)
+
+
+def build(
+    inputs: Any,
+    args: Any = None,
+    target: Any = None,
+    target_host: Any = None,
+    runtime: Any = None,
+    name: str = "default_function",
+    binds: Any = None,
+) -> Any:
+    """The module of a schedule, a function or a module of functions, for an NPU target."""
+    from ..te import Schedule
+    from ..te import build as built
+
+    _refuse(binds=binds, runtime=runtime)
+    if isinstance(inputs, Schedule):
+        return built(inputs, args, target, name)
+    from ..dsl import BuildManager
+
+    return BuildManager(canonical_target(target)).build(inputs).module
+
+
+def _refuse(**given: Any) -> None:
+    """UsageError for arguments that have no meaning here."""
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"the argument '{name}' is not supported", code="compat-name", help="leave it out")

@@ -52,7 +52,7 @@ MODULES: dict[str, Names] = {
     "tvm": Names(
         _from(
             dtypes="DataType",
-            framework="__version__ IRModule",
+            framework="__version__ IRModule build lower",
             runtime="cpu device get_global_func register_func",
             utils="can_implicit_convert get_range int_within_range",
         )
@@ -117,7 +117,7 @@ MISSING: dict[str, str] = {
     **dict.fromkeys(
         ("tvm.relax", "tvm.relay", "tvm.compass.relax", "tvm.compass.frontend", "tvm.compass.CompassConfig"), _GRAPHS
     ),
-    **dict.fromkeys(("tvm.build", "tvm.lower", "tvm.driver"), _BUILD),
+    "tvm.driver": _BUILD,
     **dict.fromkeys(
         (
             "tvm.rpc",

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compass_core import targets
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
 from compass_runtime.packed import get_global_func, register_func
 
@@ -86,13 +87,13 @@ class Device:
 
 
 def device(kind: str | int, index: int = 0) -> Device:
-    """A device by kind (`cpu`, `cpu:0`, or a code). RuntimeValueError for an unknown kind."""
+    """A device by kind (`cpu`, `cpu:0`, or a code) or by an NPU target's name. RuntimeValueError for an unknown one."""
     if isinstance(kind, int):
         if kind not in _NAMES:
             raise RuntimeValueError(f"there is no device kind {kind}", code="device-kind")
         return Device(kind, index)
     name, colon, number = kind.partition(":")
-    name = _ALIASES.get(name, name)
+    name = "compass" if name in targets.names() else _ALIASES.get(name, name)
     if name not in KINDS or (colon and not number.isdecimal()):
         raise RuntimeValueError(f"unknown device '{kind}'", code="device-kind", help="kinds: " + ", ".join(KINDS))
     return Device(KINDS[name], int(number) if colon else index)
