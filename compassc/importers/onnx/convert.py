@@ -257,6 +257,12 @@ class Conversion(Building):
         """The model's opset of the default domain."""
         return self.opsets.get("", 1)
 
+    @property
+    def op(self) -> str:
+        """The name of the node's operator."""
+        assert self.node is not None
+        return str(self.node.op_type)
+
     def outputs(self) -> list[bool]:
         """Which of the node's outputs have names."""
         assert self.node is not None

@@ -51,10 +51,12 @@ def _row(key: tuple[str, str], declared: list[Operator], by_others: bool) -> Row
 
 
 def rows() -> list[Row]:
-    """All operators of the default domain, by name."""
+    """All operators of the default domain by name, then those of other domains that are known here."""
     declared, schemas = operators(), _schemas()
-    keys = sorted({*schemas, *(k for k in declared if k[0] == "")}, key=lambda k: k[1].lower())
-    return [_row(key, declared.get(key, []), schemas.get(key, False)) for key in keys]
+    own = sorted({*schemas, *(k for k in declared if not k[0])}, key=lambda k: k[1].lower())
+    others = sorted(k for k in declared if k[0])
+    found = [_row(key, declared.get(key, []), schemas.get(key, False)) for key in own]
+    return found + [_row(k, declared[k], False)._replace(operator=f"{k[0]}.{k[1]}") for k in others]
 
 
 HEAD = """\

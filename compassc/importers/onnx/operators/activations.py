@@ -131,7 +131,7 @@ def softmax_of_rows(b: Building, x: Value, *, axis: int = 1) -> Value:
 
 
 def _node_type(b: Any) -> str:
-    return str(b.node.op_type)
+    return b.op
 
 
 def _softmax(b: Building, x: Value, axis: int, type: str) -> Value:

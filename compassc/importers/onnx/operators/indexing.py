@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, compare
 from compassc.importers.onnx.operators.movement import sliced
 from compassc.importers.values import Array, Refused, Value, plain, stored_type
+
+if TYPE_CHECKING:
+    from compassc.importers.onnx.convert import Conversion
 
 
 def _indices(value: Value, size: int) -> Value:
@@ -118,11 +122,11 @@ def one_hot(b: Building, indices: Value, depth: Constant, values: Constant, *, a
 
 
 @operator("ArgMax", "ArgMin")
-def arg_extreme(b: Building, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Value:
+def arg_extreme(b: Conversion, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Value:
     tensor, order = b.stored(x)
     place = order.index(x.axis(axis))
     shape = [1 if i == place else d for i, d in enumerate(tensor.shape)]
-    method = str(b.node.op_type)[3:].upper()  # type: ignore[attr-defined]
+    method = b.op[3:].upper()
     made = b.layer("ArgMinMax", [tensor], shape, "int32", method=method, axis=place,
                    select_last_index=bool(select_last_index))  # fmt: skip
     found = b.value(made, np.int64, order)
@@ -141,9 +145,9 @@ def top_k(b: Building, x: Value, k: Constant, *, axis: int = -1, largest: int = 
 
 
 @operator("CumSum", "CumProd", since=11)
-def cumulate(b: Building, x: Value, axis: Constant, *, exclusive: int = 0, reverse: int = 0) -> Value:
+def cumulate(b: Conversion, x: Value, axis: Constant, *, exclusive: int = 0, reverse: int = 0) -> Value:
     tensor, order = b.stored(x)
-    method = "SUM" if b.node.op_type == "CumSum" else "PROD"  # type: ignore[attr-defined]
+    method = "SUM" if b.op == "CumSum" else "PROD"
     place = order.index(x.axis(int(axis.reshape(-1)[0])))
     made = b.layer("Cumulate", [tensor], tensor.shape, tensor.dtype, method=method, axis=place,
                    exclusive=bool(exclusive), reverse=bool(reverse))  # fmt: skip

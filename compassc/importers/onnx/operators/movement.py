@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator, refuse
 from compassc.importers.onnx.operators.shuffles import shuffled
 from compassc.importers.values import Order, Refused, Value, channels_last
+
+if TYPE_CHECKING:
+    from compassc.importers.onnx.convert import Conversion
 
 LARGEST = 1 << 62
 
@@ -117,20 +121,20 @@ def split(b: Building, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]
 
 
 @operator("Split", since=2)
-def split_attributes(b: Building, x: Value, *, axis: int = 0, split: Sequence[int] | None = None) -> list[Value]:
+def split_attributes(b: Conversion, x: Value, *, axis: int = 0, split: Sequence[int] | None = None) -> list[Value]:
     return _split(b, x, axis, split, None)
 
 
 @operator("Split", since=13)
 def split_input(
-    b: Building, x: Value, split: Constant | None = None, *, axis: int = 0, num_outputs: int | None = None
+    b: Conversion, x: Value, split: Constant | None = None, *, axis: int = 0, num_outputs: int | None = None
 ) -> list[Value]:
     return _split(b, x, axis, None if split is None else [int(s) for s in split], num_outputs)
 
 
-def _split(b: Building, x: Value, axis: int, sizes: Sequence[int] | None, parts: int | None) -> list[Value]:
+def _split(b: Conversion, x: Value, axis: int, sizes: Sequence[int] | None, parts: int | None) -> list[Value]:
     if sizes is None:
-        many = parts or len(b.outputs())  # type: ignore[attr-defined]
+        many = parts or len(b.outputs())
         size, each = x.shape[x.axis(axis)], -(-x.shape[x.axis(axis)] // many)
         if parts is None and size % many:
             raise Refused(f"{size} elements do not divide into {many} parts")

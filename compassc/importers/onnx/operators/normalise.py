@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.reduce import reduced
 from compassc.importers.values import Array, Refused, Value, channels_last
+
+if TYPE_CHECKING:
+    from compassc.importers.onnx.convert import Conversion
 
 
 def _float32(array: Array) -> Array:
@@ -55,7 +59,7 @@ def _spread(array: Array, axes: Sequence[int], shape: Sequence[int]) -> Array:
 
 
 @operator("LayerNormalization", since=17)
-def layer_norm(b: Building, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1,
+def layer_norm(b: Conversion, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1,
                epsilon: float = 1e-5, stash_type: int = 1) -> list[Value]:  # fmt: skip
     """Over all axes from `axis` on."""
     axes = list(range(x.axis(axis), x.rank))
@@ -64,7 +68,7 @@ def layer_norm(b: Building, x: Value, scale: Value, bias: Value | None = None, *
     size = [x.shape[a] for a in axes]
     factors = _spread(scale.array, axes, x.shape) if known and scale.array is not None else np.ones(size, np.float32)
     addends = _spread(bias.array, axes, x.shape) if known and bias is not None and bias.array is not None else None
-    many = max(i + 1 for i in range(3) if i == 0 or b.uses(i))  # type: ignore[attr-defined]
+    many = max(i + 1 for i in range(3) if i == 0 or b.uses(i))
     small = (*x.shape[: axes[0]], *(1,) * len(axes))
     shapes = [(x.shape, tensor.dtype), (small, "float32"), (small, "float32")][:many]
     made = b.layers_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -168,31 +168,36 @@ def multiplied(b: Conversion, x: Quantised, y: Quantised, out: Levels) -> Value 
 # -- element by element
 
 
+def combine(b: Conversion, method: str, found: Sequence[Quantised], out: Levels) -> Value | None:
+    """A sum, difference or product of two tensors of integers."""
+    if not all(q.levels.is_one for q in found):
+        return None
+    scales = [float(q.levels.scale[0]) for q in found]
+    values = []
+    for q in found:
+        tensor, order = as_marked(b, q)
+        values.append(b.value(tensor, q.value.dtype, order))
+    tensors, shape, order = b.operands(values)
+    if method == "MUL":
+        given = factor(np.asarray(scales[0] * scales[1] / out.scale[0]))
+    else:
+        largest = max(scales)
+        first, second = (round(s / largest * (1 << 14)) for s in scales)
+        own = factor(np.asarray(largest / out.scale[0] / (1 << 14)))
+        given = {**own, "scale_value": [own["scale_value"], first, second], "scale_type": ["uint16"] * 3}
+    same = all(tuple(t.shape) == shape for t in tensors)
+    if same:
+        given["method"] = method
+    type = "Eltwise" if same else method.capitalize()
+    with marked(b, out):
+        made = b.layer(type, tensors, shape, out.dtype.name, with_activation="NONE", **given)
+    return b.value(made, out.dtype, order)
+
+
 def _arithmetic(method: str) -> Form:
     def make(b: Conversion, origin: Origin, out: Levels) -> Value | None:
         found = quantised_inputs(b, origin.inputs)
-        if found is None or not all(q.levels.is_one for q in found):
-            return None
-        scales = [float(q.levels.scale[0]) for q in found]
-        values = []
-        for q in found:
-            tensor, order = as_marked(b, q)
-            values.append(b.value(tensor, q.value.dtype, order))
-        tensors, shape, order = b.operands(values)
-        if method == "MUL":
-            given = factor(np.asarray(scales[0] * scales[1] / out.scale[0]))
-        else:
-            largest = max(scales)
-            first, second = (round(s / largest * (1 << 14)) for s in scales)
-            own = factor(np.asarray(largest / out.scale[0] / (1 << 14)))
-            given = {**own, "scale_value": [own["scale_value"], first, second], "scale_type": ["uint16"] * 3}
-        same = all(tuple(t.shape) == shape for t in tensors)
-        if same:
-            given["method"] = method
-        type = "Eltwise" if same else method.capitalize()
-        with marked(b, out):
-            made = b.layer(type, tensors, shape, out.dtype.name, with_activation="NONE", **given)
-        return b.value(made, out.dtype, order)
+        return None if found is None else combine(b, method, found, out)
 
     return make
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.movement import concat, split
 from compassc.importers.values import Array, Refused, Value
+
+if TYPE_CHECKING:
+    from compassc.importers.onnx.convert import Conversion
 
 BATCH_FIRST = (1, 0, 2)
 
@@ -79,7 +82,7 @@ def _states(b: Building, given: Sequence[Value | None], directions: int, batch: 
     return found
 
 
-def recurrent(b: Building, cell: Cell, x: Value, weights: Weights, states: Sequence[Value | None],
+def recurrent(b: Conversion, cell: Cell, x: Value, weights: Weights, states: Sequence[Value | None],
               lengths: Array | None, *, direction: str, activations: Sequence[str] | None, clip: float | None,
               layout: int, hidden_size: int | None, apart: bool = False) -> list[Value]:  # fmt: skip
     """All outputs of the operator: the sequence [T, directions, B, H], then states [directions, B, H]."""
@@ -94,7 +97,7 @@ def recurrent(b: Building, cell: Cell, x: Value, weights: Weights, states: Seque
     if lengths is not None and (lengths != steps).any():
         raise Refused(f"its sequences have the lengths {lengths.tolist()}, not all {steps}")
     initial = _states(b, states, directions, batch, hidden, layout, x.dtype)
-    used = [i for i in range(len(cell.outputs)) if b.uses(i) or (cell is RNN and b.uses(i + 1))] or [0]  # type: ignore[attr-defined]
+    used = [i for i in range(len(cell.outputs)) if b.uses(i) or (cell is RNN and b.uses(i + 1))] or [0]
     made: list[list[Value]] = []
     for d, name in enumerate(wanted):
         tensor = b.laid(steps_first)
@@ -124,7 +127,7 @@ def _joined(b: Building, made: list[list[Value]], used: list[int], layout: int, 
 
 
 @operator("LSTM", partly="without peepholes, coupled gates, and lengths other than the whole")
-def lstm(b: Building, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
+def lstm(b: Conversion, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
          h: Value | None = None, c: Value | None = None, peephole: Constant | None = None, *,
          hidden_size: int | None = None, direction: str = "forward", activations: Sequence[str] | None = None,
          activation_alpha: Sequence[float] | None = None, activation_beta: Sequence[float] | None = None,
@@ -138,7 +141,7 @@ def lstm(b: Building, x: Value, w: Constant, r: Constant, bias: Constant | None 
 
 
 @operator("GRU", partly="without lengths other than the whole")
-def gru(b: Building, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
+def gru(b: Conversion, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
         h: Value | None = None, *, hidden_size: int | None = None, direction: str = "forward",
         activations: Sequence[str] | None = None, activation_alpha: Sequence[float] | None = None,
         activation_beta: Sequence[float] | None = None, clip: float | None = None, layout: int = 0,
@@ -149,7 +152,7 @@ def gru(b: Building, x: Value, w: Constant, r: Constant, bias: Constant | None =
 
 
 @operator("RNN", partly="without lengths other than the whole")
-def rnn(b: Building, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
+def rnn(b: Conversion, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
         h: Value | None = None, *, hidden_size: int | None = None, direction: str = "forward",
         activations: Sequence[str] | None = None, activation_alpha: Sequence[float] | None = None,
         activation_beta: Sequence[float] | None = None, clip: float | None = None, layout: int = 0) -> list[Value]:  # fmt: skip

@@ -146,5 +146,4 @@ def affine_grid(b: Building, theta: Value, size: Constant, *, align_corners: int
     return b.reshape(moved, (theta.shape[0], *dims, len(dims)))
 
 
-refuse("it samples a feature map at computed places, for which there is no layer yet", "RoiAlign", "MaxRoiPool")
 refuse("how many results it gives follows from the values; run it behind the network", "NonMaxSuppression")

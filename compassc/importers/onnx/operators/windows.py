@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.movement import padded, sliced
 from compassc.importers.onnx.operators.reduce import reduced
 from compassc.importers.values import Array, Refused, Value, channels_last, stored_type
+
+if TYPE_CHECKING:
+    from compassc.importers.onnx.convert import Conversion
 
 Ints = Sequence[int]
 
@@ -287,11 +290,11 @@ def average_pool(b: Building, x: Value, *, kernel_shape: Ints, strides: Ints | N
 
 
 @operator("MaxPool")
-def max_pool(b: Building, x: Value, *, kernel_shape: Ints, strides: Ints | None = None, pads: Ints | None = None,
+def max_pool(b: Conversion, x: Value, *, kernel_shape: Ints, strides: Ints | None = None, pads: Ints | None = None,
              dilations: Ints | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0,
              storage_order: int = 0) -> Any:  # fmt: skip
     window = window_of(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad)
-    if not b.uses(1):  # type: ignore[attr-defined]
+    if not b.uses(1):
         return pool(b, x, "MAX", window, bool(ceil_mode))
     if x.rank != 4:
         raise Refused("indices of maxima are supported for images only")
@@ -351,8 +354,8 @@ def _power(b: Building, x: Value, exponent: float) -> Value:
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool")
-def global_pool(b: Building, x: Value) -> Value:
-    average = b.node.op_type == "GlobalAveragePool"  # type: ignore[attr-defined]
+def global_pool(b: Conversion, x: Value) -> Value:
+    average = b.op == "GlobalAveragePool"
     if x.rank in (3, 4):
         ones, none = (1,) * (x.rank - 2), ((0, 0),) * (x.rank - 2)
         return pool(b, x, "AVG" if average else "MAX", Window(x.shape[2:], ones, ones, none), include=False)
