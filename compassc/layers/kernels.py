@@ -102,6 +102,12 @@ def _kernel_of(layers: Sequence[Layer]) -> Kernel:
     declared = all_types().get(first.type)
     if declared and (reason := declared.reason_against(first)):
         raise LayerError(reason)
+    if any(t.count == 0 for t in first.inputs):
+        from compassc.layers.nothing import kernel_of_nothing
+
+        known = kernel_of_nothing(layers)
+        if known is not None:
+            return known
     for when, own in FORM_BUILDERS.get(first.type, ()):
         if when(first):
             if tail:

@@ -23,7 +23,7 @@ from compassc.layers.source import Kernel
 from compassc.layers.support import BY_ELEMENT, DTYPES, SHAPES, WITHOUT_KERNEL
 from tests.layers.cases import Array
 from tests.layers.cases import drawn as values_of
-from tests.layers.harness import arguments
+from tests.layers.harness import arguments, run
 
 
 @cache
@@ -129,6 +129,78 @@ def contradictions(layer: Layer) -> Iterator[tuple[Layer, tuple[str, ...]]]:
     y = layer.outputs[0]
     for shape in ((*y.shape[:-1], y.shape[-1] + 1) if y.shape else (2,), (), (0, *y.shape[1:])):
         yield replace(layer, outputs=(replace(y, shape=shape), *layer.outputs[1:])), (str(list(shape)),)
+
+
+EMPTY = ((0,), (2, 0), (0, 3), (1, 0, 4, 8), (1, 4, 0, 8))
+
+
+def without_elements() -> Iterator[Layer]:
+    """Samples on empty inputs, where the type has some."""
+    for i, name in enumerate(sorted(SAMPLES)):
+        for n, shape in enumerate(EMPTY):
+            try:
+                layer = drawn(
+                    Draw(np.random.default_rng(n)), name, Tensor("x", shape, ("int8", "float32")[(i + n) % 2])
+                )
+            except (ValueError, OverflowError):
+                continue  # nothing can be drawn from an empty range
+            if layer is not None and all(t.is_integer or "float" in t.dtype for t in layer.inputs):
+                yield layer
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_layers_without_elements_have_kernels():
+    layers = list(without_elements())
+    assert len(layers) > 100
+    for layer in layers:
+        try:
+            kernel_of([layer])
+        except LayerError as error:
+            assert any(t.count for t in layer.inputs) and any(t.count for t in layer.outputs) or "kernel" in str(error)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_layers_without_elements_give(tmp_path):
+    done = 0
+    for layer in list(without_elements())[::23]:
+        kernel = _kernel(layer)
+        if kernel is None:
+            continue
+        inputs = [np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.inputs]
+        for got, want in zip(run(kernel, layer, inputs, tmp_path), evaluate(layer, inputs), strict=True):
+            np.testing.assert_array_equal(got, want, layer.type)
+            done += 1
+    assert done > 4
+
+
+SMALL = ((), (1,), (1, 1, 1, 1), (2, 3, 1, 2, 1, 4), (1, 1, 1, 1, 1, 1))
+
+
+def test_any_rank(tmp_path):
+    """Element-wise layers, moves and reductions from rank 0 to 6, and with sizes of 1."""
+    kinds = (
+        "Activation",
+        "Eltwise",
+        "BatchNorm",
+        "Reshape",
+        "Transpose",
+        "Concat",
+        "Slice",
+        "Pad",
+        "Reduce",
+        "Softmax",
+        "TopK",
+    )
+    for i, name in enumerate(kinds):
+        for n, shape in enumerate(SMALL):
+            layer = drawn(Draw(np.random.default_rng(n)), name, Tensor("x", shape, ("int8", "float32")[(i + n) % 2]))
+            if layer is None or (i + n) % 3:
+                continue
+            inputs = inputs_of(layer)
+            for got, want in zip(
+                run(kernel_of([layer]), layer, inputs, tmp_path), evaluate(layer, inputs), strict=True
+            ):
+                np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), 1e-5, 1e-6, err_msg=f"{name} {shape}")
 
 
 def names_both(message: str, layer: Layer, words: tuple[str, ...]) -> bool:
