@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,6 +62,11 @@ class Constant:
     form: str = ""
 
 
+BOUNDS = {"float32": 1e-5, "float16": 4e-3, "bfloat16": 1.6e-2}
+"""How far float results may be from the references, relative to them, and absolute for values up to 1: sums are added in
+another order, functions are within a few units."""
+
+
 @dataclass(frozen=True)
 class LayerType:
     """One layer type. `refused` says why a type that the format knows is not supported; `no_integers` why its quantised
@@ -98,6 +104,41 @@ def layer_type(*names: str, summary: str, use: str, **fields: object) -> LayerTy
             raise ValueError(f"the layer type {name} is declared twice")
         LAYER_TYPES[name] = LayerType(name=name, summary=summary, use=use, **fields)  # type: ignore[arg-type]
     return LAYER_TYPES[names[0]]
+
+
+class Row(NamedTuple):
+    """Layer types in a table: `names` apart by blanks; `reference` of all types, or of floats and of integers."""
+
+    names: str
+    summary: str
+    use: str
+    reference: Reference | tuple[Reference, Reference]
+    attributes: tuple[Attribute, ...] = ()
+    inputs: str = "x"
+    outputs: str = "y"
+    constants: tuple[Constant, ...] = ()
+    same_shape: bool = False
+    fusion: Fusion | None = None
+
+
+def declare_table(rows: Iterable[Row], fusion: Fusion) -> None:
+    """Declares the types of a table, with this fusion class where a row has no other."""
+    for row in rows:
+        names, summary, use, reference, *_ = row
+        floats, integers = reference if isinstance(reference, tuple) else (reference, reference)
+        layer_type(
+            *names.split(),
+            summary=summary,
+            use=use,
+            fusion=row.fusion or fusion,
+            inputs=row.inputs,
+            outputs=row.outputs,
+            attributes=row.attributes,
+            constants=row.constants,
+            same_shape=row.same_shape,
+            float=floats,
+            quantised=integers,
+        )
 
 
 @cache

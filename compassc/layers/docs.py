@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compass_core import files
-from compassc.layers.declare import LayerType, all_types
+from compassc.layers.declare import BOUNDS, Fusion, LayerType, all_types
 from compassc.layers.support import BY_ELEMENT, DTYPES, WITHOUT_KERNEL, Form, forms_of, has_kernel
 
 NO_KERNEL = "no kernel yet; it has a reference"
@@ -75,6 +75,13 @@ def _constants(declared: LayerType) -> list[str]:
     return [*lines, ""]
 
 
+def _accuracy(declared: LayerType) -> str:
+    if declared.fusion is Fusion.INJECTIVE:
+        return "the same bits"
+    listed = ", ".join(f"{dtype} within {bound:g}" for dtype, bound in BOUNDS.items())
+    return f"{listed} of the reference, relative to it, and absolute for values up to 1"
+
+
 def page(declared: LayerType) -> str:
     """The Markdown page of a layer type."""
     lines = [f"# {declared.name}", "", declared.summary, ""]
@@ -85,6 +92,8 @@ def page(declared: LayerType) -> str:
     lines += [f"- defined for: {_references(declared)}", f"- kernels: {kernels_in_words(declared)}", ""]
     if declared.no_integers:
         lines += [f"Quantised, it is not supported: {declared.no_integers}.", ""]
+    if declared.float is not None and not declared.refused:
+        lines[-1:] = [f"- floats: {_accuracy(declared)}", ""]
     if declared.notes:
         lines += [declared.notes, ""]
     parts = [*_attributes(declared), *_constants(declared), *_forms(forms_of(declared))]

@@ -9,7 +9,7 @@ import numpy as np
 
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.declare import evaluate
+from compassc.layers.declare import BOUNDS, evaluate
 from compassc.layers.kernels import kernel_of
 from tests.layers.harness import run
 
@@ -58,12 +58,8 @@ def same(layer: Layer, inputs: list[Array], folder: Path, relative: float = 0, t
             )
 
 
-RELATIVE = {"float32": 5e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
-"""How far float results may be from the reference, which adds in another order."""
-
-
 def check(layer: Layer, source: np.random.Generator, folder: Path, rounds: int = 1, narrow: bool = False) -> None:
-    """The kernel gives what the reference gives for drawn inputs: integers exactly, floats within `RELATIVE`."""
+    """The kernel gives what the reference gives for drawn inputs: integers exactly, floats within `BOUNDS`."""
     kernel = kernel_of([layer])
     label = f"{layer.type} {[(t.dtype, t.shape) for t in (*layer.inputs, *layer.outputs)]} {dict(layer.attributes)}"
     for _ in range(rounds):
@@ -73,6 +69,6 @@ def check(layer: Layer, source: np.random.Generator, folder: Path, rounds: int =
             if t.is_integer:
                 np.testing.assert_array_equal(got, wanted, label)
             else:
-                limit = RELATIVE[t.dtype]
+                limit = BOUNDS[t.dtype]
                 wide, other = got.astype("f8"), wanted.astype("f8")
-                np.testing.assert_allclose(wide, other, rtol=limit, atol=limit / 4, err_msg=label)
+                np.testing.assert_allclose(wide, other, rtol=limit, atol=limit, err_msg=label)

@@ -208,7 +208,7 @@ def names_both(message: str, layer: Layer, words: tuple[str, ...]) -> bool:
     if all(w.upper() in message.upper() for w in words):
         return True
     known = [*layer.attributes, *layer.constants, *(t.name for t in (*layer.inputs, *layer.outputs))]
-    sides = re.search("expected|but|which|must|declared|contradict|do not|one for each", message)
+    sides = re.search("expected|but|which|must|declared|contradict|do not|does not|one for each", message)
     return sides is not None and any(f"'{name}'" in message for name in known)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from compassc.graph import Layer, LayerError
+from compassc.layers.declare import BOUNDS
 from compassc.layers.kernels import kernel_of
 from tests.layers.cases import drawn, same, tensor
 
@@ -56,9 +57,6 @@ def weighted(
     return constants, {"clip_min": -2000, "clip_max": 20000, "negative_slope_value": 26}
 
 
-RELATIVE = {"float32": 1e-5, "float16": 2e-3}
-
-
 @pytest.mark.parametrize("kind", ["Convolution3D", "ConvTranspose3D"])
 def test_volumes(kind, source, tmp_path):
     activations = cycle(ACTIVATIONS)
@@ -81,7 +79,7 @@ def test_volumes(kind, source, tmp_path):
             given |= {**solid(kernel, strides, pad, dilation), "group": groups, "with_activation": next(activations)}
             x = tensor("x", shape, dtype, 1.0, {"int8": 5, "uint8": -5}.get(dtype, 0))
             layer = Layer("l", kind, [x], [tensor("y", (shape[0], *size, outputs), dtype)], given, constants)
-            same(layer, [drawn(source, x)], tmp_path, RELATIVE.get(dtype, 0))
+            same(layer, [drawn(source, x)], tmp_path, BOUNDS.get(dtype, 0))
 
 
 @pytest.mark.parametrize("kind", ["Convolution", "DepthwiseConv", "ConvTranspose"])
@@ -93,7 +91,7 @@ def test_lines(kind, source, tmp_path):
         outputs = 6 if groups > 1 else 10
         constants, extra = weighted(source, dtype, outputs, (outputs, 3, 6 // groups))
         x, y = tensor("x", (2, 9, 6), dtype), tensor("y", (2, size, outputs), dtype)
-        same(Layer("l", kind, [x], [y], given | extra, constants), [drawn(source, x)], tmp_path, RELATIVE.get(dtype, 0))
+        same(Layer("l", kind, [x], [y], given | extra, constants), [drawn(source, x)], tmp_path, BOUNDS.get(dtype, 0))
 
 
 @pytest.mark.parametrize("apart", [False, True])

@@ -6,7 +6,6 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, quantise, requantise, saturate
-from compassc.layers.declare import Reference, layer_type
 
 
 def _fill(layer: Layer) -> float:
@@ -440,7 +439,3 @@ def graph_input(layer: Layer, x: Array) -> Array:
     if x.dtype.kind in "iub" or not layer.output.is_integer:
         return x
     return quantise(x, layer.output.scalar_scale, layer.output.scalar_zero, layer.output.low, layer.output.high)
-
-
-def _moves(*names: str, reference: Reference, summary: str, use: str, **fields: object) -> None:
-    layer_type(*names, summary=summary, use=use, float=reference, quantised=reference, **fields)

@@ -59,7 +59,7 @@ class Norm:
         if self.quantised:
             wide = values.astype(np.int64) + weights_zp(layer, f"{key}_zp").reshape(-1)
             if np.abs(wide).max(initial=0) >= 1 << 31:
-                raise LayerError(f"'{key}' plus its zero point does not fit 32 bits")
+                raise LayerError(f"'{key}' plus '{key}_zp' is up to {np.abs(wide).max()}, which does not fit 32 bits")
             values = wide.astype(np.int32)
         else:
             values = values.astype(np.float32)
