@@ -72,8 +72,9 @@ def network(seed: int, most: int = MOST) -> Network:
         layer = drawn(Draw(source, f"l{n}", tensors), draw.choice(kinds), x)
         if layer is None or max(t.count for t in layer.outputs) > ELEMENTS or not _has_kernel(layer):
             continue
-        if dtype == "float32" and any(t.is_integer for t in layer.outputs):
-            continue
+        real = any(not t.is_integer for t in layer.inputs)
+        if real and (layer.type not in SMOOTH or any(t.is_integer for t in layer.outputs)):
+            continue  # small errors of floats would grow to large ones
         layers.append(layer)
         known = {t.name for t in tensors}
         new = [t for t in layer.inputs if t.name not in known]
