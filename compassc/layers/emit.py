@@ -57,15 +57,19 @@ def requantise(k: KernelSource, value: Value, scale: Number, shift: Number, zero
     if (scales == 1).all() and not shifts.any():
         moved = k.shifted(value, -zero)
     else:
-        moved = k.shifted(scaled(k, value, scales, shifts), -zero)
+        most = max(abs(low + zero), abs(high + zero))
+        moved = k.shifted(scaled(k, value, scales, shifts, most=most), -zero)
     if moved.low >= low and moved.high <= high:
         return moved
     limited = f"clamp({moved.name}, {k.scalar(low)}, {k.scalar(high)})"
     return k.let(limited, "int32", low, high)
 
 
-def scaled(k: KernelSource, value: Value, scale: Array, shift: Array, limited: bool = True) -> Value:
-    """round(value * scale / 2^shift). `limited`: results of more than 17 bits need not be told apart."""
+def scaled(
+    k: KernelSource, value: Value, scale: Array, shift: Array, limited: bool = True, most: int = 1 << 17
+) -> Value:
+    """round(value * scale / 2^shift). `limited`: results whose magnitude is more than `most` need not be told apart; it
+    is at most 17 bits."""
     left = np.where((shift < 0) & (value.magnitude * (scale << np.clip(-shift, 0, 31)) <= INT32_MAX), -shift, 0)
     scale, shift = scale << np.maximum(left, 0), shift + left
     ends = [v * scale / 2.0**shift for v in (value.low, value.high)]
@@ -74,6 +78,8 @@ def scaled(k: KernelSource, value: Value, scale: Array, shift: Array, limited: b
     if shift.min() >= 0 and value.magnitude * int(scale.max()) <= INT32_MAX:
         scale, shift = np.where(shift > 31, 0, scale), np.where(shift > 31, 0, shift)
         return k.let(f"requantised({value.name}, {operand(k, scale)}, {operand(k, shift)})", "int32", low, high)
+    if limited and (near := _by_one_rounding(k, value, scale, shift, min(most, 1 << 17))) is not None:
+        return near
     if (
         17 <= shift.min()
         and shift.max() <= 46
@@ -94,6 +100,30 @@ def scaled(k: KernelSource, value: Value, scale: Array, shift: Array, limited: b
     result = k.let(value.name, "int32", -(2**30), 2**30)
     k.do(f"requantise_wide({result.name}, {', '.join(columns)})")
     return result
+
+
+FLOAT_EXACT = 1 << 24
+"""Integers up to here are float32."""
+ROUNDED_EXACT = (1 << 22) - 1
+"""Products up to here are rounded to integers when 1.5 * 2^23 is added to them in one step."""
+
+
+def _by_one_rounding(k: KernelSource, value: Value, scale: Array, shift: Array, most: int) -> Value | None:
+    """The same by a fused multiplication in float32, whose only rounding is that to an integer; None where integers or
+    products are too large for it, and cannot be limited without a change of what is told apart."""
+    factors = scale.reshape(-1) * 2.0 ** -shift.reshape(-1)
+    if scale.min() < 0 or scale.max() >= FLOAT_EXACT or not -40 <= shift.min() <= shift.max() <= 100:
+        return None
+    bound = min(FLOAT_EXACT, int(ROUNDED_EXACT / max(factors.max(), 2.0**-40)))
+    name = value.name
+    if value.magnitude > bound:
+        if bound * factors.min() <= most + 1:
+            return None
+        name = k.let(f"clamp({name}, {k.scalar(-bound)}, {k.scalar(bound)})", "int32", -bound, bound).name
+    single = (factors == factors[0]).all()
+    factor = k.scalar(float(factors[0])) if single else k.channels(factors.astype(np.float32))
+    ends = [max(-bound, min(bound, v)) * f for v in (value.low, value.high) for f in (factors.min(), factors.max())]
+    return k.let(f"rounded_product({name}, {factor})", "int32", round(min(ends)) - 1, round(max(ends)) + 1)
 
 
 def _span(ends: list[Array]) -> tuple[int, int]:

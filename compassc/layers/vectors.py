@@ -69,6 +69,13 @@ def requantise_wide(value, scale, bound, drop, shift):
     value = S.vsr((high_product << (16 - drop)) | (low_word >> drop) | sticky, shift, with_round=True)
 
 
+def rounded_product(value: Any, factor: Any) -> Any:
+    """int32 lanes times a float32, to the nearest integer, ties to even: exact for values that are float32 and products
+    below 2^22, for the one rounding of the sum with 1.5 * 2^23 is that to an integer."""
+    moved = S.fma(S.vbcast(S.fp32(12582912.0), lanes=32), S.cast(value, "float32"), factor)
+    return S.reinterpret(moved, "int32x32") - 0x4B400000
+
+
 @S.macro
 def requantise_far(value, scale, shift):
     """int32 lanes times a scale of 16 bits over 2^(15 + shift) for 2 <= shift <= 31, where the product has 47 bits.

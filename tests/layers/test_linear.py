@@ -330,3 +330,19 @@ def test_rounding_of_long_products(tmp_path, source):
         layer = Layer("b", "BiasAdd", [x], [y], given, {"biases": biases})
         kernel = kernel_of([layer])
         np.testing.assert_array_equal(run(kernel, layer, [values], tmp_path)[0], evaluate(layer, [values])[0])
+
+
+@pytest.mark.parametrize("out", ["int8", "int16"])
+def test_sums_of_more_than_24_bits_are_rounded_once(tmp_path, out):
+    """Factors that are powers of two lead to ties, and sums beyond what float32 holds to limits."""
+    source, depth, outputs = np.random.default_rng(5), 1200, 40
+    weights = source.integers(-128, 128, (outputs, depth), np.int8)
+    scale = np.where(np.arange(outputs) % 2, source.integers(16384, 32768, outputs), 16384).astype(np.uint16)
+    shift = (source.integers(14, 20, outputs) + (8 if out == "int8" else 0)).astype(np.int8)
+    x, y = Tensor("x", (64, depth), "uint8", 1.0, 0), Tensor("y", (64, outputs), out, 1.0, 3)
+    constants = {"weights": weights, "biases": np.zeros(outputs, np.int32), "scale": scale, "shift": shift}
+    layer = Layer("f", "FullyConnected", [x], [y], {"num_output": outputs}, constants)
+    few = source.integers(0, 256, x.shape, np.uint8) * (source.random(x.shape) < source.random((64, 1)))
+    for values in (few, np.where(weights[:1] > 0, 255, 0).repeat(64, 0)):
+        want = evaluate(layer, [values.astype(np.uint8)])[0]
+        np.testing.assert_array_equal(run(kernel_of([layer]), layer, [values.astype(np.uint8)], tmp_path)[0], want)
