@@ -183,12 +183,15 @@ def _staging(layer: Layer, sums: Sums) -> list[str]:
     lines = [
         f"line = {target}" if direct else f'line = raw.as_ptr("{dtype}")',
         "iy = oy * {sy} + j - {pt}",
-        "if iy < 0 or iy >= {h} or here < {wide}:",
-        f'    S.dma_memset(line, S.cast({{fill}}, "{dtype}"), {{wide}} * {LANES})',
+        "inside = S.i32(0)",
         "if iy >= 0 and iy < {h} and here > 0:",
+        "    inside = here + 0",
         "    pixel = {x} + ((image * {h} + iy) * {w} + first) * {c} + o",
         f"    S.dma_copy(line + left * {LANES}, pixel, channels, {{c}}, here, {LANES})",
     ]
+    filler = f'S.vbcast(S.cast({{fill}}, "{dtype}"), lanes={LANES})'
+    for part in ("0, S.min(left, {wide})", "left + inside, {wide}"):
+        lines += [f"for e in range({part}):", f"    S.vstore({filler}, line + e * {LANES})"]
     if not direct:
         value = f"S.vload(line + e, lanes={LANES})"
         lines.append(f"for e in range(0, {{wide}} * {LANES}, {LANES}):")
