@@ -22,7 +22,7 @@ from compass_runtime.faults import locate_fault
 from compass_runtime.forks import renew_locks
 from compass_runtime.npu import ENDED
 from compass_runtime.patch import patch_references, remap_words
-from compass_runtime.plan import OVERREAD, job_plan
+from compass_runtime.plan import OVERREAD, apart, job_plan, with_places
 
 if TYPE_CHECKING:
     import numpy as np
@@ -199,11 +199,13 @@ class Job:
         infos = [*program.inputs, *program.outputs]
         nbytes = {info.name: _count(self._shapes[info.name]) * info.dtype.size for info in infos}
         rooms = {info.name: max(nbytes[info.name], self._room.get(info.name, 0) * info.dtype.size) for info in infos}
-        self._plan = job_plan(content, section_sizes(content, infos, rooms), self.device.target.tecs, program.gap)
-        self._base = self.device.allocator.allocate(self._plan.size)
+        sizes = section_sizes(content, infos, rooms)
+        planned = job_plan(content, sizes, self.device.target.tecs, program.gap)
+        self._base = self.device.allocator.allocate(planned.size)
         self._owned = [self._base]
         self.stay = Stay(self.device, self._lost)
         self._release = weakref.finalize(self, _release_all, self.device.allocator, self._owned, self.stay)
+        self._plan = with_places(planned, self._base, self._places(sizes))
         self._chain_at, self._chain = self._fill(content)
         self._fresh = True
         self.slots = {info.name: self._slot(info, nbytes[info.name]) for info in infos}
@@ -220,6 +222,15 @@ class Job:
             self._rewrite(offset, value)
         for name, own in self._own_constants.items():
             self._place_constant(name, own)
+
+    def _places(self, sizes: Sequence[int]) -> dict[int, int]:
+        """Device memory of their own for sections that lie apart."""
+        found = {}
+        for i in apart(sizes, self.program.gap):
+            found[i] = self.device.allocator.allocate(sizes[i] + OVERREAD)
+            self._owned.append(found[i])
+            self.device.clear(found[i], sizes[i])
+        return found
 
     @property
     def held(self) -> bool:

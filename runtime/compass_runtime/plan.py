@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from compass_core.aipubin import AipuBin
 from compass_core.aipubin.device import is_x3
@@ -15,6 +15,9 @@ from compass_runtime.tcb import TCB_SIZE
 OVERREAD = 0x800
 """Bytes behind a buffer that the hardware may read."""
 TEXT_OVERREAD = 16
+LARGE = 1 << 28
+"""Bytes of a section from which on it may lie apart: device memory has a hole, and two pieces of a gibibyte are no one of
+two."""
 GAP = 0x10000
 """Bytes between buffers in runs that check accesses, at least: a larger buffer has as much around it as in it."""
 _LARGEST_GAP = 0x1000000
@@ -39,6 +42,11 @@ class JobPlan:
     private_bytes: tuple[int, ...]
 
 
+def apart(sizes: Sequence[int], gap: int = 0) -> tuple[int, ...]:
+    """Which of the reuse sections lie in device memory of their own; none where accesses are checked."""
+    return tuple(i for i, size in enumerate(sizes) if size >= LARGE and not gap)
+
+
 def private_sets(subgraphs: Sequence[Subgraph]) -> tuple[int, ...]:
     """Which set of stacks and private data each sub-graph uses.
 
@@ -55,8 +63,9 @@ def private_sets(subgraphs: Sequence[Subgraph]) -> tuple[int, ...]:
 def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int, gap: int = 0) -> JobPlan:
     """The plan of a job whose reuse sections have `sizes` bytes, with `tasks` tasks per sub-graph.
 
-    `gap`: how far apart buffers are at least.
+    `gap`: how far apart buffers are at least. Sections that lie `apart` have no room in it: see `with_places`.
     """
+    sizes = [0 if i in apart(sizes, gap) else size for i, size in enumerate(sizes)]
     graphs = content.subgraphs
     bss = content.features.bss[0]
     stack = pages(-(-bss.stack_size // bss.stack_align) * bss.stack_align)
@@ -100,6 +109,11 @@ def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int, gap: int = 0) -
         stack_bytes=stack,
         private_bytes=tuple(data_bytes[s] for s in sets),
     )
+
+
+def with_places(plan: JobPlan, base: int, places: Mapping[int, int]) -> JobPlan:
+    """The plan of a job at `base` with the addresses of sections that lie apart; as offsets they may be negative."""
+    return replace(plan, reuses=tuple(places.get(i, base + at) - base for i, at in enumerate(plan.reuses)))
 
 
 def _offsets(sizes: Sequence[int], gap: int = 0) -> list[int]:

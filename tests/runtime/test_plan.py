@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from compass_runtime import tcb
 from compass_runtime.chain import Places, tcb_count, x2_chain, x3_chain
 from compass_runtime.memory import PageAllocator
 from compass_runtime.patch import patch_references, remap_words
-from compass_runtime.plan import private_sets
+from compass_runtime.plan import LARGE, apart, private_sets
 
 PAGE = lay.PAGE
 
@@ -147,3 +148,30 @@ def test_an_x3_chain():
 def test_sub_graphs_that_wait_for_all_use_the_first_memory_again():
     waits = [(), (0,), None, (2,), (2,), None]
     assert private_sets([graph(precursors=w) for w in waits]) == (0, 1, 0, 1, 2, 0)
+
+
+def test_large_sections_lie_apart_unless_accesses_are_checked():
+    assert apart([8, LARGE, LARGE - 1, 4 * LARGE]) == (1, 3)
+    assert apart([LARGE], gap=1) == ()
+
+
+def test_a_job_whose_tensors_lie_apart_gives_the_same(monkeypatch):
+    """As tensors of a gibibyte do, of which no two find room in one piece of device memory."""
+    import numpy as np
+
+    from compass_runtime import plan
+    from compassc.dsl import BuildManager, load_kernels
+
+    kernel = load_kernels(Path(__file__).parents[2] / "examples/dynamic_add/kernel.py").entry()
+    program = BuildManager().build(kernel).program
+    a = np.arange(5000, dtype="float16") % 100
+    given = {"a": a, "b": a[::-1].copy()}
+
+    def outputs() -> list[np.ndarray]:
+        out = np.zeros_like(a)
+        program.call([given["a"], given["b"], out, a.size])
+        return [out]
+
+    monkeypatch.setattr(plan, "LARGE", 4096)
+    for _ in range(2):
+        np.testing.assert_array_equal(outputs()[0], given["a"] + given["b"])
