@@ -14,8 +14,8 @@ import click
 
 from compass_core import files
 from compassc.cli import errors, options
+from compassc.cli.console import Console
 from compassc.cli.outputs import hand_over, place
-from compassc.cli.talk import Talk
 
 _AT_RUN = "any program is profiled when it is run: compass-run --profile"
 WITHOUT_EFFECT = {
@@ -51,7 +51,7 @@ NO_INPUT_REUSE, NO_OUTPUT_REUSE = 1, 2
 @click.option("--disable_mmu", is_flag=True, help="No effect here.")
 @click.option("--DEBUG", "debug", is_flag=True, help="Say more.")
 @click.pass_obj
-def command(talk: Talk, graph: Path, weights: Path | None, target: str, output: Path, **given: Any) -> None:
+def command(console: Console, graph: Path, weights: Path | None, target: str, output: Path, **given: Any) -> None:
     """Build a Compass IR graph into aipu.bin."""
     from compass_core import switches, targets
     from compassc.gbuilder.build import GraphOptions, build_model
@@ -59,7 +59,7 @@ def command(talk: Talk, graph: Path, weights: Path | None, target: str, output: 
 
     for name, why in WITHOUT_EFFECT.items():
         if given[name] and given["debug"]:
-            talk.say(f"--{name} has no effect: {why}")
+            console.say(f"--{name} has no effect: {why}")
     here = Path.cwd()
     flags = (
         NO_INPUT_REUSE * given["disable_input_buffer_reuse"] | NO_OUTPUT_REUSE * given["disable_output_buffer_reuse"]
@@ -73,9 +73,9 @@ def command(talk: Talk, graph: Path, weights: Path | None, target: str, output: 
         )
         built = build_model(graph, weights, made, targets.load(target or switches.TARGET.get()).name, choice)
         files.write(Path(FILE), built.graph_json or b"{}")
-        talk.say(built.summary())
-        hand_over(talk, made, output)
-    talk.say("Total errors: 0, warnings: 0")
+        console.say(built.summary())
+        hand_over(console, made, output)
+    console.say("Total errors: 0, warnings: 0")
 
 
 def main() -> None:

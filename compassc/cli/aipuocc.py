@@ -17,7 +17,7 @@ import click
 from compass_core import VERSION, files, targets
 from compass_core.errors import CompassError, UsageError
 from compassc.cli import errors
-from compassc.cli.talk import Talk, artifact, shown
+from compassc.cli.console import Console, artifact, shown
 
 USAGE = """\
 Usage: aipuocc -c|-S [-target aipu] [-mcpu=NAME] [-I DIR] [options] [-o OUT] IN.cl ...
@@ -95,19 +95,19 @@ def _usage(message: str, help: str = "`aipuocc --help` shows how to use it") -> 
     return UsageError(message, code="usage", help=help)
 
 
-def compile_line(line: Line, talk: Talk) -> None:
+def compile_line(line: Line, console: Console) -> None:
     """Do what a command line says."""
     from compass_core import switches
 
     target = targets.load(line.values.get("mcpu") or switches.TARGET.get())
     for source in line.sources:
         output = Path(line.values.get("output") or source.with_suffix(_SUFFIXES[line.mode]).name)
-        talk.inputs.append(source)
-        _compile(source, output, target, tuple(line.extra), line.mode == "-S", talk)
+        console.inputs.append(source)
+        _compile(source, output, target, tuple(line.extra), line.mode == "-S", console)
 
 
 def _compile(
-    source: Path, output: Path, target: targets.Target, extra: tuple[str, ...], assembly: bool, talk: Talk
+    source: Path, output: Path, target: targets.Target, extra: tuple[str, ...], assembly: bool, console: Console
 ) -> None:
     """One file, in a folder of its own: clang's first look for an included file is beside the text it reads."""
     from compassc.toolchain import cc
@@ -119,12 +119,12 @@ def _compile(
             if assembly:
                 cc.write_assembly(source, made, options)
             elif warnings := cc.compile_file(source, made, options).warnings:
-                talk.say(warnings.rstrip())
+                console.say(warnings.rstrip())
         except CompassError as error:
             _place(error, source)
             raise
         files.write(output, made.read_bytes())
-    talk.detail(shown(output))
+    console.detail(shown(output))
 
 
 def _place(error: CompassError, source: Path) -> None:
@@ -139,14 +139,14 @@ def _place(error: CompassError, source: Path) -> None:
 @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
-def command(talk: Talk, words: tuple[str, ...]) -> None:
+def command(console: Console, words: tuple[str, ...]) -> None:
     """Compile Compass OpenCL C to objects that aipugb takes."""
     if {"-h", "--help"} & set(words):
         artifact(USAGE + "\n")
     elif {"--version", "-v"} & set(words):
         artifact(f"aipuocc, compassc {VERSION}\n")
     else:
-        compile_line(parse(words), talk)
+        compile_line(parse(words), console)
 
 
 def main() -> None:

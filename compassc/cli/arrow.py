@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from compass_core import files
+from compassc.cli.console import Console, artifact
 from compassc.cli.outputs import STDIO, hand_over, is_apart
-from compassc.cli.talk import Talk, artifact
 from compassc.driver import Build, Request, run_stage, stage_named
 from compassc.driver.build import STAGE_FOLDER_SUFFIX, new_build
 from compassc.driver.stages import Stage
 
 
 def run_arrow(
-    talk: Talk, name: str, source: Path, output: Path | None, request: Request, params: Path | None = None
+    console: Console, name: str, source: Path, output: Path | None, request: Request, params: Path | None = None
 ) -> None:
     """Run the stage `name` on the file `source` and say what was made.
 
@@ -33,22 +33,22 @@ def run_arrow(
         build = _new_build(stage, real_source, output, request, scratch)
         if params is not None:
             build.files[".params.json"] = params
-        talk.inputs.append(real_source)
-        talk.folder = build.folder
-        with files.locked(build.folder, lambda: talk.waiting(build.folder)):
+        console.inputs.append(real_source)
+        console.folder = build.folder
+        with files.locked(build.folder, lambda: console.waiting(build.folder)):
             stage.load(build, real_source)
-            run_stage(build, stage, talk.stage)
-        _deliver(talk, build, output)
+            run_stage(build, stage, console.stage)
+        _deliver(console, build, output)
 
 
-def _deliver(talk: Talk, build: Build, output: Path | None) -> None:
+def _deliver(console: Console, build: Build, output: Path | None) -> None:
     """Hand over the main artifact, or the commands of a dry run."""
-    talk.clear_progress()
-    talk.detail(build.warnings.rstrip())
+    console.clear_progress()
+    console.detail(build.warnings.rstrip())
     if build.commands:
         artifact("".join(f"{line}\n" for line in build.commands))
     else:
-        hand_over(talk, build.result, output)
+        hand_over(console, build.result, output)
 
 
 @contextmanager

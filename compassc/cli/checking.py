@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from compass_core import switches, targets
 from compass_core.errors import CompassError, UsageError, flat, together
 from compass_core.errors.rendering import counted
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 if TYPE_CHECKING:
     from compassc.dsl.loader import KernelFile
@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 def check_file(
-    talk: Talk,
+    console: Console,
     source: Path,
     target: str,
     entry: str | None,
@@ -40,8 +40,8 @@ def check_file(
             found.setdefault((error.span, error.message), error)
     errors = list(found.values())
     if errors:
-        talk.diagnose(together(errors))
-    talk.detail(f"{len(kernels)} kernels checked for {name}: {counted(errors) or 'nothing found'}")
+        console.diagnose(together(errors))
+    console.detail(f"{len(kernels)} kernels checked for {name}: {counted(errors) or 'nothing found'}")
     return int(strict and bool(errors)) or max((e.exit_code for e in errors if e.severity == "error"), default=0)
 
 

@@ -10,26 +10,26 @@ import click
 from compass_core import switches
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.rendering import FORMATS
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 INTERRUPTED = 130
 
 
 def run(command: click.Command, args: list[str], name: str = "compassc") -> int:
     """Run a command and return its exit status. Nothing but this function turns errors into text."""
-    talk = Talk(error_format=_asked_format(args))
+    console = Console(error_format=_asked_format(args))
     try:
         switches.check()
         _check_text(args)
-        status = command.main(args, prog_name=name, standalone_mode=False, obj=talk)
+        status = command.main(args, prog_name=name, standalone_mode=False, obj=console)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.ClickException as error:
-        return _report(_usage_error(error), talk)
+        return _report(_usage_error(error), console)
     except CompassError as error:
-        return _report(error, talk)
+        return _report(error, console)
     except (click.Abort, KeyboardInterrupt):
-        talk.say("interrupted")
+        console.say("interrupted")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our stdout went away: nothing is left to be said
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -37,7 +37,7 @@ def run(command: click.Command, args: list[str], name: str = "compassc") -> int:
     except Exception as error:  # noqa: BLE001 - the boundary: whatever is unforeseen is a defect of this program
         from compass_core.errors.defects import defect
 
-        return _report(defect(error, [name, *args], talk.inputs, talk.folder), talk)
+        return _report(defect(error, [name, *args], console.inputs, console.folder), console)
 
 
 def _check_text(args: list[str]) -> None:
@@ -57,9 +57,9 @@ def _usage_error(error: click.ClickException) -> UsageError:
     return UsageError(text[:1].lower() + text[1:].rstrip("."), code="usage", help=help)
 
 
-def _report(error: CompassError, talk: Talk) -> int:
-    _show_traceback(error, talk)
-    talk.diagnose(error)
+def _report(error: CompassError, console: Console) -> int:
+    _show_traceback(error, console)
+    console.diagnose(error)
     return error.exit_code
 
 
@@ -73,8 +73,8 @@ def _asked_format(args: list[str]) -> str | None:
     return None
 
 
-def _show_traceback(error: BaseException, talk: Talk) -> None:
-    if talk.use_traceback():
+def _show_traceback(error: BaseException, console: Console) -> None:
+    if console.use_traceback():
         import traceback
 
-        talk.say("".join(traceback.format_exception(error)).rstrip())
+        console.say("".join(traceback.format_exception(error)).rstrip())

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -47,12 +47,12 @@ def _chain(*decorators: Decorator) -> Decorator:
 
 
 def _into_talk(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """A callback that leaves the option's value with the command's Talk."""
+    """A callback that leaves the option's value with the command's Console."""
 
     def store(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-        talk = ctx.find_object(Talk)
-        if talk is not None and value is not None:
-            setattr(talk, attribute, value)
+        console = ctx.find_object(Console)
+        if console is not None and value is not None:
+            setattr(console, attribute, value)
 
     return store
 
@@ -170,9 +170,9 @@ def load_consts(paths: dict[str, Path]) -> dict[str, Any]:
 def _list_passes(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     """Show the passes and end the command."""
     if value:
+        from compassc.cli.console import artifact
         from compassc.cli.pipeline import pass_tables
         from compassc.cli.tables import tables_text
-        from compassc.cli.talk import artifact
 
         artifact(tables_text(pass_tables()[:1]))
         ctx.exit()

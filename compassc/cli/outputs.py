@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compass_core import files
-from compassc.cli.talk import Talk, artifact
+from compassc.cli.console import Console, artifact
 
 STDIO = Path("-")
 
@@ -29,11 +29,11 @@ def place(output: Path | None) -> Iterator[Path]:
         yield Path(folder, "aipu.bin")
 
 
-def hand_over(talk: Talk, made: Path, output: Path | None) -> None:
+def hand_over(console: Console, made: Path, output: Path | None) -> None:
     """Pass the file that was made on to an output that lies apart; of others say the name."""
     if output == STDIO:
         artifact(made.read_bytes())
     elif output is not None and is_apart(output):
         files.write(output, made.read_bytes())
     else:
-        talk.made(made)
+        console.made(made)

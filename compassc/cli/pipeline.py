@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import UsageError
 from compassc.cli.arrow import run_arrow
+from compassc.cli.console import Console, artifact
 from compassc.cli.tables import Table
-from compassc.cli.talk import Talk, artifact
 
 if TYPE_CHECKING:
     from compassc.passes import PassOptions
@@ -77,7 +77,9 @@ def pass_tables() -> list[Table]:
     return [("passes", ("name", "stages", "what it does"), rows), ("pipelines", ("stage", "passes"), pipelines)]
 
 
-def run_pass_stage(talk: Talk, name: str, source: Path | None, output: Path | None, given: dict[str, Any]) -> None:
+def run_pass_stage(
+    console: Console, name: str, source: Path | None, output: Path | None, given: dict[str, Any]
+) -> None:
     """Run `lower` or `codegen` on a file, or only print its pipeline."""
     from compassc.driver import Request
 
@@ -87,4 +89,4 @@ def run_pass_stage(talk: Talk, name: str, source: Path | None, output: Path | No
         raise UsageError(f"{name} needs the file to read", code="usage", help=f"`compassc {name} --help` shows how")
     else:
         pipelines = read_pipelines(given["passes"], (name,))
-        run_arrow(talk, name, source, output, Request(passes=make_pass_options(given), pipelines=pipelines))
+        run_arrow(console, name, source, output, Request(passes=make_pass_options(given), pipelines=pipelines))

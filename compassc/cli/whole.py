@@ -7,14 +7,14 @@ from typing import Any
 
 from compass_core.errors import UsageError
 from compassc.cli import options
+from compassc.cli.console import Console, artifact
 from compassc.cli.outputs import STDIO, hand_over, is_apart, place
 from compassc.cli.pipeline import PIPELINE_STAGES, make_pass_options, pipeline_text, read_pipelines
-from compassc.cli.talk import Talk, artifact
 from compassc.driver import STAGES, Build, Request, run_build, stage_named
 from compassc.driver.record import write_depfile
 
 
-def run_whole(talk: Talk, source: Path | None, given: dict[str, Any]) -> None:
+def run_whole(console: Console, source: Path | None, given: dict[str, Any]) -> None:
     """Build `source`, or print the pipelines when that was asked for."""
     if given["print_pipeline"]:
         artifact(pipeline_text(PIPELINE_STAGES) + "\n")
@@ -24,12 +24,12 @@ def run_whole(talk: Talk, source: Path | None, given: dict[str, Any]) -> None:
         raise UsageError("build needs the kernel's Python file", code="usage", help=help)
     with place(given["output"]) as output:
         request = _request(source, output, given)
-        talk.inputs.append(source)
-        talk.folder = request.stage_folder()
-        build = run_build(request, talk.stage, talk.waiting)
+        console.inputs.append(source)
+        console.folder = request.stage_folder()
+        build = run_build(request, console.stage, console.waiting)
         if given["depfile"] is not None:
             write_depfile(given["depfile"], given["output"] or output, source, build.dependencies)
-        _deliver(talk, build, given["output"])
+        _deliver(console, build, given["output"])
 
 
 def _request(source: Path, output: Path, given: dict[str, Any]) -> Request:
@@ -56,11 +56,11 @@ def _request(source: Path, output: Path, given: dict[str, Any]) -> Request:
     return request
 
 
-def _deliver(talk: Talk, build: Build, output: Path | None) -> None:
+def _deliver(console: Console, build: Build, output: Path | None) -> None:
     """Hand over what was asked for: the artifact, its name, or the commands of a dry run."""
-    talk.clear_progress()
-    talk.detail(build.warnings.rstrip())
+    console.clear_progress()
+    console.detail(build.warnings.rstrip())
     if build.commands:
         artifact("".join(f"{line}\n" for line in build.commands))
     else:
-        hand_over(talk, build.result, output)
+        hand_over(console, build.result, output)

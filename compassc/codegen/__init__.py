@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compass_core import PARAMS_FORMAT
+
 if TYPE_CHECKING:
     from ..ir.stmts import IRModule
     from ..passes import PassOptions
     from .c_unit import Line, Unit
-
-PARAMS_FORMAT = "compassc-params/1"
 
 
 @dataclass(frozen=True)

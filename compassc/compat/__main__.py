@@ -14,7 +14,7 @@ from types import ModuleType, TracebackType
 
 from compass_core import switches
 from compass_core.errors import CompassError, UsageError
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 from compassc.compat import install, modules, other_package
 
 USAGE = """\
@@ -76,18 +76,18 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
     while trace is not None and trace.tb_frame.f_code.co_filename in _OWN_FILES:
         trace = trace.tb_next
     error.__traceback__ = trace
-    talk = Talk()
-    if not isinstance(error, CompassError) or talk.use_traceback():
+    console = Console()
+    if not isinstance(error, CompassError) or console.use_traceback():
         sys.__excepthook__(kind, error, trace)
         return
     packages = (f.f_globals.get("__name__", "").partition(".")[0] for f, _ in traceback.walk_tb(trace))
     users = list(
         itertools.takewhile(lambda pair: pair[0] not in _TOOLCHAIN, zip(packages, traceback.extract_tb(trace)))
     )
-    if users and talk.format() == "text":
+    if users and console.format() == "text":
         lines = traceback.format_list([line for _, line in users])
         print("Traceback (most recent call last):", "".join(lines), sep="\n", end="", file=sys.stderr)
-    talk.diagnose(error)
+    console.diagnose(error)
 
 
 def _take_names(shadow: bool) -> None:
@@ -115,7 +115,7 @@ def main(words: Sequence[str]) -> None:
         program.prepare()
         _take_names(shadow)
     except CompassError as error:
-        Talk().diagnose(error)
+        Console().diagnose(error)
         sys.exit(error.exit_code)
     sys.excepthook = _show
     program.run()

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core import files, targets
+from compass_core import PARAMS_FORMAT, files, targets
 from compass_core.errors import CompassError, Span, UsageError, together
 from compass_core.errors.excerpts import file_digest
 from compass_core.reading import jsontext
@@ -22,8 +22,6 @@ from compassc.driver.files import json_text
 if TYPE_CHECKING:
     from compassc.driver.build import Build
     from compassc.ir.stmts import IRModule
-
-PARAMS_FORMAT = "compassc-params/1"
 
 
 @dataclass(frozen=True)

@@ -208,12 +208,12 @@ class Executor:
         return self._run_profiled(program, passed)
 
     def _run_profiled(self, program: Program, passed: Sequence[Any]) -> int:
+        from compass_runtime.profile.options import ProfileOptions
         from compass_runtime.profile.run import profiled_call
-        from compass_runtime.profile.wishes import Wishes
 
         self.latest_profile = profile = profiled_call(program, passed)
         folder = self.path.parent.parent / "runtime"
-        Wishes(False, folder / "profile_output.html", folder / "profile_trace.json").write(profile)
+        ProfileOptions(False, folder / "profile_output.html", folder / "profile_trace.json").write(profile)
         print(f"Total Cycles: {profile.cycles}")
         return profile.cycles
 

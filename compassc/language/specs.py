@@ -119,11 +119,21 @@ def _storage_help() -> str:
 def pointee_dtype(value: object, what: str) -> DataType:
     """The pointee type of `S.ptr` and `as_ptr`: a storage type, a vector of one, or void."""
     if value is None or value == "":
-        raise CompassError(f"{what} needs a data type", code="type", help='write "void" for an untyped pointer')
-    found = dtype_arg(value, what)
+        raise CompassError(
+            f'{what}: a pointer needs a type; use "void" explicitly', code="pointee", help='write e.g. as_ptr("i32")'
+        )
+    try:
+        found = dtype_arg(value, what)
+    except CompassError as e:
+        e.code = "pointee"
+        raise
     if found.is_void or found.element_of in STORAGE:
         return found
-    raise CompassError(f"{what}: there is no pointer to {found}", code="type", help=f"{_storage_help()}, void")
+    raise CompassError(
+        f"{what}: {found} cannot be pointed to",
+        code="pointee",
+        help=f"pointers are to {', '.join(STORAGE)}, vectors of them, or void",
+    )
 
 
 def ptr(dtype: Any, scope: str = "private") -> PtrType:

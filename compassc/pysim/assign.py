@@ -159,7 +159,7 @@ def loop(call: Callable[..., Any], *bounds: Any) -> Iterator[Any]:
     return counted(iterable, bounds)
 
 
-class Made:
+class GeneratedCode:
     """What belongs to code that is made: the constants behind markers, and the macros behind function names."""
 
     def __init__(self) -> None:
@@ -176,7 +176,9 @@ class Rewrite(ast.NodeTransformer):
     pasted macro may assign. `made`: what belongs to the code that is made, common to a kernel and its macros.
     """
 
-    def __init__(self, seen: dict[str, Any], variables: set[str], made: Made, macro: Macro | None = None) -> None:
+    def __init__(
+        self, seen: dict[str, Any], variables: set[str], made: GeneratedCode, macro: Macro | None = None
+    ) -> None:
         self.seen, self.variables, self.made = seen, variables, made
         self.macro = macro  # whose body this is; None for a function
         self.active: tuple[Macro, ...] = ()  # it and those it was pasted by
@@ -405,7 +407,7 @@ def _visible(func: Any) -> dict[str, Any]:
     return seen
 
 
-def _resolved(code: types.CodeType, made: Made, shift: int = 0) -> types.CodeType:
+def _resolved(code: types.CodeType, made: GeneratedCode, shift: int = 0) -> types.CodeType:
     """The code with values in the place of their markers and macros in their own files, nested code too.
 
     `shift`: lines to add, which the line table counts from the first one of a code object.
@@ -440,7 +442,7 @@ def _is_bool(func: Any, name: str) -> bool:
 
 def _rebuilt(func: Any, node: ast.FunctionDef) -> Callable[..., Any]:
     """The function compiled from its rewritten definition, with the globals, closure and defaults it had."""
-    made = Made()
+    made = GeneratedCode()
     made.addressed |= addressed(node.body)
     own = {*func.__code__.co_varnames, *func.__code__.co_cellvars}
     rewrite = Rewrite(_visible(func), own, made)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from compass_runtime.debug import Debugger
     from compass_runtime.job import Job
     from compass_runtime.orders import Orders
-    from compass_runtime.profile.wishes import Wishes
+    from compass_runtime.profile.options import ProfileOptions
     from compass_runtime.program import Program, TensorInfo
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -234,7 +234,7 @@ def run(options: Options) -> int:
     from compass_runtime.report import Outcome, as_json, text
 
     orders = None if options.schedule is None else Orders.parse(options.schedule)
-    debugger, wishes = _debugger(options), _profile_wishes(options)
+    debugger, profiling = _debugger(options), _profile_options(options)
     modes = None if options.check is None else Modes.parse(options.check)
     looks = Looks.wanted(options)
     program = Program.load(options.program, trusted=options.trust)
@@ -247,7 +247,7 @@ def run(options: Options) -> int:
     arrays = {name: read_array(path, tensors[name], raw=options.raw) for name, path in sources.items()}
     targets = output_files(program, options)
     expected = expected_arrays(program, options.expect, options.raw)
-    talk = _talk_stream(targets, options)
+    messages = _message_stream(targets, options)
 
     def create(program: Program) -> Job:
         return program.create_job(
@@ -259,7 +259,7 @@ def run(options: Options) -> int:
     if modes is not None:
         _check(program, modes, create, arrays, options)
         say("the checked run found no error")
-    plain, program = program, debugger.prepared(program) if debugger else wishes.prepared(program)
+    plain, program = program, debugger.prepared(program) if debugger else profiling.prepared(program)
     job = create(program)
     for slot in job.outputs:
         if slot.info.in_out and slot.info.name not in sources:
@@ -268,23 +268,23 @@ def run(options: Options) -> int:
                 f"(--inputs {slot.info.name}=FILE gives its content)",
                 file=sys.stderr,
             )
-    results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(wishes), say, looks)
+    results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(profiling), say, looks)
     if options.real:
         results = {slot.info.name: slot.info.quantisation.real(results[slot.info.name]) for slot in job.outputs}
     mismatches = _compare(results, expected, options)
     write_arrays(targets, results, options.raw)
-    profile = wishes.profile(plain, job.result) if wishes else None
+    profile = profiling.profile(plain, job.result) if profiling else None
     for words in changed_sources((file for file, _ in profile.lines), options.program) if profile else ():
         print(for_stream(f"note: {words}", sys.stderr), file=sys.stderr)
-    shown = profile if wishes.tables else None
+    shown = profile if profiling.tables else None
     compared = looks.finish() if looks else None
     outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches, shown, compared)
     if options.json:
         print(as_json(outcome))
     else:
-        talk.write(for_stream(printed if not printed or printed.endswith("\n") else printed + "\n", talk))
+        messages.write(for_stream(printed if not printed or printed.endswith("\n") else printed + "\n", messages))
         print(
-            for_stream(text(outcome, options.repeat > 1), talk), file=talk, flush=True
+            for_stream(text(outcome, options.repeat > 1), messages), file=messages, flush=True
         )  # before what follows on stderr
     for mismatch in mismatches:
         print(for_stream("error: " + "\n  ".join(mismatch.lines()), sys.stderr), file=sys.stderr)
@@ -300,7 +300,7 @@ def run(options: Options) -> int:
     return 1 if mismatches or beyond else 0
 
 
-def _talk_stream(targets: Mapping[str, Path], options: Options) -> TextIO:
+def _message_stream(targets: Mapping[str, Path], options: Options) -> TextIO:
     """Where the table goes: stdout, unless that is an output's. UsageError when JSON should go there too."""
     if STDIO not in targets.values():
         return sys.stdout
@@ -325,13 +325,13 @@ def _debugger(options: Options) -> Debugger | None:
     return find_debugger(options.debugger)
 
 
-def _profile_wishes(options: Options) -> Wishes:
+def _profile_options(options: Options) -> ProfileOptions:
     """What is wanted of a profile; UsageError when another option needs a run without counters."""
-    from compass_runtime.profile.wishes import Wishes
+    from compass_runtime.profile.options import ProfileOptions
 
-    wishes = Wishes(options.profile, options.profile_html, options.trace)
-    wishes.check({"--debug": options.debugs, "--schedule explore": (options.schedule or "").startswith("explore")})
-    return wishes
+    profiling = ProfileOptions(options.profile, options.profile_html, options.trace)
+    profiling.check({"--debug": options.debugs, "--schedule explore": (options.schedule or "").startswith("explore")})
+    return profiling
 
 
 def _talker(verbose: bool) -> Any:

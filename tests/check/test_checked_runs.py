@@ -11,7 +11,7 @@ from check_data import ints, zeros
 from compass_core.errors import CompassError, ErrorGroup, UsageError, flat
 from compass_runtime.checks import Modes, area
 from compass_runtime.checks.build import checked_programs
-from compass_runtime.checks.words import Teller
+from compass_runtime.checks.diagnostics import Diagnostics
 from compass_runtime.cli import main
 from compass_sim import memory_map
 from compassc.dsl import BuildManager
@@ -244,7 +244,7 @@ def test_a_damaged_report_is_no_internal_error(built) -> None:
         for at in range(memory_map.ENGINE_LOW + 16 + 12 * 16384, memory_map.ENGINE_LOW + 0x40000, 240):
             memory[at : at + 4] = int(random.integers(1, 14)).to_bytes(4, "little")
         found, dropped = area.findings(memory)
-        assert len(found) > 100 and all(str(e) for e in Teller(program, []).errors(found, dropped))
+        assert len(found) > 100 and all(str(e) for e in Diagnostics(program, []).errors(found, dropped))
 
 
 def test_the_bounds_of_a_view_are_those_of_its_elements() -> None:

@@ -43,7 +43,7 @@ def positions(tree):
 def raised():
     """Code -> one place where it is used."""
     all_trees = list(trees())
-    shared = {"type_error": 2}
+    shared = {"type_error": 2, "language_error": 0}
     codes = {prefix + name: "computed" for prefix, names in COMPUTED.items() for name in names}
     for path, tree in all_trees:
         if path.match("compassc/ir/dtypes.py"):  # its codes are those of data types

@@ -22,7 +22,7 @@ from compass_core.hostcc.sources import read_sources
 from compass_runtime import Program
 from compass_runtime.checks import Modes
 from compass_runtime.checks.build import checked_programs
-from compass_runtime.checks.words import Teller
+from compass_runtime.checks.diagnostics import Diagnostics
 from compass_runtime.profile.collect import counting
 from compass_runtime.variants import variant
 
@@ -281,7 +281,7 @@ def test_reading_a_text_takes_time_as_it_is_long(forge, attack):
         for read in (
             lambda: checked_programs(program, Modes.ALL),
             lambda: counting(program),
-            lambda: Teller(program, []),
+            lambda: Diagnostics(program, []),
         ):
             try:
                 read()

@@ -37,7 +37,7 @@ class Root:
 
 
 @dataclass(frozen=True)
-class Way:
+class PathCondition:
     """How a statement is reached: the conditions and loops around it, outermost first, with known variables replaced.
 
     `uncertain`: it may be skipped for a reason that these do not tell, or a loop may not run.
@@ -50,16 +50,16 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Place:
+class ReachedStatement:
     """A statement as it is reached."""
 
     stmt: Stmt
-    way: Way
+    path: PathCondition
 
     @property
     def guarded(self) -> bool:
         """Whether it may be skipped."""
-        return bool(self.way.conditions) or self.way.uncertain or self.way.may_not_run
+        return bool(self.path.conditions) or self.path.uncertain or self.path.may_not_run
 
 
 @dataclass(frozen=True)
@@ -99,35 +99,35 @@ class Walker:
 
     # -- statements
 
-    def walk(self, body: Body | None = None, way: Way = Way()) -> Iterator[Place]:
+    def walk(self, body: Body | None = None, path: PathCondition = PathCondition()) -> Iterator[ReachedStatement]:
         """The statements in order; while one is yielded, what is known holds there."""
         mark = self.arith.mark()
         for s in self.function.body if body is None else body:
-            yield Place(s, way)
+            yield ReachedStatement(s, path)
             if type(s) is S.Let:
                 self._define(s)
             elif type(s) is S.If:
-                yield from self._branch(s.cond, s.then, True, way)
-                yield from self._branch(s.cond, s.orelse, False, way)
+                yield from self._branch(s.cond, s.then, True, path)
+                yield from self._branch(s.cond, s.orelse, False, path)
             elif type(s) is S.For:
-                yield from self._loop(s, way)
+                yield from self._loop(s, path)
             elif type(s) is S.While:
                 inner = self.arith.mark()
                 self.arith.assume(self.settle(s.cond))
-                yield from self.walk(s.body, replace(way, uncertain=True))
+                yield from self.walk(s.body, replace(path, uncertain=True))
                 self.arith.release(inner)
             if _may_leave(s):
-                way = replace(way, uncertain=True)
+                path = replace(path, uncertain=True)
         self.arith.release(mark)
 
-    def _branch(self, cond: Expr, body: Body, truth: bool, way: Way) -> Iterator[Place]:
+    def _branch(self, cond: Expr, body: Body, truth: bool, path: PathCondition) -> Iterator[ReachedStatement]:
         mark = self.arith.mark()
         settled = self.settle(cond)
         self.arith.assume(settled, truth)
-        yield from self.walk(body, replace(way, conditions=(*way.conditions, (settled, truth))))
+        yield from self.walk(body, replace(path, conditions=(*path.conditions, (settled, truth))))
         self.arith.release(mark)
 
-    def _loop(self, s: S.For, way: Way) -> Iterator[Place]:
+    def _loop(self, s: S.For, path: PathCondition) -> Iterator[ReachedStatement]:
         start, stop, step = (self.settle(e) for e in (s.start, s.stop, s.step))
         var = s.var
         mark = self.arith.mark()
@@ -137,9 +137,9 @@ class Walker:
         if runs and var not in self.mutable:
             first, end, by = ends
             self.exact[var] = Exact(first, first + (-(-(end - first) // by) - 1) * by, by)
-        loops = (*way.loops, (var, start, stop, step))
-        way = replace(way, loops=loops, uncertain=way.uncertain or _may_leave(s) or s.kind == "tec")
-        yield from self.walk(s.body, replace(way, may_not_run=way.may_not_run or not runs))
+        loops = (*path.loops, (var, start, stop, step))
+        path = replace(path, loops=loops, uncertain=path.uncertain or _may_leave(s) or s.kind == "tec")
+        yield from self.walk(s.body, replace(path, may_not_run=path.may_not_run or not runs))
         self.exact.pop(var, None)
         self.arith.release(mark)
 

@@ -15,7 +15,7 @@ from ...ir.visit import walk_exprs
 from ...ops.effects import Arg, touched
 from ..arith import Linear
 from . import Subject
-from ._walk import Address, Place, Root, Walker, storage
+from ._walk import Address, ReachedStatement, Root, Walker, storage
 
 CODE = "out-of-bounds"
 
@@ -35,7 +35,7 @@ def run(subject: Subject) -> Iterator[CompassError]:
 class Access(NamedTuple):
     """A read or write of memory: how its statement is reached, and where it stands itself."""
 
-    place: Place
+    place: ReachedStatement
     span: Span | None
     verb: str
 
@@ -57,7 +57,7 @@ class _Bounds:
                         self.expression(place, e)
         return self.found
 
-    def expression(self, place: Place, e: Expr) -> None:
+    def expression(self, place: ReachedStatement, e: Expr) -> None:
         if type(e) is E.Load:
             self.element(Access(place, e.span, "reads"), e.buffer, e.indices)
         elif type(e) is E.Call:
@@ -122,7 +122,7 @@ class _Bounds:
             worst = _worst(ends, root.size, root.item)
             self.report(at, f"this {at.verb} {root.name!r} at element {worst}", root.items, worst)
 
-    def outside(self, place: Place, form: Linear, count: int, size: int) -> tuple[int, int] | None:
+    def outside(self, place: ReachedStatement, form: Linear, count: int, size: int) -> tuple[int, int] | None:
         """(first, last) unit of `count` units from `form` on, if they cannot all lie within `size` units."""
         low, high = self.walker.arith.bounds(form)
         if low + count > size:

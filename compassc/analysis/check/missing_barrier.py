@@ -19,7 +19,7 @@ from ...ir.stmts import IRModule, PrimFunc, Stmt
 from ...ir.visit import all_exprs, walk_exprs, walk_stmts
 from ..arith import Linear, fold, wrap
 from . import Subject
-from ._walk import Address, Place, Walker
+from ._walk import Address, ReachedStatement, Walker
 
 CODE = "missing-barrier"
 _MOST_STEPS = 20_000
@@ -142,9 +142,9 @@ class _Race:
 
     # -- concrete accesses
 
-    def concrete(self, place: Place, address: Address, size: int, span: Span | None) -> list[_Access] | None:
+    def concrete(self, place: ReachedStatement, address: Address, size: int, span: Span | None) -> list[_Access] | None:
         """The bytes each TEC touches; None when they are not known."""
-        if not size or place.way.uncertain:
+        if not size or place.path.uncertain:
             return None
         found: list[_Access] = []
         for tec in range(self.walker.tecs):
@@ -157,24 +157,24 @@ class _Race:
                 found.append(_Access(tec, address.data, low, low + size, span))
         return found
 
-    def runs(self, place: Place, env: dict[Var, int]) -> Iterator[dict[Var, int] | None]:
+    def runs(self, place: ReachedStatement, env: dict[Var, int]) -> Iterator[dict[Var, int] | None]:
         """The values of the loop variables each time the statement runs; None when that is not known."""
         ranges: list[range] = []
-        for _, *bounds in place.way.loops:
+        for _, *bounds in place.path.loops:
             start, stop, step = (value_of(e, env) for e in bounds)
             if start is None or stop is None or not step:
                 yield None
                 return
             ranges.append(range(start, stop, step))
-        names = [var for var, *_ in place.way.loops]
+        names = [var for var, *_ in place.path.loops]
         for values in product(*ranges):
             self.steps += 1
             inner = {**env, **dict(zip(names, values))}
-            truths = [value_of(cond, inner) for cond, _ in place.way.conditions]
+            truths = [value_of(cond, inner) for cond, _ in place.path.conditions]
             if self.steps > _MOST_STEPS or None in truths:
                 yield None
                 return
-            if all(bool(value) is truth for value, (_, truth) in zip(truths, place.way.conditions)):
+            if all(bool(value) is truth for value, (_, truth) in zip(truths, place.path.conditions)):
                 yield inner
 
     def offset(self, form: Linear, env: _Env) -> int | None:

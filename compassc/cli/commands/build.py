@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from compassc.cli import options
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc build kernel.py -t X2_1204
@@ -31,7 +31,7 @@ compassc build model.onnx -t X2_1204"""
 @options.pass_options
 @options.talk_options
 @click.pass_obj
-def command(talk: Talk, source: Path | None, **given: Any) -> None:
+def command(console: Console, source: Path | None, **given: Any) -> None:
     """Build kernel.py or a model to aipu.bin, all stages.
 
     Writes ./aipu.bin, and every stage's file to kernel.compass/ beside it; build.yaml there says how each was made.
@@ -42,8 +42,8 @@ def command(talk: Talk, source: Path | None, **given: Any) -> None:
     if source is not None and is_model(source):
         from compassc.cli.models import build_file
 
-        build_file(talk, source, given)
+        build_file(console, source, given)
         return
     from compassc.cli.whole import run_whole
 
-    run_whole(talk, source, given)
+    run_whole(console, source, given)

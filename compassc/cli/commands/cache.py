@@ -5,27 +5,27 @@ from __future__ import annotations
 import click
 
 from compassc.cli import options
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 
 @click.command(epilog=options.example("compassc cache\ncompassc cache prune\ncompassc cache clear"))
 @click.argument("action", type=click.Choice(["show", "prune", "clear"]), default="show")
 @options.talk_options
 @click.pass_obj
-def command(talk: Talk, action: str) -> None:
+def command(console: Console, action: str) -> None:
     """Show, shrink or empty the compile cache.
 
     `prune` removes what was used longest ago until COMPASS_CACHE_LIMIT megabytes are left.
     """
     from compass_core import switches
     from compass_core.files.cache import Cache
+    from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
-    from compassc.cli.talk import artifact
 
     cache = Cache()
     if action != "show":
         freed = cache.clear() if action == "clear" else cache.prune(switches.CACHE_LIMIT.get() << 20)
-        talk.say(f"freed {freed} bytes in {cache.root}")
+        console.say(f"freed {freed} bytes in {cache.root}")
         return
     sizes: dict[str, list[int]] = {}
     for entry in cache.entries():

@@ -8,7 +8,7 @@ import click
 
 from compassc.cli import options
 from compassc.cli.arrow import run_arrow
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc cc kernel.compass/vadd.cl
@@ -24,7 +24,7 @@ compassc cc vadd.cl -o vadd.o --dry-run"""
 @options.talk_options
 @click.pass_obj
 def command(
-    talk: Talk,
+    console: Console,
     source: Path,
     target: str,
     output: Path | None,
@@ -43,4 +43,4 @@ def command(
     request = Request(
         target=target, clang=clang, cc_flags=cc_options, use_cache=False if no_cache else None, dry_run=dry_run
     )
-    run_arrow(talk, "cc", source, output, request)
+    run_arrow(console, "cc", source, output, request)

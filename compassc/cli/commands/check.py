@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from compassc.cli import options
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc check kernel.py
@@ -24,7 +24,7 @@ compassc check kernel.py -k scale -t X3P_1304 --set n=1024 --shape c=4x1024 --st
 @click.option("--strict", is_flag=True, help="Take warnings as errors.")
 @options.talk_options
 @click.pass_obj
-def command(talk: Talk, source: Path, target: str, entry: str | None, **given: Any) -> int:
+def command(console: Console, source: Path, target: str, entry: str | None, **given: Any) -> int:
     """Find mistakes in kernel.py without building it.
 
     Every kernel of the file is parsed and type checked. Then follows what can be proven: accesses outside of their
@@ -33,5 +33,5 @@ def command(talk: Talk, source: Path, target: str, entry: str | None, **given: A
     """
     from compassc.cli.checking import check_file
 
-    talk.inputs.append(source)
-    return check_file(talk, source, target, entry, given["values"], given["shapes"], given["strict"])
+    console.inputs.append(source)
+    return check_file(console, source, target, entry, given["values"], given["shapes"], given["strict"])

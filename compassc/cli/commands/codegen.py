@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from compassc.cli import options
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc codegen kernel.compass/vadd.lowered.txt
@@ -21,11 +21,11 @@ compassc codegen vadd.lowered.txt -o - | less"""
 @options.pass_options
 @options.talk_options
 @click.pass_obj
-def command(talk: Talk, source: Path | None, output: Path | None, **passes: Any) -> None:
+def command(console: Console, source: Path | None, output: Path | None, **passes: Any) -> None:
     """Lowered IR text to Compass OpenCL C (NAME.cl).
 
     The line map (NAME.cl.map) and the parameters (NAME.params.json) are written beside the text.
     """
     from compassc.cli.pipeline import run_pass_stage
 
-    run_pass_stage(talk, "codegen", source, output, passes)
+    run_pass_stage(console, "codegen", source, output, passes)

@@ -16,9 +16,9 @@ def command(ctx: click.Context, clang: str | None) -> None:
 
     Exit status 3 when something needed is missing.
     """
+    from compassc.cli.console import artifact
     from compassc.cli.examination import examine
     from compassc.cli.tables import table_text
-    from compassc.cli.talk import artifact
 
     findings = examine(clang)
     rows = [("ok" if f.ok else "MISSING" if f.needed else "-", f.what, f.detail) for f in findings]

@@ -15,8 +15,8 @@ def command() -> None:
     A switch is taken from the command line, else the environment, else the config file, else it has its default.
     """
     from compass_core import switches
+    from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
-    from compassc.cli.talk import artifact
 
     rows = [(switch.variable, setting.text, setting.origin, switch.help) for switch, setting in switches.settings()]
     rows.append(("COMPASS_CONFIG", str(switches.config_path()), "", "the config file: lines `name = value`"))

@@ -15,7 +15,7 @@ def command(code: str) -> None:
 
     The code stands in brackets behind the message of an error. Without CODE all of them are listed.
     """
-    from compassc.cli.talk import artifact
+    from compassc.cli.console import artifact
     from compassc.errors import catalogue, explained
 
     rows = catalogue()

@@ -9,7 +9,7 @@ import click
 
 from compassc.cli import options
 from compassc.cli.arrow import run_arrow
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphBuild
@@ -46,7 +46,9 @@ GRAPH_SUFFIXES = (".txt", ".def")
 @options.parameter_options
 @options.talk_options
 @click.pass_obj
-def command(talk: Talk, source: Path, params: Path | None, output: Path | None, target: str, **given: Any) -> None:
+def command(
+    console: Console, source: Path, params: Path | None, output: Path | None, target: str, **given: Any
+) -> None:
     """Object and parameters, or a Compass IR graph, to aipu.bin.
 
     Of an object NAME.o the parameters are read from NAME.params.json beside it; Compass IR (compass_ir.txt,
@@ -57,16 +59,16 @@ def command(talk: Talk, source: Path, params: Path | None, output: Path | None, 
     kernel of the layer before them, with the same results.
     """
     if source.suffix in GRAPH_SUFFIXES:
-        _graph(talk, source, output, target, given)
+        _graph(console, source, output, target, given)
         return
     from compassc.driver import Request
 
     consts = options.load_consts(given["consts"])
     request = Request(target=target, shapes=given["shapes"], values=given["values"], consts=consts)
-    run_arrow(talk, "gbuild", source, output, request, params)
+    run_arrow(console, "gbuild", source, output, request, params)
 
 
-def _graph(talk: Talk, source: Path, output: Path | None, target: str, given: dict[str, Any]) -> None:
+def _graph(console: Console, source: Path, output: Path | None, target: str, given: dict[str, Any]) -> None:
     from compass_core import switches, targets
     from compassc.cli.outputs import hand_over, place
     from compassc.gbuilder.build import GraphOptions, build_model
@@ -80,11 +82,11 @@ def _graph(talk: Talk, source: Path, output: Path | None, target: str, given: di
             fuse=not given["no_fuse"],
         )
         built = build_model(source, given["weights"], made, name, choice)
-        talk.clear_progress()
-        talk.say(built.summary())
+        console.clear_progress()
+        console.say(built.summary())
         if given["html"] is not None:
             _picture(built, source.name, given["html"], given["profile"])
-        hand_over(talk, made, output)
+        hand_over(console, made, output)
 
 
 def _picture(built: GraphBuild, title: str, page: Path, profile: Path | None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from compassc.cli import options
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc import model.onnx -o model.txt
@@ -26,7 +26,7 @@ compassc import --operators Conv"""
 @options.talk_options
 @click.pass_obj
 def command(
-    talk: Talk, source: Path | None, output: Path | None, shapes: dict[str, tuple[int, ...]], operators: str | None,
+    console: Console, source: Path | None, output: Path | None, shapes: dict[str, tuple[int, ...]], operators: str | None,
     write_docs: Path | None,
 ) -> None:  # fmt: skip
     """A model (ONNX) to a graph (GRAPH.txt, GRAPH.bin).
@@ -47,18 +47,18 @@ def command(
     if is_apart(output):
         raise UsageError("a graph is two files, which need a name", code="usage", help="-o model.txt")
     path = output or source.with_suffix(".txt")
-    talk.inputs.append(source)
+    console.inputs.append(source)
     graph = import_model(source, shapes)
     write(graph, path)
-    talk.clear_progress()
-    talk.say(f"{len(graph.layers)} layers")
-    talk.made(path)
+    console.clear_progress()
+    console.say(f"{len(graph.layers)} layers")
+    console.made(path)
 
 
 def _operators(name: str, page: Path | None) -> None:
     """Prints or writes the table of operators."""
+    from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
-    from compassc.cli.talk import artifact
     from compassc.importers.onnx import docs
 
     if page is not None:

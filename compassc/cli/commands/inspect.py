@@ -17,8 +17,8 @@ def command(source: Path) -> None:
 
     FILE is any file of kernel.compass/, the folder itself, or an aipu.bin.
     """
+    from compassc.cli.console import artifact
     from compassc.cli.inspecting import describe_file
     from compassc.cli.tables import tables_text
-    from compassc.cli.talk import artifact
 
     artifact(tables_text(describe_file(source)))

@@ -33,8 +33,8 @@ def command(name: str, write_docs: Path | None) -> None:
         return
     from compass_core.errors import UsageError
     from compass_core.errors.suggest import nearest
+    from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
-    from compassc.cli.talk import artifact
 
     known = {n.lower(): t for n, t in all_types().items()}
     if name.lower() in known:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from compassc.cli import options
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc lower kernel.compass/vadd.ir.txt
@@ -21,8 +21,8 @@ compassc lower vadd.ir.txt -o - --print-changed"""
 @options.pass_options
 @options.talk_options
 @click.pass_obj
-def command(talk: Talk, source: Path | None, output: Path | None, **passes: Any) -> None:
+def command(console: Console, source: Path | None, output: Path | None, **passes: Any) -> None:
     """IR text to lowered IR text (NAME.lowered.txt)."""
     from compassc.cli.pipeline import run_pass_stage
 
-    run_pass_stage(talk, "lower", source, output, passes)
+    run_pass_stage(console, "lower", source, output, passes)

@@ -42,8 +42,8 @@ def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
         return
     from compass_core.errors import UsageError
     from compass_core.errors.suggest import nearest
+    from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
-    from compassc.cli.talk import artifact
     from compassc.ops import docs
 
     known = {op.name: op for op in docs.documented()}
@@ -69,7 +69,7 @@ def command(name: str, coverage: Path | None, write_docs: Path | None) -> None:
 
 
 def _print_missing(folder: Path) -> None:
-    from compassc.cli.talk import artifact
+    from compassc.cli.console import artifact
     from compassc.dsl import script
     from compassc.ops.coverage import missing
 

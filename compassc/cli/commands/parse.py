@@ -8,7 +8,7 @@ import click
 
 from compassc.cli import options
 from compassc.cli.arrow import run_arrow
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 
 @click.command(epilog=options.example("compassc parse kernel.py -t X2_1204 -k vadd\ncompassc parse kernel.py -o -"))
@@ -18,7 +18,7 @@ from compassc.cli.talk import Talk
 @options.output_option
 @options.talk_options
 @click.pass_obj
-def command(talk: Talk, source: Path, target: str, kernel: str | None, output: Path | None) -> None:
+def command(console: Console, source: Path, target: str, kernel: str | None, output: Path | None) -> None:
     """kernel.py to IR text (NAME.ir.txt).
 
     The file is executed as a Python module, and its kernel is read. Without -o the text goes to
@@ -26,4 +26,4 @@ def command(talk: Talk, source: Path, target: str, kernel: str | None, output: P
     """
     from compassc.driver import Request
 
-    run_arrow(talk, "parse", source, output, Request(target=target, entry=kernel))
+    run_arrow(console, "parse", source, output, Request(target=target, entry=kernel))

@@ -14,8 +14,8 @@ def command() -> None:
 
     The names are those that --print-after, --disable-pass and --passes take.
     """
+    from compassc.cli.console import artifact
     from compassc.cli.pipeline import pass_tables
     from compassc.cli.tables import tables_text
-    from compassc.cli.talk import artifact
 
     artifact(tables_text(pass_tables()))

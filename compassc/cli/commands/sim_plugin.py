@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from compassc.cli import options
-from compassc.cli.talk import Talk
+from compassc.cli.console import Console
 
 
 @click.command(epilog=options.example("compassc sim-plugin simulators\nLD_LIBRARY_PATH=simulators ./driver_sample"))
@@ -15,7 +15,7 @@ from compassc.cli.talk import Talk
 @options.target_option
 @options.talk_options
 @click.pass_obj
-def command(talk: Talk, folder: Path, target: str) -> None:
+def command(console: Console, folder: Path, target: str) -> None:
     """Write the simulators that the vendor's driver and front end look for.
 
     They are the libraries libaipu_simulator_x2.so, _x3p.so and _x3s.so, the programs aipu_simulator_x2, _x3p and _x3s,
@@ -24,10 +24,10 @@ def command(talk: Talk, folder: Path, target: str) -> None:
     """
     from compass_core import targets
     from compass_runtime import sim_plugin
-    from compassc.cli.talk import shown
+    from compassc.cli.console import shown
 
     families = (targets.load(target).version,) if target else sim_plugin.FAMILIES
     for path in sim_plugin.write(folder, families):
-        talk.made(path)
+        console.made(path)
     where = shown(folder.resolve())
-    talk.say(f"the driver finds them with LD_LIBRARY_PATH={where}, its front end with {where} on PATH")
+    console.say(f"the driver finds them with LD_LIBRARY_PATH={where}, its front end with {where} on PATH")

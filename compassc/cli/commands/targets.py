@@ -17,8 +17,8 @@ def command() -> None:
     LSRAM is per TEC, GSRAM is shared by the TECs of a core; both in bytes.
     """
     from compass_core import targets
+    from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
-    from compassc.cli.talk import artifact
 
     rows = [
         (

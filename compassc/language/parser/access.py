@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from compass_core.errors import CompassError
-
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import INT32, VOID, DataType
 from ...ops.core import convert
 from ...ops.typing import is_literal
+from .errors import language_error
 from .operators import convert_to, kind_name
 from .values import ONE, BufferValue, PointerValue, Value, add_offset, index_expr, literal_expr
 
 
-def access_error(code: str, message: str, help: str = "", *notes: str) -> CompassError:
-    return CompassError(message, code=code, help=help, notes=notes)
-
-
-class Place:
+class Subscript:
     """A resolved subscript: a scalar element of a buffer, or a run of `lanes` elements at a pointer."""
 
     __slots__ = ("buffer", "dtype", "indices", "pointer", "stride")
@@ -49,13 +44,13 @@ class Place:
 def stored_value(value: Any, to: DataType) -> E.Expr:
     """A value converted to a stored type: scalars by C rules (broadcast over a slice), vectors as S.cast."""
     if not (is_literal(value) or isinstance(value, Value)):
-        raise access_error(
+        raise language_error(
             "store-value", f"{kind_name(value)} cannot be stored into an element of type {to}", "store a number"
         )
     if is_literal(value):
         return convert(value, to) if to.is_floating or type(value) is not float else convert(literal_expr(value), to)
     if value.dtype.is_vector and value.dtype.lanes != to.lanes:
-        raise access_error(
+        raise language_error(
             "lanes-mismatch",
             f"the value is {value.dtype}, the destination {to}: the lanes differ",
             "match the slice to the vector"
@@ -65,27 +60,27 @@ def stored_value(value: Any, to: DataType) -> E.Expr:
     return convert_to(value, to)
 
 
-def _pointer_place(p: PointerValue, index: Any) -> Place:
+def _pointer_place(p: PointerValue, index: Any) -> Subscript:
     if isinstance(index, tuple):
-        raise access_error("pointer-index", "a pointer takes one index", "use S.match_buffer for several dimensions")
+        raise language_error("pointer-index", "a pointer takes one index", "use S.match_buffer for several dimensions")
     if p.elem is VOID:
-        raise access_error("void-pointer", "a void pointer cannot be accessed", "give it a type with as_ptr")
+        raise language_error("void-pointer", "a void pointer cannot be accessed", "give it a type with as_ptr")
     if p.blocked:
-        raise access_error("pointer-unbound", f"cannot subscript {p.blocked}", "bind it to a name first")
+        raise language_error("pointer-unbound", f"cannot subscript {p.blocked}", "bind it to a name first")
     if isinstance(index, slice):
         if index.stop is None:
-            raise access_error("slice-stop", "a slice of a pointer needs a stop", "write p[a:b]")
+            raise language_error("slice-stop", "a slice of a pointer needs a stop", "write p[a:b]")
         return _run(p.elem, p.base, p.offset, index, None)
     return _element(p.elem, p.base, add_offset(p.offset, index_expr(index)))
 
 
-def _element(elem: DataType, base: E.Expr, offset: E.Expr) -> Place:
-    place = Place(elem)
+def _element(elem: DataType, base: E.Expr, offset: E.Expr) -> Subscript:
+    place = Subscript(elem)
     if elem.is_vector:
         place.pointer = E.Pointer(elem, base, offset)
     else:
         if type(base) is not E.Var:
-            raise access_error("pointer-unbound", "this pointer cannot be subscripted yet", "bind it to a name first")
+            raise language_error("pointer-unbound", "this pointer cannot be subscripted yet", "bind it to a name first")
         place.buffer, place.indices = E.Buffer(base, elem), (offset,)
     return place
 
@@ -96,18 +91,18 @@ def slice_lanes(start: E.Expr, stop: E.Expr, step: E.Expr) -> int:
 
     length = Arith().linear(E.Binary("sub", stop, start))
     if length.terms or type(step) is not E.IntImm or step.value < 1:
-        raise access_error(
+        raise language_error(
             "slice-length", "the length of a slice must be known when the kernel is compiled", "write p[i : i + 8]"
         )
     lanes = -(-length.const // step.value)
     if lanes < 1:
-        raise access_error(
+        raise language_error(
             "slice-length", f"the slice has {lanes} elements", "the stop must lie behind the start: p[i : i + 8]"
         )
     return lanes
 
 
-def _run(elem: DataType, base: E.Expr, offset: E.Expr, index: slice, size: Any) -> Place:
+def _run(elem: DataType, base: E.Expr, offset: E.Expr, index: slice, size: Any) -> Subscript:
     """A slice as a vector access; a single element as a scalar one. `size` is the default stop."""
     start = convert(index_expr(0 if index.start is None else index.start), INT32)
     stop = convert(index_expr(size if index.stop is None else index.stop), INT32)
@@ -116,15 +111,15 @@ def _run(elem: DataType, base: E.Expr, offset: E.Expr, index: slice, size: Any) 
     offset = add_offset(offset, start)
     if lanes == 1:
         return _element(elem, base, offset)
-    place = Place(elem.with_lanes(elem.lanes * lanes))
+    place = Subscript(elem.with_lanes(elem.lanes * lanes))
     place.pointer, place.stride = E.Pointer(elem, base, offset), step
     return place
 
 
-def _buffer_place(b: BufferValue, index: Any) -> Place:
+def _buffer_place(b: BufferValue, index: Any) -> Subscript:
     items = index if isinstance(index, tuple) else (index,)
     if len(items) != len(b.dims):
-        raise access_error(
+        raise language_error(
             "index-count",
             f"buffer {b.name!r} has {len(b.dims)} dimensions, but {len(items)} "
             + ("index is given" if len(items) == 1 else "indices are given"),
@@ -132,7 +127,7 @@ def _buffer_place(b: BufferValue, index: Any) -> Place:
         )
     for item in items[:-1]:
         if isinstance(item, slice):
-            raise access_error(
+            raise language_error(
                 "slice-position",
                 "only the last index of a buffer may be a slice",
                 "loop over the other dimensions, or load with a stride: S.vload(buf.addr_of((0, j)), stride=n)",
@@ -142,14 +137,14 @@ def _buffer_place(b: BufferValue, index: Any) -> Place:
         indices = tuple(index_expr(i) for i in items)
         if b.dtype.is_vector or len(b.dims) == 1:
             return _element(b.dtype, b.buffer.data, b.flat_index(indices))
-        place = Place(b.dtype)
+        place = Subscript(b.dtype)
         place.buffer, place.indices = b.buffer, indices
         return place
     head = (*(index_expr(i) for i in items[:-1]), E.IntImm(INT32, 0))
     return _run(b.dtype, b.buffer.data, b.flat_index(head), last, b.dims[-1])
 
 
-def resolve(target: Any, index: Any) -> Place:
+def resolve(target: Any, index: Any) -> Subscript:
     """The place `target[index]` names."""
     if isinstance(target, PointerValue):
         return _pointer_place(target, index)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from compass_core.errors import CompassError, Note
-
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import INT32, DataType, dtype, pointer_type
@@ -18,14 +16,10 @@ from ..axis import AxisSpec
 from ..specs import AllocSpec, ConstSpec, MatchSpec, MetaVar
 from .access import resolve
 from .context import FunctionContext
+from .errors import language_error
 from .operators import convert_to, kind_name
 from .texts import RuntimeText
 from .values import ZERO, BufferValue, PointerValue, Value, element_index, index_expr, literal_expr
-
-
-def assign_error(code: str, message: str, help: str = "", *notes: Note | str) -> CompassError:
-    return CompassError(message, code=code, help=help, notes=notes)
-
 
 _ONE_TYPE = "a variable has one type, as in C: the type of the first value it is given"
 
@@ -42,7 +36,7 @@ def assign(fp: FunctionContext, target: ast.expr, value: Any) -> None:
         owner, index = fp.eval(target.value), fp.eval(target.slice)
         assign_item(fp, owner, index, value)
     else:
-        raise assign_error(
+        raise language_error(
             "assign-target", "only names, tuples of names and subscripts can be assigned", "use a plain name"
         )
 
@@ -53,26 +47,26 @@ def assign_item(fp: FunctionContext, owner: Any, index: Any, value: Any) -> None
         fp.append(resolve(owner, index).store(value))
         return
     if not isinstance(owner, Value):
-        raise assign_error(
+        raise language_error(
             "assign-target",
             f"cannot assign to an item of {kind_name(owner)}",
             "Python objects are constants here; use S.alloc_buffer for storage",
         )
     if type(owner.expr) is not E.Var:
-        raise assign_error(
+        raise language_error(
             "assign-target", "only elements of a vector variable can be assigned", "bind the vector to a name first"
         )
     position = element_index(owner.dtype, index)
     elem = owner.dtype.element_of
     is_float = type(value) is float or (isinstance(value, Value) and value.dtype.is_floating)
     if is_float and elem.is_integer:
-        raise assign_error(
+        raise language_error(
             "element-store",
             f"an element of {owner.dtype} cannot take a floating-point value",
             f"convert the value: S.{elem}(value)",
         )
     if isinstance(value, Value) and value.dtype.is_vector:
-        raise assign_error(
+        raise language_error(
             "element-store", f"an element of {owner.dtype} cannot take {value.dtype}", f"give it a scalar {elem}"
         )
     fp.emit(S.SetElement, owner.expr, position, convert_to(value, elem))
@@ -81,7 +75,7 @@ def assign_item(fp: FunctionContext, owner: Any, index: Any, value: Any) -> None
 def assign_name(fp: FunctionContext, name: str, value: Any) -> None:
     """`name = value`, by the kind of the value."""
     if name in fp.scope.loop_names:
-        raise assign_error(
+        raise language_error(
             "loop-variable", f"the loop variable {name!r} cannot be assigned", "copy it to another variable"
         )
     handler = _HANDLERS.get(type(value))
@@ -92,15 +86,17 @@ def assign_name(fp: FunctionContext, name: str, value: Any) -> None:
     elif type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
         define_table(fp, name, ConstSpec(value.shape, dtype(str(value.dtype)), value))
     elif isinstance(value, str):
-        raise assign_error("string-value", "a string cannot be assigned in a kernel", "define it outside of the kernel")
+        raise language_error(
+            "string-value", "a string cannot be assigned in a kernel", "define it outside of the kernel"
+        )
     elif isinstance(value, RuntimeText):
-        raise assign_error(
+        raise language_error(
             "string-value",
             "text made of run-time values cannot be assigned in a kernel",
             "write it where it is used, as in print(f'...')",
         )
     else:
-        raise assign_error(
+        raise language_error(
             "no-variable",
             f"a value of type {type(value).__name__} cannot be a variable of a kernel",
             "use S.meta_var for compile-time values",
@@ -117,14 +113,14 @@ def assign_value(fp: FunctionContext, name: str, value: Value) -> None:
         return
     if not isinstance(old, Value) or type(old.expr) is not E.Var:
         was = f"{old.elem}*" if isinstance(old, PointerValue) else "a compile-time value"
-        raise assign_error(
+        raise language_error(
             "type-change",
             f"{name!r} is {was} and cannot become {value.dtype}",
             "use another name",
             *fp.scope.defined_here(name),
         )
     if old.dtype is not value.dtype:
-        raise assign_error(
+        raise language_error(
             "type-change",
             f"{name!r} is {old.dtype} and cannot take a value of type {value.dtype}",
             f"use another name, or convert the value: {_conversion(old.dtype)}",
@@ -144,21 +140,21 @@ def assign_pointer(fp: FunctionContext, name: str, value: PointerValue) -> None:
         return
     if not isinstance(old, PointerValue):
         was = old.dtype if isinstance(old, Value) else "a compile-time value"
-        raise assign_error(
+        raise language_error(
             "type-change",
             f"{name!r} is {was} and cannot become a pointer ({value.elem}*)",
             "use another name",
             *fp.scope.defined_here(name),
         )
     if old.elem is not value.elem:
-        raise assign_error(
+        raise language_error(
             "type-change",
             f"{name!r} is {old.elem}* and cannot take {value.elem}*",
             f'convert it explicitly: as_ptr("{old.elem}")',
             *fp.scope.defined_here(name),
         )
     if _memory(old.scope) != _memory(value.scope):
-        raise assign_error(
+        raise language_error(
             "type-change",
             f"{name!r} points to {old.scope} memory and cannot point to {value.scope} memory",
             "use another name",
@@ -173,7 +169,7 @@ def _memory(scope: str) -> str:
 
 
 def assign_buffer(fp: FunctionContext, name: str, value: BufferValue) -> None:
-    raise assign_error(
+    raise language_error(
         "buffer-alias", "a buffer cannot be reassigned or given a second name", "use a pointer: buf.addr_of(0)"
     )
 
@@ -182,7 +178,7 @@ def assign_container(fp: FunctionContext, name: str, value: Any) -> None:
     """A compile-time value: the name stands for it, there is no variable."""
     old = fp.scope.local(name)
     if isinstance(old, (Value, PointerValue, BufferValue)):
-        raise assign_error(
+        raise language_error(
             "type-change",
             f"{name!r} is a run-time variable and cannot become a compile-time value",
             "use another name",
@@ -215,7 +211,7 @@ def define_storage(fp: FunctionContext, name: str, spec: AllocSpec) -> None:
 
 def _new_name(fp: FunctionContext, name: str) -> None:
     if fp.scope.local(name) is not None:
-        raise assign_error(
+        raise language_error(
             "redefined",
             f"{name!r} is already defined; storage needs a name of its own",
             "use another name",
@@ -237,17 +233,17 @@ def define_match(fp: FunctionContext, name: str, spec: MatchSpec) -> None:
     """`S.match_buffer`: an N-D view of a parameter, which takes the buffer's name in C."""
     pointer = spec.pointer
     if not isinstance(pointer, PointerValue) or pointer.base not in fp.params:
-        raise assign_error(
+        raise language_error(
             "match-buffer", "S.match_buffer needs a pointer parameter of this function", "pass the parameter itself"
         )
     if not (type(pointer.offset) is E.IntImm and pointer.offset.value == 0):
-        raise assign_error(
+        raise language_error(
             "match-buffer",
             "S.match_buffer of a moved pointer is not supported",
             "pass the plain parameter and index from there",
         )
     if pointer.elem.is_void:
-        raise assign_error("void-pointer", "a void pointer cannot be matched", "give the parameter a type")
+        raise language_error("void-pointer", "a void pointer cannot be matched", "give the parameter a type")
     _new_name(fp, name) if name != pointer.base.name else None
     var = pointer.base
     fp.renamed[var] = E.Var(name, var.dtype, var.nonneg)
@@ -270,7 +266,7 @@ def assign_tuple(fp: FunctionContext, target: ast.Tuple | ast.List, node: ast.ex
     """`a, b = ...`: elements are assigned left to right; with a tuple display they are all read first."""
     names = [n.id for t in target.elts for n in ast.walk(t) if isinstance(n, ast.Name)]
     if len(set(names)) != len(names):
-        raise assign_error("tuple-assign", "the same name is assigned twice in one tuple", "use different names")
+        raise language_error("tuple-assign", "the same name is assigned twice in one tuple", "use different names")
     value = fp.eval(node)
     if isinstance(node, (ast.Tuple, ast.List)):
         values = list(value)
@@ -306,17 +302,19 @@ def _saved(fp: FunctionContext, names: list[str], values: list[Any]) -> list[Any
 def _unpack(fp: FunctionContext, target: ast.expr, value: Any) -> None:
     if not isinstance(target, (ast.Tuple, ast.List)):
         if not isinstance(target, ast.Name):
-            raise assign_error(
+            raise language_error(
                 "tuple-assign", "a tuple assignment takes plain names", "store to memory in statements of their own"
             )
         assign_name(fp, target.id, value)
         return
     if isinstance(value, (Value, PointerValue, BufferValue)) or not hasattr(value, "__iter__"):
-        raise assign_error("tuple-assign", f"cannot unpack {kind_name(value)}", "give one value per name")
+        raise language_error("tuple-assign", f"cannot unpack {kind_name(value)}", "give one value per name")
     items, targets = list(value), target.elts
     starred = [i for i, t in enumerate(targets) if isinstance(t, ast.Starred)]
     if len(starred) > 1 or (len(items) != len(targets) if not starred else len(items) < len(targets) - 1):
-        raise assign_error("tuple-assign", f"{len(targets)} targets for {len(items)} values", "give one value per name")
+        raise language_error(
+            "tuple-assign", f"{len(targets)} targets for {len(items)} values", "give one value per name"
+        )
     if starred:
         first, extra = starred[0], len(items) - len(targets) + 1
         items[first : first + extra] = [items[first : first + extra]]
@@ -331,7 +329,7 @@ def bind_axis(fp: FunctionContext, name: str, value: AxisSpec) -> None:
     elif isinstance(value.binding, Value) and value.binding.dtype.is_integer and value.binding.dtype.is_scalar:
         fp.scope.bind(name, value.binding)
     else:
-        raise assign_error("axis", "a block axis is bound to an integer", "bind it to a loop variable")
+        raise language_error("axis", "a block axis is bound to an integer", "bind it to a loop variable")
 
 
 _HANDLERS: dict[type, Any] = {

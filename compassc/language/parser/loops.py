@@ -5,28 +5,23 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from compass_core.errors import CompassError, Note
-
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import DataType, make_dtype
 from ...ops.core import convert
 from ..specs import LOOPS, LoopSpec
 from .context import FunctionContext
+from .errors import language_error
 from .values import Value, index_expr
 
 KINDS = {"range": "serial", "grid": "serial", "vectorized": "vectorized", "unroll": "unrolled", "tec_range": "tec"}
-
-
-def loop_error(code: str, message: str, help: str = "", *notes: Note) -> CompassError:
-    return CompassError(message, code=code, help=help, notes=notes)
 
 
 def parse_for(fp: FunctionContext, node: ast.For) -> None:
     """A `for` statement."""
     spec = fp.eval(node.iter)
     if not isinstance(spec, LoopSpec):
-        raise loop_error(
+        raise language_error(
             "loop-iterator",
             f"a loop runs over {', '.join(LOOPS)}, not over {type(spec).__name__}",
             "use range(...) and subscript",
@@ -47,7 +42,7 @@ def parse_for(fp: FunctionContext, node: ast.For) -> None:
 def _range_bounds(spec: LoopSpec) -> tuple[Any, Any, Any]:
     limit = 3 if spec.kind == "range" else 2
     if not 1 <= len(spec.args) <= limit:
-        raise loop_error(
+        raise language_error(
             "loop-arguments",
             f"{spec.kind} takes 1 to {limit} arguments, got {len(spec.args)}",
             "give stop, or start and stop" + (", or start, stop and step" if limit == 3 else ""),
@@ -60,7 +55,7 @@ def _range_bounds(spec: LoopSpec) -> tuple[Any, Any, Any]:
 def _target_names(target: ast.expr, count: int) -> list[str]:
     items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
     if len(items) != count or not all(isinstance(t, ast.Name) for t in items):
-        raise loop_error(
+        raise language_error(
             "loop-targets",
             f"this loop needs {count} loop variable{'s' if count > 1 else ''}",
             "write one name per extent: for i, j in S.grid(h, w)",
@@ -76,7 +71,7 @@ def _bound_types(start: Any, stop: Any) -> tuple[DataType, Any, Any]:
     start_expr = _bound(start, stop)
     a, b = start_expr.data_type, stop_expr.data_type
     if a is not b and (a.is_int != b.is_int):
-        raise loop_error(
+        raise language_error(
             "loop-bounds", f"the loop bounds are {a} and {b}", "give both the same type, e.g. range(S.u32(0), n)"
         )
     kind = make_dtype(a.type_code, max(a.bits, b.bits))
@@ -102,7 +97,7 @@ def _nest(fp: FunctionContext, kind: str, names: list[str], bounds: list[Any], b
     _check_name(fp, name)
     dtype, low, high = _bound_types(start, stop)
     if type(step) is int and step <= 0:
-        raise loop_error(
+        raise language_error(
             "loop-step", f"the loop step must be positive, got {step}", "count upwards and compute the descending index"
         )
     var = E.Var(name, dtype)
@@ -122,7 +117,7 @@ def _nest(fp: FunctionContext, kind: str, names: list[str], bounds: list[Any], b
 
 def _check_name(fp: FunctionContext, name: str) -> None:
     if fp.scope.local(name) is not None:
-        raise loop_error(
+        raise language_error(
             "loop-name",
             f"the loop variable {name!r} is already in use here",
             "choose another name",

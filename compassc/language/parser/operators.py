@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from compass_core.errors import CompassError
 from compass_core.operators import is_power_of_two
 
 from ...ir import exprs as E
@@ -15,6 +14,7 @@ from ...ops import get
 from ...ops.core import convert, scalar_cast
 from ...ops.typing import NO_FLOAT, bits_of, check_operator, describe, is_literal, match_operator
 from ..specs import AllocSpec, ConstSpec, MatchSpec
+from .errors import language_error
 from .values import BufferValue, PointerValue, Value, index_expr, is_runtime, literal_expr
 
 PYTHON = {
@@ -38,17 +38,13 @@ SHIFTS = {"<<": "shl", ">>": "shr"}
 COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
-def error(code: str, message: str, help: str = "", *notes: str) -> CompassError:
-    return CompassError(message, code=code, help=help, notes=notes)
-
-
 def as_operand(x: Any) -> Any:
     """The typing rules' view of a value: its DataType, or the literal."""
     if isinstance(x, Value):
         return x.dtype
     if is_literal(x):
         return x
-    raise error("operand", f"an operator cannot take {kind_name(x)}", "use numbers, variables and expressions")
+    raise language_error("operand", f"an operator cannot take {kind_name(x)}", "use numbers, variables and expressions")
 
 
 def kind_name(x: Any) -> str:
@@ -75,7 +71,7 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     if isinstance(a, PointerValue) or isinstance(b, PointerValue):
         return _pointer(symbol, a, b)
     if symbol == "*" and isinstance(a, (list, tuple)):
-        raise error("operand", "a list cannot be repeated a run-time number of times")
+        raise language_error("operand", "a list cannot be repeated a run-time number of times")
     x, y = as_operand(a), as_operand(b)
     if symbol in SHIFTS:
         return _shift(symbol, a, b, x, y)
@@ -87,7 +83,7 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
         return Value(_pow(a, b, t))
     op = ARITHMETIC.get(symbol) or BITWISE.get(symbol)
     if op is None:
-        raise error("operator-type", f"`{symbol}` is not supported on run-time values")
+        raise language_error("operator-type", f"`{symbol}` is not supported on run-time values")
     check_operator(symbol, t, y)
     if symbol in BITWISE:
         a, b = bits_of(a, t), bits_of(b, t)
@@ -108,7 +104,7 @@ def convert_to(x: Any, t: DataType) -> E.Expr:
 
 def _pow(a: Any, b: Any, t: DataType) -> E.Expr:
     if not t.is_floating:
-        raise error("operator-type", f"`**` needs a floating-point type, got {t}", "convert with S.fp32(...)")
+        raise language_error("operator-type", f"`**` needs a floating-point type, got {t}", "convert with S.fp32(...)")
     return get("pow").build(convert_to(a, t), convert_to(b, t))
 
 
@@ -116,18 +112,18 @@ def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
     left = literal_expr(a) if is_literal(a) else a.expr
     for side in (left.dtype, literal_expr(b).dtype if is_literal(b) else y):
         if not side.is_integer:
-            raise error("operator-type", f"`{symbol}` needs integers, got {side}", NO_FLOAT)
+            raise language_error("operator-type", f"`{symbol}` needs integers, got {side}", NO_FLOAT)
     t = left.data_type
     if not is_literal(b) and y.is_vector:
         if t.is_vector and t.lanes != y.lanes:
-            raise error(
+            raise language_error(
                 "lanes-mismatch",
                 f"the operands have different lanes: {t} and {y}",
                 "shift by a scalar or by a vector of the same lanes",
             )
         t = t.with_lanes(y.lanes)
     if t.is_scalar and is_literal(b) and not 0 <= b < t.bits:
-        raise error(
+        raise language_error(
             "shift-range", f"shift amount {b} is outside 0..{t.bits - 1} of {t} ({t.bits} bits)", "shift a wider type"
         )
     if is_literal(b) and b == 0:
@@ -143,7 +139,7 @@ def _compare(symbol: str, a: Any, b: Any, x: Any, y: Any, adapt: bool) -> Value:
     if tx.is_integer and ty.is_integer and not (tx.is_bool or ty.is_bool) and tx.is_int != ty.is_int:
         signed, unsigned = (tx, ty) if tx.is_int else (ty, tx)
         if unsigned.bits >= signed.bits:
-            raise error(
+            raise language_error(
                 "signed-compare",
                 f"`{symbol}` compares signed with unsigned: {describe(x)} and {describe(y)}",
                 "convert one of them explicitly, e.g. with S.i32(...) or S.u32(...)",
@@ -170,14 +166,14 @@ def _address(x: Any) -> Any:
 def _pointer(symbol: str, a: Any, b: Any) -> Any:
     if symbol in COMPARE:
         if not (isinstance(a, PointerValue) and isinstance(b, PointerValue)):
-            raise error(
+            raise language_error(
                 "pointer-compare", "a pointer can only be compared with a pointer", "use p.is_nullptr to test for null"
             )
         return Value(E.Binary(COMPARE[symbol], a.expr, b.expr))
     if symbol == "+" and isinstance(b, PointerValue) and not isinstance(a, PointerValue):
         a, b = b, a
     if symbol not in "+-" or isinstance(b, PointerValue) or not isinstance(a, PointerValue):
-        raise error("pointer-operator", f"`{symbol}` is not supported on pointers", _POINTERS)
+        raise language_error("pointer-operator", f"`{symbol}` is not supported on pointers", _POINTERS)
     step = index_expr(b, "pointer step")
     if symbol == "-":
         step = (
@@ -193,7 +189,7 @@ def unary(symbol: str, a: Any) -> Any:
     if not is_runtime(a):
         return PREFIX[symbol](a)
     if not isinstance(a, Value):
-        raise error(
+        raise language_error(
             "operand",
             f"`{symbol}` is not supported on {kind_name(a)}",
             "use p.is_nullptr to test for null" if symbol == "not" else "",
@@ -202,19 +198,19 @@ def unary(symbol: str, a: Any) -> Any:
     if symbol == "-":
         check_operator("-", t, None)
         if t.is_uint:
-            raise error("operator-type", f"`-` on unsigned {t}", "convert to a signed type first")
+            raise language_error("operator-type", f"`-` on unsigned {t}", "convert to a signed type first")
         return binary("*", a, -1)
     if symbol == "~":
         if not t.is_integer:
-            raise error("operator-type", f"`~` needs integers or masks, got {t}", NO_FLOAT)
+            raise language_error("operator-type", f"`~` needs integers or masks, got {t}", NO_FLOAT)
         return Value(E.Unary("bitnot", a.expr))
     if symbol == "not":
         if t is not BOOL:
-            raise error(
+            raise language_error(
                 "bool-operator", f"`not` needs a bool, got {t}", "compare with 0" if t.is_scalar else "use ~ on masks"
             )
         return Value(E.Unary("not", a.expr))
-    raise error("operator-type", "unary `+` is not supported on run-time values", "leave it out")
+    raise language_error("operator-type", "unary `+` is not supported on run-time values", "leave it out")
 
 
 def is_none(x: Any) -> Any:
@@ -235,10 +231,14 @@ def logical(symbol: str, a: Any, b: Any) -> Any:
         elif isinstance(x, Value) and x.dtype is BOOL:
             sides.append(x.expr)
         elif isinstance(x, Value) and x.dtype.is_vector:
-            raise error("bool-operator", f"`{symbol}` needs scalar bools, got {x.dtype}", "use & and | on masks")
+            raise language_error(
+                "bool-operator", f"`{symbol}` needs scalar bools, got {x.dtype}", "use & and | on masks"
+            )
         else:
             shown = x.dtype if isinstance(x, Value) else kind_name(x)
-            raise error("bool-operator", f"`{symbol}` needs bools, got {shown}", "compare with 0, or use p.is_nullptr")
+            raise language_error(
+                "bool-operator", f"`{symbol}` needs bools, got {shown}", "compare with 0, or use p.is_nullptr"
+            )
     return Value(E.Binary(symbol, sides[0], sides[1]))
 
 
@@ -248,7 +248,7 @@ def ternary(cond: Any, a: Any, b: Any) -> Any:
         return a if cond else b
     if not (isinstance(cond, Value) and cond.dtype is BOOL):
         shown = cond.dtype if isinstance(cond, Value) else kind_name(cond)
-        raise error(
+        raise language_error(
             "condition", f"the condition of `a if c else b` must be a scalar bool, got {shown}", "compare explicitly"
         )
     t = match_operator(as_operand(a), as_operand(b), adapt=False)

@@ -11,11 +11,11 @@ from typing import Any
 from compass_core.errors import CompassError
 
 from ...ir import exprs as E
-from ...ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType, dtype
+from ...ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType
 from ...ops.core import convert, imm
 from ...ops.typing import check_literal
 from ..dispatch import active_parser
-from ..specs import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES
+from ..specs import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES, pointee_dtype
 
 ZERO = E.IntImm(INT32, 0)
 ONE = E.IntImm(INT32, 1)
@@ -209,7 +209,7 @@ class PointerValue(Operators):
 
     def as_ptr(self, to: str | DataType) -> PointerValue:
         """The same address, pointing to another type."""
-        elem = pointee_dtype(to)
+        elem = pointee_dtype(to, "as_ptr")
         if elem is self.elem:
             return self
         if type(self.offset) is E.IntImm and self.offset.value == 0 and type(self.base) is not E.FuncCall:
@@ -218,25 +218,6 @@ class PointerValue(Operators):
 
     def __getitem__(self, index: Any) -> Value:
         return active_parser(_VALUE).load(self, index)
-
-
-def pointee_dtype(name: Any) -> DataType:
-    """The pointee type of `as_ptr`, `S.ptr` and the like."""
-    if not name:
-        raise CompassError(
-            'a pointer needs a type; use "void" explicitly', code="pointee", help='write e.g. as_ptr("i32")'
-        )
-    try:
-        elem = dtype(name)
-    except ValueError:
-        elem = None
-    if elem is None or (elem is not VOID and elem.element_of not in STORAGE):
-        raise CompassError(
-            f"{name!r} cannot be pointed to",
-            code="pointee",
-            help=f"pointers are to {', '.join(STORAGE)}, vectors of them, or void",
-        )
-    return elem
 
 
 class BufferValue:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from compass_core import PARAMS_FORMAT
 from compass_core.aipubin.dtypes import DType, element_dtype
 from compass_core.errors import CompassError
 from compass_core.reading import jsontext, names
 
-FORMAT = "compassc-params/1"
 Role = Literal["input", "output", "const", "descriptor", "attr"]
 ROLES: tuple[str, ...] = get_args(Role)
 MAX_RANK = 32
@@ -77,7 +77,7 @@ class KernelInfo:
         for text, what in ((self.kernel, "kernel"), *((p.name, "parameter") for p in self.params)):
             names.name(text, what)
         out: dict[str, Any] = dict(self.extra)
-        out |= {"format": FORMAT, "kernel": self.kernel, "target": self.target, "uses_printf": self.uses_printf}
+        out |= {"format": PARAMS_FORMAT, "kernel": self.kernel, "target": self.target, "uses_printf": self.uses_printf}
         out |= {"stack_size": self.stack_size, "params": [_param_json(p) for p in self.params]}
         return out | {"extents": self.extents}
 
@@ -85,8 +85,8 @@ class KernelInfo:
     def from_json(cls, data: Any, where: str) -> KernelInfo:
         """Checks and reads the JSON object; `where` names its origin in errors (CompassError)."""
         data = _typed(data, dict, where, "the whole")
-        if data.get("format") != FORMAT:
-            raise CompassError(f"{where}: format is {data.get('format')!r}, expected '{FORMAT}'")
+        if data.get("format") != PARAMS_FORMAT:
+            raise CompassError(f"{where}: format is {data.get('format')!r}, expected '{PARAMS_FORMAT}'")
         items = _typed(data.get("params"), list, where, "params")
         params = tuple(_param(item, where, i) for i, item in enumerate(items))
         _check_indices(params, where)

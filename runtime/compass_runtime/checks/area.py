@@ -70,7 +70,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Place:
+class MemoryLocation:
     """Byte `offset` of a buffer of `nbytes`: the region of that number, or the array called `name`."""
 
     memory: Memory
@@ -92,8 +92,8 @@ class Finding:
     size: int
     item: int
     event: int
-    place: Place
-    origin: Place
+    place: MemoryLocation
+    origin: MemoryLocation
 
 
 def merged(buffers: Sequence[Buffer]) -> list[Buffer]:
@@ -142,8 +142,8 @@ def _side(pc: int, tec: int, access: int) -> Side:
     return Side(None if pc == _NO_PC else pc, tec, Access(access & 7))
 
 
-def _place(memory: mmap, at: int) -> Place:
+def _place(memory: mmap, at: int) -> MemoryLocation:
     kind, region, offset, nbytes, name = _PLACE.unpack_from(memory, at)
     known = Memory(kind) if kind in Memory.__members__.values() else Memory.NONE
     text = name.split(b"\0")[0].decode(errors="replace").partition(":")[0]  # clang adds the line
-    return Place(known, region, offset, nbytes, text)
+    return MemoryLocation(known, region, offset, nbytes, text)

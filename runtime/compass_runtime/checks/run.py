@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from compass_core.errors import CompassError, together
 from compass_runtime.checks import area
 from compass_runtime.checks.build import CheckedProgram, checked_programs
+from compass_runtime.checks.diagnostics import OUT_OF_BOUNDS, Diagnostics
 from compass_runtime.checks.modes import Modes
-from compass_runtime.checks.words import OUT_OF_BOUNDS, Teller
 from compass_runtime.job import Buffer, Job
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Outcome:
             job.execute(timeout or program.time_limit * _PATIENCE)
         except CompassError as error:
             fault.append(error)
-        told = Teller(program, buffers).errors(*area.findings(memory))
+        told = Diagnostics(program, buffers).errors(*area.findings(memory))
         self.broken = bool(fault) or any(error.code == OUT_OF_BOUNDS for error in told)
         self.errors += [error for error in told if error.severity == "error"] + fault
         self.warnings += [error for error in told if error.severity != "error"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
-from compass_runtime.profile.regions import Place
+from compass_runtime.profile.regions import Location
 from compass_runtime.profile.result import Cost, Profile
 from compass_runtime.profile.table import spell_place
 from compass_runtime.profile.timeline import Span
@@ -163,7 +163,7 @@ def _points(profile: Profile) -> list[Point]:
     """The kernel against device memory, and the lines that compute against all bytes they move."""
     total, tecs = profile.total, len(profile.tecs) or 1
     out: list[Point] = []
-    lines: list[tuple[Place, Cost]] = [(p, c) for p, c in profile.lines.items() if c.total.arithmetic and c.active]
+    lines: list[tuple[Location, Cost]] = [(p, c) for p, c in profile.lines.items() if c.total.arithmetic and c.active]
     for place, cost in lines[:_LINES_SHOWN]:
         moved = cost.total.bytes + cost.dma_bytes
         intensity = cost.total.arithmetic / moved if moved else math.inf

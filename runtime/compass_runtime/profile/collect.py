@@ -12,7 +12,7 @@ from compass_core.errors import CompassError
 from compass_core.hostcc.sources import read_sources
 from compass_runtime.profile.costs import CostModel, cost_model, op_classes
 from compass_runtime.profile.instrument import Instrumented, instrument
-from compass_runtime.profile.regions import Op, Place, shares
+from compass_runtime.profile.regions import Location, Op, shares
 from compass_runtime.variants import variant
 from compass_sim.records import Record, RecordKind
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from compass_runtime.program import Program
     from compass_sim import RunResult
 
-NOWHERE: Place = ("", 0)
+NOWHERE: Location = ("", 0)
 """The place of steps of programs that do not say where they are."""
 _STEPS = frozenset(RecordKind) - {RecordKind.TASK_BEGIN, RecordKind.TASK_END, RecordKind.COUNT}
 
@@ -61,7 +61,7 @@ class Step:
     kind: int
     id: int
     amount: int
-    place: Place
+    place: Location
 
 
 @dataclass
@@ -73,10 +73,10 @@ class Task:
     tec: int
     steps: list[Step] = field(default_factory=list)
     cycles: int = 0
-    tallies: dict[tuple[Place, str], Tally] = field(default_factory=dict)
-    work: dict[Place, float] = field(default_factory=dict)
+    tallies: dict[tuple[Location, str], Tally] = field(default_factory=dict)
+    work: dict[Location, float] = field(default_factory=dict)
     """Estimated cycles of its own work, divided among lines."""
-    active: dict[Place, int] = field(default_factory=dict)
+    active: dict[Location, int] = field(default_factory=dict)
     """Cycles of the regions that a line is part of: while the line was at work, alone or beside others."""
     elements: set[int] = field(default_factory=set)
     """Bytes of the elements that it computes with."""

@@ -18,7 +18,7 @@ from compass_runtime.profile import syntax
 from compass_runtime.profile.costs import CostModel, class_of
 from compass_runtime.profile.expressions import Expressions, Loop, Value
 from compass_runtime.profile.parse import OWN, Node, Text, parse
-from compass_runtime.profile.regions import Place, Region, cost
+from compass_runtime.profile.regions import Location, Region, cost
 
 _COUNTERS = "__compass_counters"
 _ENTRY = entry_symbol("")
@@ -38,7 +38,7 @@ class Instrumented:
     masks: int
     """How many counters of active lanes follow those of the regions."""
     first_site: int
-    sites: tuple[Place, ...]
+    sites: tuple[Location, ...]
 
     @property
     def counters(self) -> int:
@@ -69,7 +69,7 @@ class _Writer:
         self._first, self._first_site = first, first_site
         self._regions: list[Region] = []
         self._masks = 0
-        self._sites: list[Place] = []
+        self._sites: list[Location] = []
         self._insertions: list[tuple[int, int, str]] = []
         self._on = Expressions(text, self._arm, self._mask)
         self._devices = _talking_functions(text)

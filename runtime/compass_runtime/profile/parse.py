@@ -13,7 +13,7 @@ from typing import Any
 from compass_core.hostcc.command import behind_header
 from compass_core.hostcc.foreign import STDIN, examine
 from compass_core.hostcc.sources import Source
-from compass_runtime.profile.regions import Place
+from compass_runtime.profile.regions import Location
 
 Node = dict[str, Any]
 OWN = "__compass_own_"
@@ -48,11 +48,11 @@ class Text:
         return at
 
     @cached_property
-    def _markers(self) -> tuple[list[int], list[Place]]:
+    def _markers(self) -> tuple[list[int], list[Location]]:
         found = [(m.end() + 1, (_unescaped(m[2]), int(m[1]))) for m in _MARKER.finditer(self.text)]
         return [at for at, _ in found], [place for _, place in found]
 
-    def place(self, offset: int) -> Place:
+    def place(self, offset: int) -> Location:
         """The source line that the character at `offset` comes from."""
         starts, places = self._markers
         which = bisect.bisect_right(starts, offset) - 1

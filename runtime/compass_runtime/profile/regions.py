@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from compass_runtime.profile.costs import CostModel
 
-Place = tuple[str, int]
+Location = tuple[str, int]
 """File and line."""
 
 
@@ -18,7 +18,7 @@ class Op:
     """An operation: its class, the line it stands on, and where its operands come from."""
 
     kind: str
-    place: Place
+    place: Location
     operands: tuple[int, ...] = ()
     """Operations of the same region, by number; -1 - i: what variable i of the region had when the region began."""
     lanes: int = 0
@@ -108,9 +108,9 @@ def _operands(op: Op, region: Region, first: int) -> Iterator[int]:
             yield from (first - len(region.ops) + i for i in last if i >= 0)
 
 
-def shares(region: Region, model: CostModel) -> dict[Place, float]:
+def shares(region: Region, model: CostModel) -> dict[Location, float]:
     """The region's cycles divided among its lines, by how long their operations keep the units busy."""
-    weights: dict[Place, int] = {}
+    weights: dict[Location, int] = {}
     for op in region.ops:
         weights[op.place] = weights.get(op.place, 0) + model.interval(op.kind, op.external)
     total = sum(weights.values())

@@ -14,7 +14,7 @@ from compass_core.elf.hostcode import ENTRY_PREFIX
 from compass_core.hostcc.sources import read_sources
 from compass_runtime.profile.collect import Tally, Task, counting, tasks_of
 from compass_runtime.profile.costs import CostModel
-from compass_runtime.profile.regions import Place
+from compass_runtime.profile.regions import Location
 from compass_runtime.profile.timeline import Launch, Simulation, Span, Timeline
 from compass_sim.records import RecordKind, Transfer
 
@@ -64,7 +64,7 @@ class Section:
     """The part of a kernel between two profiler marks of a number: how often it ran, and its cycles per TEC."""
 
     id: int
-    place: Place
+    place: Location
     runs: int
     cycles: Mapping[int, float]
 
@@ -94,7 +94,7 @@ class Profile:
     model: CostModel
     tasks: tuple[Task, ...]
     timeline: Timeline
-    texts: Mapping[Place, str]
+    texts: Mapping[Location, str]
     """The C text that each line became."""
 
     @property
@@ -162,7 +162,7 @@ class Profile:
         return dict(sorted(found.items(), key=lambda item: -sum(run.cycles for run in item[1])))
 
     @cached_property
-    def lines(self) -> dict[Place, Cost]:
+    def lines(self) -> dict[Location, Cost]:
         """By place, the most expensive first."""
         out = self._sums(lambda tec, place: place)
         return dict(sorted(out.items(), key=lambda item: (-item[1].cycles, item[0])))
@@ -193,11 +193,11 @@ class Profile:
             out.append(Section(id, spans[0].place, len(spans), by_tec))
         return out
 
-    def _sums(self, key: Callable[[int, Place], Key]) -> dict[Key, Cost]:
+    def _sums(self, key: Callable[[int, Location], Key]) -> dict[Key, Cost]:
         """Everything, added up under what `key` makes of TEC and place."""
         out: dict[Key, Cost] = {}
 
-        def cost(tec: int, place: Place) -> Cost:
+        def cost(tec: int, place: Location) -> Cost:
             return out.setdefault(key(tec, place), Cost())
 
         for task in self.tasks:
@@ -223,7 +223,7 @@ def profile_of(program: Program, result: RunResult) -> Profile:
     made = counting(program)
     tasks = tasks_of(made, result)
     timeline = Simulation(made.model, tasks, _waits(program)).run()
-    texts: dict[Place, str] = {}
+    texts: dict[Location, str] = {}
     for source in read_sources(program.code.elf):
         for place, line in c_lines(source.text):
             texts[place] = f"{texts[place]} {line}" if place in texts else line
@@ -236,7 +236,7 @@ def _waits(program: Program) -> list[Sequence[int] | None]:
     return precursors if is_x3(program.target) else [None if p is None or p else () for p in precursors]
 
 
-def c_lines(text: str) -> Iterator[tuple[Place, str]]:
+def c_lines(text: str) -> Iterator[tuple[Location, str]]:
     """The lines of a C text with the places that its line directives give them."""
     file, number = "", 0
     for line in text.splitlines():

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from compass_runtime.profile.regions import Place
+from compass_runtime.profile.regions import Location
 from compass_runtime.profile.result import WAITS, Cost, LayerRun, Profile
 from compass_runtime.report import table
 
@@ -53,7 +53,7 @@ def percent(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f}%"
 
 
-def spell_place(place: Place) -> str:
+def spell_place(place: Location) -> str:
     """The place without the folders of its file."""
     return f"{Path(place[0]).name}:{place[1]}" if place[0] else "-"
 

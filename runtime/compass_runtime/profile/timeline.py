@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from compass_core.aipubin.device import is_x3
 from compass_runtime.profile.collect import NOWHERE, Step, Task
 from compass_runtime.profile.costs import CostModel
-from compass_runtime.profile.regions import Place
+from compass_runtime.profile.regions import Location
 from compass_sim.records import RecordKind, Transfer
 
 _EPSILON = 1e-6
@@ -28,7 +28,7 @@ class Span:
     kind: str
     start: float
     end: float
-    place: Place = NOWHERE
+    place: Location = NOWHERE
     detail: int = 0
     """Bytes of a transfer, number of a section."""
     channel: int | None = None
@@ -66,7 +66,7 @@ class _Transfer:
     crossings: int
     reordered: bool
     channel: int | None
-    place: Place
+    place: Location
     starts: float = 0.0
     moving: bool = False
     left: float = 0.0
@@ -86,7 +86,7 @@ class _Tec:
         self.waiting: Callable[[], bool] | None = None
         self.resume: Callable[[float], None] = lambda now: None
         self.queue: deque[_Transfer] = deque()
-        self.sections: dict[int, tuple[float, Place]] = {}
+        self.sections: dict[int, tuple[float, Location]] = {}
 
     def pending(self, channels: Sequence[int | None]) -> bool:
         return any(transfer.channel in channels for transfer in self.queue)
@@ -106,7 +106,7 @@ class Simulation:
         self._tecs = [_Tec(number) for number in range(model.tecs)]
         self._running: dict[int, int] = {}
         self._started: dict[int, tuple[int, float]] = {}
-        self._arrived: dict[int, list[tuple[_Tec, float, Place]]] = {}
+        self._arrived: dict[int, list[tuple[_Tec, float, Location]]] = {}
         self._finished: set[int] = set()
         self._now = 0.0
         self._rates: dict[int, float] = {}
@@ -192,7 +192,7 @@ class Simulation:
             return True
         return first.moving != moved
 
-    def _add(self, tec: _Tec, kind: str, start: float, place: Place, moved: _Transfer | None = None) -> None:
+    def _add(self, tec: _Tec, kind: str, start: float, place: Location, moved: _Transfer | None = None) -> None:
         """A span from `start` until now."""
         about = (moved.bytes, moved.channel, moved.crossings) if moved else ()
         if self._now > start:
@@ -248,7 +248,7 @@ class Simulation:
         if tec.at > begin:
             self._line.spans.append(Span(tec.number, "work", begin, tec.at, place))
 
-    def _wait(self, tec: _Tec, kind: str, place: Place, busy: Callable[[], bool], then: Callable[[], None]) -> None:
+    def _wait(self, tec: _Tec, kind: str, place: Location, busy: Callable[[], bool], then: Callable[[], None]) -> None:
         """The TEC stands still while `busy`, then does what is to be done."""
         start = self._now
 

@@ -11,7 +11,7 @@ from compass_core.aipubin.dtypes import BY_NAME
 from compass_core.errors import CompassError, Finding, Note, Span, races
 from compass_core.hostcc import origins
 from compass_core.hostcc.sources import read_sources
-from compass_runtime.checks.area import Access, Kind, Memory, Place, Side
+from compass_runtime.checks.area import Access, Kind, Memory, MemoryLocation, Side
 from compass_runtime.checks.area import Finding as Found
 from compass_runtime.job import Buffer
 from compass_runtime.program import Program
@@ -54,7 +54,7 @@ class _Named:
     shape: tuple[int, ...]
 
 
-class Teller:
+class Diagnostics:
     """Tells what was found in a run of `program`, whose regions were `buffers`."""
 
     def __init__(self, program: Program, buffers: Sequence[Buffer]) -> None:
@@ -103,7 +103,7 @@ class Teller:
 
     # ------------------------------------------------------------------------------------------------------- buffers
 
-    def _buffer(self, place: Place) -> _Named | None:
+    def _buffer(self, place: MemoryLocation) -> _Named | None:
         if place.memory == Memory.REGION and place.region < len(self._buffers):
             buffer = self._buffers[place.region]
             if buffer.slot is not None:
@@ -212,95 +212,95 @@ class Teller:
 class _Rule(NamedTuple):
     """How a kind of finding is told."""
 
-    how: Callable[[Teller, _Rule, Found, int], CompassError]
+    how: Callable[[Diagnostics, _Rule, Found, int], CompassError]
     message: str
     help: str
     warning: bool = False
     code: str = ""
 
-    def tell(self, teller: Teller, one: Found, times: int) -> CompassError:
+    def tell(self, diagnostics: Diagnostics, one: Found, times: int) -> CompassError:
         """The error for a finding."""
-        return self.how(teller, self, one, times)
+        return self.how(diagnostics, self, one, times)
 
 
 _RULES = {
     Kind.BOUNDS: _Rule(
-        Teller.bounds,
+        Diagnostics.bounds,
         "",
         "check index, stride and size; a mask (S.tail_mask) keeps lanes behind the end from being used",
         code=OUT_OF_BOUNDS,
     ),
-    Kind.RACE: _Rule(Teller.race, "", races.HELP, code="check-race"),
+    Kind.RACE: _Rule(Diagnostics.race, "", races.HELP, code="check-race"),
     Kind.ALIGN: _Rule(
-        Teller.memory,
+        Diagnostics.memory,
         "TEC {tec} {verb} elements of {item} bytes at {address}, which is no multiple of {item}",
         "the address of a vector or scalar must be a multiple of its element's size",
         code="check-align",
     ),
     Kind.UNINIT_STORED: _Rule(
-        Teller.uninit,
+        Diagnostics.uninit,
         "TEC {tec} stores a value that was never set: {memory}",
         "set the memory that the value is made of, or store fewer lanes",
         code="check-uninit",
     ),
     Kind.UNINIT_USED: _Rule(
-        Teller.uninit,
+        Diagnostics.uninit,
         "TEC {tec} decides or computes an address by a value that was never set",
         "set the memory that the value is made of",
         code="check-uninit",
     ),
     Kind.NO_EVENT_FREE: _Rule(
-        Teller.event,
+        Diagnostics.event,
         "TEC {tec} allocates an event, but all 4 are in use",
         "free events that are not needed any more: S.free_events(event)",
         code="check-dma",
     ),
     Kind.EVENT_NOT_ALLOCATED: _Rule(
-        Teller.event,
+        Diagnostics.event,
         "TEC {tec} uses event {event}, which is not allocated",
         "use events between S.alloc_events and S.free_events only",
         code="check-dma",
     ),
     Kind.EVENT_NEVER_STARTED: _Rule(
-        Teller.event,
+        Diagnostics.event,
         "TEC {tec} waits for event {event}, which no transfer was started with",
         "wait for the event that was given to the transfer",
         code="check-dma",
     ),
     Kind.EVENT_NOT_WAITED: _Rule(
-        Teller.event,
+        Diagnostics.event,
         "TEC {tec} starts a transfer with event {event} that nobody waits for",
         "call S.wait_events before the kernel ends: in PySim the transfer may be lost",
         True,
         code="check-dma",
     ),
     Kind.EVENT_BUSY: _Rule(
-        Teller.event,
+        Diagnostics.event,
         "TEC {tec} starts a transfer with event {event}, whose last one is still on its way",
         "it waits for that one first; with an event of its own both go on at a time",
         True,
         code="check-dma",
     ),
     Kind.DMA_OVERLAP: _Rule(
-        Teller.memory,
+        Diagnostics.memory,
         "a transfer of TEC {tec} to {memory} overlaps its own source",
         "what it gives is not defined: copy through another buffer",
         code="check-dma",
     ),
     Kind.DMA_STRIDE: _Rule(
-        Teller.memory,
+        Diagnostics.memory,
         "a transfer of TEC {tec} {verb} rows of {memory} that overlap: the stride is less than a row",
         "strides count from the start of a row to the start of the next one",
         code="check-dma",
     ),
     Kind.DMA_IGNORED: _Rule(
-        Teller.memory,
+        Diagnostics.memory,
         "a transpose of TEC {tec} to {memory} does nothing: a row or column has over 16777215 bytes",
         "transpose a part at a time",
         code="check-dma",
     ),
     Kind.DIVISION: _Rule(
-        Teller.division,
+        Diagnostics.division,
         "TEC {tec} divides an integer by zero",
         "the result is 0, which is seldom what is meant: test the divisor first",
         code="check-division",

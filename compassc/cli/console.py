@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Talk:
+class Console:
     """How this run of a command talks. `color`, `traceback` and `error_format` are None until given as flags.
 
     `inputs` and `folder` are what a report of an internal error is made of.
@@ -62,7 +62,7 @@ class Talk:
             return False
 
     def say(self, text: str) -> None:
-        """A line of talk."""
+        """A line."""
         from compass_core.errors.rendering import for_stream
 
         self._write(for_stream(text, sys.stderr))
@@ -72,7 +72,7 @@ class Talk:
         print(text, file=sys.stderr)
 
     def detail(self, text: str) -> None:
-        """A line of talk for those who asked for it with -v."""
+        """A line for those who asked for it with -v."""
         if self.verbose and text:
             self.say(text)
 

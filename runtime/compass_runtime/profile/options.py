@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ProfileOptions:
     """What `compass-run` is to show of a profile: the tables, a page, a trace."""
 
     tables: bool
