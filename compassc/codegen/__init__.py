@@ -10,7 +10,7 @@ from compass_core import PARAMS_FORMAT
 if TYPE_CHECKING:
     from ..ir.stmts import IRModule
     from ..passes import PassOptions
-    from .c_unit import Line, Unit
+    from .c_unit import Unit
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ def generate(lowered: IRModule, options: PassOptions | None = None) -> CodegenRe
     module = passes.run_stage("codegen", lowered, options)
     unit = print_unit(module)
     text = "\n".join([line.text for line in unit.lines]) + "\n"
-    return CodegenResult(text, line_map(unit.lines), parameters(lowered, unit))
+    return CodegenResult(text, line_map(unit), parameters(lowered, unit))
 
 
-def line_map(lines: list[Line]) -> dict[str, Any]:
-    """`{"files": [...], "lines": [null or [file, line] or [file, line, parts], ...]}`, one item per line.
+def line_map(unit: Unit) -> dict[str, Any]:
+    """`{"files": [...], "lines": [null or [file, line] or [file, line, parts], ...], "arrays": [...]}`: an item per line and array.
 
     `parts` are `[offset, file, line, column]`: from there on the line comes from another line of the kernel.
     """
     files: dict[str, int] = {}
     places: list[list[Any] | None] = []
-    for line in lines:
+    for line in unit.lines:
         if line.span is None:
             places.append(None)
             continue
@@ -50,7 +50,7 @@ def line_map(lines: list[Line]) -> dict[str, Any]:
             number = [files.setdefault(span.file, len(files)) for _, span in line.parts]
             place.append([[at, n, span.line, span.col] for n, (at, span) in zip(number, line.parts)])
         places.append(place)
-    return {"files": list(files), "lines": places}
+    return {"files": list(files), "lines": places, "arrays": [array._asdict() for array in unit.arrays]}
 
 
 def parameters(lowered: IRModule, unit: Unit) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compass_core.errors import CompassError, Note, Span, flat, together
+from compass_core.hostcc.arrays import Array
 
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -16,6 +17,8 @@ from .c_types import c_type, codegen_error, qualifier
 from .names import RESERVED, NamePool
 
 BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
+STORAGE = "_buf"
+"""What the name of the storage of `S.alloc` has in it: kernels know the pointer to it."""
 BASE_STACK = 64 * 1024
 """Stack bytes of a TEC besides the arrays of its kernel."""
 TABLE_ALIGN = 32
@@ -33,9 +36,10 @@ class Line:
 
 @dataclass
 class Unit:
-    """What printing a module gives besides the text: its lines, the stack its arrays need, and whether it prints."""
+    """What printing a module gives besides the text: its lines, its arrays, the stack they need, and whether it prints."""
 
     lines: list[Line] = field(default_factory=list)
+    arrays: list[Array] = field(default_factory=list)
     stack_size: int = BASE_STACK
     uses_printf: bool = False
 
@@ -49,6 +53,7 @@ class FunctionPrinter(ExprPrinter):
         self.pool = NamePool(taken)
         self.lines: list[Line] = []
         self.tables: list[Line] = []
+        self.arrays: dict[E.Var, Array] = {}
         self.errors: list[CompassError] = []
         self.stack_size = 0
         self.depth = 1
@@ -122,7 +127,17 @@ class FunctionPrinter(ExprPrinter):
     def _let(self, s: Any) -> str:
         # C declares the name before the value: unspecified inactive lanes take the variable itself.
         name = self.defining = self.define(s.var)
+        self._name_array(s.value, name)
         return f"{c_type(s.var.dtype)} {name} = {self.value(s.value)};"
+
+    def _name_array(self, value: E.Expr, pointer: str) -> None:
+        """An array is called by the pointer that `S.alloc` and tables have in the kernel: the first one to it."""
+        begins = type(value) is E.Pointer and type(value.offset) is E.IntImm and value.offset.value == 0
+        data = value.base if begins else value
+        array = self.arrays.get(data) if type(data) is E.Var else None
+        if array is not None and array.name == array.symbol and (array.scope == "constant" or STORAGE in data.name):
+            dtype = str(value.elem) if begins else array.dtype
+            self.arrays[data] = array._replace(name=pointer, dtype=dtype)
 
     def _store(self, s: Any) -> str:
         if s.mask is not None:
@@ -141,11 +156,14 @@ class FunctionPrinter(ExprPrinter):
             count *= extent.value
         if buffer.scope in ("private", "lsram"):
             self.stack_size += count * buffer.dtype.total_bytes
-        return f"{qualifier(buffer.scope)}{c_type(buffer.dtype)} {self.define(buffer.data)}[{count}];"
+        name = self.define(buffer.data)
+        self.arrays[buffer.data] = Array(name, name, buffer.scope, str(buffer.dtype))
+        return f"{qualifier(buffer.scope)}{c_type(buffer.dtype)} {name}[{count}];"
 
     def _alloc_const(self, s: Any) -> str:
         """The table goes to the top of the file, so it needs no line here."""
         name = self.define(s.buffer.data)
+        self.arrays[s.buffer.data] = Array(name, name, "constant", str(s.buffer.dtype))
         add = self.tables.append
         add(Line("", s.span))
         add(Line(f"__constant uchar __attribute__((aligned({TABLE_ALIGN}))) {name}[{len(s.data)}] = {{", s.span))
@@ -250,6 +268,7 @@ def print_unit(module: S.IRModule) -> Unit:
         declarations.append(Line(p.print() + ";", p.function.span))
         unit.lines += p.tables
         unit.stack_size += p.stack_size
+        unit.arrays += p.arrays.values()
     if dma:
         unit.lines += [Line(text) for text in dma]
         unit.lines.append(Line(""))

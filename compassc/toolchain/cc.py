@@ -15,7 +15,7 @@ from pathlib import Path
 from compass_core import files, switches
 from compass_core.errors import excerpts
 from compass_core.files.cache import Cache, key_of
-from compass_core.hostcc import command, declared, host, origins, pch, provenance, sources
+from compass_core.hostcc import arrays, command, declared, host, origins, pch, provenance, sources
 from compass_core.hostcc.clang import Clang, find_clang
 from compass_core.hostcc.objects import Compilation
 from compass_core.targets import Target
@@ -177,7 +177,8 @@ def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
     output = output.absolute()
     line_map = unit.read_line_map(source.with_name(source.name + ".map"))
     built = line_map.digests | {excerpts.digest(text.encode())}
-    unit_text = unit.translation_unit(text, line_map, source.name) + origins.section_source(built)
+    unit_text = unit.translation_unit(text, line_map, source.name)
+    unit_text += origins.section_source(built) + arrays.section_source(line_map.arrays)
     unit_file = output.with_suffix(".cc.cl")
     files.write(unit_file, unit_text)
     job = _Job(clang, flags, unit_text, unit_file, output, complete, built, b"")

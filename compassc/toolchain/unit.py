@@ -15,6 +15,7 @@ from pathlib import Path
 from compass_core.elf.hostcode import entry_symbol
 from compass_core.errors import CompassError, Span
 from compass_core.hostcc import host
+from compass_core.hostcc.arrays import Array, array_of
 from compass_core.reading import jsontext
 
 SCALAR_TYPES = ("char", "uchar", "short", "ushort", "int", "uint", "half", "bf16", "float", "bool")
@@ -45,12 +46,13 @@ class LineMap:
     """Where each line of a text comes from: (file, line), or None when it has no counterpart in a source file.
 
     `digests`: what the files are known by, as they were when the text was made. `parts`: by line, the offsets from which
-    on it comes from another line of a file.
+    on it comes from another line of a file. `arrays`: what the kernel declares.
     """
 
     places: tuple[tuple[str, int] | None, ...]
     digests: frozenset[str] = frozenset()
     parts: Mapping[int, tuple[tuple[int, tuple[str, int]], ...]] = field(default_factory=dict)
+    arrays: tuple[Array, ...] = ()
 
     def place(self, line: int) -> tuple[str, int] | None:
         """The source place of a line, counted from 1."""
@@ -85,6 +87,7 @@ def read_line_map(path: Path) -> LineMap:
             if item is not None and len(item) > 2
         }
         digests = [_digest(text) for text in content.get("sha256", []) if text is not None]
+        declared = tuple(array_of(item) for item in content.get("arrays", []))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise CompassError(
             f"the line map is malformed: {error!r}",
@@ -92,7 +95,7 @@ def read_line_map(path: Path) -> LineMap:
             code="bad-line-map",
             help="remove the file to compile without it",
         ) from None
-    return LineMap(tuple(places), frozenset(digests), parts)
+    return LineMap(tuple(places), frozenset(digests), parts, declared)
 
 
 def _file_name(value: object) -> str:

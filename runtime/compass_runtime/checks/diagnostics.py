@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from compass_core.aipubin.dtypes import BY_NAME
 from compass_core.errors import CompassError, Finding, Note, Span, races
-from compass_core.hostcc import origins
-from compass_core.hostcc.sources import read_sources
+from compass_core.hostcc import arrays, origins
 from compass_runtime.checks.area import Access, Kind, Memory, MemoryLocation, Side
 from compass_runtime.checks.area import Finding as Found
 from compass_runtime.job import Buffer
 from compass_runtime.program import Program
 from compass_runtime.sizes import spell
 
-_C_TYPES = {
-    "char": "int8",
-    "uchar": "uint8",
-    "short": "int16",
-    "ushort": "uint16",
-    "int": "int32",
-    "uint": "uint32",
-    "half": "float16",
-    "bf16": "bfloat16",
-    "float": "float32",
-}
 OUT_OF_BOUNDS = "check-bounds"
-_SCOPES = {"__lsram": "lsram", "__local": "shared", "": "private"}
-_ARRAY = re.compile(r"^[ \t]*(?:(__lsram|__local) )?(\w+?)(\d*) (\w+)\[(\d{1,12})\];$", re.MULTILINE)
-_POINTER = re.compile(r"^[ \t]*(?:__lsram |__local )?\w+\* (\w+) = (?=\w*_buf)(\w+);$", re.MULTILINE)
-_TABLE = re.compile(r"^[ \t]*__constant (\w+?)(\d*)\* (\w+) = \(__constant \w+\*\)(\w+);$", re.MULTILINE)
-
-
-class _Array(NamedTuple):
-    """An array that a kernel declares: where it lies, its element's type and size."""
-
-    scope: str
-    dtype: str
-    item: int
 
 
 @dataclass(frozen=True)
@@ -61,20 +35,7 @@ class Diagnostics:
         self._elf = program.code.elf
         self._buffers = buffers
         self._params = {param.name: param for param in program.params}
-        self._arrays: dict[str, _Array] = {}
-        self._names: dict[str, str] = {}
-        for source in read_sources(self._elf):
-            for space, ctype, lanes, name, _ in _ARRAY.findall(source.text):
-                self._declare(name, _SCOPES[space], ctype, lanes)
-            self._names |= {array: pointer for pointer, array in _POINTER.findall(source.text)}
-            for ctype, lanes, pointer, table in _TABLE.findall(source.text):  # the C text has tables as bytes
-                self._declare(table, "constant", ctype, lanes)
-                self._names[table] = pointer
-
-    def _declare(self, name: str, scope: str, ctype: str, lanes: str) -> None:
-        if dtype := _C_TYPES.get(ctype):
-            size = BY_NAME[dtype].size * int(lanes or 1)
-            self._arrays[name] = _Array(scope, dtype + (f"x{lanes}" if lanes else ""), size)
+        self._arrays = arrays.read(self._elf)
 
     def errors(self, found: Sequence[Found], dropped: int) -> list[CompassError]:
         """One error for what happens at the same lines of the kernel to the same buffer, in the order of lines.
@@ -116,10 +77,10 @@ class Diagnostics:
             return _Named(buffer.name, "memory of the program", "uint8", 1, (buffer.nbytes,))
         if place.memory == Memory.NAMED:
             array = self._arrays.get(place.name)
-            name = self._names.get(place.name, place.name)
-            if array is None:
-                return _Named(name, "array", "uint8", 1, (place.nbytes,))
-            return _Named(name, f"{array.scope} buffer", array.dtype, array.item, (place.nbytes // array.item,))
+            if array is None:  # of C text that was written by hand
+                return _Named(place.name, "array", "uint8", 1, (place.nbytes,))
+            size = array.element_bytes
+            return _Named(array.name, f"{array.scope} buffer", array.dtype, size, (place.nbytes // size,))
         return None
 
     def _index(self, buffer: _Named, offset: int, size: int) -> str:
