@@ -132,11 +132,13 @@ class FunctionPrinter(ExprPrinter):
 
     def _name_array(self, value: E.Expr, pointer: str) -> None:
         """An array is called by the pointer that `S.alloc` and tables have in the kernel: the first one to it."""
-        begins = type(value) is E.Pointer and type(value.offset) is E.IntImm and value.offset.value == 0
-        data = value.base if begins else value
-        array = self.arrays.get(data) if type(data) is E.Var else None
-        if array is not None and array.name == array.symbol and (array.scope == "constant" or STORAGE in data.name):
-            dtype = str(value.elem) if begins else array.dtype
+        starts = isinstance(value, E.Pointer) and isinstance(value.offset, E.IntImm) and value.offset.value == 0
+        data = value.base if isinstance(value, E.Pointer) and starts else value
+        if not isinstance(data, E.Var) or data not in self.arrays:
+            return
+        array = self.arrays[data]
+        if array.name == array.symbol and (array.scope == "constant" or STORAGE in data.name):
+            dtype = str(value.elem) if isinstance(value, E.Pointer) else array.dtype
             self.arrays[data] = array._replace(name=pointer, dtype=dtype)
 
     def _store(self, s: Any) -> str:
