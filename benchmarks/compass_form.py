@@ -24,8 +24,9 @@ def write_graph(net: Network, folder: Path, scales: Scales | None = None) -> Pat
         kind, shape, own = _FORMS[layer.kind](layer, net, scales)
         names[layer.name] = graph.layer(kind, x, (1, *shape), dtype, **given, **own)
         if layer.kind == "mean":
-            names[layer.name] = graph.layer("Reshape", [names[layer.name]], (1, *layer.shape), dtype, **given,
-                                            shape=[1, *layer.shape])  # fmt: skip
+            names[layer.name] = graph.layer(
+                "Reshape", [names[layer.name]], (1, *layer.shape), dtype, **given, shape=[1, *layer.shape]
+            )
     return graph.write(folder, [names[net.layers[-1].name]])
 
 
@@ -60,9 +61,13 @@ def _products(layer: Layer, scales: Scales | None) -> dict[str, Any]:
     weights, biases, scale = integer_weights(layer, x)
     multipliers, shifts = _factors(y.scale / (x.scale * scale))
     return {
-        "weights": np.ascontiguousarray(weights.transpose(order)), "biases": biases, "scale": multipliers,
-        "shift": shifts, "weights_scale": scale.astype(np.float32), "weights_zp": 0,
-    }  # fmt: skip
+        "weights": np.ascontiguousarray(weights.transpose(order)),
+        "biases": biases,
+        "scale": multipliers,
+        "shift": shifts,
+        "weights_scale": scale.astype(np.float32),
+        "weights_zp": 0,
+    }
 
 
 def _conv(layer: Layer, net: Network, scales: Scales | None) -> tuple[str, tuple[int, ...], dict[str, Any]]:

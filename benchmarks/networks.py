@@ -16,8 +16,15 @@ Array = np.ndarray[Any, np.dtype[Any]]
 SIZE, CLASSES = 224, 1000
 RESIDUAL_STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
 """Channels and first stride of the stages of ResNet-18, two blocks each."""
-INVERTED_STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
-                   (6, 320, 1, 1))  # fmt: skip
+INVERTED_STAGES = (
+    (1, 16, 1, 1),
+    (6, 24, 2, 2),
+    (6, 32, 3, 2),
+    (6, 64, 4, 2),
+    (6, 96, 3, 1),
+    (6, 160, 3, 2),
+    (6, 320, 1, 1),
+)
 """Expansion, channels, blocks and first stride of the stages of MobileNetV2."""
 
 
@@ -73,8 +80,18 @@ class Network:
         spread = np.sqrt(2 / (inner * kernel * kernel))
         weights = self.rng.normal(0, spread, (outputs, inner, kernel, kernel)).astype(np.float32)
         biases = self.rng.normal(0, 0.1, outputs).astype(np.float32)
-        return self._add("conv", (x,), (*size, outputs), weights=weights, biases=biases, kernel=kernel, stride=stride,
-                         pad=pad, groups=groups, activation=activation)  # fmt: skip
+        return self._add(
+            "conv",
+            (x,),
+            (*size, outputs),
+            weights=weights,
+            biases=biases,
+            kernel=kernel,
+            stride=stride,
+            pad=pad,
+            groups=groups,
+            activation=activation,
+        )
 
     def add(self, a: str, b: str, activation: str = "NONE") -> str:
         return self._add("add", (a, b), self.shapes[a], activation=activation)

@@ -56,12 +56,21 @@ class Model:
         weights, biases, scale = integer_weights(layer, x)
         zeros = np.zeros(len(scale))
         return [
-            self.node("DequantizeLinear", self.constant(weights), self.constant((1 / scale).astype(np.float32)),
-                      self.constant(zeros.astype(np.int8)), axis=0),
-            self.node("DequantizeLinear", self.constant(biases),
-                      self.constant((1 / scale / x.scale).astype(np.float32)),
-                      self.constant(zeros.astype(np.int32)), axis=0),
-        ]  # fmt: skip
+            self.node(
+                "DequantizeLinear",
+                self.constant(weights),
+                self.constant((1 / scale).astype(np.float32)),
+                self.constant(zeros.astype(np.int8)),
+                axis=0,
+            ),
+            self.node(
+                "DequantizeLinear",
+                self.constant(biases),
+                self.constant((1 / scale / x.scale).astype(np.float32)),
+                self.constant(zeros.astype(np.int32)),
+                axis=0,
+            ),
+        ]
 
     def layer(self, layer: Layer) -> None:
         x = [self.names[name] for name in layer.inputs]

@@ -18,8 +18,19 @@ import numpy as np
 from compass_core.hostcc.clang import find_clang
 
 HERE = Path(__file__).resolve().parent
-FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-Xclang", "-ffloat16-excess-precision=none", "-std=c11", "-fPIC",
-         "-shared", "-nostdlib", "-nostdlibinc", "-fuse-ld=lld")  # fmt: skip
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-ffp-contract=off",
+    "-Xclang",
+    "-ffloat16-excess-precision=none",
+    "-std=c11",
+    "-fPIC",
+    "-shared",
+    "-nostdlib",
+    "-nostdlibinc",
+    "-fuse-ld=lld",
+)
 
 
 class Function:

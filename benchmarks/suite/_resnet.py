@@ -50,17 +50,41 @@ class ResNet:
             return {"weights": weights, "biases": np.zeros(outputs, np.float32)}
         weights = self._rng.integers(-127, 128, (outputs, *inner), np.int8)
         shift = 7 + round(np.log2(depth) / 2)
-        return {"weights": weights, "biases": self._rng.integers(-500, 500, outputs).astype(np.int32),
-                "weights_scale": 100.0, "weights_zp": 0, "scale_value": 1, "shift_value": shift}  # fmt: skip
+        return {
+            "weights": weights,
+            "biases": self._rng.integers(-500, 500, outputs).astype(np.int32),
+            "weights_scale": 100.0,
+            "weights_zp": 0,
+            "scale_value": 1,
+            "shift_value": shift,
+        }
 
     def conv(self, x: str, outputs: int, kernel: int, stride: int = 1, activation: str = "RELU") -> str:
         n, h, w, c = self._shapes[x]
         pad = kernel // 2
         size = [(d + 2 * pad - kernel) // stride + 1 for d in (h, w)]
-        window = {"kernel_x": kernel, "kernel_y": kernel, "stride_x": stride, "stride_y": stride, "dilation_x": 1,
-                  "dilation_y": 1, "pad_left": pad, "pad_right": pad, "pad_top": pad, "pad_bottom": pad}  # fmt: skip
-        return self._layer("Convolution", [x], (n, *size, outputs), num_output=outputs, group=1,
-                           with_activation=activation, **window, **self._weights(outputs, kernel, kernel, c))  # fmt: skip
+        window = {
+            "kernel_x": kernel,
+            "kernel_y": kernel,
+            "stride_x": stride,
+            "stride_y": stride,
+            "dilation_x": 1,
+            "dilation_y": 1,
+            "pad_left": pad,
+            "pad_right": pad,
+            "pad_top": pad,
+            "pad_bottom": pad,
+        }
+        return self._layer(
+            "Convolution",
+            [x],
+            (n, *size, outputs),
+            num_output=outputs,
+            group=1,
+            with_activation=activation,
+            **window,
+            **self._weights(outputs, kernel, kernel, c),
+        )
 
     def add(self, a: str, b: str) -> str:
         how = {"scale_value": [1, 1, 1], "shift_value": 0} if self.quantised else {}
@@ -68,9 +92,23 @@ class ResNet:
 
     def pool(self, x: str) -> str:
         n, h, w, c = self._shapes[x]
-        return self._layer("Pooling", [x], (n, h // 2, w // 2, c), method="MAX", kernel_x=2, kernel_y=2, stride_x=2,
-                           stride_y=2, pad_left=0, pad_right=0, pad_top=0, pad_bottom=0, dilation_x=1, dilation_y=1,
-                           ceil_mode=False)  # fmt: skip
+        return self._layer(
+            "Pooling",
+            [x],
+            (n, h // 2, w // 2, c),
+            method="MAX",
+            kernel_x=2,
+            kernel_y=2,
+            stride_x=2,
+            stride_y=2,
+            pad_left=0,
+            pad_right=0,
+            pad_top=0,
+            pad_bottom=0,
+            dilation_x=1,
+            dilation_y=1,
+            ceil_mode=False,
+        )
 
     def bottleneck(self, x: str, inner: int, stride: int) -> str:
         outer = 4 * inner
@@ -86,9 +124,24 @@ class ResNet:
             for block in range(blocks):
                 x = self.bottleneck(x, channels * self._width // 64, 2 if number and not block else 1)
         n, h, w, c = self._shapes[x]
-        x = self._layer("Pooling", [x], (n, 1, 1, c), method="AVG", kernel_x=w, kernel_y=h, stride_x=1, stride_y=1,
-                        pad_left=0, pad_right=0, pad_top=0, pad_bottom=0, dilation_x=1, dilation_y=1,
-                        ceil_mode=False, count_include_pad=False)  # fmt: skip
+        x = self._layer(
+            "Pooling",
+            [x],
+            (n, 1, 1, c),
+            method="AVG",
+            kernel_x=w,
+            kernel_y=h,
+            stride_x=1,
+            stride_y=1,
+            pad_left=0,
+            pad_right=0,
+            pad_top=0,
+            pad_bottom=0,
+            dilation_x=1,
+            dilation_y=1,
+            ceil_mode=False,
+            count_include_pad=False,
+        )
         x = self._layer("Reshape", [x], (n, c), shape=[n, c])
         return self._layer("FullyConnected", [x], (n, CLASSES), num_output=CLASSES, **self._weights(CLASSES, c))
 

@@ -109,7 +109,7 @@ def compile_line(line: Line, console: Console) -> None:
 def _compile(
     source: Path, output: Path, target: targets.Target, extra: tuple[str, ...], assembly: bool, console: Console
 ) -> None:
-    """One file, in a folder of its own: clang's first look for an included file is beside the text it reads."""
+    """Copy one file to an empty folder, because clang looks for included files beside the text first."""
     from compassc.toolchain import cc
 
     options = cc.CcOptions(target, extra=extra)

@@ -1,4 +1,4 @@
-"""What the commands say: artifacts on stdout, everything else on stderr."""
+"""Output of the commands: artifacts go to stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Console:
-    """How this run of a command talks. `color`, `traceback` and `error_format` are None until given as flags.
+    """Messages of one command on stderr. `color`, `traceback` and `error_format` are None unless given as flags.
 
-    `inputs` and `folder` are what a report of an internal error is made of.
+    A report of an internal error contains `inputs` and the files of `folder`.
     """
 
     verbose: bool = False
@@ -72,7 +72,7 @@ class Console:
         print(text, file=sys.stderr)
 
     def detail(self, text: str) -> None:
-        """A line for those who asked for it with -v."""
+        """Print a line if -v was given."""
         if self.verbose and text:
             self.say(text)
 
@@ -90,11 +90,11 @@ class Console:
             self._progress_shown = True
 
     def waiting(self, folder: Path) -> None:
-        """Say that somebody else works in the folder of a build."""
+        """Print that another build holds the folder."""
         self.say(f"waiting for another build that uses {shown(folder)} ...")
 
     def clear_progress(self) -> None:
-        """Take the progress line away."""
+        """Clear the progress line."""
         if self._progress_shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
             self._progress_shown = False

@@ -19,7 +19,7 @@ def is_apart(output: Path | None) -> bool:
 
 @contextmanager
 def place(output: Path | None) -> Iterator[Path]:
-    """The aipu.bin to make, which has a folder: a temporary one where the output lies apart."""
+    """The path of the aipu.bin to build; in a temporary folder if the output is stdout or a device."""
     if not is_apart(output):
         yield output or Path("aipu.bin")
         return
@@ -30,7 +30,7 @@ def place(output: Path | None) -> Iterator[Path]:
 
 
 def hand_over(console: Console, made: Path, output: Path | None) -> None:
-    """Pass the file that was made on to an output that lies apart; of others say the name."""
+    """Copy the built file to an output such as stdout or a device; for other outputs print its name."""
     if output == STDIO:
         artifact(made.read_bytes())
     elif output is not None and is_apart(output):

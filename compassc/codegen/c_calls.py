@@ -16,9 +16,14 @@ Form = Callable[[ExprPrinter, E.Call], str]
 FORMS: dict[str, Form] = {}
 
 _AREAS = {
-    "global": "kGlobal", "private": "kGlobal", "global.1": "kGlobal1", "global.2": "kGlobal2", "global.3": "kGlobal3",
-    "lsram": "kLsram", "shared": "kShared",
-}  # fmt: skip
+    "global": "kGlobal",
+    "private": "kGlobal",
+    "global.1": "kGlobal1",
+    "global.2": "kGlobal2",
+    "global.3": "kGlobal3",
+    "lsram": "kLsram",
+    "shared": "kShared",
+}
 _MEMSETS = {
     "global": ("MemsetDDR", 0),
     "private": ("MemsetDDR", 0),

@@ -11,14 +11,31 @@ from ..ir.dtypes import BOOL, INT32, DataType, PointerType
 from ..ir.exprs import FloatImm, IntImm
 
 _SCALARS = {
-    "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort", "int32": "int", "uint32": "uint",
-    "int64": "long", "uint64": "ulong", "float16": "half", "bfloat16": "bf16", "float32": "float", "float64": "double",
-    "bool": "bool", "void": "void",
-}  # fmt: skip
+    "int8": "char",
+    "uint8": "uchar",
+    "int16": "short",
+    "uint16": "ushort",
+    "int32": "int",
+    "uint32": "uint",
+    "int64": "long",
+    "uint64": "ulong",
+    "float16": "half",
+    "bfloat16": "bf16",
+    "float32": "float",
+    "float64": "double",
+    "bool": "bool",
+    "void": "void",
+}
 _QUALIFIERS = {
-    "global": "__global ", "global.1": "__global ", "global.2": "__global ", "global.3": "__global ",
-    "shared": "__local ", "lsram": "__lsram ", "constant": "__constant ", "private": "",
-}  # fmt: skip
+    "global": "__global ",
+    "global.1": "__global ",
+    "global.2": "__global ",
+    "global.3": "__global ",
+    "shared": "__local ",
+    "lsram": "__lsram ",
+    "constant": "__constant ",
+    "private": "",
+}
 MASK_LETTERS = {32: "b", 16: "h", 8: "w"}
 INT32_MIN = -(1 << 31)
 

@@ -23,7 +23,7 @@ def install(shadow: bool = False) -> bool:
 
 
 def other_package() -> str | None:
-    """Where the package lies that has the names; None when they are ours or free."""
+    """The path of another package that has the names; None if there is none, or the names are ours."""
     from . import modules
 
     return None if modules.installed() else modules.real_package()

@@ -31,9 +31,13 @@ def __getattr__(name: str) -> Any:
 
 
 def compile_c(
-    code: str, target: Any = None, extra_options: str = "", output_path: str | os.PathLike[str] | None = None,
-    work_dir: str | os.PathLike[str] | None = None, save_log: bool = True,
-) -> bytes:  # fmt: skip
+    code: str,
+    target: Any = None,
+    extra_options: str = "",
+    output_path: str | os.PathLike[str] | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
+    save_log: bool = True,
+) -> bytes:
     """Compiles `code`, a path or (with a line break in it) the text itself, and gives the object's bytes.
 
     `output_path` (relative to `work_dir`) is where the object goes, with the text as NAME.cl and the log as NAME.log

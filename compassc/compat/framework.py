@@ -90,8 +90,11 @@ class _ModuleType(type):
 
     def __call__(cls, functions: Mapping[str, PrimFunc]) -> Module:
         if len(functions) != 1 and _MAIN not in functions:
-            raise UsageError(f"a module of {len(functions)} functions has no entry", code="entry",
-                             help=f"give one function, or call the entry '{_MAIN}'")  # fmt: skip
+            raise UsageError(
+                f"a module of {len(functions)} functions has no entry",
+                code="entry",
+                help=f"give one function, or call the entry '{_MAIN}'",
+            )
         entry = functions[_MAIN] if _MAIN in functions else next(iter(functions.values()))
         return Module(tuple(functions.values()), entry.name, "")
 

@@ -101,7 +101,7 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Stands before all others, so that a folder that happens to be called `tvm` does not count."""
+    """The first finder, so that a folder called `tvm` is not imported in its place."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -122,7 +122,7 @@ def installed() -> bool:
 
 
 def real_package() -> str | None:
-    """Where a package that really has this name lies; None when there is none."""
+    """The path of an installed package of this name; None if there is none."""
     loaded = sys.modules.get(_ROOT)
     spec = loaded.__spec__ if loaded is not None else importlib.util.find_spec(_ROOT)
     origin = spec.origin if spec is not None else None  # a folder without __init__.py has none

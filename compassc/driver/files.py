@@ -9,7 +9,7 @@ _WIDTH = 120
 
 
 def json_text(value: Any, indent: str = "", taken: int = 0) -> str:
-    """JSON for people: what fits on a line stands on one, the rest is broken up.
+    """Readable JSON: values that fit are written on one line, others on several.
 
     `taken`: characters that stand between the indent and the value.
     """

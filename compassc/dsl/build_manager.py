@@ -39,7 +39,7 @@ CompassCodeGenCError = CompassError
 
 
 def _reported(method: Callable[..., T]) -> Callable[..., T]:
-    """A method of the builder whose errors say all there is to say, without the compiler's own stack.
+    """Decorate a method of the builder: its errors show source lines, notes and help, and no stack of the compiler.
 
     What is not the user's fault becomes the report of a defect, with the kernel's file and the stage files so far.
     """
@@ -65,7 +65,7 @@ def _reported(method: Callable[..., T]) -> Callable[..., T]:
 
 
 def _explained(error: CompassError) -> CompassError:
-    """The error as an uncaught one is to be shown: with its source lines, notes and help."""
+    """The error with its source lines, notes and help attached, as Python shows it if it is not caught."""
     if switches.TRACEBACK.get():
         return error
     from compass_core.errors.rendering import noted
@@ -271,8 +271,11 @@ def register_generator() -> None:
 def _wrong_input(inp: Any) -> InputError:
     shown = getattr(inp, "__name__", None)
     what = f"the function {shown}" if shown else f"a {type(inp).__name__}"
-    return InputError(f"cannot build {what}", code="input",
-                      help="give a function decorated with @S.prim_func, an IR function, or an IRModule")  # fmt: skip
+    return InputError(
+        f"cannot build {what}",
+        code="input",
+        help="give a function decorated with @S.prim_func, an IR function, or an IRModule",
+    )
 
 
 register_generator()

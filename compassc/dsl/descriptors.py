@@ -35,9 +35,12 @@ def expand(kernel: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]
     given = list(args)
     for param, arg in zip(params, args, strict=True):
         if isinstance(arg, np.ndarray) and not arg.flags.c_contiguous:
-            raise CompassError(f"{kernel}: the array of '{param['name']}' is not C-contiguous, so that descriptors cannot "
-                               "refer to parts of it", code="not-contiguous",
-                               help="pass numpy.ascontiguousarray(array)")  # fmt: skip
+            raise CompassError(
+                f"{kernel}: the array of '{param['name']}' is not C-contiguous, so that descriptors cannot "
+                "refer to parts of it",
+                code="not-contiguous",
+                help="pass numpy.ascontiguousarray(array)",
+            )
     for param, chains in zip(params, args, strict=True):
         if param["role"] == "descriptor":
             _add_arrays(kernel, param["name"], chains, known, given)
@@ -70,22 +73,38 @@ def _index_of(array: np.ndarray[Any, Any], args: Sequence[Any]) -> int | None:
 
 def _add_arrays(kernel: str, name: str, chains: DescChainArray, known: list[dict[str, Any]], given: list[Any]) -> None:
     """Appends the arrays that are no arguments; an argument that a chain writes becomes an output."""
-    for role, short, attribute in (("input", "in", "inputs"), ("const", "const", "constants"),
-                                   ("output", "out", "outputs")):  # fmt: skip
+    for role, short, attribute in (
+        ("input", "in", "inputs"),
+        ("const", "const", "constants"),
+        ("output", "out", "outputs"),
+    ):
         count = 0
         for array in (a for chain in chains for a in getattr(chain, attribute)):
             at = _index_of(array, given)
             if at is None:
                 scope = "global.1" if role == "const" else "global"
-                known.append({"name": f"{name}_{short}{count}", "kind": "pointer", "dtype": array.dtype.name,
-                              "role": role, "scope": scope, "index": 0, "read": False, "shape": None})  # fmt: skip
+                known.append(
+                    {
+                        "name": f"{name}_{short}{count}",
+                        "kind": "pointer",
+                        "dtype": array.dtype.name,
+                        "role": role,
+                        "scope": scope,
+                        "index": 0,
+                        "read": False,
+                        "shape": None,
+                    }
+                )
                 given.append(array)
                 count += 1
             elif role == "output":
                 known[at].update(role="output", read=known[at]["read"] or known[at]["role"] == "input")
             elif role == "const" and known[at]["role"] != "const":
-                raise CompassError(f"{kernel}: a chain of '{name}' uses '{known[at]['name']}' as a constant, but its "
-                                   "scope is not global.1", code="descriptor")  # fmt: skip
+                raise CompassError(
+                    f"{kernel}: a chain of '{name}' uses '{known[at]['name']}' as a constant, but its "
+                    "scope is not global.1",
+                    code="descriptor",
+                )
 
 
 def _number(params: list[dict[str, Any]]) -> None:
@@ -123,6 +142,9 @@ def _word(kernel: str, word: Any, known: Sequence[Mapping[str, Any]], given: Seq
     placed = given[at]
     offset = word.__array_interface__["data"][0] - placed.__array_interface__["data"][0]
     if not 0 <= offset < placed.nbytes:
-        raise CompassError(f"{kernel}: a chain refers to a part of the array of '{known[at]['name']}' that is not passed",
-                           code="descriptor", help="pass the whole array")  # fmt: skip
+        raise CompassError(
+            f"{kernel}: a chain refers to a part of the array of '{known[at]['name']}' that is not passed",
+            code="descriptor",
+            help="pass the whole array",
+        )
     return known[at]["role"], known[at]["index"] if known[at]["role"] != "const" else known[at]["name"], offset

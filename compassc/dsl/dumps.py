@@ -49,7 +49,7 @@ def write_outputs(folder: Path, params: Sequence[Mapping[str, Any]], args: Seque
 
 
 def _write_tensors(folder: Path, role: str, args: Sequence[Any]) -> None:
-    """The files that CPS_TVM_RUNTIME_DUMP asks for: names tell the data type."""
+    """The files that CPS_TVM_RUNTIME_DUMP asks for; their names contain the data type."""
     if dumps_tensors():
         for i, arg in enumerate(args):
             name = _TENSOR_FILE.format(role=role, i=i, dtype=getattr(arg, "dtype", "null"))

@@ -37,7 +37,7 @@ def _run(program: Program, args: Sequence[Any]) -> None:
 
 
 def _log(warnings: Sequence[CompassError]) -> None:
-    """The warnings of a checked run, where nobody asked for them."""
+    """Log the warnings of a checked run whose caller does not read them."""
     import logging
 
     from compass_core.errors import render
@@ -83,8 +83,9 @@ class Executor:
             from compass_runtime.program import Program
 
             if self._late:
-                raise UsageError(f"{self.name} has constants: its aipu.bin is built when it is called",
-                                 code="no-program")  # fmt: skip
+                raise UsageError(
+                    f"{self.name} has constants: its aipu.bin is built when it is called", code="no-program"
+                )
             self._program = Program.load(self._content, where=str(self.path))
         return self._program
 
@@ -137,9 +138,15 @@ class Executor:
             _run(program, passed)
 
     def benchmark(
-        self, *args: Any, repeat: int = 2, number: int = 3, min_repeat_ms: float = 0,
-        limit_zero_time_iterations: int = 100, cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1,
-    ) -> BenchmarkResult:  # fmt: skip
+        self,
+        *args: Any,
+        repeat: int = 2,
+        number: int = 3,
+        min_repeat_ms: float = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+    ) -> BenchmarkResult:
         """Times the run alone: arguments are copied to the device once before, outputs back once after all runs.
 
         Seconds per run, one value per `repeat`, each the mean of `number` runs after one warm-up; `.device` has what
@@ -218,7 +225,7 @@ class Executor:
         return profile.cycles
 
     def _prepare(self, args: tuple[Any, ...]) -> tuple[Program, Sequence[Any]]:
-        """The program for these arguments, built where they are part of it, and what it is to be called with."""
+        """The program for these arguments, built now if constants are among them, and its own arguments."""
         if self.options.is_rpc:
             raise no_session()
         if len(args) != len(self.params):
@@ -256,8 +263,11 @@ class Executor:
             name = self.params[i]["name"]
             wanted: type = DescChainArray if self.params[i]["role"] == "descriptor" else np.ndarray
             if not isinstance(args[i], wanted) or not len(args[i]):
-                raise ArgumentError(f"{self.name}: argument {i + 1} ('{name}') must be a non-empty {wanted.__name__}, "
-                                    f"not {type(args[i]).__name__}", code="argument-type")  # fmt: skip
+                raise ArgumentError(
+                    f"{self.name}: argument {i + 1} ('{name}') must be a non-empty {wanted.__name__}, "
+                    f"not {type(args[i]).__name__}",
+                    code="argument-type",
+                )
 
     def _graph(
         self, params: dict[str, Any], consts: dict[str, Any], descriptors: dict[str, Any] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from compass_core.errors import CompassError
 
 raise CompassError(
-    "schedules are not available yet", code="no-schedule",
+    "schedules are not available yet",
+    code="no-schedule",
     help="write the kernel with S.prim_func; everything else of compassc.dsl is there",
-)  # fmt: skip
+)

@@ -59,9 +59,13 @@ def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
 
 
 def rand(
-    shape: int | Sequence[int], dtype: Any, low: float | None = None, high: float | None = None,
-    enable_corner_values: bool = True, return_python_type: bool = False,
-) -> Any:  # fmt: skip
+    shape: int | Sequence[int],
+    dtype: Any,
+    low: float | None = None,
+    high: float | None = None,
+    enable_corner_values: bool = True,
+    return_python_type: bool = False,
+) -> Any:
     """Random values of [low, high), by default of the whole range of the type; `shape` 1 gives one value, not an array.
 
     Floats are normally distributed around the middle. Smallest, largest and zero are among the values where there is

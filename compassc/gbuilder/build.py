@@ -17,14 +17,14 @@ from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
 from compass_core.errors import CompassError, Note
 from compass_core.reading.limits import TEXT_BYTES
-from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, write_files
+from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, kernel_graph, write_files
 from compassc.gbuilder.emit import assemble, launches, steps_of
 from compassc.gbuilder.kernel_plugin import kernel_plugin
 from compassc.gbuilder.memory import Plan, plan
 from compassc.gbuilder.nodes import Nodes, nodes_of
 from compassc.gbuilder.plugin_host import Library, Match, Plugin, choose, plugin_files, plugins, search_path
 from compassc.gbuilder.views import make_views
-from compassc.graph import read
+from compassc.graph import Graph, read
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GraphOptions:
-    """What a build of a graph may be told.
+    """Options of a build of a graph.
 
     `plugin_dirs`: looked in for plugins before those of AIPUPLUGIN_PATH. `library_dirs`: looked in for object files.
     `work_dir`: where built-in kernels are compiled; without it only the plugins that are found take layers.
@@ -66,8 +66,10 @@ class GraphBuild(NamedTuple):
         peak, unshared = self.plan.peak, self.plan.unshared
         saved = 100 * (unshared - peak) // unshared if unshared else 0
         runs = "1 launch" if self.launches == 1 else f"{self.launches} launches"
-        return (f"{runs}; intermediates: peak {peak} bytes of {unshared} ({saved}% saved by reuse, "
-                f"largest live set {self.plan.floor})")  # fmt: skip
+        return (
+            f"{runs}; intermediates: peak {peak} bytes of {unshared} ({saved}% saved by reuse, "
+            f"largest live set {self.plan.floor})"
+        )
 
 
 def build_graph(
@@ -83,25 +85,32 @@ def build_graph(
 
 
 def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, options: GraphOptions) -> GraphBuild:
-    """Builds a Compass IR graph of any number of layers.
+    """Builds the Compass IR graph of a text and its weights, with any number of layers (`build_in_memory`)."""
+    device_word(target)
+    text = files.read(ir_txt, TEXT_BYTES).decode("utf-8", "replace")
+    graph = read(text, files.read(weights) if weights is not None else b"", str(ir_txt))
+    return build_in_memory(graph, ir_txt.parent, out, target, options)
 
-    Object files are looked for beside the graph, in the library folders and beside the plugins. CompassError when the
+
+def build_in_memory(graph: Graph, folder: Path, out: Path, target: str, options: GraphOptions) -> GraphBuild:
+    """Builds a graph of any number of layers.
+
+    Object files are looked for in `folder`, in the library folders and beside the plugins. CompassError when the
     graph, a plugin or an object is not in order, or when no plugin takes a layer.
     """
     device_word(target)
-    text = files.read(ir_txt, TEXT_BYTES).decode("utf-8", "replace")
-    graph = nodes_of(read(text, files.read(weights) if weights is not None else b"", str(ir_txt)))
+    nodes = nodes_of(graph)
     folders = search_path(options.plugin_dirs)
     if options.work_dir is not None:
-        make_views(graph)
+        make_views(nodes)
     at_hand = nullcontext(list(options.plugins))
     with at_hand if options.plugins else plugins(folders, target) as loaded:
-        matches = _choose(graph, loaded, _library(options, target), ir_txt.parent)
+        matches = _choose(nodes, loaded, _library(options, target), folder)
         if not matches:
-            raise graph.graph.error(None, "the graph has no layer that computes anything")
-        runs = launches(matches, [ir_txt.parent, *options.library_dirs, *folders])
-        planned = plan(graph, steps_of(runs))
-        content = assemble(graph, runs, target, planned, options.flags)
+            raise graph.error(None, "the graph has no layer that computes anything")
+        runs = launches(matches, [folder, *options.library_dirs, *folders])
+        planned = plan(nodes, steps_of(runs))
+        content = assemble(nodes, runs, target, planned, options.flags)
     files.write(out, partial(_put, parts_of(content)))
     return GraphBuild(out, len(runs), planned, content)
 
@@ -146,13 +155,15 @@ def build_from_params(
     """Builds one DSL kernel: `params` is the content of NAME.params.json, `object_path` its compiled object.
 
     `shapes` and `values` fix tensors and scalars that the kernel leaves open; what stays open is given when the
-    kernel runs. Writes compass_ir.txt, compass_ir.bin and the plugin into `out_dir`, and builds `out` from them.
+    kernel runs. Builds `out`, and writes compass_ir.txt, compass_ir.bin and the plugin into `out_dir`, from which
+    `build_graph` builds the same file.
     """
     info = fix(KernelInfo.from_json(dict(params), f"parameters of {object_path.name}"), shapes or {}, values or {})
     code_name = Path(os.path.relpath(object_path, out_dir)).as_posix()
-    ir_txt, weights = write_files(info, constant_bytes(info, consts or {}), code_name, out_dir, descriptors)
+    graph = kernel_graph(info, constant_bytes(info, consts or {}))
+    write_files(graph, info, code_name, out_dir, descriptors)
     plugin = kernel_plugin(info, code_name, out_dir, descriptors or {})
-    return build_model(ir_txt, weights, out, info.target, GraphOptions(plugins=(plugin,))).path
+    return build_in_memory(graph, out_dir, out, info.target, GraphOptions(plugins=(plugin,))).path
 
 
 def fix(info: KernelInfo, shapes: Mapping[str, Sequence[int]], values: Mapping[str, int | float]) -> KernelInfo:
@@ -165,17 +176,25 @@ def fix(info: KernelInfo, shapes: Mapping[str, Sequence[int]], values: Mapping[s
     ):
         for name in given:
             if name not in names:
-                raise CompassError(f"the kernel '{info.kernel}' has no parameter '{name}' among its {what}",
-                                   code="no-parameter", help=help_for(name, names, what))  # fmt: skip
+                raise CompassError(
+                    f"the kernel '{info.kernel}' has no parameter '{name}' among its {what}",
+                    code="no-parameter",
+                    help=help_for(name, names, what),
+                )
     for p in info.params:
         if p.element.size * math.prod(shapes.get(p.name, ())) > MAX_BYTES:
             dims = "x".join(map(str, shapes[p.name]))
-            raise CompassError(f"'{p.name}' of shape {dims} is larger than the device's memory", code="tensor-shape",
-                               help=f"correct --shape {p.name}=...")  # fmt: skip
+            raise CompassError(
+                f"'{p.name}' of shape {dims} is larger than the device's memory",
+                code="tensor-shape",
+                help=f"correct --shape {p.name}=...",
+            )
     filled = tuple(
-        replace(p, shape=tuple(shapes[p.name])) if p.name in shapes
-        else replace(p, value=values[p.name]) if p.name in values
+        replace(p, shape=tuple(shapes[p.name]))
+        if p.name in shapes
+        else replace(p, value=values[p.name])
+        if p.name in values
         else p
         for p in info.params
-    )  # fmt: skip
+    )
     return replace(info, params=filled)

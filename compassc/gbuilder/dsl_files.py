@@ -46,9 +46,12 @@ def constant_bytes(info: KernelInfo, consts: Mapping[str, np.ndarray | bytes]) -
     known = info.by_role("const")
     for name in consts:
         if all(param.name != name for param in known):
-            raise CompassError(f"the kernel '{info.kernel}' has no parameter '{name}' among its constants",
-                               code="no-parameter", notes=("constants are the pointers of the scope global.1",),
-                               help=help_for(name, [param.name for param in known], "constants"))  # fmt: skip
+            raise CompassError(
+                f"the kernel '{info.kernel}' has no parameter '{name}' among its constants",
+                code="no-parameter",
+                notes=("constants are the pointers of the scope global.1",),
+                help=help_for(name, [param.name for param in known], "constants"),
+            )
     for param in known:
         if param.name not in consts:
             raise CompassError(
@@ -58,13 +61,18 @@ def constant_bytes(info: KernelInfo, consts: Mapping[str, np.ndarray | bytes]) -
             )
         value = consts[param.name]
         if not isinstance(value, bytes) and value.dtype.kind != "V" and value.dtype.name != param.element.name:
-            raise CompassError(f"the constant '{param.name}' is {param.element.name}, but its array is "
-                               f"{value.dtype.name}", code="tensor-dtype",
-                               help=f"convert it: array.astype('{param.element.name}')")  # fmt: skip
+            raise CompassError(
+                f"the constant '{param.name}' is {param.element.name}, but its array is {value.dtype.name}",
+                code="tensor-dtype",
+                help=f"convert it: array.astype('{param.element.name}')",
+            )
         data = value if isinstance(value, bytes) else value.astype(value.dtype.newbyteorder("="), copy=False).tobytes()
         if len(data) % param.element.size or param.nbytes not in (None, len(data)):
-            raise CompassError(f"the constant '{param.name}' is {len(data)} bytes, but {param.element.name} of shape "
-                               f"{list(param.shape or ())} needs {param.nbytes}", code="constant-size")  # fmt: skip
+            raise CompassError(
+                f"the constant '{param.name}' is {len(data)} bytes, but {param.element.name} of shape "
+                f"{list(param.shape or ())} needs {param.nbytes}",
+                code="constant-size",
+            )
         out[param.name] = data
     return out
 
@@ -227,19 +235,17 @@ def plugin_text(info: KernelInfo, code_name: str, descriptors: Mapping[str, Sequ
 
 
 def write_files(
+    graph: Graph,
     info: KernelInfo,
-    consts: Mapping[str, bytes],
     code_name: str,
     folder: Path,
     descriptors: Mapping[str, Sequence[DescriptorWord]] | None = None,
-) -> tuple[Path, Path]:
-    """Writes IR, constants and plugin into `folder`; gives the paths of IR text and binary.
+) -> None:
+    """Writes the graph of a kernel, its constants and the plugin into `folder`.
 
     `descriptors`: the words of each descriptor parameter.
     """
-    text, binary = folder / IR_TEXT, folder / IR_BIN
-    content, weights = write(kernel_graph(info, consts))
-    files.write(text, content)
-    files.write(binary, weights)
+    content, weights = write(graph)
+    files.write(folder / IR_TEXT, content)
+    files.write(folder / IR_BIN, weights)
     files.write(folder / plugin_name(info.kernel), plugin_text(info, code_name, descriptors or {}))
-    return text, binary

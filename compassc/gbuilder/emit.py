@@ -74,8 +74,11 @@ def _launch(match: Match, folders: list[Path]) -> Launch:
     plugin, path = match.plugin.instance, match.plugin.path
     merged, nodes = match.merged, match.nodes
     if not call(path, "setup", plugin.setup, merged, nodes):
-        raise CompassError(f"the plugin {match.plugin.name} refuses the layer '{nodes[0].name}' in setup",
-                           Span(str(path), 1), code="plugin")  # fmt: skip
+        raise CompassError(
+            f"the plugin {match.plugin.name} refuses the layer '{nodes[0].name}' in setup",
+            Span(str(path), 1),
+            code="plugin",
+        )
     code_name = str(call(path, "generate_code_name", plugin.generate_code_name, merged, nodes))
     object_path = next((f / code_name for f in folders if (f / code_name).is_file()), None)
     if object_path is None:
@@ -91,8 +94,11 @@ def _launch(match: Match, folders: list[Path]) -> Launch:
     params = call(path, "generate_params", plugin.generate_params, merged, nodes)
     for block in (desc, params):
         if not isinstance(block, BuilderParams):
-            raise CompassError(f"the plugin {match.plugin.name} gives {block!r:.40} where BuilderParams are expected",
-                               Span(str(path), 1), code="plugin")  # fmt: skip
+            raise CompassError(
+                f"the plugin {match.plugin.name} gives {block!r:.40} where BuilderParams are expected",
+                Span(str(path), 1),
+                code="plugin",
+            )
     text = getattr(plugin, "compassc_kernel", None)
     info = KernelInfo.from_bytes(text.encode(), str(path)) if isinstance(text, str) else None
     # what a kernel needs beyond its parameters: from the note, or as the built-in layers say; else the usual
@@ -229,21 +235,23 @@ class _References:
         others = []
         for offset, references in sorted(found.items()):
             if not 0 <= offset <= max(nbytes(tensor), lay.PAGE):
-                raise CompassError(f"a parameter points {offset} bytes behind the start of '{tensor.name}'",
-                                   code="plugin")  # fmt: skip
+                raise CompassError(
+                    f"a parameter points {offset} bytes behind the start of '{tensor.name}'", code="plugin"
+                )
             others.append(lay.SubSection(offset=subs[0].offset + offset, type=extra, references=tuple(references)))
         return [first, *subs[1:], *others]
 
     def join(self, tensor: Tensor, other: Tensor) -> None:
-        """`other` lies where `tensor` does."""
+        """Record that `other` shares the memory of `tensor`."""
         for offset, at in self._by_tensor.pop(id(other), {}).items():
             self._by_tensor[id(tensor)][offset] += at
 
     def check_all_used(self) -> None:
         """CompassError when a plugin refers to a tensor that is not part of the graph."""
         for key in self._by_tensor:
-            raise CompassError(f"a plugin refers to the tensor {self._names[key]}, which is not part of the graph",
-                               code="plugin")  # fmt: skip
+            raise CompassError(
+                f"a plugin refers to the tensor {self._names[key]}, which is not part of the graph", code="plugin"
+            )
 
 
 def _constants(runs: list[Launch], references: _References) -> tuple[bytes, tuple[lay.StaticSection, ...]]:
@@ -266,7 +274,7 @@ def _constants(runs: list[Launch], references: _References) -> tuple[bytes, tupl
 
 
 _LOOKED_AT = 64
-"""Bytes at both ends of a constant that tell most of them apart."""
+"""Bytes at both ends of a constant, which are enough to distinguish most constants."""
 
 
 def _by_content(runs: list[Launch]) -> list[list[Tensor]]:

@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 
 class Role(NamedTuple):
-    """What a tensor is to the outside: its kind, and its number among the tensors of that kind."""
+    """The role of a tensor in the aipu.bin: its kind, and its number among the tensors of that kind."""
 
     kind: Kind
     number: int = 0
@@ -75,7 +75,7 @@ def nbytes(tensor: Tensor) -> int:
 
 
 def owner(tensor: Tensor) -> Tensor:
-    """The tensor whose memory a view lies in; the tensor itself when it is none."""
+    """The tensor that owns the memory of a view; a tensor that is not a view owns its own."""
     return tensor.memory_offset().resolve()[0]
 
 

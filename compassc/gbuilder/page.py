@@ -45,8 +45,11 @@ def graph_page(content: AipuBin, note: GraphNote, title: str, cycles: Sequence[f
     """The text of the page. `cycles`: of each launch, as a profile estimated them; none: not known. CompassError when
     there are not as many as launches."""
     if cycles and len(cycles) != len(note.launches):
-        raise CompassError(f"the profile has {len(cycles)} launches, but the graph {len(note.launches)}",
-                           code="other-profile", help="profile this aipu.bin: compass-run --profile --json")  # fmt: skip
+        raise CompassError(
+            f"the profile has {len(cycles)} launches, but the graph {len(note.launches)}",
+            code="other-profile",
+            help="profile this aipu.bin: compass-run --profile --json",
+        )
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     parts = [_head(content, note, title, cycles), _picture(note, cycles), _memory(content, note), _table(note, cycles)]
     return (
@@ -169,8 +172,10 @@ def _drawn(box: _Box, most: float) -> str:
         parts.append(f'<text x="{left + 10}" y="{y}">{escape(name)} <tspan class="type">{escape(of)}</tspan></text>')
     if box.cycles is not None:
         width = round((BOX_WIDTH - 4) * box.cycles / most, 1)
-        parts.append(f'<rect class="heat" x="{left + 2}" y="{box.bottom - 5}" width="{width}" height="3" rx="1.5">'
-                     f"<title>{box.cycles:,.0f} cycles</title></rect>")  # fmt: skip
+        parts.append(
+            f'<rect class="heat" x="{left + 2}" y="{box.bottom - 5}" width="{width}" height="3" rx="1.5">'
+            f"<title>{box.cycles:,.0f} cycles</title></rect>"
+        )
     return "".join(parts)
 
 
@@ -178,8 +183,10 @@ def _edge(start: _Box, end: _Box, lane: int) -> str:
     x = 16 + lane * LANE + BOX_WIDTH // 2
     high, low = start.bottom, end.top
     down, up = high + GAP // 2 - 8, low - 10
-    return (f'<path class="edge" d="M{start.middle} {high} C{start.middle} {high + 10} {x} {high + 4} {x} {down} '
-            f'L{x} {max(up, down)} C{x} {low - 2} {end.middle} {low - 8} {end.middle} {low}"/>')  # fmt: skip
+    return (
+        f'<path class="edge" d="M{start.middle} {high} C{start.middle} {high + 10} {x} {high + 4} {x} {down} '
+        f'L{x} {max(up, down)} C{x} {low - 2} {end.middle} {low - 8} {end.middle} {low}"/>'
+    )
 
 
 def _word(tensor: NotedTensor, box: _Box, lane: int, output: bool) -> str:
@@ -187,8 +194,10 @@ def _word(tensor: NotedTensor, box: _Box, lane: int, output: bool) -> str:
     size = "×".join(map(str, tensor.shape))
     name = f"output {tensor.name}: " if output else ""
     x = 16 + lane * LANE + BOX_WIDTH // 2 + 6
-    return (f'<text class="soft" x="{x}" y="{box.bottom + 19}">{escape(_cut(name + tensor.dtype + " " + size, LETTERS))}'
-            f"<title>{escape(tensor.name)}, {tensor.nbytes:,} bytes</title></text>")  # fmt: skip
+    return (
+        f'<text class="soft" x="{x}" y="{box.bottom + 19}">{escape(_cut(name + tensor.dtype + " " + size, LETTERS))}'
+        f"<title>{escape(tensor.name)}, {tensor.nbytes:,} bytes</title></text>"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ memory
@@ -220,18 +229,22 @@ def _memory(content: AipuBin, note: GraphNote) -> str:
         end = max(last.get(t.name, t.made), t.made)
         hue = zlib.crc32(t.name.encode()) % 360
         height = t.nbytes * up
-        parts.append(f'<rect class="tensor" style="--hue:{hue}" x="{10 + t.made * across:.1f}" '
-                     f'y="{ground - t.offset * up - height:.1f}" width="{(end + 1 - t.made) * across:.1f}" '
-                     f'height="{max(height, 0.5):.1f}"><title>{escape(t.name)}: {t.nbytes:,} bytes at {t.offset:,}, '
-                     f"launches {t.made} to {end}</title></rect>")  # fmt: skip
+        parts.append(
+            f'<rect class="tensor" style="--hue:{hue}" x="{10 + t.made * across:.1f}" '
+            f'y="{ground - t.offset * up - height:.1f}" width="{(end + 1 - t.made) * across:.1f}" '
+            f'height="{max(height, 0.5):.1f}"><title>{escape(t.name)}: {t.nbytes:,} bytes at {t.offset:,}, '
+            f"launches {t.made} to {end}</title></rect>"
+        )
     frame = (
         f'<path class="axis" d="M10 {ground}H{width - 10}"/><text class="soft" x="10" y="{ground + 14}">launch 0</text>'
     )
     frame += f'<text class="soft" x="{width - 10}" y="{ground + 14}" text-anchor="end">{len(note.launches) - 1}</text>'
     top = ground - size * up
     frame += f'<path class="limit" d="M10 {top:.1f}H{width - 10}"/>'
-    text = (f"The section that intermediate tensors share: {size:,} bytes. A rectangle is a tensor: it reaches from the launch "
-            "that makes it to the last one that reads it, and over its addresses. Point at it to see its name.")  # fmt: skip
+    text = (
+        f"The section that intermediate tensors share: {size:,} bytes. A rectangle is a tensor: it reaches from the launch "
+        "that makes it to the last one that reads it, and over its addresses. Point at it to see its name."
+    )
     picture = f'<svg width="{width}" height="{MEMORY_HEIGHT}" role="img">{"".join(parts)}{frame}</svg>'
     return f'<h2>Memory over time</h2><p>{text}</p><div class="scroll">{picture}</div>\n'
 

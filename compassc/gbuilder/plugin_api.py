@@ -147,9 +147,12 @@ class SubgraphAttrs(dict[str, Any]):
 
     def __init__(self, descriptorbase: Tensor) -> None:
         super().__init__(
-            keeping_layout=True, valid_input_layouts=[], valid_output_layouts=[], descriptorbase=descriptorbase,
+            keeping_layout=True,
+            valid_input_layouts=[],
+            valid_output_layouts=[],
+            descriptorbase=descriptorbase,
             private_buffers=[],
-        )  # fmt: skip
+        )
         self.__dict__ = self
 
     def add_private_buffer(self, nbytes: int) -> Tensor:

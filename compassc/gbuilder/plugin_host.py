@@ -131,8 +131,9 @@ def _instance(registration: Registration, path: Path, target: str) -> Plugin | N
     """An instance of a registered class, or None when it does not want the target."""
     cls = registration.cls
     if not issubclass(cls, BuilderOpPlugin):
-        raise CompassError(f"{path}: {cls.__name__} is registered as a builder plugin but is no BuilderOpPlugin",
-                           code="plugin")  # fmt: skip
+        raise CompassError(
+            f"{path}: {cls.__name__} is registered as a builder plugin but is no BuilderOpPlugin", code="plugin"
+        )
     instance = call(path, f"{cls.__name__}()", cls)
     return Plugin(instance, path) if call(path, "set_target", instance.set_target, target) else None
 
@@ -149,7 +150,7 @@ class Library(Protocol):
 
 
 def choose(graph: Nodes, loaded: list[Plugin], library: Library | None = None) -> list[Match]:
-    """Which plugin takes which layers, in topological order. CompassError naming all layers nobody takes."""
+    """The plugin of each layer, in topological order. CompassError naming all layers that no plugin takes."""
     scores = [float(call(p.path, "get_score", p.instance.get_score)) for p in loaded]
     ranked = sorted(zip(scores, loaded, strict=True), key=lambda row: -row[0])
     rows = [(score, (p, *call(p.path, "get_graph_pattern", p.instance.get_graph_pattern))) for score, p in ranked]
@@ -191,8 +192,11 @@ def _taken(
 
 
 def _nobody(graph: Nodes, node: Node, refused: list[str], known: list[str]) -> CompassError:
-    error = graph.graph.error(node.layer, f"no plugin takes the layer '{node.name}' of type {node.type}",
-                           "" if str(node.type) in known else "types with a plugin: " + (", ".join(known) or "none"))  # fmt: skip
+    error = graph.graph.error(
+        node.layer,
+        f"no plugin takes the layer '{node.name}' of type {node.type}",
+        "" if str(node.type) in known else "types with a plugin: " + (", ".join(known) or "none"),
+    )
     return CompassError(error.message, error.span, code="no-plugin", notes=tuple(refused), help=error.help)
 
 
@@ -238,7 +242,7 @@ def _find_pattern(graph: Nodes, first: Node, aliases: Any, edges: Any, taken: se
 
 
 def _merge(graph: Nodes, nodes: list[Node]) -> SubgraphNode:
-    """The merged node: what comes from outside the match, and what somebody outside uses."""
+    """The merged node: its inputs from outside of the match, and its outputs that layers outside use."""
     if len(nodes) == 1:
         node = nodes[0]
         constants = {f"{node.name}/{name}": t for name, t in node.constants.items()}

@@ -44,17 +44,25 @@ class GraphWriter:
         scales, zeros, limits = (given.pop(f"layer_top_{k}", None) for k in ("scale", "zp", "range"))
         outputs = [
             Tensor(
-                top, tuple(shape), dtype, scales[i] if scales else 1.0, zeros[i] if zeros else 0,
+                top,
+                tuple(shape),
+                dtype,
+                scales[i] if scales else 1.0,
+                zeros[i] if zeros else 0,
                 tuple(limits[i]) if limits else None,
             )
             for i, (top, shape, dtype) in enumerate(tops)
-        ]  # fmt: skip
+        ]
         constants: dict[str, np.ndarray[Any, Any]] = {k: v for k, v in given.items() if isinstance(v, np.ndarray)}
         attributes = {k: v for k, v in given.items() if k not in constants}
         made = self.builder.layer(
-            kind, [self.tensors[b] for b in bottoms], name=name, outputs=outputs, attributes=attributes,
+            kind,
+            [self.tensors[b] for b in bottoms],
+            name=name,
+            outputs=outputs,
+            attributes=attributes,
             constants=constants,
-        )  # fmt: skip
+        )
         self.tensors |= {t.name: t for t in made}
         self._count += 1
 

@@ -23,10 +23,25 @@ from .visit import placed_exprs
 DIGEST = "# sha256 of a source: "
 """What a line of the head begins with that has the digest of a file."""
 SYMBOLS = {
-    "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%", "bitand": "&", "bitor": "|", "bitxor": "^",
-    "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "and",
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "floordiv": "//",
+    "floormod": "%",
+    "bitand": "&",
+    "bitor": "|",
+    "bitxor": "^",
+    "shl": "<<",
+    "shr": ">>",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "and",
     "or": "or",
-}  # fmt: skip
+}
 NAMED = {"div": "div", "mod": "truncmod", "min": "min", "max": "max"}
 RESERVED = frozenset(
     "T S I Module range True False and or not if else for while in return break pass class def".split()

@@ -25,11 +25,25 @@ from .printer import DIGEST, NAMED, SYMBOLS
 from .visit import placed_exprs, with_places
 
 _AST_OPS = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "floormod",
-    ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.LShift: "shl", ast.RShift: "shr",
-    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
-    ast.And: "and", ast.Or: "or",
-}  # fmt: skip
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "floormod",
+    ast.BitAnd: "bitand",
+    ast.BitOr: "bitor",
+    ast.BitXor: "bitxor",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.And: "and",
+    ast.Or: "or",
+}
 assert set(_AST_OPS.values()) == set(SYMBOLS)
 _NAMED_OPS = {text: op for op, text in NAMED.items()}
 _PLACE = r"(?:(.*?):)??(\d+):(\d+)-(?:(\d+):)?(\d+)"

@@ -41,7 +41,7 @@ class Parser(Protocol):
         """The value of `target[index]`, of a pointer or a buffer."""
 
     def text(self, value: Any) -> str:
-        """The text of a value; CompassError, because nobody knows it before the kernel runs."""
+        """The text of a value: always a CompassError, because the value is known only when the kernel runs."""
 
     def take_address(self, variable: Any) -> None:
         """Remember that a variable can be changed through pointers from here on."""

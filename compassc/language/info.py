@@ -144,6 +144,9 @@ def hw_native_vdtype(name: Any) -> DataType:
     """The native vector of an element type: as many lanes as fill 256 bits. ArgumentError for bool and void."""
     element = resolve_dtype_alias(name).element_of
     if element.is_bool or element.is_void or element.bits not in (8, 16, 32):
-        raise ArgumentError(f"there is no native vector of {element}", code="dtype",
-                            help="native vectors have elements of 8, 16 or 32 bits")  # fmt: skip
+        raise ArgumentError(
+            f"there is no native vector of {element}",
+            code="dtype",
+            help="native vectors have elements of 8, 16 or 32 bits",
+        )
     return element.with_lanes(256 // element.bits)

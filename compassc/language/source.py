@@ -84,9 +84,17 @@ def header_span(node: ast.AST, file: str) -> Span:
 
 
 _HEADERS: dict[type, tuple[str, ...]] = {
-    ast.If: ("test",), ast.While: ("test",), ast.For: ("iter",), ast.With: (), ast.Try: (), ast.FunctionDef: (),
-    ast.ClassDef: (), ast.AsyncFor: ("iter",), ast.AsyncWith: (), ast.Match: ("subject",),
-}  # fmt: skip
+    ast.If: ("test",),
+    ast.While: ("test",),
+    ast.For: ("iter",),
+    ast.With: (),
+    ast.Try: (),
+    ast.FunctionDef: (),
+    ast.ClassDef: (),
+    ast.AsyncFor: ("iter",),
+    ast.AsyncWith: (),
+    ast.Match: ("subject",),
+}
 
 
 def code_span(code: CodeType, instruction: int, line: int) -> Span:

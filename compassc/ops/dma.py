@@ -151,9 +151,16 @@ _REPLICATED = ["mul", ["add", ["mul", ["sub", Arg(2), 1], Arg(8)], ["mul", Arg(5
     exempt=IN_MEMORY,
 )
 def dma_upsample(
-    dst: Any, src: Any, h_scale: Any, w_scale: Any, c: Any, w: Any,
-    src_c_stride: Any = None, dst_c_stride: Any = None, dst_w_stride: Any = None,
-) -> E.Expr:  # fmt: skip
+    dst: Any,
+    src: Any,
+    h_scale: Any,
+    w_scale: Any,
+    c: Any,
+    w: Any,
+    src_c_stride: Any = None,
+    dst_c_stride: Any = None,
+    dst_w_stride: Any = None,
+) -> E.Expr:
     """Replicate one row of `w` pixels of `c` elements `w_scale` times across and `h_scale` times down, by DMA."""
     what = "S.dma_upsample"
     to, source = pointer_arg(dst, f"{what}: dst"), pointer_arg(src, f"{what}: src")

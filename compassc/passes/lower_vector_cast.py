@@ -21,8 +21,13 @@ from .combine_instructions import pack, shift_narrow
 NAME = "LowerVectorCast"
 _I32, _F32 = native(INT32), native(FLOAT32)
 _STEPS = {
-    "low": ("l",), "high": ("h",), "ll": ("l", "l"), "lh": ("l", "h"), "hl": ("h", "l"), "hh": ("h", "h"),
-}  # fmt: skip
+    "low": ("l",),
+    "high": ("h",),
+    "ll": ("l", "l"),
+    "lh": ("l", "h"),
+    "hl": ("h", "l"),
+    "hh": ("h", "h"),
+}
 
 
 class _Lower(Rewriter):

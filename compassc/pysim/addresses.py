@@ -53,7 +53,7 @@ class Addresses:
         return (place.device + storage.data.ctypes.data - place.host + pointer.offset) & 0xFFFFFFFF
 
     def pointer(self, number: int, dtype: DataType, scope: str) -> PyPointer:
-        """The pointer that has a number. CompassError when it lies in no memory that a number was given for."""
+        """The pointer for an address number. CompassError if the number is outside of all memory that was given numbers."""
         number &= 0xFFFFFFFF
         if number == 0:
             return PyPointer(None, 0, dtype, scope)

@@ -160,7 +160,7 @@ def loop(call: Callable[..., Any], *bounds: Any) -> Iterator[Any]:
 
 
 class GeneratedCode:
-    """What belongs to code that is made: the constants behind markers, and the macros behind function names."""
+    """Data of generated code: the constants behind markers, and the macros behind function names."""
 
     def __init__(self) -> None:
         self.constants: dict[str, Any] = {}
@@ -288,7 +288,7 @@ class Rewrite(ast.NodeTransformer):
         return self.call(function, [node.operand], node) if bools and function else node
 
     def held(self, target: ast.expr) -> ast.expr:
-        """What a variable holds before it is assigned, `locals().get("x")`; None for what is no name."""
+        """The value of a variable before it is assigned, `locals().get("x")`; None if the target is not a name."""
         name = target.id if isinstance(target, ast.Name) else ""
         get = ast.Attribute(self.call(locals, [], target), "get", ast.Load())
         return ast.fix_missing_locations(ast.copy_location(ast.Call(get, [ast.Constant(name)], []), target))

@@ -69,7 +69,7 @@ class TecBarrier:
         self._condition.notify_all()
 
     def _unreached(self) -> CompassError:
-        """Everybody waits or has ended, and somebody waits."""
+        """Whether every TEC waits or has ended, and at least one waits."""
         first, *others = sorted(self._waiting)
         notes = [Note(f"TEC{tec} waits here", user_span(self._waiting[tec])) for tec in others]
         for tec in sorted(self._ended):

@@ -1,4 +1,4 @@
-"""What PySim looks for that no hardware reports: reads of memory nobody wrote, races between TECs, overflow.
+"""Checks of PySim that hardware does not do: reads of unwritten memory, races between TECs, overflow.
 
 `COMPASS_PYSIM_CHECK` names the checks, `checking(...)` replaces them for the calls in a `with` block:
 
@@ -121,7 +121,7 @@ class Watch:
 
 
 def _warn(warning: CompassError) -> None:
-    """Tell of something at a line of the kernel, once in a run."""
+    """Log a warning for the current line of the kernel, once per line and run."""
     warning.span = current_span()
     warned = LOCAL.tec.session.warned
     if str(warning.span) not in warned:
@@ -130,7 +130,7 @@ def _warn(warning: CompassError) -> None:
 
 
 class Races:
-    """Who touched which byte of one memory since the last barrier.
+    """The accesses to each byte of one memory since the last barrier.
 
     Two accesses of different TECs meet when both happened after the same number of barriers.
     """
@@ -173,10 +173,13 @@ class Races:
 # ----------------------------------------------------------------------------------------------------- arithmetic
 
 _EXACT: dict[str, tuple[str, Any]] = {
-    "vadd": ("+", np.add), "add": ("+", np.add),
-    "vsub": ("-", np.subtract), "sub": ("-", np.subtract),
-    "vmul": ("*", np.multiply), "mul": ("*", np.multiply),
-}  # fmt: skip
+    "vadd": ("+", np.add),
+    "add": ("+", np.add),
+    "vsub": ("-", np.subtract),
+    "sub": ("-", np.subtract),
+    "vmul": ("*", np.multiply),
+    "mul": ("*", np.multiply),
+}
 PLANS: list[dict[Any, Any]] = []
 """Every table of plans: they depend on which checks of arithmetic there are."""
 DIVIDING = operators.DIVISIONS | {"vdiv", "vmod", "ceildiv"}

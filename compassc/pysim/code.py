@@ -1,4 +1,4 @@
-"""Which code objects are kernels: what tracebacks and debuggers show as the user's own."""
+"""The code objects of kernels and macros, which tracebacks and debuggers treat as user code."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _TURN = threading.RLock()
 
 
 class TecPdb(pdb.Pdb):
-    """The debugger of a TEC, or of one after another. While it talks to the user, the debuggers of other TECs wait."""
+    """The debugger of a TEC. While one debugger interacts with the user, those of other TECs wait."""
 
     def interaction(self, *args: Any, **kwargs: Any) -> Any:
         with _TURN:

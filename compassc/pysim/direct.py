@@ -18,11 +18,20 @@ from compassc.ops.typing import Typed
 Function = Callable[..., Any]
 
 _ALWAYS: dict[str, Function] = {
-    "vadd": np.add, "vsub": np.subtract, "vmul": np.multiply,
-    "vceq": np.equal, "vcneq": np.not_equal, "vcge": np.greater_equal,
-    "vcgt": np.greater, "vcle": np.less_equal, "vclt": np.less,
-    "vand": np.bitwise_and, "vor": np.bitwise_or, "vxor": np.bitwise_xor, "vinv": np.invert,
-}  # fmt: skip
+    "vadd": np.add,
+    "vsub": np.subtract,
+    "vmul": np.multiply,
+    "vceq": np.equal,
+    "vcneq": np.not_equal,
+    "vcge": np.greater_equal,
+    "vcgt": np.greater,
+    "vcle": np.less_equal,
+    "vclt": np.less,
+    "vand": np.bitwise_and,
+    "vor": np.bitwise_or,
+    "vxor": np.bitwise_xor,
+    "vinv": np.invert,
+}
 _INTEGER_SCALAR: dict[str, Function] = {"max": max, "min": min}
 
 
@@ -37,9 +46,12 @@ def quotient(x: Any, y: Any) -> Any:
 
 
 _INTEGER: dict[str, Function] = {
-    "max": np.maximum, "min": np.minimum, "vdiv": quotient,
-    "vsl": np.left_shift, "vsr": np.right_shift,  # NumPy, too, gives 0 or -1 when no bits are left
-}  # fmt: skip
+    "max": np.maximum,
+    "min": np.minimum,
+    "vdiv": quotient,
+    "vsl": np.left_shift,
+    "vsr": np.right_shift,  # NumPy, too, gives 0 or -1 when no bits are left
+}
 _FLOATING: dict[str, Function] = {"vdiv": np.divide}
 _SATURATED = {"vadd": np.add, "vsub": np.subtract}
 

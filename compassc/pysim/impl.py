@@ -85,7 +85,7 @@ def operand_type(name: str, x: Any) -> Any:
 
 
 def key_of(x: Any) -> Any:
-    """The part of a plan's key that stands for an operand that is no PyVar."""
+    """The part of a plan's key for an operand that is not a PyVar."""
     return (type(x), x if x or type(x) is not float else str(x))  # -0.0 is not 0.0
 
 

@@ -54,7 +54,7 @@ class Storage:
 
 
 def _shown(storage: Storage, items: Any, first: int) -> Any:
-    """Elements of a storage from byte `first` on, those that nobody has written as `?`."""
+    """Elements of a storage from byte `first` on; elements that were never written are shown as `?`."""
     written = storage.watch.written if storage.watch is not None else None
     if written is None:
         return items
@@ -272,7 +272,7 @@ class PyPointer:
         return PyVar(view[start:stop:step].copy(), result)
 
     def window(self, elem: DataType, step: int, lanes: int) -> Any:
-        """Elements from `step` pointees further on, as a view, where nothing is to be told or refused; else None."""
+        """A view of the elements that begin `step` pointees further on; None if the access must be checked."""
         view = self._view
         if view is None or self.dtype.element_of is not elem or self.storage.watch is not None:
             return None

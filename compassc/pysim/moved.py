@@ -31,7 +31,7 @@ SHORT = {"vload": 1, "vstore": 2}
 
 
 def moved(address: ast.expr, short: str = "") -> tuple[Callable[..., Any], list[ast.expr]] | None:
-    """A function of the parts of an address, and these; None for what is no pointer with an offset.
+    """A function of the parts of an address, and the parts; None if the expression is not a pointer plus offsets.
 
     `short`: the function does this operation there; its other argument comes first.
     """

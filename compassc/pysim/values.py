@@ -35,7 +35,7 @@ from .direct import quotient
 from .meanings import meaning_of
 
 PINNED: set[bool] = set()
-"""Not empty once the address of a variable was taken: until then nobody needs to ask for `PyVar.pinned`."""
+"""Not empty once the address of any variable was taken: while it is empty, `PyVar.pinned` need not be checked."""
 
 
 class PyVar:
@@ -289,9 +289,23 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 _COMPARE = frozenset("lt le gt ge eq ne".split())
 _SYMBOLS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "floormod": "%", "pow": "**", "bitand": "&",
-    "bitor": "|", "bitxor": "^", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
-}  # fmt: skip
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "floordiv": "//",
+    "floormod": "%",
+    "pow": "**",
+    "bitand": "&",
+    "bitor": "|",
+    "bitxor": "^",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+}
 _SHIFTS = frozenset(("shl", "shr"))
 _BITWISE = frozenset(("bitand", "bitor", "bitxor"))
 _DIVIDE = {"div": operators.div, "floordiv": operators.div, "floormod": operators.mod}
@@ -345,7 +359,7 @@ def _power(elem: DataType) -> Callable[[Any, Any], Any]:
 
 
 def _operand(x: Any) -> Any:
-    """The typing rules' view of an operand; NotImplemented for what is no value."""
+    """The operand as the typing rules take it; NotImplemented if it is not a value."""
     if type(x) is PyVar:
         return x.dtype
     if type(x) in (int, float, bool):
@@ -431,9 +445,25 @@ def _shift_type(xa: Any, xb: Any) -> DataType:
 
 
 _METHODS = (
-    "add add", "sub sub", "mul mul", "truediv div", "floordiv floordiv", "mod floormod", "pow pow", "and bitand",
-    "or bitor", "xor bitxor", "lshift shl", "rshift shr", "lt lt", "le le", "gt gt", "ge ge", "eq eq", "ne ne",
-)  # fmt: skip
+    "add add",
+    "sub sub",
+    "mul mul",
+    "truediv div",
+    "floordiv floordiv",
+    "mod floormod",
+    "pow pow",
+    "and bitand",
+    "or bitor",
+    "xor bitxor",
+    "lshift shl",
+    "rshift shr",
+    "lt lt",
+    "le le",
+    "gt gt",
+    "ge ge",
+    "eq eq",
+    "ne ne",
+)
 """Python's name of an operator and ours."""
 
 for _python, _op in (names.split() for names in _METHODS):

@@ -35,7 +35,7 @@ class LevelError(UsageError, ValueError):
 
 
 def set_logger(log_file: str | os.PathLike[str] | None = None, log_level: str | int | None = None) -> None:
-    """Send messages from `log_level` on to a file (None: stdout). The variables stand in for what is not given."""
+    """Send messages of at least `log_level` to a file (None: stdout). The variables are the defaults of both arguments."""
     log_file = log_file or os.environ.get(FILE_VARIABLE)
     level = log_level if log_level is not None else os.environ.get(LEVEL_VARIABLE, "INFO")
     if isinstance(level, str):

@@ -1,4 +1,4 @@
-"""The environment's wishes for the Python API: `CPS_DSL`, options separated by `;`, and the target override.
+"""Options of the Python API from the environment: `CPS_DSL`, options separated by `;`, and the target override.
 
     CPS_DSL="debug;random_seed=7" python test_kernel.py
 

@@ -60,7 +60,7 @@ class _Job:
     unit_file: Path
     output: Path
     complete: bool
-    """Whether its key tells all that clang reads."""
+    """Whether the cache key covers everything that clang reads."""
     built: frozenset[str]
     """What the files are known by that the text comes from, and itself."""
     identity: bytes
@@ -101,7 +101,7 @@ def compile_file(
 
 @contextmanager
 def _job(source: Path, output: Path, options: CcOptions) -> Iterator[_Job]:
-    """The job in a folder that nobody else writes to; what clang reads there is kept beside `output`."""
+    """The job in a private folder; the files that clang reads there are kept beside `output`."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="compassc-") as scratch:
@@ -190,8 +190,10 @@ def _keeping_text(job: _Job, define: str, extra: tuple[str, ...]) -> _Job:
     kept, text, said = job.unit_file, job.unit_text, declared.declared(extra)
     if not job.complete:
         header = pch.precompiled_header(job.clang, job.flags, Cache())
-        done = command.run([str(job.clang.path), *job.flags, "-w", "-E", "-x", "cl", "-include-pch", str(header),
-                            kept.name], job.folder)  # fmt: skip
+        done = command.run(
+            [str(job.clang.path), *job.flags, "-w", "-E", "-x", "cl", "-include-pch", str(header), kept.name],
+            job.folder,
+        )
         if done.status != 0:
             return job  # compiling it will tell why
         kept = kept.with_suffix(".all.cl")

@@ -25,7 +25,7 @@ class _Message:
 
 
 def compile_error(output: str, folder: Path, headers: Path, built: frozenset[str]) -> CompassError:
-    """The error that stands for a failed compilation in `folder`, told without what clang says of our `headers`.
+    """The error of a failed compilation in `folder`, without clang's messages about our `headers`.
 
     `built`: the hashes of the files whose lines may be shown; a text can name others.
     """

@@ -51,7 +51,7 @@ class Buffer:
 
 
 class Stay:
-    """A job on a device: its tensors there, and what is lost when the device ends.
+    """A job on a device: its tensors there, and what is lost when the worker ends.
 
     `held`: tensors have content that is nowhere else; the device is not ended to make room, and when it ends their
     memory stays until this is over. `lost`: tensors whose content an earlier device took with it.

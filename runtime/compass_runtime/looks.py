@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Looks:
-    """What is done with the tensors of the first run."""
+    """Options of looking at tensors: what is done with those of the first run."""
 
     dump: Dump | None
     comparison: Comparison | None

@@ -213,9 +213,14 @@ def mask_texts(lanes: int) -> list[str]:
     """Constant masks of every kind, and tail masks, as kernel text."""
     half = [i % 3 == 0 for i in range(lanes)]
     return [
-        '"3T"', f'"{lanes}T"', '"2TF"' if lanes > 3 else '"T_FT"', repr(half), f"S.tail_mask({lanes // 2}, {lanes})", f"S.tail_mask(n, {lanes})",
+        '"3T"',
+        f'"{lanes}T"',
+        '"2TF"' if lanes > 3 else '"T_FT"',
+        repr(half),
+        f"S.tail_mask({lanes // 2}, {lanes})",
+        f"S.tail_mask(n, {lanes})",
         f"S.const_mask({half!r})",
-    ]  # fmt: skip
+    ]
 
 
 def constant_forms(t: DataType, lanes: int) -> Iterator[Form]:

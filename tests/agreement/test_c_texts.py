@@ -17,10 +17,26 @@ from compassc.codegen import generate
 from compassc.dsl import load_kernels, parse
 
 VECTORS = {
-    "c": "i8", "d": "i8", "uc": "u8", "ud": "u8", "s": "i16", "t": "i16", "us": "u16", "ut": "u16", "a": "i32",
-    "b": "i32", "ua": "u32", "ub": "u32", "h": "fp16", "h2": "fp16", "w": "bf16", "w2": "bf16", "x": "fp32",
-    "y": "fp32", "z": "fp32",
-}  # fmt: skip
+    "c": "i8",
+    "d": "i8",
+    "uc": "u8",
+    "ud": "u8",
+    "s": "i16",
+    "t": "i16",
+    "us": "u16",
+    "ut": "u16",
+    "a": "i32",
+    "b": "i32",
+    "ua": "u32",
+    "ub": "u32",
+    "h": "fp16",
+    "h2": "fp16",
+    "w": "bf16",
+    "w2": "bf16",
+    "x": "fp32",
+    "y": "fp32",
+    "z": "fp32",
+}
 WIDE = {"a11": ("i32", 11), "b11": ("i32", 11), "a16": ("i32", 16), "c64": ("i8", 64), "d64": ("i8", 64)}
 SCALARS = {"n": "i32", "k": "i16", "g": "fp32", "e": "fp16"}
 MASKS = {"m": "a > b", "ms": "s > t", "mc": "c > d"}
@@ -74,11 +90,16 @@ CASES: dict[str, Sequence[tuple[str, str]]] = {
         ("S.vcneq(x, y)", "__vqne(x, y, ALL_TRUE_w)"),
         ("S.vcge(h, h2)", "__vqge(h, h2, ALL_TRUE_h)"),
         ("S.vcle(w, w2)", "__vqle(w, w2, ALL_TRUE_h)"),
-        ("S.isnan(x)", "__vcneq(__vand((int8)0, __vclass((int8)0, x, ALL_TRUE_w), (int8)3, ALL_TRUE_w), (int8)0, ALL_TRUE_w)"),
+        (
+            "S.isnan(x)",
+            "__vcneq(__vand((int8)0, __vclass((int8)0, x, ALL_TRUE_w), (int8)3, ALL_TRUE_w), (int8)0, ALL_TRUE_w)",
+        ),
         (
             "S.isinf(h)",
-            ("__vcneq(__vand((short16)(short)0, __vclass((short16)(short)0, h, ALL_TRUE_h), (short16)(short)516, "
-            "ALL_TRUE_h), (short16)(short)0, ALL_TRUE_h)"),
+            (
+                "__vcneq(__vand((short16)(short)0, __vclass((short16)(short)0, h, ALL_TRUE_h), (short16)(short)516, "
+                "ALL_TRUE_h), (short16)(short)0, ALL_TRUE_h)"
+            ),
         ),
         ("S.max(a, b)", "__vmax(v, a, b, ALL_TRUE_w)"),
         ("S.min(a, b, mask=m, r=a)", "__vmin(a, a, b, m)"),
@@ -117,10 +138,14 @@ CASES: dict[str, Sequence[tuple[str, str]]] = {
     ],
     "conversion": [
         ("S.cast(c, 'u8')", "as_uchar32(c)"),
-        ("S.cast(c, 'u8', saturate=True)",
-         "as_uchar32(__vmax(c, __vmin(c, c, (char32)(char)127, ALL_TRUE_b), (char32)(char)0, ALL_TRUE_b))"),
-        ("S.cast(s, 'u16', saturate=True)",
-         "as_ushort16(__vmax(s, __vmin(s, s, (short16)(short)32767, ALL_TRUE_h), (short16)(short)0, ALL_TRUE_h))"),
+        (
+            "S.cast(c, 'u8', saturate=True)",
+            "as_uchar32(__vmax(c, __vmin(c, c, (char32)(char)127, ALL_TRUE_b), (char32)(char)0, ALL_TRUE_b))",
+        ),
+        (
+            "S.cast(s, 'u16', saturate=True)",
+            "as_ushort16(__vmax(s, __vmin(s, s, (short16)(short)32767, ALL_TRUE_h), (short16)(short)0, ALL_TRUE_h))",
+        ),
         ("S.cast(a, 'fp32')", "__vcvt(a)"),
         ("S.cast(x, 'i32')", "convert_int8(x)"),
         ("S.cast(h, 'bf16')", "__vcvt(h)"),
@@ -139,19 +164,29 @@ CASES: dict[str, Sequence[tuple[str, str]]] = {
         ("S.cast(h, 'u32', 'odd')", "as_uint8(convert_int8(__vcvtuo_tfp32(h)))"),
         ("S.cast(a, 'i8x32')", "__vcompt(as_char32(a), __vmov_b(0x11111111))"),
         ("S.cast(s, 'i8x32')", "__vexte(as_char32(s), as_char32(s))"),
-        ("S.cast((ua, ub), 'i16', saturate=True)",
-         ("__vexte(__vnsrls_h_s(ua, (uint8)(uint)0, __vmov_w(286331153)), "
-         "__vnsrls_h_s(ub, (uint8)(uint)0, __vmov_w(286331153)))")),
+        (
+            "S.cast((ua, ub), 'i16', saturate=True)",
+            (
+                "__vexte(__vnsrls_h_s(ua, (uint8)(uint)0, __vmov_w(286331153)), "
+                "__vnsrls_h_s(ub, (uint8)(uint)0, __vmov_w(286331153)))"
+            ),
+        ),
         ("S.cast((x, y), 'u16')", "__vexte(as_ushort16(convert_int8(x)), as_ushort16(convert_int8(y)))"),
         ("S.cast((x, y), 'fp16')", "__vcvtd(x, y)"),
         ("S.cast((a, b), 'bf16')", "__vcvtd_tbf16(a, b)"),
         ("S.cast(x, 'bf16x16')", "__vcvtd_tbf16(x, x)"),
-        ("S.cast((a, b), 'i8x32')",
-         "__vexte(__vexte(as_char32(a), as_char32(b)), __vexte(as_char32(a), as_char32(b)))"),
-        ("S.cast((a, b, a), 'i8x32')",
-         "__vexte(__vexte(as_char32(a), as_char32(b)), __vexte(as_char32(a), as_char32(a)))"),
-        ("S.cast((a, b, b, a), 'u8')",
-         "__vexte(__vexte(as_uchar32(a), as_uchar32(b)), __vexte(as_uchar32(b), as_uchar32(a)))"),
+        (
+            "S.cast((a, b), 'i8x32')",
+            "__vexte(__vexte(as_char32(a), as_char32(b)), __vexte(as_char32(a), as_char32(b)))",
+        ),
+        (
+            "S.cast((a, b, a), 'i8x32')",
+            "__vexte(__vexte(as_char32(a), as_char32(b)), __vexte(as_char32(a), as_char32(a)))",
+        ),
+        (
+            "S.cast((a, b, b, a), 'u8')",
+            "__vexte(__vexte(as_uchar32(a), as_uchar32(b)), __vexte(as_uchar32(b), as_uchar32(a)))",
+        ),
         ("S.cast(S.vsr(a, 3), 'i8x32')", "__vcompt(__vnsra(a, as_uint8((int8)3), ALL_TRUE_w), __vmov_b(0x11111111))"),
         ("S.cast(S.rint(x), 'i32')", "__vcvt(x)"),
         ("S.cast(S.rint(h), 'i32', 'even')", "__vcvtue_tw(h)"),
@@ -192,22 +227,32 @@ CASES: dict[str, Sequence[tuple[str, str]]] = {
         ("S.fp32(k)", "(float)k"),
         ("S.i32(g)", "(int)g"),
     ],
-}  # fmt: skip
+}
 WIDE_CASES: Sequence[tuple[str, tuple[str, ...]]] = [
     ("S.vadd(a11, b11)", ("a11[0] + b11[0]", "__vadd(v[1], a11[1], b11[1], __vmov_w(0x00000111))")),
     ("S.vaddh(c64, d64)", ("__vaddh(c64[0], c64[1])", "__vaddh(d64[0], d64[1])")),
     ("S.vconcat((a, b))", ("a", "b")),
     ("S.vzip(a, b)", ("__vzipl(a, b)", "__vziph(a, b)")),
-    ("S.cast(h, 'fp32')", (
-        "__vzipl(__vcvtue_tfp32(h), __vcvtuo_tfp32(h))", "__vziph(__vcvtue_tfp32(h), __vcvtuo_tfp32(h))",
-    )),
+    (
+        "S.cast(h, 'fp32')",
+        (
+            "__vzipl(__vcvtue_tfp32(h), __vcvtuo_tfp32(h))",
+            "__vziph(__vcvtue_tfp32(h), __vcvtuo_tfp32(h))",
+        ),
+    ),
     ("S.cast(c, 'i16')", ("__vsxtl(c)", "__vsxth(c)")),
-    ("S.cast(c, 'i32')", (
-        "__vsxtl(__vsxtl(c))", "__vsxth(__vsxtl(c))", "__vsxtl(__vsxth(c))", "__vsxth(__vsxth(c))",
-    )),
+    (
+        "S.cast(c, 'i32')",
+        (
+            "__vsxtl(__vsxtl(c))",
+            "__vsxth(__vsxtl(c))",
+            "__vsxtl(__vsxth(c))",
+            "__vsxth(__vsxth(c))",
+        ),
+    ),
     ("S.vrevs(a16)", ("__vrevs(a16[1])", "__vrevs(a16[0])")),
     ("S.vsldl(a16, a16, 3)", ("__vsldl(a16[0], a16[1], 3)", "__vsldl(a16[1], a16[0], 3)")),
-]  # fmt: skip
+]
 X3_CASES = [
     ("S.cast(h, 'fp32', 'low')", "__vcvtul_tfp32(h)"),
     ("S.cast(w, 'i32', 'high')", "convert_int8(__vcvtuh_tfp32(w))"),

@@ -21,8 +21,14 @@ from compassc.ops.convert import PARTS
 LANES = {8: (0, 55, 20, 64), 16: (0, 25, 4, 48), 32: (0, 55, 9, 40)}
 SATURATE = (None, False, True)
 SELECTED = {
-    "all": (slice(None),) * 2, "low": (0, 2), "high": (1, 2), "ll": (0, 4), "lh": (1, 4), "hl": (2, 4), "hh": (3, 4),
-}  # fmt: skip
+    "all": (slice(None),) * 2,
+    "low": (0, 2),
+    "high": (1, 2),
+    "ll": (0, 4),
+    "lh": (1, 4),
+    "hl": (2, 4),
+    "hh": (3, 4),
+}
 
 
 def accepted(text: str, *places: Place, live: int = 0) -> Form | None:

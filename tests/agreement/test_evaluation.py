@@ -29,14 +29,32 @@ def one(p: S.ptr("i32", "global"), k: S.i32) -> S.i32:
 def k(calls: S.ptr("i32", "global"), out: S.ptr("i32", "global")):
 """
 MOVES = (
-    "S.vconcat((a0, a1), 'low')", "S.vconcat((a0, a1), 'even')", "S.vconcat((a0, a1, a0_), 'low')", "S.vzip(a0, a1)",
-    "S.vzip(a0, a1, 'high')", "S.vrevs(a0)", "S.vsldl(a0, a1, 3)", "S.vshfl(a0, 3)", "S.vreplic(a0, 1)",
-    "S.vsel(a0, a1, m)", "S.vbcast(s, lanes={lanes})", "S.cast(a0, 'fp16')", "S.cast(a0, 'i8')", "S.cast(a0, 'u16')",
-    "S.cast(S.cast(a0, 'i8'), 'i32')", "S.tag(S.cast(S.cast(a0, 'fp16'), 'fp32'), 'no_zip')", "S.clip(a0, s, a1)",
-    "S.cast(a0, 'i8', saturate=True)", "S.tag(S.cast(S.cast(a0, 'i16'), 'i32'), 'no_zip')", "-a0 // a1 + a0_ * s",
-    "a0 if s > 2 else a1", "S.vload(out + s, lanes={lanes})", "S.vload(out + s, lanes={lanes}, mask=m, stride=s_)",
-    "S.vload_gather(out, S.cast(a0, 'u16'), m)", "(a0 > a1) & m",
-)  # fmt: skip
+    "S.vconcat((a0, a1), 'low')",
+    "S.vconcat((a0, a1), 'even')",
+    "S.vconcat((a0, a1, a0_), 'low')",
+    "S.vzip(a0, a1)",
+    "S.vzip(a0, a1, 'high')",
+    "S.vrevs(a0)",
+    "S.vsldl(a0, a1, 3)",
+    "S.vshfl(a0, 3)",
+    "S.vreplic(a0, 1)",
+    "S.vsel(a0, a1, m)",
+    "S.vbcast(s, lanes={lanes})",
+    "S.cast(a0, 'fp16')",
+    "S.cast(a0, 'i8')",
+    "S.cast(a0, 'u16')",
+    "S.cast(S.cast(a0, 'i8'), 'i32')",
+    "S.tag(S.cast(S.cast(a0, 'fp16'), 'fp32'), 'no_zip')",
+    "S.clip(a0, s, a1)",
+    "S.cast(a0, 'i8', saturate=True)",
+    "S.tag(S.cast(S.cast(a0, 'i16'), 'i32'), 'no_zip')",
+    "-a0 // a1 + a0_ * s",
+    "a0 if s > 2 else a1",
+    "S.vload(out + s, lanes={lanes})",
+    "S.vload(out + s, lanes={lanes}, mask=m, stride=s_)",
+    "S.vload_gather(out, S.cast(a0, 'u16'), m)",
+    "(a0 > a1) & m",
+)
 
 
 def argument(t: DataType, numbers: Iterator[int]) -> str:

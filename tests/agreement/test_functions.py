@@ -56,8 +56,10 @@ def test_functions_are_close_to_their_definitions(tmp_path: Path) -> None:
     for spread in (1.0, 20.0, 100.0, 0.0):
         shape = (VALUES // 32, 8)
         near = (rng.standard_normal(shape) * spread).astype(np.float32)
-        inputs = {p: near if spread and k == 0 else mixture(dtype("float32x8"), len(near), rng)
-                  for k, p in enumerate(("a0", "a1"))}  # fmt: skip
+        inputs = {
+            p: near if spread and k == 0 else mixture(dtype("float32x8"), len(near), rng)
+            for k, p in enumerate(("a0", "a1"))
+        }
         for form, got in zip(runner.batch.forms, runner.compiled(inputs), strict=True):
             with np.errstate(all="ignore"):
                 want = form.op.definition(*(inputs[p.name] for p in form.places), to=form.result)

@@ -124,9 +124,13 @@ def test_header_fields(offset, value, field):
 
 @pytest.mark.parametrize(
     ("data", "reason"),
-    [(b"", "0 bytes"), (b"AIPU BIN" + bytes(60), "old flat form"), (b"PK\3\4" + bytes(60), "starts with 50 4b"),
-     (b"\x7fELF" + bytes(20), "truncated")],
-)  # fmt: skip
+    [
+        (b"", "0 bytes"),
+        (b"AIPU BIN" + bytes(60), "old flat form"),
+        (b"PK\3\4" + bytes(60), "starts with 50 4b"),
+        (b"\x7fELF" + bytes(20), "truncated"),
+    ],
+)
 def test_foreign_files(data, reason):
     with pytest.raises(AipuBinError, match=reason):
         read(data)

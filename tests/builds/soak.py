@@ -67,10 +67,22 @@ def soak(folder: Path, count: int, seed: int, jobs: int = 4, kills: float = 0.3)
 def _build(
     folder: Path, environment: dict[str, str], number: int, entry: str, n: int, after: float | None
 ) -> tuple[int, str]:
-    command = [sys.executable, "-m", "compassc", "build", "kernel.py", "-k", entry, "--set", f"n={n}",
-               "-o", f"{number}.bin"]  # fmt: skip
-    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               start_new_session=True)  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "compassc",
+        "build",
+        "kernel.py",
+        "-k",
+        entry,
+        "--set",
+        f"n={n}",
+        "-o",
+        f"{number}.bin",
+    ]
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
     if after is not None:
         time.sleep(after)
         if process.poll() is None:

@@ -28,8 +28,14 @@ def vadd(a: S.ptr("int32", "global"), b: S.ptr("int32", "global")):
     vb = S.vadd(va, helper.ONE)
     S.vstore(vb, b)
 """
-OUTPUTS = {"build": "aipu.bin", "parse": "vadd.ir.txt", "lower": "vadd.lowered.txt", "codegen": "vadd.cl", "cc": "vadd.o",
-           "gbuild": "aipu.bin"}  # fmt: skip
+OUTPUTS = {
+    "build": "aipu.bin",
+    "parse": "vadd.ir.txt",
+    "lower": "vadd.lowered.txt",
+    "codegen": "vadd.cl",
+    "cc": "vadd.o",
+    "gbuild": "aipu.bin",
+}
 STAGE_FILES = [".ir.txt", ".lowered.txt", ".cl", ".cl.map", ".params.json", ".o"]
 
 

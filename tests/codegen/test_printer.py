@@ -69,8 +69,12 @@ def test_strings_are_escaped():
 
 def test_types():
     assert [c_type(dtype(t)) for t in ("int8x32", "uint32x8", "bfloat16x16", "boolx8", "float16")] == [
-        "char32", "uint8", "bf1616", "bool8", "half",
-    ]  # fmt: skip
+        "char32",
+        "uint8",
+        "bf1616",
+        "bool8",
+        "half",
+    ]
     with pytest.raises(CompassError, match="int32x12"):
         c_type(dtype("int32x12"))
 

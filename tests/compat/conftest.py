@@ -16,8 +16,14 @@ def compat(tmp_path):
     def run(*words, text=None, **environment):
         if text is not None:
             (tmp_path / "program.py").write_text(text)
-        return subprocess.run([sys.executable, "-m", "compassc.compat", *map(str, words)], cwd=tmp_path, text=True,
-                              capture_output=True, env=os.environ | environment, check=False)  # fmt: skip
+        return subprocess.run(
+            [sys.executable, "-m", "compassc.compat", *map(str, words)],
+            cwd=tmp_path,
+            text=True,
+            capture_output=True,
+            env=os.environ | environment,
+            check=False,
+        )
 
     return run
 

@@ -114,8 +114,15 @@ def test_every_error_of_a_build_is_a_runtime_error(kernel):
         BuildManager().build(kernel)
 
 
-@pytest.mark.parametrize("wrong", [lambda: BuildManager("X9"), lambda: BuildManager().build(3),
-                                   lambda: hw_native_vdtype("bool"), lambda: BuildManager(disabled_pass=["No"]).build(good)])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: BuildManager("X9"),
+        lambda: BuildManager().build(3),
+        lambda: hw_native_vdtype("bool"),
+        lambda: BuildManager(disabled_pass=["No"]).build(good),
+    ],
+)
 def test_every_error_is_a_runtime_error(wrong):
     with pytest.raises(RuntimeError):
         wrong()
@@ -147,8 +154,9 @@ def test_the_number_of_arguments_in_our_words(how, built):
         call(how, built, ints(), ints())
 
 
-@pytest.mark.parametrize("wrong", [(3.5, ints(), 1), (ints(), "text", 1), (ints(), [1, 2], 1), (ints(), ints(), "x"),
-                                   (ints(), ints(), None)])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong", [(3.5, ints(), 1), (ints(), "text", 1), (ints(), [1, 2], 1), (ints(), ints(), "x"), (ints(), ints(), None)]
+)
 @pytest.mark.parametrize("how", ["pysim", "executor"])
 def test_the_kind_of_arguments_is_asserted(how, built, wrong):
     with pytest.raises(AssertionError, match="argument [123]"):

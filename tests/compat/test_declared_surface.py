@@ -96,9 +96,17 @@ def test_every_member_is_there():
 
     manager = BuildManager()
     built = manager.build(ticked)
-    objects = {"DataType": tvm.DataType("i8x32"), "BuildManager": manager, "Executor": built,
-               "CompassInfo": CompassInfo.get("X2_1204"), "ParamInfo": ticked.param_infos[0], "PyPrimFunc": ticked,
-               "control_option": control_option, "Aiff": Aiff(), "DescChainArray": Aiff().gen_descriptor()}  # fmt: skip
+    objects = {
+        "DataType": tvm.DataType("i8x32"),
+        "BuildManager": manager,
+        "Executor": built,
+        "CompassInfo": CompassInfo.get("X2_1204"),
+        "ParamInfo": ticked.param_infos[0],
+        "PyPrimFunc": ticked,
+        "control_option": control_option,
+        "Aiff": Aiff(),
+        "DescChainArray": Aiff().gen_descriptor(),
+    }
     assert {name for name in OBJECTS if {n for n in OBJECTS[name].split() if not hasattr(objects[name], n)}} == set()
     assert tvm.compass.CompassInfo is CompassInfo
 
@@ -112,8 +120,11 @@ def test_analysis():
     name, infos = analysis.extract_prim_func_info(module)
     assert name == "ticked" and all(isinstance(info, analysis.ParamInfo) for info in infos)
     assert [(i.name, str(i.dtype), i.category, i.tensor_idx) for i in infos] == [
-        ("a", "int32", "input_tensor", 0), ("w", "int32", "const_tensor", None),
-        ("out", "int32x8", "output_tensor", 0), ("n", "int32", "attr", None)]  # fmt: skip
+        ("a", "int32", "input_tensor", 0),
+        ("w", "int32", "const_tensor", None),
+        ("out", "int32x8", "output_tensor", 0),
+        ("n", "int32", "attr", None),
+    ]
     manager.build(ticked)
     assert manager.prim_func_info == analysis.extract_prim_func_info(module["ticked"]) == (name, infos)
     assert analysis.has_perf_record_tick(module) and analysis.has_perf_record_tick(module["ticked"])

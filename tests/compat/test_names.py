@@ -113,13 +113,19 @@ def test_data_types():
     assert convert("int8", "int32") and convert("int32", "int8") and convert("int32", "float16")
     assert not convert("int16x16", "int8x16") and not convert("int8x8", "int8x16") and not convert("float32", "int32")
     assert [str(utils.double_elem_width(d)) for d in ("int8x32", "int8x16", "i32x8", "fp16")] == [
-        "int16x16", "int16x16", "int32x8", "float32"]  # fmt: skip
+        "int16x16",
+        "int16x16",
+        "int32x8",
+        "float32",
+    ]
     assert str(utils.double_elem_width("i32x8", allow_64bit=True)) == "int64x4"
     assert [str(utils.half_elem_width("int16x16", double)) for double in (True, False)] == ["int8x32", "int8x16"]
     with pytest.raises(CompassError, match="half its width"):
         utils.half_elem_width("int8")
-    assert [str(utils.get_binary_op_result_type(*pair)) for pair in (("int8", 1), ("int8", 300), ("u8", "i16"), ("i32x8", 2.5))] == [
-        "int8", "int32", "int16", "float32x8"]  # fmt: skip
+    assert [
+        str(utils.get_binary_op_result_type(*pair))
+        for pair in (("int8", 1), ("int8", 300), ("u8", "i16"), ("i32x8", 2.5))
+    ] == ["int8", "int32", "int16", "float32x8"]
     natives = [utils.is_hw_native_dtype(d) for d in ("int8", "int8x32", "int8x16", "boolx8", "int64")]
     assert natives == [True, True, False, True, False]
     assert utils.is_hw_native_vdtype("boolx32") and not utils.is_hw_native_scalar_dtype("int8x32")

@@ -31,8 +31,9 @@ def python(folder, *words, **environment):
     """What plain Python does with the same words."""
     import subprocess
 
-    done = subprocess.run([sys.executable, *words], cwd=folder, text=True, capture_output=True, check=False,
-                          env=os.environ | environment)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, text=True, capture_output=True, check=False, env=os.environ | environment
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -92,11 +93,17 @@ def test_pytest_runs_tests_of_the_vendors_names(compat, tmp_path):
     )
     done = compat("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "1", "test_program.py")
     assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout
-    done = compat("program.py", "-k", "test_run", text=(tmp_path / "test_program.py").read_text() + textwrap.dedent("""
+    done = compat(
+        "program.py",
+        "-k",
+        "test_run",
+        text=(tmp_path / "test_program.py").read_text()
+        + textwrap.dedent("""
         if __name__ == "__main__":
             import tvm
             tvm.testing.main()
-        """))  # fmt: skip
+        """),
+    )
     assert done.returncode == 0 and "1 passed" in done.stdout
 
 
@@ -122,9 +129,13 @@ def test_an_installed_package_is_not_shadowed_unless_asked_to(compat, tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [((), "no program is given"), (("-m",), "no program is given"), (("--no",), "unknown option '--no'"),
-     (("none.py",), "no such file: 'none.py'")],
-)  # fmt: skip
+    [
+        ((), "no program is given"),
+        (("-m",), "no program is given"),
+        (("--no",), "unknown option '--no'"),
+        (("none.py",), "no such file: 'none.py'"),
+    ],
+)
 def test_wrong_use(compat, words, message):
     done = compat(*words)
     assert done.returncode == 2 and message in done.stderr

@@ -127,8 +127,9 @@ def check_call(work_dir, tool, *words):
     """Calls a tool as the package does: its log has folder, command line and all output, and tells of errors too."""
     found = shutil.which(tool)
     assert found is not None and Path(found).read_text().split("\n")[0].rpartition("/")[2].startswith("python")
-    done = subprocess.run([tool, *words], cwd=work_dir, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False)  # fmt: skip
+    done = subprocess.run(
+        [tool, *words], cwd=work_dir, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     log = f"{work_dir}\n{tool} {' '.join(words)}\n{done.stdout}"
     (work_dir / f"{tool}.log").write_text(log)
     if done.returncode != 0 or any(int(n) > 0 for n in re.findall(r"Total errors: (\d+)", log)):
@@ -148,8 +149,20 @@ def package(tmp_path):
 
 
 def occ(gbuilder, *words, mcpu="X2_1204", header="../../../include", source="scale.cl", output="scale.o"):
-    return check_call(gbuilder / "op_lib", "aipuocc", "-c", "-target", "aipu", f"-mcpu={mcpu}", "-I", header, *words,
-                      "-o", output, source)  # fmt: skip
+    return check_call(
+        gbuilder / "op_lib",
+        "aipuocc",
+        "-c",
+        "-target",
+        "aipu",
+        f"-mcpu={mcpu}",
+        "-I",
+        header,
+        *words,
+        "-o",
+        output,
+        source,
+    )
 
 
 @pytest.mark.parametrize("target", ["X2_1204", "X2_1204MP3", "X3P_1304"])

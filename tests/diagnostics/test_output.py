@@ -197,8 +197,14 @@ def test_long_spans_show_their_ends(tmp_path):
     path.write_text("".join(f"line{i}\n" for i in range(1, 9)))
     shown = text(CompassError("wrong", Span(str(path), 2, 3, 7, 4)))
     assert shown.splitlines()[1:] == [
-        "  line2", "    ^~~", "  line3", "  ~~~~~", "  ...", "  line7", "  ~~~",
-    ]  # fmt: skip
+        "  line2",
+        "    ^~~",
+        "  line3",
+        "  ~~~~~",
+        "  ...",
+        "  line7",
+        "  ~~~",
+    ]
 
 
 def test_tabs_and_wide_characters_align(tmp_path):

@@ -18,10 +18,13 @@ def control_words(aiff):
     return np.array([word for d in aiff.gen_descriptor()[0] for word in d], np.uint32)
 
 
-@pytest.mark.parametrize(("target", "counts"), [
-    ("X2_1204", {"unb": 4, "wrb": 22, "mtp": 36, "itp": 49, "ptp": 40}),
-    ("X3P_1304", {"unb": 5, "wrb": 38, "mtp": 60, "itp": 68, "ptp": 55}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("target", "counts"),
+    [
+        ("X2_1204", {"unb": 4, "wrb": 22, "mtp": 36, "itp": 49, "ptp": 40}),
+        ("X3P_1304", {"unb": 5, "wrb": 38, "mtp": 60, "itp": 68, "ptp": 55}),
+    ],
+)
 def test_the_tables_are_complete_and_without_overlap(target, counts):
     found = generation(target)
     sizes = {name: len(unit.repeated or unit.shared) for name, unit in found.units.items()}
@@ -135,11 +138,18 @@ def test_equal_starts_are_merged():
     assert [d[2] for d in ctrl] == [len(list(ctrl)[1]) // 8, 0] and all(d[3] * 8 == len(d) for d in ctrl)
 
 
-@pytest.mark.parametrize(("settings_", "x2", "x3"), [
-    ((1, 1, 0, 0), (), ()), ((1, 1, 0, 1), (0,), (0, 1)), ((0, 1, 1, 0), (0, 2), (0, 1)),
-    ((0, 0, 1, 0), (0, 1, 2), (0, 1, 2, 3)), ((0, 0, 0, 0), (0, 1), (0, 1)), ((0, 1, 0, 0), (0,), (0,)),
-    ((0, 0, 0, 1), (0,), (0,)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings_", "x2", "x3"),
+    [
+        ((1, 1, 0, 0), (), ()),
+        ((1, 1, 0, 1), (0,), (0, 1)),
+        ((0, 1, 1, 0), (0, 2), (0, 1)),
+        ((0, 0, 1, 0), (0, 1, 2), (0, 1, 2, 3)),
+        ((0, 0, 0, 0), (0, 1), (0, 1)),
+        ((0, 1, 0, 0), (0,), (0,)),
+        ((0, 0, 0, 1), (0,), (0,)),
+    ],
+)
 def test_which_sub_units_take_part(settings_, x2, x3):
     for target, expected in (("X2_1204", x2), ("X3P_1304", x3)):
         aiff = Aiff(target)

@@ -54,9 +54,15 @@ def files(folder):
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
 
 
-LAYOUT = {"gbuilder/op_lib/add_one.cl", "gbuilder/op_lib/add_one.o", "gbuilder/op_lib/add_one.log",
-          "gbuilder/compass_ir.txt", "gbuilder/compass_ir.bin", "gbuilder/aipubt_gb_add_one.py",
-          "gbuilder/aipu.bin"}  # fmt: skip
+LAYOUT = {
+    "gbuilder/op_lib/add_one.cl",
+    "gbuilder/op_lib/add_one.o",
+    "gbuilder/op_lib/add_one.log",
+    "gbuilder/compass_ir.txt",
+    "gbuilder/compass_ir.bin",
+    "gbuilder/aipubt_gb_add_one.py",
+    "gbuilder/aipu.bin",
+}
 
 
 def test_the_documented_files_are_in_the_output_folder_and_nothing_elsewhere(here, monkeypatch):
@@ -76,7 +82,10 @@ def test_gen_op_lib_writes_beside_the_object(here, caplog):
     assert {"x.o", "x.cl", "x.log"} <= files(here / "lib") and not (here / "out").exists()
     assert "x.o" in caplog.text
     assert [(p.name, p.category, p.tensor_idx) for p in manager.prim_func_info.param_infos] == [
-        ("a", "input_tensor", 0), ("b", "output_tensor", 0), ("n", "attr", None)]  # fmt: skip
+        ("a", "input_tensor", 0),
+        ("b", "output_tensor", 0),
+        ("n", "attr", None),
+    ]
     manager.gen_op_lib(add_one, name="other")
     assert files(here / "out") >= {"gbuilder/op_lib/other.o"}
 
@@ -84,8 +93,13 @@ def test_gen_op_lib_writes_beside_the_object(here, caplog):
 def test_functions_modules_and_ir_functions_are_accepted():
     manager = BuildManager()
     module = manager.lower(add_one)
-    for inp, name, expected in ((add_one, None, "add_one"), (add_one, "renamed", "renamed"), (module, "x", "add_one"),
-                                (module.entry_func, None, "add_one"), (module.entry_func, "given", "given")):  # fmt: skip
+    for inp, name, expected in (
+        (add_one, None, "add_one"),
+        (add_one, "renamed", "renamed"),
+        (module, "x", "add_one"),
+        (module.entry_func, None, "add_one"),
+        (module.entry_func, "given", "given"),
+    ):
         ex = manager.build(inp, name)
         ex(ints(1, 2), b := ints(0, 0), 2)
         assert (ex.name, b.tolist()) == (expected, [2, 3])
@@ -129,8 +143,18 @@ def test_threads_may_call_one_executor_with_constants_of_their_own():
         assert all(pool.map(one, range(24)))
 
 
-SCALARS = {"int8": -5, "uint8": 200, "int16": -30000, "uint16": 60000, "int32": -(2**31), "uint32": 2**32 - 1,
-           "float16": 1.5, "float32": -2.25, "bfloat16": 3.0, "bool": True}  # fmt: skip
+SCALARS = {
+    "int8": -5,
+    "uint8": 200,
+    "int16": -30000,
+    "uint16": 60000,
+    "int32": -(2**31),
+    "uint32": 2**32 - 1,
+    "float16": 1.5,
+    "float32": -2.25,
+    "bfloat16": 3.0,
+    "bool": True,
+}
 
 
 @pytest.mark.parametrize("dtype", SCALARS)
@@ -161,9 +185,20 @@ def stores_scalars(b: S.ptr("int32", "global"), f: S.ptr("fp32", "global"), n: S
 
 @pytest.mark.parametrize(
     ("n", "u", "h"),
-    [(-128, 65535, 65504), (127.0, np.float32(2), -0.0), (np.int64(5), True, float("inf")), (0, 0, np.float16(1.5)),
-     (128, 0, 0), (0, -1, 0), (1.5, 0, 0), (0, 0, 1e6), (float("nan"), 0, 0), (0, 10**400, 0), (0, 0, 10**400)],
-)  # fmt: skip
+    [
+        (-128, 65535, 65504),
+        (127.0, np.float32(2), -0.0),
+        (np.int64(5), True, float("inf")),
+        (0, 0, np.float16(1.5)),
+        (128, 0, 0),
+        (0, -1, 0),
+        (1.5, 0, 0),
+        (0, 0, 1e6),
+        (float("nan"), 0, 0),
+        (0, 10**400, 0),
+        (0, 0, 10**400),
+    ],
+)
 def test_scalars_that_fit_arrive_and_others_are_refused_compiled_and_in_pysim(n, u, h):
     outcomes = []
     for run in (BuildManager().build(stores_scalars), stores_scalars):
@@ -348,9 +383,13 @@ def test_what_the_environment_asks_for_in_vain_is_said(monkeypatch, caplog):
 
 @pytest.mark.parametrize(
     "row",
-    ["X2_1204 X2 1 4 32768 262144", "X2_1204MP3 X2 3 4 32768 262144", "X3P_1304MP4 X3P 4 4 32768 131072",
-     "X3S_1304 X3S 1 4 32768 131072"],
-)  # fmt: skip
+    [
+        "X2_1204 X2 1 4 32768 262144",
+        "X2_1204MP3 X2 3 4 32768 262144",
+        "X3P_1304MP4 X3P 4 4 32768 131072",
+        "X3S_1304 X3S 1 4 32768 131072",
+    ],
+)
 def test_target_information(row):
     name, version, *numbers = row.split()
     info = CompassInfo.get(name)
@@ -363,7 +402,12 @@ def test_target_information(row):
 
 def test_dtype_helpers():
     assert [hw_native_vdtype(d) for d in ("i8", "fp16", "uint32", "bf16", "i8x64")] == [
-        "int8x32", "float16x16", "uint32x8", "bfloat16x16", "int8x32"]  # fmt: skip
+        "int8x32",
+        "float16x16",
+        "uint32x8",
+        "bfloat16x16",
+        "int8x32",
+    ]
     assert resolve_dtype_alias("i8x32").lanes == 32
     for wrong in ("bool", "nonsense"):
         with pytest.raises(CompassError):

@@ -75,10 +75,12 @@ def test_threads_parse_kernels_with_sub_functions():
 def test_threads_build_and_run(shared, tmp_path):
     """An executor runs what it was built from, also when others have built into the same folder since."""
     a, kernels = np.arange(8, dtype=np.int32), list(EXPECTED)
-    built = beside_each_other(lambda i: [
-        (kernel, BuildManager(output_dir=tmp_path if shared else None).build(kernel, name="k" if shared else None))
-        for kernel in (kernels[i % 3], kernels[(i + 1) % 3])
-    ])  # fmt: skip
+    built = beside_each_other(
+        lambda i: [
+            (kernel, BuildManager(output_dir=tmp_path if shared else None).build(kernel, name="k" if shared else None))
+            for kernel in (kernels[i % 3], kernels[(i + 1) % 3])
+        ]
+    )
     for kernel, executor in (pair for pairs in built for pair in pairs):
         b = np.zeros(8, np.int32)
         executor(a, b)

@@ -115,9 +115,18 @@ def test_operators_on_bfloat16_scalars_are_refused(tmp_path, symbol, other):
         assert error.message.startswith(f"`{symbol}`")
 
 
-@pytest.mark.parametrize("statement", ["b[0] = S.i32(-a[0])", "if a[0]:\n    b[0] = 1", "while a[0]:\n    b[0] = 1",
-                                       "a[0] += 1", "x = a[0]\nx *= x", "if a[0] > 1:\n    b[0] = 1",
-                                       "b[0] = 1 if a[0] == a[1] else 0"])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "b[0] = S.i32(-a[0])",
+        "if a[0]:\n    b[0] = 1",
+        "while a[0]:\n    b[0] = 1",
+        "a[0] += 1",
+        "x = a[0]\nx *= x",
+        "if a[0] > 1:\n    b[0] = 1",
+        "b[0] = 1 if a[0] == a[1] else 0",
+    ],
+)
 def test_so_is_every_other_way_to_compute_with_them(tmp_path, statement):
     (error,) = errors(tmp_path, statement)
     assert "on bfloat16 scalars" in error.message
@@ -156,8 +165,13 @@ def test_what_goes_through_float32_and_vectors_is_not_refused(n):
 
 
 @S.prim_func
-def replicate(a: S.ptr("int32", "global"), h: S.ptr("int8", "global"), out: S.ptr("int32", "global"),
-              small: S.ptr("int8", "global"), n: S.i32):  # fmt: skip
+def replicate(
+    a: S.ptr("int32", "global"),
+    h: S.ptr("int8", "global"),
+    out: S.ptr("int32", "global"),
+    small: S.ptr("int8", "global"),
+    n: S.i32,
+):
     S.vstore(S.vreplic(S.vload(a, lanes=24), n), out)
     S.vstore(S.vreplic(S.vload(a, lanes=16), S.u8(n) & 15), out + 24)
     S.vstore(S.vreplic(S.vload(h, lanes=64), n * 2 + 1), small)

@@ -83,8 +83,16 @@ class Generator:
             [r.choice(_TESTS), self._expr(names, depth), self._expr(names, depth)] if r.random() < 0.9 else ["?", 0, 1]
         )
 
-    def _body(self, depth: int, names: list[str], pointers: list[str], length: int, variables: Any = (),
-              moving: Any = (), loop: bool = False) -> list[Any]:  # fmt: skip
+    def _body(
+        self,
+        depth: int,
+        names: list[str],
+        pointers: list[str],
+        length: int,
+        variables: Any = (),
+        moving: Any = (),
+        loop: bool = False,
+    ) -> list[Any]:
         r, out = self.random, []
         names, variables = list(names), list(variables)
         for _ in range(r.randint(1, length)):
@@ -255,8 +263,25 @@ class Reference:
         return OPERATORS[op].evaluate(*args)
 
 
-_JUNK: list[Any] = [None, True, [], {}, "", "zz", -1, 0, 1 << 70, 10**4000, 1e308, float("nan"), ["?"], ["while", 1, []],
-                    ["for", "i", 0, 1 << 62, 1, []], ["call", "f", "a", 1], ["call", "k", "a", "b", 1, 1]]  # fmt: skip
+_JUNK: list[Any] = [
+    None,
+    True,
+    [],
+    {},
+    "",
+    "zz",
+    -1,
+    0,
+    1 << 70,
+    10**4000,
+    1e308,
+    float("nan"),
+    ["?"],
+    ["while", 1, []],
+    ["for", "i", 0, 1 << 62, 1, []],
+    ["call", "f", "a", 1],
+    ["call", "k", "a", "b", 1, 1],
+]
 
 
 def damaged(program: dict[str, Any], seed: int) -> Any:

@@ -68,11 +68,18 @@ def test_a_kernel_becomes_one_subgraph(build):
 @pytest.mark.parametrize(
     ("dtype", "value", "word"),
     [
-        ("int32", -1, 0xFFFFFFFF), ("int8", -1, 0xFFFFFFFF), ("uint8", 255, 0xFFFFFFFF), ("uint16", 7, 7),
-        ("float32", 1.5, 0x3FC00000), ("float16", 1.0, 0x3C00), ("bfloat16", 1.0, 0x3F80), ("bool", True, 1),
-        ("float32", 2, 0x40000000), ("bfloat16", 1.00390625, 0x3F80),
+        ("int32", -1, 0xFFFFFFFF),
+        ("int8", -1, 0xFFFFFFFF),
+        ("uint8", 255, 0xFFFFFFFF),
+        ("uint16", 7, 7),
+        ("float32", 1.5, 0x3FC00000),
+        ("float16", 1.0, 0x3C00),
+        ("bfloat16", 1.0, 0x3F80),
+        ("bool", True, 1),
+        ("float32", 2, 0x40000000),
+        ("bfloat16", 1.00390625, 0x3F80),
     ],
-)  # fmt: skip
+)
 def test_scalars_are_passed_as_bits(build, dtype, value, word):
     content = build(kernel(scalar("n", dtype), pointer("b", "output")), values={"n": value})
     assert words(content)[0] == word
@@ -92,8 +99,11 @@ def test_a_shape_larger_than_the_memory_is_refused(build, shape):
 
 
 def test_constants_go_to_the_weights(build):
-    params = kernel(pointer("w", "const", scope="global.1", dtype="int8x32", shape=(32,)), pointer("b", "output"),
-                    pointer("v", "const", 1, scope="global.1", dtype="float16", shape=None))  # fmt: skip
+    params = kernel(
+        pointer("w", "const", scope="global.1", dtype="int8x32", shape=(32,)),
+        pointer("b", "output"),
+        pointer("v", "const", 1, scope="global.1", dtype="float16", shape=None),
+    )
     content = build(params, consts={"w": bytes(range(32)), "v": b"\1\2\3\4"})
     statics = content.features.bss[0].statics
     found = [content.weights[s.src_offset : s.src_offset + s.size] for s in statics]

@@ -237,9 +237,26 @@ def test_the_commands(tmp_path, tool):
 def test_the_vendor_options_of_aipugb(tmp_path):
     graph, top = chain(TWICE)
     graph.write(tmp_path, [top])
-    done = command(tmp_path, "compassc.cli.aipugb", "graph.txt", "-w", "weight.bin", "--target", "X2_1204", "-o", "out.bin",
-                   "--disable_input_buffer_reuse", "--profile", "--tcm_size", "64", "--prof_unit", "TPC", "--DEBUG",
-                   "--Lib", ".")  # fmt: skip
+    done = command(
+        tmp_path,
+        "compassc.cli.aipugb",
+        "graph.txt",
+        "-w",
+        "weight.bin",
+        "--target",
+        "X2_1204",
+        "-o",
+        "out.bin",
+        "--disable_input_buffer_reuse",
+        "--profile",
+        "--tcm_size",
+        "64",
+        "--prof_unit",
+        "TPC",
+        "--DEBUG",
+        "--Lib",
+        ".",
+    )
     assert done.returncode == 0, done.stderr
     assert "Total errors: 0" in done.stderr and "--tcm_size has no effect" in done.stderr
     content = read((tmp_path / "out.bin").read_bytes())
@@ -287,7 +304,8 @@ def test_a_file_is_little_more_than_its_constants(built):
     graph = GraphWriter()
     x = graph.input("x", (1, 1024), "float32")
     weights = np.random.default_rng(0).normal(size=(4096, 1024)).astype("float32")
-    y = graph.layer("FullyConnected", [x], (1, 4096), "float32", weights=weights, num_output=4096,
-                    biases=np.zeros(4096, "float32"))  # fmt: skip
+    y = graph.layer(
+        "FullyConnected", [x], (1, 4096), "float32", weights=weights, num_output=4096, biases=np.zeros(4096, "float32")
+    )
     result, _ = built(graph, y)
     assert result.path.stat().st_size < 1.05 * weights.nbytes + (2 << 20)

@@ -87,8 +87,11 @@ def test_a_step_starts_after_all_it_conflicts_with(program, target):
     made, steps = program
     planned = plan(graph(made, [made[-1]]), steps)
     order = waits(steps, planned, target)
-    place = {id(p.tensor): (n, p.offset, p.offset + nbytes(p.tensor))
-             for n, s in enumerate(planned.sections) for p in s.placements}  # fmt: skip
+    place = {
+        id(p.tensor): (n, p.offset, p.offset + nbytes(p.tensor))
+        for n, s in enumerate(planned.sections)
+        for p in s.placements
+    }
 
     def touches(a, b):
         (n, low, high), (m, bottom, top) = place[id(a)], place[id(b)]

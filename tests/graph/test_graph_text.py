@@ -59,8 +59,11 @@ def test_there_are_all_known_graphs():
 # -- any graph
 
 DTYPES = sorted(IR_DTYPES - {"bool"})
-NAMES = st.text(st.characters(exclude_characters="[]=,'\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029 ", categories=["L", "N", "P"]),
-                min_size=1, max_size=6)  # fmt: skip
+NAMES = st.text(
+    st.characters(exclude_characters="[]=,'\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029 ", categories=["L", "N", "P"]),
+    min_size=1,
+    max_size=6,
+)
 WORDS = st.from_regex(r"[A-Z][A-Z_]{2,6}X", fullmatch=True)
 VALUES = st.recursive(
     st.one_of(st.booleans(), st.integers(-(10**9), 10**9), st.floats(allow_nan=False), WORDS),
@@ -106,9 +109,13 @@ def graphs(draw: st.DrawFn, depth: int = 1) -> Graph:
         inputs = draw(st.lists(st.sampled_from(made), max_size=2)) if made else []
         constants = draw(st.dictionaries(st.sampled_from(["weights", "biases", "lut"]), arrays(), max_size=2))
         made += build.layer(
-            draw(WORDS), inputs, name=draw(NAMES), outputs=draw(st.lists(tensors(), min_size=1, max_size=2)),
-            attributes=draw(ATTRIBUTES), constants=constants,
-        )  # fmt: skip
+            draw(WORDS),
+            inputs,
+            name=draw(NAMES),
+            outputs=draw(st.lists(tensors(), min_size=1, max_size=2)),
+            attributes=draw(ATTRIBUTES),
+            constants=constants,
+        )
     made.append(build.constant(draw(arrays()), "c"))
     if depth:
         build.subgraph(draw(graphs(depth=0)))
@@ -140,9 +147,11 @@ def test_what_is_made_writable_can_be_read_back(name):
 
 
 def test_types_that_numpy_stores_wider_are_kept():
-    text = ("model_name=m\n\nlayer_name=c\nlayer_type=Constant\nlayer_bottom=[]\nlayer_top=[c_0]\nlayer_top_shape=[[2]]\n"
-            "layer_top_type=[aligned_int12]\nweights_type=aligned_int12\nweights_offset=0\nweights_size=4\n"
-            "weights_shape=[2]\n")  # fmt: skip
+    text = (
+        "model_name=m\n\nlayer_name=c\nlayer_type=Constant\nlayer_bottom=[]\nlayer_top=[c_0]\nlayer_top_shape=[[2]]\n"
+        "layer_top_type=[aligned_int12]\nweights_type=aligned_int12\nweights_offset=0\nweights_size=4\n"
+        "weights_shape=[2]\n"
+    )
     graph = read(text, b"\1\0\2\0")
     assert graph.layers[0].constants["weights"].tolist() == [1, 2]
     assert "weights_type=aligned_int12" in write(graph)[0]
@@ -151,10 +160,22 @@ def test_types_that_numpy_stores_wider_are_kept():
 
 def test_a_scale_per_channel_may_be_a_constant():
     scales = np.asarray([0.5, 2, 4], "float32")
-    lines = ["model_name=m", "", "layer_name=x", "layer_type=Input", "layer_bottom=[]", "layer_top=[x_0]",
-             "layer_top_shape=[[1,3]]", "layer_top_type=[int8]", "layer_top_scale_type=float32", "layer_top_scale_offset=0",
-             "layer_top_scale_size=12", "layer_top_scale_shape=[3]", "layer_top_zp=[[1,2,3]]",
-             "activation_quantization_axis=[1]"]  # fmt: skip
+    lines = [
+        "model_name=m",
+        "",
+        "layer_name=x",
+        "layer_type=Input",
+        "layer_bottom=[]",
+        "layer_top=[x_0]",
+        "layer_top_shape=[[1,3]]",
+        "layer_top_type=[int8]",
+        "layer_top_scale_type=float32",
+        "layer_top_scale_offset=0",
+        "layer_top_scale_size=12",
+        "layer_top_scale_shape=[3]",
+        "layer_top_zp=[[1,2,3]]",
+        "activation_quantization_axis=[1]",
+    ]
     graph = read("\n".join(lines), scales.tobytes())
     assert graph.inputs == (Tensor("x_0", (1, 3), "int8", (0.5, 2.0, 4.0), (1, 2, 3), axis=1),)
     assert graph.inputs[0] == Tensor("x_0", (1, 3), "int8", scales, np.asarray([1, 2, 3]), axis=1)

@@ -52,8 +52,26 @@ _NAMES = (
     "1",
     "\udc80",
 )
-_NUMBERS = ("0", "1", "-1", "8", "16", "1e9", "nan", "inf", "-inf", "0x10", "99999999999999999999", "9" * 5000, "true", "x", "",
-            "1_0", "\u0663", "1.5")  # fmt: skip
+_NUMBERS = (
+    "0",
+    "1",
+    "-1",
+    "8",
+    "16",
+    "1e9",
+    "nan",
+    "inf",
+    "-inf",
+    "0x10",
+    "99999999999999999999",
+    "9" * 5000,
+    "true",
+    "x",
+    "",
+    "1_0",
+    "\u0663",
+    "1.5",
+)
 _SHAPES = (
     "8",
     "4x8",
@@ -68,15 +86,84 @@ _SHAPES = (
     "9" * 5000,
 )
 _TARGETS = ("X2_1204", "X1_1204", "X3P_1304", "X3P_1304MP2", "", "X9", "../X2_1204", "x2_1204", "X2_1204\n")
-_FLAGS = ("-O0", "-O3", "-DX", "-DX=1", "-bogus", "", "-", "--version", "-Wall", "-x", "-fsyntax-only", "-E", "-std=c99", "@none",
-          "-include", "none.h", "-c", "-O2 -g", "-\udc80")  # fmt: skip
+_FLAGS = (
+    "-O0",
+    "-O3",
+    "-DX",
+    "-DX=1",
+    "-bogus",
+    "",
+    "-",
+    "--version",
+    "-Wall",
+    "-x",
+    "-fsyntax-only",
+    "-E",
+    "-std=c99",
+    "@none",
+    "-include",
+    "none.h",
+    "-c",
+    "-O2 -g",
+    "-\udc80",
+)
 _PATHS = (
-    "vadd.py", "vadd.ir.txt", "vadd.lowered.txt", "vadd.cl", "vadd.o", "vadd.params.json", "aipu.bin", "graph.txt", "w.bin",
-    "a.npy", "broken.npy", "broken.bin", "broken.o", "broken.py", "broken.ir.txt", "empty", "folder", "loop", "dangling", "none", "none/..", "..",
-    "none/at/all", "-", "/dev/null", "/dev/full", "", "\x1b[2J", "\udc80.py", "x" * 300, "a\nb", "build.yaml", "vadd.cl.map",
-)  # fmt: skip
-_WORDS = (*_NAMES, *_NUMBERS, *_SHAPES, *_TARGETS, *_PATHS, "all", "gbuild", "lower", "codegen", "parse", "X,Y", "lower:X", "bounds",
-          "seed=1", "explore=2", "seed=x", "explore=-1", "no-kernel", "bounds,race", "a=a.npy")  # fmt: skip
+    "vadd.py",
+    "vadd.ir.txt",
+    "vadd.lowered.txt",
+    "vadd.cl",
+    "vadd.o",
+    "vadd.params.json",
+    "aipu.bin",
+    "graph.txt",
+    "w.bin",
+    "a.npy",
+    "broken.npy",
+    "broken.bin",
+    "broken.o",
+    "broken.py",
+    "broken.ir.txt",
+    "empty",
+    "folder",
+    "loop",
+    "dangling",
+    "none",
+    "none/..",
+    "..",
+    "none/at/all",
+    "-",
+    "/dev/null",
+    "/dev/full",
+    "",
+    "\x1b[2J",
+    "\udc80.py",
+    "x" * 300,
+    "a\nb",
+    "build.yaml",
+    "vadd.cl.map",
+)
+_WORDS = (
+    *_NAMES,
+    *_NUMBERS,
+    *_SHAPES,
+    *_TARGETS,
+    *_PATHS,
+    "all",
+    "gbuild",
+    "lower",
+    "codegen",
+    "parse",
+    "X,Y",
+    "lower:X",
+    "bounds",
+    "seed=1",
+    "explore=2",
+    "seed=x",
+    "explore=-1",
+    "no-kernel",
+    "bounds,race",
+    "a=a.npy",
+)
 _SHORT = {"--repeat": ("1", "2", "0", "-1", "x"), "--timeout": ("1", "0.5", "0", "-1", "nan", "x"), "--clang": _PATHS}
 """Values of options that would have a run last as long as the user says."""
 
@@ -140,9 +227,17 @@ def _line(pool: list[bytes], draw: random.Random) -> bytes:
 
 
 _USUAL = {
-    "build": "vadd.py", "parse": "vadd.py", "check": "vadd.py", "lower": "vadd.ir.txt", "codegen": "vadd.lowered.txt",
-    "cc": "vadd.cl", "gbuild": "vadd.o", "compass-run": "aipu.bin", "aipugb": "graph.txt", "aipuocc": "vadd.cl",
-}  # fmt: skip
+    "build": "vadd.py",
+    "parse": "vadd.py",
+    "check": "vadd.py",
+    "lower": "vadd.ir.txt",
+    "codegen": "vadd.lowered.txt",
+    "cc": "vadd.cl",
+    "gbuild": "vadd.o",
+    "compass-run": "aipu.bin",
+    "aipugb": "graph.txt",
+    "aipuocc": "vadd.cl",
+}
 
 
 def _argument(name: str, parameter: click.Argument, draw: random.Random) -> str:
@@ -209,9 +304,16 @@ class Cage:
         """Stdout and stderr of a command that runs here."""
         streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape") for _ in range(3)]
         home, tmp = str(self.quiet[0]), str(self.quiet[1])
-        switches = {"HOME": home, "XDG_CACHE_HOME": home, "XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home, "TMPDIR": tmp,
-                    "COMPASS_CACHE_DIR": str(self.folder / "cache"), "COMPASS_STATE_DIR": str(self.folder / "state"),
-                    "COMPASS_CONFIG": str(self.folder / "none")}  # fmt: skip
+        switches = {
+            "HOME": home,
+            "XDG_CACHE_HOME": home,
+            "XDG_CONFIG_HOME": home,
+            "XDG_STATE_HOME": home,
+            "TMPDIR": tmp,
+            "COMPASS_CACHE_DIR": str(self.folder / "cache"),
+            "COMPASS_STATE_DIR": str(self.folder / "state"),
+            "COMPASS_CONFIG": str(self.folder / "none"),
+        }
         old = Path.cwd()
         with (
             patch.dict(os.environ, switches),

@@ -110,10 +110,38 @@ def _change(out: bytearray, low: int, size: int, source: random.Random, pool: li
 
 _TOKEN = re.compile(rb"\w+|\s+|[^\w\s]")
 _ODD = (
-    b"0", b"-1", b"1", b"2147483647", b"4294967296", b"99999999999999999999", b"1e999", b"nan", b"null", b"true", b"None",
-    b"[]", b"{}", b"[[[[[[[[", b"((((((((", b'""', b'"', b"'", b"\\", b"\0", b"\xff", b"\n", b"=", b",", b":", b"&a", b"*a",
-    b"x" * 300, b"[" * 40 + b"]" * 40, b"{\"a\":" * 30 + b"1" + b"}" * 30, b"../../etc/passwd",
-)  # fmt: skip
+    b"0",
+    b"-1",
+    b"1",
+    b"2147483647",
+    b"4294967296",
+    b"99999999999999999999",
+    b"1e999",
+    b"nan",
+    b"null",
+    b"true",
+    b"None",
+    b"[]",
+    b"{}",
+    b"[[[[[[[[",
+    b"((((((((",
+    b'""',
+    b'"',
+    b"'",
+    b"\\",
+    b"\0",
+    b"\xff",
+    b"\n",
+    b"=",
+    b",",
+    b":",
+    b"&a",
+    b"*a",
+    b"x" * 300,
+    b"[" * 40 + b"]" * 40,
+    b'{"a":' * 30 + b"1" + b"}" * 30,
+    b"../../etc/passwd",
+)
 MOST_TEXT = 20_000
 """Bytes of the longest text that is made."""
 

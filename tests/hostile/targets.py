@@ -56,8 +56,15 @@ def _object_parts(data: bytes) -> Ranges:
         return []
     table, count = header[6], header[12]
     parts = [(table, 64 * count)] if table + 64 * count <= len(data) else []
-    for name in (".debug_line", ".debug_line_str", ".rela.debug_line", ".symtab", ".strtab", sources.SECTION,
-                 origins.SECTION):  # fmt: skip
+    for name in (
+        ".debug_line",
+        ".debug_line_str",
+        ".rela.debug_line",
+        ".symtab",
+        ".strtab",
+        sources.SECTION,
+        origins.SECTION,
+    ):
         content = elf64.section(data, name)
         at = data.find(content) if content else -1
         parts += [(at, len(content or b""))] if at >= 0 else []
@@ -66,8 +73,15 @@ def _object_parts(data: bytes) -> Ranges:
 
 def _objects() -> list[bytes]:
     data = stage_files()[".o"]
-    return [data, link.link([link.Part("a", data, {"__compass_entry_vadd": "__compass_entry_a"}),
-                             link.Part("b", data, {"__compass_entry_vadd": "__compass_entry_b"})])]  # fmt: skip
+    return [
+        data,
+        link.link(
+            [
+                link.Part("a", data, {"__compass_entry_vadd": "__compass_entry_a"}),
+                link.Part("b", data, {"__compass_entry_vadd": "__compass_entry_b"}),
+            ]
+        ),
+    ]
 
 
 def _object(data: bytes, known: Container[str], thorough: bool) -> str:

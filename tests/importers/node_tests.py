@@ -126,8 +126,10 @@ def main() -> int:
     counts = Counter(r.status for r in results)
     folded = sum(r.folded for r in results)
     share = counts["passed"] / max(1, len(results))
-    print(f"{len(results)} tests: {dict(counts)}, {share:.1%} passed, of which {folded} computed at import; "
-          f"{time.time() - start:.0f} s on {given.device}")  # fmt: skip
+    print(
+        f"{len(results)} tests: {dict(counts)}, {share:.1%} passed, of which {folded} computed at import; "
+        f"{time.time() - start:.0f} s on {given.device}"
+    )
     return 1 if unexpected else 0
 
 

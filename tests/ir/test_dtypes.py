@@ -13,8 +13,17 @@ from compassc.dsl import BuildManager, resolve_dtype_alias
 from compassc.dsl import script as S
 from compassc.ir.dtypes import DataType
 
-SHORT = {"int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16", "int32": "i32", "uint32": "u32",
-         "float16": "fp16", "float32": "fp32", "bfloat16": "bf16"}  # fmt: skip
+SHORT = {
+    "int8": "i8",
+    "uint8": "u8",
+    "int16": "i16",
+    "uint16": "u16",
+    "int32": "i32",
+    "uint32": "u32",
+    "float16": "fp16",
+    "float32": "fp32",
+    "bfloat16": "bf16",
+}
 NAMES = [*SHORT, "bool", "int64", "uint64", "float64"]
 TYPES = [DataType(name if lanes == 1 else f"{name}x{lanes}") for name in NAMES for lanes in (1, 8, 30)]
 CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4}
@@ -36,10 +45,32 @@ def test_a_type_is_made_from_names_numpy_types_and_types(name):
 
 @pytest.mark.parametrize(
     "wrong",
-    ["int7", "float8", "int8x0", "boolx0", "void8", "voidx4", "int8x", "i4", "", int, float, 5, None, np.int8(3), [], {},
-     np.complex64, np.dtype(">i4"), np.dtype("V8"), np.dtype(("i4", (2,))), np.dtype("U3"), np.zeros(3)],
+    [
+        "int7",
+        "float8",
+        "int8x0",
+        "boolx0",
+        "void8",
+        "voidx4",
+        "int8x",
+        "i4",
+        "",
+        int,
+        float,
+        5,
+        None,
+        np.int8(3),
+        [],
+        {},
+        np.complex64,
+        np.dtype(">i4"),
+        np.dtype("V8"),
+        np.dtype(("i4", (2,))),
+        np.dtype("U3"),
+        np.zeros(3),
+    ],
     ids=repr,
-)  # fmt: skip
+)
 def test_anything_else_is_refused(wrong):
     with pytest.raises((ValueError, TypeError)):
         DataType(wrong)
@@ -75,8 +106,13 @@ def test_methods_give_the_type_that_differs_in_one_thing(t):
         assert t.with_int().with_uint() is t.with_uint() is t.with_type_code("uint") and t.with_int().is_int
     if t.is_int:
         assert [t.with_bits(b) for b in (8, 16, 32)] == [DataType(f"int{b}").with_lanes(t.lanes) for b in (8, 16, 32)]
-    for wrong in (lambda: t.with_bits(7), lambda: t.with_lanes(0), lambda: t.with_lanes(1.5),
-                  lambda: t.with_type_code("complex"), lambda: t.with_type_code(3)):  # fmt: skip
+    for wrong in (
+        lambda: t.with_bits(7),
+        lambda: t.with_lanes(0),
+        lambda: t.with_lanes(1.5),
+        lambda: t.with_type_code("complex"),
+        lambda: t.with_type_code(3),
+    ):
         with pytest.raises(ValueError, match="there is no data type"):
             wrong()
 

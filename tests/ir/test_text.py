@@ -45,10 +45,14 @@ VECTORS = st.recursive(
     st.one_of(st.just(V), SCALARS.map(lambda x: E.Broadcast(x, 8))),
     lambda inner: st.builds(
         lambda x, y, m, r, s: E.Call("vadd", (x, y), V.dtype, m, r, (("saturate", s),)),
-        inner, inner, MASKS, st.one_of(st.none(), inner), st.booleans(),
+        inner,
+        inner,
+        MASKS,
+        st.one_of(st.none(), inner),
+        st.booleans(),
     ),
     max_leaves=5,
-)  # fmt: skip
+)
 
 
 def _statement(kind, x, v, span):

@@ -144,8 +144,11 @@ def test_an_assignment_lane_by_lane_saves_nothing():
 @pytest.mark.parametrize(
     ("value", "kind", "texts"),
     [
-        (op("vzip", "x, x", "int32x32", ', part="all"'), "int32x32",
-         ["l(x[0], x[0])", "h(x[0], x[0])", "l(x[1], x[1])", "h(x[1], x[1])"]),
+        (
+            op("vzip", "x, x", "int32x32", ', part="all"'),
+            "int32x32",
+            ["l(x[0], x[0])", "h(x[0], x[0])", "l(x[1], x[1])", "h(x[1], x[1])"],
+        ),
         (op("vzip", "x, x", "int32x16", ', part="high"'), "int32x16", ["l(x[1], x[1])", "h(x[1], x[1])"]),
         (op("vsldl", "x, x, 11", "int32x16"), "int32x16", ["l(x[1], x[0], 3)", "l(x[0], x[1], 3)"]),
         (op("vsldl", "x, x, 8", "int32x16"), "int32x16", ["x[1]", "x[0]"]),
@@ -154,7 +157,7 @@ def test_an_assignment_lane_by_lane_saves_nothing():
         (op("vreplic", "x, 9", "int32x16"), "int32x16", ["replic(x[1], 1)", "replic(x[1], 1)"]),
         (op("vaddh", "x, x", "int32x16"), "int32x16", ["h(x[0], x[1])", "h(x[0], x[1])"]),
     ],
-)  # fmt: skip
+)
 def test_lane_moving_operations_by_register(value, kind, texts):
     lines = c_of(load("x", "int32x16") + f"y: T.{kind} = {value}\n" + store("y"))
     parts = [line.split(" = ")[1].rstrip(";") for line in lines if line.startswith("y[")]
@@ -166,8 +169,10 @@ def test_odd_halves_of_three_registers():
     body = load("x", "int32x24") + "y: T.int32x24 = " + op("vconcat", "x, x", "int32x24", ', part="low"') + "\n"
     lines = c_of(body + store("y"))
     assert [line.split(" = ")[1] for line in lines if line.startswith("y[")] == [
-        "x[0];", "__vextl(x[1], x[0]);", "__vsldl(x[0], x[1], 4);",
-    ]  # fmt: skip
+        "x[0];",
+        "__vextl(x[1], x[0]);",
+        "__vsldl(x[0], x[1], 4);",
+    ]
 
 
 def test_sum_over_registers():

@@ -78,8 +78,12 @@ __kernel void k(__global int* a, __global int* sum, __global int* old) {
 @pytest.fixture(scope="session")
 def accumulate(build):
     """sum += a, old = the sum before."""
-    return build(ACCUMULATE, pointer("a", "input", shape=(4,)), pointer("sum", "output", shape=(4,), read=True),
-                 pointer("old", "output", 1, shape=(4,)))  # fmt: skip
+    return build(
+        ACCUMULATE,
+        pointer("a", "input", shape=(4,)),
+        pointer("sum", "output", shape=(4,), read=True),
+        pointer("old", "output", 1, shape=(4,)),
+    )
 
 
 @pytest.fixture(scope="session")

@@ -58,8 +58,11 @@ class Held:
         """What there is more of than before, beyond what an allocator may keep."""
         slack = Held(0, 20, 512 << 20, 4 << 20, 0)
         names = ("files", "maps", "mapped", "shared", "children")
-        return [f"{n}: {getattr(before, n)} -> {getattr(self, n)}" for n in names
-                if getattr(self, n) > getattr(before, n) + getattr(slack, n)]  # fmt: skip
+        return [
+            f"{n}: {getattr(before, n)} -> {getattr(self, n)}"
+            for n in names
+            if getattr(self, n) > getattr(before, n) + getattr(slack, n)
+        ]
 
 
 def make_programs(folder: Path, count: int) -> list[Program]:

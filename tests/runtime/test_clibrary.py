@@ -85,8 +85,16 @@ def test_a_c_program_and_its_header_in_cpp(tmp_path, build):
         "#include <compass_runtime.h>\n"
         'int f(aipu_ctx_handle_t *ctx, uint64_t *id) { return aipu_load_graph(ctx, "x", id); }\n'
     )
-    command = [find_clang().path, "-fsyntax-only", "-Wall", "-Werror", "-nostdlibinc", "-ffreestanding",
-               f"-I{clibrary.include_folder()}", tmp_path / "h.cpp"]  # fmt: skip
+    command = [
+        find_clang().path,
+        "-fsyntax-only",
+        "-Wall",
+        "-Werror",
+        "-nostdlibinc",
+        "-ffreestanding",
+        f"-I{clibrary.include_folder()}",
+        tmp_path / "h.cpp",
+    ]
     subprocess.run(command, check=True)
 
 
@@ -97,9 +105,15 @@ def test_results_agree_with_the_python_runtime_on_every_family(ctx, build, targe
       for (int i = get_local_id(0); i < 100; i += get_local_size(0)) sum[i] += a[i] * w[i & 3] + s;
     }
     """
-    path = build(text, pointer("a", "input", shape=(100,)), pointer("w", "const", shape=(4,)),
-                 pointer("sum", "output", shape=(100,), read=True), scalar("s", value=7), target=target,
-                 consts={"w": np.arange(4, dtype=np.int32).tobytes()})  # fmt: skip
+    path = build(
+        text,
+        pointer("a", "input", shape=(100,)),
+        pointer("w", "const", shape=(4,)),
+        pointer("sum", "output", shape=(100,), read=True),
+        scalar("s", value=7),
+        target=target,
+        consts={"w": np.arange(4, dtype=np.int32).tobytes()},
+    )
     a, start = np.arange(100, dtype=np.int32), np.full(100, 1000, np.int32)
     expected = Program.load(path).create_job().run([a], initial={"sum": start})["sum"]
     job = ctx.new("create_job", ctx.load(path.read_bytes()))
@@ -127,8 +141,13 @@ def test_a_graph_of_several_launches(ctx, tmp_path, target):
 
 def test_counts_and_descriptors(ctx, add_fixed):
     class Desc(c.Structure):
-        _fields_ = [("id", c.c_uint32), ("size", c.c_uint32), ("scale", c.c_float), ("zero", c.c_int32),
-                    ("dtype", c.c_uint32)]  # fmt: skip
+        _fields_ = [
+            ("id", c.c_uint32),
+            ("size", c.c_uint32),
+            ("scale", c.c_float),
+            ("zero", c.c_int32),
+            ("dtype", c.c_uint32),
+        ]
 
     graph = ctx.load(add_fixed.read_bytes())
     job, count, desc = ctx.new("create_job", graph), c.c_uint32(), Desc()
@@ -211,17 +230,24 @@ assert library.aipu_deinit_context(context) == 0
 
 def test_loading_takes_as_long_as_the_file_is_large(build, tmp_path):
     """What took quadratic or cubic time would take minutes: many tensors and launches, and a comment to search in."""
-    path = build(ADD, pointer("a", "input", shape=(1,)), pointer("b", "output", shape=(1,)), scalar("n", value=1),
-                 target="X3P_1304")  # fmt: skip
+    path = build(
+        ADD,
+        pointer("a", "input", shape=(1,)),
+        pointer("b", "output", shape=(1,)),
+        scalar("n", value=1),
+        target="X3P_1304",
+    )
     content = Program.load(path).content
     (bss,), (launch,) = content.features.bss, content.subgraphs
     inputs = tuple(layout.SubSection(size=4, type=layout.Kind.INPUT, id=i) for i in range(LARGE))
     others = (section for section in bss.reuses if all(s.type != layout.Kind.INPUT for s in section.subs))
     features = layout.FeatureMaps((layout.Bss((*others, layout.ReuseSection(64, subs=inputs)), bss.statics),))
-    launches = tuple(layout.Subgraph(launch.text_offset, launch.params_size, id=i, precursors=None)
-                     for i in range(LARGE // 5))  # fmt: skip
-    large = replace(content, features=features, subgraphs=launches, graph_json=b"", kernel=None,
-                    comment="target:" * LARGE)  # fmt: skip
+    launches = tuple(
+        layout.Subgraph(launch.text_offset, launch.params_size, id=i, precursors=None) for i in range(LARGE // 5)
+    )
+    large = replace(
+        content, features=features, subgraphs=launches, graph_json=b"", kernel=None, comment="target:" * LARGE
+    )
     (tmp_path / "large.bin").write_bytes(write(large))
     command = [sys.executable, "-c", OPEN, clibrary.library_path(), tmp_path / "large.bin"]
     subprocess.run(command, check=True, timeout=30)

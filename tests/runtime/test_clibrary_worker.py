@@ -31,9 +31,17 @@ while request := parent.recv(32, socket.MSG_WAITALL):
 
 
 class Simulation(c.Structure):
-    _fields_ = [("log_level", c.c_uint32), ("verbose", c.c_bool), ("log_file_path", c.c_char_p),
-                ("json_filename", c.c_char_p), ("print_subg_info", c.c_bool), ("plugin_name", c.c_char_p),
-                ("simulator", c.c_char_p), ("npu_arch_desc", c.c_char_p), ("rest", c.c_uint64 * 8)]  # fmt: skip
+    _fields_ = [
+        ("log_level", c.c_uint32),
+        ("verbose", c.c_bool),
+        ("log_file_path", c.c_char_p),
+        ("json_filename", c.c_char_p),
+        ("print_subg_info", c.c_bool),
+        ("plugin_name", c.c_char_p),
+        ("simulator", c.c_char_p),
+        ("npu_arch_desc", c.c_char_p),
+        ("rest", c.c_uint64 * 8),
+    ]
 
 
 class Session:

@@ -205,8 +205,18 @@ def test_an_internal_error_asks_for_a_report(run, add_fixed, monkeypatch):
 
 
 def test_profile_prints_tables_and_writes_files(run, here, add_fixed):
-    status, out, err = run(add_fixed, "--inputs", "a.npy", "--expect", "gt.npy", "--profile", "--profile-html", "p/p.html",
-                           "--trace", "t.json")  # fmt: skip
+    status, out, err = run(
+        add_fixed,
+        "--inputs",
+        "a.npy",
+        "--expect",
+        "gt.npy",
+        "--profile",
+        "--profile-html",
+        "p/p.html",
+        "--trace",
+        "t.json",
+    )
     assert (status, err) == (0, "") and out.startswith("name") and "as expected: b\n\nk: " in out
     assert "</html>" in (here / "p" / "p.html").read_text() and json.loads((here / "t.json").read_text())["traceEvents"]
     status, out, _ = run(add_fixed, "--inputs", "a.npy", "--profile", "--json")
@@ -277,8 +287,11 @@ def test_files_of_unknown_kinds_are_taken_when_raw_bytes_are_asked_for(run, here
 
 
 def test_a_npy_file_under_another_name_is_not_read_as_raw_bytes(run, here, build):
-    path = build("__kernel void k(__global int* a, __global int* b) { *b = *a; }", pointer("a", "input"),
-                 pointer("b", "output", shape=(1,)))  # fmt: skip
+    path = build(
+        "__kernel void k(__global int* a, __global int* b) { *b = *a; }",
+        pointer("a", "input"),
+        pointer("b", "output", shape=(1,)),
+    )
     (here / "a.bin").write_bytes(_npy(DATA))
     status, _, err = run(path, "--inputs", "a.bin")
     assert status == 1 and "'a.bin' is a .npy file, but is not called so" in err
@@ -286,8 +299,12 @@ def test_a_npy_file_under_another_name_is_not_read_as_raw_bytes(run, here, build
 
 def test_stdin_and_stdout(here, add_fixed):
     def run(*args, stdin=b"") -> tuple[int, bytes, str]:
-        done = subprocess.run([sys.executable, "-c", "from compass_runtime.cli import main; main()", str(add_fixed), *args], input=stdin,
-                              capture_output=True, check=False)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", "from compass_runtime.cli import main; main()", str(add_fixed), *args],
+            input=stdin,
+            capture_output=True,
+            check=False,
+        )
         return done.returncode, done.stdout, done.stderr.decode()
 
     status, out, err = run("--inputs", "-", "-o", "-", stdin=_npy(DATA))

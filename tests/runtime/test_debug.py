@@ -72,12 +72,26 @@ def session(program, tmp_path):
     def call(debugger, commands, at=2):
         script = tmp_path / "commands"
         script.write_text("\n".join(commands) + "\n")
-        arguments = [program / "aipu.bin", "--inputs", ",".join(f"{n}={program / n}.bin" for n in "abc"),
-                     "--set", f"at={at}", "--debugger", debugger, "--debug-commands", script]  # fmt: skip
+        arguments = [
+            program / "aipu.bin",
+            "--inputs",
+            ",".join(f"{n}={program / n}.bin" for n in "abc"),
+            "--set",
+            f"at={at}",
+            "--debugger",
+            debugger,
+            "--debug-commands",
+            script,
+        ]
         done = subprocess.run(
             [sys.executable, "-c", "from compass_runtime.cli import main; main()", *map(str, arguments)],
-            check=False, cwd=tmp_path, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            check=False,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            stdin=subprocess.DEVNULL,
+        )
         return done.returncode, done.stdout, done.stderr
 
     return call
@@ -88,10 +102,35 @@ def test_a_session_of_gdb(session, tmp_path):
     last = LINES["a[at] = number"]
     status, out, err = session(
         "gdb",
-        ["next", "step", "step", "info locals", "bt", "finish", "next", "next", f"break kernel.py:{last}", "tec",
-         "continue", "p va", "p wanted", "p vb", "p vb[1]", "p vc[31]", "p a[0]@8", "p b[0]@3", "p c[0]@3", "p number",
-         "p va + 1", "tec", "tec 1", "p tid", "bt", "continue"],
-    )  # fmt: skip
+        [
+            "next",
+            "step",
+            "step",
+            "info locals",
+            "bt",
+            "finish",
+            "next",
+            "next",
+            f"break kernel.py:{last}",
+            "tec",
+            "continue",
+            "p va",
+            "p wanted",
+            "p vb",
+            "p vb[1]",
+            "p vc[31]",
+            "p a[0]@8",
+            "p b[0]@3",
+            "p c[0]@3",
+            "p number",
+            "p va + 1",
+            "tec",
+            "tec 1",
+            "p tid",
+            "bt",
+            "continue",
+        ],
+    )
     assert (status, err) == (0, ""), out
     shown = out.splitlines()
     assert shown[0].startswith("mix (") and shown[0].endswith(f"kernel.py:{LINES['tid = S.get_local_id()']}")
@@ -128,13 +167,25 @@ def test_a_session_of_lldb(session, tmp_path):
     first, last = LINES["tid = S.get_local_id()"], LINES["a[at] = number"]
     status, out, err = session(
         "lldb",
-        ["frame variable --no-args", f"breakpoint set --file kernel.py --line {last}", "continue",
-         "frame variable va wanted vb number", "parray 4 a", "p va + 1", "continue"],
-    )  # fmt: skip
+        [
+            "frame variable --no-args",
+            f"breakpoint set --file kernel.py --line {last}",
+            "continue",
+            "frame variable va wanted vb number",
+            "parray 4 a",
+            "p va + 1",
+            "continue",
+        ],
+    )
     assert status == 0, out + err
     assert f"kernel.py:{first}:" in out and f"-> {first}" in out
-    for shown in ("(int8) va = (0, 1, 2, 3, 4, 5, 6, 7)", "(int) number = 40", "(1, 2, 3, 4, 5, 6, 7, 8)",
-                  "(bool8) wanted = (0, 0, 0, -1, -1, -1, -1, -1)", "(bf1616) vb = (48896, 48768, 0, 16000,"):  # fmt: skip
+    for shown in (
+        "(int8) va = (0, 1, 2, 3, 4, 5, 6, 7)",
+        "(int) number = 40",
+        "(1, 2, 3, 4, 5, 6, 7, 8)",
+        "(bool8) wanted = (0, 0, 0, -1, -1, -1, -1, -1)",
+        "(bf1616) vb = (48896, 48768, 0, 16000,",
+    ):
         assert shown in out
     assert np.load(tmp_path / "output0.npy").tolist() == RESULT
 
@@ -170,8 +221,11 @@ def test_lldb_gets_a_language_and_types_that_it_reads(program):
     prepared = Debugger(Path("lldb"), "lldb").prepared(Program.load(program / "aipu.bin"))
     (unit,) = ELFFile(io.BytesIO(prepared.code.elf)).get_dwarf_info().iter_CUs()
     assert unit.get_top_DIE().attributes["DW_AT_language"].value == 0x0C
-    types = {die.attributes["DW_AT_name"].value: die.attributes["DW_AT_encoding"].value
-             for die in unit.iter_DIEs() if die.tag == "DW_TAG_base_type"}  # fmt: skip
+    types = {
+        die.attributes["DW_AT_name"].value: die.attributes["DW_AT_encoding"].value
+        for die in unit.iter_DIEs()
+        if die.tag == "DW_TAG_base_type"
+    }
     assert (types[b"__bf16"], types[b"int"]) == (7, 5)
 
 

@@ -93,10 +93,13 @@ def test_a_kernel_of_the_package_runs_under_its_driver(front_end, target):
     np.testing.assert_array_equal(np.fromfile(front_end.runtime / "out.bin", np.int32).reshape(2, 8), A * W - 3)
 
 
-BAD = KERNEL.replace("  for (int i", """\
+BAD = KERNEL.replace(
+    "  for (int i",
+    """\
   if (a[0] == -1) out[-(1 << 29)] = 1;
   while (a[0] == -2) barrier(CLK_LOCAL_MEM_FENCE);
-  for (int i""")  # fmt: skip
+  for (int i""",
+)
 
 
 @pytest.mark.parametrize("target", FAMILIES[:2])
@@ -134,9 +137,14 @@ def test_several_inputs_and_outputs_of_the_stand_alone_simulator(simulate, build
       if (i == 1) printf("sum %d\\n", sum[i]);
     }
     """
-    path = build(text, pointer("a", "input", shape=(4,)), pointer("b", "input", 1, shape=(4,)),
-                 pointer("sum", "output", shape=(4,)), pointer("difference", "output", 1, shape=(4,)),
-                 uses_printf=True)  # fmt: skip
+    path = build(
+        text,
+        pointer("a", "input", shape=(4,)),
+        pointer("b", "input", 1, shape=(4,)),
+        pointer("sum", "output", shape=(4,)),
+        pointer("difference", "output", 1, shape=(4,)),
+        uses_printf=True,
+    )
     a, b = np.array([5, 6, 7, 8], np.int32), np.array([1, 2, 3, 4], np.int32)
     a.tofile(tmp_path / "a")
     b.tofile(tmp_path / "b")

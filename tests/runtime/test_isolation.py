@@ -242,8 +242,12 @@ def test_a_fault_of_another_job_takes_no_content_without_a_word(plus):
 
 
 def test_constants_of_a_job_outlive_the_fault_of_another(build):
-    ends = (pointer("a", "input", shape=(1,)), pointer("w", "const", shape=(1,)), pointer("b", "output", shape=(1,)),
-            scalar("bad"))  # fmt: skip
+    ends = (
+        pointer("a", "input", shape=(1,)),
+        pointer("w", "const", shape=(1,)),
+        pointer("b", "output", shape=(1,)),
+        scalar("bad"),
+    )
     program = Program.load(build(WITH_CONSTANT, *ends, consts={"w": np.full(1, 3, np.int32).tobytes()}))
     job = program.create_job(values={"bad": 0})
     job.set_constant("w", np.full(1, 500, np.int32))

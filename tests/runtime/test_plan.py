@@ -81,9 +81,19 @@ def test_every_control_block_has_128_bytes(cls):
 def places(count):
     each = tuple(range(0x100000, 0x100000 + count * PAGE, PAGE))
     return Places(
-        tcbs=0x8000, text=0x10000, params=0x20000, const_data=0, global_param=0, profiler=0, weights=(0x30000, 0x40000),
-        printf=each, stacks=each, private_data=each, stack_bytes=0x100, private_bytes=(PAGE,) * count,
-    )  # fmt: skip
+        tcbs=0x8000,
+        text=0x10000,
+        params=0x20000,
+        const_data=0,
+        global_param=0,
+        profiler=0,
+        weights=(0x30000, 0x40000),
+        printf=each,
+        stacks=each,
+        private_data=each,
+        stack_bytes=0x100,
+        private_bytes=(PAGE,) * count,
+    )
 
 
 def graph(**values):

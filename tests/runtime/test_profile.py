@@ -351,8 +351,14 @@ def forged(records, draw):
     for _ in range(draw.choice((1, 1, 2, 5, 20))):
         at, other, field = draw.randrange(len(out)), draw.randrange(len(out)), draw.randrange(6)
         low = out[at]._replace(**{out[at]._fields[field]: draw.choice(EDGES[: 15 if field < 2 else 13])})
-        out = draw.choice((out[:at] + out[at + 1 :], [*out, out[at]], [*out[:at], out[other], *out[at + 1 :]],
-                           *[[*out[:at], low, *out[at + 1 :]]] * 4))  # fmt: skip
+        out = draw.choice(
+            (
+                out[:at] + out[at + 1 :],
+                [*out, out[at]],
+                [*out[:at], out[other], *out[at + 1 :]],
+                *[[*out[:at], low, *out[at + 1 :]]] * 4,
+            )
+        )
         if not out:
             break
     return out

@@ -14,7 +14,11 @@ from compass_runtime.profile.table import text
 N = 40
 STATEMENTS = {
     "for": ("for (int i = 0; i < n; i++) out[i] = a[i] * 3;", N, N),
-    "nested without braces": ("for (int i = 0; i < n; i++) for (int j = 0; j < 2; j++) if (j) out[i] = a[i]; else out[i] = 1;", N, 2 * N),
+    "nested without braces": (
+        "for (int i = 0; i < n; i++) for (int j = 0; j < 2; j++) if (j) out[i] = a[i]; else out[i] = 1;",
+        N,
+        2 * N,
+    ),
     "while with break": ("int i = 0; while (1) { if (i >= n) break; out[i] = a[i]; i++; }", N, N),
     "continue": ("for (int i = 0; i < n; i++) { if (i & 1) continue; out[i] = a[i]; }", N // 2, N // 2),
     "do": ("int i = 0; do { out[i] = a[i]; } while (++i < n);", N, N),
@@ -28,7 +32,8 @@ STATEMENTS = {
                default: ;
              }
            }""",
-        N // 4 + N // 2, N // 4 + N // 4 + N // 2,
+        N // 4 + N // 2,
+        N // 4 + N // 4 + N // 2,
     ),
     "arms": ("for (int i = 0; i < n; i++) out[i] = i < 8 ? a[i] : i;", 8, N),
     "lazy": ("int s = 0; for (int i = 0; i < n; i++) if (i < 5 && a[i] > -100) s++; out[0] = s;", 5, 1),
@@ -36,12 +41,20 @@ STATEMENTS = {
     "goto": ("int i = 0; again: out[i] = a[i]; i++; if (i < n) goto again;", N, N),
     "macro": ("#define EACH(i) for (int i = 0; i < n; i++)\n EACH(i) out[i] = a[i];\n", N, N),
     "pragma": ("#pragma unroll\n for (int i = 0; i < n; i++) { out[i] = a[i]; }", N, N),
-    "pragma of a loop without braces": ("#pragma clang loop unroll_count(2)\n for (int i = 0; i < n; i++) out[i] = a[i];", N, N),
-    "statements on one line": ("if (n > 3) out[0] = a[0];if (n > 4) out[1] = a[1];else out[2] = a[2];out[3] = a[3];", 3, 3),
+    "pragma of a loop without braces": (
+        "#pragma clang loop unroll_count(2)\n for (int i = 0; i < n; i++) out[i] = a[i];",
+        N,
+        N,
+    ),
+    "statements on one line": (
+        "if (n > 3) out[0] = a[0];if (n > 4) out[1] = a[1];else out[2] = a[2];out[3] = a[3];",
+        3,
+        3,
+    ),
     "pointers": ("__global int* p = a; __global int* q = out; while (p < a + n) *q++ = *p++;", N, N),
     "comma": ("for (int i = 0, j = n; i < j; i++, j--) out[i] = a[i], out[j - 1] = a[j - 1];", N, N),
     "declaration in a condition's scope": ("if (n) { int x = a[0], y = a[1]; out[0] = x + y; }", 2, 1),
-}  # fmt: skip
+}
 FUNCTIONS = """
 _CLC_INLINE int twice(__global int* p, int i);
 _CLC_INLINE int twice(__global int* p, int i) { return p[i] * 2; }

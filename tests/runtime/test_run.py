@@ -84,9 +84,14 @@ def test_constants_and_narrow_types(build):
       if (get_local_id(0) == 0) for (int i = 0; i < 4; i++) y[i] = x[i] + (half)w[i] + (half)s;
     }
     """
-    path = build(text, pointer("w", "const", dtype="int16", shape=(4,)), pointer("x", "input", dtype="float16", shape=(4,)),
-                 pointer("y", "output", dtype="float16", shape=(4,)), scalar("s", "int16"),
-                 consts={"w": np.array([1, -2, 3, -4], np.int16).tobytes()})  # fmt: skip
+    path = build(
+        text,
+        pointer("w", "const", dtype="int16", shape=(4,)),
+        pointer("x", "input", dtype="float16", shape=(4,)),
+        pointer("y", "output", dtype="float16", shape=(4,)),
+        scalar("s", "int16"),
+        consts={"w": np.array([1, -2, 3, -4], np.int16).tobytes()},
+    )
     x = np.array([0.5, 0.5, 0.5, 0.5], np.float16)
     out = Program.load(path).create_job(values={"s": -10}).run([x])["y"]
     assert out.tolist() == [-8.5, -11.5, -6.5, -13.5]

@@ -80,10 +80,16 @@ def test_constants_lie_in_an_asid_of_their_own(run, build, target):
     }
     """
     w, v = np.array([3, 1, 4, 1], np.int32), np.arange(8, dtype=np.int32) * 10
-    path = build(text, pointer("a", "input", shape=(100,)), pointer("w", "const", shape=(4,)),
-                 pointer("sum", "output", shape=(100,)), scalar("s", value=4096),
-                 pointer("v", "const", 1, shape=(8,)), target=target,
-                 consts={"w": w.tobytes(), "v": v.tobytes()})  # fmt: skip
+    path = build(
+        text,
+        pointer("a", "input", shape=(100,)),
+        pointer("w", "const", shape=(4,)),
+        pointer("sum", "output", shape=(100,)),
+        scalar("s", value=4096),
+        pointer("v", "const", 1, shape=(8,)),
+        target=target,
+        consts={"w": w.tobytes(), "v": v.tobytes()},
+    )
     i = np.arange(100)
     done = run(path, target, [A[:100]], "run")
     np.testing.assert_array_equal(done.output(), A[:100] * w[i & 3] + v[i & 7] * 4096)
@@ -326,8 +332,16 @@ def test_the_header_is_cpp_too(tmp_path):
         "  return SIM_AIPU_POOL_END(status) + SIM_AIPU_X3_CODE(4, 2, 1, 1);\n"
         "}\n"
     )
-    command = [find_clang().path, "-fsyntax-only", "-Wall", "-Werror", "-nostdlibinc", "-ffreestanding",
-               f"-I{clibrary.include_folder()}", tmp_path / "h.cpp"]  # fmt: skip
+    command = [
+        find_clang().path,
+        "-fsyntax-only",
+        "-Wall",
+        "-Werror",
+        "-nostdlibinc",
+        "-ffreestanding",
+        f"-I{clibrary.include_folder()}",
+        tmp_path / "h.cpp",
+    ]
     subprocess.run(command, check=True)
 
 

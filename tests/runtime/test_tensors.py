@@ -202,9 +202,19 @@ def test_notes_read_back_as_they_were_written():
 
 
 BROKEN = [
-    ("scale", 0), ("scale", "x"), ("scale", [1.0]), ("dtype", "int99"), ("shape", [1.5]), ("shape", 3),
-    ("axis", 7), ("place", [-1, 0, 0]), ("place", [0, -64, 0]), ("place", [0]), ("name", "a\nb"), ("zero_point", 1e999),
-]  # fmt: skip
+    ("scale", 0),
+    ("scale", "x"),
+    ("scale", [1.0]),
+    ("dtype", "int99"),
+    ("shape", [1.5]),
+    ("shape", 3),
+    ("axis", 7),
+    ("place", [-1, 0, 0]),
+    ("place", [0, -64, 0]),
+    ("place", [0]),
+    ("name", "a\nb"),
+    ("zero_point", 1e999),
+]
 
 
 @pytest.mark.parametrize(("key", "value"), BROKEN)

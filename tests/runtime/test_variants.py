@@ -73,8 +73,16 @@ def test_linking_keeps_every_text_and_the_new_names(build):
     assert "+= 5" in first.text and "+= 6" in second.text
 
 
-ARRAY = {"name": "a", "kind": "pointer", "dtype": "int32", "scope": "global", "role": "output", "index": 0,
-         "read": True, "shape": [4]}  # fmt: skip
+ARRAY = {
+    "name": "a",
+    "kind": "pointer",
+    "dtype": "int32",
+    "scope": "global",
+    "role": "output",
+    "index": 0,
+    "read": True,
+    "shape": [4],
+}
 
 
 def read_object(path):

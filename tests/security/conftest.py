@@ -17,10 +17,22 @@ from compassc.toolchain import cc
 
 KERNEL = "#include <compass/dsl.h>\n\n__kernel void k(__global int* a) { for (int i = 0; i < 4; i++) a[i] += 1; }\n"
 PARAMS = {
-    "format": "compassc-params/1", "kernel": "k", "target": "X2_1204",
-    "params": [{"name": "a", "kind": "pointer", "dtype": "int32", "scope": "global", "role": "output", "index": 0,
-                "read": True, "shape": [4]}],
-}  # fmt: skip
+    "format": "compassc-params/1",
+    "kernel": "k",
+    "target": "X2_1204",
+    "params": [
+        {
+            "name": "a",
+            "kind": "pointer",
+            "dtype": "int32",
+            "scope": "global",
+            "role": "output",
+            "index": 0,
+            "read": True,
+            "shape": [4],
+        }
+    ],
+}
 DEFINE = targets.load("X2_1204").define
 
 

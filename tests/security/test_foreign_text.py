@@ -120,11 +120,32 @@ def test_bombs_end_in_a_message(forge, means, monkeypatch, tmp_path, attack):
 
 
 HARMFUL = (
-    ["-fplugin=./x.so"], ["-isystem-after", "-I", "-fplugin=./x.so"], ["-include-pch", "/tmp/x"], ["-Wp,-MD,file"],
-    ["-mllvm"], ["@file"], ["/etc/passwd"], ["-o", "/tmp/x"], ["-Xclang"], ["-Bdir"], ["-I", "/x"], ["-include", "/x"],
-    ["-O2 -fplugin=x"], ["-O2\n-fplugin=x"], ["-fprofile-instr-use=/x"], ["-fcrash-diagnostics-dir=/x"],
-    ["-march=x86-64"], ["-gsplit-dwarf"], ["-save-temps"], ["-DX=1"], ["-"], [""], [["-O2"]], [5], "-O2",
-)  # fmt: skip
+    ["-fplugin=./x.so"],
+    ["-isystem-after", "-I", "-fplugin=./x.so"],
+    ["-include-pch", "/tmp/x"],
+    ["-Wp,-MD,file"],
+    ["-mllvm"],
+    ["@file"],
+    ["/etc/passwd"],
+    ["-o", "/tmp/x"],
+    ["-Xclang"],
+    ["-Bdir"],
+    ["-I", "/x"],
+    ["-include", "/x"],
+    ["-O2 -fplugin=x"],
+    ["-O2\n-fplugin=x"],
+    ["-fprofile-instr-use=/x"],
+    ["-fcrash-diagnostics-dir=/x"],
+    ["-march=x86-64"],
+    ["-gsplit-dwarf"],
+    ["-save-temps"],
+    ["-DX=1"],
+    ["-"],
+    [""],
+    [["-O2"]],
+    [5],
+    "-O2",
+)
 
 
 @pytest.mark.parametrize("options", HARMFUL, ids=str)
@@ -146,21 +167,47 @@ def test_the_flags_that_files_once_had_mean_nothing(forge, flags, tmp_path, monk
     variant(forge(f"{HEAD}// {flags}\n{TAIL}", flags=flags), ())
     (line,) = commands
     plain = foreign.command.kernel_flags("X")
-    assert {word for word in line if word.startswith("-")} <= {*plain, "-c", "-x", "-o", "-", "-include-pch",
-        "-main-file-name", "-D__AIPUX2__", *foreign._FIXED, *[w for w in line if w.startswith("-D__AIPU")]}  # fmt: skip
+    assert {word for word in line if word.startswith("-")} <= {
+        *plain,
+        "-c",
+        "-x",
+        "-o",
+        "-",
+        "-include-pch",
+        "-main-file-name",
+        "-D__AIPUX2__",
+        *foreign._FIXED,
+        *[w for w in line if w.startswith("-D__AIPU")],
+    }
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(
     "head",
     [
-        *({"name": name} for name in ("../x", "-x", " x", "a\nb", "a\tb", "/etc/x", "", "x" * 300, 'a"b', "a\\", "a\u202eb")),
+        *(
+            {"name": name}
+            for name in ("../x", "-x", " x", "a\nb", "a\tb", "/etc/x", "", "x" * 300, 'a"b', "a\\", "a\u202eb")
+        ),
         *({"define": define} for define in ("X", "X=1", "__AIPUX2__\n", "-fplugin=x", "")),
-        *({"macros": [macro]} for macro in (["a\nb", "1"], ["a", "1\n#include"], ["a b", "1"], ["-fplugin", "1"], ["a"],
-                                            ["a", "1\r2"], [5, "1"], ["a", 5], "ab=", ["a(b)\n", "1"])),
+        *(
+            {"macros": [macro]}
+            for macro in (
+                ["a\nb", "1"],
+                ["a", "1\n#include"],
+                ["a b", "1"],
+                ["-fplugin", "1"],
+                ["a"],
+                ["a", "1\r2"],
+                [5, "1"],
+                ["a", 5],
+                "ab=",
+                ["a(b)\n", "1"],
+            )
+        ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_names_and_macros_are_data(forge, head):
     with pytest.raises(CompassError) as caught:
         variant(forge(HEAD + TAIL, **head), ())
@@ -315,9 +362,20 @@ def test_deep_texts_are_profiled_or_refused(forge, monkeypatch, attack):
 def test_a_file_does_not_have_the_compiler_work_for_hours(forge, monkeypatch, count):
     """Each set of options has a precompiled header of its own."""
     sets = itertools.combinations(sorted(declared.OPTIONS), 2)
-    parts = [json.dumps({"name": "k", "define": targets.load("X2_1204").define, "macros": [],
-                         "options": next(sets) if count < 1000 else []}).encode() + b"\0" + TAIL.encode() + b"\0{}\0"
-             for _ in range(count)]  # fmt: skip
+    parts = [
+        json.dumps(
+            {
+                "name": "k",
+                "define": targets.load("X2_1204").define,
+                "macros": [],
+                "options": next(sets) if count < 1000 else [],
+            }
+        ).encode()
+        + b"\0"
+        + TAIL.encode()
+        + b"\0{}\0"
+        for _ in range(count)
+    ]
     monkeypatch.setattr(sources, "section", lambda elf, name: b"".join(parts))
     with pytest.raises(CompassError) as caught:
         read_sources(b"")

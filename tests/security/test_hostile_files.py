@@ -186,10 +186,14 @@ DESCRIPTION = {"format": "compass-module/1", "modules": [{"type_key": "runtime.H
 
 @pytest.mark.parametrize(
     "odd",
-    [member("module0.bin", tarfile.GNUTYPE_SPARSE, 1 << 40), member("module0.bin", tarfile.SYMTYPE, target="module.json"),
-     member("module0.bin", tarfile.LNKTYPE, target="module.json"), member("x", tarfile.XHDTYPE, 1 << 33)],
+    [
+        member("module0.bin", tarfile.GNUTYPE_SPARSE, 1 << 40),
+        member("module0.bin", tarfile.SYMTYPE, target="module.json"),
+        member("module0.bin", tarfile.LNKTYPE, target="module.json"),
+        member("x", tarfile.XHDTYPE, 1 << 33),
+    ],
     ids=["sparse", "symbolic link", "hard link", "extended header"],
-)  # fmt: skip
+)
 def test_archives_with_anything_but_whole_files_are_refused(odd):
     data = archive(odd, contents={"module.json": json.dumps(DESCRIPTION).encode()})
     with pytest.raises(CompassError, match="no file that is there in full") as caught:
@@ -256,16 +260,28 @@ def test_json_up_to_the_limit_is_read():
 
 YAML_BOMB = "a: &a [x, x]\n" + "".join(f"b{i}: &b{i} [*{'a' if i == 0 else f'b{i - 1}'}, *a]\n" for i in range(30))
 DAMAGED = {
-    "k.params.json": ["[" * 5000, "{}", '{"format": "compassc-params/1", "target": "X2_1204", "params": [1]}', "\0", "9" * 9999],
+    "k.params.json": [
+        "[" * 5000,
+        "{}",
+        '{"format": "compassc-params/1", "target": "X2_1204", "params": [1]}',
+        "\0",
+        "9" * 9999,
+    ],
     "k.cl.map": ["[" * 5000, '{"files": [1], "lines": [[0, 1]]}', '{"files": ["a\\nb"], "lines": [[0, 1]]}', "[]"],
     "build.yaml": [YAML_BOMB, "[" * 5000, "a: !!python/object:os.system x", "x" * 300_000, "stages: 1", "stages: [[]]"],
-    "k.ir.txt": ["(" * 190, "-" * 5000 + "1", "x." * 50000 + "y", "\0", "@I.module(target=1, entry=2)\nclass M: x",
-                 "@I.module(target='X2_1204', entry='k')\nclass M:\n  def k():\n    T.load(1)\n"],
+    "k.ir.txt": [
+        "(" * 190,
+        "-" * 5000 + "1",
+        "x." * 50000 + "y",
+        "\0",
+        "@I.module(target=1, entry=2)\nclass M: x",
+        "@I.module(target='X2_1204', entry='k')\nclass M:\n  def k():\n    T.load(1)\n",
+    ],
     "k.lowered.txt": ["if 1:\n" + "".join(" " * i + "if 1:\n" for i in range(1, 90)) + " " * 90 + "pass"],
     "aipubt_gb_k.py": ["compassc_kernel = " + "[" * 150 + "]" * 150, "compassc_kernel = 'x'", "-" * 5000 + "1"],
     "k.o": ["\x7fELF\x02\x01", "\x7fELF\x02\x01" + "\x7f" * 300, ""],
     "m.json": ["[" * 5000, "\ud800"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", DAMAGED)

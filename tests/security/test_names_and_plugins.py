@@ -18,9 +18,31 @@ from compassc.gbuilder import build_from_params
 from compassc.graph.sections import CompassIR, Section, format_ir, parse
 
 BAD = (
-    "a\nb", "a b", "a;b", "a'b", 'a"b', "a\\b", "a/b", "../a", "-a", "", "a\0b", "a\x1b[2J", "$(a)", "`a`", "a\u2028b", "a\u202eb",
-    "a\rb", "0a", "a" * 1000, "a-b", "a.b", "{a}", "%s", "a=b",
-)  # fmt: skip
+    "a\nb",
+    "a b",
+    "a;b",
+    "a'b",
+    'a"b',
+    "a\\b",
+    "a/b",
+    "../a",
+    "-a",
+    "",
+    "a\0b",
+    "a\x1b[2J",
+    "$(a)",
+    "`a`",
+    "a\u2028b",
+    "a\u202eb",
+    "a\rb",
+    "0a",
+    "a" * 1000,
+    "a-b",
+    "a.b",
+    "{a}",
+    "%s",
+    "a=b",
+)
 MARK = "open('executed', 'w').close()"
 EVIL = f"{MARK}\n"
 

@@ -20,9 +20,14 @@ __kernel void k(__global int* a) {{ for (int i = 0; i < 4; i++) a[i] += 1; /* </
 __COMPASS_ENTRY(__compass_entry_k) {{ k(__COMPASS_POINTER(__global int, 0)); }}
 """
 FILES = (
-    "<script>alert(1)</script><img src=x onerror=alert(2)>", "'><script>alert(1)</script>", "' onmouseover='alert(1)",
-    "</title></style></textarea></script><script>alert(1)</script>", "]]>--><svg onload=alert(1)>", "&lt;script&gt;", "/etc/passwd",
-)  # fmt: skip
+    "<script>alert(1)</script><img src=x onerror=alert(2)>",
+    "'><script>alert(1)</script>",
+    "' onmouseover='alert(1)",
+    "</title></style></textarea></script><script>alert(1)</script>",
+    "]]>--><svg onload=alert(1)>",
+    "&lt;script&gt;",
+    "/etc/passwd",
+)
 
 
 class Elements(HTMLParser):

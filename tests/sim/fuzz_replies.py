@@ -36,8 +36,19 @@ def message(draw: random.Random) -> bytes:
     status = draw.choice((0, 0, 1, 2, word(draw)))
     address = draw.choice((0, 3, word(draw), draw.getrandbits(64)))
     ticket = TICKET if draw.random() < 0.8 else draw.choice((bytes(8), draw.randbytes(8), TICKET[::-1]))
-    fields = (status, word(draw), draw.choice((word(draw), 0xFFFF_FFFF)), word(draw), draw.randrange(-5, 200),
-              places, size, printed, address, draw.getrandbits(64), ticket)  # fmt: skip
+    fields = (
+        status,
+        word(draw),
+        draw.choice((word(draw), 0xFFFF_FFFF)),
+        word(draw),
+        draw.randrange(-5, 200),
+        places,
+        size,
+        printed,
+        address,
+        draw.getrandbits(64),
+        ticket,
+    )
     tails = LOCATION.pack(word(draw), word(draw), draw.getrandbits(64)) * min(places, 40)
     tails += draw.randbytes(min(size, 4096)) + draw.randbytes(min(printed, 4096))
     tails += draw.randbytes(RECORD.size) * min(address, 40) if draw.random() < 0.5 else b""

@@ -58,7 +58,7 @@ from builtin_rows import (
     truncated_quotient,
     wide,
     wrap,
-)  # fmt: skip
+)
 from sim_device import Bench, compile_kernel
 
 ROWS_PER_UNIT = 60
@@ -256,12 +256,20 @@ def logic() -> Iterator[Row]:
         yield same(v, "__vsel(x, y, m)", lambda x, y, r, m: select(m, x, y))
         yield same(v, "__vbcast(r, x[1], m)", lambda x, y, r, m: select(m, x[:, 1:2], r))
         for expression, f in (
-            ("__vand(m, M2, M3)", lambda m, a, b: m & a & b), ("__vor(m, M2, M3)", lambda m, a, b: (m | a) & b),
-            ("__vxor(m, M2, M3)", lambda m, a, b: (m ^ a) & b), ("__vnand(m, M2, M3)", lambda m, a, b: b & ~(m & a)),
-            ("__vnor(m, M2, M3)", lambda m, a, b: b & ~(m | a)), ("__vbclr(m, M2, M3)", lambda m, a, b: b & m & ~a),
-            ("__vbset(m, M2, M3)", lambda m, a, b: b & (m | ~a)), ("__vinv(m, M3)", lambda m, a, b: b & ~m),
-            ("(~m)", lambda m, a, b: ~m),
-        ) if v in UNSIGNED else ():  # fmt: skip
+            (
+                ("__vand(m, M2, M3)", lambda m, a, b: m & a & b),
+                ("__vor(m, M2, M3)", lambda m, a, b: (m | a) & b),
+                ("__vxor(m, M2, M3)", lambda m, a, b: (m ^ a) & b),
+                ("__vnand(m, M2, M3)", lambda m, a, b: b & ~(m & a)),
+                ("__vnor(m, M2, M3)", lambda m, a, b: b & ~(m | a)),
+                ("__vbclr(m, M2, M3)", lambda m, a, b: b & m & ~a),
+                ("__vbset(m, M2, M3)", lambda m, a, b: b & (m | ~a)),
+                ("__vinv(m, M3)", lambda m, a, b: b & ~m),
+                ("(~m)", lambda m, a, b: ~m),
+            )
+            if v in UNSIGNED
+            else ()
+        ):
             text = f"__vsel(x, r, {expression})"
             text = text.replace("M2", "__vclt(x, y, ALL_TRUE_w)").replace("M3", "__vclt(y, r, ALL_TRUE_w)")
             yield same(v, text, lambda x, y, r, m, f=f: select(f(m, x < y, y < r), x, r))
@@ -269,11 +277,15 @@ def logic() -> Iterator[Row]:
 
 def movement() -> Iterator[Row]:
     moves: dict[str, Callable[[int, int], int]] = {
-        "__vexte": lambda i, n: 2 * i, "__vexto": lambda i, n: 2 * i + 1,
-        "__vextl": lambda i, n: i if i < n // 2 else n // 2 + i, "__vexth": lambda i, n: n // 2 + i if i < n // 2 else n + i,
-        "__vzipl": lambda i, n: i % 2 * n + i // 2, "__vziph": lambda i, n: i % 2 * n + n // 2 + i // 2,
-        "__vzipe": lambda i, n: i % 2 * n + i // 2 * 2, "__vzipo": lambda i, n: i % 2 * n + i // 2 * 2 + 1,
-    }  # fmt: skip
+        "__vexte": lambda i, n: 2 * i,
+        "__vexto": lambda i, n: 2 * i + 1,
+        "__vextl": lambda i, n: i if i < n // 2 else n // 2 + i,
+        "__vexth": lambda i, n: n // 2 + i if i < n // 2 else n + i,
+        "__vzipl": lambda i, n: i % 2 * n + i // 2,
+        "__vziph": lambda i, n: i % 2 * n + n // 2 + i // 2,
+        "__vzipe": lambda i, n: i % 2 * n + i // 2 * 2,
+        "__vzipo": lambda i, n: i % 2 * n + i // 2 * 2 + 1,
+    }
     for v in ALL:
         index = UNSIGNED_OF[SIGNED_OF[v]]
         for name, move in moves.items():
@@ -381,10 +393,18 @@ def quads(x: Array, y: Array, r: Array, m: Array, keep: float) -> Array:
 
 def functions() -> Iterator[Row]:
     table_of: dict[str, Callable[[Array], Array]] = {
-        "vexp": exp, "vrsqrt": rsqrt, "vsqrt": np.sqrt, "vfloor": np.floor, "vceil": np.ceil, "vlog": in_double(np.log),
-        "vtanh": in_double(np.tanh), "vsin": in_double(np.sin), "vcos": in_double(np.cos), "vexp2": in_double(np.exp2),
+        "vexp": exp,
+        "vrsqrt": rsqrt,
+        "vsqrt": np.sqrt,
+        "vfloor": np.floor,
+        "vceil": np.ceil,
+        "vlog": in_double(np.log),
+        "vtanh": in_double(np.tanh),
+        "vsin": in_double(np.sin),
+        "vcos": in_double(np.cos),
+        "vexp2": in_double(np.exp2),
         "verf": in_double(erf),
-    }  # fmt: skip
+    }
     for v in FLOATS:
         for name, f in table_of.items():
             yield same(v, f"{name}(x)", lambda x, y, r, m, f=f: f(x.astype(np.float32)).astype(x.dtype))
@@ -495,8 +515,10 @@ def test_builtins_mean_what_the_dialect_says(shared: Bench, group: str, start: i
         if len(bad):
             k, lane = bad[0]
             values = [a[k, min(lane, a.shape[1] - 1)] for a in (x, y, r)]
-            wrong.append(f"{row.id}: {len(bad)} lanes, first vector {k} lane {lane}: x, y, r = {values}, "
-                         f"got {got[k, lane]!r}, want {want[k, lane]!r}")  # fmt: skip
+            wrong.append(
+                f"{row.id}: {len(bad)} lanes, first vector {k} lane {lane}: x, y, r = {values}, "
+                f"got {got[k, lane]!r}, want {want[k, lane]!r}"
+            )
     assert not wrong, "\n".join(wrong)
 
 

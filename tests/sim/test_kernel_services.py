@@ -171,15 +171,36 @@ def test_endless_printing_is_cut(shared: Bench) -> None:
 
 
 SCALARS: list[tuple[str, Any]] = [
-    ("__abs((int)-2147483648)", -(2**31)), ("__abs((char)-5)", 5), ("__abs(-1.5f)", 1.5), ("clz((short)1)", 15),
-    ("clz((uchar)0)", 8), ("ceildiv((char)100, (char)30)", -4), ("ceildiv(7, 2)", 4), ("max(1, n)", 3),
-    ("min((uchar)200, (uchar)3)", 3), ("max(NAN, 2.0f)", 2), ("min(2.0f, NAN)", 2), ("__rint(2.5f)", 2),
-    ("__rint((half)3.5)", 4), ("__fma(1.0f, 2.0f, 3.0f)", 7), ("__class(-INFINITY)", 4), ("__class((half)0)", 0x40),
-    ("sqrt(2.25f)", 1.5), ("(half)pow((half)2, (half)3)", 8), ("exp(0.0f)", 1), ("floor(-1.5f)", -2),
-    ("as_int(1.0f)", 0x3F800000), ("as_short((half)1)", 0x3C00), ("(bool)n", 1), ("__vandr((bool8)(bool)n)", 1),
-    ("__vorr(__vmov_h(0x4))", 1), ("__vorr(__vmov_h(0x2))", 0), ("__vandr(__vbxuh(__vmov_b(0xffff0000u)))", 1),
-    ("((float)((bf16)(n * 85.5f)))", 256), ("__vrpmaxe_test", 2),
-]  # fmt: skip
+    ("__abs((int)-2147483648)", -(2**31)),
+    ("__abs((char)-5)", 5),
+    ("__abs(-1.5f)", 1.5),
+    ("clz((short)1)", 15),
+    ("clz((uchar)0)", 8),
+    ("ceildiv((char)100, (char)30)", -4),
+    ("ceildiv(7, 2)", 4),
+    ("max(1, n)", 3),
+    ("min((uchar)200, (uchar)3)", 3),
+    ("max(NAN, 2.0f)", 2),
+    ("min(2.0f, NAN)", 2),
+    ("__rint(2.5f)", 2),
+    ("__rint((half)3.5)", 4),
+    ("__fma(1.0f, 2.0f, 3.0f)", 7),
+    ("__class(-INFINITY)", 4),
+    ("__class((half)0)", 0x40),
+    ("sqrt(2.25f)", 1.5),
+    ("(half)pow((half)2, (half)3)", 8),
+    ("exp(0.0f)", 1),
+    ("floor(-1.5f)", -2),
+    ("as_int(1.0f)", 0x3F800000),
+    ("as_short((half)1)", 0x3C00),
+    ("(bool)n", 1),
+    ("__vandr((bool8)(bool)n)", 1),
+    ("__vorr(__vmov_h(0x4))", 1),
+    ("__vorr(__vmov_h(0x2))", 0),
+    ("__vandr(__vbxuh(__vmov_b(0xffff0000u)))", 1),
+    ("((float)((bf16)(n * 85.5f)))", 256),
+    ("__vrpmaxe_test", 2),
+]
 
 
 def test_scalar_functions(shared: Bench) -> None:
@@ -196,9 +217,10 @@ def test_scalar_functions(shared: Bench) -> None:
 
 def test_matrix_product(shared: Bench) -> None:
     text = kernel(
-        "__global half16* a, __global float* c", pointers("__global half16", "__global float"),
+        "__global half16* a, __global float* c",
+        pointers("__global half16", "__global float"),
         "__vmml(c, a[0], a[1]); __vmma((__global float8*)c, a[0], a[1]);",
-    )  # fmt: skip
+    )
     a = np.random.default_rng(2).normal(size=(2, 4, 4)).astype(np.float16)
     at = shared.place(np.zeros((4, 4), np.float32))
     shared.run(text, shared.place(a), at, tasks=1)

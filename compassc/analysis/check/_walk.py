@@ -38,9 +38,9 @@ class Root:
 
 @dataclass(frozen=True)
 class PathCondition:
-    """How a statement is reached: the conditions and loops around it, outermost first, with known variables replaced.
+    """The conditions and loops around a statement, outermost first, with known variables replaced.
 
-    `uncertain`: it may be skipped for a reason that these do not tell, or a loop may not run.
+    `uncertain`: the statement may also be skipped for other reasons. `may_not_run`: a loop may have no iterations.
     """
 
     conditions: tuple[tuple[Expr, bool], ...] = ()
@@ -51,14 +51,14 @@ class PathCondition:
 
 @dataclass(frozen=True)
 class ReachedStatement:
-    """A statement as it is reached."""
+    """A statement, and the path to it."""
 
     stmt: Stmt
     path: PathCondition
 
     @property
     def guarded(self) -> bool:
-        """Whether it may be skipped."""
+        """Whether the statement may be skipped."""
         return bool(self.path.conditions) or self.path.uncertain or self.path.may_not_run
 
 

@@ -26,9 +26,13 @@ compassc import --operators Conv"""
 @options.talk_options
 @click.pass_obj
 def command(
-    console: Console, source: Path | None, output: Path | None, shapes: dict[str, tuple[int, ...]], operators: str | None,
+    console: Console,
+    source: Path | None,
+    output: Path | None,
+    shapes: dict[str, tuple[int, ...]],
+    operators: str | None,
     write_docs: Path | None,
-) -> None:  # fmt: skip
+) -> None:
     """A model (ONNX) to a graph (GRAPH.txt, GRAPH.bin).
 
     Operators become layers, constants are computed, images get their channels last. What is not supported is named at

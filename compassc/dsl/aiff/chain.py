@@ -10,7 +10,7 @@ import numpy as np
 from .registers import AiffError
 
 Word = Any
-"""A number, or an array whose address is to stand there."""
+"""A number, or an array whose address is written in its place."""
 Descriptor = list[Word]
 CONTROL_CHAIN, PARAMETER_CHAIN, ACTIVATION_CHAIN = "ctrl", "param", "act"
 _OUTPUT_WORDS = {"X2": {16, 17, 40, 41, 42, 43}, "X3P": {16, 17, 19, 64, 65}, "X3S": {16, 17, 19, 64, 65}}

@@ -20,8 +20,9 @@ def _checked_array(where: str, value: Any) -> Any:
         raise AiffError(f"{where} takes 0 or a non-empty NumPy array, not {type(value).__name__}", code="aiff-value")
     base = value.base
     if not value.flags.c_contiguous and (not isinstance(base, np.ndarray) or value.strides != base.strides):
-        raise AiffError(f"{where}: the array is transposed or has gaps", code="aiff-value",
-                        help="use numpy.ascontiguousarray")  # fmt: skip
+        raise AiffError(
+            f"{where}: the array is transposed or has gaps", code="aiff-value", help="use numpy.ascontiguousarray"
+        )
     return value
 
 
@@ -107,8 +108,11 @@ class UnitView:
         if name not in self._registers:
             from compass_core.errors.suggest import help_for
 
-            raise AiffError(f"{self._where} has no register '{name}'", code="aiff-register",
-                            help=help_for(name, list(self._registers), "registers"))  # fmt: skip
+            raise AiffError(
+                f"{self._where} has no register '{name}'",
+                code="aiff-register",
+                help=help_for(name, list(self._registers), "registers"),
+            )
         return self._view(self._registers[name])
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -116,8 +120,10 @@ class UnitView:
 
     def __getitem__(self, index: int) -> UnitView:
         if self._sub is not None or not 0 <= index < self._unit.count:
-            raise AiffError(f"{self._where} has no sub-unit {index}: it has "
-                            f"{self._unit.count if self._sub is None else 0}", code="aiff-register")  # fmt: skip
+            raise AiffError(
+                f"{self._where} has no sub-unit {index}: it has {self._unit.count if self._sub is None else 0}",
+                code="aiff-register",
+            )
         return UnitView(self._values, self._unit, index)
 
     def __len__(self) -> int:
@@ -157,6 +163,9 @@ class RegisterConfig:
         if name.startswith("_") or name in ("generation", "values"):
             raise AttributeError(name)
         if name not in self.generation.units:
-            raise AiffError(f"the AIFF of {self.generation.name} has no unit '{name}'", code="aiff-unit",
-                            help="its units: " + ", ".join(self.generation.units))  # fmt: skip
+            raise AiffError(
+                f"the AIFF of {self.generation.name} has no unit '{name}'",
+                code="aiff-unit",
+                help="its units: " + ", ".join(self.generation.units),
+            )
         return UnitView(self.values, self.generation.units[name])

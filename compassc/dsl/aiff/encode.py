@@ -64,8 +64,9 @@ def _active_registers(config: RegisterConfig) -> Iterator[RegisterView]:
                 continue
             if x2 and view._register.name in _DEPRECATED:
                 if view.all_fields:
-                    logging.getLogger("Compass").warning("AIFF register itp.%s is deprecated: it has no effect",
-                                                         view._register.name)  # fmt: skip
+                    logging.getLogger("Compass").warning(
+                        "AIFF register itp.%s is deprecated: it has no effect", view._register.name
+                    )
                 continue
             yield view
 
@@ -129,12 +130,16 @@ def read_control(words: Sequence[int], generation: Generation) -> list[RegisterC
     start = 0
     while True:
         if start + HEADER_WORDS > len(words):
-            raise AiffError(f"the control chain ends at word {len(words)}, before its last descriptor",
-                            code="aiff-descriptor")  # fmt: skip
+            raise AiffError(
+                f"the control chain ends at word {len(words)}, before its last descriptor", code="aiff-descriptor"
+            )
         kind, length = words[start + KIND], words[start + LENGTH] * BLOCK
         if kind not in (MORE, LAST) or length < HEADER_WORDS or start + length > len(words):
-            raise AiffError(f"there is no control descriptor at word {start}: its first word is {kind:#x}, "
-                            f"its length {length} of {len(words) - start} words", code="aiff-descriptor")  # fmt: skip
+            raise AiffError(
+                f"there is no control descriptor at word {start}: its first word is {kind:#x}, "
+                f"its length {length} of {len(words) - start} words",
+                code="aiff-descriptor",
+            )
         config = RegisterConfig(generation)
         _read_items(words[start + HEADER_WORDS : start + length], start + HEADER_WORDS, config)
         configs.append(config)
@@ -150,12 +155,15 @@ def _read_items(words: Sequence[int], base: int, config: RegisterConfig) -> None
     while at < len(words):
         count, address = words[at] >> 16 & MAX_RUN, words[at] & 0x7FF
         if at + 1 + count > len(words):
-            raise AiffError(f"the item at word {base + at} has {count} registers, more than the descriptor",
-                            code="aiff-descriptor")  # fmt: skip
+            raise AiffError(
+                f"the item at word {base + at} has {count} registers, more than the descriptor", code="aiff-descriptor"
+            )
         for i in range(count):
             if address + i not in known:
-                raise AiffError(f"word {base + at}: the AIFF of {config.generation.name} has no register at "
-                                f"{address + i:#x}", code="aiff-descriptor")  # fmt: skip
+                raise AiffError(
+                    f"word {base + at}: the AIFF of {config.generation.name} has no register at {address + i:#x}",
+                    code="aiff-descriptor",
+                )
             unit, sub, name = known[address + i]
             view = getattr(config, unit) if sub is None else getattr(config, unit)[sub]
             setattr(view, name, words[at + 1 + i])

@@ -48,7 +48,7 @@ def _build_again(module: ModuleContext, op: Op, args: list[Any], kwargs: dict[st
 
 
 def _called(module: ModuleContext, x: Any) -> Any:
-    """An operand in which a sub-function is called, evaluated by a statement of its own."""
+    """The operand; one that calls a sub-function is first assigned to a temporary variable."""
     if not isinstance(x, E.Expr) or not x.flags & E.F_FUNC:
         return x
     var = E.Var("tmp", x.dtype)

@@ -23,9 +23,20 @@ from .texts import RuntimeText, format_text, joined, no_text, percent_text, text
 from .values import BufferValue, PointerValue, Value, is_runtime
 
 _BINARY = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
-    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.MatMult: "@",
-}  # fmt: skip
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.MatMult: "@",
+}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _IDENTITY: dict[type, Callable[[Any, Any], bool]] = {
@@ -42,7 +53,7 @@ _FORBIDDEN = {"print": "S.printf", "max": "S.max", "min": "S.min"}
 
 
 def type_of(value: Any) -> str:
-    """The type of a kernel's variable for messages; empty for what is no run-time value."""
+    """The type of a run-time value, as messages show it; an empty string for any other value."""
     if isinstance(value, Value):
         return str(value.dtype)
     if isinstance(value, PointerValue):
@@ -61,7 +72,7 @@ class ArgumentError(CompassError):
         self.param, self.position = param, position
 
     def node(self, call: ast.Call) -> ast.expr:
-        """The argument in the text of the call; the call where the text does not tell."""
+        """The syntax node of the argument; the whole call if `*args` or `**kwargs` hide which node it is."""
         named = [k.value for k in call.keywords if k.arg == self.param]
         given = call.args[: self.position]
         if len(given) == self.position and not any(isinstance(a, ast.Starred) for a in given):

@@ -28,9 +28,19 @@ _SKIPPED_CALLS = ("breakpoint", "print", *SET_TRACE)
 _WITH = 'a schedulable block is `with S.block("name"):`; anything else has no meaning in a kernel'
 _BLOCKS = (ast.If, ast.For, ast.While, ast.With)
 _BINARY_AUG = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
-    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
-}  # fmt: skip
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+}
 
 
 class FunctionParser(FunctionContext):
@@ -263,7 +273,7 @@ class FunctionParser(FunctionContext):
         )
 
     def stmt_With(self, node: ast.With) -> None:
-        """A schedulable block: without a schedule it is a scope of its own, its axes are names for loop variables."""
+        """A schedulable block: it opens a scope, and its axes are names for loop variables."""
         if len(node.items) != 1 or node.items[0].optional_vars is not None:
             raise CompassError("a kernel's `with` has one S.block and no `as`", code="syntax", help=_WITH)
         value = self.eval(node.items[0].context_expr)

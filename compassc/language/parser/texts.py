@@ -21,7 +21,7 @@ _SIMPLE = re.compile(r"%([dius%])")
 
 
 def no_text(value: Any) -> CompassError:
-    """The error of text that nobody can make while the kernel is parsed."""
+    """The error of converting a run-time value to text while the kernel is parsed."""
     what = f"a run-time {value.dtype}" if isinstance(value, Value) else kind_name(value)
     is_float = isinstance(value, Value) and value.dtype.is_floating
     return CompassError(

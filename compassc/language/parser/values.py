@@ -51,9 +51,19 @@ class Operators:
 
 def _install() -> None:
     names = {
-        "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "and": "&",
-        "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
-    }  # fmt: skip
+        "add": "+",
+        "sub": "-",
+        "mul": "*",
+        "truediv": "/",
+        "floordiv": "//",
+        "mod": "%",
+        "pow": "**",
+        "and": "&",
+        "or": "|",
+        "xor": "^",
+        "lshift": "<<",
+        "rshift": ">>",
+    }
     compares = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
     def forward(symbol: str):

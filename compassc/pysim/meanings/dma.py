@@ -130,9 +130,16 @@ def dma_transpose2d(dst: Any, src: Any, row: Any, col: Any, dst_stride: Any = No
 
 @meaning
 def dma_upsample(
-    dst: Any, src: Any, h_scale: Any, w_scale: Any, c: Any, w: Any,
-    src_c_stride: Any = None, dst_c_stride: Any = None, dst_w_stride: Any = None,
-) -> None:  # fmt: skip
+    dst: Any,
+    src: Any,
+    h_scale: Any,
+    w_scale: Any,
+    c: Any,
+    w: Any,
+    src_c_stride: Any = None,
+    dst_c_stride: Any = None,
+    dst_w_stride: Any = None,
+) -> None:
     what = "S.dma_upsample"
     to, source = pointer_of(dst, f"{what}: dst"), pointer_of(src, f"{what}: src")
     check_upsample(_sim_kind(to), _sim_kind(source))

@@ -1,4 +1,4 @@
-"""Target names (`X2_1204`, `X3P_1304MP2`) and the device word that stands for them in aipu.bin."""
+"""Target names (`X2_1204`, `X3P_1304MP2`) and their device words in aipu.bin."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def device_word(target: str) -> int:
 
 
 def target_name(word: int) -> str:
-    """The name a device word stands for, whether or not it is a known target."""
+    """The target name that a device word encodes, whether or not it is a known target."""
     isa, config = word >> 16 & 0xF, word & 0xFFFF
     if isa > 3:
         suffix = {1: "P", 2: "S"}.get(word >> 28, "")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_: Any) -> Callable[[T], T]:
-        """Tells type checkers alone that `record` classes have a constructor like dataclasses."""
+        """For type checkers only: `record` classes have a constructor like dataclasses."""
         return lambda function: function
 
 

@@ -120,7 +120,7 @@ def _tensor(tensor: NotedTensor) -> dict[str, Any]:
 
 
 def _read_tensor(found: dict[str, Any]) -> NotedTensor:
-    """ValueError, TypeError or KeyError for what is no tensor."""
+    """ValueError, TypeError or KeyError if it is not a tensor."""
     place = found.get("place")
     section, offset, made = (None, 0, BEFORE_ALL) if place is None else _integers(place)
     shape = _integers(found["shape"])

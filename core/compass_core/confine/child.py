@@ -212,7 +212,7 @@ def _write(path: str, text: str) -> None:
 
 
 def namespace(files: Sequence[str], folders: Sequence[str], programs: Sequence[str]) -> None:
-    """A root folder with nothing but the named in it, read-only; no network; nobody's rights."""
+    """A read-only root folder with only the granted paths in it; no network; an unprivileged user."""
     user, group = os.getuid(), os.getgid()
     _checked(_libc.unshare(_NEW_SPACES), "namespaces")
     _write("/proc/self/setgroups", "deny")
@@ -241,7 +241,7 @@ def namespace(files: Sequence[str], folders: Sequence[str], programs: Sequence[s
 
 
 class Order:
-    """What the words on the command line say."""
+    """The parsed command line."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.values: dict[str, list[str]] = {}

@@ -38,14 +38,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Grant:
-    """What a program may read: files, folders with all below, and programs, which it may also become."""
+    """What a confined program may read: files, folders with their content, and programs, which it may also execute."""
 
     files: tuple[Path, ...] = ()
     folders: tuple[Path, ...] = ()
     programs: tuple[Path, ...] = ()
 
     def words(self) -> list[str]:
-        """The paths as the child wants them. Where a symbolic link stands its target is granted."""
+        """The paths as the child process takes them; for a symbolic link its target is granted."""
         kinds = (("file", self.files), ("folder", self.folders), ("program", self.programs))
         return [f"{kind}={os.path.abspath(path)}" for kind, paths in kinds for path in paths]
 

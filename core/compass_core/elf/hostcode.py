@@ -53,7 +53,7 @@ class TextBlob:
     elf: bytes
     entries: tuple[tuple[str, int], ...]
     asids: tuple[str, ...]
-    """What each record tells about the parameter words; empty where it does not."""
+    """The ASID text of each record; empty if a record has none."""
     features: str
     triple: str
 
@@ -157,7 +157,7 @@ def parse_text_blob(data: bytes) -> TextBlob:
 
 
 def _asids(data: bytes, at: int, low: int, high: int) -> str:
-    """What a record tells about its parameter words, at `at`; HostCodeError when it is not text within the head."""
+    """The ASID text of the record at `at`; HostCodeError if it is not text within the head."""
     text, end, _ = bytes(data[at:high]).partition(b"\0")
     if not low <= at < high or not end or text.strip(b"-0123"):
         raise HostCodeError(f"'.text' is damaged: no description of parameter words at offset {at:#x}")

@@ -130,7 +130,7 @@ class _Object:
         return self.data[offset : offset + size]
 
     def content(self, section: _Section) -> bytes:
-        """What the section holds; the kept C text of an object is told the entries' names."""
+        """The content of a section; the kept C text of an object gets the new names of its entries."""
         if section.type == SHT_NOBITS:
             return b""
         data = self._bytes(section.offset, section.size)

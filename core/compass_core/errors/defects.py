@@ -1,4 +1,4 @@
-"""Defects of the toolchain itself: what a user is told, and the folder with all it takes to see one again."""
+"""Defects of the toolchain itself: the message to the user, and the folder with all files to reproduce one."""
 
 from __future__ import annotations
 

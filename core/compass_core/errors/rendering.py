@@ -57,7 +57,7 @@ def for_stream(text: str, stream: TextIO) -> str:
 
 
 def noted(error: CompassError) -> CompassError:
-    """The error with all there is to see as a note, which Python shows when nobody catches it."""
+    """The error with its rendering as a note, which Python prints if the error is not caught."""
     if hasattr(error, "add_note"):  # since Python 3.11
         shown = text(error)
         error.add_note(shown if isinstance(error, ErrorGroup) else shown.partition("\n")[2])

@@ -169,7 +169,7 @@ def _exact(op: str, a: int, b: int) -> Any:
 
 
 def _by_ranges(op: str, a: Any, b: Any) -> Any:
-    """What the ranges of both operands tell of the result."""
+    """The range of the result, from the ranges of both operands."""
     operator = OPERATORS[op]
     over = bounds(a), bounds(b)
     found = operator.range(*over) if operator.range is not None else None

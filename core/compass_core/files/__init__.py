@@ -14,7 +14,7 @@ from compass_core.errors import CompassError
 from compass_core.reading.limits import FILE_BYTES, TEXT_BYTES, Limit
 
 Content = bytes | bytearray | str | Callable[[Path], object]
-"""What a file is to hold: bytes, text (UTF-8), or a function that writes it to the path it gets."""
+"""The content of a file: bytes, text (UTF-8), or a function that writes it to the path it is given."""
 
 _CHUNK = 1 << 20
 
@@ -23,7 +23,7 @@ _CHUNK = 1 << 20
 
 
 def write(path: Path, content: Content, mode: int = 0o666) -> Path:
-    """Write a file so that nobody ever sees a part of it; gives its path. CompassError when that is not possible.
+    """Write a file atomically: readers see the old content or the new one. Returns its path; CompassError on failure.
 
     Links are written through, and the file keeps its permissions; a new one gets `mode` without what umask takes. What
     is no regular file (a device, a pipe) is never replaced: it gets the bytes. Missing folders are made.
@@ -82,7 +82,7 @@ def _is_descriptor(path: Path) -> bool:
 
 @dataclass
 class _Staged:
-    """A file on its way: complete under a name of its own until `commit` gives it the one it is to have."""
+    """A file that is being written under a temporary name; `commit` renames it to its final one."""
 
     path: Path
     target: Path
@@ -231,7 +231,7 @@ def _chunks(handle: int, limit: int, size: int) -> Iterator[bytes]:
 
 @contextmanager
 def locked(folder: Path, waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Hold a folder, which is made if need be, against everybody else who asks for it, in any thread or process.
+    """Lock a folder, which is created if needed, against other threads and processes that lock it.
 
     `waiting` is called once when somebody else has it. The lock is one of the system: it ends with its process. On a
     file system that has no locks there is none.
@@ -279,7 +279,7 @@ def _held(folder: Path, waiting: Callable[[], object]) -> int | None:
 
 
 def _is_still(handle: int, folder: Path) -> bool:
-    """Whether the folder held is the one that now has its name: somebody may have removed it in the meantime."""
+    """Whether the locked folder still has its name: it may have been removed and created again."""
     try:
         now = os.stat(folder)
     except FileNotFoundError:

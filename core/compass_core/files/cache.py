@@ -35,7 +35,7 @@ def key_of(*parts: str | bytes) -> str:
 
 
 def cache_root() -> Path:
-    """Where the cache lies: `COMPASS_CACHE_DIR`, else `$XDG_CACHE_HOME/compass`, else `~/.cache/compass`."""
+    """The folder of the cache: `COMPASS_CACHE_DIR`, else `$XDG_CACHE_HOME/compass`, else `~/.cache/compass`."""
     named = switches.CACHE_DIR.get()
     if named is not None:
         return named.absolute()
@@ -70,7 +70,7 @@ class Cache:
         self.root = root or cache_root()
 
     def path(self, kind: str, key: str) -> Path:
-        """Where the entry of `key` lies, present or not."""
+        """The path of the entry of `key`, whether or not it exists."""
         return self.root / kind / key[:2] / key
 
     def get(self, kind: str, key: str) -> Path | None:

@@ -94,7 +94,7 @@ def without_includes(flags: Sequence[str]) -> list[str]:
 
 
 def is_complete(text: str, flags: Sequence[str]) -> bool:
-    """Whether text and flags tell all that clang reads: no files but the headers of the dialect are included."""
+    """Whether text and flags are all that clang reads, because only headers of the dialect are included."""
     files = any(option in ("-include", "-imacros") for option, _ in _includes_apart(flags))
     return not files and _OTHER_FILES.search(text) is None
 

@@ -36,7 +36,7 @@ OPTIONS = frozenset(
 """Options that shape the code and nothing else, each as it is spelled. clang gets them from here."""
 _MACRO = re.compile(r"[A-Za-z_]\w{0,255}(?:\([\w ,.]{0,1000}\))?", re.ASCII)
 _SILENT = re.compile(r"-W(?![alp],)[\w=+-]+|-w", re.ASCII)
-"""Options about warnings: nobody reads those of a file that is compiled again."""
+"""Options about warnings, which are not kept: warnings of a recompiled file are not shown."""
 _MOST_BODY = 1 << 16
 
 
@@ -84,7 +84,7 @@ def _macro(flag: str) -> Macro:
 
 
 def read(macros: object, options: object) -> Declared:
-    """What a file declares, from its JSON. ValueError or TypeError for what no file may declare."""
+    """The declarations of a file, from its JSON. ValueError or TypeError if one of them is not allowed."""
     if not isinstance(macros, list) or not isinstance(options, list):
         raise TypeError("macros and options are no lists")
     found = []

@@ -106,7 +106,7 @@ def is_trusted(source: Source) -> bool:
 
 
 class _Step(NamedTuple):
-    """What clang is to read: the flags, what kind of text is on stdin, and a file besides."""
+    """The input of clang: the flags, the language of the text on stdin, and another file."""
 
     flags: list[str]
     kind: tuple[str, ...]

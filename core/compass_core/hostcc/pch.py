@@ -23,7 +23,7 @@ def pch_command(clang: Clang, flags: list[str], output: Path) -> list[str]:
 
 
 def pch_path(clang: Clang, flags: list[str], cache: Cache) -> Path:
-    """Where the precompiled header for `flags` lies, made or not."""
+    """The path of the precompiled header for `flags`, whether or not it exists."""
     return cache.path(_KIND, _key(clang, flags))
 
 

@@ -1,4 +1,4 @@
-"""Which C texts this user built on this machine: known by a hash under a key that nobody else has.
+"""C texts that this user built on this machine, recognised by a hash with a private key.
 
 The key is a file of random bytes that its owner alone can read; beside it lie the hashes of what was built last. Both are
 in the folder STATE_DIR. Whoever writes an aipu.bin cannot make it one of ours, not even with the hashes in hand.

@@ -1,4 +1,4 @@
-"""JSON from files: what is no JSON, or nests deeper than anything here does, is refused at its place."""
+"""JSON from files: invalid or too deeply nested JSON is refused with its position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of checked runs as errors, in the words of a kernel author."""
+"""Findings of checked runs as errors that name the kernel's lines and buffers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OUT_OF_BOUNDS = "check-bounds"
 
 @dataclass(frozen=True)
 class _Named:
-    """A buffer as it is told: its name, what it is, its element's type and size and its shape."""
+    """A buffer as errors describe it: its name and kind, its element's type and size, and its shape."""
 
     name: str
     what: str
@@ -29,7 +29,7 @@ class _Named:
 
 
 class Diagnostics:
-    """Tells what was found in a run of `program`, whose regions were `buffers`."""
+    """Makes errors of the findings of a run of `program`, whose regions were `buffers`."""
 
     def __init__(self, program: Program, buffers: Sequence[Buffer]) -> None:
         self._elf = program.code.elf
@@ -40,7 +40,7 @@ class Diagnostics:
     def errors(self, found: Sequence[Found], dropped: int) -> list[CompassError]:
         """One error for what happens at the same lines of the kernel to the same buffer, in the order of lines.
 
-        Two lines that race do so both ways; the way that was seen first is told.
+        A race of two lines is found in both orders; only the first one found is reported.
         """
         told: dict[tuple[object, ...], tuple[Found, int]] = {}
         for one in found:

@@ -37,7 +37,7 @@ class Counting:
 
 @dataclass
 class Tally:
-    """How often a line executed operations of a class, and what they worked on."""
+    """How often a line executed operations of a class, and their operand types."""
 
     count: int = 0
     lanes: int = 0

@@ -1,4 +1,4 @@
-"""What is to be shown of a profile, and the files it goes to."""
+"""Options of profiled runs: what is printed, and the files to write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProfileOptions:
-    """What `compass-run` is to show of a profile: the tables, a page, a trace."""
+    """What `compass-run` shows of a profile: tables, a page, a trace."""
 
     tables: bool
     page: Path | None
