@@ -167,7 +167,7 @@ class Races:
         site = self._sites[self._site[kind, other, low]]
         here = races.Access(LOCAL.tec.id, "writes" if writes else "reads", span)
         there = races.Access(other, "writes" if kind else "reads", site)
-        return races.error(f"bytes {low} to {high} of {self._name()}", here, there, "race")
+        return races.error(f"bytes {low} to {high} of {self._name()}", here, there, code="race")
 
 
 # ----------------------------------------------------------------------------------------------------- arithmetic
