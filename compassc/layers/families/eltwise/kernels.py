@@ -86,7 +86,7 @@ def cast(k: KernelSource, layer: Layer, x: Value) -> Value:
     if not out.is_integer:
         return x if x.kind == "float32" else k.let(f'S.cast({x.name}, "float32")', "float32")
     low, high = out.integer.low, out.integer.high
-    if layer.word("clip_mode", "SATURATION") == "TRUNCATION":
+    if layer.word("clip_mode", "SATURATION", ("SATURATION", "TRUNCATION")) == "TRUNCATION":
         whole = f'S.cast({x.name}, "int32")' if x.kind == "float32" else x.name
         return k.let(f'wide(S.cast({whole}, "{out.dtype}"), "{out.dtype}")', "int32", low, high)
     if x.kind == "float32":

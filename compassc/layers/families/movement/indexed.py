@@ -108,6 +108,11 @@ def repeat(layer: Layer) -> Kernel:
     n = x.shape[axis]
     if counts.count not in (1, n):
         raise LayerError(f"{counts.count} counts for {n} elements")
+    kept = len(y.shape) == len(x.shape) and all(
+        a == axis or m == o for a, (m, o) in enumerate(zip(x.shape, y.shape, strict=True))
+    )
+    if not kept or y.shape[axis] < 1:
+        raise LayerError(f"'{y.name}' is {list(y.shape)}, but '{x.name}' {list(x.shape)}; axis {axis} alone is another")
     k = KernelSource()
     many = f"S.i32({k.tensor(counts)}[{'p' if counts.count == n else '0'}])"
     return finish(k, _packed(k, x, y, axis, n, ["at = p + 0", f"often = {many}"]))
@@ -133,7 +138,7 @@ def filter_rows(layer: Layer) -> Kernel:
     lines: list[str] = []
     for x, y in zip(layer.inputs[:-1], layer.outputs[:-1], strict=True):
         if (x.dtype, x.shape) != (y.dtype, y.shape):
-            raise LayerError(f"'{y.name}' has not the shape and type of '{x.name}'")
+            raise LayerError(f"'{y.name}' is {y.dtype} {list(y.shape)}, but '{x.name}' is {x.dtype} {list(x.shape)}")
         lines += _packed(k, x, y, axis, x.shape[axis], _where_set(k, selector))
     count = k.tensor(indices_of(layer, layer.outputs[-1]))
     number = f'S.cast(found, "{layer.outputs[-1].dtype}")'

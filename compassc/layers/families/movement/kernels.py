@@ -331,6 +331,14 @@ def channel_shuffle(layer: Layer) -> Kernel:
 def meshgrid(layer: Layer) -> Kernel:
     k, lines = KernelSource(), []
     turned = layer.word("indexing", "xy", ("XY", "IJ")) == "XY"
+    if len(layer.inputs) != 2 or len(layer.outputs) != 2:
+        raise LayerError(f"it has {len(layer.inputs)} inputs and {len(layer.outputs)} outputs, expected two of each")
+    sizes = [t.count for t in layer.inputs]
+    for i, y in enumerate(layer.outputs):
+        whole = [1 if layer.flag("sparse", False) and n != i else m for n, m in enumerate(sizes)]
+        want = tuple(reversed(whole)) if turned else tuple(whole)
+        if y.shape != want:
+            raise LayerError(f"'{y.name}' is {list(y.shape)}, expected {list(want)}")
     for i, (x, y) in enumerate(zip(layer.inputs, layer.outputs, strict=True)):
         own = 1 - i if turned else i
         places = [np.arange(n) if axis == own else np.zeros(n, np.int64) for axis, n in enumerate(y.shape)]

@@ -149,7 +149,8 @@ class LstmScales(NamedTuple):
         scale, shift = layer.scale_shift()
         single, each = 5 + 2 * steps, 1 + 5 * cell + 2 + 2 * steps
         if scale.size not in (single, each) or shift.size != scale.size:
-            raise LayerError(f"'scale' has {scale.size} values, expected {single} or {each} for {steps} steps")
+            found = f"'scale_value' has {scale.size} values and 'shift_value' {shift.size}"
+            raise LayerError(f"{found}, expected {single} or {each} for {steps} steps")
         sizes = [1, 1, 1, 1, 1] if scale.size == single else [1, 4 * cell, cell, 1, 1]
         ends = np.cumsum(sizes)
         parts = list(zip(np.split(scale, ends), np.split(shift, ends), strict=True))
@@ -234,7 +235,8 @@ def gru_scales(layer: Layer, cell: int) -> list[tuple[Array, Array]]:
     scale, shift = layer.scale_shift()
     sizes = [1] * 6 if scale.size == 6 else [2 * cell, 2 * cell, cell, cell, 1, 1]
     if scale.size not in (6, sum(sizes)) or shift.size != scale.size:
-        raise LayerError(f"'scale' has {scale.size} values, expected 6 or {sum(sizes)}")
+        found = f"'scale_value' has {scale.size} values and 'shift_value' {shift.size}"
+        raise LayerError(f"{found}, expected 6 or {sum(sizes)} each")
     ends = np.cumsum(sizes)[:-1]
     return list(zip(np.split(scale, ends), np.split(shift, ends), strict=True))
 

@@ -17,11 +17,13 @@ layer_type(
         Attribute("align_corners", "flag", "-1 and 1 are the centres of the outer pixels, not their borders", "false"),
         Attribute("coordinate_x_shift", "int", "fraction bits of columns", form="quantised"),
         Attribute("coordinate_y_shift", "int", "fraction bits of rows", form="quantised"),
-        Attribute("scale_value", "ints", "multipliers of columns and rows", form="quantised"),
-        Attribute("shift_value", "ints", "shifts of columns and rows", form="quantised"),
+        Attribute("coordinate_z_shift", "int", "fraction bits of the planes of volumes", "none", "quantised"),
+        Attribute("scale_value", "ints", "multipliers of columns, rows and planes", form="quantised"),
+        Attribute("shift_value", "ints", "shifts of columns, rows and planes", form="quantised"),
     ),
     float=grid_sample,
     quantised=quantised_grid_sample,
+    notes="Images [N,H,W,C] with grids of (x, y), or volumes [N,D,H,W,C] with grids of (x, y, z).",
 )
 layer_type(
     "AffineGrid",

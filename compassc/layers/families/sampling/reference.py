@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from compassc.graph import Layer, LayerError
@@ -11,25 +13,38 @@ METHODS = ("BILINEAR", "LINEAR", "NEAREST")
 PADDINGS = ("ZEROS", "BORDER")
 
 
-def _checked(layer: Layer, x: Array, grid: Array) -> None:
-    if x.ndim != 4 or grid.ndim != 4 or grid.shape[-1] != 2 or grid.shape[0] != x.shape[0]:
-        raise LayerError(f"{list(x.shape)} and {list(grid.shape)} are not NHWC images and their grids of (x, y)")
+def letters_of(x: Sequence[int], grid: Sequence[int]) -> str:
+    """The coordinates of a grid: x and y, and z of volumes. LayerError for shapes that do not go together."""
+    axes = len(x) - 2
+    if axes not in (2, 3) or len(grid) != len(x) or grid[-1] != axes or grid[0] != x[0]:
+        raise LayerError(f"{list(x)} and {list(grid)} are not NHWC images (or volumes) and their grids of (x, y[, z])")
+    return "xyz"[:axes]
 
 
 def grid_sample(layer: Layer, x: Array, grid: Array) -> Array:
-    """Coordinates in float32; between pixels first along x, then along y."""
-    _checked(layer, x, grid)
+    """Coordinates in float32; between pixels first along x, then along y, then along z."""
+    letters = letters_of(x.shape, grid.shape)
     wide, g = x.astype(np.float32), grid.astype(np.float32)
-    column, row = (_position(layer, g[..., i], x.shape[2 - i]) for i in (0, 1))
+    places = [_position(layer, g[..., i], x.shape[-2 - i]) for i in range(len(letters))]
     if layer.word("method", "BILINEAR", METHODS) == "NEAREST":
-        return _pixels(layer, wide, np.rint(row), np.rint(column), 0)
-    left, top = np.floor(column), np.floor(row)
-    fx, fy = (column - left)[..., None], (row - top)[..., None]
-    lines = []
-    for at in (top, top + 1):
-        a, b = (_pixels(layer, wide, at, c, 0) for c in (left, left + 1))
-        lines.append(a + (b - a) * fx)
-    return lines[0] + (lines[1] - lines[0]) * fy
+        return _pixels(layer, wide, [np.rint(p) for p in places], 0)
+    low = [np.floor(p) for p in places]
+    parts = [(p - n)[..., None] for p, n in zip(places, low, strict=True)]
+
+    def step(a: Array, b: Array, axis: int) -> Array:
+        return a + (b - a) * parts[axis]
+
+    return _between(lambda at: _pixels(layer, wide, at, 0), low, step)
+
+
+def _between(pixels: Callable[[list[Array]], Array], low: list[Array], step: Callable[[Array, Array, int], Array],
+             fixed: tuple[Array, ...] = ()) -> Array:  # fmt: skip
+    """From the pixels at whole places, axis by axis: `step` goes between two values along an axis."""
+    if len(fixed) == len(low):
+        return pixels(list(fixed))
+    axis = len(low) - len(fixed) - 1
+    a, b = (_between(pixels, low, step, (low[axis] + n, *fixed)) for n in (0, 1))
+    return step(a, b, axis)
 
 
 def _position(layer: Layer, g: Array, size: int) -> Array:
@@ -38,38 +53,37 @@ def _position(layer: Layer, g: Array, size: int) -> Array:
     return ((g + np.float32(1)) * np.float32(size) - np.float32(1)) / np.float32(2)
 
 
-def _pixels(layer: Layer, x: Array, row: Array, column: Array, outside: int) -> Array:
-    """The pixels at whole coordinates; beyond the image `outside`, or the nearest pixel."""
-    height, width = x.shape[1:3]
-    r, c = (np.clip(v, -1, n).astype(np.int64) for v, n in ((row, height), (column, width)))
-    image = np.arange(len(x)).reshape(-1, 1, 1)
-    found = x[image, np.clip(r, 0, height - 1), np.clip(c, 0, width - 1)]
+def _pixels(layer: Layer, x: Array, places: Sequence[Array], outside: int) -> Array:
+    """The pixels at whole coordinates (x first); beyond the image `outside`, or the nearest pixel."""
+    sizes = x.shape[-2:0:-1]
+    at = [np.clip(p, -1, n).astype(np.int64) for p, n in zip(places, sizes, strict=True)]
+    image = np.arange(len(x)).reshape(-1, *(1,) * len(sizes))
+    found = x[(image, *(np.clip(p, 0, n - 1) for p, n in zip(reversed(at), reversed(sizes), strict=True)))]
     if layer.word("padding_mode", "ZEROS", PADDINGS) == "BORDER":
         return found
-    inside = (0 <= r) & (r < height) & (0 <= c) & (c < width)
+    inside = np.all([(p >= 0) & (p < n) for p, n in zip(at, sizes, strict=True)], axis=0)
     return np.where(inside[..., None], found, x.dtype.type(outside))
 
 
 def quantised_grid_sample(layer: Layer, x: Array, grid: Array) -> Array:
     """Coordinates of 16 bits with fraction bits; steps between pixels are rounded down."""
-    _checked(layer, x, grid)
+    letters = letters_of(x.shape, grid.shape)
     places, bits = [], []
-    scale, shift = (np.resize(v, 2) for v in layer.scale_shift())
-    for i, letter in enumerate("xy"):
+    scale, shift = (np.resize(v, len(letters)) for v in layer.scale_shift())
+    for i, letter in enumerate(letters):
         fraction = layer.integer(f"coordinate_{letter}_shift")
         moved = grid[..., i].astype(np.int64) + layer.inputs[1].scalar_zero
-        centre = (x.shape[2 - i] - 1) * (1 << fraction) // 2
+        centre = (x.shape[-2 - i] - 1) * (1 << fraction) // 2
         places.append(saturate(((moved * scale[i]) >> shift[i]) + centre, -32768, 32767))
         bits.append(fraction)
-    (column, row), (bx, by) = places, bits
     out, wide, beyond = layer.output, x.astype(np.int64), -layer.input.scalar_zero
     if layer.word("method", "BILINEAR", METHODS) == "NEAREST":
         near = [saturate(p + (1 << b >> 1), -32768, 32767) >> b for p, b in zip(places, bits, strict=True)]
-        return saturate(_pixels(layer, wide, near[1], near[0], beyond), out.low, out.high)
-    left, top = column >> bx, row >> by
-    fx, fy = (column - (left << bx))[..., None], (row - (top << by))[..., None]
-    lines = []
-    for at in (top, top + 1):
-        a, b = (_pixels(layer, wide, at, c, beyond) for c in (left, left + 1))
-        lines.append(a + (((b - a) * fx) >> bx))
-    return saturate(lines[0] + (((lines[1] - lines[0]) * fy) >> by), out.low, out.high)
+        return saturate(_pixels(layer, wide, near, beyond), out.low, out.high)
+    low = [p >> b for p, b in zip(places, bits, strict=True)]
+    parts = [(p - (n << b))[..., None] for p, n, b in zip(places, low, bits, strict=True)]
+
+    def step(a: Array, b: Array, axis: int) -> Array:
+        return a + (((b - a) * parts[axis]) >> bits[axis])
+
+    return saturate(_between(lambda at: _pixels(layer, wide, at, beyond), low, step), out.low, out.high)
