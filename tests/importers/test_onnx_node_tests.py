@@ -6,7 +6,7 @@ from compassc import onnx_backend
 from compassc.importers.onnx.backend_tests import NOT_PASSED, reason
 from tests.importers.node_tests import all_tests, run
 
-SAMPLE = list(all_tests())[::9]
+SAMPLE = list(all_tests())[::13]
 ON_SIMULATOR = (
     "test_gelu_tanh_1",
     "test_averagepool_2d_pads_count_include_pad",

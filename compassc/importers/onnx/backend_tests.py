@@ -18,7 +18,7 @@ NOT_PASSED: dict[str, tuple[str, ...]] = {
     "graphs have no type for these floats of 8 bits": ("test_cast*FNUZ*", "test_cast_e8m0_*"),
     "there is no layer for it": (
           "test_det_*", "test_gridsample_bicubic*",
-        "test_gridsample_volumetric_*", "test_gridsample_reflection_padding", 
+        "test_gridsample_volumetric_*", "test_gridsample_reflection_padding",
     ),
     "how many results it gives follows from the values": (
         "test_nonmaxsuppression_*", "test_nonzero_example", "test_unique_*",
