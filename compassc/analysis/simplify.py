@@ -56,7 +56,7 @@ class Simplifier:
         if rule is None:
             return e.map(self.expr)
         new = rule(self, e)
-        return located(new, e.span) if isinstance(e, E.PlacedExpr) else new
+        return located(new, e.span) if new is not e and isinstance(e, E.PlacedExpr) else new
 
     # -- operators
 

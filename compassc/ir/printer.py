@@ -18,7 +18,6 @@ from . import stmts as S
 from .dtypes import BOOL, INT32, DataType, PointerType
 from .forms import FORMS
 from .node import Field, Node
-from .visit import placed_exprs
 
 DIGEST = "# sha256 of a source: "
 """What a line of the head begins with that has the digest of a file."""
@@ -93,6 +92,8 @@ class Printer:
         self.names = _Names()
         self.file = file
         self.lines: list[str] = []
+        self.spans: list[Span | None] = []
+        """Of the calls and accesses that were printed since the last line, in the order of `placed_exprs`."""
         self._table: dict[type, Callable[[Any], str]] = {
             **dict.fromkeys(FORMS, self._form),
             E.Var: lambda e: self.name(e),
@@ -105,7 +106,7 @@ class Printer:
             E.Pointer: self._pointer,
             E.Load: self._load,
             E.Call: self._call,
-            E.FuncCall: lambda e: f"Module.{e.func}({self._list(e.args)})",
+            E.FuncCall: self._func_call,
         }
         self._stmts: dict[type, Callable[[Any], str]] = {
             S.SetElement: self._form,
@@ -169,12 +170,18 @@ class Printer:
         name = self.name(b.data)
         return name if b.dtype is b.data.pointer_type.elem else f'T.view({name}, "{b.dtype}")'
 
+    def _func_call(self, e: E.FuncCall) -> str:
+        self.spans.append(e.span)
+        return f"Module.{e.func}({self._list(e.args)})"
+
     def _load(self, e: E.Load) -> str:
+        self.spans.append(e.span)
         if e.mask is not None:
             return f"T.load({self.buffer(e.buffer)}, {self._list(e.indices)}, mask={self.expr(e.mask)})"
         return f"{self.buffer(e.buffer)}[{self._list(e.indices)}]"
 
     def _call(self, e: E.Call) -> str:
+        self.spans.append(e.span)
         parts = [self.expr(a) for a in e.args]
         kind = type_text(e.dtype) if isinstance(e.dtype, PointerType) else f'"{e.dtype}"'
         parts.append(f"dtype={kind}")
@@ -223,15 +230,22 @@ class Printer:
         return "" if span is None else "  #@ " + span_text(span, self.file)
 
     def line(self, depth: int, text: str, s: S.Stmt) -> None:
-        self.lines.append("    " * depth + text + self._span(s.span) + self._places(s))
+        self.lines.append("    " * depth + text + self._span(s.span) + self._places(s.span))
 
-    def _places(self, s: S.Stmt) -> str:
-        """The places of calls and accesses, where one of them stands in another line than the statement begins with."""
-        own = s.span
-        spans = [] if own is None else [e.span or own for e in placed_exprs(s)]
-        if own is None or all(span.line == own.line and span.file == own.file for span in spans):
+    def _places(self, own: Span | None) -> str:
+        """The places of calls and accesses in what was printed since the last line, where one of them stands in another
+        line than the statement begins with."""
+        spans, self.spans = self.spans, []
+        if own is None:
             return ""
-        return "".join([" ; ." if span == own else f" ; {span_text(span, self.file)}" for span in spans])
+        for span in spans:
+            if span is not None and (span.line != own.line or span.file != own.file):
+                break
+        else:
+            return ""
+        return "".join(
+            [" ; ." if span is None or span == own else f" ; {span_text(span, self.file)}" for span in spans]
+        )
 
     def body(self, body: S.Body, depth: int) -> None:
         """Append the text of statements, indented `depth` levels."""

@@ -123,19 +123,35 @@ def located(e: _E, span: Span | None) -> _E:
 def placed(s: _S) -> _S:
     """The statement with its own place for its calls and accesses that have none."""
     span = s.span
-    if span is None or not any(e.flags & E.F_PLACED for e in s.exprs()):
+    if span is None:
         return s
-    return s.map(lambda e: located(e, span), lambda body: body)
+    for e in s.exprs():
+        if e.flags & E.F_PLACED and _lacks_place(e):
+            return s.map(lambda e: located(e, span), lambda body: body)
+    return s
+
+
+def _lacks_place(e: Expr) -> bool:
+    if isinstance(e, PlacedExpr):
+        return e.span is None
+    for child in e.children():
+        if child.flags & E.F_PLACED and _lacks_place(child):
+            return True
+    return False
 
 
 def placed_exprs(s: Stmt) -> Iterator[PlacedExpr]:
     """The calls and accesses in a statement, without its blocks, parents first."""
-    stack = [e for e in reversed(s.exprs()) if e.flags & E.F_PLACED]
+    stack = [e for e in s.exprs() if e.flags & E.F_PLACED]
+    if len(stack) > 1:
+        stack.reverse()
     while stack:
         e = stack.pop()
         if isinstance(e, PlacedExpr):
             yield e
-        stack.extend([child for child in reversed(e.children()) if child.flags & E.F_PLACED])
+        for child in reversed(e.children()):
+            if child.flags & E.F_PLACED:
+                stack.append(child)
 
 
 def with_places(s: _S, places: Iterable[Span | None]) -> _S:

@@ -11,6 +11,8 @@ from compassc import codegen, passes
 from compassc.analysis.check import Subject, findings
 from compassc.dsl import BuildManager, parse
 from compassc.dsl import script as S
+from compassc.ir import parse_module, print_module, walk_stmts
+from compassc.ir.visit import placed_exprs
 from compassc.pysim.checks import checking
 from compassc.toolchain import unit
 
@@ -68,6 +70,19 @@ def test_bounds_of_an_access():
     with pytest.raises(CompassError) as simulated:
         outside(a, b, 12)
     assert simulated.value.span.line - outside.span.line == 5
+
+
+@pytest.mark.parametrize("kernel", [race, outside])
+def test_text_keeps_the_places_of_accesses_in_other_lines(kernel):
+    module = parse(kernel, "X2_1204")
+    again = parse_module(print_module(module))
+    several = 0
+    for one, other in zip(walk_stmts(module[module.entry].body), walk_stmts(again[module.entry].body), strict=True):
+        spans = [e.span for e in placed_exprs(one)]
+        if any(span.line != one.span.line for span in spans):
+            several += 1
+            assert [e.span for e in placed_exprs(other)] == spans
+    assert several
 
 
 def test_the_line_map_has_parts_of_lines_and_reads_older_ones(tmp_path):
