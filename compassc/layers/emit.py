@@ -130,8 +130,27 @@ def _span(ends: list[Array]) -> tuple[int, int]:
     return int(min(e.min() for e in ends)), int(max(e.max() for e in ends))
 
 
+def requantise_rounded(k: KernelSource, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
+    """Requantised to the nearest integer whatever the output's type is; LayerError where 32 bits do not hold it."""
+    if out.dtype not in TRUNCATED_DTYPES:
+        return requantise(k, value, scale, shift, out.scalar_zero, out.low, out.high)
+    scales, shifts = np.broadcast_arrays(np.asarray(scale, np.int64), np.asarray(shift, np.int64))
+    if not ((scales == 1).all() and not shifts.any()):
+        if out.dtype != "int32":
+            raise LayerError(f"requantisation to {out.dtype} is not implemented")
+        value = scaled(k, value, scales, shifts, limited=False)
+    if min(value.low, value.low - out.scalar_zero) < -(2**31) or max(value.high, value.high - out.scalar_zero) >= 2**31:
+        raise LayerError(
+            f"results from {value.low} to {value.high} less the zero point {out.scalar_zero} are beyond 32 bits"
+        )
+    moved = k.shifted(value, -out.scalar_zero)
+    if out.low <= moved.low and moved.high <= out.high:
+        return moved
+    return k.let(f"clamp({moved.name}, {k.scalar(out.low)}, {k.scalar(out.high)})", "int32", out.low, out.high)
+
+
 def requantise_to(k: KernelSource, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
-    """Requantised as the output wants it."""
+    """Requantised as the output of a rectifier wants it: to 16 bits and less to the nearest, to more without fraction."""
     if out.dtype in TRUNCATED_DTYPES and not ((scale == 1).all() and not shift.any()):
         return _without_fraction(k, value, scale, shift, out)
     return requantise(k, value, scale, shift, out.scalar_zero, out.low, out.high)

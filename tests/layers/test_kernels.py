@@ -205,3 +205,17 @@ def test_tables_whose_indices_do_not_fit_32_bits_are_refused(dtype, step):
     x, y = Tensor("x", (5,), dtype), Tensor("y", (5,), "int16")
     with pytest.raises(LayerError, match="32 bits"):
         kernel_of([Layer("table", "Tanh", [x], [y], {}, {"lut": table})])
+
+
+@pytest.mark.parametrize("kind", ["Concat", "Where"])
+def test_words_of_32_bits_are_rescaled_to_the_nearest(kind, tmp_path):
+    """Outputs of 32 bits lose their fraction behind rectifiers alone."""
+    source = np.random.default_rng(3)
+    a, b = (Tensor(n, (6, 40), "int32", limits=(-1000, 1000)) for n in "ab")
+    given = {"scale_value": [153, 252], "shift_value": [7, 8]}
+    inputs, out, more = ([a, b], (12, 40), {"axis": 0}) if kind == "Concat" else (
+        [Tensor("c", (6, 40), "uint8"), a, b], (6, 40), {})  # fmt: skip
+    layer = Layer("r", kind, inputs, [Tensor("y", out, "int32")], {**given, **more})
+    ends = {"uint8": (0, 2), "int32": (-1000, 1001)}
+    values = [source.integers(*ends[t.dtype], t.shape).astype(t.dtype) for t in inputs]
+    np.testing.assert_array_equal(run(kernel_of([layer]), layer, values, tmp_path)[0], evaluate(layer, values)[0])

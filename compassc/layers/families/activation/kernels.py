@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
-from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_to, single, wide_kind
+from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_rounded, single, wide_kind
 from compassc.layers.families.activation.reference import (
     ALONE,
     PLAIN,
@@ -212,7 +212,7 @@ def crelu(layer: Layer) -> Kernel:
             value = k.shifted(value, x.scalar_zero)
         sign, zero = "" if tag == "0" else "0 - ", "0.0" if kind == "float32" else "0"
         part = k.let(f"S.max({sign}{value.name}, {zero})", kind, 0, value.magnitude)
-        result = requantise_to(k, part, *layer.scale_shift(of=1), y) if layer.is_quantised else part
+        result = requantise_rounded(k, part, *layer.scale_shift(of=1), y) if layer.is_quantised else part
         place = Copy(x.shape, 0, strides_of(x.shape), int(tag) * x.shape[axis] * strides[axis], strides)
         load = f'x = wide(S.vload({{at}}, mask, lanes={LANES}{{stride}}), "{x.dtype}")'
         store = f'S.vstore(narrow({result.name}, "{y.dtype}"), {{at}}, mask{{stride}})'

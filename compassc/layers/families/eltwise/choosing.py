@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from compassc.graph import Layer, LayerError
-from compassc.layers.emit import look_up, requantise, requantise_to, single, wide_kind
+from compassc.layers.emit import look_up, requantise, requantise_rounded, single, wide_kind
 from compassc.layers.families.eltwise.reference import COMPARISONS, LOGICAL
 from compassc.layers.kernels import elementwise, form_kernel
 from compassc.layers.moving import strides_of
@@ -80,7 +80,7 @@ def where(k: KernelSource, layer: Layer, condition: Value, *x: Value) -> Value:
         test = k.shifted(condition, layer.input.scalar_zero)
         scale, shift = (np.resize(v, 2) for v in layer.scale_shift())
         x = tuple(
-            requantise_to(k, k.shifted(v, t.scalar_zero), m.reshape(()), s.reshape(()), layer.output)
+            requantise_rounded(k, k.shifted(v, t.scalar_zero), m.reshape(()), s.reshape(()), layer.output)
             for v, t, m, s in zip(x, layer.inputs[1:], scale, shift, strict=True)
         )
     a, b = x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compassc.graph import Layer, LayerError
-from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_to
+from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_rounded, requantise_to
 from compassc.layers.families.eltwise.reference import ALONE
 from compassc.layers.kernels import elementwise
 from compassc.layers.source import KernelSource, Value
@@ -133,4 +133,4 @@ def divide(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
     reciprocal = look_up(k, size, layer.constant("lut"), bits)
     signed = k.let(f"S.vsel(0 - {left.name}, {left.name}, {right.name} < 0)", "int32", -left.magnitude, left.magnitude)
     product = _apply(k, "MUL", signed, Value(reciprocal.name, "int32", 0, 65535))
-    return requantise_to(k, product, *layer.scale_shift(of=1), layer.output)
+    return requantise_rounded(k, product, *layer.scale_shift(of=1), layer.output)

@@ -7,7 +7,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
-from compassc.layers.emit import requantise_to, wide_kind
+from compassc.layers.emit import requantise_rounded, wide_kind
 from compassc.layers.families.movement.indexed import fill_value, sliced_at_run_time
 from compassc.layers.families.movement.reference import PAD_MODES, kept_of, slice_indices, stride_places
 from compassc.layers.families.movement.reference import batch_to_space_nd as batch_to_space_nd_reference
@@ -106,7 +106,7 @@ def concat(layer: Layer) -> Kernel:
         wide_kind(x)
         k.body = []
         value = k.shifted(Value("x", "int32", x.low, x.high), x.scalar_zero)
-        result = requantise_to(k, value, m, n, y)
+        result = requantise_rounded(k, value, m, n, y)
         load = f'x = wide(S.vload({{at}}, mask, lanes={LANES}{{stride}}), "{x.dtype}")'
         store = f'S.vstore(narrow({result.name}, "{y.dtype}"), {{at}}, mask{{stride}})'
         lines += rows(k, place, pointer, target, load, k.body, store, str(i))

@@ -9,7 +9,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, approximate_factor
-from compassc.layers.emit import look_up, requantise, requantise_to, wide_kind
+from compassc.layers.emit import look_up, requantise, requantise_rounded, wide_kind
 from compassc.layers.families.pooling import fractional  # noqa: F401 (its kernel is registered)
 from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, window_for
 from compassc.layers.kernels import follow, kernel
@@ -110,7 +110,7 @@ def _quantised(k: KernelSource, layer: Layer, method: str, areas: Array, total: 
         return mean_of(k, layer, areas, np.float32(out.scalar_scale) / np.float32(source.scalar_scale), total)
     scale, shift = layer.scale_shift(of=1)
     if method == "L1" and not total.pair:
-        return requantise_to(k, Value("acc", "int32", *total.span), scale, shift, out)
+        return requantise_rounded(k, Value("acc", "int32", *total.span), scale, shift, out)
     if method == "L1":
         return rescaled(k, total, scale, shift, out.scalar_zero, out.low, out.high)
     at = rescaled(k, total, scale, shift, 0, 0, 65535)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
-from compassc.layers.emit import requantise_to, wide_kind
+from compassc.layers.emit import requantise_rounded, wide_kind
 from compassc.layers.families.rows.reference import (
     COMBINERS,
     collapse_sizes,
@@ -45,7 +45,9 @@ def _summed(k: KernelSource, layer: Layer, terms: int) -> Words:
     if layer.is_quantised:
         low, high = (v + x.scalar_zero for v in (x.low, x.high))
         scale, shift = layer.scale_shift(of=1)
-        result = requantise_to(k, Value("acc", "int32", min(low, 0) * terms, max(high, 0) * terms), scale, shift, y)
+        result = requantise_rounded(
+            k, Value("acc", "int32", min(low, 0) * terms, max(high, 0) * terms), scale, shift, y
+        )
         words |= {"body": k.body, "result": result.name, "more": f" + {x.scalar_zero}" if x.scalar_zero else ""}
     return words
 
