@@ -18,7 +18,8 @@ NOT_OF_MODELS = ("entry", "values", "consts", "depfile", "dry_run", "passes", "p
 def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
     """Builds the model in a file: its graph, then aipu.bin."""
     from compassc.gbuilder.build import GraphOptions, build_model
-    from compassc.importers import import_model, write
+    from compassc.graph.files import save
+    from compassc.importers import import_model
 
     for name in NOT_OF_MODELS:
         if given.get(name):
@@ -29,7 +30,7 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
         folder = given["save_temps_dir"] or made.parent / f"{source.stem}{STAGE_FOLDER_SUFFIX}"
         console.folder = folder
         graph = folder / "float.txt"
-        weights = write(import_model(source, given["shapes"]), graph)
+        weights = save(import_model(source, given["shapes"]), graph)
         built = build_model(graph, weights, made, target, GraphOptions(work_dir=folder))
         console.clear_progress()
         console.say(built.summary())

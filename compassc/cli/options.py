@@ -174,31 +174,44 @@ def _list_passes(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         from compassc.cli.pipeline import pass_tables
         from compassc.cli.tables import tables_text
 
-        artifact(tables_text(pass_tables()[:1]))
+        artifact(tables_text(pass_tables()[2:3] if ctx.command.name == "optimize" else pass_tables()[:1]))
         ctx.exit()
 
 
 _PASS_NAMES: dict[str, Any] = {"multiple": True, "metavar": "PASS"}
-pass_options = _chain(
-    click.option("--print-before", **_PASS_NAMES, help="Print the IR before a pass (`all`: every pass) on stderr."),
-    click.option("--print-after", **_PASS_NAMES, help="Print the IR after a pass (`all`: every pass) on stderr."),
-    click.option("--print-changed", is_flag=True, help="Print a diff for each pass that changes something."),
-    click.option(
-        "--print-func", "functions", multiple=True, metavar="NAME", help="Print this function only. Repeatable."
-    ),
-    click.option("--dump-dir", type=FOLDER, metavar="DIR", help="Write the IR after each pass to DIR/NN-PASS.txt."),
-    click.option("--time-passes", is_flag=True, help="Print the wall time of each pass."),
-    click.option("--disable-pass", "disabled", **_PASS_NAMES, help="Leave a pass out. Repeatable."),
-    click.option("--pass-limit", "limit", type=click.IntRange(0), metavar="N", help="Run the first N passes only."),
-    click.option("--verify", is_flag=True, help="Check that the IR is well formed after each pass."),
-    click.option(
-        "--passes",
-        metavar="PASSES",
-        help="Run these passes instead of the standard pipeline: A,B,... for one stage; `compassc build` takes "
-        "lower:A,B,.../codegen:C,D,... for one or both.",
-    ),
-    click.option("--print-pipeline", is_flag=True, help="Print the pipeline as `--passes` takes it, and stop."),
-    click.option(
-        "--list-passes", is_flag=True, expose_value=False, is_eager=True, callback=_list_passes, help="List the passes."
-    ),
+
+
+def _pass_options(functions: str, passes: str) -> Decorator:
+    """The options of a command that runs passes. `functions`, `passes`: what it says of two of them."""
+    return _chain(
+        click.option("--print-before", **_PASS_NAMES, help="Print the IR before a pass (`all`: every pass) on stderr."),
+        click.option("--print-after", **_PASS_NAMES, help="Print the IR after a pass (`all`: every pass) on stderr."),
+        click.option("--print-changed", is_flag=True, help="Print a diff for each pass that changes something."),
+        click.option("--print-func", "functions", multiple=True, metavar="NAME", help=functions),
+        click.option("--dump-dir", type=FOLDER, metavar="DIR", help="Write the IR after each pass to DIR/NN-PASS.txt."),
+        click.option("--time-passes", is_flag=True, help="Print the wall time of each pass."),
+        click.option("--disable-pass", "disabled", **_PASS_NAMES, help="Leave a pass out. Repeatable."),
+        click.option("--pass-limit", "limit", type=click.IntRange(0), metavar="N", help="Run the first N passes only."),
+        click.option("--verify", is_flag=True, help="Check that the IR is well formed after each pass."),
+        click.option(
+            "--passes",
+            metavar="PASSES",
+            help=f"Run these passes instead of the standard pipeline: {passes}.",
+        ),
+        click.option("--print-pipeline", is_flag=True, help="Print the pipeline as `--passes` takes it, and stop."),
+        click.option(
+            "--list-passes",
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_list_passes,
+            help="List the passes.",
+        ),
+    )
+
+
+pass_options = _pass_options(
+    "Print this function only. Repeatable.",
+    "A,B,... for one stage; `compassc build` takes lower:A,B,.../codegen:C,D,... for one or both",
 )
+graph_pass_options = _pass_options("Print the layer of this name only. Repeatable.", "A,B,...")

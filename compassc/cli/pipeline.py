@@ -14,18 +14,21 @@ from compassc.cli.console import Console, artifact
 from compassc.cli.tables import Table
 
 if TYPE_CHECKING:
-    from compassc.passes import PassOptions
+    from compassc.passes import Folder, PassOptions
 
 PIPELINE_STAGES = ("lower", "codegen")
 
 
-def make_pass_options(given: dict[str, Any]) -> PassOptions:
-    """PassOptions from the values of `options.pass_options`; UsageError with the nearest name of an unknown pass."""
+def make_pass_options(given: dict[str, Any], folder: Folder[Any] | None = None) -> PassOptions:
+    """PassOptions from the values of `options.pass_options`; UsageError with the nearest name of an unknown pass.
+
+    `folder`: where the passes lie; by default the kernels'.
+    """
     from compassc import passes
 
     for name in (*given["print_before"], *given["print_after"]):
         if name != passes.EVERY_PASS:
-            passes.pass_name(name)
+            passes.pass_name(name, folder or passes.KERNELS)
     return passes.PassOptions(
         disabled=frozenset(given["disabled"]),
         print_before=given["print_before"],
@@ -71,10 +74,19 @@ def read_pipelines(text: str | None, stages: tuple[str, ...]) -> dict[str, tuple
 def pass_tables() -> list[Table]:
     """The passes with a line each, and the standard pipelines."""
     from compassc import passes
+    from compassc.graph.passes import GRAPHS
 
-    rows = [(name, stages, doc) for name, doc, stages in passes.describe()]
+    columns = ("name", "stages", "what it does")
+    rows, of_graphs = (
+        [(name, stages, doc) for name, doc, stages in passes.describe(folder)] for folder in (passes.KERNELS, GRAPHS)
+    )
     pipelines = [(stage, pipeline_text((stage,))) for stage in PIPELINE_STAGES]
-    return [("passes", ("name", "stages", "what it does"), rows), ("pipelines", ("stage", "passes"), pipelines)]
+    pipelines.append(("optimize", passes.pipeline_text(passes.pipeline_names("optimize", GRAPHS))))
+    return [
+        ("passes", columns, rows),
+        ("pipelines", ("stage", "passes"), pipelines),
+        ("passes of graphs", columns, of_graphs),
+    ]
 
 
 def run_pass_stage(

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -172,7 +172,11 @@ def choose(graph: Nodes, loaded: list[Plugin], library: Library | None = None) -
     position = {id(n): i for i, n in enumerate(graph.nodes)}
     # a merged node runs when its last layer could: all that it needs has been made by then
     found.sort(key=lambda f: max(position[id(n)] for n in f[1]))
-    return [Match(plugin, nodes, _merge(graph, nodes)) for plugin, nodes in found]
+    users: dict[int, list[int]] = {id(t): [0] for t in graph.outputs}  # 0: the outside
+    for node in graph.nodes:
+        for tensor in node.inputs:
+            users.setdefault(id(tensor), []).append(id(node))
+    return [Match(plugin, nodes, _merge(nodes, users)) for plugin, nodes in found]
 
 
 def _taken(
@@ -241,20 +245,20 @@ def _find_pattern(graph: Nodes, first: Node, aliases: Any, edges: Any, taken: se
     return extend([])
 
 
-def _merge(graph: Nodes, nodes: list[Node]) -> SubgraphNode:
-    """The merged node: its inputs from outside of the match, and its outputs that layers outside use."""
+def _merge(nodes: list[Node], users: Mapping[int, list[int]]) -> SubgraphNode:
+    """The merged node: what comes from outside the match, and what somebody outside uses. `users`: by id of a tensor the
+    ids of the nodes it goes into."""
     if len(nodes) == 1:
         node = nodes[0]
         constants = {f"{node.name}/{name}": t for name, t in node.constants.items()}
         return SubgraphNode(list(node.inputs), list(node.outputs), constants, dict(node.params))
     made = {id(t) for n in nodes for t in n.outputs}
     inside = {id(n) for n in nodes}
-    used = {id(t) for n in graph.nodes if id(n) not in inside for t in n.inputs} | {id(t) for t in graph.outputs}
     outputs = [t for n in nodes for t in n.outputs]
     inputs: dict[int, Tensor] = {id(t): t for n in nodes for t in n.inputs if id(t) not in made}
     return SubgraphNode(
         inputs=list(inputs.values()),
-        outputs=[t for t in outputs if id(t) in used],
+        outputs=[t for t in outputs if any(user not in inside for user in users.get(id(t), ()))],
         constants={f"{n.name}/{name}": t for n in nodes for name, t in n.constants.items()},
         params={k: v for n in nodes for k, v in n.params.items()},
     )

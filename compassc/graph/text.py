@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compass_core.errors import Span
 from compass_core.errors.suggest import help_for
-from compassc.graph.dtypes import FLOAT_TYPES, numpy_dtype
+from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.sections import CompassIR, Section, SubgraphIR, format_ir, parse
@@ -302,7 +302,7 @@ def _values(number: int, layer: Layer, weights: bytearray) -> dict[str, Value]:
         values[f"layer_{end}_type"] = [IRDType(t.dtype) for t in tensors]
     if any(t.limits for t in layer.outputs):
         values["layer_top_range"] = [list(t.limits) if t.limits else "NONE" for t in layer.outputs]
-    quantised = any(_is_quantised(t) for t in layer.outputs)
+    quantised = any((t.scale, t.zero, t.axis, t.limits) != (1.0, 0, None, None) for t in layer.outputs)
     if quantised:
         values["layer_top_scale"] = [_listed(t.scale) for t in layer.outputs]
         values["layer_top_zp"] = [_listed(t.zero) for t in layer.outputs]
@@ -315,10 +315,6 @@ def _values(number: int, layer: Layer, weights: bytearray) -> dict[str, Value]:
     if quantised:
         values["activation_quantization_axis"] = ["None" if t.axis is None else t.axis for t in layer.outputs]
     return values
-
-
-def _is_quantised(tensor: Tensor) -> bool:
-    return tensor.dtype not in FLOAT_TYPES or (tensor.scale, tensor.zero, tensor.axis) != (1.0, 0, None)
 
 
 def _listed(value: Any) -> Value:

@@ -1,7 +1,4 @@
-"""Importers: a model of another framework becomes a graph. One package per framework, chosen by the file's suffix.
-
-`import_model` reads a model, `write` puts a graph where it can be read: GRAPH.txt, and GRAPH.bin beside it.
-"""
+"""Importers: a model of another framework becomes a graph. One package per framework, chosen by the file's suffix."""
 
 from __future__ import annotations
 
@@ -34,17 +31,3 @@ def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) 
         raise UsageError(f"'{path}' is no model that can be imported: known are {known}", code="unknown-model")
     graph: Graph = import_module(IMPORTERS[path.suffix.lower()]).import_file(path, shapes)
     return graph
-
-
-def write(graph: Graph, path: Path) -> Path:
-    """Writes a graph as text, its constants beside it with the suffix .bin; both or none. Gives that second path."""
-    from dataclasses import replace
-
-    from compass_core import files
-    from compassc.graph import text
-
-    binary = path.with_suffix(".bin")
-    named = replace(graph, attributes={**graph.attributes, "model_bin": f"./{binary.name}"})
-    content, weights = text.write(named)
-    files.write_all({path: content, binary: weights})
-    return binary

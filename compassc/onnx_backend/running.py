@@ -50,11 +50,11 @@ def on_simulator(target: str) -> Callable[[Graph], Run]:
     def prepare(graph: Graph) -> Run:
         from compass_runtime import Program
         from compassc.gbuilder.build import GraphOptions, build_model
-        from compassc.importers import write
+        from compassc.graph.files import save
 
         with tempfile.TemporaryDirectory(prefix="compassc-") as name:
             folder = Path(name)
-            weights = write(graph, folder / "float.txt")
+            weights = save(graph, folder / "float.txt")
             built = folder / "aipu.bin"
             build_model(folder / "float.txt", weights, built, target, GraphOptions(work_dir=folder))
             program = Program.load(built.read_bytes(), trusted=True)

@@ -3,6 +3,9 @@
 A pass is a file of this folder: the snake_case of its name (`FoldConstant` lives in `fold_constant.py`), with a constant
 `NAME`, a docstring that is its contract (the first line says what it does), and `run(module) -> module`, a pure
 function. Files that begin with `_` are helpers. The registry is the folder listing: a pass is imported when it is used.
+
+What is here runs passes on other programs, too: `Folder` says where the passes of one kind of program lie (those of
+graphs in `compassc.graph.passes`). Without one they are the kernels', which rewrite an IRModule.
 """
 
 from __future__ import annotations
@@ -11,11 +14,12 @@ import importlib
 import os
 import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 from compass_core import files
 from compass_core.errors import CompassError, UsageError
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     from compassc.ir import IRModule
 
 EVERY_PASS = "all"
+P = TypeVar("P")
+"""A program that passes rewrite: an IRModule, or a graph."""
 _NOT_PASSES = ("__init__.py", "pipelines.py")
 _ALIASES = {
     "commonsubexprelimtir": "commonsubexprelim",
@@ -94,10 +100,55 @@ class PassOptions:
 # ------------------------------------------------------------------------------------------------------- the registry
 
 
-@lru_cache(maxsize=1)
-def _stems() -> dict[str, str]:
+@dataclass(frozen=True)
+class Folder(Generic[P]):
+    """The passes of one kind of program.
+
+    `package`: where they lie, with `pipelines.STAGES` beside them. `text`: the program (or the named functions of it) as
+    text. `verify`: raises when a program is not well formed. `all_errors`: the error to raise for one that a pass found
+    in a program, when these passes are still to come.
+    """
+
+    package: str
+    text: Callable[[P, tuple[str, ...]], str]
+    verify: Callable[[P], object]
+    all_errors: Callable[[tuple[str, ...], P, CompassError], CompassError] = lambda names, program, error: error
+
+
+def _kernel_text(module: IRModule, functions: tuple[str, ...] = ()) -> str:
+    from compassc.ir import IRModule, print_module
+
+    if functions:
+        kept = tuple(f for f in module.functions if f.name in functions)
+        module = IRModule(kept, module.entry, module.target)
+    return print_module(module)
+
+
+def _verify_kernels(module: IRModule) -> None:
+    from compassc.ir.verify import verify
+
+    verify(module)
+
+
+def _verify_stage(module: IRModule, stage: str) -> None:
+    from compassc.analysis.wellformed import verify_stage
+
+    verify_stage(module, stage)
+
+
+def _all_kernel_errors(names: tuple[str, ...], module: IRModule, error: CompassError) -> CompassError:
+    from ._recovery import all_errors
+
+    return all_errors(names, module, error)
+
+
+KERNELS: Folder[IRModule] = Folder(__name__, _kernel_text, _verify_kernels, _all_kernel_errors)
+
+
+@lru_cache(maxsize=4)
+def _stems(package: str) -> dict[str, str]:
     """Module name of each pass by its folded name (lower case, no underscores)."""
-    files = sorted(os.listdir(os.path.dirname(__file__)))
+    files = sorted(os.listdir(importlib.import_module(package).__path__[0]))
     stems = [f[:-3] for f in files if f.endswith(".py") and f not in _NOT_PASSES and f[0] != "_"]
     return {stem.replace("_", ""): stem for stem in stems}
 
@@ -107,41 +158,43 @@ def _fold(name: str) -> str:
     return _ALIASES.get(folded, folded)
 
 
-def load_pass(name: str) -> ModuleType:
+def load_pass(name: str, folder: Folder[Any] = KERNELS) -> ModuleType:
     """The module of a pass. Any spelling works that differs in case, underscores or the prefix `tir.`; UsageError with
     the nearest name for others."""
-    stem = _stems().get(_fold(name))
+    stems = _stems(folder.package)
+    stem = stems.get(_fold(name))
     if stem is None:
         from compass_core.errors.suggest import help_for
 
-        known = [load_pass(s).NAME for s in _stems()]
+        known = [load_pass(s, folder).NAME for s in stems]
         raise UsageError(f"unknown pass '{name}'", code="unknown-pass", help=help_for(name, known, "passes"))
-    return importlib.import_module(f"{__name__}.{stem}")
+    return importlib.import_module(f"{folder.package}.{stem}")
 
 
-def pass_name(name: str) -> str:
+def pass_name(name: str, folder: Folder[Any] = KERNELS) -> str:
     """The canonical spelling of a pass name."""
-    name = load_pass(name).NAME
-    return name
+    found: str = load_pass(name, folder).NAME
+    return found
 
 
-def describe() -> list[tuple[str, str, str]]:
+def describe(folder: Folder[Any] = KERNELS) -> list[tuple[str, str, str]]:
     """(name, one line of documentation, stages that run it) of every pass, sorted by name."""
-    from .pipelines import STAGES
-
     rows = []
-    for stem in _stems():
-        module = load_pass(stem)
-        stages = [stage for stage, names in STAGES.items() if module.NAME in names]
+    for stem in _stems(folder.package):
+        module = load_pass(stem, folder)
+        stages = [stage for stage, names in _stages(folder).items() if module.NAME in names]
         rows.append((module.NAME, (module.__doc__ or "").splitlines()[0], ", ".join(stages)))
     return sorted(rows)
 
 
-def pipeline_names(stage: str) -> tuple[str, ...]:
-    """The passes of the stage `lower` or `codegen`, in order."""
-    from .pipelines import STAGES
+def _stages(folder: Folder[Any]) -> dict[str, tuple[str, ...]]:
+    stages: dict[str, tuple[str, ...]] = importlib.import_module(f"{folder.package}.pipelines").STAGES
+    return stages
 
-    return STAGES[stage]
+
+def pipeline_names(stage: str, folder: Folder[Any] = KERNELS) -> tuple[str, ...]:
+    """The passes of a stage, in order: of kernels `lower` or `codegen`."""
+    return _stages(folder)[stage]
 
 
 def pipeline_text(names: tuple[str, ...]) -> str:
@@ -149,9 +202,9 @@ def pipeline_text(names: tuple[str, ...]) -> str:
     return ",".join(names)
 
 
-def parse_pipeline(text: str) -> tuple[str, ...]:
+def parse_pipeline(text: str, folder: Folder[Any] = KERNELS) -> tuple[str, ...]:
     """The pipeline a text stands for: pass names separated by commas."""
-    return tuple(pass_name(part.strip()) for part in text.split(",") if part.strip())
+    return tuple(pass_name(part.strip(), folder) for part in text.split(",") if part.strip())
 
 
 # -------------------------------------------------------------------------------------------------------- running them
@@ -170,14 +223,20 @@ def run_stage(stage: str, module: IRModule, options: PassOptions) -> IRModule:
     later = pipeline_names("codegen") if stage == "lower" else ()
     after = run_pipeline(pipeline_names(stage), module, options, later)
     if options.verify and not options.disabled and options.limit is None:
-        _verify(f"(the pipeline {stage})", module, after, "lowered" if stage == "lower" else "legalised")
+        guaranteed = "lowered" if stage == "lower" else "legalised"
+        folder = replace(KERNELS, verify=lambda module: _verify_stage(module, guaranteed))
+        _verify(f"(the pipeline {stage})", module, after, folder)
     return after
 
 
 def run_pipeline(
-    names: tuple[str, ...], module: IRModule, options: PassOptions | None = None, later: tuple[str, ...] = ()
-) -> IRModule:
-    """The module after the named passes. CompassError when the kernel is at fault, InternalPassError when a pass is.
+    names: tuple[str, ...],
+    module: P,
+    options: PassOptions | None = None,
+    later: tuple[str, ...] = (),
+    folder: Folder[P] = KERNELS,  # type: ignore[assignment]
+) -> P:
+    """The program after the named passes. CompassError when the kernel is at fault, InternalPassError when a pass is.
 
     `later`: passes that come after these; when one of these finds an error, they are asked for theirs.
     """
@@ -185,71 +244,53 @@ def run_pipeline(
     given = {_fold(name): name for name in sorted(options.disabled)}
     disabled = given.keys() - _ABSENT
     for name in sorted(disabled):
-        load_pass(given[name])
+        load_pass(given[name], folder)
     first = len(options.runs)
     if options.verify:
-        _verify("the input", module, module)
+        _verify("the input", module, module, folder)
     if options.dump_dir is not None and not first:
-        _dump(options, 0, "input", module)
+        _dump(options, 0, "input", module, folder)
     names = tuple(name for name in names if _fold(name) not in disabled)
     for number, name in enumerate(names):
         if options.limit is not None and len(options.runs) >= options.limit:
             break
         try:
-            module = _run_one(load_pass(name), module, options)
+            module = _run_one(load_pass(name, folder), module, options, folder)
         except CompassError as error:
-            from ._recovery import all_errors
-
-            raise all_errors((*names[number:], *later), module, error) from error.__cause__
+            raise folder.all_errors((*names[number:], *later), module, error) from error.__cause__
     if options.time_passes:
         _print_times(options, options.runs[first:])
     return module
 
 
-def _run_one(pass_: ModuleType, module: IRModule, options: PassOptions) -> IRModule:
+def _run_one(pass_: ModuleType, module: P, options: PassOptions, folder: Folder[P]) -> P:
     name = pass_.NAME
     if _selected(name, options.print_before):
-        _print(options, f"IR before {name}", module)
+        _print(options, f"IR before {name}", module, folder)
     start = time.perf_counter()
     try:
-        after: IRModule = pass_.run(module)
+        after: P = pass_.run(module)
     except CompassError:
         raise
     except Exception as error:  # the boundary where a defect of a pass gets the pass's name and a reproducer
-        raise InternalPassError(name, _text(module), error) from error
+        raise InternalPassError(name, folder.text(module, ()), error) from error
     options.runs.append(PassRun(name, time.perf_counter() - start, after is not module))
     if options.verify:
-        _verify(name, module, after)
+        _verify(name, module, after, folder)
     if options.print_changed and after is not module:
-        _print_diff(options, name, module, after)
+        _print_diff(options, name, module, after, folder)
     if _selected(name, options.print_after):
-        _print(options, f"IR after {name}", after)
+        _print(options, f"IR after {name}", after, folder)
     if options.dump_dir is not None:
-        _dump(options, len(options.runs), name, after)
+        _dump(options, len(options.runs), name, after, folder)
     return after
 
 
-def _verify(name: str, before: IRModule, after: IRModule, stage: str = "") -> None:
-    """Well-formed after each pass, whatever operations it calls; at the end of a pipeline, what `stage` guarantees."""
-    from compassc.analysis.wellformed import verify_stage
-    from compassc.ir.verify import VerifyError, verify
-
+def _verify(name: str, before: P, after: P, folder: Folder[P]) -> None:
     try:
-        if stage:
-            verify_stage(after, stage)
-        else:
-            verify(after)
-    except VerifyError as error:
-        raise InternalPassError(name, _text(before), error) from error
-
-
-def _text(module: IRModule, functions: tuple[str, ...] = ()) -> str:
-    from compassc.ir import IRModule, print_module
-
-    if functions:
-        kept = tuple(f for f in module.functions if f.name in functions)
-        module = IRModule(kept, module.entry, module.target)
-    return print_module(module)
+        folder.verify(after)
+    except Exception as error:  # whatever the verifier finds is a defect of the pass
+        raise InternalPassError(name, folder.text(before, ()), error) from error
 
 
 # ------------------------------------------------------------------------------------------------------------- showing
@@ -259,22 +300,22 @@ def _selected(name: str, chosen: tuple[str, ...]) -> bool:
     return bool(chosen) and any(c == EVERY_PASS or _fold(c) == _fold(name) for c in chosen)
 
 
-def _print(options: PassOptions, title: str, module: IRModule) -> None:
-    options.say(f"# *** {title} ***\n{_text(module, options.functions)}")
+def _print(options: PassOptions, title: str, module: P, folder: Folder[P]) -> None:
+    options.say(f"# *** {title} ***\n{folder.text(module, options.functions)}")
 
 
-def _print_diff(options: PassOptions, name: str, before: IRModule, after: IRModule) -> None:
+def _print_diff(options: PassOptions, name: str, before: P, after: P, folder: Folder[P]) -> None:
     import difflib
 
-    old, new = (_text(m, options.functions).splitlines() for m in (before, after))
+    old, new = (folder.text(m, options.functions).splitlines() for m in (before, after))
     lines = list(difflib.unified_diff(old, new, f"before {name}", f"after {name}", lineterm=""))
     if lines:
         options.say("\n".join(lines))
 
 
-def _dump(options: PassOptions, number: int, name: str, module: IRModule) -> None:
-    folder = Path(options.dump_dir or ".")
-    files.write(folder / f"{number:02d}-{name}.txt", _text(module))
+def _dump(options: PassOptions, number: int, name: str, module: P, folder: Folder[P]) -> None:
+    path = Path(options.dump_dir or ".") / f"{number:02d}-{name}.txt"
+    files.write(path, folder.text(module, ()))
 
 
 def _print_times(options: PassOptions, runs: list[PassRun]) -> None:

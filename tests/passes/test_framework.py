@@ -139,14 +139,14 @@ def broken(error):
 
 
 def test_a_defect_of_a_pass_names_it_and_keeps_the_module(module, monkeypatch):
-    monkeypatch.setattr(passes, "load_pass", lambda name: broken(KeyError("x")))
+    monkeypatch.setattr(passes, "load_pass", lambda name, folder=None: broken(KeyError("x")))
     with pytest.raises(passes.InternalPassError, match="Broken") as e:
         passes.run_pipeline(("Broken",), module)
     assert e.value.before == print_module(module)
 
 
 def test_an_error_of_the_kernel_passes_through(module, monkeypatch):
-    monkeypatch.setattr(passes, "load_pass", lambda name: broken(CompassError("no")))
+    monkeypatch.setattr(passes, "load_pass", lambda name, folder=None: broken(CompassError("no")))
     with pytest.raises(CompassError, match="no"):
         passes.run_pipeline(("Broken",), module)
 
@@ -154,6 +154,6 @@ def test_an_error_of_the_kernel_passes_through(module, monkeypatch):
 def test_verify_blames_the_pass_that_broke_the_module(module, monkeypatch):
     pass_ = _Broken()
     pass_.run = lambda m: m.map_functions(lambda f: f.replace(body=f.body[1:]))
-    monkeypatch.setattr(passes, "load_pass", lambda name: pass_)
+    monkeypatch.setattr(passes, "load_pass", lambda name, folder=None: pass_)
     with pytest.raises(passes.InternalPassError, match="Broken.*a is used but not defined"):
         passes.run_pipeline(("Broken",), module, passes.PassOptions(verify=True))

@@ -43,7 +43,8 @@ def command(
         return
     from compass_core.errors import UsageError
     from compassc.cli.outputs import is_apart
-    from compassc.importers import import_model, write
+    from compassc.graph.files import save
+    from compassc.importers import import_model
 
     if source is None:
         help = "`compassc import --help` shows an example"
@@ -53,7 +54,7 @@ def command(
     path = output or source.with_suffix(".txt")
     console.inputs.append(source)
     graph = import_model(source, shapes)
-    write(graph, path)
+    save(graph, path)
     console.clear_progress()
     console.say(f"{len(graph.layers)} layers")
     console.made(path)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from compassc.graph.edit import Rule, rewrite
 from compassc.graph.graph import Graph
-from compassc.importers.rewriting import Rule, by_type, rewrite
+from compassc.graph.patterns import by_type
 
 
 def fused(graph: Graph) -> Graph:
     """The graph with activations, normalisations and linear layers found and joined."""
-    from compassc.importers.fusions import activations, linear, movement, normalisations
+    from compassc.graph.passes import cancel_moves, fold_scaling_factors, join_activations, push_moves
+    from compassc.importers.fusions import activations, normalisations
 
     patterns = by_type([*activations.FUSIONS, *normalisations.FUSIONS])
     rules: dict[str, list[Rule]] = {}
-    for table in (patterns, normalisations.RULES, linear.RULES, movement.RULES):
+    for table in (
+        patterns,
+        normalisations.RULES,
+        fold_scaling_factors.RULES,
+        join_activations.RULES,
+        cancel_moves.RULES,
+        push_moves.rules(),
+    ):
         for type, listed in table.items():
             rules.setdefault(type, []).extend(listed)
     return rewrite(graph, rules)

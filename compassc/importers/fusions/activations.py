@@ -7,7 +7,7 @@ from math import pi, sqrt
 from typing import Any
 
 from compassc.graph.layer import Layer
-from compassc.importers.rewriting import Fusion, Match, Pattern, anything, call, number
+from compassc.graph.patterns import Fusion, Match, Pattern, anything, call, number
 
 X = anything("x")
 

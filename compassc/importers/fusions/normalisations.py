@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compassc.graph.edit import Editing, Rule
 from compassc.graph.layer import Layer
+from compassc.graph.patterns import Fusion, Match, Pattern, anything, call, number
 from compassc.graph.tensor import Tensor
 from compassc.importers.fusions.activations import root, square
-from compassc.importers.rewriting import Array, Editing, Fusion, Match, Pattern, Rule, anything, call, number
+from compassc.importers.values import Array
 
 X = anything("x")
 

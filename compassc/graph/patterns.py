@@ -1,163 +1,34 @@
-"""Rewriting of layers that other layers compute better: rules as data, patterns that look like what they match.
+"""Patterns of layers, written in the form of what they match.
 
     x = anything("x")
     FUSIONS = [Fusion(x * call("Sigmoid", x), lambda m: m.layer("Activation", [m["x"]], method="SILU"))]
 
-A rule looks at one layer and what it is made of. `Fusion` is a rule by a pattern; a function of (graph, layer) that gives
-layers, or None, is one too. What a rule takes away must not be used elsewhere.
+A `Fusion` is a rule of `compassc.graph.edit`. What it takes away must not be used elsewhere for the layers to go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from compassc.graph.graph import Graph
+from compassc.graph.edit import Editing, Rule
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor
 
-Array = np.ndarray[Any, Any]
-MOST_SWEEPS = 12
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
 ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Div": "DIV"}
 UNARY_METHODS = {"Sigmoid": "SIGMOID", "Tanh": "TANH", "Softplus": "SOFTPLUS", "Relu": "RELU"}
 
 
-class Editing:
-    """A graph while it is rewritten."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.layers: dict[str, Layer] = {layer.name: layer for layer in graph.layers}
-        self.producers = {t.name: layer for layer in graph.layers for t in layer.outputs}
-        self.users: dict[str, dict[str, Layer]] = {}
-        for layer in graph.layers:
-            self._use(layer)
-        self.ends = {t.name for t in graph.outputs}
-        self._new = 0
-
-    def _use(self, layer: Layer) -> None:
-        for tensor in layer.inputs:
-            self.users.setdefault(tensor.name, {})[layer.name] = layer
-
-    def producer(self, tensor: Tensor) -> Layer:
-        return self.producers[tensor.name]
-
-    def sole(self, tensor: Tensor) -> Layer | None:
-        """The layer that makes a tensor which one layer alone uses, as its only output."""
-        layer = self.producers[tensor.name]
-        alone = len(self.users.get(tensor.name, ())) == 1 and tensor.name not in self.ends
-        return layer if alone and len(layer.outputs) == 1 else None
-
-    def constant(self, tensor: Tensor) -> Array | None:
-        """The content of a constant tensor."""
-        layer = self.producers[tensor.name]
-        return layer.constants["weights"] if layer.type == "Constant" else None
-
-    def number(self, tensor: Tensor) -> float | None:
-        """The one number of a constant tensor."""
-        array = self.constant(tensor)
-        if array is None or not array.size or (array != array.flat[0]).any():
-            return None
-        return float(array.flat[0])
-
-    def tensor(self, name: str, shape: Sequence[int], dtype: str) -> Tensor:
-        """A tensor under a new name."""
-        self._new += 1
-        return Tensor(f"{name}_fused{self._new}", tuple(shape), dtype)
-
-    def put(self, old: Layer, new: Sequence[Layer]) -> None:
-        """Replaces a layer; the new ones make its tensors."""
-        del self.layers[old.name]
-        for tensor in old.inputs:
-            self.users[tensor.name].pop(old.name, None)
-        for layer in new:
-            while layer.name in self.layers:
-                self._new += 1
-                layer = replace(layer, name=f"{layer.name}_{self._new}")
-            self.layers[layer.name] = layer
-            self.producers.update((t.name, layer) for t in layer.outputs)
-            self._use(layer)
-
-    def bypass(self, layer: Layer) -> bool:
-        """Lets the users of a layer that changes nothing use its input; False when an output of the graph is in the way."""
-        made, given = layer.output, layer.input
-        if made.name in self.ends:
-            return False
-        for user in list(self.users.get(made.name, {}).values()):
-            self.put(user, [replace(user, inputs=tuple(given if t.name == made.name else t for t in user.inputs))])
-        return True
-
-    def sweep(self) -> None:
-        """Forgets layers that nobody uses any more, and passes by those that change nothing."""
-        for layer in list(self.layers.values()):
-            if self.layers.get(layer.name) is layer and _changes_nothing(layer):
-                self.bypass(layer)
-        for layer in reversed(list(self.ordered())):
-            unused = not any(self.users.get(t.name) or t.name in self.ends for t in layer.outputs)
-            if unused and layer.type != "Input":
-                del self.layers[layer.name]
-                for tensor in layer.inputs:
-                    self.users[tensor.name].pop(layer.name, None)
-
-    def ordered(self) -> Iterator[Layer]:
-        """The layers, producers first."""
-        done: set[str] = set()
-        for start in list(self.layers.values()):
-            stack = [(start, False)]
-            while stack:
-                layer, entered = stack.pop()
-                if layer.name in done:
-                    continue
-                if entered:
-                    done.add(layer.name)
-                    yield layer
-                    continue
-                stack.append((layer, True))
-                stack += [(self.producers[t.name], False) for t in reversed(layer.inputs)]
-
-    def finish(self) -> Graph:
-        layers = tuple(self.ordered())
-        return replace(self.graph, layers=layers)
-
-
-def _changes_nothing(layer: Layer) -> bool:
-    if layer.type == "Transpose":
-        return layer.integers("perm") == list(range(len(layer.output.shape)))
-    return layer.type == "Reshape" and replace(layer.input, name="") == replace(layer.output, name="")
-
-
-Rule = Callable[[Editing, Layer], "Sequence[Layer] | None"]
-
-
-def rewrite(graph: Graph, rules: Mapping[str, Sequence[Rule]]) -> Graph:
-    """The graph after the rules, which stand by the type of the layer that they look at, until none applies."""
-    edit = Editing(graph)
-    for _ in range(MOST_SWEEPS):
-        changed = False
-        for layer in list(edit.ordered()):
-            for rule in rules.get(layer.type, ()):
-                if layer.name not in edit.layers or edit.layers[layer.name] is not layer:
-                    break
-                found = rule(edit, layer)
-                if found is not None:
-                    edit.put(layer, found)
-                    changed = True
-                    break
-        edit.sweep()
-        if not changed:
-            break
-    return edit.finish()
-
-
-# -- patterns
-
-
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """What a tensor is made by. `+ - * /` and `call` make patterns of patterns; numbers match constants of that value."""
+    """What a tensor is made by. `+ - * /` and `call` make patterns of patterns; numbers match constants of that value:
+    halves exactly, others within 1e-5 of them."""
 
     def __add__(self, other: Operand) -> Pattern:
         return call("Add", self, other)
@@ -264,6 +135,8 @@ class Match:
 
     def layer(self, type: str, inputs: Sequence[Tensor], **given: object) -> list[Layer]:
         """The layer instead of the pattern's root: arrays are constants, the rest attributes."""
+        import numpy as np
+
         constants = {k: v for k, v in given.items() if isinstance(v, np.ndarray)}
         attributes: dict[str, object] = {k: v for k, v in given.items() if k not in constants and v is not None}
         return [Layer(self.root.name, type, tuple(inputs), self.root.outputs, attributes, constants, self.root.span)]  # type: ignore[arg-type]
@@ -303,6 +176,13 @@ def by_type(rules: Sequence[Fusion]) -> dict[str, list[Rule]]:
         for type in rule.types:
             found.setdefault(type, []).append(rule)
     return found
+
+
+def _equals(found: float | None, wanted: float) -> bool:
+    """Whether a constant is the number of a pattern. Models spell numbers such as the root of 2 with few digits."""
+    if found is None or (2 * wanted).is_integer():
+        return found == wanted
+    return abs(found - wanted) <= 1e-5 * abs(wanted)
 
 
 def _is(layer: Layer, pattern: Call) -> bool:
@@ -349,8 +229,7 @@ def _tensor(edit: Editing, pattern: Pattern, tensor: Tensor, match: Match) -> It
         elif bound.name == tensor.name:
             yield match
     elif isinstance(pattern, Number):
-        value = edit.number(tensor)
-        if value is not None and abs(value - pattern.value) <= 1e-5 * max(1e-3, abs(pattern.value)):
+        if _equals(edit.number(tensor), pattern.value):
             yield match
     elif isinstance(pattern, Known):
         if edit.constant(tensor) is not None and (not pattern.number or edit.number(tensor) is not None):

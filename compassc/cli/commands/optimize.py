@@ -1,0 +1,63 @@
+"""`compassc optimize`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from compassc.cli import options
+from compassc.cli.console import Console
+
+EXAMPLE = """\
+compassc optimize model.txt -o opt.txt
+compassc optimize model.txt --shape x=8x28x28x1 -o batch8.txt
+compassc optimize model.txt -o opt.txt --print-changed"""
+
+
+@click.command(epilog=options.example(EXAMPLE))
+@click.argument("source", type=options.INPUT, metavar="GRAPH.txt", required=False)
+@click.option(
+    "-w", "--weights", type=options.INPUT, metavar="FILE", help="The constants (default: GRAPH.bin beside the graph)."
+)
+@options.output_option
+@options.model_shape_option
+@options.graph_pass_options
+@options.talk_options
+@click.pass_obj
+def command(
+    console: Console, source: Path | None, weights: Path | None, output: Path | None, shapes: dict[str, tuple[int, ...]],
+    **given: Any,
+) -> None:  # fmt: skip
+    """A graph to a simpler one with the same results (GRAPH.txt, GRAPH.bin).
+
+    Constants are computed, moves cancelled, factors and normalisation folded into convolutions. Without -o the result is
+    GRAPH.opt.txt beside the graph. With --shape it is for inputs of other shapes.
+    """
+    from compass_core.errors import UsageError
+    from compassc.cli.outputs import is_apart
+    from compassc.cli.pipeline import make_pass_options
+    from compassc.graph import files, passes, verify
+    from compassc.graph.specialise import specialise
+    from compassc.passes import parse_pipeline, pipeline_names, pipeline_text
+
+    if given["print_pipeline"]:
+        click.echo(pipeline_text(pipeline_names("optimize", passes.GRAPHS)))
+        return
+    if source is None:
+        help = "`compassc optimize --help` shows an example"
+        raise UsageError("optimize needs the graph's file", code="usage", help=help)
+    if is_apart(output):
+        raise UsageError("a graph is two files, which need a name", code="usage", help="-o opt.txt")
+    chosen = make_pass_options(given, passes.GRAPHS)
+    chosen.passes = parse_pipeline(given["passes"], passes.GRAPHS) if given["passes"] else None
+    path = output or source.with_suffix(".opt.txt")
+    console.inputs.append(source)
+    graph = files.load(source, weights)
+    verify.check(graph)
+    made = passes.optimise(specialise(graph, shapes), chosen)
+    files.save(made, path)
+    console.clear_progress()
+    console.say(f"{len(graph.layers)} layers, now {len(made.layers)}")
+    console.made(path)

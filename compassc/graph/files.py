@@ -1,0 +1,30 @@
+"""A graph as two files: GRAPH.txt, and its constants in GRAPH.bin beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from compass_core import files
+from compass_core.reading.limits import TEXT_BYTES
+from compassc.graph import text
+from compassc.graph.graph import Graph
+
+
+def load(path: Path | str, weights: Path | None = None) -> Graph:
+    """The graph in a text file; its constants are those of `weights`, or of the file of its name with the suffix .bin."""
+    path = Path(path)
+    beside = path.with_suffix(".bin")
+    binary = weights if weights is not None else beside if beside.is_file() else None
+    content = files.read(path, TEXT_BYTES).decode("utf-8", "replace")
+    return text.read(content, files.read(binary) if binary is not None else b"", str(path))
+
+
+def save(graph: Graph, path: Path | str, weights: Path | None = None) -> Path:
+    """Writes a graph as text, its constants beside it with the suffix .bin; both or none. Gives that second path."""
+    path = Path(path)
+    binary = path.with_suffix(".bin") if weights is None else weights
+    named = replace(graph, attributes={**graph.attributes, "model_bin": f"./{binary.name}"})
+    content, constants = text.write(named)
+    files.write_all({path: content, binary: constants})
+    return binary

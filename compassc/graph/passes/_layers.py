@@ -1,0 +1,52 @@
+"""What passes ask about layers: what they compute, and whether two tensors hold the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from compassc.graph.dtypes import FLOAT_TYPES
+from compassc.graph.layer import Layer
+from compassc.graph.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+RESHAPES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
+TRANSPOSES = ("Transpose", "Permute")
+MOST_ELEMENTS = 1 << 24
+"""Of a tensor that passes compute."""
+_ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Div": "DIV"}
+
+
+def is_activated(layer: Layer) -> bool:
+    """Whether an activation follows inside the layer."""
+    return str(layer.attributes.get("with_activation", "NONE")).upper() != "NONE"
+
+
+def arithmetic(layer: Layer) -> str:
+    """ADD, SUB, MUL or DIV of a layer of two floats without an activation; "" for all others."""
+    if is_activated(layer) or len(layer.inputs) != 2 or not is_float(layer):
+        return ""
+    method = layer.attributes.get("method", "") if layer.type == "Eltwise" else _ARITHMETIC.get(layer.type, "")
+    return str(method).upper() if str(method).upper() in _ARITHMETIC.values() else ""
+
+
+def is_float(layer: Layer) -> bool:
+    """Whether all tensors of a layer are floats."""
+    return all(t.dtype in FLOAT_TYPES for t in (*layer.inputs, *layer.outputs))
+
+
+def same_type(one: Tensor, other: Tensor) -> bool:
+    """Whether equal elements of two tensors stand for equal numbers, whatever their shapes."""
+    return (one.dtype, one.scale, one.zero, one.limits, one.axis) == (
+        other.dtype, other.scale, other.zero, other.limits, other.axis,
+    )  # fmt: skip
+
+
+def moves_nothing(shape: Sequence[int], perm: Sequence[int]) -> bool:
+    """Whether a transpose leaves all elements in their order: only axes of size 1 change places."""
+    kept = [axis for axis in perm if shape[axis] != 1]
+    return kept == sorted(kept)

@@ -1,0 +1,43 @@
+"""Let convolutions, matrix products and element-wise arithmetic of floats do the rectifier behind them.
+
+    Activation(Convolution(x), RELU) -> Convolution(x, with_activation=RELU)
+
+RELU, RELU6 and LEAKYRELU; other activations join the kernel later, when the graph is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from compassc.graph.edit import Editing, Rule, rewrite
+from compassc.graph.graph import Graph
+from compassc.graph.layer import Layer
+from compassc.graph.passes._layers import is_activated, is_float, same_type
+from compassc.graph.passes.fold_scaling_factors import LINEAR
+
+NAME = "JoinActivations"
+ACTIVATED = (*LINEAR, "Eltwise", "Add", "Sub", "Mul")
+"""Types that may have an activation of their own."""
+_KEYS = {"RELU": (), "RELU6": (), "LEAKYRELU": ("negative_slope_type", "negative_slope_value")}
+_METHODS = {"RELU": "RELU", "RELU6": "RELU6", "LeakyRELU": "LEAKYRELU"}
+
+
+def activation(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+    """rectifier(linear) -> linear"""
+    method = _METHODS.get(layer.type) or str(layer.attributes.get("method", "")).upper()
+    source = edit.sole(layer.input)
+    if method not in _KEYS or source is None or source.type not in ACTIVATED or is_activated(source):
+        return None
+    if not is_float(source) or not is_float(layer) or not same_type(source.output, layer.output):
+        return None
+    moved = {key: layer.attributes[key] for key in _KEYS[method] if key in layer.attributes}
+    given = {**source.attributes, "with_activation": method, **moved}
+    return [replace(source, outputs=layer.outputs, attributes=given)]
+
+
+RULES: dict[str, Sequence[Rule]] = {kind: [activation] for kind in ("Activation", *_METHODS)}
+
+
+def run(graph: Graph) -> Graph:
+    return rewrite(graph, RULES)

@@ -1,0 +1,18 @@
+"""The pipelines of graphs, as data. A name may occur more than once."""
+
+from __future__ import annotations
+
+OPTIMIZE: tuple[str, ...] = (
+    "FoldConstant",
+    "Simplify",
+    "CancelMoves",
+    "PushMoves",
+    "CancelMoves",
+    "FoldScalingFactors",
+    "JoinActivations",
+    "FoldConstant",
+    "CommonSubexprElim",
+    "RemoveDeadLayers",
+)
+
+STAGES: dict[str, tuple[str, ...]] = {"optimize": OPTIMIZE}

@@ -1,0 +1,192 @@
+"""Shapes of what layers make, from the shapes of what they take: rules by layer type.
+
+A rule gives a shape per output, or None where the inputs do not tell. Layers without a rule are run on zeros by their
+reference: types that only move elements, or work along axes, do not look at what they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from compassc.graph import Layer, LayerError
+from compassc.graph.dtypes import numpy_dtype
+from compassc.layers.declare import Fusion, LayerType, all_types, consistent
+from compassc.layers.windows import window_of
+
+Shape = tuple[int, ...]
+Shapes = list[Shape] | None
+ShapeRule = Callable[[Layer], Shapes]
+"""The shapes of a layer's outputs; None where nothing tells."""
+MOST_ELEMENTS = 1 << 22
+"""Of the inputs that a reference is run on."""
+
+
+def shapes_of(layer: Layer) -> Shapes:
+    """The shapes of a layer's outputs; None where nothing tells. LayerError for inputs and attributes that contradict."""
+    declared = all_types().get(layer.type)
+    if declared is None or declared.refused:
+        return None
+    with np.errstate(all="ignore"), consistent(layer):
+        return rule_of(declared)(layer)
+
+
+def rule_of(declared: LayerType) -> ShapeRule:
+    if declared.name in RULES:
+        return RULES[declared.name]
+    if declared.fusion is Fusion.ELEMENTWISE:
+        return same
+    if declared.fusion is Fusion.BROADCAST:
+        return broadcast
+    return by_reference if declared.fusion in (Fusion.INJECTIVE, Fusion.REDUCTION) else unknown
+
+
+def unknown(layer: Layer) -> Shapes:
+    """Nothing tells."""
+    return None
+
+
+def same(layer: Layer) -> Shapes:
+    """Of the first input."""
+    return [tuple(layer.input.shape)] * len(layer.outputs)
+
+
+def broadcast(layer: Layer) -> Shapes:
+    """Of all inputs together; of one alone there may be other rules."""
+    return [np.broadcast_shapes(*(t.shape for t in layer.inputs))] * len(layer.outputs)
+
+
+def by_reference(layer: Layer) -> Shapes:
+    """What the reference makes of zeros."""
+    if sum(t.count for t in layer.inputs) > MOST_ELEMENTS:
+        return None
+    declared = all_types()[layer.type]
+    reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
+    if reference is None:
+        return None
+    made = reference(layer, *(np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.inputs))
+    return [tuple(made.shape)] if isinstance(made, np.ndarray) else [tuple(m.shape) for m in made]
+
+
+def reduced(layer: Layer) -> Shapes:
+    """The axes stay as 1, or go where `keepdims` says so."""
+    axes, keep = set(layer.axes()), layer.flag("keepdims", True)
+    shape = tuple(1 if i in axes else n for i, n in enumerate(layer.input.shape) if keep or i not in axes)
+    return [shape] * len(layer.outputs)
+
+
+# -- moves
+
+
+def transpose(layer: Layer) -> Shapes:
+    shape, perm = layer.input.shape, layer.integers("perm")
+    if sorted(perm) != list(range(len(shape))):
+        raise LayerError(f"'perm' is {perm}, but the input has {len(shape)} dimensions")
+    return [tuple(shape[p] for p in perm)]
+
+
+def reshape(layer: Layer) -> Shapes:
+    """The attribute `shape`, where one size may be -1; without it the declared one, if the elements are as many."""
+    given = layer.integers("shape") if layer.has("shape") else list(layer.output.shape)
+    count = layer.input.count
+    if given.count(-1) == 1:
+        known = -int(np.prod(given))
+        given = [count // known if n == -1 and known else n for n in given]
+    if int(np.prod(given)) != count or min(given, default=0) < 0:
+        raise LayerError(f"the {count} elements of {list(layer.input.shape)} do not make {given}")
+    return [tuple(given)]
+
+
+def gather(layer: Layer) -> Shapes:
+    x, index = (t.shape for t in layer.inputs[:2])
+    axis, batch = layer.axis("axis", 0), layer.integer("batch_dims", 0)
+    return [(*x[:axis], *index[batch:], *x[axis + 1 :])]
+
+
+def gather_nd(layer: Layer) -> Shapes:
+    x, index = (t.shape for t in layer.inputs[:2])
+    batch = layer.integer("batch_dims", 0)
+    return [(*index[:-1], *x[batch + index[-1] :])]
+
+
+# -- windows and products
+
+
+def convolution(layer: Layer) -> Shapes:
+    """Positions of the window, and an output channel for each filter."""
+    x, filters = layer.input.shape, layer.constant("weights").shape[0]
+    return [(x[0], *window_of(layer).positions(x[1:-1]), filters)]
+
+
+def transposed_convolution(layer: Layer) -> Shapes:
+    window, x = window_of(layer), layer.input.shape
+    axes = {1: "x", 2: "yx", 3: "zyx"}[len(x) - 2]
+    sizes = [
+        stride * (n - 1) + layer.integer(f"output_padding_{axis}", 0) + reach - before - after
+        for axis, n, stride, reach, (before, after) in zip(
+            axes, x[1:-1], window.stride, window.reach, window.pads, strict=True
+        )
+    ]
+    return [(x[0], *sizes, layer.constant("weights").shape[0] * layer.integer("group", 1))]
+
+
+def pooling(layer: Layer) -> Shapes:
+    """As `ceil_mode` says; where the declared shape is one of the two, it tells."""
+    x = layer.input.shape
+    if layer.type == "GlobalPool" and not layer.has("kernel_x"):
+        return [(x[0], *(1 for _ in x[1:-1]), x[-1])]
+    window = window_of(layer)
+    found = [(x[0], *window.positions(x[1:-1], ceil), x[-1]) for ceil in (False, True)]
+    declared = layer.output.shape
+    return [declared if declared in found else found[layer.flag("ceil_mode", False)]] * len(layer.outputs)
+
+
+def fully_connected(layer: Layer) -> Shapes:
+    outputs, inputs = layer.constant("weights").shape[0], layer.constant("weights")[0].size
+    x = layer.input.shape
+    if not x or x[-1] != inputs:
+        raise LayerError(f"an input of shape {list(x)} for weights of {inputs} inputs")
+    return [(*x[:-1], outputs)]
+
+
+def matmul(layer: Layer) -> Shapes:
+    a, b = (
+        (*t.shape[:-2], t.shape[-1], t.shape[-2]) if layer.flag(key, False) else t.shape
+        for t, key in zip(layer.inputs[:2], ("trans_a", "trans_b"), strict=True)
+    )
+    if a[-1] != b[-2]:
+        raise LayerError(f"products of {list(a)} and {list(b)}")
+    return [(*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])]
+
+
+def resize(layer: Layer) -> Shapes:
+    """Whole multiples, by the ratios; else the declared sizes tell."""
+    n, *sizes, c = layer.input.shape
+    ratios = [layer.number(f"ratio_{axis}", 0) for axis in {1: "x", 2: "yx", 3: "zyx"}.get(len(sizes), "")]
+    if len(layer.inputs) > 1 or not ratios or not all(r > 0 and float(r).is_integer() for r in ratios):
+        return None
+    return [(n, *(int(size * r) for size, r in zip(sizes, ratios, strict=True)), c)]
+
+
+def _by_type(*rows: tuple[ShapeRule, str]) -> dict[str, ShapeRule]:
+    return {name: rule for rule, names in rows for name in names.split()}
+
+
+RULES: dict[str, ShapeRule] = _by_type(
+    (same, "BatchNorm BiasAdd Softmax LogSoftmax Hardmax LRN Cumulate ReverseSequence ScatterElements ScatterND"),
+    (same, "InstanceNorm GroupNorm RMSNorm MVN Normalization"),
+    (by_reference, "OneHot Shape Meshgrid Sort"),
+    (reduced, "Moments"),
+    (reshape, "Reshape Squeeze Unsqueeze Flatten"),
+    (transpose, "Transpose Permute"),
+    (gather, "Gather"),
+    (gather_nd, "GatherND"),
+    (convolution, "Convolution DepthwiseConv Convolution3D ConvInteger"),
+    (transposed_convolution, "ConvTranspose ConvTranspose3D"),
+    (pooling, "Pooling GlobalPool Pooling3D MaxPoolingWithArgMax"),
+    (fully_connected, "FullyConnected"),
+    (matmul, "MatMul MatMulInteger Gemm"),
+    (resize, "Resize Interp"),
+)
+"""Types whose rule is not that of their fusion class."""
