@@ -9,14 +9,16 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError, Span, together
 
 from ..ir.dtypes import VOID, DataType, PointerType, pointer_type
 from .dispatch import LOCAL
-from .info import CompassInfo, ParamInfo
 from .source import definition, file_of, function_span, node_span
+
+if TYPE_CHECKING:
+    from .info import CompassInfo, ParamInfo
 
 Runner = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 """What a call outside of the parser does: of the function or macro, positional and named arguments."""
@@ -85,6 +87,8 @@ class PyPrimFunc:
     @property
     def cps_info(self) -> CompassInfo | None:
         """The configuration of the target."""
+        from .info import CompassInfo
+
         return None if self.target is None else CompassInfo.get(self.target)
 
     def built(self, target: str, params: Sequence[ParamInfo], folder: Path, keep: Any) -> None:

@@ -159,6 +159,19 @@ def test_imports_name_modules_that_exist():
     assert not missing, "\n".join(missing)
 
 
+def test_the_document_names_modules_that_exist():
+    """A full name is a module, or something that its module defines."""
+    names = re.findall(rf"`((?:{'|'.join(SOURCES)})(?:\.\w+)+)`", TEXT)
+    owners = {name: name if name in MODULES else name.rpartition(".")[0] for name in names}
+    assert len(names) > 10
+    wrong = [
+        name
+        for name, owner in owners.items()
+        if owner not in MODULES or (name != owner and name.rpartition(".")[2] not in MODULES[owner].read_text())
+    ]
+    assert not wrong
+
+
 def test_no_circle_in_the_language():
     """Imports in functions, in texts and for type checkers count."""
     rooms = ("compassc.language", "compassc.pysim", "compassc.dsl", "compassc.settings")

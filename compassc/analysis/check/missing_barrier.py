@@ -206,7 +206,7 @@ class _Race:
     def error(write: _Access, read: _Access) -> CompassError:
         name = read.data.name.removesuffix("_buf")
         here, there = races.Access(read.tec, "reads", read.span), races.Access(write.tec, "writes", write.span)
-        return races.error(repr(name), here, there, CODE)
+        return races.error(repr(name), here, there, code=CODE)
 
 
 def _synchronises(s: Stmt, module: IRModule) -> bool:
