@@ -104,3 +104,9 @@ def test_biases_with_float_scales(source, tmp_path):
         constants = {n: source.normal(0, 3, 45).astype("float32") for n in ("scale1", "biases", "scale2")}
         case = layer_of("BiasAdd", [x], dtype, {"axis": 2}, [(3, 7, 45)], **constants)
         same(case, [drawn(source, x)], tmp_path)
+
+
+def test_matrix_products_of_32_bits_lose_their_fraction(source, tmp_path):
+    a, b, y = tensor("a", (5, 40), "int8"), tensor("b", (40, 7), "int8"), tensor("y", (5, 7), "int32")
+    case = Layer("m", "MatMul", [a, b], [y], {"scale_value": 201, "shift_value": 9})
+    same(case, [drawn(source, a), drawn(source, b)], tmp_path)

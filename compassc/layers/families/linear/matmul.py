@@ -15,7 +15,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
-from compassc.layers.emit import requantise_to
+from compassc.layers.emit import requantise_rounded, requantise_to
 from compassc.layers.families.linear.formats import floats_only
 from compassc.layers.kernels import follow
 from compassc.layers.pairs import finish_pair, requantise_pair, saturated_pair, shifted_ahead
@@ -204,7 +204,7 @@ def _gemm_closing(k: KernelSource, layer: Layer, p: Product, pair: bool) -> Valu
             raise LayerError("a quantised Gemm of two inputs with alpha below or equal to 0 has no kernel")
         if pair:
             return finish_pair(k, layer, p.span, scale, shift)
-        return requantise_to(k, Value("acc", "int32", *p.span), scale, shift, out)
+        return requantise_rounded(k, Value("acc", "int32", *p.span), scale, shift, out)
     if scale.size != 3:
         raise LayerError(f"'scale_value' has {scale.size} values, expected 3 for three inputs")
     c, other_sign = layer.inputs[2], int(np.sign(layer.number("beta", 1.0)))

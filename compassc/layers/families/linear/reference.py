@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compassc.graph import Layer, LayerError
-from compassc.layers.arithmetic import Array, Number, requantise, saturate, saturate_int32
+from compassc.layers.arithmetic import Array, Number, requantise, requantise_as, saturate, saturate_int32
 from compassc.layers.declare import Attribute, Constant
 from compassc.layers.rectify import rectify, rectify_float
 from compassc.layers.windows import seen, window_of
@@ -214,7 +214,7 @@ def quantised_matmul(layer: Layer, a: Array, b: Array) -> Array:
     if layer.has("remain_shift") and max(t.integer.bits for t in layer.inputs[:2]) > 8:
         sums, shift = _ahead_shift_products(sums, shift, layer.integer("remain_shift"))
     out = layer.output
-    return requantise(sums, scale, shift, out.scalar_zero, out.low, out.high)
+    return requantise_as(out.dtype, sums, scale, shift, out.scalar_zero, out.low, out.high)
 
 
 def _ahead_shift_products(sums: Array, shift: Array, remain: int) -> tuple[Array, Array]:
