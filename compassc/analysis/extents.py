@@ -180,7 +180,7 @@ class _Slicer:
         elif type(s) is S.Return:
             out.append(["return", None if s.value is None or s.value.dtype.is_vector else self.expr(s.value)])
 
-    def _define(self, s: Any, out: list[Any], word: str) -> None:
+    def _define(self, s: S.Let | S.Assign, out: list[Any], word: str) -> None:
         kind = s.var.dtype
         if isinstance(kind, PointerType) or (isinstance(kind, DataType) and kind.is_scalar):
             out.append([word, self.name(s.var), self.expr(s.value)])
@@ -189,7 +189,7 @@ class _Slicer:
         elif s.var in self.names:  # a mask that stops being a tail mask
             out.append([word, self.name(s.var), ["between", 0, kind.lanes]])
 
-    def _for(self, s: Any, out: list[Any]) -> None:
+    def _for(self, s: S.For, out: list[Any]) -> None:
         start, stop, var = self.expr(s.start), self.expr(s.stop), self.name(s.var)
         if s.kind == "tec":
             out.append(["tec", var, start, stop, self.body(s.body)])

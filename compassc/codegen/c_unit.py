@@ -124,7 +124,7 @@ class FunctionPrinter(ExprPrinter):
 
     # -- simple statements
 
-    def _let(self, s: Any) -> str:
+    def _let(self, s: S.Let) -> str:
         # C declares the name before the value: unspecified inactive lanes take the variable itself.
         name = self.defining = self.define(s.var)
         self._name_array(s.value, name)
@@ -141,15 +141,15 @@ class FunctionPrinter(ExprPrinter):
             dtype = str(value.elem) if isinstance(value, E.Pointer) else array.dtype
             self.arrays[data] = array._replace(name=pointer, dtype=dtype)
 
-    def _store(self, s: Any) -> str:
+    def _store(self, s: S.Store) -> str:
         if s.mask is not None:
             raise codegen_error("a masked store has no C form as a subscript", "keep the pass LowerStandard enabled")
         return f"{self.reference(s.buffer, s.indices)} = {self.value(s.value)};"
 
-    def _eval(self, s: Any) -> str:
+    def _eval(self, s: S.Eval) -> str:
         return "" if type(s.value) is E.IntImm else f"{self.expr(s.value)};"
 
-    def _alloc(self, s: Any) -> str:
+    def _alloc(self, s: S.Alloc) -> str:
         buffer = s.buffer
         count = 1
         for extent in buffer.shape:
@@ -162,7 +162,7 @@ class FunctionPrinter(ExprPrinter):
         self.arrays[buffer.data] = Array(name, name, buffer.scope, str(buffer.dtype))
         return f"{qualifier(buffer.scope)}{c_type(buffer.dtype)} {name}[{count}];"
 
-    def _alloc_const(self, s: Any) -> str:
+    def _alloc_const(self, s: S.AllocConst) -> str:
         """The table goes to the top of the file, so it needs no line here."""
         name = self.define(s.buffer.data)
         self.arrays[s.buffer.data] = Array(name, name, "constant", str(s.buffer.dtype))
@@ -176,7 +176,7 @@ class FunctionPrinter(ExprPrinter):
         add(Line("", s.span))
         return ""
 
-    def _return(self, s: Any) -> str:
+    def _return(self, s: S.Return) -> str:
         if self.is_entry:
             return BARRIER + "return;"
         return "return;" if s.value is None else f"return {self.value(s.value)};"
@@ -188,7 +188,7 @@ class FunctionPrinter(ExprPrinter):
         self.body(body)
         self.depth -= 1
 
-    def _if(self, s: Any) -> None:
+    def _if(self, s: S.If) -> None:
         cond = self.expr(s.cond)
         self.line(f"if {cond if is_parenthesised(cond) else f'({cond})'} {{", s.span)
         self.block(s.then)
@@ -197,13 +197,13 @@ class FunctionPrinter(ExprPrinter):
             self.block(s.orelse)
         self.line("}", s.span)
 
-    def _while(self, s: Any) -> None:
+    def _while(self, s: S.While) -> None:
         cond = self.expr(s.cond)
         self.line(f"while {cond if is_parenthesised(cond) else f'({cond})'}{{", s.span)
         self.block(s.body)
         self.line("}", s.span)
 
-    def _for(self, s: Any) -> None:
+    def _for(self, s: S.For) -> None:
         if s.kind not in ("serial", "tec"):
             raise codegen_error(f"a loop of kind {s.kind!r} has no C form", "run the lowering pipeline first")
         start, step = self.expr(s.start), self.expr(s.step)
@@ -214,7 +214,7 @@ class FunctionPrinter(ExprPrinter):
         self.block(s.body)
         self.line("}", s.span)
 
-    def _loop_test(self, s: Any, start: str) -> str:
+    def _loop_test(self, s: S.For, start: str) -> str:
         """The condition of a loop, with `{}` for its variable. A constant negative step counts down."""
         if type(s.step) is E.IntImm and s.step.value < 0:
             return f"{self.expr(s.stop)} < {{}}"

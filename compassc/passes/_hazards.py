@@ -33,7 +33,7 @@ class Hazards:
                 if roots != self.known.get(s.var):
                     self.known[s.var], changed = roots, True
 
-    def roots(self, e: Any) -> Roots:
+    def roots(self, e: E.Expr) -> Roots:
         """The parameters and allocations that a pointer can point into."""
         if type(e) is E.Pointer:
             return self.roots(e.base)

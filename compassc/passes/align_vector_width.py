@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Span
 
 from ..analysis.mask_types import MaskTypes, register_width
 from ..ir import exprs as E
@@ -50,7 +50,7 @@ class Aligner:
         self.vars: dict[E.Var, tuple[E.Var, ...]] = {}
         self.before: list[S.Stmt] = []
         self.calls: dict[int, tuple[E.Expr, E.Expr]] = {}  # by identity: a sub-function call, and what became of it
-        self.span: Any = None
+        self.span: Span | None = None
         self._table: dict[type, Callable[[Any, int], list[E.Expr]]] = {
             E.Var: self._var_parts,
             E.ConstMask: self._const_mask,
@@ -253,9 +253,9 @@ class Aligner:
         parts = self.rule(e) if any(x.dtype.is_vector for x in e.args) else [e.map(self.any)]
         return located(parts[0], e.span)
 
-    def _element(self, e: Any) -> E.Expr:
+    def _element(self, e: E.GetElement) -> E.Expr:
         lanes, index = e.vector.dtype.lanes, self.scalar(e.index)
-        array = self.arrays.get(e.vector)
+        array = self.arrays.get(e.vector) if type(e.vector) is E.Var else None
         if array is not None and type(index) is not E.IntImm:
             return E.Load(E.Buffer(array, e.dtype), (index,))
         parts = self.parts(e.vector)
@@ -266,7 +266,7 @@ class Aligner:
             raise wide_error(f"an element of {e.vector.dtype} needs a constant index", "keep the vector in a variable")
         return E.GetElement(parts[index.value // width], int32(index.value % width))
 
-    def _arguments(self, e: Any) -> E.Expr:
+    def _arguments(self, e: E.FuncCall) -> E.Expr:
         if id(e) in self.calls:
             return self.calls[id(e)][1]
         function = self.functions.get(e.func)
@@ -307,7 +307,7 @@ class Aligner:
         self.before = outer
         return tuple(out)
 
-    def stmt(self, s: Any) -> list[S.Stmt]:
+    def stmt(self, s: S.Stmt) -> list[S.Stmt]:
         if type(s) is S.Let and s.var.dtype.is_vector:
             return self.let(s)
         if type(s) is S.Assign and s.var.dtype.is_vector:
@@ -315,7 +315,7 @@ class Aligner:
         if type(s) is S.SetElement:
             return self.set_element(s)
         if type(s) is S.Return and s.value is not None and s.value.dtype.is_mask:
-            return [self.returned_mask(s)]
+            return [self.returned_mask(s.value, s.span)]
         if type(s) is S.Eval and s.value.flags & E.F_VECTOR:
             if type(s.value) is E.Call:
                 return [S.Eval(located(e, s.value.span), span=s.span) for e in self.rule_or_parts(s.value)]
@@ -330,13 +330,13 @@ class Aligner:
             raise wide_error(*IN_A_CONDITION)
         return [new]
 
-    def returned_mask(self, s: Any) -> S.Stmt:
+    def returned_mask(self, mask: E.Expr, span: Span | None) -> S.Stmt:
         """A mask is returned in the registers its lane count alone decides: the caller knows no more."""
-        lanes = s.value.dtype.lanes
-        parts = self.parts(s.value, register_width(lanes))
+        lanes = mask.dtype.lanes
+        parts = self.parts(mask, register_width(lanes))
         if len(parts) != 1:
             raise wide_error(f"a mask of {lanes} lanes does not fit one register, which a function can return")
-        return S.Return(parts[0], span=s.span)
+        return S.Return(parts[0], span=span)
 
     def rule_or_parts(self, e: E.Call) -> list[E.Expr]:
         if e.dtype.is_mask:
@@ -346,7 +346,7 @@ class Aligner:
     def width_of(self, var: E.Var) -> int:
         return self.masks.width(var) if var.dtype.is_mask else var.dtype.native_lanes
 
-    def let(self, s: Any) -> list[S.Stmt]:
+    def let(self, s: S.Let) -> list[S.Stmt]:
         parts = self.parts(s.value, self.width_of(s.var))
         if len(parts) == 1 or s.var.dtype.is_mask:
             new = self.new_vars(s.var, [p.dtype for p in parts])
@@ -370,12 +370,12 @@ class Aligner:
         self.hazards.known[array] = frozenset((var,))
         return E.Buffer(array, kind, (int32(count),))
 
-    def stores(self, var: E.Var, parts: list[E.Expr], span: Any) -> list[S.Stmt]:
+    def stores(self, var: E.Var, parts: list[E.Expr], span: Span | None) -> list[S.Stmt]:
         array = self.arrays[var]
         buffer = E.Buffer(array, array.pointer_type.elem)
         return [S.Store(buffer, (int32(k),), part, None, span=span) for k, part in enumerate(parts)]
 
-    def assign(self, var: E.Var, parts: list[E.Expr], span: Any) -> list[S.Stmt]:
+    def assign(self, var: E.Var, parts: list[E.Expr], span: Span | None) -> list[S.Stmt]:
         """New values for all registers of a variable. A register that a later one still needs is saved first."""
         saved: list[S.Let] = []
         if len(parts) > 1 and any(self.reads_before(var, part, k) for k, part in enumerate(parts)):
@@ -396,12 +396,12 @@ class Aligner:
                 return True
         return False
 
-    def set_element(self, s: Any) -> list[S.Stmt]:
+    def set_element(self, s: S.SetElement) -> list[S.Stmt]:
         index, value = self.scalar(s.index), self.scalar(s.value)
         array = self.arrays.get(s.var)
         if array is not None:
             if type(index) is not E.IntImm:
-                return [S.Store(E.Buffer(array, s.var.dtype.element_of), (index,), value, None, span=s.span)]
+                return [S.Store(E.Buffer(array, s.var.data_type.element_of), (index,), value, None, span=s.span)]
             k, lane = divmod(index.value, array.pointer_type.elem.lanes)
             register = E.Load(E.Buffer(array, array.pointer_type.elem), (int32(k),))
             return [S.Eval(builtin("__set_lane", register, int32(lane), value, dtype=VOID), span=s.span)]
@@ -474,7 +474,7 @@ def evaluated_once(stmts: list[S.Stmt]) -> list[S.Stmt]:
     made: dict[int, E.Var] = {}
     for s in stmts:
 
-        def once(e: E.Expr, span: Any = s.span) -> E.Expr:
+        def once(e: E.Expr, span: Span | None = s.span) -> E.Expr:
             if not e.flags & E.F_FUNC or counts[id(e)] < 2:
                 return e.map(once) if e.flags & E.F_FUNC else e
             if id(e) not in made:
