@@ -7,12 +7,17 @@ from typing import Any
 
 from compass_core import switches, targets
 from compass_core.errors import UsageError
+from compass_core.errors.suggest import help_for
 from compassc.cli.console import Console
 from compassc.cli.outputs import hand_over, place
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
 
-NOT_OF_MODELS = ("entry", "values", "consts", "depfile", "dry_run", "passes", "print_pipeline")
-"""Options of `compassc build` that are about kernels."""
+STAGES = ("import", "gbuild")
+NOT_OF_MODELS = {
+    "entry": "--kernel", "values": "--set", "consts": "--const", "depfile": "--depfile", "dry_run": "--dry-run",
+    "passes": "--passes", "print_pipeline": "--print-pipeline",
+}  # fmt: skip
+"""Options of `compassc build` that are about kernels, by what they are called in its parameters."""
 
 
 def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
@@ -21,9 +26,12 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
     from compassc.graph.files import save
     from compassc.importers import import_model
 
-    for name in NOT_OF_MODELS:
+    for name, option in NOT_OF_MODELS.items():
         if given.get(name):
-            raise UsageError(f"--{name.replace('_', '-')} is about kernels, not about models", code="usage")
+            raise UsageError(f"{option} is about kernels, not about models", code="usage")
+    if given["stop_after"] not in STAGES:
+        help = help_for(given["stop_after"], STAGES, "stages")
+        raise UsageError(f"a model has no stage '{given['stop_after']}'", code="unknown-stage", help=help)
     target = targets.load(given["target"] or switches.TARGET.get()).name
     console.inputs.append(source)
     with place(given["output"]) as made:
@@ -31,6 +39,10 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
         console.folder = folder
         graph = folder / "float.txt"
         weights = save(import_model(source, given["shapes"]), graph)
+        if given["stop_after"] == "import":
+            console.clear_progress()
+            console.made(graph)
+            return
         built = build_model(graph, weights, made, target, GraphOptions(work_dir=folder))
         console.clear_progress()
         console.say(built.summary())

@@ -107,6 +107,17 @@ def test_the_command_writes_a_graph_that_the_builder_reads(compassc, model_file)
     assert "model_bin=./net.bin" in graph.read_text()
 
 
+def test_a_build_may_stop_after_the_import_and_takes_no_options_of_kernels(compassc, model_file):
+    build = ("build", str(model_file), "--shape", "x=1x3x6x8", "-o", "net.bin")
+    done = compassc(*build, "--stop-after", "import")
+    assert (done.status, done.out) == (0, ""), done.err
+    assert "float.txt" in done.err and not (model_file.parent / "net.bin").exists()
+    for options, words in ((("--set", "n=1"), "--set is about kernels"), (("--stop-after", "cc"), "no stage 'cc'")):
+        done = compassc(*build, *options)
+        assert (done.status, done.out) == (2, "")
+        assert words in done.err
+
+
 def test_a_refused_model_leaves_what_was_there(compassc, tmp_path):
     net = Net()
     onnx.save(net.model(net("Det", net.input("x", 1, 3, 3))), tmp_path / "model.onnx")

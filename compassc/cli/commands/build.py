@@ -35,7 +35,8 @@ def command(console: Console, source: Path | None, **given: Any) -> None:
     """Build kernel.py or a model to aipu.bin, all stages.
 
     Writes ./aipu.bin, and every stage's file to kernel.compass/ beside it; build.yaml there says how each was made.
-    Of a model only -t, -o, --shape and --save-temps-dir count; its graph lies in MODEL.compass/ as float.txt.
+    Of a model only -t, -o, --shape, --stop-after import and --save-temps-dir count; its graph lies in MODEL.compass/ as
+    float.txt.
     """
     from compassc.importers import is_model
 

@@ -92,7 +92,9 @@ def gemm(b: Building, x: Value, y: Value, c: Value | None = None, *, alpha: floa
     """Known weights and biases are a FullyConnected."""
     left = b.transpose(x, (1, 0)) if transA else x
     if x.is_float and x.tensor is not None and y.array is not None and (c is None or c.array is not None):
-        weights = (y.array if transB else y.array.T).astype(np.float64) * alpha
+        weights = y.array if transB else y.array.T
+        if alpha != 1:
+            weights = weights.astype(np.float64) * alpha
         bias = None if c is None or c.array is None else c.array.astype(np.float64) * beta
         if bias is None or (bias.ndim < 2 or bias.shape[0] == 1) and bias.size in (1, weights.shape[0]):
             kind = np.float32 if y.dtype == np.float64 else y.dtype
