@@ -240,7 +240,7 @@ class BuildManager:
             return IRModule((entry,), entry.name, self.target.name)
         if isinstance(inp, IRModule):
             if not inp.target:
-                return IRModule(inp.functions, inp.entry, self.target.name)
+                return inp.replace(target=self.target.name)
             if inp.target != self.target.name:
                 raise CompassError(
                     f"the module was made for {inp.target}, this BuildManager builds for {self.target.name}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import Span
 
@@ -19,6 +19,11 @@ from .dtypes import BOOL, INT32, DataType, PointerType
 from .forms import FORMS
 from .node import Field, Node
 
+if TYPE_CHECKING:
+    from compassc.graph import Graph
+
+GRAPH = "I.graph"
+"""What makes a graph of a module, from text and constants."""
 DIGEST = "# sha256 of a source: "
 """What a line of the head begins with that has the digest of a file."""
 SYMBOLS = {
@@ -326,7 +331,20 @@ def print_module(module: S.IRModule, digests: Iterable[str] = ()) -> str:
         if i:
             lines.append("")
         lines += Printer().function(f)
+    for graph in module.graphs:
+        lines += ["", *_graph(graph)]
     return "\n".join(lines) + "\n"
+
+
+def _graph(graph: Graph) -> list[str]:
+    """A graph of a module: its Compass IR, and its constants in base64."""
+    from base64 import b64encode
+
+    from compassc.graph import write
+
+    text, constants = write(graph)
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"').splitlines()
+    return [f"    {GRAPH}(", '        """', *quoted, '""",', f'        "{b64encode(constants).decode()}",', "    )"]
 
 
 def print_expr(e: E.Expr) -> str:

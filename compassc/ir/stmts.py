@@ -19,6 +19,8 @@ from .node import Node, field, node
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from compassc.graph import Graph
+
 Body = tuple["Stmt", ...]
 
 
@@ -195,11 +197,15 @@ def _by_name(functions: tuple[PrimFunc, ...]) -> tuple[PrimFunc, ...]:
 
 @node()
 class IRModule(_Program):
-    """Functions in symbol order, exactly one of them the entry, and the target they are compiled for ("": any)."""
+    """Functions in symbol order, exactly one of them the entry, and the target they are compiled for ("": any).
+
+    `graphs`: graphs of layers beside them, by name.
+    """
 
     functions: tuple[PrimFunc, ...] = field(normalise=_by_name)
     entry: str
     target: str
+    graphs: tuple[Graph, ...] = ()
 
     def module(self) -> IRModule:
         return self
@@ -218,4 +224,4 @@ class IRModule(_Program):
         functions = tuple([fn(f) for f in self.functions])
         if all(map(is_, functions, self.functions)):
             return self
-        return IRModule(functions, self.entry, self.target)
+        return self.replace(functions=functions)

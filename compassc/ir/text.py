@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError, Span
 from compass_core.reading import pyast
@@ -21,8 +21,11 @@ from . import stmts as S
 from .dtypes import BOOL, FLOAT32, INT32, SCOPES, VOID, DataType, PointerType, dtype, pointer_type
 from .forms import BY_NAME, Form
 from .node import MANY, Field
-from .printer import DIGEST, NAMED, SYMBOLS
+from .printer import DIGEST, GRAPH, NAMED, SYMBOLS
 from .visit import placed_exprs, with_places
+
+if TYPE_CHECKING:
+    from compassc.graph import Graph
 
 _AST_OPS = {
     ast.Add: "add",
@@ -89,6 +92,10 @@ def digests_of(lines: Iterable[str]) -> frozenset[str]:
     return frozenset(line.removeprefix(DIGEST).strip() for line in head if line.startswith(DIGEST))
 
 
+def _is_graph(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == GRAPH
+
+
 class _ModuleReader:
     def __init__(self, lines: list[str], filename: str) -> None:
         self.lines, self.filename = lines, filename
@@ -110,9 +117,26 @@ class _ModuleReader:
         for d in defs:
             self.returns[d.name] = self.type(d.returns) if d.returns else VOID
         functions = tuple(_FunctionReader(self, d).function() for d in defs)
+        graphs = tuple(self.graph(d.value) for d in node.body if isinstance(d, ast.Expr) and _is_graph(d.value))
         if attrs["entry"] not in self.returns:
             raise self.error(node, f"the entry {attrs['entry']!r} is not a function of the module")
-        return S.IRModule(functions, attrs["entry"], attrs["target"])
+        return S.IRModule(functions, attrs["entry"], attrs["target"], graphs)
+
+    def graph(self, node: ast.expr) -> Graph:
+        """`I.graph("Compass IR", "constants in base64")`; mistakes in it are told at their lines of the file."""
+        from base64 import b64decode
+
+        from compassc.graph import read
+
+        parts = [self.literal(a) for a in node.args] if isinstance(node, ast.Call) else []
+        if len(parts) != 2 or not all(isinstance(part, str) for part in parts):
+            raise self.error(node, f'expected {GRAPH}("text", "constants")')
+        at = node.args[0].lineno if isinstance(node, ast.Call) else node.lineno
+        try:
+            constants = b64decode(parts[1], validate=True)
+        except ValueError:
+            raise self.error(node, "the constants of the graph are not in base64") from None
+        return read("\n" * (at - 1) + parts[0], constants, self.filename)
 
     def keywords(self, node: ast.expr) -> dict[str, Any]:
         if not isinstance(node, ast.Call):

@@ -116,11 +116,11 @@ class Folder(Generic[P]):
 
 
 def _kernel_text(module: IRModule, functions: tuple[str, ...] = ()) -> str:
-    from compassc.ir import IRModule, print_module
+    from compassc.ir import print_module
 
     if functions:
         kept = tuple(f for f in module.functions if f.name in functions)
-        module = IRModule(kept, module.entry, module.target)
+        module = module.replace(functions=kept, graphs=tuple(g for g in module.graphs if g.name in functions))
     return print_module(module)
 
 

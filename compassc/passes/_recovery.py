@@ -42,7 +42,7 @@ def _without(module: S.IRModule, spans: set[Span]) -> S.IRModule | None:
     """The module without the statements at `spans` and those that use what they define; None when there are none."""
     drop = _Drop(spans)
     functions = tuple(drop.function(f) for f in module.functions)
-    return S.IRModule(functions, module.entry, module.target) if drop.dropped else None
+    return module.replace(functions=functions) if drop.dropped else None
 
 
 class _Drop(Rewriter):

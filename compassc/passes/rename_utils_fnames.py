@@ -20,7 +20,7 @@ def run(module: IRModule) -> IRModule:
         return module
     rename = _Rename(names)
     functions = [rename.function(f).replace(name=names.get(f.name, f.name)) for f in module.functions]
-    return IRModule(tuple(functions), module.entry, module.target)
+    return module.replace(functions=tuple(functions))
 
 
 class _Rename(Rewriter):

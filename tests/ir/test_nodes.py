@@ -36,6 +36,7 @@ TYPED: dict[str, Any] = {
     "tuple[Expr, ...]": (X,),
     "tuple[Var, ...]": (X,),
     "tuple[PrimFunc, ...]": (),
+    "tuple[Graph, ...]": (),
     "tuple[tuple[str, object], ...]": (),
     "Type": INT32,
     "DataType": INT32,
