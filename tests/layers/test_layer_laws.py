@@ -70,7 +70,7 @@ def with_tecs(kernel: Kernel, many: int) -> Kernel:
 
 
 def test_the_number_of_tecs_does_not_matter(tmp_path):
-    for layer in chosen(0, 7):
+    for layer in chosen(0, 11):
         kernel, inputs = kernel_of([layer]), inputs_of(layer)
         results = []
         for form in (kernel, with_tecs(kernel, 1), with_tecs(kernel, 3)):
@@ -84,7 +84,7 @@ def test_the_number_of_tecs_does_not_matter(tmp_path):
 
 
 def test_pysim_gives_what_the_simulator_gives(tmp_path):
-    for layer in chosen(3, 9):
+    for layer in chosen(3, 13):
         kernel, inputs = kernel_of([layer]), inputs_of(layer)
         function = function_of(kernel, files.write(tmp_path / f"{kernel.name}.py", kernel.text))
         args, outputs = arguments(kernel, layer, inputs)
