@@ -13,6 +13,8 @@ def fused(graph: Graph) -> Graph:
     from compassc.importers.fusions import activations, normalisations
 
     patterns = by_type([*activations.FUSIONS, *normalisations.FUSIONS])
+    # first by themselves: what other rules join, such as an addition with its rectifier, no pattern finds any more
+    graph = rewrite(graph, patterns)
     rules: dict[str, list[Rule]] = {}
     for table in (
         patterns,
