@@ -85,6 +85,10 @@ class Messy:
             return self.add(kind, inputs, x.shape)
         return self.add("Eltwise", inputs, x.shape, method=kind.upper())
 
+    def rectified(self, x: Tensor) -> Tensor:
+        total = self.add("Eltwise", [x, x], x.shape, method="ADD")
+        return self.add("Activation", [total], x.shape, method=self.pick(["RELU", "RELU6"]))
+
     def power(self, x: Tensor) -> Tensor:
         absolute = self.add("Abs", [x], x.shape)
         return self.add("Pow", [absolute, self.number(self.pick([0.5, 1.0, 2.0]))], x.shape)
@@ -118,7 +122,7 @@ class Messy:
 
 
 MOVES = ("transpose", "reshape", "nothing", "turned", "concat", "twice")
-FLOATS = (*MOVES, "transpose", "reshape", "function", "function", "arithmetic", "arithmetic", "arithmetic", "power",
+FLOATS = (*MOVES, "rectified", "transpose", "reshape", "function", "function", "arithmetic", "arithmetic", "arithmetic", "power",
           "linear", "linear", "normalised", "product", "folded")  # fmt: skip
 
 

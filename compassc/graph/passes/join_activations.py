@@ -17,7 +17,7 @@ from compassc.graph.passes._layers import is_activated, is_float, same_type
 from compassc.graph.passes.fold_scaling_factors import LINEAR
 
 NAME = "JoinActivations"
-ACTIVATED = (*LINEAR, "Eltwise", "Add", "Sub", "Mul")
+ACTIVATED = (*LINEAR, "Eltwise")
 """Types that may have an activation of their own."""
 _KEYS = {"RELU": (), "RELU6": (), "LEAKYRELU": ("negative_slope_type", "negative_slope_value")}
 _METHODS = {"RELU": "RELU", "RELU6": "RELU6", "LeakyRELU": "LEAKYRELU"}
