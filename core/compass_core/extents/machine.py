@@ -131,6 +131,7 @@ class Machine:
             return
         before, saved, fixed, left = dict(env), self.maybe, self.fixed, False
         self.fixed = fixed or bool(truth.reason)
+        breaks = len(self.breaks)
         results = []
         for branch in (s[2], s[3]):
             inner = dict(before)
@@ -145,6 +146,7 @@ class Machine:
                 left = left or self.left
                 self.maybe = saved
             results.append(inner)
+        left = left or len(self.breaks) > breaks  # also by a break of an if in a branch
         self.maybe, self.fixed = saved or left, fixed
         for name, old in before.items():
             values = [r[name] for r in results] or [old]
