@@ -80,11 +80,18 @@ def _check_shape(declared: LayerType, layer: Layer) -> None:
         return
     shapes = [t.shape for t in layer.inputs]
     expected = reduce(common_shape, shapes) if joined else shapes[0]
+    if layer.type == "Activation" and layer.word("method", "NONE") == "CRELU":
+        expected = _doubled(expected, layer.axis("axis", 0))
     for t in layer.outputs if joined else layer.outputs[:1]:
         if t.shape != expected:
             raise LayerError(
                 f"'{t.name}' is declared as {list(t.shape)}, but the inputs {[list(s) for s in shapes]} give {list(expected)}"
             )
+
+
+def _doubled(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    """The shape of positive and negative parts behind each other along an axis."""
+    return (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])
 
 
 def _gives_places(layer: Layer) -> bool:

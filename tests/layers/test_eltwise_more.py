@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from compassc.graph import Layer, LayerError
+from compassc.layers.declare import evaluate
 from compassc.layers.families.eltwise.reference import LOGICAL
 from compassc.layers.kernels import kernel_of
 from tests.layers.cases import drawn, layer_of, same, tensor
@@ -159,6 +160,15 @@ def test_slopes_per_channel(tmp_path, source, dtype):
         twice = (*shape[:-1], shape[-1] * 2)
         layer = layer_of("Activation", [x], out, {**scales, "method": "CRELU", "axis": -1}, [twice])
         same(layer, [drawn(source, x)], tmp_path)
+
+
+def test_both_parts_need_twice_the_elements_of_one_axis():
+    x = tensor("x", (2, 5, 4), "float32")
+    for shape in ((2, 5, 4), (2, 10, 4), (2, 6, 8), (4, 10, 2)):
+        layer = layer_of("Activation", [x], "float32", {"method": "CRELU", "axis": 2}, [shape])
+        for use in (kernel_of, lambda layers: evaluate(layers[0], [np.zeros(x.shape, "float32")])):
+            with pytest.raises(LayerError, match=r"give \[2, 5, 8\]"):
+                use([layer])
 
 
 def test_slopes_of_other_axes_are_refused():
