@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,11 @@ class Nodes:
 
 
 def nodes_of(graph: Graph) -> Nodes:
-    """The nodes of a graph. CompassError for a data type that aipu.bin does not have."""
+    """The nodes of a graph. CompassError for a data type that aipu.bin does not have.
+
+    An output that is a constant is a copy of it: only kernels write what a job gives back. One that is an input of the
+    graph is refused, since a job knows its tensors by their names.
+    """
     made: dict[str, Tensor] = {}
     for layer in graph.layers:
         for tensor in layer.outputs:
@@ -63,7 +67,29 @@ def nodes_of(graph: Graph) -> Nodes:
         )
         for layer in graph.computing()
     ]
-    return Nodes(graph, nodes, [made[t.name] for t in graph.inputs], [made[t.name] for t in graph.outputs])
+    outputs = dict(made)
+    for tensor in {t.name: t for t in graph.outputs}.values():
+        maker = graph.producer()[tensor.name]
+        if maker.type == "Input":
+            raise graph.error(
+                maker,
+                f"the graph's input '{tensor.name}' is one of its outputs",
+                "make the output by a layer of the type NoOp, or leave it out",
+            )
+        if maker.type == "Constant":
+            nodes.append(_copy(graph, maker, tensor, made[tensor.name]))
+            outputs[tensor.name] = nodes[-1].outputs[0]
+    return Nodes(graph, nodes, [made[t.name] for t in graph.inputs], [outputs[t.name] for t in graph.outputs])
+
+
+def _copy(graph: Graph, maker: Layer, given: GraphTensor, source: Tensor) -> Node:
+    """A node that copies a constant to an output of the graph."""
+    layer = Layer(
+        f"{maker.name}/copy", "NoOp", (replace(given, name=f"{given.name}/constant"),), (given,), span=maker.span
+    )
+    constant = _view(graph, layer, layer.input)
+    constant.content = source.content
+    return Node(layer, register_optype(layer.type), [constant], [_view(graph, layer, given)])
 
 
 def _view(graph: Graph, layer: Layer, tensor: GraphTensor) -> Tensor:

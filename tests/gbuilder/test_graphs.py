@@ -116,6 +116,33 @@ def test_constant_layers(built):
     np.testing.assert_array_equal(got, np.ones(SHAPE, "float32") + weights)
 
 
+def test_outputs_that_are_constants_are_written(built):
+    graph = GraphWriter()
+    x = graph.input("x", SHAPE, "float32")
+    weights = np.arange(1, 41, dtype="float32")
+    graph.add("Constant", [], [("c", (40,), "float32")], weights=weights)
+    sums = graph.layer("Add", [x, "c"], SHAPE, "float32")
+    _, program = built(graph, "c", sums)
+    given = np.full(SHAPE, 2, "float32")
+    found = program.create_job().run({"x": given})
+    assert list(found) == ["c", sums]
+    for got, want in zip(found.values(), (weights, given + weights), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_an_output_that_is_an_input_is_refused(built):
+    graph, top = chain(TWICE)
+    with pytest.raises(CompassError, match="input 'x' is one of its outputs"):
+        built(graph, top, "x")
+
+
+def test_a_graph_of_a_constant_alone_gives_it(built):
+    graph = GraphWriter()
+    graph.add("Constant", [], [("c", (3,), "int16")], weights=np.array([7, -8, 9], "int16"))
+    _, program = built(graph, "c")
+    np.testing.assert_array_equal(program.create_job().run({})["c"], [7, -8, 9])
+
+
 @S.prim_func
 def negate(x: S.ptr("fp32", "global"), y: S.ptr("fp32", "global"), w: S.ptr("fp32", "global"), n: S.i32):
     for i in range(S.get_local_id(), n, S.get_local_size()):
