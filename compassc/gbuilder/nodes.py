@@ -11,9 +11,12 @@ from compass_core.errors import CompassError
 from compassc.gbuilder.plugin_api import OpType, Tensor, register_optype
 from compassc.graph import Graph, Layer
 from compassc.graph import Tensor as GraphTensor
+from compassc.graph.dtypes import IR_DTYPES
 
 if TYPE_CHECKING:
     import numpy as np
+
+NO_SUCH = "which a device has no tensors of"
 
 
 @dataclass
@@ -96,6 +99,9 @@ def _view(graph: Graph, layer: Layer, tensor: GraphTensor) -> Tensor:
     try:
         element_dtype(tensor.dtype)
     except CompassError as error:
+        if tensor.dtype in IR_DTYPES:
+            reason = f"the layer '{layer.name}': its tensor '{tensor.name}' is {tensor.dtype}, {NO_SUCH}"
+            raise graph.error(layer, reason, "cast it before the graph runs", "no-plugin") from None
         raise graph.error(layer, f"the tensor '{tensor.name}': {error.message}", error.help) from None
     made = Tensor()
     made.name, made.shape, made.dtype = tensor.name, list(tensor.shape), tensor.dtype

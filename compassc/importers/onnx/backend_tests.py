@@ -1,10 +1,13 @@
 """ONNX's own node tests that do not pass, by the reason: part of docs/onnx.md, and what the tests expect.
 
 They are the node tests of the package onnx with static shapes and tensors of numbers. Names are patterns of `fnmatch`.
+`NO_KERNEL` has what the references compute and no kernel does, so that the build for a target refuses it.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 NOT_PASSED: dict[str, tuple[str, ...]] = {
@@ -29,6 +32,25 @@ NOT_PASSED: dict[str, tuple[str, ...]] = {
     "text is not supported": ("test_tfidfvectorizer_*",),
     "a shape in the expanded function is computed by a loop": ("test_affine_grid_3d_align_corners_expanded",),
 }  # fmt: skip
+
+NO_KERNEL: dict[str, str] = {
+    "sums, differences and products of int32 or uint16 (and of int64, which becomes int32) may not fit 32 bits":
+        r"(the (ADD|SUB|MUL) of its operands does|its products do) not fit 32 bits|of sums beyond 32 bits have no kernel",
+    "kernels do not compute with uint32 (nor uint64, which becomes uint32)": "kernels do not compute with uint32",
+    "a device has no tensors of floats of 8 and 4 bits": r"is float\d_e\w+, which a device has no tensors of",
+    "no DMA copies single elements out of several places": "its elements are neither rows nor matrices",
+    "no kernel shifts int32 to the left": "shifting u?int32 to the left has no kernel",
+    "no kernel has the exact remainder of floats (`fmod`)": "whose exact remainder has no kernel",
+    "inverse trigonometric and hyperbolic functions have tables, but no float kernels":
+        r"the method A(SIN|COS|TAN)H? has no float kernel",
+}  # fmt: skip
+"""What the build for a target refuses, and the pattern of the reasons that it gives."""
+
+
+def no_kernel(given: Sequence[str]) -> str:
+    """The entry of `NO_KERNEL` of a build that failed for the reasons `given`; "" when one of them is not listed."""
+    found = [next((why for why, p in NO_KERNEL.items() if re.search(p, text)), "") for text in given]
+    return found[0] if found and all(found) else ""
 
 
 def reason(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from compassc.importers.onnx.backend_tests import NOT_PASSED
+from compassc.importers.onnx.backend_tests import NO_KERNEL, NOT_PASSED
 from compassc.importers.onnx.declare import CONSTANT_ONLY, REFUSED, Operator, operators
 
 COLUMNS = ("operator", "since", "status", "remark")
@@ -102,9 +102,15 @@ of layers, and on the simulator (`DEVICE=X2_1204`). These do not pass:
 |---|---|
 """
 
+ON_TARGETS = """
+Further tests pass by the references, but are refused when they are built for a target, with the layers' names:
+
+"""
+
 
 def page() -> str:
     """The Markdown page."""
     lines = [f"| {r.operator} | {r.since} | {r.status} | {r.remark} |" for r in rows()]
     tests = [f"| {', '.join(f'`{n}`' for n in names)} | {why} |" for why, names in NOT_PASSED.items()]
-    return HEAD + "\n".join(lines) + "\n" + TESTS + "\n".join(tests) + "\n"
+    kernels = [f"- {why}" for why in NO_KERNEL]
+    return "\n".join([HEAD + "\n".join(lines), TESTS + "\n".join(tests), ON_TARGETS + "\n".join(kernels)]) + "\n"
