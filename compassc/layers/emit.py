@@ -58,7 +58,7 @@ def requantise(k: KernelSource, value: Value, scale: Number, shift: Number, zero
         moved = k.shifted(value, -zero)
     else:
         most = max(abs(low + zero), abs(high + zero))
-        moved = k.shifted(scaled(k, value, scales, shifts, most=most), -zero)
+        moved = k.shifted(scaled(k, value, scales, shifts, limited=most <= 1 << 17, most=most), -zero)
     if moved.low >= low and moved.high <= high:
         return moved
     limited = f"clamp({moved.name}, {k.scalar(low)}, {k.scalar(high)})"
@@ -75,6 +75,7 @@ def scaled(
     ends = [v * scale / 2.0**shift for v in (value.low, value.high)]
     low, high = _span(ends)
     low, high = low - 1, high + 1
+    limited = limited or max(abs(low), abs(high)) < 1 << 17
     if shift.min() >= 0 and value.magnitude * int(scale.max()) <= INT32_MAX:
         scale, shift = np.where(shift > 31, 0, scale), np.where(shift > 31, 0, shift)
         return k.let(f"requantised({value.name}, {operand(k, scale)}, {operand(k, shift)})", "int32", low, high)
@@ -89,7 +90,7 @@ def scaled(
         result = k.let(value.name, "int32", low, high)
         k.do(f"requantise_far({result.name}, {operand(k, scale)}, {operand(k, shift - 15)})")
         return result
-    if not limited and max(abs(low), abs(high)) >= 1 << 17:
+    if not limited:
         if scale.size > 1 or not 0 < int(shift) <= 16 or max(abs(low), abs(high)) > INT32_MAX or int(scale) >> 16:
             raise LayerError(f"a product with the factor {scale} / 2^{shift} is beyond what kernels compute")
         result = k.let(value.name, "int32", low, high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -190,3 +191,18 @@ def test_quotients_come_with_remainders(mode, source, tmp_path):
     a, b = (tensor(n, (3,), "int32") for n in "ab")
     layer = layer_of("DivMod", [a, b], "int32", {"mode": mode}, [(3,), (3,)])
     same(layer, [np.full(3, -(2**31), "int32"), np.array([-1, 0, 1], "int32")], tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["Sine", "Abs"])
+def test_results_of_32_bits_are_whole_or_refused(tmp_path, source, kind):
+    """They count to the last bit: as positions in a period, or as they are."""
+    x = replace(tensor("x", (300,), "int32"), limits=(-(2**31) + 1, 2**31 - 1))
+    values = [source.integers(-(2**31) + 1, 2**31, 300).astype("int32")]
+    table = {"lut": source.integers(0, 256, 512).astype("uint8")} if kind == "Sine" else {}
+    dtype = "uint8" if kind == "Sine" else "int32"
+    for scale, shift in ((200, 8), (3, 2), (40001, 16), (251, 24), (1, 3)):
+        given = {"scale_value": scale, "shift_value": shift}
+        same(layer_of(kind, [x], dtype, given, [(300,)], 0, **table), values, tmp_path)
+    layer = layer_of(kind, [x], dtype, {"scale_value": 5, "shift_value": 1}, [(300,)], 0, **table)
+    with pytest.raises(LayerError, match="beyond what kernels compute"):
+        kernel_of([layer])
