@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compass_core.errors import CompassError
 from compassc.graph.dtypes import IR_DTYPES
-from compassc.graph.sections import CompassIR, Section, SubgraphIR, format_ir, parse
+from compassc.graph.sections import WORDS, CompassIR, Section, SubgraphIR, format_ir, parse
 from compassc.graph.values import IRDType, parse_value
 
 VALUES = [
@@ -63,7 +63,10 @@ SCALARS = st.one_of(
     st.from_regex(r"[A-Z][A-Z_]{2,6}X", fullmatch=True),
 )
 TREES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3), max_leaves=8)
-KEYS = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
+KEYS = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(
+    lambda key: not key.startswith("ds_") and key not in WORDS
+)
+"""Keys with values of every kind; those of `ds_` keys are expressions, so words."""
 SECTIONS = st.dictionaries(KEYS, TREES, min_size=1, max_size=5).map(Section)
 
 
@@ -75,6 +78,13 @@ def test_text_and_structure_are_inverse(header, layers, sub_layers):
     text = format_ir(ir)
     assert parse(text) == ir
     assert format_ir(parse(text)) == text
+
+
+@pytest.mark.parametrize("key", ["ds_begin", sorted(WORDS)[0]])
+def test_values_that_are_words_stay_words(key):
+    ir = parse(f"model_name=a\n{key}=[1,[2,false]]")
+    assert ir.header.values[key] == ["1", ["2", "false"]]
+    assert parse(format_ir(ir)) == ir
 
 
 def test_a_repeated_key_overrides_and_blank_lines_separate():
