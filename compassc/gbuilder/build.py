@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -111,13 +110,8 @@ def build_in_memory(graph: Graph, folder: Path, out: Path, target: str, options:
         runs = launches(matches, [folder, *options.library_dirs, *folders])
         planned = plan(nodes, steps_of(runs))
         content = assemble(nodes, runs, target, planned, options.flags)
-    files.write(out, partial(_put, parts_of(content)))
+    files.write(out, list(parts_of(content)))
     return GraphBuild(out, len(runs), planned, content)
-
-
-def _put(parts: Sequence[bytes], path: Path) -> None:
-    with path.open("wb") as file:
-        file.writelines(parts)
 
 
 def _choose(graph: Nodes, loaded: list[Plugin], library: Library | None, folder: Path) -> list[Match]:

@@ -93,10 +93,10 @@ def test_lists_of_two_heads(tmp_path, source):
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_filtered_lists(tmp_path, source, dtype):
     integers = dtype == "int8"
-    for most, threshold in ((30, 0.3), (3, "-inf")):
+    for most, threshold in ((30, 0.3), (3, -np.inf)):
         tensors, values = lists(source, 2, 20, 4, dtype, integers)
         order = (1, 0, 2, 3, 4)
-        given = {"score_threshold": 30 if integers and threshold != "-inf" else threshold, "maxnum": most,
+        given = {"score_threshold": 30 if integers and threshold > -np.inf else threshold, "maxnum": most,
                  "min_size": [600, 300] if integers else [0.2, 0.1]}  # fmt: skip
         layer = Layer(
             "l", "FilterBoxes", tuple(tensors[i] for i in order), tuple(renamed(tensors, "o")[i] for i in order), given

@@ -13,8 +13,8 @@ from typing import BinaryIO
 from compass_core.errors import CompassError
 from compass_core.reading.limits import FILE_BYTES, TEXT_BYTES, Limit
 
-Content = bytes | bytearray | str | Callable[[Path], object]
-"""The content of a file: bytes, text (UTF-8), or a function that writes it to the path it is given."""
+Content = bytes | bytearray | str | list[bytes] | Callable[[Path], object]
+"""The content of a file: bytes, whole or in parts; text (UTF-8); or a function that writes it to the path it is given."""
 
 _CHUNK = 1 << 20
 
@@ -136,7 +136,7 @@ def _complete(target: Path, content: Content, mode: int) -> Path:
             # what a writer made a program stays one
             wanted |= stat.S_IMODE(os.stat(partial).st_mode) & 0o111
         else:
-            _put(handle, _encoded(content))
+            _put(handle, content)
         if stat.S_IMODE(os.stat(partial).st_mode) != wanted:
             os.chmod(partial, wanted)
     except BaseException:
@@ -145,10 +145,6 @@ def _complete(target: Path, content: Content, mode: int) -> Path:
     finally:
         os.close(handle)
     return partial
-
-
-def _encoded(content: bytes | bytearray | str) -> bytes | bytearray:
-    return content.encode() if isinstance(content, str) else content
 
 
 def _pour(path: Path, content: Content) -> None:
@@ -165,15 +161,16 @@ def _pour(path: Path, content: Content) -> None:
     flags = (os.O_APPEND if _is_descriptor(path) else os.O_TRUNC) if regular else 0
     handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY | flags)
     try:
-        _put(handle, _encoded(content))
+        _put(handle, content)
     finally:
         os.close(handle)
 
 
-def _put(handle: int, data: bytes | bytearray) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
+def _put(handle: int, content: bytes | bytearray | str | list[bytes]) -> None:
+    for part in content if isinstance(content, list) else [content]:
+        rest = memoryview(part.encode() if isinstance(part, str) else part)
+        while rest:
+            rest = rest[os.write(handle, rest) :]
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
