@@ -1,6 +1,7 @@
 """Random extents programs: what is said of them holds, and damaged ones do no harm. `make fuzz-extents` runs more."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +83,14 @@ def test_steps_do_not_depend_on_sizes():
         machine = Machine(program, {"n": (1 << 31) - 9, "m": (1 << 30) + 1}, TECS, ())
         machine.run("k", TECS)
         assert machine.steps < 20 * REFINED < STEP_LIMIT
+
+
+def test_shares_of_tecs_are_exact_for_every_size():
+    """The kernel of the first tutorial's kind: each TEC takes a share, the last ones less or nothing."""
+    from compassc import codegen, dsl, passes
+
+    source = dsl.load_kernels(Path(__file__).parents[2] / "examples/dynamic_add/kernel.py")
+    module = passes.lower(dsl.parse(source.entry(None), "X2_1204"))
+    program = codegen.generate(module).params["extents"]
+    for n in (*range(1, 200), 4095, 4096, 4097, 100_000):
+        assert {(e.elements, e.certain) for e in evaluate(program, {"n": n}, TECS).values()} == {(n, n)}, n

@@ -32,6 +32,8 @@ from .values import (
 
 REFINED = 600
 """Steps (statements and parts of expressions) after which loops are only looked at as a whole; about a millisecond."""
+TECS_REFINED = 6_000
+"""Steps up to which each TEC is looked at by itself, where all of them together give too large a size."""
 STEP_LIMIT = 60_000
 """Steps after which the answer is that it takes too long."""
 CALL_LIMIT = 32
@@ -308,11 +310,12 @@ class Machine:
             return self._each(loop, start)
         before = self.reach.saved()
         ends = self._together(loop, 0, loop.count - 1, start)
-        if self.reach.settled(before) or self.steps > REFINED:
+        most = REFINED if start is None else TECS_REFINED
+        if self.reach.settled(before) or self.steps > most:
             return ends
         roughly = self.reach.saved()
         self.reach.restore(before)
-        if self._affordable(loop):
+        if self._affordable(loop, most):
             return self._each(loop, start)
         self._first_and_last(loop, start)
         if loop.others or loop.leaves:
@@ -320,11 +323,11 @@ class Machine:
             return ends
         return self._together(loop, 1, loop.count - 2, start) if loop.count > 2 else ends
 
-    def _affordable(self, loop: Loop) -> bool:
+    def _affordable(self, loop: Loop, most: int = REFINED) -> bool:
         key = id(loop.body)
         if key not in self.sizes:
             self.sizes[key] = size(loop.body)
-        return loop.count * self.sizes[key] <= REFINED - self.steps
+        return loop.count * self.sizes[key] <= most - self.steps
 
     def _each(self, loop: Loop, start: Callable[[Any], None] | None) -> dict[str, Any]:
         """Iteration by iteration."""
