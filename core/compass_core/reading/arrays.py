@@ -177,10 +177,18 @@ def other_elements(array: Array, wanted: np.dtype[Any], what: str, name: str) ->
 
 
 def write(file: IO[bytes], array: Array) -> None:
-    """Write an array as a `.npy` file."""
+    """Write an array as a `.npy` file, also into a pipe."""
     import numpy as np
 
-    np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+    target = file if file.seekable() else _Pipe(file)
+    np.lib.format.write_array(target, np.asanyarray(array), allow_pickle=False)
+
+
+class _Pipe:
+    """A file that has no position. NumPy asks files of the system for theirs, and some Pythons have none for pipes."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write = file.write
 
 
 def write_archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
