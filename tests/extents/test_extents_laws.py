@@ -57,6 +57,16 @@ def test_hostile_programs_end_soon(name):
     assert time.process_time() - start < 1
 
 
+def test_shared_lists_are_counted_before_they_are_gathered():
+    wide = [["do", ["tid"]]] * 1000
+    for _ in range(8):
+        wide = [wide] * 1000
+    start = time.process_time()
+    with pytest.raises(CompassError, match="parts"):
+        evaluate(one(wide), {"n": 1}, TECS)
+    assert time.process_time() - start < 1
+
+
 @pytest.mark.parametrize("value", [0, None, "x", [], 1 << 70, 10**4000, float("inf")])
 def test_element_sizes_that_are_none_are_refused_or_answered(value):
     program = one([["access", "a", 0, 4]])

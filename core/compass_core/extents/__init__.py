@@ -22,7 +22,7 @@ from typing import Any
 from compass_core.errors import CompassError
 from compass_core.operators import OPERATORS
 
-NODES_LIMIT = 1_000_000
+PARTS_LIMIT = 1_000_000
 """Parts a program may have."""
 DEPTH_LIMIT = 200
 """How deep statements and expressions may be nested."""
@@ -80,15 +80,16 @@ def _damaged(why: str) -> CompassError:
 def _uses_tid(program: Any) -> bool:
     """Whether it matters which TEC runs. CompassError for a program that is too large or nested too deeply."""
     level: list[Any] = [f["body"] for f in program["functions"].values()]
-    found, nodes = False, 0
+    found, parts = False, 0
     for _ in range(DEPTH_LIMIT):
+        # Counted before they are gathered: a short file can name one list a thousand times, at each level.
+        parts += sum(map(len, level))
+        if parts > PARTS_LIMIT:
+            raise _damaged(f"more than {PARTS_LIMIT} parts")
         level = [x for parent in level for x in parent if type(x) is list]
         if not level:
             return found
-        nodes += len(level)
         found = found or any(x and x[0] in ("tid", "tec") for x in level)
-        if nodes > NODES_LIMIT:
-            raise _damaged(f"more than {NODES_LIMIT} parts")
     raise _damaged(f"nested more than {DEPTH_LIMIT} levels deep")
 
 
@@ -119,4 +120,4 @@ def fold(op: str, *args: Any) -> Any:
     return [op, *args]
 
 
-__all__ = ["DEPTH_LIMIT", "NODES_LIMIT", "Extent", "apply", "evaluate", "fold"]
+__all__ = ["DEPTH_LIMIT", "PARTS_LIMIT", "Extent", "apply", "evaluate", "fold"]
