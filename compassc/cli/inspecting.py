@@ -94,6 +94,14 @@ def _module(path: Path) -> list[Table]:
     ]
 
 
+def _legalised(path: Path) -> list[Table]:
+    """IR text, and the interface behind it."""
+    from compassc.driver.interface import read_interface
+
+    interface = read_interface(files.read_text(path), path)
+    return [*_module(path), ("interface", PARAMETER_COLUMNS, _parameter_rows(interface.params))]
+
+
 def _c_text(path: Path) -> list[Table]:
     """Compass OpenCL C: its kernels, and how many lines lead back to Python."""
     from compassc.toolchain.unit import find_kernels, read_line_map
@@ -240,6 +248,7 @@ def _plugin(path: Path) -> list[Table]:
 _BY_SUFFIX: dict[str, Callable[[Path], list[Table]]] = {
     ".ir.txt": _module,
     ".lowered.txt": _module,
+    ".legal.txt": _legalised,
     ".cl.map": _line_map,
     ".cl": _c_text,
     ".params.json": _params,

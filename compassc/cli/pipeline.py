@@ -1,6 +1,6 @@
 """The pass options of the command line, checked and turned into PassOptions.
 
-A pipeline is text: `A,B,C` for one stage; for a whole build `lower:A,B,C/codegen:D,E`.
+A pipeline is text: `A,B,C` for one stage; for a whole build `lower:A,B,C/legalize:D,E`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from compassc.cli.tables import Table
 if TYPE_CHECKING:
     from compassc.passes import Folder, PassOptions
 
-PIPELINE_STAGES = ("lower", "codegen")
+PIPELINE_STAGES = ("lower", "legalize")
 
 
 def make_pass_options(given: dict[str, Any], folder: Folder[Any] | None = None) -> PassOptions:
@@ -76,23 +76,24 @@ def pass_tables() -> list[Table]:
     from compassc import passes
     from compassc.graph.passes import GRAPHS
 
-    columns = ("name", "stages", "what it does")
+    columns = ("name", "stages", "what it does", "vendor's name")
     rows, of_graphs = (
-        [(name, stages, doc) for name, doc, stages in passes.describe(folder)] for folder in (passes.KERNELS, GRAPHS)
+        [(p.name, ", ".join(p.stages), p.summary, ", ".join(p.aliases)) for p in passes.describe(folder)]
+        for folder in (passes.KERNELS, GRAPHS)
     )
     pipelines = [(stage, pipeline_text((stage,))) for stage in PIPELINE_STAGES]
     pipelines.append(("optimize", passes.pipeline_text(passes.pipeline_names("optimize", GRAPHS))))
     return [
         ("passes", columns, rows),
         ("pipelines", ("stage", "passes"), pipelines),
-        ("passes of graphs", columns, of_graphs),
+        ("passes of graphs", columns[:3], [row[:3] for row in of_graphs]),
     ]
 
 
 def run_pass_stage(
     console: Console, name: str, source: Path | None, output: Path | None, given: dict[str, Any]
 ) -> None:
-    """Run `lower` or `codegen` on a file, or only print its pipeline."""
+    """Run `lower` or `legalize` on a file, or only print its pipeline."""
     from compassc.driver import Request
 
     if given["print_pipeline"]:

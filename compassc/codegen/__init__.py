@@ -1,4 +1,4 @@
-"""Lowered IR to Compass OpenCL C, its line map, and the description of the kernel's parameters."""
+"""Legalised IR to Compass OpenCL C, its line map, and the description of the kernel's parameters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from compass_core import PARAMS_FORMAT
 
 if TYPE_CHECKING:
+    from ..analysis.interface import Interface
     from ..ir.stmts import IRModule
     from ..passes import PassOptions
     from .c_unit import Unit
@@ -23,15 +24,20 @@ class CodegenResult:
 
 
 def generate(lowered: IRModule, options: PassOptions | None = None) -> CodegenResult:
-    """The C of a lowered module. CompassError where the module has no C form."""
+    """The C of a lowered module: legalisation and `emit`. CompassError where the module has no C form."""
     from .. import passes
+    from ..analysis.interface import interface_of
+
+    return emit(passes.legalize(lowered, options), interface_of(lowered))
+
+
+def emit(legalised: IRModule, interface: Interface) -> CodegenResult:
+    """The C of a legalised module. CompassError where something in it has no C form."""
     from .c_unit import print_unit
 
-    options = options or passes.PassOptions()
-    module = passes.run_stage("codegen", lowered, options)
-    unit = print_unit(module)
+    unit = print_unit(legalised)
     text = "\n".join([line.text for line in unit.lines]) + "\n"
-    return CodegenResult(text, line_map(unit), parameters(lowered, unit))
+    return CodegenResult(text, line_map(unit), parameters(legalised, interface, unit))
 
 
 def line_map(unit: Unit) -> dict[str, Any]:
@@ -53,16 +59,14 @@ def line_map(unit: Unit) -> dict[str, Any]:
     return {"files": list(files), "lines": places, "arrays": [array._asdict() for array in unit.arrays]}
 
 
-def parameters(lowered: IRModule, unit: Unit) -> dict[str, Any]:
+def parameters(legalised: IRModule, interface: Interface, unit: Unit) -> dict[str, Any]:
     """The description of the kernel for the stages after codegen (docs/architecture.md, NAME.params.json)."""
-    from ..analysis import extents, roles
-
     return {
         "format": PARAMS_FORMAT,
-        "kernel": lowered.entry,
-        "target": lowered.target,
+        "kernel": legalised.entry,
+        "target": legalised.target,
         "uses_printf": unit.uses_printf,
         "stack_size": unit.stack_size,
-        "params": roles.parameters(lowered),
-        "extents": extents.program(lowered),
+        "params": interface.params,
+        "extents": interface.extents,
     }

@@ -160,7 +160,9 @@ class ExprPrinter:
 
     def _load(self, e: E.Load) -> str:
         if e.mask is not None:
-            raise codegen_error("a masked load has no C form as a subscript", "keep the pass LowerStandard enabled")
+            raise codegen_error(
+                "a masked load has no C form as a subscript", "keep the pass LowerVectorOperators enabled"
+            )
         return self.reference(e.buffer, e.indices)
 
     def _broadcast(self, e: E.Broadcast) -> str:
@@ -211,7 +213,9 @@ class ExprPrinter:
             fields["m"] = self.mask(e)
         if "{r}" in template:
             if e.r is None:
-                raise codegen_error(f"S.{e.op} has no source for inactive lanes", "keep the pass ReviseParamR enabled")
+                raise codegen_error(
+                    f"S.{e.op} has no source for inactive lanes", "keep the pass AssignPassthru enabled"
+                )
             fields["r"] = self.expr(e.r)
         if "{T}" in template:
             fields["T"] = c_type(e.dtype)

@@ -143,7 +143,9 @@ class FunctionPrinter(ExprPrinter):
 
     def _store(self, s: S.Store) -> str:
         if s.mask is not None:
-            raise codegen_error("a masked store has no C form as a subscript", "keep the pass LowerStandard enabled")
+            raise codegen_error(
+                "a masked store has no C form as a subscript", "keep the pass LowerVectorOperators enabled"
+            )
         return f"{self.reference(s.buffer, s.indices)} = {self.value(s.value)};"
 
     def _eval(self, s: S.Eval) -> str:
@@ -248,7 +250,7 @@ def is_parenthesised(text: str) -> bool:
 
 
 def print_unit(module: S.IRModule) -> Unit:
-    """The C text of a module that went through the codegen pipeline.
+    """The C text of a legalised module.
 
     CompassError when the entry has a name that means something else in C: other code asks for it by this name.
     """

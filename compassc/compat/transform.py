@@ -20,4 +20,4 @@ def __getattr__(name: str) -> Callable[[], Callable[[IRModule], IRModule]]:
 
 
 def __dir__() -> list[str]:
-    return [name for name, _, _ in passes.describe()]
+    return sorted([found.name for found in passes.describe()] + list(passes.KERNELS.aliases))

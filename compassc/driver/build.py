@@ -13,6 +13,7 @@ from compassc.driver.files import sha256_of
 from compassc.driver.stages import STAGES, Stage, stage_named
 
 if TYPE_CHECKING:
+    from compassc.analysis.interface import Interface
     from compassc.codegen import CodegenResult
     from compassc.ir import IRModule
     from compassc.passes import PassOptions
@@ -91,6 +92,8 @@ class Build:
     dependencies: list[Path] = field(default_factory=list)
     module: IRModule | None = None
     lowered: IRModule | None = None
+    legalised: IRModule | None = None
+    interface: Interface | None = None
     sources: frozenset[str] | None = None
     generated: CodegenResult | None = None
     params: dict[str, Any] | None = None

@@ -18,6 +18,7 @@ from compass_core.errors import CompassError, Span, UsageError, together
 from compass_core.errors.excerpts import file_digest
 from compass_core.reading import jsontext
 from compassc.driver.files import json_text
+from compassc.driver.interface import interface_text, read_interface
 
 if TYPE_CHECKING:
     from compassc.driver.build import Build
@@ -63,20 +64,25 @@ def _adopt_target(build: Build, name: str, path: Path) -> None:
     build.target = targets.load(name)
 
 
-def _load_module(build: Build, path: Path) -> None:
+def _read_module(build: Build, path: Path, text: str) -> IRModule:
+    """The module of a text, whose target and name the build takes over. CompassError when it is not well formed."""
     from compassc.analysis.wellformed import verify_stage
     from compassc.ir import parse_module
     from compassc.ir.text import digests_of
     from compassc.ir.verify import VerifyError
 
-    text = files.read_text(path)
-    build.module, build.sources = parse_module(text, str(path)), digests_of(text.splitlines())
+    module, build.sources = parse_module(text, str(path)), digests_of(text.splitlines())
     try:
-        verify_stage(build.module)
+        verify_stage(module)
     except VerifyError as error:
         raise CompassError(f"this IR is not well formed: {error}", Span(str(path), 1), code="ir-text") from None
-    build.name = build.name or build.module.entry
-    _adopt_target(build, build.module.target, path)
+    build.name = build.name or module.entry
+    _adopt_target(build, module.target, path)
+    return module
+
+
+def _load_module(build: Build, path: Path) -> None:
+    build.module = _read_module(build, path, files.read_text(path))
 
 
 def _lower(build: Build) -> list[Path]:
@@ -115,15 +121,32 @@ def _check_resources(module: IRModule) -> None:
 
 
 def _load_lowered(build: Build, path: Path) -> None:
-    _load_module(build, path)
-    build.lowered = build.module
+    build.lowered = _read_module(build, path, files.read_text(path))
+
+
+def _legalize(build: Build) -> list[Path]:
+    from compassc import passes
+    from compassc.analysis.interface import interface_of
+    from compassc.ir import print_module
+
+    assert build.lowered is not None, "legalize runs after lower or load"
+    build.legalised = passes.legalize(build.lowered, build.request.pass_options("legalize"))
+    build.interface = interface_of(build.lowered)
+    text = print_module(build.legalised, _sources(build)) + interface_text(build.interface)
+    return [files.write(build.file(".legal.txt"), text)]
+
+
+def _load_legalised(build: Build, path: Path) -> None:
+    text = files.read_text(path)
+    build.legalised = _read_module(build, path, text)
+    build.interface = read_interface(text, path)
 
 
 def _codegen(build: Build) -> list[Path]:
     from compassc import codegen
 
-    assert build.lowered is not None, "codegen runs after lower or load"
-    build.generated = codegen.generate(build.lowered, build.request.pass_options("codegen"))
+    assert build.legalised is not None and build.interface is not None, "codegen runs after legalize or load"
+    build.generated = codegen.emit(build.legalised, build.interface)
     build.params = build.generated.params
     text = build.file(".cl")
     return [
@@ -227,7 +250,8 @@ def _gbuild(build: Build) -> list[Path]:
 STAGES: tuple[Stage, ...] = (
     Stage("parse", ".py", ".ir.txt", _load_source, _parse),
     Stage("lower", ".ir.txt", ".lowered.txt", _load_module, _lower),
-    Stage("codegen", ".lowered.txt", ".cl", _load_lowered, _codegen),
+    Stage("legalize", ".lowered.txt", ".legal.txt", _load_lowered, _legalize),
+    Stage("codegen", ".legal.txt", ".cl", _load_legalised, _codegen),
     Stage("cc", ".cl", ".o", _load_c, _cc),
     Stage("gbuild", ".o", ".bin", _load_object, _gbuild),
 )

@@ -17,7 +17,7 @@ from compass_core.errors import CompassError, UsageError
 from compass_core.hostcc.command import DEBUG_FLAGS
 
 from ..driver.build import Build, Request, new_build, run_stage
-from ..driver.stages import STAGES
+from ..driver.stages import stage_named
 from ..ir.stmts import IRModule, PrimFunc
 from ..language.functions import PyPrimFunc
 from ..language.info import CompassInfo, current_target, param_info
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .executor import Executor
 
 T = TypeVar("T")
-_OP_LIB_SUFFIXES = (".ir.txt", ".lowered.txt", ".cl", ".params.json", ".o")
+_OP_LIB_SUFFIXES = (".ir.txt", ".lowered.txt", ".legal.txt", ".cl", ".params.json", ".o")
 
 
 CompassCodeGenCError = CompassError
@@ -136,7 +136,7 @@ class BuildManager:
             self._compile(build)
             assert build.params is not None
             if not any(param["role"] in LATE_ROLES for param in build.params["params"]):
-                run_stage(build, STAGES[4])
+                run_stage(build, stage_named("gbuild"))
             made = Executor(build, keep, self.check)
         if isinstance(inp, PyPrimFunc):
             assert self.prim_func_info is not None
@@ -180,8 +180,8 @@ class BuildManager:
     def _compile(self, build: Build) -> None:
         """The stages up to the object; the log gets the vendor's name, and assembly text is made on request."""
         with current_target(self.target.name):
-            for stage in STAGES[1:4]:
-                run_stage(build, stage)
+            for stage in ("lower", "legalize", "codegen", "cc"):
+                run_stage(build, stage_named(stage))
         assert build.params is not None
         self.prim_func_info = PrimFuncInfo(build.name, tuple(map(param_info, build.params["params"])))
         obj = build.file(".o")

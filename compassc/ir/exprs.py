@@ -1,7 +1,7 @@
 """Immutable expressions of the IR.
 
 Vector operations are `Call`s of declared operations (`compassc.ops`), with mask and inactive-lane source (`r`) as fields
-of their own. Python operators on vectors are `Binary` nodes of vector type until the pass LowerStandard.
+of their own. Python operators on vectors are `Binary` nodes of vector type until the pass LowerVectorOperators.
 
 Each expression carries `flags`, the union over its tree of the `F_*` bits, so a pass can skip whole trees that hold
 nothing of its interest.

@@ -121,7 +121,7 @@ class Op:
     is the value of inactive lanes), "auto" (the C function needs such a value but the language gives none) or "none".
     `cost`: its class in profiles. `effect`, `touches`: what it does besides giving a value. `split`: the rule by which
     wide vectors are cut (`passes/_split_rules.py`). `signs`: the rule that brings operands to the signs of its
-    instruction (`passes/isa_aware_rewrite.py`). `operator`: the operator of the IR that it is on vectors. `commutative`: x
+    instruction (`passes/legalize_signedness.py`). `operator`: the operator of the IR that it is on vectors. `commutative`: x
     and y may be exchanged.
     """
 

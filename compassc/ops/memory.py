@@ -19,7 +19,7 @@ from .typing import type_error
 
 GROUP = "Memory"
 IN_MEMORY: Mapping[Part, str] = {"definition": "tests/agreement/test_lanes.py has accesses of every width and stride"}
-BYTE_OFFSETS: Mapping[Part, str] = {"c": "LowerStandard makes it a builtin with byte offsets", **IN_MEMORY}
+BYTE_OFFSETS: Mapping[Part, str] = {"c": "LowerVectorOperators makes it a builtin with byte offsets", **IN_MEMORY}
 
 
 def loaded_dtype(pointee: DataType, lanes: Any) -> DataType:

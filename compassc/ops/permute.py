@@ -107,7 +107,7 @@ def split_types(x: DataType) -> tuple[DataType, int]:
     split="vsplit",
     cost=Cost("free"),
     example=Example("low, high = S.vsplit(S.vload(x, lanes=16))\nS.vstore(S.vadd(low, high), out)", size=16),
-    exempt={"c": "AlignVectorWidth takes it apart: the registers are variables", **LANES_MOVED},
+    exempt={"c": "LegalizeVectorWidth takes it apart: the registers are variables", **LANES_MOVED},
     returns="tuple[Value, ...]",
 )
 def vsplit(x: Any) -> tuple[E.Expr, ...]:

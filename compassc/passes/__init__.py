@@ -1,6 +1,6 @@
 """The pass framework: pipelines by name, and everything a user can see of a pass at work.
 
-A pass is a file of this folder: the snake_case of its name (`FoldConstant` lives in `fold_constant.py`), with a constant
+A pass is a file of this folder: the snake_case of its name (`IfConversion` lives in `if_conversion.py`), with a constant
 `NAME`, a docstring that is its contract (the first line says what it does), and `run(module) -> module`, a pure
 function. Files that begin with `_` are helpers. The registry is the folder listing: a pass is imported when it is used.
 
@@ -14,15 +14,17 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TextIO, TypeVar
 
 from compass_core import files
 from compass_core.errors import CompassError, UsageError
+
+from ._vendor_names import NOT_NEEDED, VENDOR_NAMES
 
 if TYPE_CHECKING:
     from compassc.ir import IRModule
@@ -31,20 +33,6 @@ EVERY_PASS = "all"
 P = TypeVar("P")
 """A program that passes rewrite: an IRModule, or a graph."""
 _NOT_PASSES = ("__init__.py", "pipelines.py")
-_ALIASES = {
-    "commonsubexprelimtir": "commonsubexprelim",
-    "alignvectorwidthbysplit": "alignvectorwidth",
-    "alignvectorwidthbypad": "alignvectorwidth",
-}
-_ABSENT = frozenset(
-    "alignparamvarwithbuffer reassignvarby0dimbuffer simplifybufferindex bufrealizesimplifier genbufferstride "
-    "lowercrossthreadreduction lowerinitblock planandupdatebufferallocationlocation convertblockstoopaque "
-    "unifythreadbinding manifestsharedmemorylocalstage compactbufferallocation mergeforwhere lowermatchbuffer "
-    "injectsoftwarepipeline loweropaqueblock narrowdatatype addlikelyforlooppartition looppartition adddmapragma "
-    "injectvirtualthread injectdoublebuffer renormalizesplitpattern rewriteunsafeselect bindtarget injectdma "
-    "reassignvarbylet canonicalizeramp precodegen".split()
-)
-"""Passes that other implementations of the language have and this one does not need; disabling them does nothing."""
 
 
 class InternalPassError(Exception):
@@ -69,11 +57,11 @@ class PassRun:
 
 @dataclass
 class PassOptions:
-    """What to run and what to show of it. Use one object for both pipelines of a build and a new one for the next.
+    """What to run and what to show of it. Use one object for all pipelines of a build and a new one for the next.
 
     Pass names are those of `pass_name`; `all` in `print_before` and `print_after` means every pass. `passes` replaces
     the standard pipeline. `functions` limits printed text to these functions. `limit` stops running passes after that
-    many over both pipelines (to find the one that breaks something). `stream` is where text goes, by default stderr.
+    many over all pipelines (to find the one that breaks something). `stream` is where text goes, by default stderr.
     """
 
     disabled: frozenset[str] | tuple[str, ...] = frozenset()
@@ -106,13 +94,31 @@ class Folder(Generic[P]):
 
     `package`: where they lie, with `pipelines.STAGES` beside them. `text`: the program (or the named functions of it) as
     text. `verify`: raises when a program is not well formed. `all_errors`: the error to raise for one that a pass found
-    in a program, when these passes are still to come.
+    in a program, when these passes are still to come. `aliases`: other names of passes; `absent`: names of passes that do
+    not exist here, which may be disabled all the same.
     """
 
     package: str
     text: Callable[[P, tuple[str, ...]], str]
     verify: Callable[[P], object]
     all_errors: Callable[[tuple[str, ...], P, CompassError], CompassError] = lambda names, program, error: error
+    aliases: Mapping[str, str] = field(default_factory=dict, hash=False)
+    absent: tuple[str, ...] = ()
+
+    @cached_property
+    def canonical(self) -> dict[str, str]:
+        """The folded name of a pass by each of its folded aliases."""
+        return {_fold(alias): _fold(name) for alias, name in self.aliases.items()}
+
+    @cached_property
+    def ignored(self) -> frozenset[str]:
+        """The folded names of `absent`."""
+        return frozenset(map(_fold, self.absent))
+
+    def key(self, name: str) -> str:
+        """What a pass is known by, whatever it is called."""
+        folded = _fold(name)
+        return self.canonical.get(folded, folded)
 
 
 def _kernel_text(module: IRModule, functions: tuple[str, ...] = ()) -> str:
@@ -142,7 +148,9 @@ def _all_kernel_errors(names: tuple[str, ...], module: IRModule, error: CompassE
     return all_errors(names, module, error)
 
 
-KERNELS: Folder[IRModule] = Folder(__name__, _kernel_text, _verify_kernels, _all_kernel_errors)
+KERNELS: Folder[IRModule] = Folder(
+    __name__, _kernel_text, _verify_kernels, _all_kernel_errors, aliases=VENDOR_NAMES, absent=NOT_NEEDED
+)
 
 
 @lru_cache(maxsize=4)
@@ -154,19 +162,18 @@ def _stems(package: str) -> dict[str, str]:
 
 
 def _fold(name: str) -> str:
-    folded = name.removeprefix("tir.").replace("_", "").lower()
-    return _ALIASES.get(folded, folded)
+    return name.removeprefix("tir.").replace("_", "").lower()
 
 
 def load_pass(name: str, folder: Folder[Any] = KERNELS) -> ModuleType:
-    """The module of a pass. Any spelling works that differs in case, underscores or the prefix `tir.`; UsageError with
-    the nearest name for others."""
+    """The module of a pass. Its aliases work, and any spelling that differs in case, underscores or the prefix `tir.`;
+    UsageError with the nearest name for others."""
     stems = _stems(folder.package)
-    stem = stems.get(_fold(name))
+    stem = stems.get(folder.key(name))
     if stem is None:
         from compass_core.errors.suggest import help_for
 
-        known = [load_pass(s, folder).NAME for s in stems]
+        known = [*(load_pass(s, folder).NAME for s in stems), *folder.aliases]
         raise UsageError(f"unknown pass '{name}'", code="unknown-pass", help=help_for(name, known, "passes"))
     return importlib.import_module(f"{folder.package}.{stem}")
 
@@ -177,13 +184,23 @@ def pass_name(name: str, folder: Folder[Any] = KERNELS) -> str:
     return found
 
 
-def describe(folder: Folder[Any] = KERNELS) -> list[tuple[str, str, str]]:
-    """(name, one line of documentation, stages that run it) of every pass, sorted by name."""
+class Description(NamedTuple):
+    """A pass: its name, the first line of its documentation, the stages that run it, and its aliases."""
+
+    name: str
+    summary: str
+    stages: tuple[str, ...]
+    aliases: tuple[str, ...]
+
+
+def describe(folder: Folder[Any] = KERNELS) -> list[Description]:
+    """Every pass, sorted by name."""
     rows = []
     for stem in _stems(folder.package):
         module = load_pass(stem, folder)
-        stages = [stage for stage, names in _stages(folder).items() if module.NAME in names]
-        rows.append((module.NAME, (module.__doc__ or "").splitlines()[0], ", ".join(stages)))
+        stages = tuple(stage for stage, names in _stages(folder).items() if module.NAME in names)
+        aliases = tuple(alias for alias, name in folder.aliases.items() if name == module.NAME)
+        rows.append(Description(module.NAME, (module.__doc__ or "").splitlines()[0], stages, aliases))
     return sorted(rows)
 
 
@@ -193,7 +210,7 @@ def _stages(folder: Folder[Any]) -> dict[str, tuple[str, ...]]:
 
 
 def pipeline_names(stage: str, folder: Folder[Any] = KERNELS) -> tuple[str, ...]:
-    """The passes of a stage, in order: of kernels `lower` or `codegen`."""
+    """The passes of a stage, in order: of kernels `lower` or `legalize`."""
     return _stages(folder)[stage]
 
 
@@ -211,19 +228,20 @@ def parse_pipeline(text: str, folder: Folder[Any] = KERNELS) -> tuple[str, ...]:
 
 
 def lower(module: IRModule, options: PassOptions | None = None) -> IRModule:
-    """The module after the lowering pipeline."""
-    options = options or PassOptions()
-    if options.passes is not None:
-        return run_pipeline(options.passes, module, options, pipeline_names("codegen"))
-    return run_stage("lower", module, options)
+    """The module after the lowering pipeline, or the one of `options`."""
+    return _run_stage("lower", "lowered", module, options or PassOptions(), pipeline_names("legalize"))
 
 
-def run_stage(stage: str, module: IRModule, options: PassOptions) -> IRModule:
-    """The module after all passes of the stage `lower` or `codegen`, which has what the stage guarantees."""
-    later = pipeline_names("codegen") if stage == "lower" else ()
-    after = run_pipeline(pipeline_names(stage), module, options, later)
-    if options.verify and not options.disabled and options.limit is None:
-        guaranteed = "lowered" if stage == "lower" else "legalised"
+def legalize(lowered: IRModule, options: PassOptions | None = None) -> IRModule:
+    """The lowered module after the legalisation pipeline, or the one of `options`: what the C printer takes."""
+    return _run_stage("legalize", "legalised", lowered, options or PassOptions(), ())
+
+
+def _run_stage(stage: str, guaranteed: str, module: IRModule, options: PassOptions, later: tuple[str, ...]) -> IRModule:
+    """The module after a stage. Where modules are verified, it has what the stage guarantees when all passes ran."""
+    names = pipeline_names(stage) if options.passes is None else options.passes
+    after = run_pipeline(names, module, options, later)
+    if options.verify and not options.disabled and options.limit is None and options.passes is None:
         folder = replace(KERNELS, verify=lambda module: _verify_stage(module, guaranteed))
         _verify(f"(the pipeline {stage})", module, after, folder)
     return after
@@ -241,8 +259,8 @@ def run_pipeline(
     `later`: passes that come after these; when one of these finds an error, they are asked for theirs.
     """
     options = options or PassOptions()
-    given = {_fold(name): name for name in sorted(options.disabled)}
-    disabled = given.keys() - _ABSENT
+    given = {folder.key(name): name for name in sorted(options.disabled)}
+    disabled = given.keys() - folder.ignored
     for name in sorted(disabled):
         load_pass(given[name], folder)
     first = len(options.runs)
@@ -250,7 +268,7 @@ def run_pipeline(
         _verify("the input", module, module, folder)
     if options.dump_dir is not None and not first:
         _dump(options, 0, "input", module, folder)
-    names = tuple(name for name in names if _fold(name) not in disabled)
+    names = tuple(name for name in names if folder.key(name) not in disabled)
     for number, name in enumerate(names):
         if options.limit is not None and len(options.runs) >= options.limit:
             break
@@ -265,7 +283,7 @@ def run_pipeline(
 
 def _run_one(pass_: ModuleType, module: P, options: PassOptions, folder: Folder[P]) -> P:
     name = pass_.NAME
-    if _selected(name, options.print_before):
+    if _selected(name, options.print_before, folder):
         _print(options, f"IR before {name}", module, folder)
     start = time.perf_counter()
     try:
@@ -279,7 +297,7 @@ def _run_one(pass_: ModuleType, module: P, options: PassOptions, folder: Folder[
         _verify(name, module, after, folder)
     if options.print_changed and after is not module:
         _print_diff(options, name, module, after, folder)
-    if _selected(name, options.print_after):
+    if _selected(name, options.print_after, folder):
         _print(options, f"IR after {name}", after, folder)
     if options.dump_dir is not None:
         _dump(options, len(options.runs), name, after, folder)
@@ -296,8 +314,8 @@ def _verify(name: str, before: P, after: P, folder: Folder[P]) -> None:
 # ------------------------------------------------------------------------------------------------------------- showing
 
 
-def _selected(name: str, chosen: tuple[str, ...]) -> bool:
-    return bool(chosen) and any(c == EVERY_PASS or _fold(c) == _fold(name) for c in chosen)
+def _selected(name: str, chosen: tuple[str, ...], folder: Folder[Any]) -> bool:
+    return bool(chosen) and any(c == EVERY_PASS or folder.key(c) == folder.key(name) for c in chosen)
 
 
 def _print(options: PassOptions, title: str, module: P, folder: Folder[P]) -> None:

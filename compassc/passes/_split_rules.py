@@ -18,7 +18,7 @@ from ..ops import spelling
 from ._vectors import active, add_offset, builtin, cast, first_lanes, int32, is_int, times, zero
 
 if TYPE_CHECKING:
-    from .align_vector_width import Aligner
+    from .legalize_vector_width import Aligner
 
 Rule = Callable[..., list[E.Expr]]
 """Called with the aligner and the call; rules that also cut masks take the wanted register width as well."""

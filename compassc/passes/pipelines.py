@@ -1,14 +1,14 @@
-"""The two pipelines, as data. A name may occur more than once."""
+"""The pipelines, as data. A name may occur more than once."""
 
 from __future__ import annotations
 
 LOWER: tuple[str, ...] = (
-    "SubstituteSizeVar",
-    "FoldConstant",
+    "AnnotateNonNegative",
+    "ConstantPropagation",
     "FlattenBuffer",
     "Simplify",
     "HoistIfThenElse",
-    "RemoveIfInVecFor",
+    "IfConversion",
     "RemoveNoOp",
     "VectorizeLoop",
     "StorageRewrite",
@@ -16,35 +16,35 @@ LOWER: tuple[str, ...] = (
     "Simplify",
     "RemoveNoOp",
     "HoistIfThenElse",
-    "RenameForLoopVar",
+    "RenameLoopVariables",
 )
 
-CODEGEN: tuple[str, ...] = (
-    "RenameUtilsFnames",
-    "RenameConstBufferVar",
+LEGALIZE: tuple[str, ...] = (
+    "MangleFunctionNames",
+    "OutlineConstants",
     "InitializeEventState",
-    "EliminateGetLocalID",
-    "CanonicalizeDivMod",
+    "LowerThreadLoops",
+    "ExpandDivMod",
     "CommonSubexprElim",
     "FreezeLoopBounds",
-    "LowerStandard",
-    "FoldConstant",
-    "ExchangeConstantToRight",
-    "SimplifyVirtualIsa",
-    "LowerVirtualVectorPointer",
+    "LowerVectorOperators",
+    "ConstantPropagation",
+    "CanonicalizeOperandOrder",
+    "StrengthReduction",
+    "LegalizeVectorPointers",
     "LowerTag",
-    "HandleSubFuncReturnFWV",
-    "AlignVectorWidth",
+    "LegalizeVectorReturns",
+    "LegalizeVectorWidth",
     "CombineInstructions",
-    "ReviseParamR",
-    "LowerVirtualIsa",
-    "IsaAwareRewrite",
+    "AssignPassthru",
+    "LegalizeOperations",
+    "LegalizeSignedness",
     "LowerVectorCast",
     "CombineInstructions",
-    "ReviseParamR",
-    "LowerPred",
-    "Revert2Standard",
+    "AssignPassthru",
+    "LowerPredicates",
+    "RaiseVectorAccesses",
     "UniquifyVarName",
 )
 
-STAGES: dict[str, tuple[str, ...]] = {"lower": LOWER, "codegen": CODEGEN}
+STAGES: dict[str, tuple[str, ...]] = {"lower": LOWER, "legalize": LEGALIZE}

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -32,11 +33,12 @@ OUTPUTS = {
     "build": "aipu.bin",
     "parse": "vadd.ir.txt",
     "lower": "vadd.lowered.txt",
+    "legalize": "vadd.legal.txt",
     "codegen": "vadd.cl",
     "cc": "vadd.o",
     "gbuild": "aipu.bin",
 }
-STAGE_FILES = [".ir.txt", ".lowered.txt", ".cl", ".cl.map", ".params.json", ".o"]
+STAGE_FILES = [".ir.txt", ".lowered.txt", ".legal.txt", ".cl", ".cl.map", ".params.json", ".o"]
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +61,7 @@ def test_build_makes_the_container_and_every_stage_file(compassc):
         assert Path(f"kernel.compass/vadd{suffix}").is_file()
     record = yaml.safe_load(Path("kernel.compass/build.yaml").read_text())
     assert (record["entry"], record["target"], record["kernel"]) == ("vadd", "X2_1204", "kernel.py")
-    assert [stage["name"] for stage in record["stages"]] == ["parse", "lower", "codegen", "cc", "gbuild"]
+    assert [stage["name"] for stage in record["stages"]] == ["parse", "lower", "legalize", "codegen", "cc", "gbuild"]
     for stage in record["stages"]:
         assert hashlib.sha256(Path(stage["output"]).read_bytes()).hexdigest() == stage["sha256"]
         assert stage["seconds"] > 0
@@ -78,7 +80,8 @@ def test_stages_by_hand_make_the_same_files(compassc):
     for command in (
         ["parse", "kernel.py"],
         ["lower", "kernel.compass/vadd.ir.txt"],
-        ["codegen", "kernel.compass/vadd.lowered.txt"],
+        ["legalize", "kernel.compass/vadd.lowered.txt"],
+        ["codegen", "kernel.compass/vadd.legal.txt"],
         ["cc", "kernel.compass/vadd.cl"],
         ["gbuild", "kernel.compass/vadd.o"],
     ):
@@ -94,14 +97,18 @@ def test_stages_in_a_pipe_print_what_build_prints(compassc):
     wanted = compassc("build", "kernel.py", "--stop-after", "codegen", "-o", "-")
     parsed = compassc("parse", "kernel.py", "-o", "-")
     lowered = compassc("lower", "-", stdin=parsed.out)
-    printed = compassc("codegen", "-", stdin=lowered.out)
+    legalised = compassc("legalize", "-", stdin=lowered.out)
+    printed = compassc("codegen", "-", stdin=legalised.out)
     assert printed.out == wanted.out
     assert wanted.out.startswith("#include <compass/dsl.h>\n")
-    assert wanted.err == parsed.err == lowered.err == printed.err == ""
+    assert wanted.err == parsed.err == lowered.err == legalised.err == printed.err == ""
     assert {path.name for path in Path().iterdir()} <= {"kernel.py", "helper.py", "table.npy", "__pycache__"}
 
 
-@pytest.mark.parametrize(("stage", "suffix"), [("parse", ".ir.txt"), ("lower", ".lowered.txt"), ("codegen", ".cl")])
+@pytest.mark.parametrize(
+    ("stage", "suffix"),
+    [("parse", ".ir.txt"), ("lower", ".lowered.txt"), ("legalize", ".legal.txt"), ("codegen", ".cl")],
+)
 def test_stop_after_ends_there(compassc, stage, suffix):
     done = compassc("build", "kernel.py", "--stop-after", stage)
     assert (done.status, done.err) == (0, f"kernel.compass/vadd{suffix}\n")
@@ -145,6 +152,32 @@ def test_the_printed_pipeline_is_what_passes_takes(compassc):
     lower = compassc("lower", "--print-pipeline").out.strip()
     parsed = compassc("parse", "kernel.py", "-o", "-").out
     assert compassc("lower", "-", "--passes", lower, stdin=parsed).out == compassc("lower", "-", stdin=parsed).out
+
+
+def test_passes_replaces_the_pipeline_of_each_stage(compassc):
+    assert compassc("build", "kernel.py", "--passes", "legalize:", "--stop-after", "legalize").status == 0
+    lowered, legalised = (Path(f"kernel.compass/vadd.{stage}.txt").read_text() for stage in ("lowered", "legal"))
+    assert legalised.partition("# interface")[0] == lowered
+    done = compassc(
+        "legalize", "kernel.compass/vadd.lowered.txt", "--passes", "ReviseParamR,LowerPred", "--time-passes"
+    )
+    assert done.status == 0 and re.findall("[A-Z]\\w{3,}", done.err) == ["AssignPassthru", "LowerPredicates"]
+
+
+def test_codegen_wants_legalised_ir(compassc):
+    assert compassc("build", "kernel.py", "--stop-after", "legalize").status == 0
+    done = compassc("codegen", "kernel.compass/vadd.lowered.txt")
+    assert done.status == 1 and "compassc legalize kernel.compass/vadd.lowered.txt" in done.err
+    path = Path("kernel.compass/vadd.legal.txt")
+    text = path.read_text()
+    line = text[: text.index('"role"')].count("\n") + 1
+    for damaged, where in (
+        (text.replace('"role": "input"', '"role": 1'), line - 2),
+        (text.replace('"role":', '"role"'), line),
+    ):
+        path.write_text(damaged)
+        done = compassc("codegen", str(path))
+        assert done.status == 1 and f"{path}:{where}:" in done.err and "[bad-params]" in done.err
 
 
 def test_a_dry_run_ends_with_the_clang_command(compassc):
@@ -230,7 +263,10 @@ def test_builds_in_parallel_do_not_disturb_each_other():
 def test_outputs_go_through_links_and_into_what_is_no_file(compassc, kernel, name):
     """Neither a link nor a pipe is replaced, and what comes out of a pipe is what lies in a file."""
     assert compassc("build", "kernel.py").status == 0
-    stages = ["kernel.py", *(f"kernel.compass/vadd{suffix}" for suffix in (".ir.txt", ".lowered.txt", ".cl", ".o"))]
+    stages = [
+        "kernel.py",
+        *(f"kernel.compass/vadd{suffix}" for suffix in (".ir.txt", ".lowered.txt", ".legal.txt", ".cl", ".o")),
+    ]
     source = stages[max(0, list(OUTPUTS).index(name) - 1)]
     Path("far").mkdir()
     Path("link").symlink_to("far/result")

@@ -15,8 +15,8 @@ WANTED = HERE.parent / "examples" / "spec_c"
 
 
 def c_text(ir_text: str) -> str:
-    """The C of a module given as IR text, by the whole codegen pipeline."""
-    module = passes.run_pipeline(passes.pipeline_names("codegen"), parse_module(ir_text))
+    """The C of a module given as IR text, by the whole of legalisation."""
+    module = passes.run_pipeline(passes.pipeline_names("legalize"), parse_module(ir_text))
     return "\n".join(line.text for line in print_unit(module).lines) + "\n"
 
 

@@ -235,7 +235,7 @@ def test_inline_assembly_has_every_section():
 def test_tables_come_before_everything():
     text = text_of(
         't = T.alloc_const((17,), "uint8", "' + "0a" * 17 + '")\na[0] = T.cast(t[n], "int32")',
-        pipeline=("RenameConstBufferVar",),
+        pipeline=("OutlineConstants",),
     )
     row = ", ".join(["0x0a"] * 16)
     assert text.startswith(

@@ -113,7 +113,7 @@ def test_what_the_system_refuses_is_no_defect(compassc, file, tmp_path, words):
     assert done.status == 1 and "taken" in done.err and "[unwritable]" in done.err, done.err
 
 
-@pytest.mark.parametrize("where", ["compassc.passes.simplify.run", "compassc.codegen.generate"])
+@pytest.mark.parametrize("where", ["compassc.passes.simplify.run", "compassc.codegen.emit"])
 def test_a_defect_of_the_compiler_asks_for_a_report(compassc, file, monkeypatch, where):
     def fail(*_):
         raise ZeroDivisionError("oops")
@@ -130,16 +130,20 @@ def test_a_defect_of_the_compiler_asks_for_a_report(compassc, file, monkeypatch,
     assert done.status == 70 and json.loads(done.err)["code"] == "internal"
 
 
-@pytest.mark.parametrize("command", ["check", "parse", "build", "lower", "codegen"])
+@pytest.mark.parametrize("command", ["check", "parse", "build", "lower", "legalize", "codegen"])
 def test_a_defect_is_reported_by_every_command(compassc, file, monkeypatch, command):
     file(WARNS)
     assert compassc("parse", "kernel.py", "-o", "k.ir.txt").status == 0
     assert compassc("lower", "k.ir.txt", "-o", "k.lowered.txt").status == 0
-    given = {"lower": "k.ir.txt", "codegen": "k.lowered.txt"}.get(command, "kernel.py")
-    where = {"parse": "compassc.language.parser.function.FunctionParser.stmt_Assign"}.get(command)
-    name = "canonicalize_div_mod" if command == "codegen" else "simplify"
-    monkeypatch.setattr(where or f"compassc.passes.{name}.run", lambda *_: 1 // 0)
-    done = compassc(command, given, *(["-o", "-"] if command in ("lower", "codegen") else []))
+    assert compassc("legalize", "k.lowered.txt", "-o", "k.legal.txt").status == 0
+    given = {"lower": "k.ir.txt", "legalize": "k.lowered.txt", "codegen": "k.legal.txt"}.get(command, "kernel.py")
+    where = {
+        "parse": "compassc.language.parser.function.FunctionParser.stmt_Assign",
+        "legalize": "compassc.passes.expand_div_mod.run",
+        "codegen": "compassc.codegen.emit",
+    }.get(command, "compassc.passes.simplify.run")
+    monkeypatch.setattr(where, lambda *_: 1 // 0)
+    done = compassc(command, given, *(["-o", "-"] if command in ("lower", "legalize", "codegen") else []))
     assert done.status == 70
     assert "this is a defect of compassc" in done.err and "Traceback" not in done.err
     folder = Path(done.err.partition("see it again is in ")[2].partition("\n")[0])

@@ -27,6 +27,7 @@ from compass_core.extents import evaluate
 from compass_core.hostcc import command
 from compass_sim import Worker
 from compassc import codegen, passes
+from compassc.analysis.interface import interface_of
 from compassc.language.parser import parse
 from compassc.toolchain import cc, unit
 
@@ -136,8 +137,10 @@ def compile_program(program: Program) -> Compiled:
         module = parse(done.kernel, program.target)
         stage = "lower"
         lowered = passes.lower(module, passes.PassOptions())
+        stage = "legalize"
+        legalised, interface = passes.legalize(lowered), interface_of(lowered)
         stage = "codegen"
-        result = codegen.generate(lowered, passes.PassOptions())
+        result = codegen.emit(legalised, interface)
         done.text, done.extents = result.text, result.params["extents"]
     except CompassError as error:
         done.outcome = Outcome(f"{stage}: {error.code}", render(error))

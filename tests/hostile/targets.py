@@ -202,7 +202,17 @@ def _graph(data: bytes, known: Container[str], thorough: bool) -> str:
 # --------------------------------------------------------------------------------------------------------- stage files
 
 
-_SUFFIXES = (".ir.txt", ".lowered.txt", ".params.json", ".cl.map", ".yaml", ".json", ".py", "compass_ir.txt")
+_SUFFIXES = (
+    ".ir.txt",
+    ".lowered.txt",
+    ".legal.txt",
+    ".params.json",
+    ".cl.map",
+    ".yaml",
+    ".json",
+    ".py",
+    "compass_ir.txt",
+)
 
 
 def _stage_texts() -> list[bytes]:

@@ -20,7 +20,7 @@ from compassc.codegen.c_calls import FORMS
 from compassc.dsl import script
 from compassc.ops import Op, core, docs
 from compassc.ops.example import Example
-from compassc.passes import _split_rules, isa_aware_rewrite
+from compassc.passes import _split_rules, legalize_signedness
 from compassc.pysim import meanings
 from compassc.reference import costs
 
@@ -86,8 +86,8 @@ def missing_rules(op: Op) -> Iterator[str]:
         yield "a meaning in PySim"
     if op.split not in ("lanes", "none") and op.split not in _split_rules.RULES:
         yield f"the rule {op.split!r} by which wide vectors are cut"
-    if op.signs and op.signs not in isa_aware_rewrite.RULES:
-        yield f"the rule {op.signs!r} of IsaAwareRewrite"
+    if op.signs and op.signs not in legalize_signedness.RULES:
+        yield f"the rule {op.signs!r} of LegalizeSignedness"
     if op.touches and not any(
         op.effect == ("write" if how == "w" else "read") or op.effect == "write" for _, how, _ in op.touches
     ):
@@ -138,7 +138,7 @@ def test_operators_are_of_one_operation_each() -> None:
 
 
 def test_rules_are_used() -> None:
-    assert {op.signs for op in OPS} - {""} == isa_aware_rewrite.RULES.keys()
+    assert {op.signs for op in OPS} - {""} == legalize_signedness.RULES.keys()
 
 
 def test_classes_of_c_functions_are_up_to_date() -> None:

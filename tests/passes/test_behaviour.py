@@ -16,8 +16,12 @@ from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Load, Select, Unary,
 SIZE = 8
 N, M = Var("n", INT32), Var("m", INT32)
 P = Var("p", pointer_type(INT32, "global"))
-SCALAR_CODEGEN = "EliminateGetLocalID,CanonicalizeDivMod,CommonSubexprElim,UniquifyVarName"
-PIPELINES = [",".join(passes.pipeline_names("lower")) + "," + SCALAR_CODEGEN, "CommonSubexprElim", "StorageRewrite"]
+SCALAR_LEGALISATION = "LowerThreadLoops,ExpandDivMod,CommonSubexprElim,UniquifyVarName"
+PIPELINES = [
+    ",".join(passes.pipeline_names("lower")) + "," + SCALAR_LEGALISATION,
+    "CommonSubexprElim",
+    "StorageRewrite",
+]
 
 
 def imm(value: int) -> IntImm:

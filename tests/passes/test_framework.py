@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ from module_text import module_text
 
 from compass_core.errors import CompassError, UsageError
 from compassc import passes
+from compassc.graph.passes import GRAPHS
 from compassc.ir import parse_module, print_module
+from compassc.passes._vendor_names import NOT_NEEDED, VENDOR_NAMES
 
 FOLDER = Path(passes.__file__).parent
+COMPAT = Path(__file__).parents[2] / "docs" / "compat.md"
 BODY = "a: T.int32 = (n + 0)\np[a] = (a // 4)"
 PARAMS = 'p: T.ptr("int32", "global"), n: T.int32'
 
@@ -23,7 +27,7 @@ def module():
     return parse_module(module_text(BODY, PARAMS))
 
 
-def run(module, names="Simplify,CanonicalizeDivMod", **options):
+def run(module, names="Simplify,ExpandDivMod", **options):
     stream = io.StringIO()
     options = passes.PassOptions(verify=True, stream=stream, **options)
     return passes.run_pipeline(passes.parse_pipeline(names), module, options), stream.getvalue(), options
@@ -63,7 +67,7 @@ def test_a_pass_without_tests_is_found(tmp_path):
 
 
 def test_pipelines_name_passes_in_their_own_spelling():
-    for stage in ("lower", "codegen"):
+    for stage in ("lower", "legalize"):
         names = passes.pipeline_names(stage)
         assert passes.parse_pipeline(passes.pipeline_text(names)) == names
 
@@ -71,6 +75,25 @@ def test_pipelines_name_passes_in_their_own_spelling():
 @pytest.mark.parametrize("name", ["tir.Simplify", "simplify", "Simplify"])
 def test_spellings_of_a_name(name):
     assert passes.pass_name(name) == "Simplify"
+
+
+def test_the_vendors_names_are_aliases():
+    table = re.findall(r"^\| `(\w+)` \| `(\w+)` \|$", COMPAT.read_text().partition("## Passes")[2], re.MULTILINE)
+    assert table == list(VENDOR_NAMES.items())
+    assert all(passes.pass_name(f"tir.{alias}") == name for alias, name in VENDOR_NAMES.items())
+    known = {p.name for p in passes.describe()}
+    assert not known & VENDOR_NAMES.keys() and not {*NOT_NEEDED} & (known | VENDOR_NAMES.keys())
+
+
+@pytest.mark.parametrize("name", ["ExpandDivMod", "CanonicalizeDivMod", "tir.canonicalize_div_mod"])
+def test_a_pass_is_disabled_and_printed_by_each_of_its_names(module, name):
+    assert [r.name for r in run(module, disabled=(name,))[2].runs] == ["Simplify"]
+    assert "IR after ExpandDivMod" in run(module, print_after=(name,))[1]
+
+
+def test_passes_of_other_programs_have_no_alias():
+    assert passes.pass_name("FoldConstant") == "ConstantPropagation"
+    assert passes.pass_name("FoldConstant", GRAPHS) == "FoldConstant"
 
 
 def test_unknown_name_gets_the_nearest_one():
@@ -81,7 +104,7 @@ def test_unknown_name_gets_the_nearest_one():
 
 def test_disabled_pass_does_not_run(module):
     after, _, options = run(module, disabled=("tir.Simplify", "tir.LoopPartition"))
-    assert [r.name for r in options.runs] == ["CanonicalizeDivMod"] and "(n + 0)" in print_module(after)
+    assert [r.name for r in options.runs] == ["ExpandDivMod"] and "(n + 0)" in print_module(after)
 
 
 def test_unknown_disabled_pass_is_an_error(module):
@@ -109,14 +132,14 @@ def test_print_of_a_function_that_is_not_there_is_empty(module):
 def test_dump_files_are_numbered_over_both_pipelines(module, tmp_path):
     _, _, options = run(module, dump_dir=tmp_path)
     passes.run_pipeline(("UniquifyVarName",), module, options)
-    names = ["00-input.txt", "01-Simplify.txt", "02-CanonicalizeDivMod.txt", "03-UniquifyVarName.txt"]
+    names = ["00-input.txt", "01-Simplify.txt", "02-ExpandDivMod.txt", "03-UniquifyVarName.txt"]
     assert sorted(p.name for p in tmp_path.iterdir()) == names
     assert parse_module((tmp_path / names[0]).read_text()) is not None
 
 
 def test_times(module):
     _, text, _ = run(module, time_passes=True)
-    assert "CanonicalizeDivMod" in text and text.splitlines()[-1].endswith("total")
+    assert "ExpandDivMod" in text and text.splitlines()[-1].endswith("total")
 
 
 def test_unchanged_module_is_the_same_object(module):

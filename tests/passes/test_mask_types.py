@@ -12,7 +12,7 @@ from compassc.ir import walk_stmts
 
 def widths(body: str, **kwargs: str) -> dict[str, int]:
     """The width of each mask variable of `k` by its name."""
-    m = passes.run_pipeline(("LowerStandard",), module(body, **kwargs))
+    m = passes.run_pipeline(("LowerVectorOperators",), module(body, **kwargs))
     types = MaskTypes(m)
     found = [s.var for s in walk_stmts(m["k"].body) if type(s).__name__ == "Let" and s.var.dtype.is_mask]
     return {v.name: types.width(v) for v in found}

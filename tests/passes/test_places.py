@@ -53,7 +53,7 @@ def check(module: S.IRModule) -> None:
     calls = [e.span for f in module.functions for s in walk_stmts(f.body) for e in placed_exprs(s)]
     assert None not in calls
     known = {*calls, *[span for span, _ in things(module)]}
-    for stage in ("lower", "codegen"):
+    for stage in ("lower", "legalize"):
         for name in passes.pipeline_names(stage):
             module = passes.run_pipeline((name,), module)
             lost = [what for span, what in things(module) if span is None or span not in known]

@@ -50,10 +50,10 @@ def test_what_needs_something_wrong_is_not_reported(monkeypatch):
     assert errors_of(monkeypatch, simplify=("x", "y", "z")) == ["no x"]
 
 
-def test_later_passes_and_those_of_codegen_are_asked(monkeypatch):
-    assert errors_of(monkeypatch, simplify=("z",), lower_standard=("w",)) == ["no z", "no w"]
+def test_later_passes_and_those_of_legalisation_are_asked(monkeypatch):
+    assert errors_of(monkeypatch, simplify=("z",), lower_vector_operators=("w",)) == ["no z", "no w"]
 
 
 def test_a_pass_that_fails_on_the_rest_says_nothing(monkeypatch):
-    monkeypatch.setattr("compassc.passes.lower_standard.run", lambda module: 1 // 0)
+    monkeypatch.setattr("compassc.passes.lower_vector_operators.run", lambda module: 1 // 0)
     assert errors_of(monkeypatch, simplify=("w",)) == ["no w"]

@@ -1,4 +1,4 @@
-"""Helpers of the vector pass tests: a function body as IR text through a pass, or through the whole of codegen."""
+"""Helpers of the vector pass tests: a function body as IR text through a pass, or through all of legalisation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def body_lines(text: str) -> list[str]:
 
 def c_of(body: str, **kwargs: str) -> list[str]:
     """The C lines of the body of `k`, without the final barrier."""
-    done = passes.run_pipeline(passes.pipeline_names("codegen"), module(body, **kwargs), verified())
+    done = passes.run_pipeline(passes.pipeline_names("legalize"), module(body, **kwargs), verified())
     lines = [line.text for line in print_unit(done).lines]
     start = next(i for i, line in enumerate(lines) if line.startswith("__kernel") and line.endswith("{"))
     return [line.strip() for line in lines[start + 1 : lines.index("}", start) - 1]]

@@ -259,6 +259,7 @@ def test_json_up_to_the_limit_is_read():
 # ------------------------------------------------------------------------------------------------------------ stage files
 
 YAML_BOMB = "a: &a [x, x]\n" + "".join(f"b{i}: &b{i} [*{'a' if i == 0 else f'b{i - 1}'}, *a]\n" for i in range(30))
+LEGAL = '@I.module(target="X2_1204", entry="k")\nclass Module:\n    @T.func\n    def k() -> T.void:\n        pass\n'
 DAMAGED = {
     "k.params.json": [
         "[" * 5000,
@@ -278,6 +279,14 @@ DAMAGED = {
         "@I.module(target='X2_1204', entry='k')\nclass M:\n  def k():\n    T.load(1)\n",
     ],
     "k.lowered.txt": ["if 1:\n" + "".join(" " * i + "if 1:\n" for i in range(1, 90)) + " " * 90 + "pass"],
+    "k.legal.txt": [
+        "",
+        LEGAL,
+        LEGAL + "# interface of the kernel\n",
+        LEGAL + "# interface of the kernel\n# []\n",
+        LEGAL + '# interface of the kernel\n# {"params": 1}\n',
+        LEGAL + "# interface of the kernel\n# " + "[" * 5000,
+    ],
     "aipubt_gb_k.py": ["compassc_kernel = " + "[" * 150 + "]" * 150, "compassc_kernel = 'x'", "-" * 5000 + "1"],
     "k.o": ["\x7fELF\x02\x01", "\x7fELF\x02\x01" + "\x7f" * 300, ""],
     "m.json": ["[" * 5000, "\ud800"],
@@ -301,7 +310,7 @@ def test_an_ill_formed_module_is_refused_before_any_pass(tmp_path):
     assert done.returncode == 1 and "ir-text" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["lower", "codegen", "cc", "inspect", "gbuild"])
+@pytest.mark.parametrize("command", ["lower", "legalize", "codegen", "cc", "inspect", "gbuild"])
 def test_devices_are_no_source_files(tmp_path, command):
     (tmp_path / "k.ir.txt").symlink_to("/dev/zero")
     done = cli(command, "/dev/zero" if command != "gbuild" else "k.ir.txt", cwd=tmp_path)

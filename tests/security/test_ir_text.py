@@ -52,7 +52,8 @@ def test_lines_of_the_file_that_was_parsed_are_shown(tmp_path, capfd):
     status, said = outcomes(capfd, "lower", "x.ir.txt")
     assert status == 1 and "k.py:6" in said and "the_array = S.alloc" in said
     assert outcomes(capfd, "lower", "honest.ir.txt")[0] == 0
-    assert outcomes(capfd, "codegen", "k.lowered.txt")[0] == 0
+    assert outcomes(capfd, "legalize", "k.lowered.txt")[0] == 0
+    assert outcomes(capfd, "codegen", "k.legal.txt")[0] == 0
     assert json.loads((tmp_path / "k.cl.map").read_text())["sha256"] == [hashlib.sha256(KERNEL.encode()).hexdigest()]
 
 
@@ -63,7 +64,8 @@ def test_lines_of_other_files_are_not(tmp_path, capfd):
     assert status == 1 and "secret:2" in said and SECRET not in said
     (tmp_path / "x.ir.txt").write_text(text)
     assert outcomes(capfd, "lower", "x.ir.txt", "-o", "x.lowered.txt")[0] == 0
-    assert outcomes(capfd, "codegen", "x.lowered.txt", "-o", "x.cl")[0] == 0
+    assert outcomes(capfd, "legalize", "x.lowered.txt", "-o", "x.legal.txt")[0] == 0
+    assert outcomes(capfd, "codegen", "x.legal.txt", "-o", "x.cl")[0] == 0
     noted = json.loads((tmp_path / "x.cl.map").read_text())
     assert noted["files"] == ["secret"] and noted["sha256"] == [None]
     (tmp_path / "x.cl").write_text((tmp_path / "x.cl").read_text().replace("15 -", "nothing_known -"))

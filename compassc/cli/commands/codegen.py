@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -11,21 +10,21 @@ from compassc.cli import options
 from compassc.cli.console import Console
 
 EXAMPLE = """\
-compassc codegen kernel.compass/vadd.lowered.txt
-compassc codegen vadd.lowered.txt -o - | less"""
+compassc codegen kernel.compass/vadd.legal.txt
+compassc codegen vadd.legal.txt -o - | less"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=options.INPUT, metavar="NAME.lowered.txt", required=False)
+@click.argument("source", type=options.INPUT, metavar="NAME.legal.txt")
 @options.output_option
-@options.pass_options
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path | None, output: Path | None, **passes: Any) -> None:
-    """Lowered IR text to Compass OpenCL C (NAME.cl).
+def command(console: Console, source: Path, output: Path | None) -> None:
+    """Legalised IR text to Compass OpenCL C (NAME.cl).
 
     The line map (NAME.cl.map) and the parameters (NAME.params.json) are written beside the text.
     """
-    from compassc.cli.pipeline import run_pass_stage
+    from compassc.cli.arrow import run_arrow
+    from compassc.driver import Request
 
-    run_pass_stage(console, "codegen", source, output, passes)
+    run_arrow(console, "codegen", source, output, Request())

@@ -1,0 +1,29 @@
+"""Mark variables that hold a TEC's number or the number of TECs as never negative.
+
+Before: any module.
+After: a variable defined as `get_local_id()` or `get_local_size()` and never changed is `nonneg`.
+"""
+
+from __future__ import annotations
+
+from ..ir import exprs as E
+from ..ir import stmts as S
+from ..ir.stmts import IRModule, PrimFunc
+from ..ir.visit import rename_vars, walk_stmts
+from ._blocks import mutable_vars
+
+NAME = "AnnotateNonNegative"
+_SIZES = ("get_local_id", "get_local_size")
+
+
+def run(module: IRModule) -> IRModule:
+    return module.map_functions(_function)
+
+
+def _function(f: PrimFunc) -> PrimFunc:
+    found = [s.var for s in walk_stmts(f.body) if type(s) is S.Let and type(s.value) is E.Call and s.value.op in _SIZES]
+    if not found:
+        return f
+    mutable = mutable_vars(f)
+    mapping = {v: E.Var(v.name, v.dtype, True) for v in found if not v.nonneg and v not in mutable}
+    return f.replace(body=rename_vars(f.body, mapping)) if mapping else f
