@@ -68,7 +68,10 @@ def model(count: int) -> Any:
         half = add("Add", add("Erf", add("Div", y, constant(np.sqrt(2)))), constant(1.0))
         x = add("Add", add("Mul", add("Mul", y, half), constant(0.5)), x)
     graph = helper.make_graph(
-        nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, CHANNELS, 16, 16])],
-        [helper.make_tensor_value_info(x, TensorProto.FLOAT, [1, CHANNELS, 16, 16])], constants,
-    )  # fmt: skip
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, CHANNELS, 16, 16])],
+        [helper.make_tensor_value_info(x, TensorProto.FLOAT, [1, CHANNELS, 16, 16])],
+        constants,
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

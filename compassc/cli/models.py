@@ -14,9 +14,14 @@ from compassc.driver.build import STAGE_FOLDER_SUFFIX
 
 STAGES = ("import", "gbuild")
 NOT_OF_MODELS = {
-    "entry": "--kernel", "values": "--set", "consts": "--const", "depfile": "--depfile", "dry_run": "--dry-run",
-    "passes": "--passes", "print_pipeline": "--print-pipeline",
-}  # fmt: skip
+    "entry": "--kernel",
+    "values": "--set",
+    "consts": "--const",
+    "depfile": "--depfile",
+    "dry_run": "--dry-run",
+    "passes": "--passes",
+    "print_pipeline": "--print-pipeline",
+}
 """Options of `compassc build` that are about kernels, by what they are called in its parameters."""
 
 

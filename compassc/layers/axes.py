@@ -46,9 +46,11 @@ def collapsed(shape: Sequence[int], axes: Sequence[int], shapes: Sequence[Sequen
         if new.size == 1:
             continue
         last = dims[-1] if dims else None
-        if last and last.reduced == new.reduced and all(
-            a == b * last.size for a, b in zip(own, last.steps, strict=True)
-        ):  # fmt: skip
+        if (
+            last
+            and last.reduced == new.reduced
+            and all(a == b * last.size for a, b in zip(own, last.steps, strict=True))
+        ):
             dims[-1] = Dim(last.size * new.size, last.reduced, last.steps)
         else:
             dims.append(new)

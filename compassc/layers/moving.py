@@ -102,8 +102,13 @@ def _row_copies(k: KernelSource, c: Copy, source: str, target: str, tag: str) ->
     width, many = c.dims[-1], len(c.dims) - 2
     if c.source_strides[many] < width or c.target_strides[many] < width:
         # a DMA takes rows only forward
-        c = Copy((*c.dims[:-1], 1, width), c.source, (*c.source_strides[:-1], width, 1), c.target,
-                 (*c.target_strides[:-1], width, 1))  # fmt: skip
+        c = Copy(
+            (*c.dims[:-1], 1, width),
+            c.source,
+            (*c.source_strides[:-1], width, 1),
+            c.target,
+            (*c.target_strides[:-1], width, 1),
+        )
         many += 1
     step, leap, size = k.scalar(c.source_strides[many]), k.scalar(c.target_strides[many]), k.scalar(c.dims[many])
     block = (
@@ -132,8 +137,18 @@ def _transposes(k: KernelSource, c: Copy, source: str, target: str, tag: str) ->
     return _blocks(k, c, (across, last), rows, SHORTEST, block, fields, source, target, tag)
 
 
-def _blocks(k: KernelSource, c: Copy, taken: tuple[int, int], size: int, least: int, block: str,
-            fields: dict[str, str], source: str, target: str, tag: str) -> list[str]:  # fmt: skip
+def _blocks(
+    k: KernelSource,
+    c: Copy,
+    taken: tuple[int, int],
+    size: int,
+    least: int,
+    block: str,
+    fields: dict[str, str],
+    source: str,
+    target: str,
+    tag: str,
+) -> list[str]:
     """The loop over all dimensions that are not `taken` by one DMA, and over parts of one of these of `size` elements."""
     outer = [d for d in range(len(c.dims)) if d not in taken]
     count = 1

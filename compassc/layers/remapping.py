@@ -54,8 +54,9 @@ def remap_kernel(x: Tensor, y: Tensor, places: Sequence[Array], fill: int = 0) -
     return finish(k, [*k.head, *lines])
 
 
-def remap_lines(k: KernelSource, x: Tensor, y: Tensor, places: Sequence[Array], source: str, target: str,
-                tag: str, fill: int = 0) -> list[str]:  # fmt: skip
+def remap_lines(
+    k: KernelSource, x: Tensor, y: Tensor, places: Sequence[Array], source: str, target: str, tag: str, fill: int = 0
+) -> list[str]:
     """The same as statements of a kernel that does more; the arrays it needs are made in `k.head`."""
     if int(np.prod([len(p) for p in places])) != y.count:
         raise LayerError(f"its attributes do not lead to the shape {list(y.shape)}")
@@ -93,8 +94,9 @@ def _joined(tables: list[Array]) -> list[Array]:
     return found
 
 
-def _lines(k: KernelSource, y: Tensor, tables: list[Array], row: Array, source: str, target: str, tag: str,
-           fill: int) -> list[str]:  # fmt: skip
+def _lines(
+    k: KernelSource, y: Tensor, tables: list[Array], row: Array, source: str, target: str, tag: str, fill: int
+) -> list[str]:
     bits = bits_of(y.dtype)
     run, holes = is_run(row), any((t < 0).any() for t in tables)
     width, base = len(row), int(row[row >= 0].min()) if (row >= 0).any() else 0
@@ -128,8 +130,9 @@ def _lines(k: KernelSource, y: Tensor, tables: list[Array], row: Array, source: 
     ]
 
 
-def _picked(k: KernelSource, row: Array, base: int, bits: str, near: str, to: str,
-            tag: str) -> tuple[list[str], list[str]]:  # fmt: skip
+def _picked(
+    k: KernelSource, row: Array, base: int, bits: str, near: str, to: str, tag: str
+) -> tuple[list[str], list[str]]:
     """(what is done before all rows, what is done for a row) to pick the elements of a row."""
     inside = row >= 0
     span = int(row[inside].max()) - base + 1 if inside.any() else 0

@@ -16,8 +16,13 @@ from compassc.layers.source import Kernel, KernelSource, Parameter, finish
 from compassc.layers.vectors import pointee
 
 
-def script(text: str, k: KernelSource | None = None, words: dict[str, str | Sequence[str]] | None = None, /,
-           **arguments: Tensor | Array | float) -> Kernel:  # fmt: skip
+def script(
+    text: str,
+    k: KernelSource | None = None,
+    words: dict[str, str | Sequence[str]] | None = None,
+    /,
+    **arguments: Tensor | Array | float,
+) -> Kernel:
     """The kernel of a text with a parameter for each of `arguments`: tensors, arrays, int32 and float32 numbers.
 
     `words` stand for `$name` in the text; a list of lines goes where a line is `$name` alone. `k` holds parameters and

@@ -49,9 +49,14 @@ def nested(slides: Sequence[Slide], inner: Sequence[str]) -> list[str]:
 
 
 def window_loops(
-    k: KernelSource, x: Tensor, slides: Sequence[Slide], begin: Sequence[str], step: Sequence[str],
-    end: Sequence[str], images: int = 0,
-) -> list[str]:  # fmt: skip
+    k: KernelSource,
+    x: Tensor,
+    slides: Sequence[Slide],
+    begin: Sequence[str],
+    step: Sequence[str],
+    end: Sequence[str],
+    images: int = 0,
+) -> list[str]:
     """The loops over all positions of a window and blocks of channels, with `step` for every cell.
 
     `pixel` is the input's first channel of the cell, `at` the position's number, `spot` its number within the image,

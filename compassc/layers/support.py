@@ -23,21 +23,42 @@ _COUNTED = "how many results there are before an element follows from the values
 _OVERLAPS = "each box that is kept decides about those behind it"
 BY_ELEMENT = {
     **dict.fromkeys(
-        ("AccidentalHits", "Compress", "CTCGreedyDecoder", "CollapseRepeated", "Filter", "FilterBoxes", "GetValidCount",
-         "Where", "Select", "Repeat", "RegionFuse"), _COUNTED),
-    **dict.fromkeys(("NMS", "PostNMS1", "PostNMS2", "GenerateProposals", "DetectionOutput", "DecodeBox", "Proposal"), _OVERLAPS),
-    **dict.fromkeys(("BoundingBox", "MultiboxTransformLoc", "Region", "RefineDetDetection"),
-                    "a box has four numbers, which are stored one by one"),
+        (
+            "AccidentalHits",
+            "Compress",
+            "CTCGreedyDecoder",
+            "CollapseRepeated",
+            "Filter",
+            "FilterBoxes",
+            "GetValidCount",
+            "Where",
+            "Select",
+            "Repeat",
+            "RegionFuse",
+        ),
+        _COUNTED,
+    ),
+    **dict.fromkeys(
+        ("NMS", "PostNMS1", "PostNMS2", "GenerateProposals", "DetectionOutput", "DecodeBox", "Proposal"), _OVERLAPS
+    ),
+    **dict.fromkeys(
+        ("BoundingBox", "MultiboxTransformLoc", "Region", "RefineDetDetection"),
+        "a box has four numbers, which are stored one by one",
+    ),
     **dict.fromkeys(("Count", "InTopK", "ZeroFraction"), "one result for many elements; bins are found by the values"),
-    **dict.fromkeys(("MaxUnpool", "UpsampleByIndex", "ScatterElements", "ScatterND"),
-                    "later updates of a place come after earlier ones, and places are known when the graph runs"),
-    **dict.fromkeys(("Gather", "GatherElements", "GatherND", "ReverseSequence"),
-                    "rows of fewer elements than a transfer is worth are copied one by one"),
+    **dict.fromkeys(
+        ("MaxUnpool", "UpsampleByIndex", "ScatterElements", "ScatterND"),
+        "later updates of a place come after earlier ones, and places are known when the graph runs",
+    ),
+    **dict.fromkeys(
+        ("Gather", "GatherElements", "GatherND", "ReverseSequence"),
+        "rows of fewer elements than a transfer is worth are copied one by one",
+    ),
     "FractionalPool": "the boundaries of windows are a few numbers",
     "Slice": "with steps that are inputs, the distance of elements is known when the graph runs",
     "StridedSlice": "with steps that are inputs, the distance of elements is known when the graph runs",
     "YuvToRgb": "the ends of a row are doubled",
-}  # fmt: skip
+}
 """Types some forms of which go element by element, and why; all others work on whole vectors."""
 
 

@@ -89,8 +89,10 @@ class Runnable:
     def __call__(self, inputs: Sequence[Any]) -> list[Array]:
         """The outputs for arrays in the order of the model's inputs. CompassError as import and build raise it."""
         if len(inputs) != len(self.inputs):
-            raise CompassError(f"the model has {len(self.inputs)} inputs ({', '.join(self.inputs)}), not {len(inputs)}",
-                               code="no-input")  # fmt: skip
+            raise CompassError(
+                f"the model has {len(self.inputs)} inputs ({', '.join(self.inputs)}), not {len(inputs)}",
+                code="no-input",
+            )
         given = {name: as_array(value) for name, value in zip(self.inputs, inputs, strict=True)}
         _, run = self._for(given)
         made = run([given[name] for name in self.inputs if name not in self._known])

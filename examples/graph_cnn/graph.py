@@ -38,8 +38,18 @@ class Network:
         windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (1, 2))
         how = "nhwcyx,cyxi->nhwc" if depthwise else "nhwiyx,oyxi->nhwo"
         y = np.einsum(how, windows, weights) + biases
-        window = {"kernel_x": kernel, "kernel_y": kernel, "stride_x": 1, "stride_y": 1, "dilation_x": 1, "dilation_y": 1,
-                  "pad_left": pad, "pad_right": pad, "pad_top": pad, "pad_bottom": pad}  # fmt: skip
+        window = {
+            "kernel_x": kernel,
+            "kernel_y": kernel,
+            "stride_x": 1,
+            "stride_y": 1,
+            "dilation_x": 1,
+            "dilation_y": 1,
+            "pad_left": pad,
+            "pad_right": pad,
+            "pad_top": pad,
+            "pad_bottom": pad,
+        }
         given = {"weights": weights, "biases": biases, "num_output": outputs, "with_activation": activation}
         kind, group = ("DepthwiseConv", channels) if depthwise else ("Convolution", 1)
         return self.layer(
@@ -52,8 +62,21 @@ class Network:
     def max_pool(self, value):
         n, h, w, c = value[1].shape
         y = value[1].reshape(n, h // 2, 2, w // 2, 2, c).max((2, 4))
-        return self.layer("Pooling", [value], y, method="MAX", kernel_x=2, kernel_y=2, stride_x=2, stride_y=2,
-                          pad_left=0, pad_right=0, pad_top=0, pad_bottom=0, ceil_mode=False)  # fmt: skip
+        return self.layer(
+            "Pooling",
+            [value],
+            y,
+            method="MAX",
+            kernel_x=2,
+            kernel_y=2,
+            stride_x=2,
+            stride_y=2,
+            pad_left=0,
+            pad_right=0,
+            pad_top=0,
+            pad_bottom=0,
+            ceil_mode=False,
+        )
 
     def gelu(self, value):
         y = value[1] * 0.5 * (1 + erf(value[1] / math.sqrt(2)))

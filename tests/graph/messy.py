@@ -51,11 +51,15 @@ class Messy:
 
     def nothing(self, x: Tensor) -> Tensor:
         n = len(x.shape)
-        kind, given = self.pick([
-            ("NoOp", {}), ("Tile", {"repeats": [1] * n}), ("Pad", {"pads": [[0, 0]] * n, "mode": "CONSTANT"}),
-            ("Slice", {"begin": [0] * n, "end": list(x.shape), "strides": [1] * n}),
-            ("Crop", {"crops": [[0, s] for s in x.shape]}),
-        ])  # fmt: skip
+        kind, given = self.pick(
+            [
+                ("NoOp", {}),
+                ("Tile", {"repeats": [1] * n}),
+                ("Pad", {"pads": [[0, 0]] * n, "mode": "CONSTANT"}),
+                ("Slice", {"begin": [0] * n, "end": list(x.shape), "strides": [1] * n}),
+                ("Crop", {"crops": [[0, s] for s in x.shape]}),
+            ]
+        )
         return self.add(kind, [x], x.shape, **given)
 
     def turned(self, x: Tensor) -> Tensor:
@@ -69,15 +73,31 @@ class Messy:
         return self.add("Concat", [x, self.pick(others)], shape, axis=axis) if x.count < 2000 else x
 
     def function(self, x: Tensor) -> Tensor:
-        kind, given = self.pick([("Negative", {}), ("Abs", {}), ("RELU", {}), ("Activation", {"method": "TANH"}),
-                                 ("Activation", {"method": "RELU"}), ("Sigmoid", {})])  # fmt: skip
+        kind, given = self.pick(
+            [
+                ("Negative", {}),
+                ("Abs", {}),
+                ("RELU", {}),
+                ("Activation", {"method": "TANH"}),
+                ("Activation", {"method": "RELU"}),
+                ("Sigmoid", {}),
+            ]
+        )
         return self.add(kind, [x], x.shape, **given)
 
     def arithmetic(self, x: Tensor) -> Tensor:
         kind = self.pick(["Add", "Sub", "Mul", "Div"])
-        other = self.pick([lambda: self.number(0.0), lambda: self.number(1.0), lambda: self.number(-1.0),
-                           lambda: self.number(2.5), lambda: self.constant(x.shape[-1]),
-                           lambda: self.constant(*x.shape), lambda: self.pick([t for t in self.made if t.shape == x.shape])])()  # fmt: skip
+        other = self.pick(
+            [
+                lambda: self.number(0.0),
+                lambda: self.number(1.0),
+                lambda: self.number(-1.0),
+                lambda: self.number(2.5),
+                lambda: self.constant(x.shape[-1]),
+                lambda: self.constant(*x.shape),
+                lambda: self.pick([t for t in self.made if t.shape == x.shape]),
+            ]
+        )()
         if kind == "Div" and (other.count != 1 or not self.build.producer(other).constants["weights"].all()):
             kind = "Mul"
         inputs = [x, other] if kind == "Div" or self.pick([True, False]) else [other, x]
@@ -122,8 +142,23 @@ class Messy:
 
 
 MOVES = ("transpose", "reshape", "nothing", "turned", "concat", "twice")
-FLOATS = (*MOVES, "rectified", "transpose", "reshape", "function", "function", "arithmetic", "arithmetic", "arithmetic", "power",
-          "linear", "linear", "normalised", "product", "folded")  # fmt: skip
+FLOATS = (
+    *MOVES,
+    "rectified",
+    "transpose",
+    "reshape",
+    "function",
+    "function",
+    "arithmetic",
+    "arithmetic",
+    "arithmetic",
+    "power",
+    "linear",
+    "linear",
+    "normalised",
+    "product",
+    "folded",
+)
 
 
 def messy(seed: int, integers: bool = False, most: int = 25) -> Graph:

@@ -49,8 +49,13 @@ class Net:
 
     def c(self, name: str, value) -> Tensor:
         array = np.asarray(value, "float32")
-        return self.build.layer("Constant", [], name=f"{name}_layer", outputs=[Tensor(name, array.shape, "float32")],
-                                constants={"weights": array})[0]  # fmt: skip
+        return self.build.layer(
+            "Constant",
+            [],
+            name=f"{name}_layer",
+            outputs=[Tensor(name, array.shape, "float32")],
+            constants={"weights": array},
+        )[0]
 
 
 def case_fold_constant(n: Net):
@@ -81,7 +86,10 @@ def case_cancel_moves_2(n: Net):
     t = n.f("t", "Transpose", [n.x], (2, 1, 3, 4), perm=[1, 0, 2, 3])
     same = n.f("same", "Slice", [t], begin=[0] * 4, end=[2, 1, 3, 4], strides=[1] * 4)
     y = n.f("y", "Slice", [same], begin=[1, 0, 0, 0], end=[-3, 1, 3, 4], strides=[-1, 1, 1, 1])
-    return [y], ["t = Reshape(x) shape=[2, 1, 3, 4]", "y = Slice(t) begin=[1, 0, 0, 0] end=[-3, 1, 3, 4] strides=[-1, 1, 1, 1]"]  # fmt: skip
+    return [y], [
+        "t = Reshape(x) shape=[2, 1, 3, 4]",
+        "y = Slice(t) begin=[1, 0, 0, 0] end=[-3, 1, 3, 4] strides=[-1, 1, 1, 1]",
+    ]
 
 
 def case_push_moves(n: Net):
@@ -89,16 +97,28 @@ def case_push_moves(n: Net):
     ta, tb = (n.f(f"t{t.name}", "Transpose", [t], (1, 4, 2, 3), perm=[0, 3, 1, 2]) for t in (a, b))
     s = n.f("s", "RELU", [n.f("sum", "Add", [ta, tb])])
     y = n.f("y", "Transpose", [n.f("c", "Concat", [s], axis=1)], (1, 2, 3, 4), perm=[0, 2, 3, 1])
-    want = ["a = Exp(x)", "b = Abs(x)", "sum_layer_moved_1 = Add(a, b)", "s_layer_moved_2 = RELU(sum_layer_moved_1)",
-            "c_layer_moved_3 = Concat(s_layer_moved_2) axis=3", "c = Transpose(c_layer_moved_3) perm=[0, 3, 1, 2]",
-            "y = Transpose(c) perm=[0, 2, 3, 1]"]  # fmt: skip
+    want = [
+        "a = Exp(x)",
+        "b = Abs(x)",
+        "sum_layer_moved_1 = Add(a, b)",
+        "s_layer_moved_2 = RELU(sum_layer_moved_1)",
+        "c_layer_moved_3 = Concat(s_layer_moved_2) axis=3",
+        "c = Transpose(c_layer_moved_3) perm=[0, 3, 1, 2]",
+        "y = Transpose(c) perm=[0, 2, 3, 1]",
+    ]
     return [y], want
 
 
 def case_fold_scaling_factors(n: Net):
     two = [2, 3]
-    fc = n.f("fc", "FullyConnected", [n.f("m", "Mul", [n.x, n.c("in", [1, 2, 1, 1])])], (1, 2, 3, 2),
-             {"weights": np.ones((2, 4)), "biases": [1, 1]}, num_output=2)  # fmt: skip
+    fc = n.f(
+        "fc",
+        "FullyConnected",
+        [n.f("m", "Mul", [n.x, n.c("in", [1, 2, 1, 1])])],
+        (1, 2, 3, 2),
+        {"weights": np.ones((2, 4)), "biases": [1, 1]},
+        num_output=2,
+    )
     bn = n.f("bn", "BatchNorm", [fc], None, {"weights": two, "biases": [0, 1]}, axis=3)
     y = n.f("y", "Sub", [n.c("ten", [10]), bn], bn.shape)
     want = ["y = FullyConnected(x) num_output=2 weights=[-2.0, -4.0, -2.0, -2.0] biases=[8.0, 6.0]"]
@@ -110,8 +130,10 @@ def case_fold_scaling_factors_2(n: Net):
     half = n.f("h", "Div", [product, n.c("two", [2])])
     scaled = n.f("s", "Mul", [half, n.c("factor", [1, 2, 4])])
     y = n.f("y", "Add", [scaled, n.c("addend", [5])])
-    want = ["h = MatMul(x, x) trans_b=True fused_multiplier=0.5",
-            "y = BatchNorm(h) axis=3 weights=[1.0, 2.0, 4.0] biases=[5.0, 5.0, 5.0]"]  # fmt: skip
+    want = [
+        "h = MatMul(x, x) trans_b=True fused_multiplier=0.5",
+        "y = BatchNorm(h) axis=3 weights=[1.0, 2.0, 4.0] biases=[5.0, 5.0, 5.0]",
+    ]
     return [y], want
 
 
@@ -128,8 +150,13 @@ def case_simplify(n: Net):
     d = n.f("d", "Pow", [n.f("d0", "Abs", [n.f("d1", "Abs", [c])]), n.c("two", [2])])
     e = n.f("e", "Add", [n.c("q", [1, 2, 3, 4]), n.f("e0", "Add", [d, n.c("p", [1])])], d.shape)
     y = n.f("y", "Mul", [e, n.c("minus", [-1])])
-    want = ["d0 = Abs(x)", "d = Square(d0)", "e_layer_constant_1 = Constant() weights=[2.0, 3.0, 4.0, 5.0]",
-            "e = Add(d, e_layer_constant_1)", "y = Negative(e)"]  # fmt: skip
+    want = [
+        "d0 = Abs(x)",
+        "d = Square(d0)",
+        "e_layer_constant_1 = Constant() weights=[2.0, 3.0, 4.0, 5.0]",
+        "e = Add(d, e_layer_constant_1)",
+        "y = Negative(e)",
+    ]
     return [y], want
 
 
@@ -185,7 +212,9 @@ def test_outputs_stay_what_they_were(name, integers):
             compare(run_graph(graph, inputs), run_graph(after, inputs), graph, integers or name in EXACT)
         assert len(after.layers) <= len(graph.layers) or name not in ("all", "CancelMoves", "Simplify")
         assert read(*write(after)) == after
-    assert changed > 0 or (integers and name in ("Simplify", "FoldConstant", "FoldScalingFactors", "JoinActivations", "PushMoves"))  # fmt: skip
+    assert changed > 0 or (
+        integers and name in ("Simplify", "FoldConstant", "FoldScalingFactors", "JoinActivations", "PushMoves")
+    )
 
 
 def test_every_pass_is_in_the_pipeline_and_has_a_case():
@@ -197,8 +226,13 @@ def test_every_pass_is_in_the_pipeline_and_has_a_case():
 def test_passes_are_shown_as_those_of_kernels(capsys):
     net = Net()
     outputs, _ = case_cancel_moves(net)
-    options = PassOptions(print_after=("CancelMoves",), print_changed=True, time_passes=True, verify=True,
-                          disabled=frozenset({"PushMoves"}))  # fmt: skip
+    options = PassOptions(
+        print_after=("CancelMoves",),
+        print_changed=True,
+        time_passes=True,
+        verify=True,
+        disabled=frozenset({"PushMoves"}),
+    )
     optimise(net.build.finish(outputs), options)
     shown = capsys.readouterr().err
     assert "*** IR after CancelMoves ***\nmodel_name=graph" in shown

@@ -75,8 +75,17 @@ def test_the_command_writes_a_graph_with_fewer_layers(compassc, tmp_path):
     build.constant(np.zeros(3, "float32"), "unused")
     path = tmp_path / "net.txt"
     save(build.finish([y]), path)
-    done = compassc("optimize", str(path), "-o", str(tmp_path / "opt.txt"), "--print-after", "RemoveDeadLayers",
-                    "--time-passes", "--shape", "x=2x2x3x4")  # fmt: skip
+    done = compassc(
+        "optimize",
+        str(path),
+        "-o",
+        str(tmp_path / "opt.txt"),
+        "--print-after",
+        "RemoveDeadLayers",
+        "--time-passes",
+        "--shape",
+        "x=2x2x3x4",
+    )
     assert (done.status, done.out) == (0, ""), done.err
     assert "*** IR after RemoveDeadLayers ***" in done.err
     after = load(tmp_path / "opt.txt")
@@ -101,10 +110,25 @@ def test_what_the_command_refuses(compassc, tmp_path, arguments, message):
 
 
 def test_a_graph_with_several_faults_names_all():
-    lines = ["model_name=m", "", "layer_name=x", "layer_type=Input", "layer_bottom=[]", "layer_top=[x_0]",
-             "layer_top_shape=[[1,3]]", "layer_top_type=[int8]", "layer_top_scale=[-1.0]", "", "layer_name=x",
-             "layer_type=Transpose", "layer_bottom=[x_0]", "layer_top=[y]", "layer_top_shape=[[1,3]]",
-             "layer_top_type=[int8]", "perm=[1,0]"]  # fmt: skip
+    lines = [
+        "model_name=m",
+        "",
+        "layer_name=x",
+        "layer_type=Input",
+        "layer_bottom=[]",
+        "layer_top=[x_0]",
+        "layer_top_shape=[[1,3]]",
+        "layer_top_type=[int8]",
+        "layer_top_scale=[-1.0]",
+        "",
+        "layer_name=x",
+        "layer_type=Transpose",
+        "layer_bottom=[x_0]",
+        "layer_top=[y]",
+        "layer_top_shape=[[1,3]]",
+        "layer_top_type=[int8]",
+        "perm=[1,0]",
+    ]
     with pytest.raises(CompassError) as caught:
         check(read("\n".join(lines), path="m.txt"))
     messages = [str(e) for e in caught.value.errors]

@@ -48,11 +48,27 @@ class Net:
 
     # -- parts
 
-    def conv(self, x: str, inputs: int, outputs: int, size: int = 3, stride: int = 1, group: int = 1,
-             act: str = "", norm: bool = True) -> str:  # fmt: skip
+    def conv(
+        self,
+        x: str,
+        inputs: int,
+        outputs: int,
+        size: int = 3,
+        stride: int = 1,
+        group: int = 1,
+        act: str = "",
+        norm: bool = True,
+    ) -> str:
         pad = size // 2
-        y = self("Conv", x, self.weights(outputs, inputs // group, size, size), kernel_shape=[size, size],
-                 pads=[pad] * 4, strides=[stride, stride], group=group)  # fmt: skip
+        y = self(
+            "Conv",
+            x,
+            self.weights(outputs, inputs // group, size, size),
+            kernel_shape=[size, size],
+            pads=[pad] * 4,
+            strides=[stride, stride],
+            group=group,
+        )
         if norm:
             mean, bias = self.weights(outputs, scale=0.1), self.weights(outputs, scale=0.1)
             var = self.constant(1 + self.random.random(outputs))
@@ -129,8 +145,9 @@ def lstm() -> onnx.ModelProto:
     net, size, hidden, steps = Net(), 12, 16, 8
     x = net("Transpose", net.input("x", 1, steps, size), perm=[1, 0, 2])
     w, r = net.weights(2, 4 * hidden, size, scale=0.2), net.weights(2, 4 * hidden, hidden, scale=0.2)
-    y, _, _ = net("LSTM", x, w, r, net.weights(2, 8 * hidden, scale=0.1), outputs=3, hidden_size=hidden,
-                  direction="bidirectional")  # fmt: skip
+    y, _, _ = net(
+        "LSTM", x, w, r, net.weights(2, 8 * hidden, scale=0.1), outputs=3, hidden_size=hidden, direction="bidirectional"
+    )
     y = net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.ints(0, 0, -1))
     last = net("Gather", y, net.constant(-1, np.int64), axis=0)
     return net.model(net("LogSoftmax", net.dense(last, 2 * hidden, 5), axis=-1))

@@ -30,8 +30,11 @@ CASES = {
     "FastGelu": (some(2, 5), [some(5)], {}),
     "QuickGelu": (some(2, 5), [], {"alpha": 1.5}),
     "FusedMatMul": (some(2, 3, 4), [some(2, 5, 4)], {"transB": 1, "alpha": 0.5}),
-    "MatMulNBits": (some(3, 40), [integers(6, 3, 8), np.abs(some(18)), integers(6 * 2)],
-                    {"K": 40, "N": 6, "bits": 4, "block_size": 16}),
+    "MatMulNBits": (
+        some(3, 40),
+        [integers(6, 3, 8), np.abs(some(18)), integers(6 * 2)],
+        {"K": 40, "N": 6, "bits": 4, "block_size": 16},
+    ),
     "QLinearSigmoid": (integers(2, 9), [S, Z, F32(1 / 256), U8(0)], {}),
     "QLinearLeakyRelu": (integers(2, 9), [S, Z, T, Y], {"alpha": 0.1}),
     "QLinearSoftmax": (integers(2, 9), [S, Z, F32(1 / 256), U8(0)], {"axis": -1, "opset": 13}),
@@ -39,9 +42,12 @@ CASES = {
     "QLinearAveragePool": (integers(1, 3, 4, 6), [S, Z, S, Z], {"kernel_shape": [2, 2], "strides": [2, 2]}),
     "QLinearAdd": (integers(2, 9), [S, Z, integers(2, 9), T, Y, F32(0.04), U8(100)], {}),
     "QLinearMul": (integers(2, 9), [S, Z, integers(2, 9), T, Y, F32(0.1), U8(100)], {}),
-    "QGemm": (integers(3, 6), [S, Z, integers(6, 4, dtype=I8), F32(0.01), I8(3), np.int32([10, -20, 30, 5]),
-                               F32(0.2), U8(90)], {"transB": 0}),
-}  # fmt: skip
+    "QGemm": (
+        integers(3, 6),
+        [S, Z, integers(6, 4, dtype=I8), F32(0.01), I8(3), np.int32([10, -20, 30, 5]), F32(0.2), U8(90)],
+        {"transB": 0},
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -51,10 +57,12 @@ def test_it_gives_what_onnx_runtime_gives(name, chained):
     node = helper.make_node(name, ["x", *names], ["y"], "it", domain="com.microsoft", **attributes)
     kind = helper.np_dtype_to_tensor_dtype(x.dtype)
     graph = helper.make_graph(
-        [node], "net", [helper.make_tensor_value_info("x", kind, x.shape)],
+        [node],
+        "net",
+        [helper.make_tensor_value_info("x", kind, x.shape)],
         [helper.make_tensor_value_info("y", kind, None)],
         [numpy_helper.from_array(np.asarray(v), n) for n, v in zip(names, others, strict=True)],
-    )  # fmt: skip
+    )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     (want,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})

@@ -133,13 +133,29 @@ def affine(net, x):
 
 
 ONE = {
-    gelu: "Activation", gelu_halved_first: "Activation", gelu_tanh: "Activation", gelu_tanh_by_power: "Activation",
-    silu: "Activation", swish: "Activation", mish: "Activation", softplus: "Activation", hard_swish: "Activation",
-    hard_swish_by_sigmoid: "Activation", leaky: "Activation", layer_norm: "LayerNorm", rms_norm: "RMSNorm",
-    softmax: "Softmax", conv_norm_relu: "Convolution", conv_bias_scale: "Convolution",
-    transposed_norm: "ConvTranspose", transposed_norm_of_groups: "ConvTranspose", dense: "FullyConnected",
-    scaled_product: "MatMul", channel_shuffle: "ChannelShuffle", pixel_shuffle: "DepthToSpace",
-}  # fmt: skip
+    gelu: "Activation",
+    gelu_halved_first: "Activation",
+    gelu_tanh: "Activation",
+    gelu_tanh_by_power: "Activation",
+    silu: "Activation",
+    swish: "Activation",
+    mish: "Activation",
+    softplus: "Activation",
+    hard_swish: "Activation",
+    hard_swish_by_sigmoid: "Activation",
+    leaky: "Activation",
+    layer_norm: "LayerNorm",
+    rms_norm: "RMSNorm",
+    softmax: "Softmax",
+    conv_norm_relu: "Convolution",
+    conv_bias_scale: "Convolution",
+    transposed_norm: "ConvTranspose",
+    transposed_norm_of_groups: "ConvTranspose",
+    dense: "FullyConnected",
+    scaled_product: "MatMul",
+    channel_shuffle: "ChannelShuffle",
+    pixel_shuffle: "DepthToSpace",
+}
 SEVERAL = {
     instance_norm: ["Convolution", "InstanceNorm"],
     affine: ["Convolution", "Activation", "BatchNorm"],
@@ -159,8 +175,11 @@ def test_it_becomes_one_layer_with_the_same_results(pattern, chained):
 
 
 def nearly_gelu(net, x):
-    return net("Mul", net("Mul", x, net("Add", net("Erf", net("Div", x, net.constant(1.5))), net.constant(1.0))),
-               net.constant(0.5))  # fmt: skip
+    return net(
+        "Mul",
+        net("Mul", x, net("Add", net("Erf", net("Div", x, net.constant(1.5))), net.constant(1.0))),
+        net.constant(0.5),
+    )
 
 
 def other_mean(net, x):

@@ -29,9 +29,14 @@ def test_a_batch_that_is_open_is_one_and_other_sizes_are_given(model_file):
     assert import_file(model_file, {"x": (2, 3, 6, 8)}).outputs[0].shape == (2, 4, 6, 8)
 
 
-@pytest.mark.parametrize(("shapes", "words"), [
-    ({"y": (1,)}, "no input 'y'"), ({"x": (1, 3, 6)}, "is ?x3x?x8 in the model"), ({"x": (1, 3, 6, 9)}, "not 1x3x6x9"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ({"y": (1,)}, "no input 'y'"),
+        ({"x": (1, 3, 6)}, "is ?x3x?x8 in the model"),
+        ({"x": (1, 3, 6, 9)}, "not 1x3x6x9"),
+    ],
+)
 def test_wrong_names_and_shapes_say_what_there_is(model_file, shapes, words):
     with pytest.raises(UsageError) as caught:
         import_file(model_file, shapes)
@@ -174,10 +179,14 @@ def test_a_loop_of_known_steps_is_unrolled(chained):
     net = Net()
     x = net.input("x", 1, 3)
     step = body(
-        [helper.make_node("Add", ["state", "x"], ["next"]), helper.make_node("Identity", ["going"], ["again"]),
-         helper.make_node("Relu", ["next"], ["seen"])],
-        ["i", "going", "state"], ["again", "next", "seen"],
-    )  # fmt: skip
+        [
+            helper.make_node("Add", ["state", "x"], ["next"]),
+            helper.make_node("Identity", ["going"], ["again"]),
+            helper.make_node("Relu", ["next"], ["seen"]),
+        ],
+        ["i", "going", "state"],
+        ["again", "next", "seen"],
+    )
     last, seen = net(
         "Loop",
         net.constant(4, np.int64),
@@ -192,13 +201,19 @@ def test_a_loop_of_known_steps_is_unrolled(chained):
 
 def test_a_function_of_the_model_is_replaced_by_its_nodes(chained):
     function = helper.make_function(
-        "mine", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["c"]), helper.make_node("Relu", ["c"], ["b"])],
+        "mine",
+        "Twice",
+        ["a"],
+        ["b"],
+        [helper.make_node("Add", ["a", "a"], ["c"]), helper.make_node("Relu", ["c"], ["b"])],
         [helper.make_opsetid("", 17)],
-    )  # fmt: skip
+    )
     graph = helper.make_graph(
-        [helper.make_node("Twice", ["x"], ["y"], "twice", domain="mine")], "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])],
-    )  # fmt: skip
+        [helper.make_node("Twice", ["x"], ["y"], "twice", domain="mine")],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])],
+    )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
     model = helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=8)
     same(model, chained, np.float32([1, -2, 3]))

@@ -92,8 +92,12 @@ def binary(d, x):
 
 def concat(d, x):
     axis = int(d.random.integers(len(d.shapes[x])))
-    same = [n for n, s in d.shapes.items() if len(s) == len(d.shapes[x])
-            and all(i == axis or p == q for i, (p, q) in enumerate(zip(s, d.shapes[x], strict=True)))]  # fmt: skip
+    same = [
+        n
+        for n, s in d.shapes.items()
+        if len(s) == len(d.shapes[x])
+        and all(i == axis or p == q for i, (p, q) in enumerate(zip(s, d.shapes[x], strict=True)))
+    ]
     parts = [x, d.pick(same)]
     shape = list(d.shapes[x])
     shape[axis] = sum(d.shapes[p][axis] for p in parts)
@@ -166,9 +170,23 @@ def product(d, x):
 
 
 STEPS = {
-    transpose: (), reshape: (), convolution: (4,), pool: (4,), unary: (), with_constant: (), binary: (), concat: (),
-    split: (), part: (), reduce: (2, 3, 4, 5), softmax: (), pad: (2, 3, 4), gather: (), squeeze: (), product: (),
-}  # fmt: skip
+    transpose: (),
+    reshape: (),
+    convolution: (4,),
+    pool: (4,),
+    unary: (),
+    with_constant: (),
+    binary: (),
+    concat: (),
+    split: (),
+    part: (),
+    reduce: (2, 3, 4, 5),
+    softmax: (),
+    pad: (2, 3, 4),
+    gather: (),
+    squeeze: (),
+    product: (),
+}
 
 
 def model(seed):

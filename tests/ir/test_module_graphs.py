@@ -23,8 +23,14 @@ class Module:
 def graph(name: str) -> Graph:
     build = GraphBuilder(name)
     x = build.input("x", (2, 3), "float32")
-    (y,) = build.layer("FullyConnected", [x], name='odd"name\\', outputs=[((2, 4), "float32")], attributes={"num_output": 4},
-                       constants={"weights": np.arange(12, dtype="float32").reshape(4, 3), "biases": np.zeros(4, "float32")})  # fmt: skip
+    (y,) = build.layer(
+        "FullyConnected",
+        [x],
+        name='odd"name\\',
+        outputs=[((2, 4), "float32")],
+        attributes={"num_output": 4},
+        constants={"weights": np.arange(12, dtype="float32").reshape(4, 3), "biases": np.zeros(4, "float32")},
+    )
     return build.finish([y])
 
 

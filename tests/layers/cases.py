@@ -37,8 +37,15 @@ def drawn(source: np.random.Generator, t: Tensor, narrow: bool = False) -> Array
     return np.asarray(source.normal(0, 2, t.shape)).astype(numpy_dtype(t.dtype))
 
 
-def layer_of(kind: str, inputs: list[Tensor], dtype: str, attributes: dict[str, Any], shapes: Any,
-             zero: int = 0, **constants: Array) -> Layer:  # fmt: skip
+def layer_of(
+    kind: str,
+    inputs: list[Tensor],
+    dtype: str,
+    attributes: dict[str, Any],
+    shapes: Any,
+    zero: int = 0,
+    **constants: Array,
+) -> Layer:
     """A layer with outputs of these shapes."""
     outputs = [tensor(f"y{i}", s, dtype, 1.0, zero) for i, s in enumerate(shapes)]
     return Layer("layer", kind, inputs, outputs, attributes, constants)

@@ -115,10 +115,16 @@ def graph_text(net: Network) -> tuple[str, bytes]:
     """The network as a graph's text, and its weights."""
     weights = bytearray()
     blocks = [
-        [f"layer_name=in_{t.name}", "layer_type=Input", "layer_bottom=[]", "layer_bottom_shape=[]",
-         "layer_bottom_type=[]", *_top([t])]
+        [
+            f"layer_name=in_{t.name}",
+            "layer_type=Input",
+            "layer_bottom=[]",
+            "layer_bottom_shape=[]",
+            "layer_bottom_type=[]",
+            *_top([t]),
+        ]
         for t in net.inputs
-    ]  # fmt: skip
+    ]
     for layer in net.layers:
         lines = [
             f"layer_name={layer.name}",
@@ -130,12 +136,20 @@ def graph_text(net: Network) -> tuple[str, bytes]:
         ]
         for key, array in layer.constants.items():
             weights += bytes(-len(weights) % 32)
-            lines += [f"{key}_type={array.dtype.name}", f"{key}_offset={len(weights)}", f"{key}_size={array.nbytes}",
-                      f"{key}_shape={_text(array.shape)}"]  # fmt: skip
+            lines += [
+                f"{key}_type={array.dtype.name}",
+                f"{key}_offset={len(weights)}",
+                f"{key}_size={array.nbytes}",
+                f"{key}_shape={_text(array.shape)}",
+            ]
             weights += array.tobytes()
         blocks.append([*lines, *(f"{key}={_text(value)}" for key, value in layer.attributes.items())])
-    head = ["model_name=random", f"layer_number={len(blocks)}", f"input_tensors={_text([t.name for t in net.inputs])}",
-            f"output_tensors={_text([t.name for t in net.outputs])}"]  # fmt: skip
+    head = [
+        "model_name=random",
+        f"layer_number={len(blocks)}",
+        f"input_tensors={_text([t.name for t in net.inputs])}",
+        f"output_tensors={_text([t.name for t in net.outputs])}",
+    ]
     listed = [[f"layer_id={i}", *lines] for i, lines in enumerate(blocks)]
     return "\n\n".join("\n".join(lines) for lines in [head, *listed]) + "\n", bytes(weights)
 

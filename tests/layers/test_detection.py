@@ -27,10 +27,18 @@ def source() -> np.random.Generator:
 
 def suppression(dtype: str, images: int, boxes: int, classes: int, room: int, zero: int = 0, **given: Any) -> Layer:
     wide = "int16" if dtype.startswith(("int", "uint")) else dtype
-    inputs = [Tensor("boxes", (images, boxes, 4), wide, 32.0, zero), tensor("n", (images, classes), "int32"),
-              tensor("c", (images, 1), "int32"), Tensor("scores", (images, boxes), dtype, 100.0)]  # fmt: skip
-    outputs = [Tensor("y", (images, room, 4), wide), tensor("k", (images, classes), "uint16"),
-               Tensor("s", (images, room), dtype), tensor("i", (images, room), "uint16")]  # fmt: skip
+    inputs = [
+        Tensor("boxes", (images, boxes, 4), wide, 32.0, zero),
+        tensor("n", (images, classes), "int32"),
+        tensor("c", (images, 1), "int32"),
+        Tensor("scores", (images, boxes), dtype, 100.0),
+    ]
+    outputs = [
+        Tensor("y", (images, room, 4), wide),
+        tensor("k", (images, classes), "uint16"),
+        Tensor("s", (images, room), dtype),
+        tensor("i", (images, room), "uint16"),
+    ]
     return Layer("l", "NMS", tuple(inputs), tuple(outputs), given)
 
 
@@ -98,8 +106,13 @@ def anchors(source: np.random.Generator, boxes: int) -> dict[str, Array]:
 def test_decoded_boxes(tmp_path, source, dtype, room):
     n, b, c = 2, 45, 4
     inputs = (tensor("s", (n, b, c), dtype), tensor("d", (n, b, 4), dtype))
-    outputs = (tensor("y", (n, room, 4), dtype), tensor("k", (n, c), "uint16"), tensor("m", (n, 1), "int32"),
-               tensor("v", (n, room), dtype), tensor("l", (n, c), "int32"))  # fmt: skip
+    outputs = (
+        tensor("y", (n, room, 4), dtype),
+        tensor("k", (n, c), "uint16"),
+        tensor("m", (n, 1), "int32"),
+        tensor("v", (n, room), dtype),
+        tensor("l", (n, c), "int32"),
+    )
     given = {"score_threshold": 0.8, "class_num": 3}
     layer = Layer("l", "DecodeBox", inputs, outputs, given, anchors(source, b))
     scores = source.integers(0, 30, (n, b, c)) / 32
@@ -111,8 +124,13 @@ def test_decoded_boxes(tmp_path, source, dtype, room):
 def test_boxes_by_tables(tmp_path, source, room, size):
     n, b, c = 1, 45, 3
     inputs = (Tensor("s", (n, b, c), "uint8", 255.0), Tensor("d", (n, b, 4), "int8", 30.0, 4))
-    outputs = (tensor("y", (n, room, 4), "int16"), tensor("k", (n, c), "uint16"), tensor("m", (n, 1), "uint16"),
-               tensor("v", (n, room), "uint8"), tensor("l", (n, c), "int16"))  # fmt: skip
+    outputs = (
+        tensor("y", (n, room, 4), "int16"),
+        tensor("k", (n, c), "uint16"),
+        tensor("m", (n, 1), "uint16"),
+        tensor("v", (n, room), "uint8"),
+        tensor("l", (n, c), "int16"),
+    )
     given = {"score_threshold_uint8": 200, "class_num": 2, "box_shift": 11, "image_height": 8000, "image_width": 9000}
     constants = {k: source.integers(100, 3000, b).astype("int16") for k in ("ycenter", "xcenter", "ha", "wa")}
     constants |= {f"t{a}_lut": source.integers(-4000, 4000, size).astype("int16") for a in "yxhw"}
@@ -125,8 +143,13 @@ def test_boxes_by_tables(tmp_path, source, room, size):
 def test_detections(tmp_path, source, dtype, mode):
     n, b, c, room = 2, 40, 4, 12
     inputs = (tensor("s", (n, b, c), dtype), tensor("d", (n, b, c, 4), dtype), tensor("p", (n, b, 4), dtype))
-    outputs = (tensor("v", (n, room), dtype), tensor("y", (n, room, 4), dtype), tensor("k", (n, c), "int32"),
-               tensor("l", (n, c), "int32"), tensor("m", (n, 1), "int32"))  # fmt: skip
+    outputs = (
+        tensor("v", (n, room), dtype),
+        tensor("y", (n, room, 4), dtype),
+        tensor("k", (n, c), "int32"),
+        tensor("l", (n, c), "int32"),
+        tensor("m", (n, 1), "int32"),
+    )
     given = {
         "score_threshold": 0.85,
         "anchor_mode": mode,
@@ -147,8 +170,12 @@ def test_boxes_of_anchors(tmp_path, source, dtype):
     n, b, room = 2, 37, 9
     scores = source.integers(0, 31, (n, b, 2)) / 32
     inputs = (tensor("s", (n, b, 2), dtype), tensor("d", (n, b, 4), dtype))
-    outputs = (tensor("v", (n, room), dtype), tensor("y", (n, room, 4), dtype), tensor("k", (n, 1), "uint16"),
-               tensor("o", (n, 1), dtype))  # fmt: skip
+    outputs = (
+        tensor("v", (n, room), dtype),
+        tensor("y", (n, room, 4), dtype),
+        tensor("k", (n, 1), "uint16"),
+        tensor("o", (n, 1), dtype),
+    )
     layer = Layer(
         "l", "Proposal", inputs, outputs, {"score_threshold": 0.7, "height": 1, "width": 1}, anchors(source, b)
     )
@@ -179,8 +206,13 @@ def test_best_classes(tmp_path, source, dtype):
 def test_an_anchor_without_offset_is_the_box(source):
     fixed = {k: np.asarray([v], "float32") for k, v in (("ycenter", 0.5), ("xcenter", 0.4), ("ha", 0.2), ("wa", 0.6))}
     inputs = (tensor("s", (1, 1, 2), "float32"), tensor("d", (1, 1, 4), "float32"))
-    outputs = (tensor("y", (1, 3, 4), "float32"), tensor("k", (1, 2), "int32"), tensor("m", (1, 1), "int32"),
-               tensor("v", (1, 3), "float32"), tensor("l", (1, 2), "int32"))  # fmt: skip
+    outputs = (
+        tensor("y", (1, 3, 4), "float32"),
+        tensor("k", (1, 2), "int32"),
+        tensor("m", (1, 1), "int32"),
+        tensor("v", (1, 3), "float32"),
+        tensor("l", (1, 2), "int32"),
+    )
     layer = Layer("l", "DecodeBox", inputs, outputs, {"class_num": 1, "score_threshold": 0.5}, fixed)
     boxes, counts, classes, scores, labels = evaluate(
         layer, [np.asarray([[[0.9, 0.75]]], "float32"), np.zeros((1, 1, 4), "float32")]

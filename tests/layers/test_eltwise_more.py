@@ -54,8 +54,12 @@ def test_logical_of_special_floats(tmp_path):
         inputs = [tensor("a", a.shape, "float32"), tensor("b", a.shape, "float32")]
         same(layer_of("Logical", inputs, "uint8", {"method": method}, [a.shape]), [a, b], tmp_path)
     x = [tensor("x", a.shape, "float32")]
-    for kind, attributes in (("IsNaN", {}), ("IsInf", {}), ("IsInf", {"detect_positive": False}),
-                             ("IsInf", {"detect_negative": False})):  # fmt: skip
+    for kind, attributes in (
+        ("IsNaN", {}),
+        ("IsInf", {}),
+        ("IsInf", {"detect_positive": False}),
+        ("IsInf", {"detect_negative": False}),
+    ):
         same(layer_of(kind, x, "uint8", attributes, [a.shape]), [a], tmp_path)
     same(layer_of("IsNaN", [tensor("x", (5,), "int8")], "uint8", {}, [(5,)]), [np.arange(5, dtype="int8")], tmp_path)
 

@@ -23,11 +23,22 @@ def source() -> np.random.Generator:
 
 def head(dtype: str, images: int, grid: tuple[int, int], boxes: int, classes: int, room: int) -> Layer:
     x = tensor("x", (images, *grid, boxes, 5 + classes), dtype)
-    outputs = (tensor("s", (images, room), dtype), tensor("y", (images, room, 4), dtype), tensor("k", (images, classes), "int32"),
-               tensor("l", (images, classes), "int32"), tensor("m", (images, 1), "int32"))  # fmt: skip
+    outputs = (
+        tensor("s", (images, room), dtype),
+        tensor("y", (images, room, 4), dtype),
+        tensor("k", (images, classes), "int32"),
+        tensor("l", (images, classes), "int32"),
+        tensor("m", (images, 1), "int32"),
+    )
     anchors = [0.5 + 0.25 * i for i in range(2 * boxes)]
-    given = {"grid_height": grid[0], "grid_width": grid[1], "box_per_grid": boxes, "class_num": classes,
-             "obj_thresh": 0.5, "anchors": anchors}  # fmt: skip
+    given = {
+        "grid_height": grid[0],
+        "grid_width": grid[1],
+        "box_per_grid": boxes,
+        "class_num": classes,
+        "obj_thresh": 0.5,
+        "anchors": anchors,
+    }
     return Layer("l", "Region", (x,), outputs, given)
 
 
@@ -67,8 +78,13 @@ def lists(
     if integers:
         boxes, scores = np.rint(boxes * 3000), np.rint(scores * 100)
     many = np.asarray([[slots - n] for n in range(images)])
-    tensors = [tensor("s", (images, room), dtype), tensor("y", (images, room, 4), "int16" if integers else dtype),
-               tensor("k", counts.shape, "int32"), tensor("l", labels.shape, "int32"), tensor("m", many.shape, "int32")]  # fmt: skip
+    tensors = [
+        tensor("s", (images, room), dtype),
+        tensor("y", (images, room, 4), "int16" if integers else dtype),
+        tensor("k", counts.shape, "int32"),
+        tensor("l", labels.shape, "int32"),
+        tensor("m", many.shape, "int32"),
+    ]
     return tensors, [
         v.astype(numpy_dtype(t.dtype)) for v, t in zip((scores, boxes, counts, labels, many), tensors, strict=True)
     ]
@@ -96,8 +112,11 @@ def test_filtered_lists(tmp_path, source, dtype):
     for most, threshold in ((30, 0.3), (3, -np.inf)):
         tensors, values = lists(source, 2, 20, 4, dtype, integers)
         order = (1, 0, 2, 3, 4)
-        given = {"score_threshold": 30 if integers and threshold > -np.inf else threshold, "maxnum": most,
-                 "min_size": [600, 300] if integers else [0.2, 0.1]}  # fmt: skip
+        given = {
+            "score_threshold": 30 if integers and threshold > -np.inf else threshold,
+            "maxnum": most,
+            "min_size": [600, 300] if integers else [0.2, 0.1],
+        }
         layer = Layer(
             "l", "FilterBoxes", tuple(tensors[i] for i in order), tuple(renamed(tensors, "o")[i] for i in order), given
         )
@@ -118,6 +137,9 @@ def test_kept_boxes(tmp_path, source):
     inputs = (tensor("b", (2, 30, 4), "float32"), tensor("i", (2, 12), "int32"), tensor("k", (2, 3), "int32"))
     outputs = (tensor("y", (2, 8, 4), "float32"), tensor("z", (2, 8, 4), "float32"))
     layer = Layer("l", "PostNMS1", inputs, outputs, {"image_height": 300, "image_width": 200, "proposal_cnt": 8})
-    values = [source.uniform(0, 300, (2, 30, 4)).astype("float32"), source.integers(0, 9, (2, 12)).astype("int32"),
-              np.asarray([[2, 3, 1], [4, 0, 8]], "int32")]  # fmt: skip
+    values = [
+        source.uniform(0, 300, (2, 30, 4)).astype("float32"),
+        source.integers(0, 9, (2, 12)).astype("int32"),
+        np.asarray([[2, 3, 1], [4, 0, 8]], "int32"),
+    ]
     same(layer, values, tmp_path, 1e-6)

@@ -97,8 +97,9 @@ def test_float_activations(tmp_path, source, dtype):
     for method in ("RELU", "RELU6", "LEAKYRELU", "CLIP", *FORMULAS):
         if method in ("LOG", "TAN", "SINH", "COSH"):
             continue  # their errors are not bounded near poles and zeros of these inputs
-        layer = Layer("a", "Activation", [tensor("x", (5, 77), dtype)], [tensor("y", (5, 77), dtype)],
-                      {"method": method, **extra})  # fmt: skip
+        layer = Layer(
+            "a", "Activation", [tensor("x", (5, 77), dtype)], [tensor("y", (5, 77), dtype)], {"method": method, **extra}
+        )
         check(layer, source, tmp_path)
 
 
@@ -107,8 +108,14 @@ def test_tables(tmp_path, source, dtype):
     for entries, to in ((256, "int8"), (256, "uint8"), (1024 if dtype == "int16" else 256, "uint16")):
         limits = np.iinfo(to)
         table = source.integers(limits.min, limits.max + 1, entries).astype(to)
-        layer = Layer("a", "Activation", [tensor("x", (5, 77), dtype)], [tensor("y", (5, 77), to)], {"method": "SIGMOID"},
-                      {"lut": table})  # fmt: skip
+        layer = Layer(
+            "a",
+            "Activation",
+            [tensor("x", (5, 77), dtype)],
+            [tensor("y", (5, 77), to)],
+            {"method": "SIGMOID"},
+            {"lut": table},
+        )
         check(layer, source, tmp_path)
 
 
@@ -189,9 +196,12 @@ def test_choices_and_comparisons(tmp_path, source, dtype):
             assert kind in ("Bitwise", "Pow")
             continue
         inputs = [
-            source.choice([*range(5), np.inf, -np.inf, np.nan] if kind.startswith("Is") and not t.is_integer else range(5),
-                          t.shape).astype(t.dtype) for t in layer.inputs
-        ]  # fmt: skip
+            source.choice(
+                [*range(5), np.inf, -np.inf, np.nan] if kind.startswith("Is") and not t.is_integer else range(5),
+                t.shape,
+            ).astype(t.dtype)
+            for t in layer.inputs
+        ]
         for got, want in zip(run(kernel_of([layer]), layer, inputs, tmp_path), evaluate(layer, inputs), strict=True):
             np.testing.assert_allclose(
                 got.astype("f8"), want.astype("f8"), rtol=RELATIVE[4] if want.dtype == "f4" else 0
@@ -213,8 +223,9 @@ def test_words_of_32_bits_are_rescaled_to_the_nearest(kind, tmp_path):
     source = np.random.default_rng(3)
     a, b = (Tensor(n, (6, 40), "int32", limits=(-1000, 1000)) for n in "ab")
     given = {"scale_value": [153, 252], "shift_value": [7, 8]}
-    inputs, out, more = ([a, b], (12, 40), {"axis": 0}) if kind == "Concat" else (
-        [Tensor("c", (6, 40), "uint8"), a, b], (6, 40), {})  # fmt: skip
+    inputs, out, more = (
+        ([a, b], (12, 40), {"axis": 0}) if kind == "Concat" else ([Tensor("c", (6, 40), "uint8"), a, b], (6, 40), {})
+    )
     layer = Layer("r", kind, inputs, [Tensor("y", out, "int32")], {**given, **more})
     ends = {"uint8": (0, 2), "int32": (-1000, 1001)}
     values = [source.integers(*ends[t.dtype], t.shape).astype(t.dtype) for t in inputs]

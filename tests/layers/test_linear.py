@@ -59,8 +59,16 @@ def window(kernel: tuple[int, int], stride: int = 1, pad: int = 0, dilation: int
     return keys | {f"pad_{s}": pad for s in ("left", "right", "top", "bottom")}
 
 
-def weighted(source: np.random.Generator, kind: str, x: Tensor, y: Tensor, shape: tuple[int, ...],
-             given: dict[str, Any], weights: str = "int8", each: bool = True) -> Layer:  # fmt: skip
+def weighted(
+    source: np.random.Generator,
+    kind: str,
+    x: Tensor,
+    y: Tensor,
+    shape: tuple[int, ...],
+    given: dict[str, Any],
+    weights: str = "int8",
+    each: bool = True,
+) -> Layer:
     """A layer with random weights of `shape`, whose results fill the range of the output."""
     outputs, depth = shape[0], int(np.prod(shape[1:]))
     if not x.is_integer:
@@ -103,8 +111,16 @@ DEPTHWISE: tuple[tuple[Any, ...], ...] = (
 )
 
 
-def convolution(source: np.random.Generator, geometry: tuple[Any, ...], types: tuple[str, str], weights: str = "int8",
-                activation: str = "NONE", zero: int = 0, each: bool = True, **given: Any) -> Layer:  # fmt: skip
+def convolution(
+    source: np.random.Generator,
+    geometry: tuple[Any, ...],
+    types: tuple[str, str],
+    weights: str = "int8",
+    activation: str = "NONE",
+    zero: int = 0,
+    each: bool = True,
+    **given: Any,
+) -> Layer:
     shape, outputs, form, groups = geometry
     keys = window(*form)
     kernel, stride, pad, dilation = form[0], keys["stride_x"], keys["pad_top"], keys["dilation_x"]
@@ -197,8 +213,14 @@ def test_a_tail_joins(tmp_path, source, dtype):
         np.testing.assert_array_equal(got, evaluate(add, [alone, inputs[1]])[0])
 
 
-def matmul(sizes: tuple[int, int, int], types: tuple[str, str], batches: tuple[tuple[int, ...], ...] = ((), ()),
-           flips: tuple[bool, bool] = (False, False), zeros: tuple[int, int] = (0, 0), **given: Any) -> Layer:  # fmt: skip
+def matmul(
+    sizes: tuple[int, int, int],
+    types: tuple[str, str],
+    batches: tuple[tuple[int, ...], ...] = ((), ()),
+    flips: tuple[bool, bool] = (False, False),
+    zeros: tuple[int, int] = (0, 0),
+    **given: Any,
+) -> Layer:
     m, depth, n = sizes
     a = tensor("a", (*batches[0], *((depth, m) if flips[0] else (m, depth))), types[0], zeros[0])
     b = tensor("b", (*batches[1], *((n, depth) if flips[1] else (depth, n))), types[1], zeros[1])
@@ -241,8 +263,15 @@ def test_gemm(tmp_path, source, dtype):
         check(Layer("g", "Gemm", [*plain.inputs, c], plain.outputs, given), source, tmp_path)
 
 
-def batch_norm(source: np.random.Generator, shape: tuple[int, ...], axis: int, types: tuple[str, str],
-               activation: str = "NONE", each: bool = True, kind: str = "BatchNorm") -> Layer:  # fmt: skip
+def batch_norm(
+    source: np.random.Generator,
+    shape: tuple[int, ...],
+    axis: int,
+    types: tuple[str, str],
+    activation: str = "NONE",
+    each: bool = True,
+    kind: str = "BatchNorm",
+) -> Layer:
     channels, whole = shape[axis], types[0] not in FLOATS
     x, y = tensor("x", shape, types[0], 3 if whole else 0), tensor("y", shape, types[1], 2 if whole else 0)
     given: dict[str, Any] = {"axis": axis, "with_activation": activation}
@@ -304,8 +333,10 @@ TRANSPOSED: tuple[tuple[Any, ...], ...] = (  # input, outputs, kernel, strides, 
 def test_transposed_convolutions(tmp_path, source, dtype):
     activations, zero = cycle(ACTIVATIONS), {"int8": 5, "uint8": -5}.get(dtype, 0)
     for shape, outputs, kernel, strides, pad, dilation, groups, extra in TRANSPOSED:
-        size = [(n - 1) * s + dilation * (k - 1) + 1 + extra - 2 * pad
-                for n, s, k in zip(shape[1:3], strides, kernel, strict=True)]  # fmt: skip
+        size = [
+            (n - 1) * s + dilation * (k - 1) + 1 + extra - 2 * pad
+            for n, s, k in zip(shape[1:3], strides, kernel, strict=True)
+        ]
         given = {**window(kernel, 1, pad, dilation), "stride_y": strides[0], "stride_x": strides[1], "group": groups}
         given |= {"output_padding_x": extra, "output_padding_y": extra, "with_activation": next(activations)}
         x, y = tensor("x", shape, dtype, zero), tensor("y", (shape[0], *size, outputs), dtype)

@@ -29,9 +29,17 @@ def reshapes() -> Rows:
 
 
 def transposes() -> Rows:
-    shapes = (((2, 5, 6, 7), (0, 3, 1, 2)), ((2, 5, 6, 7), (1, 0, 2, 3)), ((9, 40), (1, 0)), ((1, 3), (0, 1)),
-              ((2, 3, 4, 5), (3, 2, 1, 0)), ((2, 1, 3, 2, 9), (3, 0, 1, 2, 4)), ((3, 70, 130), (0, 2, 1)),
-              ((2, 3, 2, 3, 2, 3), (5, 0, 3, 1, 4, 2)), ((1, 3, 33, 35), (0, 2, 3, 1)))  # fmt: skip
+    shapes = (
+        ((2, 5, 6, 7), (0, 3, 1, 2)),
+        ((2, 5, 6, 7), (1, 0, 2, 3)),
+        ((9, 40), (1, 0)),
+        ((1, 3), (0, 1)),
+        ((2, 3, 4, 5), (3, 2, 1, 0)),
+        ((2, 1, 3, 2, 9), (3, 0, 1, 2, 4)),
+        ((3, 70, 130), (0, 2, 1)),
+        ((2, 3, 2, 3, 2, 3), (5, 0, 3, 1, 4, 2)),
+        ((1, 3, 33, 35), (0, 2, 3, 1)),
+    )
     for shape, perm in shapes:
         yield "Transpose", [shape], {"perm": list(perm)}, [tuple(shape[p] for p in perm)]
 
@@ -129,8 +137,12 @@ def indexed(source: np.random.Generator) -> Iterator[tuple[str, list[Any], dict[
         yield "Compress", [x, np.array([0, 1, 2, 0, 1], "int8")], {"axis": 1}, [(3, 3, wide)]
     yield "Repeat", [(2, 3), np.array([3], "uint8")], {}, [(20,)]
     yield "GatherND", [(4, 5), indices(source, (9, 2), -4, 7, "int32")], {}, [(9,)]
-    for axis, shape, index in ((1, (3, 40, 5), (3, 9, 5)), (0, (7, 6), (3, 4)), (2, (2, 3, 90), (1, 3, 200)),
-                               (0, (400, 50), (5, 50))):  # fmt: skip
+    for axis, shape, index in (
+        (1, (3, 40, 5), (3, 9, 5)),
+        (0, (7, 6), (3, 4)),
+        (2, (2, 3, 90), (1, 3, 200)),
+        (0, (400, 50), (5, 50)),
+    ):
         n = shape[axis]
         yield "GatherElements", [shape, indices(source, index, -n - 2, n + 3, "int32")], {"axis": axis}, [index]
         at = indices(source, index, -n, n, "int32")
@@ -193,8 +205,13 @@ def test_one_hot_and_known_values(tmp_path, source, dtype):
         out = list(at.shape)
         out.insert(axis if axis >= 0 else 2, 37)
         values = [-3.0, 2.5] if dtype.startswith("float") else [1, 7]
-        layer = layer_of("OneHot", [tensor("i", at.shape, "int32")], dtype, {"depth": 37, "axis": axis, "values": values},
-                         [tuple(out)])  # fmt: skip
+        layer = layer_of(
+            "OneHot",
+            [tensor("i", at.shape, "int32")],
+            dtype,
+            {"depth": 37, "axis": axis, "values": values},
+            [tuple(out)],
+        )
         same(layer, [at], tmp_path)
     weights = drawn(source, tensor("w", (5, 41), dtype))
     same(layer_of("Constant", [], dtype, {}, [(5, 41)], weights=weights), [], tmp_path)

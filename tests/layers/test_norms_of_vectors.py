@@ -12,8 +12,12 @@ from compassc.graph import Layer
 from tests.layers.cases import check, same, tensor
 
 SHAPES: tuple[tuple[tuple[int, ...], list[int]], ...] = (
-    ((3, 40), [1]), ((2, 5, 33), [1]), ((2, 3, 4, 9), [1, 2]), ((60,), [0]), ((4, 1, 3), [1]),
-)  # fmt: skip
+    ((3, 40), [1]),
+    ((2, 5, 33), [1]),
+    ((2, 3, 4, 9), [1, 2]),
+    ((60,), [0]),
+    ((4, 1, 3), [1]),
+)
 TYPES = ("int8", "uint8", "int16", "float32", "float16")
 
 

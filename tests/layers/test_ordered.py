@@ -31,8 +31,13 @@ def orders() -> Iterator[Layer]:
             many = n if j == 2 else min(n, 3 + i)
             made = tuple(many if a == axis else m for a, m in enumerate(shape))
             outputs = [tensor("y", made, dtype), tensor("i", made, ("int32", "uint16", "uint32")[(i + j) % 3])]
-            given: dict[str, Any] = {"axis": axis, "k": many, "largest": (i + j) % 2 == 0, "descending": i % 2 == 0,
-                                     "select_index": ("last", "first")[i % 2]}  # fmt: skip
+            given: dict[str, Any] = {
+                "axis": axis,
+                "k": many,
+                "largest": (i + j) % 2 == 0,
+                "descending": i % 2 == 0,
+                "select_index": ("last", "first")[i % 2],
+            }
             yield Layer("o", "Sort" if j == 2 else "TopK", [x], outputs[: 1 + (i != 1)], given)
 
 
@@ -64,8 +69,14 @@ def runs() -> Iterator[Layer]:
         for j, dtype in enumerate(("int8", "float32", "uint8", "int16", "float16")):
             method = ("SUM", "PROD")[(i + j) % 2]
             zero = 3 if "int" in dtype else 0
-            given: dict[str, Any] = {"axis": axis, "method": method, "exclusive": (i + j) % 3 == 0, "reverse": j % 2 == 1,
-                                     "scale_value": 20113, "shift_value": 17}  # fmt: skip
+            given: dict[str, Any] = {
+                "axis": axis,
+                "method": method,
+                "exclusive": (i + j) % 3 == 0,
+                "reverse": j % 2 == 1,
+                "scale_value": 20113,
+                "shift_value": 17,
+            }
             constants = {}
             if method == "PROD" and zero:
                 n = shape[axis]

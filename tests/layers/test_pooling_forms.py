@@ -45,8 +45,12 @@ def lines() -> Iterator[Layer]:
         ):
             to = "uint8" if method == "L2" and dtype in ("int8", "uint8") else dtype
             table = {"sqrt_lut": np.arange(256).astype("uint8")} if method == "L2" else {}
-            given: dict[str, Any] = {"method": method, "count_include_pad": include, "scale_value": 180,
-                                     "shift_value": 9 if method == "L1" else 22 if dtype == "int16" else 2}  # fmt: skip
+            given: dict[str, Any] = {
+                "method": method,
+                "count_include_pad": include,
+                "scale_value": 180,
+                "shift_value": 9 if method == "L1" else 22 if dtype == "int16" else 2,
+            }
             kernel, stride, pads, dilation = ((3, 2, (1, 1), 1), (2, 1, (0, 1), 2), (4, 3, (2, 0), 1))[(i + j) % 3]
             made = (11 + sum(pads) - dilation * (kernel - 1) - 1) // stride + 1
             x = tensor("x", (2, 11, 37), dtype, 10.0, zero_of(dtype))

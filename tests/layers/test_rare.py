@@ -26,8 +26,11 @@ def source() -> np.random.Generator:
 
 @pytest.mark.parametrize("dtype", ["float32"])
 def test_rotations(tmp_path, source, dtype):
-    for shape, cache, given in (((2, 3, 5, 8), (9, 4), {}), ((2, 5, 3 * 70), (2, 9, 40), {"num_heads": 3, "rotary_embedding_dim": 66}),
-                                ((2, 3, 5, 8), (2, 9, 5), {"interleaved": 1, "rotary_embedding_dim": 6})):  # fmt: skip
+    for shape, cache, given in (
+        ((2, 3, 5, 8), (9, 4), {}),
+        ((2, 5, 3 * 70), (2, 9, 40), {"num_heads": 3, "rotary_embedding_dim": 66}),
+        ((2, 3, 5, 8), (2, 9, 5), {"interleaved": 1, "rotary_embedding_dim": 6}),
+    ):
         inputs = [
             tensor("x", shape, dtype),
             tensor("c", cache, dtype),
@@ -59,8 +62,12 @@ def test_attention(tmp_path, source, dtype):
         shapes = [(n, heads, m, c), (n, of_keys, c, keys), (n, of_keys, keys, d)]
         shapes = [(*s[:2], s[3], s[2]) if t else s for s, t in zip(shapes, turned, strict=True)]
         inputs = [tensor(name, s, dtype) for name, s in zip("qkvm", [*shapes, *([mask] if mask else [])], strict=False)]
-        given = {**{f"trans_{a}": t for a, t in zip("qkv", turned, strict=True)}, "enable_gqa": True,
-                 "with_mask": mask is not None, "scale_factor": 0.3}  # fmt: skip
+        given = {
+            **{f"trans_{a}": t for a, t in zip("qkv", turned, strict=True)},
+            "enable_gqa": True,
+            "with_mask": mask is not None,
+            "scale_factor": 0.3,
+        }
         layer = Layer("l", "SDPAttention", tuple(inputs), (tensor("y", (n, heads, m, d), dtype),), given)
         same(layer, [drawn(source, t) for t in inputs], tmp_path, NEAR[dtype])
 
@@ -85,8 +92,13 @@ def test_histograms(tmp_path, source, dtype):
     values = source.uniform(-1.2, 1.2, x.shape).astype(dtype)
     values[:, :5] = [-1, -0.5, 0, 0.5, 1]
     for discrete in (True, False):
-        layer = Layer("l", "Count", (x,), (tensor("y", (2, 4), "int32"),),
-                      {"nbins": 4, "min": -1.0, "max": 1.0, "discrete": discrete})  # fmt: skip
+        layer = Layer(
+            "l",
+            "Count",
+            (x,),
+            (tensor("y", (2, 4), "int32"),),
+            {"nbins": 4, "min": -1.0, "max": 1.0, "discrete": discrete},
+        )
         same(layer, [values], tmp_path)
         found = evaluate(layer, [values])[0]
         want = [np.histogram(row[(row < 1) | discrete], 4, (-1, 1))[0] for row in values.astype("f8")]
@@ -123,8 +135,11 @@ def test_the_identity_map_is_the_grid_of_pixels():
 def test_random_windows(tmp_path, source, method, dtype):
     for shape, size, pseudo, overlap in (((2, 7, 9, 3), (5, 6), True, False), ((1, 10, 8, 40), (3, 7), False, True)):
         x = tensor("x", shape, dtype)
-        outputs = (tensor("y", (shape[0], *size, shape[3]), dtype), tensor("r", (size[0] + 1,), "int32"),
-                   tensor("c", (size[1] + 1,), "int16"))  # fmt: skip
+        outputs = (
+            tensor("y", (shape[0], *size, shape[3]), dtype),
+            tensor("r", (size[0] + 1,), "int32"),
+            tensor("c", (size[1] + 1,), "int16"),
+        )
         given = {"method": method, "pseudo": pseudo, "overlap": overlap, "seed": 7}
         same(Layer("l", "FractionalPool", (x,), outputs, given), [drawn(source, x)], tmp_path, NEAR.get(dtype, 0))
 
@@ -141,8 +156,13 @@ def test_windows_cover_the_image():
 
 
 def test_windows_without_a_seed_are_refused():
-    layer = Layer("l", "FractionalPool", (tensor("x", (1, 4, 4, 2), "float32"),), (tensor("y", (1, 2, 2, 2), "float32"),),
-                  {"method": "MAX", "seed": 0})  # fmt: skip
+    layer = Layer(
+        "l",
+        "FractionalPool",
+        (tensor("x", (1, 4, 4, 2), "float32"),),
+        (tensor("y", (1, 2, 2, 2), "float32"),),
+        {"method": "MAX", "seed": 0},
+    )
     with pytest.raises(LayerError, match="seed"):
         kernel_of([layer])
 

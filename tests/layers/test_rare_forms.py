@@ -63,8 +63,14 @@ def test_leaks_of_sums_beyond_32_bits(kind, dtype, source, tmp_path):
         constants = {"weights": weights, "biases": source.integers(-(2**31), 2**31, outputs).astype("int32")}
         constants |= {"negative_slope": source.integers(-300, 300, outputs).astype("int16")} if kind == "PRELU" else {}
         given = {f"{n}_{a}": 1 for n in ("kernel", "stride", "dilation") for a in "xy"}
-        given |= {"with_activation": kind, "negative_slope_value": 77, "negative_slope_shift": 8, "group": groups,
-                  "scale_value": 20000, "shift_value": 39 if dtype != "int16" else 31}  # fmt: skip
+        given |= {
+            "with_activation": kind,
+            "negative_slope_value": 77,
+            "negative_slope_shift": 8,
+            "group": groups,
+            "scale_value": 20000,
+            "shift_value": 39 if dtype != "int16" else 31,
+        }
         same(Layer("c", "Convolution", [x], [y], given, constants), [drawn(source, x)], tmp_path)
 
 
@@ -80,12 +86,16 @@ def test_slopes_per_channel_belong_to_their_channels_in_groups(source, tmp_path)
             "shift_value": 13,
         }
         if dtype == "int8":
-            constants = {"weights": source.integers(-128, 128, (70, 1, 1, 2)).astype("int8"),
-                         "biases": source.integers(-99, 99, 70).astype("int32"),
-                         "negative_slope": source.integers(-128, 128, 70).astype("int8")}  # fmt: skip
+            constants = {
+                "weights": source.integers(-128, 128, (70, 1, 1, 2)).astype("int8"),
+                "biases": source.integers(-99, 99, 70).astype("int32"),
+                "negative_slope": source.integers(-128, 128, 70).astype("int8"),
+            }
         else:
-            constants = {"weights": source.normal(0, 1, (70, 1, 1, 2)).astype("float32"),
-                         "negative_slope": source.normal(0, 1, 70).astype("float32")}  # fmt: skip
+            constants = {
+                "weights": source.normal(0, 1, (70, 1, 1, 2)).astype("float32"),
+                "negative_slope": source.normal(0, 1, 70).astype("float32"),
+            }
         same(Layer("c", "Convolution", [x], [y], given, constants), [drawn(source, x)], tmp_path, 1e-6)
 
 
@@ -93,8 +103,14 @@ def test_whole_numbers_of_32_bits_lose_their_fraction(source, tmp_path):
     for scale, shift in ((200, 7), (33333, 20), (65535, 33), (255, 0), (3, -2), (40000, 47)):
         x, w = tensor("x", (20, 65), "int8"), source.integers(-128, 128, (40, 65)).astype("int8")
         constants = {"weights": w, "biases": source.integers(-(2**30), 2**30, 40).astype("int32")}
-        case = Layer("f", "FullyConnected", [x], [tensor("y", (20, 40), "int32")],
-                     {"num_output": 40, "scale_value": scale, "shift_value": shift}, constants)  # fmt: skip
+        case = Layer(
+            "f",
+            "FullyConnected",
+            [x],
+            [tensor("y", (20, 40), "int32")],
+            {"num_output": 40, "scale_value": scale, "shift_value": shift},
+            constants,
+        )
         same(case, [drawn(source, x)], tmp_path)
 
 

@@ -47,8 +47,15 @@ def layer_of(source: np.random.Generator, kind: str, size: tuple[Any, ...], dtyp
     return Layer("r", kind, inputs, outputs, given, constants)
 
 
-def numbers(source: np.random.Generator, kind: str, size: tuple[Any, ...], wide: bool, each: bool,
-            given: dict[str, Any], constants: dict[str, np.ndarray]) -> None:  # fmt: skip
+def numbers(
+    source: np.random.Generator,
+    kind: str,
+    size: tuple[Any, ...],
+    wide: bool,
+    each: bool,
+    given: dict[str, Any],
+    constants: dict[str, np.ndarray],
+) -> None:
     """Multipliers and shifts such that the gates take all their values."""
     _, steps, features, cell, _ = size
     grow = 8 if wide else 0

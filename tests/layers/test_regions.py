@@ -65,9 +65,17 @@ def test_quantised_regions(tmp_path, source, dtype):
         shape = ((1, 7, 5, 3), (2, 6, 9, 35))[n % 2]
         x = Tensor("x", shape, dtype, 4.0, 0 if dtype == "int16" else 5)
         rois = Tensor("rois", (6, 5), "int16", 16.0)
-        attributes = {"pooled_shape": [3, 2], "spatial_scale_value": [512, 256], "scale_value": [128, 128],
-                      "shift_value": [9, 11], "bin_scale_value": [2731, 2048], "bin_shift_value": [13, 12],
-                      "grid_scale_value": [2048, 2048], "grid_shift_value": [13, 13], **given}  # fmt: skip
+        attributes = {
+            "pooled_shape": [3, 2],
+            "spatial_scale_value": [512, 256],
+            "scale_value": [128, 128],
+            "shift_value": [9, 11],
+            "bin_scale_value": [2731, 2048],
+            "bin_shift_value": [13, 12],
+            "grid_scale_value": [2048, 2048],
+            "grid_shift_value": [13, 13],
+            **given,
+        }
         layer = layer_of("RoiAlign", [x, rois], dtype, attributes, [(6, 3, 2, shape[3])], 5)
         values = np.rint(regions(source, 6, shape[0], 20) * 16).astype("int16")
         same(layer, [drawn(source, x), values], tmp_path)
@@ -77,14 +85,25 @@ def test_fixed_regions_are_near_the_real_ones(source):
     """A quantised layer with the numbers a quantiser derives follows the float layer."""
     x, rois = Tensor("x", (1, 9, 9, 4), "int8", 32.0), Tensor("r", (5, 5), "int16", 64.0)
     given = {"pooled_shape": [2, 2], "sample": [2, 2], "coordinate_transformation_mode": "half_pixel"}
-    fixed = {"spatial_scale_value": [512, 512], "scale_value": [16384, 16384], "shift_value": [16, 20],
-             "bin_scale_value": [16384, 16384], "bin_shift_value": [15, 15],
-             "grid_scale_value": [16384, 16384], "grid_shift_value": [16, 16]}  # fmt: skip
+    fixed = {
+        "spatial_scale_value": [512, 512],
+        "scale_value": [16384, 16384],
+        "shift_value": [16, 20],
+        "bin_scale_value": [16384, 16384],
+        "bin_shift_value": [15, 15],
+        "grid_scale_value": [16384, 16384],
+        "grid_shift_value": [16, 16],
+    }
     values = source.integers(-128, 128, x.shape).astype("int8")
     places = np.concatenate([np.zeros((5, 1)), np.sort(source.integers(0, 17, (5, 2, 2)), 1).reshape(5, 4)], 1)
     quantised = Layer("q", "RoiAlign", [x, rois], [Tensor("y", (5, 2, 2, 4), "int8", 32.0)], given | fixed)
-    real = Layer("f", "RoiAlign", [tensor("x", x.shape, "float32"), tensor("r", (5, 5), "float32")],
-                 [tensor("y", (5, 2, 2, 4), "float32")], given | {"spatial_scale_value": [0.5, 0.5]})  # fmt: skip
+    real = Layer(
+        "f",
+        "RoiAlign",
+        [tensor("x", x.shape, "float32"), tensor("r", (5, 5), "float32")],
+        [tensor("y", (5, 2, 2, 4), "float32")],
+        given | {"spatial_scale_value": [0.5, 0.5]},
+    )
     (got,) = evaluate(quantised, [values, (places * 64).astype("int16")])
     (want,) = evaluate(real, [values.astype("float32"), places.astype("float32")])
     assert np.abs(got - want).max() <= 1.5
@@ -106,8 +125,11 @@ def test_maxima_of_regions(tmp_path, source, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32"])
 def test_crops(tmp_path, source, dtype):
-    for shape, size, method in (((2, 7, 5, 3), (3, 4), "BILINEAR"), ((2, 6, 9, 40), (1, 3), "NEAREST"),
-                                ((2, 6, 9, 33), (2, 1), "BILINEAR")):  # fmt: skip
+    for shape, size, method in (
+        ((2, 7, 5, 3), (3, 4), "BILINEAR"),
+        ((2, 6, 9, 40), (1, 3), "NEAREST"),
+        ((2, 6, 9, 33), (2, 1), "BILINEAR"),
+    ):
         x, boxes, index = tensor("x", shape, dtype), tensor("boxes", (5, 4), dtype), tensor("index", (5,), "int32")
         given = {"crop_size": list(size), "method": method, "extrapolation_value": 0.5}
         layer = layer_of("CropAndResize", [x, boxes, index], dtype, given, [(5, *size, shape[3])])
@@ -127,9 +149,14 @@ def test_pyramids(tmp_path, source, normalised):
     for dtype, mode in (("float32", "half_pixel"), ("float16", "output_half_pixel")):
         maps = [tensor(f"m{n}", (1, n, n + 1, 36), dtype) for n in (24, 12, 6, 3)]
         boxes = tensor("boxes", (1, 9, 4), dtype)
-        given = {"resize_height": 2, "resize_width": 3, "sample": [2, 2], "proposal_normalized": normalised,
-                 "spatial_scale_value": [1 / 32, 1 / 64, 1 / 128, 1 / 256],
-                 "coordinate_transformation_mode": mode}  # fmt: skip
+        given = {
+            "resize_height": 2,
+            "resize_width": 3,
+            "sample": [2, 2],
+            "proposal_normalized": normalised,
+            "spatial_scale_value": [1 / 32, 1 / 64, 1 / 128, 1 / 256],
+            "coordinate_transformation_mode": mode,
+        }
         layer = layer_of("PyramidROIAlign", [boxes, *maps], dtype, given, [(9, 2, 3, 36)])
         corner = source.uniform(0, 0.5, (1, 9, 2))
         side = np.geomspace(0.02, 0.5, 9).reshape(1, 9, 1) * source.uniform(0.8, 1, (1, 9, 2))

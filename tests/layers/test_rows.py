@@ -93,8 +93,13 @@ def test_labels_without_repetitions(tmp_path):
 def test_best_labels(tmp_path, source, dtype, merge):
     for classes in (3, 40):
         x = tensor("x", (3, 9, classes), dtype)
-        layer = Layer("l", "CTCGreedyDecoder", (x, tensor("n", (3,), "int32")), (tensor("y", (3, 6, 1, 1), "uint16"),),
-                      {"merge_repeated": merge})  # fmt: skip
+        layer = Layer(
+            "l",
+            "CTCGreedyDecoder",
+            (x, tensor("n", (3,), "int32")),
+            (tensor("y", (3, 6, 1, 1), "uint16"),),
+            {"merge_repeated": merge},
+        )
         values = drawn(source, x, narrow=True)
         values[:, 3] = values[:, 2]
         same(layer, [values, np.asarray([9, 4, 0], "int32")], tmp_path)
@@ -102,8 +107,13 @@ def test_best_labels(tmp_path, source, dtype, merge):
 
 def test_a_path_of_labels():
     path = [2, 0, 0, 3, 0, 1, 1, 3]
-    layer = Layer("l", "CTCGreedyDecoder", (tensor("x", (1, 8, 4), "float32"), tensor("n", (1,), "int32")),
-                  (tensor("y", (1, 5, 1, 1), "int32"),), {"merge_repeated": True})  # fmt: skip
+    layer = Layer(
+        "l",
+        "CTCGreedyDecoder",
+        (tensor("x", (1, 8, 4), "float32"), tensor("n", (1,), "int32")),
+        (tensor("y", (1, 5, 1, 1), "int32"),),
+        {"merge_repeated": True},
+    )
     (found,) = evaluate(layer, [np.eye(4, dtype="float32")[path][None], np.asarray([8], "int32")])
     assert found.reshape(-1).tolist() == [2, 0, 0, 1, 2**31 - 1]
 

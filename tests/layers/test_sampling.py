@@ -36,8 +36,15 @@ def test_volumes(tmp_path, source, dtype):
     for method, padding in (("BILINEAR", "ZEROS"), ("NEAREST", "BORDER")):
         x = tensor("x", (2, 3, 4, 5, 6), dtype, 1.0, 0 if floats else 9)
         grid = tensor("grid", (2, 2, 3, 2, 3), dtype if floats else "int16")
-        attributes = {"method": method, "padding_mode": padding, "coordinate_x_shift": 10, "coordinate_y_shift": 11,
-                      "coordinate_z_shift": 12, "scale_value": [25000, 31000, 28000], "shift_value": [17, 18, 18]}  # fmt: skip
+        attributes = {
+            "method": method,
+            "padding_mode": padding,
+            "coordinate_x_shift": 10,
+            "coordinate_y_shift": 11,
+            "coordinate_z_shift": 12,
+            "scale_value": [25000, 31000, 28000],
+            "shift_value": [17, 18, 18],
+        }
         points = source.uniform(-1.4, 1.4, grid.shape).astype(dtype) if floats else drawn(source, grid)
         layer = layer_of("GridSample", [x, grid], dtype, attributes, [(2, 2, 3, 2, 6)], x.scalar_zero)
         same(layer, [drawn(source, x), points], tmp_path, 1e-5 if floats else 0)

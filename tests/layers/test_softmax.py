@@ -37,8 +37,17 @@ def table(bits: int, scale: float, size: int = 1024) -> np.ndarray:
     return np.rint(np.exp((at - at[-1]) / scale) * (2**20 - 1)).astype(np.uint32)
 
 
-def layer(kind: str, shape: tuple[int, ...], axis: int, dtype: str, out: str, scale: float, given: dict[str, Any],
-          constants: dict[str, np.ndarray] | None = None, out_scale: float = 255.0) -> Layer:  # fmt: skip
+def layer(
+    kind: str,
+    shape: tuple[int, ...],
+    axis: int,
+    dtype: str,
+    out: str,
+    scale: float,
+    given: dict[str, Any],
+    constants: dict[str, np.ndarray] | None = None,
+    out_scale: float = 255.0,
+) -> Layer:
     x, y = tensor("x", shape, dtype, scale, 3), tensor("y", shape, out, out_scale, 0 if out[0] == "u" else 20)
     return Layer("s", kind, [x], [y], {"axis": axis, **given}, constants or {})
 
@@ -92,8 +101,16 @@ def test_kernels_give_what_the_references_give(cases, source, tmp_path):
 
 
 def test_sums_beyond_32_bits_are_limited_as_defined(source, tmp_path):
-    long = layer("Softmax", (2, 9000), 1, "int8", "uint8", 20.0, {"scale_value": 255, "shift_value": 0},
-                 {"lut": np.full(256, 2**20 - 1, np.uint32)})  # fmt: skip
+    long = layer(
+        "Softmax",
+        (2, 9000),
+        1,
+        "int8",
+        "uint8",
+        20.0,
+        {"scale_value": 255, "shift_value": 0},
+        {"lut": np.full(256, 2**20 - 1, np.uint32)},
+    )
     check(long, source, tmp_path)
 
 

@@ -23,8 +23,10 @@ def _tail(draw: Draw, out: Tensor) -> list[Layer]:
     shape = out.shape
     if not out.is_integer:
         a, other, y = (Tensor(n, shape, "float32") for n in ("a", "other", "end"))
-        return [Layer("act", "LeakyRELU", (out,), (a,), {"negative_slope_value": 0.25}),
-                Layer("sum", "Eltwise", (a, other), (y,), {"method": "ADD"})]  # fmt: skip
+        return [
+            Layer("act", "LeakyRELU", (out,), (a,), {"negative_slope_value": 0.25}),
+            Layer("sum", "Eltwise", (a, other), (y,), {"method": "ADD"}),
+        ]
     a = Tensor("a", shape, out.dtype, 1.0, 0)
     other, y = Tensor("other", shape, "int8", 1.0, 3), Tensor("end", shape, "int16", 1.0, 5)
     act = Layer("act", "RELU", (out,), (a,), {"scale_value": 3, "shift_value": 2})

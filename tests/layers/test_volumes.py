@@ -47,13 +47,17 @@ def weighted(
     """Constants and attributes for results that fill the output's range."""
     depth = int(np.prod(shape)) // outputs
     if "float" in dtype:
-        constants = {"weights": source.normal(0, depth**-0.5, shape).astype("float32"),
-                     "biases": source.normal(0, 1, outputs).astype("float32")}  # fmt: skip
+        constants = {
+            "weights": source.normal(0, depth**-0.5, shape).astype("float32"),
+            "biases": source.normal(0, 1, outputs).astype("float32"),
+        }
         return constants, {"clip_min": -1.0, "clip_max": 1.0, "negative_slope_value": 0.1}
-    constants = {"weights": source.integers(-128, 128, shape).astype("int8"),
-                 "biases": source.integers(-3000, 3000, outputs).astype("int32"),
-                 "scale": source.integers(100, 60000, outputs).astype("uint16"),
-                 "shift": np.full(outputs, int(np.log2(depth**0.5 * 16000)) + 6, "int8")}  # fmt: skip
+    constants = {
+        "weights": source.integers(-128, 128, shape).astype("int8"),
+        "biases": source.integers(-3000, 3000, outputs).astype("int32"),
+        "scale": source.integers(100, 60000, outputs).astype("uint16"),
+        "shift": np.full(outputs, int(np.log2(depth**0.5 * 16000)) + 6, "int8"),
+    }
     return constants, {"clip_min": -2000, "clip_max": 20000, "negative_slope_value": 26}
 
 

@@ -131,8 +131,18 @@ class Kernel:
         if e.op in E.LOGICAL:
             return f"int(bool({a} {e.op} {b}))"
         if e.a.dtype.is_floating and e.op not in ("min", "max"):
-            sign = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
-                    "gt": ">", "ge": ">="}[e.op]  # fmt: skip
+            sign = {
+                "add": "+",
+                "sub": "-",
+                "mul": "*",
+                "div": "/",
+                "lt": "<",
+                "le": "<=",
+                "eq": "==",
+                "ne": "!=",
+                "gt": ">",
+                "ge": ">=",
+            }[e.op]
             return f"({a} {sign} {b})"
         made = f"ops[{e.op!r}]({a}, {b})"
         return f"wrap({made}, {_numpy(e.dtype)!r})" if e.dtype.is_integer and not e.dtype.is_bool else made

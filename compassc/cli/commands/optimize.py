@@ -27,9 +27,13 @@ compassc optimize model.txt -o opt.txt --print-changed"""
 @options.talk_options
 @click.pass_obj
 def command(
-    console: Console, source: Path | None, weights: Path | None, output: Path | None, shapes: dict[str, tuple[int, ...]],
+    console: Console,
+    source: Path | None,
+    weights: Path | None,
+    output: Path | None,
+    shapes: dict[str, tuple[int, ...]],
     **given: Any,
-) -> None:  # fmt: skip
+) -> None:
     """A graph to a simpler one with the same results (GRAPH.txt, GRAPH.bin).
 
     Constants are computed, moves cancelled, factors and normalisation folded into convolutions. Without -o the result is

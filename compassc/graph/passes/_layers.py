@@ -42,8 +42,12 @@ def is_float(layer: Layer) -> bool:
 def same_type(one: Tensor, other: Tensor) -> bool:
     """Whether equal elements of two tensors stand for equal numbers, whatever their shapes."""
     return (one.dtype, one.scale, one.zero, one.limits, one.axis) == (
-        other.dtype, other.scale, other.zero, other.limits, other.axis,
-    )  # fmt: skip
+        other.dtype,
+        other.scale,
+        other.zero,
+        other.limits,
+        other.axis,
+    )
 
 
 def moves_nothing(shape: Sequence[int], perm: Sequence[int]) -> bool:

@@ -82,14 +82,17 @@ def _power(exponent: float) -> Pattern:
 
 
 FUSIONS: tuple[Fusion, ...] = (
-    *(Fusion(pattern, _x) for pattern in (x + 0, x - 0, x * 1, x / 1, _power(1.0), call("Negative", call("Negative", x)))),
+    *(
+        Fusion(pattern, _x)
+        for pattern in (x + 0, x - 0, x * 1, x / 1, _power(1.0), call("Negative", call("Negative", x)))
+    ),
     *(Fusion(pattern, _as("Negative")) for pattern in (call("Sub", 0, x), x * -1)),
     Fusion(_power(2.0), _as("Square")),
     Fusion(_power(0.5), _as("Sqrt")),
     *(Fusion(call(kind, call(kind, x)), _as(kind)) for kind in ("RELU", "Abs")),
     Fusion(call("Add", call("Add", x, a, name="inner"), b), _joined("ADD")),
     Fusion(call("Mul", call("Mul", x, a, name="inner"), b), _joined("MUL")),
-)  # fmt: skip
+)
 RULES: dict[str, Sequence[Rule]] = {**by_type(FUSIONS), "Cast": [same_cast]}
 
 

@@ -31,8 +31,11 @@ NORMALISED = (
 )
 _SQUARES = _mean(square(X), "variance") + number("epsilon")
 ROOT_MEAN_SQUARE = (
-    X / root(_SQUARES) | X * call("Reciprocal", root(_SQUARES)) | X * call("Pow", _SQUARES, -0.5) | X * call("Rsqrt", _SQUARES)
-)  # fmt: skip
+    X / root(_SQUARES)
+    | X * call("Reciprocal", root(_SQUARES))
+    | X * call("Pow", _SQUARES, -0.5)
+    | X * call("Rsqrt", _SQUARES)
+)
 _EXP = call("Exp", X)
 
 

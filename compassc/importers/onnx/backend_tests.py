@@ -12,38 +12,45 @@ from fnmatch import fnmatchcase
 
 NOT_PASSED: dict[str, tuple[str, ...]] = {
     "operators of training, and of ai.onnx.ml, are not supported": (
-        "test_adagrad*", "test_adam*", "test_momentum*", "test_nesterov_momentum", "test_ai_onnx_ml_*",
+        "test_adagrad*",
+        "test_adam*",
+        "test_momentum*",
+        "test_nesterov_momentum",
+        "test_ai_onnx_ml_*",
     ),
     "the operator is random": ("test_bernoulli*", "test_training_dropout*"),
     "no layer looks at the bits of real numbers": (
-        "test_bitcast_*float32*", "test_bitcast_*float64*",
+        "test_bitcast_*float32*",
+        "test_bitcast_*float64*",
     ),
     "graphs have no type for these floats of 8 bits": ("test_cast*FNUZ*", "test_cast_e8m0_*"),
     "there is no layer for it": (
-          "test_det_*", "test_gridsample_bicubic*",
-        "test_gridsample_volumetric_*", "test_gridsample_reflection_padding",
+        "test_det_*",
+        "test_gridsample_bicubic*",
+        "test_gridsample_volumetric_*",
+        "test_gridsample_reflection_padding",
     ),
     "how many results it gives follows from the values": (
-        "test_nonmaxsuppression_*", "test_nonzero_example", "test_unique_*",
+        "test_nonmaxsuppression_*",
+        "test_nonzero_example",
+        "test_unique_*",
     ),
     "peepholes are not supported": ("test_lstm_with_peepholes",),
     "the layer Mod gives no number for infinite divisors": ("test_mod_float_edge_cases_fmod_0_*",),
     "images are decoded on the host": ("test_image_decoder_*",),
     "text is not supported": ("test_tfidfvectorizer_*",),
     "a shape in the expanded function is computed by a loop": ("test_affine_grid_3d_align_corners_expanded",),
-}  # fmt: skip
+}
 
 NO_KERNEL: dict[str, str] = {
-    "sums, differences and products of int32 or uint16 (and of int64, which becomes int32) may not fit 32 bits":
-        r"(the (ADD|SUB|MUL) of its operands does|its products do) not fit 32 bits|of sums beyond 32 bits have no kernel",
+    "sums, differences and products of int32 or uint16 (and of int64, which becomes int32) may not fit 32 bits": r"(the (ADD|SUB|MUL) of its operands does|its products do) not fit 32 bits|of sums beyond 32 bits have no kernel",
     "kernels do not compute with uint32 (nor uint64, which becomes uint32)": "kernels do not compute with uint32",
     "a device has no tensors of floats of 8 and 4 bits": r"is float\d_e\w+, which a device has no tensors of",
     "no DMA copies single elements out of several places": "its elements are neither rows nor matrices",
     "no kernel shifts int32 to the left": "shifting u?int32 to the left has no kernel",
     "no kernel has the exact remainder of floats (`fmod`)": "whose exact remainder has no kernel",
-    "inverse trigonometric and hyperbolic functions have tables, but no float kernels":
-        r"the method A(SIN|COS|TAN)H? has no float kernel",
-}  # fmt: skip
+    "inverse trigonometric and hyperbolic functions have tables, but no float kernels": r"the method A(SIN|COS|TAN)H? has no float kernel",
+}
 """What the build for a target refuses, and the pattern of the reasons that it gives."""
 
 

@@ -188,5 +188,5 @@ QUICK: dict[str, Quick] = {
     "Range": lambda x, given: np.arange(*(v.item() for v in x), dtype=x[0].dtype) if x[0].dtype.kind == "i" else None,
     "Sqrt": lambda x, given: np.sqrt(x[0]) if x[0].dtype == np.float32 else None,
     "Neg": lambda x, given: -x[0],
-}  # fmt: skip
+}
 """Each gives None for the forms it leaves to the reference."""

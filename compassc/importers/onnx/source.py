@@ -116,10 +116,11 @@ def _without_gaps(model: ModelProto) -> Iterator[None]:
     graph = model.graph
     outputs, inner = list(graph.output), list(graph.value_info)
     complete = [
-        o if o.type.tensor_type.HasField("shape") or o.type.WhichOneof("value") not in (None, "tensor_type")
+        o
+        if o.type.tensor_type.HasField("shape") or o.type.WhichOneof("value") not in (None, "tensor_type")
         else helper.make_tensor_value_info(o.name, o.type.tensor_type.elem_type or 1, [])
         for o in outputs
-    ]  # fmt: skip
+    ]
     for field, listed in ((graph.output, complete), (graph.value_info, [])):
         del field[:]
         field.extend(listed)

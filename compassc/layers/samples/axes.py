@@ -71,9 +71,14 @@ def _norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         "weights": draw.array(f"int{bits}", c),
         "biases": draw.array("int32", c, low=-(1 << (2 * bits - 4)), high=1 << (2 * bits - 4)),
     }
-    extra |= {"norm_scale_value": 181 if bits == 8 else 20000, "norm_shift_value": 9 if bits == 8 else 15,
-              "var_shift_value": draw.integer(4, 6), "scale_value": draw.integer(16384, 32767),
-              "shift_value": 14 + bits, "weights_zp": draw.integer(0, 1)}  # fmt: skip
+    extra |= {
+        "norm_scale_value": 181 if bits == 8 else 20000,
+        "norm_shift_value": 9 if bits == 8 else 15,
+        "var_shift_value": draw.integer(4, 6),
+        "scale_value": draw.integer(16384, 32767),
+        "shift_value": 14 + bits,
+        "weights_zp": draw.integer(0, 1),
+    }
     return layer_of(draw, kind, [x], y, constants, axis=axis, **extra)
 
 
@@ -88,8 +93,12 @@ def _recurrent(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         Tensor(draw.tensor((1,), x.dtype).name, shape, x.dtype)
         for shape in [(n, steps, cell), (n, cell), (n, cell)][: 3 if gates == 4 else 2]
     ]
-    given: dict[str, Any] = {"direction": draw.choice(("forward", "reverse")), "time_steps": steps, "cell_size": cell,
-                             "out_sequence": ["Y", "H", "C"] if gates == 4 else ["H", "Hn"]}  # fmt: skip
+    given: dict[str, Any] = {
+        "direction": draw.choice(("forward", "reverse")),
+        "time_steps": steps,
+        "cell_size": cell,
+        "out_sequence": ["Y", "H", "C"] if gates == 4 else ["H", "Hn"],
+    }
     given |= {"activations": "TANH"} if kind == "RNN" else {}
     rows = cell * (4 if kind == "GRUv1" else gates)
     if not x.is_integer:
@@ -102,8 +111,10 @@ def _recurrent(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     }
     for table in ("lut_it", "lut_ft", "lut_ct", "lut_ot", "lut_h", "lut_rt", "lut_ht", "lut"):
         constants[table] = np.sort(draw.array("int16" if wide else "int8", 256, low=0 if table != "lut_ht" else -100))
-    shifts = {"BasicLSTM": [17, 23, 23, 30, 28, *[15, 29] * steps] if wide else [9, 15, 15, 15, 14, *[7, 15] * steps],
-              "RNN": [7, 8, 14]}.get(kind, [17, 23, 22, 23, 15, 30] if wide else [9, 15, 8, 15, 7, 15])  # fmt: skip
+    shifts = {
+        "BasicLSTM": [17, 23, 23, 30, 28, *[15, 29] * steps] if wide else [9, 15, 15, 15, 14, *[7, 15] * steps],
+        "RNN": [7, 8, 14],
+    }.get(kind, [17, 23, 22, 23, 15, 30] if wide else [9, 15, 8, 15, 7, 15])
     scales = [draw.integer(16384, 32767) if wide else draw.integer(128, 255) for _ in shifts]
     given |= {"scale_value": scales, "shift_value": shifts, "lut_shift_value": 15 if wide else 0}
     given |= {"hidden_scale_value": 200, "hidden_shift_value": 22 if wide else 15}

@@ -61,8 +61,16 @@ def _boxes(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if kind == "DetectionOutput":
         inputs = [x, draw.plain((n, b, c, 4), x.dtype), draw.plain((n, b, 4), x.dtype)]
         shapes = [((n, 5), x.dtype), ((n, 5, 4), x.dtype), ((n, c), "int32"), ((n, c), "int32"), ((n, 1), "int32")]
-        return layer_of(draw, kind, inputs, [draw.plain(s, d) for s, d in shapes], None, score_threshold=0.1, image_height=2,
-                        image_width=3)  # fmt: skip
+        return layer_of(
+            draw,
+            kind,
+            inputs,
+            [draw.plain(s, d) for s, d in shapes],
+            None,
+            score_threshold=0.1,
+            image_height=2,
+            image_width=3,
+        )
     if kind == "BoundingBox":
         rows = [draw.plain((n, b, 4), x.dtype) for _ in range(3)]
         return layer_of(draw, kind, rows[:2], rows[2:], None)
@@ -72,8 +80,9 @@ def _boxes(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         constants = _anchors(draw, b, False)
         return layer_of(draw, kind, inputs, [draw.plain(s, d) for s, d in shapes], constants, score_threshold=0.1)
     inputs = [x, draw.plain((n, 4 * c), x.dtype), draw.plain((1, c, 4), x.dtype)]
-    return layer_of(draw, kind, inputs, [draw.plain((n, 3, 6), x.dtype), draw.plain((n,), "int32")], None,
-                    score_threshold=0.1)  # fmt: skip
+    return layer_of(
+        draw, kind, inputs, [draw.plain((n, 3, 6), x.dtype), draw.plain((n,), "int32")], None, score_threshold=0.1
+    )
 
 
 @sample("Region")
@@ -82,8 +91,19 @@ def _head(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         return None
     x = draw.plain((1, 2, 3, 2, 8), x.dtype)
     shapes = [((1, 6), x.dtype), ((1, 6, 4), x.dtype), ((1, 3), "int32"), ((1, 3), "int32"), ((1, 1), "int32")]
-    return layer_of(draw, kind, [x], [draw.plain(s, d) for s, d in shapes], None, grid_height=2, grid_width=3, box_per_grid=2,
-                    class_num=3, obj_thresh=0.2, anchors=[1.0, 2.0, 0.5, 0.75])  # fmt: skip
+    return layer_of(
+        draw,
+        kind,
+        [x],
+        [draw.plain(s, d) for s, d in shapes],
+        None,
+        grid_height=2,
+        grid_width=3,
+        box_per_grid=2,
+        class_num=3,
+        obj_thresh=0.2,
+        anchors=[1.0, 2.0, 0.5, 0.75],
+    )
 
 
 @sample("RegionFuse", "FilterBoxes", "PostNMS1", "GetValidCount")

@@ -116,8 +116,15 @@ def bits_of(t: Tensor) -> int:
     return t.integer.bits if t.is_integer else 0
 
 
-def layer_of(draw: Draw, kind: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor] | Tensor,
-           constants: dict[str, Array] | None = None, /, **attributes: Any) -> Layer:  # fmt: skip
+def layer_of(
+    draw: Draw,
+    kind: str,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor] | Tensor,
+    constants: dict[str, Array] | None = None,
+    /,
+    **attributes: Any,
+) -> Layer:
     listed = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     return Layer(draw.name, kind, tuple(inputs), tuple(listed), attributes, constants or {})
 

@@ -32,8 +32,15 @@ def _extremes(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 4:
         return None
     n, h, w, c = x.shape
-    given: dict[str, Any] = {"kernel_y": 2, "kernel_x": 3, "stride_y": 1, "stride_x": 1, "pad_left": 1, "pad_right": 1,
-                                "pad_top": 1}  # fmt: skip
+    given: dict[str, Any] = {
+        "kernel_y": 2,
+        "kernel_x": 3,
+        "stride_y": 1,
+        "stride_x": 1,
+        "pad_left": 1,
+        "pad_right": 1,
+        "pad_top": 1,
+    }
     if x.is_integer:
         given |= {"scale_value": [200, 256, 300], "shift_value": 16}
     weights = draw.array("int8" if x.is_integer else x.dtype, c, 2, 3, 1)

@@ -106,8 +106,13 @@ def _resize(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 4 or x.count > 2000:
         return None
     n, h, w, c = x.shape
-    given = {"method": draw.choice(("NEAREST", "BILINEAR")), "mode": "half_pixel", "nearest_mode": "floor",
-             "ratio_x": 2.0, "ratio_y": 2.0}  # fmt: skip
+    given = {
+        "method": draw.choice(("NEAREST", "BILINEAR")),
+        "mode": "half_pixel",
+        "nearest_mode": "floor",
+        "ratio_x": 2.0,
+        "ratio_y": 2.0,
+    }
     return layer_of(draw, kind, [x], draw.like(x, (n, 2 * h, 2 * w, c)), **given)
 
 

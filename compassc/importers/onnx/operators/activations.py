@@ -12,9 +12,14 @@ from compassc.importers.onnx.operators.elementwise import combined, extreme, in_
 from compassc.importers.values import Refused, Value
 
 PLAIN = {
-    "Relu": "RELU", "Sigmoid": "SIGMOID", "Tanh": "TANH", "Softplus": "SOFTPLUS", "Softsign": "SOFTSIGN",
-    "HardSwish": "HARDSWISH", "Mish": "MISH",
-}  # fmt: skip
+    "Relu": "RELU",
+    "Sigmoid": "SIGMOID",
+    "Tanh": "TANH",
+    "Softplus": "SOFTPLUS",
+    "Softsign": "SOFTSIGN",
+    "HardSwish": "HARDSWISH",
+    "Mish": "MISH",
+}
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 
 
@@ -79,8 +84,9 @@ def swish(b: Building, x: Value, *, alpha: float = 1.0) -> Value:
 
 
 @operator("Clip")
-def clip_attributes(b: Building, x: Value, *, min: float = -3.4028234663852886e38,
-                    max: float = 3.4028234663852886e38) -> Value:  # fmt: skip
+def clip_attributes(
+    b: Building, x: Value, *, min: float = -3.4028234663852886e38, max: float = 3.4028234663852886e38
+) -> Value:
     return clipped(b, x, np.float32(min), np.float32(max))
 
 

@@ -28,14 +28,16 @@ MICROSOFT = "com.microsoft"
 
 
 @operator("SimplifiedLayerNormalization")
-def simplified_layer_norm(b: Building, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5,
-                          stash_type: int = 1) -> Value:  # fmt: skip
+def simplified_layer_norm(
+    b: Building, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Value:
     return rms_norm(b, x, scale, axis=axis, epsilon=epsilon)
 
 
 @operator("SkipSimplifiedLayerNormalization", domain=MICROSOFT)
-def skip_simplified_layer_norm(b: Building, x: Value, skip: Value, scale: Value, bias: Value | None = None, *,
-                               epsilon: float = 1e-5) -> list[Value]:  # fmt: skip
+def skip_simplified_layer_norm(
+    b: Building, x: Value, skip: Value, scale: Value, bias: Value | None = None, *, epsilon: float = 1e-5
+) -> list[Value]:
     """The fourth output is the sum that is normalised."""
     total = _sum(b, x, skip, bias)
     unused = Value.of(np.zeros(0, np.float32))
@@ -43,8 +45,16 @@ def skip_simplified_layer_norm(b: Building, x: Value, skip: Value, scale: Value,
 
 
 @operator("SkipLayerNormalization", domain=MICROSOFT)
-def skip_layer_norm(b: Conversion, x: Value, skip: Value, scale: Value, shift: Value | None = None,
-                    bias: Value | None = None, *, epsilon: float = 1e-5) -> list[Value]:  # fmt: skip
+def skip_layer_norm(
+    b: Conversion,
+    x: Value,
+    skip: Value,
+    scale: Value,
+    shift: Value | None = None,
+    bias: Value | None = None,
+    *,
+    epsilon: float = 1e-5,
+) -> list[Value]:
     if any(b.outputs()[1:3]):
         raise Refused("its mean and deviation are not supported as outputs")
     total = _sum(b, x, skip, bias)
@@ -73,8 +83,17 @@ def quick_gelu(b: Building, x: Value, *, alpha: float = 1.702) -> Value:
 
 
 @operator("FusedMatMul", domain=MICROSOFT)
-def fused_matmul(b: Building, x: Value, y: Value, *, alpha: float = 1.0, transA: int = 0, transB: int = 0,
-                 transBatchA: int = 0, transBatchB: int = 0) -> Value:  # fmt: skip
+def fused_matmul(
+    b: Building,
+    x: Value,
+    y: Value,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
+) -> Value:
     if transBatchA or transBatchB:
         raise Refused("transposed batches are not supported")
     left, right = (
@@ -86,8 +105,19 @@ def fused_matmul(b: Building, x: Value, y: Value, *, alpha: float = 1.0, transA:
 
 
 @operator("FusedGemm", domain=MICROSOFT, partly="activations Relu and LeakyRelu")
-def fused_gemm(b: Building, x: Value, y: Value, c: Value | None = None, *, alpha: float = 1.0, beta: float = 1.0,
-               transA: int = 0, transB: int = 0, activation: str = "", activation_alpha: float = 0.01) -> Value:  # fmt: skip
+def fused_gemm(
+    b: Building,
+    x: Value,
+    y: Value,
+    c: Value | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    activation: str = "",
+    activation_alpha: float = 0.01,
+) -> Value:
     from compassc.importers.onnx.operators.activations import activation as activated
 
     made = gemm(b, x, y, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
@@ -99,9 +129,21 @@ def fused_gemm(b: Building, x: Value, y: Value, c: Value | None = None, *, alpha
 
 
 @operator("MatMulNBits", domain=MICROSOFT, partly="weights of 4 and 8 bits; computed in floats")
-def matmul_n_bits(b: Building, x: Value, w: Constant, scales: Constant, zeros: Constant | None = None,
-                  order: Constant | None = None, bias: Constant | None = None, *, K: int, N: int, bits: int = 4,
-                  block_size: int = 32, accuracy_level: int = 0) -> Value:  # fmt: skip
+def matmul_n_bits(
+    b: Building,
+    x: Value,
+    w: Constant,
+    scales: Constant,
+    zeros: Constant | None = None,
+    order: Constant | None = None,
+    bias: Constant | None = None,
+    *,
+    K: int,
+    N: int,
+    bits: int = 4,
+    block_size: int = 32,
+    accuracy_level: int = 0,
+) -> Value:
     """Weights [N, blocks, bytes] by blocks with scales of their own."""
     if bits not in (4, 8) or (order is not None and order.size):
         raise Refused(f"weights of {bits} bits, or in an order of groups, are not supported")
@@ -136,20 +178,38 @@ def _between(b: Conversion, x: Value, levels: Sequence[Any], make: Callable[[Val
 
 
 @operator("QLinearSigmoid", domain=MICROSOFT)
-def qlinear_sigmoid(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, y_scale: Constant,
-                    y_zero: Constant) -> Value:  # fmt: skip
+def qlinear_sigmoid(
+    b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, y_scale: Constant, y_zero: Constant
+) -> Value:
     return _between(b, x, (x_scale, x_zero, y_scale, y_zero), lambda v: activation(b, v, "SIGMOID"))
 
 
 @operator("QLinearLeakyRelu", domain=MICROSOFT)
-def qlinear_leaky_relu(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, y_scale: Constant,
-                       y_zero: Constant, *, alpha: float = 0.01) -> Value:  # fmt: skip
+def qlinear_leaky_relu(
+    b: Conversion,
+    x: Value,
+    x_scale: Constant,
+    x_zero: Constant,
+    y_scale: Constant,
+    y_zero: Constant,
+    *,
+    alpha: float = 0.01,
+) -> Value:
     return _between(b, x, (x_scale, x_zero, y_scale, y_zero), lambda v: leaky_relu(b, v, alpha=alpha))
 
 
 @operator("QLinearSoftmax", domain=MICROSOFT)
-def qlinear_softmax(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, y_scale: Constant,
-                    y_zero: Constant, *, axis: int = -1, opset: int = 13) -> Value:  # fmt: skip
+def qlinear_softmax(
+    b: Conversion,
+    x: Value,
+    x_scale: Constant,
+    x_zero: Constant,
+    y_scale: Constant,
+    y_zero: Constant,
+    *,
+    axis: int = -1,
+    opset: int = 13,
+) -> Value:
     if opset < 13 and x.axis(axis) != x.rank - 1:
         raise Refused("over several axes it is not supported")
 
@@ -160,32 +220,68 @@ def qlinear_softmax(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant
 
 
 @operator("QLinearGlobalAveragePool", domain=MICROSOFT)
-def qlinear_global_average_pool(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, y_scale: Constant,
-                                y_zero: Constant, *, channels_last: int = 0) -> Value:  # fmt: skip
+def qlinear_global_average_pool(
+    b: Conversion,
+    x: Value,
+    x_scale: Constant,
+    x_zero: Constant,
+    y_scale: Constant,
+    y_zero: Constant,
+    *,
+    channels_last: int = 0,
+) -> Value:
     if channels_last:
         raise Refused("channels_last is not supported")
-    return _between(b, x, (x_scale, x_zero, y_scale, y_zero),
-                    lambda v: average_pool(b, v, kernel_shape=v.shape[2:]))  # fmt: skip
+    return _between(b, x, (x_scale, x_zero, y_scale, y_zero), lambda v: average_pool(b, v, kernel_shape=v.shape[2:]))
 
 
 @operator("QLinearAveragePool", domain=MICROSOFT)
-def qlinear_average_pool(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, y_scale: Constant,
-                         y_zero: Constant, *, kernel_shape: Ints, strides: Ints | None = None,
-                         pads: Ints | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0,
-                         count_include_pad: int = 0, channels_last: int = 0) -> Value:  # fmt: skip
+def qlinear_average_pool(
+    b: Conversion,
+    x: Value,
+    x_scale: Constant,
+    x_zero: Constant,
+    y_scale: Constant,
+    y_zero: Constant,
+    *,
+    kernel_shape: Ints,
+    strides: Ints | None = None,
+    pads: Ints | None = None,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    channels_last: int = 0,
+) -> Value:
     if channels_last:
         raise Refused("channels_last is not supported")
 
     def make(v: Value) -> Value:
-        return average_pool(b, v, kernel_shape=kernel_shape, strides=strides, pads=pads, auto_pad=auto_pad,
-                            ceil_mode=ceil_mode, count_include_pad=count_include_pad)  # fmt: skip
+        return average_pool(
+            b,
+            v,
+            kernel_shape=kernel_shape,
+            strides=strides,
+            pads=pads,
+            auto_pad=auto_pad,
+            ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad,
+        )
 
     return _between(b, x, (x_scale, x_zero, y_scale, y_zero), make)
 
 
 @operator("QLinearAdd", "QLinearMul", domain=MICROSOFT)
-def qlinear_arithmetic(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, y: Value, y_scale: Constant,
-                       y_zero: Constant, out_scale: Constant, out_zero: Constant) -> Value:  # fmt: skip
+def qlinear_arithmetic(
+    b: Conversion,
+    x: Value,
+    x_scale: Constant,
+    x_zero: Constant,
+    y: Value,
+    y_scale: Constant,
+    y_zero: Constant,
+    out_scale: Constant,
+    out_zero: Constant,
+) -> Value:
     pair = [Quantised(x, plain_levels(x_scale, x_zero, x.dtype)), Quantised(y, plain_levels(y_scale, y_zero, y.dtype))]
     method = b.op.removeprefix("QLinear").upper()
     found = combine(b, method, pair, plain_levels(out_scale, out_zero, out_zero.dtype))
@@ -208,9 +304,22 @@ def qlinear_concat(b: Conversion, out_scale: Constant, out_zero: Constant, *xs: 
 
 
 @operator("QGemm", domain=MICROSOFT)
-def qgemm(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, w: Constant, w_scale: Constant,
-          w_zero: Constant, c: Constant | None = None, y_scale: Constant | None = None,
-          y_zero: Constant | None = None, *, alpha: float = 1.0, transA: int = 0, transB: int = 0) -> Value:  # fmt: skip
+def qgemm(
+    b: Conversion,
+    x: Value,
+    x_scale: Constant,
+    x_zero: Constant,
+    w: Constant,
+    w_scale: Constant,
+    w_zero: Constant,
+    c: Constant | None = None,
+    y_scale: Constant | None = None,
+    y_zero: Constant | None = None,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Value:
     if alpha != 1 or y_scale is None or y_zero is None:
         raise Refused("an alpha other than 1, and results in floats, are not supported")
     left = b.transpose(x, (1, 0)) if transA else x

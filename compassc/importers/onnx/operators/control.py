@@ -85,10 +85,16 @@ def _stacked(b: Conversion, parts: Sequence[Value], axis: int) -> Value:
 
 
 @operator("Scan", since=9)
-def scan(b: Conversion, *xs: Value, body: GraphProto, num_scan_inputs: int,
-         scan_input_axes: Sequence[int] | None = None, scan_input_directions: Sequence[int] | None = None,
-         scan_output_axes: Sequence[int] | None = None,
-         scan_output_directions: Sequence[int] | None = None) -> list[Any]:  # fmt: skip
+def scan(
+    b: Conversion,
+    *xs: Value,
+    body: GraphProto,
+    num_scan_inputs: int,
+    scan_input_axes: Sequence[int] | None = None,
+    scan_input_directions: Sequence[int] | None = None,
+    scan_output_axes: Sequence[int] | None = None,
+    scan_output_directions: Sequence[int] | None = None,
+) -> list[Any]:
     """Unrolled."""
     many = num_scan_inputs
     carried, scanned = list(xs[:-many]), list(xs[-many:])
@@ -118,8 +124,14 @@ def scan(b: Conversion, *xs: Value, body: GraphProto, num_scan_inputs: int,
 
 
 @operator("Scan", since=8)
-def scan_of_batches(b: Conversion, lengths: Constant | None, *xs: Value, body: GraphProto, num_scan_inputs: int,
-                    directions: Sequence[int] | None = None) -> list[Any]:  # fmt: skip
+def scan_of_batches(
+    b: Conversion,
+    lengths: Constant | None,
+    *xs: Value,
+    body: GraphProto,
+    num_scan_inputs: int,
+    directions: Sequence[int] | None = None,
+) -> list[Any]:
     """The older form: batches by themselves, time second."""
     many, batch = num_scan_inputs, xs[0].shape[0]
     if lengths is not None and (lengths != xs[-1].shape[1]).any():
@@ -174,8 +186,9 @@ def sequence_length(b: Conversion, xs: list[Value]) -> Value:
 
 
 @operator("SplitToSequence", since=11)
-def split_to_sequence(b: Conversion, x: Value, sizes: Constant | None = None, *, axis: int = 0,
-                      keepdims: int = 1) -> list[Any]:  # fmt: skip
+def split_to_sequence(
+    b: Conversion, x: Value, sizes: Constant | None = None, *, axis: int = 0, keepdims: int = 1
+) -> list[Any]:
     size = x.shape[x.axis(axis)]
     if sizes is None:
         parts = split(b, x, axis, [1] * size)
@@ -187,8 +200,9 @@ def split_to_sequence(b: Conversion, x: Value, sizes: Constant | None = None, *,
 
 
 refuse("text is not supported", "StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch", "TfIdfVectorizer")
-refuse("it is random", "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-       "RandomUniformLike")  # fmt: skip
+refuse(
+    "it is random", "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"
+)
 refuse("images are decoded on the host", "ImageDecoder")
 
 

@@ -14,11 +14,29 @@ from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.values import Refused, Value, stored_type
 
 UNARY = {
-    "Abs": "Abs", "Acos": "Acos", "Acosh": "Acosh", "Asin": "Asin", "Asinh": "Asinh", "Atan": "Atan", "Atanh": "Atanh",
-    "Ceil": "Ceil", "Cos": "Cosine", "Cosh": "Cosh", "Erf": "Erf", "Exp": "Exp", "Floor": "Floor", "Log": "Log",
-    "Neg": "Negative", "Reciprocal": "Reciprocal", "Round": "Round", "Sign": "Sign", "Sin": "Sine", "Sinh": "Sinh",
-    "Sqrt": "Sqrt", "Tan": "Tan",
-}  # fmt: skip
+    "Abs": "Abs",
+    "Acos": "Acos",
+    "Acosh": "Acosh",
+    "Asin": "Asin",
+    "Asinh": "Asinh",
+    "Atan": "Atan",
+    "Atanh": "Atanh",
+    "Ceil": "Ceil",
+    "Cos": "Cosine",
+    "Cosh": "Cosh",
+    "Erf": "Erf",
+    "Exp": "Exp",
+    "Floor": "Floor",
+    "Log": "Log",
+    "Neg": "Negative",
+    "Reciprocal": "Reciprocal",
+    "Round": "Round",
+    "Sign": "Sign",
+    "Sin": "Sine",
+    "Sinh": "Sinh",
+    "Sqrt": "Sqrt",
+    "Tan": "Tan",
+}
 """Operators whose layer has no attributes."""
 FLOATS = ("float32", "float16", "bfloat16")
 
@@ -260,9 +278,15 @@ def prelu(b: Building, x: Value, slope: Value) -> Value:
 
 
 COMPARISONS = {
-    "And": "AND", "Or": "OR", "Xor": "XOR", "Equal": "EQUAL", "Greater": "GREATER", "Less": "LESS",
-    "GreaterOrEqual": "GREATER_EQUAL", "LessOrEqual": "LESS_EQUAL",
-}  # fmt: skip
+    "And": "AND",
+    "Or": "OR",
+    "Xor": "XOR",
+    "Equal": "EQUAL",
+    "Greater": "GREATER",
+    "Less": "LESS",
+    "GreaterOrEqual": "GREATER_EQUAL",
+    "LessOrEqual": "LESS_EQUAL",
+}
 
 
 def compare(b: Building, x: Value, y: Value, method: str) -> Value:

@@ -81,8 +81,9 @@ def scatter_elements(
 ) -> Value:
     index = _indices(indices, x.shape[x.axis(axis)])
     tensors = [b.laid(x), b.laid(index), b.laid(updates)]
-    made = b.layer("ScatterElements", tensors, x.shape, stored_type(x.dtype), axis=x.axis(axis),
-                   reduction=reduction.upper())  # fmt: skip
+    made = b.layer(
+        "ScatterElements", tensors, x.shape, stored_type(x.dtype), axis=x.axis(axis), reduction=reduction.upper()
+    )
     return b.value(made, x.dtype)
 
 
@@ -116,8 +117,15 @@ def one_hot(b: Building, indices: Value, depth: Constant, values: Constant, *, a
         moved = arithmetic(b, negative, Value.of(np.full(1, many, np.int32)), "Mul")
         index = arithmetic(b, index, moved, "Add")
     shape = (*index.shape[:at], many, *index.shape[at:])
-    made = b.layer("OneHot", [b.laid(index)], shape, stored_type(values.dtype), depth=many, axis=at,
-                   values=[values[0].item(), values[1].item()])  # fmt: skip
+    made = b.layer(
+        "OneHot",
+        [b.laid(index)],
+        shape,
+        stored_type(values.dtype),
+        depth=many,
+        axis=at,
+        values=[values[0].item(), values[1].item()],
+    )
     return b.value(made, values.dtype)
 
 
@@ -127,8 +135,9 @@ def arg_extreme(b: Conversion, x: Value, *, axis: int = 0, keepdims: int = 1, se
     place = order.index(x.axis(axis))
     shape = [1 if i == place else d for i, d in enumerate(tensor.shape)]
     method = b.op[3:].upper()
-    made = b.layer("ArgMinMax", [tensor], shape, "int32", method=method, axis=place,
-                   select_last_index=bool(select_last_index))  # fmt: skip
+    made = b.layer(
+        "ArgMinMax", [tensor], shape, "int32", method=method, axis=place, select_last_index=bool(select_last_index)
+    )
     found = b.value(made, np.int64, order)
     return found if keepdims else b.squeeze(found, [axis])
 
@@ -139,8 +148,16 @@ def top_k(b: Building, x: Value, k: Constant, *, axis: int = -1, largest: int = 
     tensor, order = b.last(x, axis)
     many = int(k.reshape(-1)[0])
     shape = (*tensor.shape[:-1], many)
-    made = b.layers_of("TopK", [tensor], [(shape, tensor.dtype), (shape, "int32")], k=many, axis=x.rank - 1,
-                       largest=bool(largest), sorted=bool(sorted), select_index="first")  # fmt: skip
+    made = b.layers_of(
+        "TopK",
+        [tensor],
+        [(shape, tensor.dtype), (shape, "int32")],
+        k=many,
+        axis=x.rank - 1,
+        largest=bool(largest),
+        sorted=bool(sorted),
+        select_index="first",
+    )
     return [b.value(made[0], x.dtype, order), b.value(made[1], np.int64, order)]
 
 
@@ -149,14 +166,23 @@ def cumulate(b: Conversion, x: Value, axis: Constant, *, exclusive: int = 0, rev
     tensor, order = b.stored(x)
     method = "SUM" if b.op == "CumSum" else "PROD"
     place = order.index(x.axis(int(axis.reshape(-1)[0])))
-    made = b.layer("Cumulate", [tensor], tensor.shape, tensor.dtype, method=method, axis=place,
-                   exclusive=bool(exclusive), reverse=bool(reverse))  # fmt: skip
+    made = b.layer(
+        "Cumulate",
+        [tensor],
+        tensor.shape,
+        tensor.dtype,
+        method=method,
+        axis=place,
+        exclusive=bool(exclusive),
+        reverse=bool(reverse),
+    )
     return b.value(made, x.dtype, order)
 
 
 @operator("TensorScatter", since=24)
-def tensor_scatter(b: Building, cache: Value, update: Value, indices: Constant | None = None, *, axis: int = -2,
-                   mode: str = "linear") -> Value:  # fmt: skip
+def tensor_scatter(
+    b: Building, cache: Value, update: Value, indices: Constant | None = None, *, axis: int = -2, mode: str = "linear"
+) -> Value:
     """Rows of each batch element replaced from an index on: by selecting, since the indices are known."""
     at, batch = cache.axis(axis), cache.shape[0]
     starts: Sequence[int] = [0] * batch if indices is None else [int(i) for i in indices.reshape(-1)]

@@ -80,8 +80,9 @@ def _cubic(x: Array, a: float) -> Array:
     return np.where(x <= 1, near, np.where(x < 2, far, 0))
 
 
-def matrix_of(axis: Axis, mode: str, nearest_mode: str, coefficient: float, exclude_outside: bool,
-              antialias: bool) -> Array:  # fmt: skip
+def matrix_of(
+    axis: Axis, mode: str, nearest_mode: str, coefficient: float, exclude_outside: bool, antialias: bool
+) -> Array:
     """Weights [results, elements]. Elements outside count as the nearest one, or not at all."""
     if mode == "nearest":
         return np.eye(axis.size)[nearest_of(axis, nearest_mode)]

@@ -18,11 +18,15 @@ def fully_connected(b: Building, x: Value, weights: Array, biases: Array | None 
     if weights.shape[1] != x.shape[-1]:
         raise Refused(f"{list(x.shape)} and {list(weights.shape[::-1])} are not matrices with a product")
     made = b.layer(
-        "FullyConnected", [tensor], (*tensor.shape[:-1], outputs), tensor.dtype,
+        "FullyConnected",
+        [tensor],
+        (*tensor.shape[:-1], outputs),
+        tensor.dtype,
         weights=np.ascontiguousarray(weights, dtype),
         biases=np.zeros(outputs, dtype) if biases is None else np.ascontiguousarray(biases, dtype),
-        num_output=outputs, with_activation="NONE",
-    )  # fmt: skip
+        num_output=outputs,
+        with_activation="NONE",
+    )
     return b.value(made, x.dtype)
 
 
@@ -81,14 +85,24 @@ def _integers(b: Building, x: Value, y: Value, x_zero: int, y_zero: int) -> Valu
     if result is None:
         result = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
     to = np.dtype(np.int32) if x.dtype.itemsize < 4 else x.dtype
-    made = b.layer("MatMulInteger", [b.laid(x), b.laid(y)], result, stored_type(to), a_zero_point=x_zero,
-                   b_zero_point=y_zero)  # fmt: skip
+    made = b.layer(
+        "MatMulInteger", [b.laid(x), b.laid(y)], result, stored_type(to), a_zero_point=x_zero, b_zero_point=y_zero
+    )
     return b.value(made, to)
 
 
 @operator("Gemm", since=7)
-def gemm(b: Building, x: Value, y: Value, c: Value | None = None, *, alpha: float = 1.0, beta: float = 1.0,
-         transA: int = 0, transB: int = 0) -> Value:  # fmt: skip
+def gemm(
+    b: Building,
+    x: Value,
+    y: Value,
+    c: Value | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Value:
     """Known weights and biases are a FullyConnected."""
     left = b.transpose(x, (1, 0)) if transA else x
     if x.is_float and x.tensor is not None and y.array is not None and (c is None or c.array is not None):

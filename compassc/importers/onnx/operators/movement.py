@@ -142,8 +142,9 @@ def _split(b: Conversion, x: Value, axis: int, sizes: Sequence[int] | None, part
     return split(b, x, axis, sizes)
 
 
-def sliced(b: Building, x: Value, begin: Sequence[int], end: Sequence[int], step: Sequence[int],
-           axes: Sequence[int]) -> Value:  # fmt: skip
+def sliced(
+    b: Building, x: Value, begin: Sequence[int], end: Sequence[int], step: Sequence[int], axes: Sequence[int]
+) -> Value:
     """A part of a tensor, with the rules of Python for what lies outside."""
     at = {x.axis(a): slice(*_limits(s, e, t)) for a, s, e, t in zip(axes, begin, end, step, strict=True)}
     spans = [range(*at.get(a, slice(None)).indices(size)) for a, size in enumerate(x.shape)]
@@ -155,9 +156,14 @@ def sliced(b: Building, x: Value, begin: Sequence[int], end: Sequence[int], step
     shape = [len(spans[a]) for a in order]
     stops = [s.stop if s.stop >= 0 else -x.shape[a] - 1 for a, s in enumerate(spans)]
     made = b.layer(
-        "Slice", [tensor], shape, tensor.dtype,
-        begin=[spans[a].start for a in order], end=[stops[a] for a in order], strides=[spans[a].step for a in order],
-    )  # fmt: skip
+        "Slice",
+        [tensor],
+        shape,
+        tensor.dtype,
+        begin=[spans[a].start for a in order],
+        end=[stops[a] for a in order],
+        strides=[spans[a].step for a in order],
+    )
     return b.value(made, x.dtype, order)
 
 
@@ -175,21 +181,28 @@ def slice_attributes(
 
 
 @operator("Slice", since=10)
-def slice_inputs(b: Building, x: Value, starts: Constant, ends: Constant, axes: Constant | None = None,
-                 steps: Constant | None = None) -> Value:  # fmt: skip
+def slice_inputs(
+    b: Building, x: Value, starts: Constant, ends: Constant, axes: Constant | None = None, steps: Constant | None = None
+) -> Value:
     count = starts.size
     return sliced(
-        b, x, [int(v) for v in starts], [int(v) for v in ends],
+        b,
+        x,
+        [int(v) for v in starts],
+        [int(v) for v in ends],
         [1] * count if steps is None else [int(v) for v in steps],
         range(count) if axes is None else [int(v) for v in axes],
-    )  # fmt: skip
+    )
 
 
 @operator("Expand", since=8)
 def expand(b: Building, x: Value, shape: Constant) -> Value:
     target = np.broadcast_shapes(x.shape, tuple(int(d) for d in shape))
-    return tiled(b, b.ranked(x, len(target)), [t // max(d, 1) if d == 1 else 1 for t, d in
-                                               zip(target, (1,) * (len(target) - x.rank) + x.shape, strict=True)])  # fmt: skip
+    return tiled(
+        b,
+        b.ranked(x, len(target)),
+        [t // max(d, 1) if d == 1 else 1 for t, d in zip(target, (1,) * (len(target) - x.rank) + x.shape, strict=True)],
+    )
 
 
 def tiled(b: Building, x: Value, repeats: Sequence[int]) -> Value:
@@ -214,8 +227,15 @@ def pad_attributes(b: Building, x: Value, *, pads: Sequence[int], mode: str = "c
 
 
 @operator("Pad", since=11)
-def pad(b: Building, x: Value, pads: Constant, value: Constant | None = None, axes: Constant | None = None, *,
-        mode: str = "constant") -> Value:  # fmt: skip
+def pad(
+    b: Building,
+    x: Value,
+    pads: Constant,
+    value: Constant | None = None,
+    axes: Constant | None = None,
+    *,
+    mode: str = "constant",
+) -> Value:
     listed = [int(p) for p in pads]
     if axes is not None:
         full, many = [0] * (2 * x.rank), len(axes)
@@ -238,8 +258,15 @@ def padded(b: Building, x: Value, pads: Sequence[int], mode: str, value: float) 
     tensor, order = b.stored(x)
     ordered = [list(pairs[a]) for a in order]
     shape = [d + p + q for d, (p, q) in zip(tensor.shape, ordered, strict=True)]
-    made = b.layer("Pad", [tensor], shape, tensor.dtype, mode=mode.upper(), pads=ordered,
-                   constant_value=float(value) if x.is_float else int(value))  # fmt: skip
+    made = b.layer(
+        "Pad",
+        [tensor],
+        shape,
+        tensor.dtype,
+        mode=mode.upper(),
+        pads=ordered,
+        constant_value=float(value) if x.is_float else int(value),
+    )
     return b.value(made, x.dtype, order)
 
 
@@ -258,8 +285,15 @@ def center_crop_pad(b: Building, x: Value, shape: Constant, *, axes: Sequence[in
 def depth_to_space(b: Building, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
     n, c, h, w = x.shape
     tensor = b.image(x)
-    made = b.layer("DepthToSpace", [tensor], [n, h * blocksize, w * blocksize, c // blocksize**2], tensor.dtype,
-                   block_size_x=blocksize, block_size_y=blocksize, mode=mode)  # fmt: skip
+    made = b.layer(
+        "DepthToSpace",
+        [tensor],
+        [n, h * blocksize, w * blocksize, c // blocksize**2],
+        tensor.dtype,
+        block_size_x=blocksize,
+        block_size_y=blocksize,
+        mode=mode,
+    )
     return b.value(made, x.dtype, channels_last(4))
 
 
@@ -271,8 +305,14 @@ def space_to_depth(b: Building, x: Value, *, blocksize: int, mode: str = "DCR") 
         moved = b.transpose(wide, (0, 1, 3, 5, 2, 4))
         return b.reshape(moved, (n, c * blocksize**2, h // blocksize, w // blocksize))
     tensor = b.image(x)
-    made = b.layer("SpaceToDepth", [tensor], [n, h // blocksize, w // blocksize, c * blocksize**2], tensor.dtype,
-                   block_size_x=blocksize, block_size_y=blocksize)  # fmt: skip
+    made = b.layer(
+        "SpaceToDepth",
+        [tensor],
+        [n, h // blocksize, w // blocksize, c * blocksize**2],
+        tensor.dtype,
+        block_size_x=blocksize,
+        block_size_y=blocksize,
+    )
     return b.value(made, x.dtype, channels_last(4))
 
 
@@ -280,8 +320,9 @@ def space_to_depth(b: Building, x: Value, *, blocksize: int, mode: str = "DCR") 
 def reverse_sequence(b: Building, x: Value, lengths: Value, *, batch_axis: int = 1, time_axis: int = 0) -> Value:
     tensor = b.laid(x)
     index = b.laid(lengths)
-    made = b.layer("ReverseSequence", [tensor, index], tensor.shape, tensor.dtype, batch_axis=batch_axis,
-                   time_axis=time_axis)  # fmt: skip
+    made = b.layer(
+        "ReverseSequence", [tensor, index], tensor.shape, tensor.dtype, batch_axis=batch_axis, time_axis=time_axis
+    )
     return b.value(made, x.dtype)
 
 
@@ -294,5 +335,6 @@ def concat_from_sequence(b: Building, xs: list[Value], *, axis: int, new_axis: i
 
 refuse(
     "how many results it gives follows from the values; compute it behind the network",
-    "NonZero", "Unique",
-)  # fmt: skip
+    "NonZero",
+    "Unique",
+)

@@ -38,9 +38,19 @@ def _in_training(b: Building, x: Value, parameters: Sequence[Array], epsilon: fl
 
 
 @operator("BatchNormalization", since=7)
-def batch_norm(b: Building, x: Value, scale: Constant, bias: Constant, mean: Constant, var: Constant, *,
-               epsilon: float = 1e-5, momentum: float = 0.9, training_mode: int = 0,
-               spatial: int = 1) -> list[Value]:  # fmt: skip
+def batch_norm(
+    b: Building,
+    x: Value,
+    scale: Constant,
+    bias: Constant,
+    mean: Constant,
+    var: Constant,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    training_mode: int = 0,
+    spatial: int = 1,
+) -> list[Value]:
     if training_mode:
         return _in_training(b, x, (scale, bias, mean, var), epsilon, momentum)
     if not spatial:
@@ -48,8 +58,16 @@ def batch_norm(b: Building, x: Value, scale: Constant, bias: Constant, mean: Con
     factor = scale.astype(np.float64) / np.sqrt(var.astype(np.float64) + epsilon)
     addend = bias.astype(np.float64) - mean.astype(np.float64) * factor
     tensor, order = b.stored(x)
-    made = b.layer("BatchNorm", [tensor], tensor.shape, tensor.dtype, weights=_float32(factor),
-                   biases=_float32(addend), axis=order.index(1), epsilon=0.0)  # fmt: skip
+    made = b.layer(
+        "BatchNorm",
+        [tensor],
+        tensor.shape,
+        tensor.dtype,
+        weights=_float32(factor),
+        biases=_float32(addend),
+        axis=order.index(1),
+        epsilon=0.0,
+    )
     return [b.value(made, x.dtype, order)]
 
 
@@ -59,8 +77,16 @@ def _spread(array: Array, axes: Sequence[int], shape: Sequence[int]) -> Array:
 
 
 @operator("LayerNormalization", since=17)
-def layer_norm(b: Conversion, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1,
-               epsilon: float = 1e-5, stash_type: int = 1) -> list[Value]:  # fmt: skip
+def layer_norm(
+    b: Conversion,
+    x: Value,
+    scale: Value,
+    bias: Value | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> list[Value]:
     """Over all axes from `axis` on."""
     axes = list(range(x.axis(axis), x.rank))
     tensor = b.laid(x)
@@ -72,9 +98,14 @@ def layer_norm(b: Conversion, x: Value, scale: Value, bias: Value | None = None,
     small = (*x.shape[: axes[0]], *(1,) * len(axes))
     shapes = [(x.shape, tensor.dtype), (small, "float32"), (small, "float32")][:many]
     made = b.layers_of(
-        "LayerNorm", [tensor], shapes, weights=factors,
-        biases=np.zeros(size, np.float32) if addends is None else addends, axis=axes, epsilon=epsilon,
-    )  # fmt: skip
+        "LayerNorm",
+        [tensor],
+        shapes,
+        weights=factors,
+        biases=np.zeros(size, np.float32) if addends is None else addends,
+        axis=axes,
+        epsilon=epsilon,
+    )
     found = [b.value(made[0], x.dtype), *(b.value(t, np.float32) for t in made[1:])]
     if not known:
         found[0] = arithmetic(b, found[0], scale, "Mul")
@@ -83,8 +114,9 @@ def layer_norm(b: Conversion, x: Value, scale: Value, bias: Value | None = None,
 
 
 @operator("RMSNormalization", since=23)
-def rms_norm(b: Building, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5,
-             stash_type: int = 1) -> Value:  # fmt: skip
+def rms_norm(
+    b: Building, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Value:
     axes = list(range(x.axis(axis), x.rank))
     tensor = b.laid(x)
     factors = np.ones([x.shape[a] for a in axes], np.float32)
@@ -99,26 +131,52 @@ def rms_norm(b: Building, x: Value, scale: Value, *, axis: int = -1, epsilon: fl
 def instance_norm(b: Building, x: Value, scale: Constant, bias: Constant, *, epsilon: float = 1e-5) -> Value:
     order = channels_last(x.rank)
     tensor = b.laid(x, order)
-    made = b.layer("InstanceNorm", [tensor], tensor.shape, tensor.dtype, weights=_float32(scale),
-                   biases=_float32(bias), epsilon=epsilon, axis=list(range(1, x.rank - 1)))  # fmt: skip
+    made = b.layer(
+        "InstanceNorm",
+        [tensor],
+        tensor.shape,
+        tensor.dtype,
+        weights=_float32(scale),
+        biases=_float32(bias),
+        epsilon=epsilon,
+        axis=list(range(1, x.rank - 1)),
+    )
     return b.value(made, x.dtype, order)
 
 
 @operator("GroupNormalization", since=18)
-def group_norm_of_groups(b: Building, x: Value, scale: Constant, bias: Constant, *, num_groups: int,
-                         epsilon: float = 1e-5) -> Value:  # fmt: skip
+def group_norm_of_groups(
+    b: Building, x: Value, scale: Constant, bias: Constant, *, num_groups: int, epsilon: float = 1e-5
+) -> Value:
     """Factors and addends are the groups'."""
     each = x.shape[1] // num_groups
     return group_norm(b, x, np.repeat(scale, each), np.repeat(bias, each), num_groups=num_groups, epsilon=epsilon)
 
 
 @operator("GroupNormalization", since=21)
-def group_norm(b: Building, x: Value, scale: Constant, bias: Constant, *, num_groups: int, epsilon: float = 1e-5,
-               stash_type: int = 1) -> Value:  # fmt: skip
+def group_norm(
+    b: Building,
+    x: Value,
+    scale: Constant,
+    bias: Constant,
+    *,
+    num_groups: int,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Value:
     order = channels_last(x.rank) if x.tensor is None or x.order[0] else x.order
     tensor = b.laid(x, order)
-    made = b.layer("GroupNorm", [tensor], tensor.shape, tensor.dtype, weights=_float32(scale), biases=_float32(bias),
-                   group=num_groups, axis=order.index(1), epsilon=epsilon)  # fmt: skip
+    made = b.layer(
+        "GroupNorm",
+        [tensor],
+        tensor.shape,
+        tensor.dtype,
+        weights=_float32(scale),
+        biases=_float32(bias),
+        group=num_groups,
+        axis=order.index(1),
+        epsilon=epsilon,
+    )
     return b.value(made, x.dtype, order)
 
 
@@ -138,12 +196,22 @@ def lp_norm(b: Building, x: Value, *, axis: int = -1, p: int = 2) -> Value:
 
 
 @operator("LRN")
-def local_response(b: Building, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0.75,
-                   bias: float = 1.0) -> Value:  # fmt: skip
+def local_response(
+    b: Building, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+) -> Value:
     order = channels_last(x.rank)
     tensor = b.laid(x, order)
     if size % 2 == 0:
         raise Refused(f"its size is {size}; the layer's neighbourhood of even size begins elsewhere")
-    made = b.layer("LRN", [tensor], tensor.shape, tensor.dtype, size=size, alpha=alpha, beta=beta, bias=bias,
-                   method="ACROSS_CHANNELS")  # fmt: skip
+    made = b.layer(
+        "LRN",
+        [tensor],
+        tensor.shape,
+        tensor.dtype,
+        size=size,
+        alpha=alpha,
+        beta=beta,
+        bias=bias,
+        method="ACROSS_CHANNELS",
+    )
     return b.value(made, x.dtype, order)

@@ -87,8 +87,18 @@ def as_marked(b: Conversion, q: Quantised) -> tuple[Tensor, tuple[int, ...]]:
 
 
 @operator("QuantizeLinear", since=10)
-def quantize(b: Conversion, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, saturate: int = 1,
-             block_size: int = 0, output_dtype: int = 0, precision: int = 0) -> Value:  # fmt: skip
+def quantize(
+    b: Conversion,
+    x: Value,
+    scale: Value,
+    zero: Value | None = None,
+    *,
+    axis: int = 1,
+    saturate: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+) -> Value:
     dtype = zero.dtype if zero is not None else numpy_type(output_dtype) if output_dtype else np.dtype(np.uint8)
     known = scale.array is not None and (zero is None or zero.array is not None)
     plain_type = dtype.name in LAYER_TYPES and not block_size
@@ -105,9 +115,15 @@ def quantize_layer(b: Conversion, x: Value, levels: Levels) -> Value:
     place = None if levels.is_one else order.index(levels.axis)
     with marked(b, levels, place):
         made = b.layer(
-            "Quantize", [tensor], tensor.shape, levels.dtype.name, quantize_scale=(1 / levels.scale).astype(np.float32),
-            quantize_zp=(-levels.zero).astype(np.int32), round_mode="ROUND_TO_EVEN", axis=place,
-        )  # fmt: skip
+            "Quantize",
+            [tensor],
+            tensor.shape,
+            levels.dtype.name,
+            quantize_scale=(1 / levels.scale).astype(np.float32),
+            quantize_zp=(-levels.zero).astype(np.int32),
+            round_mode="ROUND_TO_EVEN",
+            axis=place,
+        )
     return b.value(made, levels.dtype, order)
 
 
@@ -126,8 +142,9 @@ def _spread(b: Conversion, v: Value, x: Value, axis: int, block: int) -> Value:
     return Value.of(wide.take(range(x.shape[at]), at))
 
 
-def _quantize_by_arithmetic(b: Conversion, x: Value, scale: Value, zero: Value | None, axis: int, dtype: np.dtype[Any],
-                            block: int) -> Value:  # fmt: skip
+def _quantize_by_arithmetic(
+    b: Conversion, x: Value, scale: Value, zero: Value | None, axis: int, dtype: np.dtype[Any], block: int
+) -> Value:
     wide = cast(b, x, np.float32)
     divided = arithmetic_div(b, wide, cast(b, _spread(b, scale, x, axis, block), np.float32))
     if dtype.kind not in "iu" and dtype.name not in NARROW:
@@ -144,8 +161,16 @@ def arithmetic_div(b: Conversion, x: Value, y: Value) -> Value:
 
 
 @operator("DequantizeLinear", since=10)
-def dequantize(b: Conversion, x: Value, scale: Value, zero: Value | None = None, *, axis: int = 1, block_size: int = 0,
-               output_dtype: int = 0) -> Value:  # fmt: skip
+def dequantize(
+    b: Conversion,
+    x: Value,
+    scale: Value,
+    zero: Value | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> Value:
     to = numpy_type(output_dtype) if output_dtype else scale.dtype
     known = scale.array is not None and (zero is None or zero.array is not None)
     fitting = scale.count == 1 or scale.count == x.shape[x.axis(axis)]
@@ -164,14 +189,20 @@ def dequantize(b: Conversion, x: Value, scale: Value, zero: Value | None = None,
     tensor, order = as_marked(b, Quantised(x, levels))
     place = None if levels.is_one else order.index(levels.axis)
     made = b.layer(
-        "DeQuantize", [tensor], tensor.shape, stored_type(to), quantize_scale=(1 / levels.scale).astype(np.float32),
-        quantize_zp=(-levels.zero).astype(np.int32), axis=place,
-    )  # fmt: skip
+        "DeQuantize",
+        [tensor],
+        tensor.shape,
+        stored_type(to),
+        quantize_scale=(1 / levels.scale).astype(np.float32),
+        quantize_zp=(-levels.zero).astype(np.int32),
+        axis=place,
+    )
     return b.dequantised(b.value(made, to, order), Quantised(x, levels))
 
 
-def _dequantize_by_arithmetic(b: Conversion, x: Value, scale: Value, zero: Value | None, axis: int, to: np.dtype[Any],
-                              block: int) -> Value:  # fmt: skip
+def _dequantize_by_arithmetic(
+    b: Conversion, x: Value, scale: Value, zero: Value | None, axis: int, to: np.dtype[Any], block: int
+) -> Value:
     wide = cast(b, x, np.float32)
     if zero is not None:
         wide = arithmetic(b, wide, cast(b, _spread(b, zero, x, axis, block), np.float32), "Sub")

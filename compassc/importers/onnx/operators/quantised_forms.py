@@ -36,8 +36,12 @@ def factor(ratio: Array) -> dict[str, Any]:
     over = multiplier >= 1 << MULTIPLIER_BITS
     multiplier, shift = np.where(over, multiplier >> 1, multiplier), np.where(over, shift - 1, shift)
     if exact.size == 1 or (multiplier == multiplier[0]).all() and (shift == shift[0]).all():
-        return {"scale_value": int(multiplier[0]), "scale_type": "uint16", "shift_value": int(shift[0]),
-                "shift_type": "int8"}  # fmt: skip
+        return {
+            "scale_value": int(multiplier[0]),
+            "scale_type": "uint16",
+            "shift_value": int(shift[0]),
+            "shift_type": "int8",
+        }
     return {"scale": multiplier.astype(np.uint16), "shift": shift.astype(np.int8)}
 
 
@@ -52,10 +56,16 @@ def convolution(b: Conversion, x: Quantised, w: Quantised, biases: Array, out: L
     """A convolution of integers: biases hold what the input's zero point adds."""
     weights, group = w.value.array, int(given.get("group", 1))
     assert weights is not None
-    window = widened(window_of(
-        x.value.shape[2:], weights.shape[2:], given.get("strides"), given.get("dilations"), given.get("pads"),
-        given.get("auto_pad", "NOTSET"),
-    ))  # fmt: skip
+    window = widened(
+        window_of(
+            x.value.shape[2:],
+            weights.shape[2:],
+            given.get("strides"),
+            given.get("dilations"),
+            given.get("pads"),
+            given.get("auto_pad", "NOTSET"),
+        )
+    )
     if len(window.kernel) != 2 or not x.levels.is_one or any(p < 0 for pair in window.pads for p in pair):
         raise Refused("this form is not one of a quantised layer")
     image = Quantised(as_image(b, x.value), x.levels)
@@ -71,11 +81,20 @@ def convolution(b: Conversion, x: Quantised, w: Quantised, biases: Array, out: L
     shape = (x.value.shape[0], *window.positions(image.value.shape[2:]), outputs)
     with marked(b, out):
         made = b.layer(
-            "DepthwiseConv" if depthwise else "Convolution", [moved], shape, out.dtype.name,
-            weights=np.ascontiguousarray(kernel), biases=total.astype(np.int32), **_weights_levels(w, zeros),
-            num_output=outputs, **window.attributes(), group=group, multiplier=1 if depthwise else None,
-            with_activation="NONE", **factor(ratio),
-        )  # fmt: skip
+            "DepthwiseConv" if depthwise else "Convolution",
+            [moved],
+            shape,
+            out.dtype.name,
+            weights=np.ascontiguousarray(kernel),
+            biases=total.astype(np.int32),
+            **_weights_levels(w, zeros),
+            num_output=outputs,
+            **window.attributes(),
+            group=group,
+            multiplier=1 if depthwise else None,
+            with_activation="NONE",
+            **factor(ratio),
+        )
     return finished(b, made, x.value.typed(out.dtype), x.value.rank)
 
 
@@ -114,10 +133,17 @@ def product(b: Conversion, x: Quantised, w: Quantised, biases: Array, out: Level
     ratio = x.levels.scale * np.broadcast_to(w.levels.scale, (outputs,)) / out.scale
     with marked(b, out):
         made = b.layer(
-            "FullyConnected", [moved], (*moved.shape[:-1], outputs), out.dtype.name,
-            weights=np.ascontiguousarray(weights), biases=total.astype(np.int32), **_weights_levels(w, zeros),
-            num_output=outputs, with_activation="NONE", **factor(ratio),
-        )  # fmt: skip
+            "FullyConnected",
+            [moved],
+            (*moved.shape[:-1], outputs),
+            out.dtype.name,
+            weights=np.ascontiguousarray(weights),
+            biases=total.astype(np.int32),
+            **_weights_levels(w, zeros),
+            num_output=outputs,
+            with_activation="NONE",
+            **factor(ratio),
+        )
     return b.value(made, out.dtype)
 
 
@@ -160,8 +186,15 @@ def multiplied(b: Conversion, x: Quantised, y: Quantised, out: Levels) -> Value 
         tensors.append(b.laid(b.value(tensor, q.value.dtype, order)))
     shape = (*np.broadcast_shapes(x.value.shape[:-2], y.value.shape[:-2]), x.value.shape[-2], y.value.shape[-1])
     with marked(b, out):
-        made = b.layer("MatMul", tensors, shape, out.dtype.name, trans_a=False, trans_b=False,
-                       **factor(x.levels.scale * y.levels.scale / out.scale))  # fmt: skip
+        made = b.layer(
+            "MatMul",
+            tensors,
+            shape,
+            out.dtype.name,
+            trans_a=False,
+            trans_b=False,
+            **factor(x.levels.scale * y.levels.scale / out.scale),
+        )
     return b.value(made, out.dtype)
 
 
@@ -216,8 +249,14 @@ def _behind(b: Conversion, origin: Origin, out: Levels) -> Value | None:
         return None
     tensor, order = as_marked(b, source)
     with marked(b, out):
-        made = b.layer("Activation", [tensor], tensor.shape, out.dtype.name, method="RELU",
-                       **factor(source.levels.scale / out.scale))  # fmt: skip
+        made = b.layer(
+            "Activation",
+            [tensor],
+            tensor.shape,
+            out.dtype.name,
+            method="RELU",
+            **factor(source.levels.scale / out.scale),
+        )
     return b.value(made, out.dtype, order)
 
 
@@ -249,19 +288,29 @@ FORMS: dict[str, Form] = {
     "Mul": _arithmetic("MUL"),
     "Relu": _behind,
     **dict.fromkeys(
-        "Concat Flatten Gather MaxPool Reshape Slice Squeeze Tile Transpose Unsqueeze Expand DepthToSpace SpaceToDepth"
-        .split(), _moved
+        "Concat Flatten Gather MaxPool Reshape Slice Squeeze Tile Transpose Unsqueeze Expand DepthToSpace SpaceToDepth".split(),
+        _moved,
     ),
-}  # fmt: skip
+}
 
 
 # -- QLinear operators
 
 
 @operator("QLinearConv", since=10)
-def qlinear_conv(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, w: Constant, w_scale: Constant,
-                 w_zero: Constant, y_scale: Constant, y_zero: Constant, bias: Constant | None = None,
-                 **given: Any) -> Value:  # fmt: skip
+def qlinear_conv(
+    b: Conversion,
+    x: Value,
+    x_scale: Constant,
+    x_zero: Constant,
+    w: Constant,
+    w_scale: Constant,
+    w_zero: Constant,
+    y_scale: Constant,
+    y_zero: Constant,
+    bias: Constant | None = None,
+    **given: Any,
+) -> Value:
     weights = Quantised(Value.of(w), plain_levels(w_scale, w_zero, w.dtype))
     source = Quantised(x, plain_levels(x_scale, x_zero, x.dtype))
     biases = np.zeros(w.shape[0], np.int64) if bias is None else bias.reshape(-1).astype(np.int64)
@@ -269,8 +318,17 @@ def qlinear_conv(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, w
 
 
 @operator("QLinearMatMul", since=10)
-def qlinear_matmul(b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, y: Value, y_scale: Constant,
-                   y_zero: Constant, out_scale: Constant, out_zero: Constant) -> Value:  # fmt: skip
+def qlinear_matmul(
+    b: Conversion,
+    x: Value,
+    x_scale: Constant,
+    x_zero: Constant,
+    y: Value,
+    y_scale: Constant,
+    y_zero: Constant,
+    out_scale: Constant,
+    out_zero: Constant,
+) -> Value:
     left = Quantised(x, plain_levels(x_scale, x_zero, x.dtype))
     right = Quantised(y, plain_levels(y_scale, y_zero, y.dtype, 1, 2))
     found = multiplied(b, left, right, plain_levels(out_scale, out_zero, out_zero.dtype))

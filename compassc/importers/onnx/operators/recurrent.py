@@ -67,24 +67,45 @@ def _activations(cell: Cell, names: Sequence[str] | None, direction: int) -> lis
     return listed
 
 
-def _states(b: Building, given: Sequence[Value | None], directions: int, batch: int, hidden: int, layout: int,
-            dtype: np.dtype[np.generic]) -> list[list[Value]]:  # fmt: skip
+def _states(
+    b: Building,
+    given: Sequence[Value | None],
+    directions: int,
+    batch: int,
+    hidden: int,
+    layout: int,
+    dtype: np.dtype[np.generic],
+) -> list[list[Value]]:
     """The initial states of each direction, [batch, hidden]."""
     found: list[list[Value]] = [[] for _ in range(directions)]
     zeros = Value.of(np.zeros((batch, hidden), dtype))
     for state in given:
         axis = 1 if layout else 0
-        parts = [zeros] * directions if state is None else [
-            b.squeeze(part, [axis]) for part in split(b, state, axis, [1] * directions)
-        ]  # fmt: skip
+        parts = (
+            [zeros] * directions
+            if state is None
+            else [b.squeeze(part, [axis]) for part in split(b, state, axis, [1] * directions)]
+        )
         for direction, part in enumerate(parts):
             found[direction].append(part)
     return found
 
 
-def recurrent(b: Conversion, cell: Cell, x: Value, weights: Weights, states: Sequence[Value | None],
-              lengths: Array | None, *, direction: str, activations: Sequence[str] | None, clip: float | None,
-              layout: int, hidden_size: int | None, apart: bool = False) -> list[Value]:  # fmt: skip
+def recurrent(
+    b: Conversion,
+    cell: Cell,
+    x: Value,
+    weights: Weights,
+    states: Sequence[Value | None],
+    lengths: Array | None,
+    *,
+    direction: str,
+    activations: Sequence[str] | None,
+    clip: float | None,
+    layout: int,
+    hidden_size: int | None,
+    apart: bool = False,
+) -> list[Value]:
     """All outputs of the operator: the sequence [T, directions, B, H], then states [directions, B, H]."""
     hidden, directions = weights.r.shape[-1], weights.w.shape[0]
     if hidden_size is not None and hidden_size != hidden:
@@ -105,11 +126,19 @@ def recurrent(b: Conversion, cell: Cell, x: Value, weights: Weights, states: Seq
         names = _activations(cell, activations, d)
         shapes = [((batch, steps, hidden) if i == 0 else (batch, hidden), tensor.dtype) for i in used]
         outputs = b.layers_of(
-            cell.layer, [tensor, *(b.laid(s) for s in initial[d])], shapes, weights=both, biases=biases,
-            time_steps=steps, input_size=x.shape[-1], cell_size=hidden, direction=name,
-            activations=names if len(names) > 1 else names[0], out_sequence=[cell.outputs[i] for i in used],
+            cell.layer,
+            [tensor, *(b.laid(s) for s in initial[d])],
+            shapes,
+            weights=both,
+            biases=biases,
+            time_steps=steps,
+            input_size=x.shape[-1],
+            cell_size=hidden,
+            direction=name,
+            activations=names if len(names) > 1 else names[0],
+            out_sequence=[cell.outputs[i] for i in used],
             threshold=clip,
-        )  # fmt: skip
+        )
         made.append([b.value(t, x.dtype) for t in outputs])
     return _joined(b, made, used, layout, len(cell.outputs))
 
@@ -127,34 +156,109 @@ def _joined(b: Building, made: list[list[Value]], used: list[int], layout: int, 
 
 
 @operator("LSTM", partly="without peepholes, coupled gates, and lengths other than the whole")
-def lstm(b: Conversion, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
-         h: Value | None = None, c: Value | None = None, peephole: Constant | None = None, *,
-         hidden_size: int | None = None, direction: str = "forward", activations: Sequence[str] | None = None,
-         activation_alpha: Sequence[float] | None = None, activation_beta: Sequence[float] | None = None,
-         clip: float | None = None, input_forget: int = 0, layout: int = 0) -> list[Value]:  # fmt: skip
+def lstm(
+    b: Conversion,
+    x: Value,
+    w: Constant,
+    r: Constant,
+    bias: Constant | None = None,
+    lengths: Constant | None = None,
+    h: Value | None = None,
+    c: Value | None = None,
+    peephole: Constant | None = None,
+    *,
+    hidden_size: int | None = None,
+    direction: str = "forward",
+    activations: Sequence[str] | None = None,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    clip: float | None = None,
+    input_forget: int = 0,
+    layout: int = 0,
+) -> list[Value]:
     if input_forget:
         raise Refused("input and forget gates in one (input_forget) are not supported")
     if peephole is not None and peephole.any():
         raise Refused("peepholes are not supported")
-    return recurrent(b, LSTM, x, Weights(w, r, bias), [h, c], lengths, direction=direction, activations=activations,
-                     clip=clip, layout=layout, hidden_size=hidden_size)  # fmt: skip
+    return recurrent(
+        b,
+        LSTM,
+        x,
+        Weights(w, r, bias),
+        [h, c],
+        lengths,
+        direction=direction,
+        activations=activations,
+        clip=clip,
+        layout=layout,
+        hidden_size=hidden_size,
+    )
 
 
 @operator("GRU", partly="without lengths other than the whole")
-def gru(b: Conversion, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
-        h: Value | None = None, *, hidden_size: int | None = None, direction: str = "forward",
-        activations: Sequence[str] | None = None, activation_alpha: Sequence[float] | None = None,
-        activation_beta: Sequence[float] | None = None, clip: float | None = None, layout: int = 0,
-        linear_before_reset: int = 0) -> list[Value]:  # fmt: skip
+def gru(
+    b: Conversion,
+    x: Value,
+    w: Constant,
+    r: Constant,
+    bias: Constant | None = None,
+    lengths: Constant | None = None,
+    h: Value | None = None,
+    *,
+    hidden_size: int | None = None,
+    direction: str = "forward",
+    activations: Sequence[str] | None = None,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    clip: float | None = None,
+    layout: int = 0,
+    linear_before_reset: int = 0,
+) -> list[Value]:
     cell = GRU._replace(layer="GRUv1") if linear_before_reset else GRU
-    return recurrent(b, cell, x, Weights(w, r, bias), [h], lengths, direction=direction, activations=activations,
-                     clip=clip, layout=layout, hidden_size=hidden_size, apart=bool(linear_before_reset))  # fmt: skip
+    return recurrent(
+        b,
+        cell,
+        x,
+        Weights(w, r, bias),
+        [h],
+        lengths,
+        direction=direction,
+        activations=activations,
+        clip=clip,
+        layout=layout,
+        hidden_size=hidden_size,
+        apart=bool(linear_before_reset),
+    )
 
 
 @operator("RNN", partly="without lengths other than the whole")
-def rnn(b: Conversion, x: Value, w: Constant, r: Constant, bias: Constant | None = None, lengths: Constant | None = None,
-        h: Value | None = None, *, hidden_size: int | None = None, direction: str = "forward",
-        activations: Sequence[str] | None = None, activation_alpha: Sequence[float] | None = None,
-        activation_beta: Sequence[float] | None = None, clip: float | None = None, layout: int = 0) -> list[Value]:  # fmt: skip
-    return recurrent(b, RNN, x, Weights(w, r, bias), [h], lengths, direction=direction, activations=activations,
-                     clip=clip, layout=layout, hidden_size=hidden_size)  # fmt: skip
+def rnn(
+    b: Conversion,
+    x: Value,
+    w: Constant,
+    r: Constant,
+    bias: Constant | None = None,
+    lengths: Constant | None = None,
+    h: Value | None = None,
+    *,
+    hidden_size: int | None = None,
+    direction: str = "forward",
+    activations: Sequence[str] | None = None,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
+    clip: float | None = None,
+    layout: int = 0,
+) -> list[Value]:
+    return recurrent(
+        b,
+        RNN,
+        x,
+        Weights(w, r, bias),
+        [h],
+        lengths,
+        direction=direction,
+        activations=activations,
+        clip=clip,
+        layout=layout,
+        hidden_size=hidden_size,
+    )

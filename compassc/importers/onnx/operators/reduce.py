@@ -12,9 +12,14 @@ from compassc.importers.onnx.operators.elementwise import arithmetic, cast, in_f
 from compassc.importers.values import Array, Value, stored_type
 
 METHODS = {
-    "ReduceMax": "MAX", "ReduceMin": "MIN", "ReduceMean": "MEAN", "ReduceProd": "PROD", "ReduceSum": "SUM",
-    "ReduceL1": "L1", "ReduceL2": "L2",
-}  # fmt: skip
+    "ReduceMax": "MAX",
+    "ReduceMin": "MIN",
+    "ReduceMean": "MEAN",
+    "ReduceProd": "PROD",
+    "ReduceSum": "SUM",
+    "ReduceL1": "L1",
+    "ReduceL2": "L2",
+}
 INPUT_SINCE = {"ReduceSum": 13}
 """From when on the axes are an input; 18 for the others."""
 Make = Callable[[Building, Value, Sequence[int]], Value]
@@ -94,8 +99,9 @@ def _declare(name: str, make: Make) -> None:
         return finish(b, x, axes, keepdims, 0)
 
     @operator(name, since=INPUT_SINCE.get(name, 18))
-    def by_input(b: Building, x: Value, axes: Constant | None = None, *, keepdims: int = 1,
-                 noop_with_empty_axes: int = 0) -> Value:  # fmt: skip
+    def by_input(
+        b: Building, x: Value, axes: Constant | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    ) -> Value:
         listed = None if axes is None else [int(a) for a in axes.reshape(-1)]
         return finish(b, x, listed, keepdims, noop_with_empty_axes)
 

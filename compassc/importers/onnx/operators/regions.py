@@ -21,26 +21,61 @@ def _boxes(b: Building, rois: Value, columns: Sequence[int]) -> Value:
 
 
 @operator("RoiAlign", since=10)
-def roi_align_half(b: Building, x: Value, rois: Value, images: Value, *, mode: str = "avg", output_height: int = 1,
-                   output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0) -> Value:  # fmt: skip
-    return roi_align(b, x, rois, images, mode=mode, output_height=output_height, output_width=output_width,
-                     sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
-                     coordinate_transformation_mode="output_half_pixel")  # fmt: skip
+def roi_align_half(
+    b: Building,
+    x: Value,
+    rois: Value,
+    images: Value,
+    *,
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Value:
+    return roi_align(
+        b,
+        x,
+        rois,
+        images,
+        mode=mode,
+        output_height=output_height,
+        output_width=output_width,
+        sampling_ratio=sampling_ratio,
+        spatial_scale=spatial_scale,
+        coordinate_transformation_mode="output_half_pixel",
+    )
 
 
 @operator("RoiAlign", since=16)
-def roi_align(b: Building, x: Value, rois: Value, images: Value, *, mode: str = "avg", output_height: int = 1,
-              output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0,
-              coordinate_transformation_mode: str = "half_pixel") -> Value:  # fmt: skip
+def roi_align(
+    b: Building,
+    x: Value,
+    rois: Value,
+    images: Value,
+    *,
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+    coordinate_transformation_mode: str = "half_pixel",
+) -> Value:
     """The layer has the number of the image before the corners, rows first."""
     numbers = b.unsqueeze(cast(b, images, x.dtype), [1])
     boxes = concat(b, numbers, _boxes(b, rois, (1, 0, 3, 2)), axis=1)
     tensor, count = b.image(x), rois.shape[0]
     made = b.layer(
-        "RoiAlign", [tensor, b.laid(boxes)], (count, output_height, output_width, x.shape[1]), tensor.dtype,
-        pooled_shape=[output_height, output_width], sample=[sampling_ratio] * 2, method=mode.upper(),
-        spatial_scale_value=[spatial_scale] * 2, coordinate_transformation_mode=coordinate_transformation_mode.upper(),
-    )  # fmt: skip
+        "RoiAlign",
+        [tensor, b.laid(boxes)],
+        (count, output_height, output_width, x.shape[1]),
+        tensor.dtype,
+        pooled_shape=[output_height, output_width],
+        sample=[sampling_ratio] * 2,
+        method=mode.upper(),
+        spatial_scale_value=[spatial_scale] * 2,
+        coordinate_transformation_mode=coordinate_transformation_mode.upper(),
+    )
     return b.value(made, x.dtype, channels_last(4))
 
 
@@ -48,16 +83,33 @@ def roi_align(b: Building, x: Value, rois: Value, images: Value, *, mode: str = 
 def max_roi_pool(b: Building, x: Value, rois: Value, *, pooled_shape: Ints, spatial_scale: float = 1.0) -> Value:
     tensor = b.image(x)
     shape = (rois.shape[0], *pooled_shape, x.shape[1])
-    made = b.layer("MaxRoiPool", [tensor, b.laid(_boxes(b, rois, (0, 2, 1, 4, 3)))], shape, tensor.dtype,
-                   pooled_shape=list(pooled_shape), spatial=[spatial_scale] * 2)  # fmt: skip
+    made = b.layer(
+        "MaxRoiPool",
+        [tensor, b.laid(_boxes(b, rois, (0, 2, 1, 4, 3)))],
+        shape,
+        tensor.dtype,
+        pooled_shape=list(pooled_shape),
+        spatial=[spatial_scale] * 2,
+    )
     return b.value(made, x.dtype, channels_last(4))
 
 
 @operator("DeformConv", since=19)
-def deform_conv(b: Building, x: Value, w: Constant, offset: Value, bias: Constant | None = None,
-                mask: Value | None = None, *, kernel_shape: Ints | None = None, strides: Ints | None = None,
-                dilations: Ints | None = None, pads: Ints | None = None, group: int = 1,
-                offset_group: int = 1) -> Value:  # fmt: skip
+def deform_conv(
+    b: Building,
+    x: Value,
+    w: Constant,
+    offset: Value,
+    bias: Constant | None = None,
+    mask: Value | None = None,
+    *,
+    kernel_shape: Ints | None = None,
+    strides: Ints | None = None,
+    dilations: Ints | None = None,
+    pads: Ints | None = None,
+    group: int = 1,
+    offset_group: int = 1,
+) -> Value:
     """Each place that a filter looks at is sampled, then a convolution of single cells sums them up."""
     if x.rank != 4:
         raise Refused("it is supported for images only")
@@ -105,8 +157,15 @@ def _sampled(b: Building, x: Value, offset: Value, base: Value, unit: Value, mas
     n, rows, columns, cells, _ = grid.shape
     places = b.laid(b.reshape(grid, (n, rows, columns * cells, 2)))
     tensor = b.image(x)
-    made = b.layer("GridSample", [tensor, places], (n, rows, columns * cells, x.shape[1]), tensor.dtype,
-                   method="BILINEAR", padding_mode="ZEROS", align_corners=False)  # fmt: skip
+    made = b.layer(
+        "GridSample",
+        [tensor, places],
+        (n, rows, columns * cells, x.shape[1]),
+        tensor.dtype,
+        method="BILINEAR",
+        padding_mode="ZEROS",
+        align_corners=False,
+    )
     found = b.reshape(b.value(made, x.dtype), (n, rows, columns, cells, x.shape[1]))
     return found if mask is None else arithmetic(b, found, mask, "Mul")
 

@@ -134,14 +134,22 @@ def _fourier(count: int, inverse: bool, onesided: bool, parts: int, back: bool) 
 
 
 @operator("DFT", since=17)
-def dft_attribute(b: Building, x: Value, length: Constant | None = None, *, axis: int = 1, inverse: int = 0,
-                  onesided: int = 0) -> Value:  # fmt: skip
+def dft_attribute(
+    b: Building, x: Value, length: Constant | None = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
+) -> Value:
     return dft(b, x, length, np.asarray(axis), inverse=inverse, onesided=onesided)
 
 
 @operator("DFT", since=20)
-def dft(b: Building, x: Value, length: Constant | None = None, axis: Constant | None = None, *, inverse: int = 0,
-        onesided: int = 0) -> Value:  # fmt: skip
+def dft(
+    b: Building,
+    x: Value,
+    length: Constant | None = None,
+    axis: Constant | None = None,
+    *,
+    inverse: int = 0,
+    onesided: int = 0,
+) -> Value:
     """A FullyConnected with the matrix of the transform."""
     at = x.axis(-2 if axis is None else int(axis.reshape(-1)[0]))
     count = x.shape[at] if length is None else int(length.reshape(-1)[0])
@@ -176,8 +184,15 @@ def _inverse_of_half(b: Building, x: Value, at: int, length: Constant | None) ->
 
 
 @operator("STFT", since=17)
-def stft(b: Building, x: Value, step: Constant, window: Constant | None = None, length: Constant | None = None, *,
-         onesided: int = 1) -> Value:  # fmt: skip
+def stft(
+    b: Building,
+    x: Value,
+    step: Constant,
+    window: Constant | None = None,
+    length: Constant | None = None,
+    *,
+    onesided: int = 1,
+) -> Value:
     """Frames gathered, times the window and the matrix of the transform in one."""
     size = int(length.reshape(-1)[0]) if length is not None else len(window) if window is not None else x.shape[1]
     hop = int(step.reshape(-1)[0])

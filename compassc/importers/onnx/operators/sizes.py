@@ -15,8 +15,13 @@ from compassc.importers.onnx.operators.linear import fully_connected, multiply
 from compassc.importers.values import Refused, Value, channels_last, stored_type
 
 LAYER_MODES = (
-    "half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn",
-)  # fmt: skip
+    "half_pixel",
+    "half_pixel_symmetric",
+    "align_corners",
+    "asymmetric",
+    "pytorch_half_pixel",
+    "tf_half_pixel_for_nn",
+)
 
 
 @operator("Upsample", since=7)
@@ -31,16 +36,29 @@ def upsample(b: Building, x: Value, scales: Constant, *, mode: str = "nearest") 
 
 @operator("Resize", since=10)
 def resize_10(b: Building, x: Value, scales: Constant, *, mode: str = "nearest") -> Value:
-    return resize(b, x, None, scales, None, mode=mode, coordinate_transformation_mode="asymmetric",
-                  nearest_mode="floor")  # fmt: skip
+    return resize(
+        b, x, None, scales, None, mode=mode, coordinate_transformation_mode="asymmetric", nearest_mode="floor"
+    )
 
 
 @operator("Resize", since=11)
-def resize(b: Building, x: Value, roi: Constant | None = None, scales: Constant | None = None,
-           sizes: Constant | None = None, *, mode: str = "nearest", coordinate_transformation_mode: str = "half_pixel",
-           nearest_mode: str = "round_prefer_floor", cubic_coeff_a: float = -0.75, exclude_outside: int = 0,
-           extrapolation_value: float = 0.0, antialias: int = 0, axes: Sequence[int] | None = None,
-           keep_aspect_ratio_policy: str = "stretch") -> Value:  # fmt: skip
+def resize(
+    b: Building,
+    x: Value,
+    roi: Constant | None = None,
+    scales: Constant | None = None,
+    sizes: Constant | None = None,
+    *,
+    mode: str = "nearest",
+    coordinate_transformation_mode: str = "half_pixel",
+    nearest_mode: str = "round_prefer_floor",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    antialias: int = 0,
+    axes: Sequence[int] | None = None,
+    keep_aspect_ratio_policy: str = "stretch",
+) -> Value:
     """Images by the layer, whatever else along one axis after the other."""
     listed = [x.axis(a) for a in (range(x.rank) if axes is None else axes)]
     given = scales is not None and scales.size > 0
@@ -87,15 +105,24 @@ def _layer(b: Building, x: Value, axes: dict[int, Axis], mode: str, nearest_mode
     shape = (x.shape[0], full[0].result, full[1].result, x.shape[1])
     transform = next(iter(axes.values())).transform if axes else "half_pixel"
     made = b.layer(
-        "Resize", [tensor], shape, tensor.dtype, method="NEAREST" if mode == "nearest" else "BILINEAR",
-        ratio_x=full[1].factor, ratio_y=full[0].factor, mode=transform.upper(),
-        nearest_mode=nearest_mode.upper() if mode == "nearest" else None, antialias=False, exclude_outside=False,
-    )  # fmt: skip
+        "Resize",
+        [tensor],
+        shape,
+        tensor.dtype,
+        method="NEAREST" if mode == "nearest" else "BILINEAR",
+        ratio_x=full[1].factor,
+        ratio_y=full[0].factor,
+        mode=transform.upper(),
+        nearest_mode=nearest_mode.upper() if mode == "nearest" else None,
+        antialias=False,
+        exclude_outside=False,
+    )
     return b.value(made, x.dtype, channels_last(4))
 
 
-def _by_axes(b: Building, x: Value, axes: dict[int, Axis], mode: str, nearest_mode: str, cubic: dict[str, Any],
-             outside: float) -> Value:  # fmt: skip
+def _by_axes(
+    b: Building, x: Value, axes: dict[int, Axis], mode: str, nearest_mode: str, cubic: dict[str, Any], outside: float
+) -> Value:
     """Along each axis by itself: a choice of elements, or a product with a matrix."""
     for axis, spec in axes.items():
         if mode == "nearest" and not spec.crops:
@@ -119,8 +146,9 @@ def _outside(spec: Axis) -> Any:
 
 
 @operator("GridSample", since=16, partly="images; linear and nearest; padding by zeros or border")
-def grid_sample(b: Building, x: Value, grid: Value, *, mode: str = "linear", padding_mode: str = "zeros",
-                align_corners: int = 0) -> Value:  # fmt: skip
+def grid_sample(
+    b: Building, x: Value, grid: Value, *, mode: str = "linear", padding_mode: str = "zeros", align_corners: int = 0
+) -> Value:
     if x.rank != 4:
         raise Refused("volumes are not supported")
     if mode in ("cubic", "bicubic"):
@@ -130,8 +158,15 @@ def grid_sample(b: Building, x: Value, grid: Value, *, mode: str = "linear", pad
     method = "NEAREST" if mode == "nearest" else "BILINEAR"
     n, c = x.shape[:2]
     tensors = [b.image(x), b.laid(grid)]
-    made = b.layer("GridSample", tensors, (n, *grid.shape[1:3], c), stored_type(x.dtype), method=method,
-                   padding_mode=padding_mode.upper(), align_corners=bool(align_corners))  # fmt: skip
+    made = b.layer(
+        "GridSample",
+        tensors,
+        (n, *grid.shape[1:3], c),
+        stored_type(x.dtype),
+        method=method,
+        padding_mode=padding_mode.upper(),
+        align_corners=bool(align_corners),
+    )
     return b.value(made, x.dtype, channels_last(4))
 
 

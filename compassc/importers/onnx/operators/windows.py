@@ -57,14 +57,17 @@ class Window(NamedTuple):
         return given | {"pad_left": left, "pad_right": right, "pad_top": top, "pad_bottom": bottom}
 
 
-def window_of(sizes: Ints, kernel: Ints, strides: Ints | None, dilations: Ints | None, pads: Ints | None,
-              auto_pad: str) -> Window:  # fmt: skip
+def window_of(
+    sizes: Ints, kernel: Ints, strides: Ints | None, dilations: Ints | None, pads: Ints | None, auto_pad: str
+) -> Window:
     """The window that a node's attributes describe, over an image of `sizes`."""
     rank = len(kernel)
     stride, dilation = tuple(strides or (1,) * rank), tuple(dilations or (1,) * rank)
     if len(sizes) != rank or len(stride) != rank or len(dilation) != rank or min((*kernel, *stride, *dilation)) < 1:
-        raise Refused(f"kernel {list(kernel)}, strides {list(stride)} and dilations {list(dilation)} are not sizes of "
-                      f"a window over {len(sizes)} axes")  # fmt: skip
+        raise Refused(
+            f"kernel {list(kernel)}, strides {list(stride)} and dilations {list(dilation)} are not sizes of "
+            f"a window over {len(sizes)} axes"
+        )
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         listed = []
         for size, k, s, d in zip(sizes, kernel, stride, dilation, strict=True):
@@ -128,28 +131,55 @@ def convolve(b: Building, x: Value, weights: Array, biases: Array | None, window
     dtype = np.float32 if weights.dtype == np.float64 else weights.dtype
     shape = (x.shape[0], *window.positions(image.shape[2:]), outputs)
     made = b.layer(
-        "Convolution3D" if volume else "DepthwiseConv" if depthwise else "Convolution", [tensor], shape, tensor.dtype,
+        "Convolution3D" if volume else "DepthwiseConv" if depthwise else "Convolution",
+        [tensor],
+        shape,
+        tensor.dtype,
         weights=np.ascontiguousarray(w.transpose(order), dtype),
         biases=(np.zeros(outputs, dtype) if biases is None else biases.reshape(-1).astype(dtype)),
-        num_output=outputs, **window.attributes(), group=group,
-        multiplier=1 if depthwise else None, with_activation="NONE",
-    )  # fmt: skip
+        num_output=outputs,
+        **window.attributes(),
+        group=group,
+        multiplier=1 if depthwise else None,
+        with_activation="NONE",
+    )
     return finished(b, made, x, rank)
 
 
 @operator("Conv")
-def conv(b: Building, x: Value, w: Constant, bias: Constant | None = None, *, kernel_shape: Ints | None = None,
-         strides: Ints | None = None, dilations: Ints | None = None, pads: Ints | None = None, auto_pad: str = "NOTSET",
-         group: int = 1) -> Value:  # fmt: skip
+def conv(
+    b: Building,
+    x: Value,
+    w: Constant,
+    bias: Constant | None = None,
+    *,
+    kernel_shape: Ints | None = None,
+    strides: Ints | None = None,
+    dilations: Ints | None = None,
+    pads: Ints | None = None,
+    auto_pad: str = "NOTSET",
+    group: int = 1,
+) -> Value:
     if kernel_shape is not None and tuple(kernel_shape) != w.shape[2:]:
         raise Refused(f"its kernel_shape is {list(kernel_shape)}, its weights are {list(w.shape)}")
     return convolve(b, x, w, bias, window_of(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad), group)
 
 
 @operator("ConvInteger", since=10)
-def conv_integer(b: Building, x: Value, w: Constant, x_zero: Constant | None = None, w_zero: Constant | None = None, *,
-                 kernel_shape: Ints | None = None, strides: Ints | None = None, dilations: Ints | None = None,
-                 pads: Ints | None = None, auto_pad: str = "NOTSET", group: int = 1) -> Value:  # fmt: skip
+def conv_integer(
+    b: Building,
+    x: Value,
+    w: Constant,
+    x_zero: Constant | None = None,
+    w_zero: Constant | None = None,
+    *,
+    kernel_shape: Ints | None = None,
+    strides: Ints | None = None,
+    dilations: Ints | None = None,
+    pads: Ints | None = None,
+    auto_pad: str = "NOTSET",
+    group: int = 1,
+) -> Value:
     window = widened(window_of(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad))
     zeros = [0 if z is None else int(z.reshape(-1)[0]) for z in (x_zero, w_zero)]
     if w_zero is not None and len(set(w_zero.reshape(-1).tolist())) > 1:
@@ -162,17 +192,36 @@ def conv_integer(b: Building, x: Value, w: Constant, x_zero: Constant | None = N
     kernel = w.reshape(w.shape[0], w.shape[1], *window.kernel).transpose(0, 2, 3, 1)
     shape = (x.shape[0], *window.positions(image.shape[2:]), w.shape[0])
     made = b.layer(
-        "ConvInteger", [tensor], shape, "int32", weights=np.ascontiguousarray(kernel), num_output=w.shape[0],
-        **window.attributes(), group=group, x_zero_point=zeros[0], w_zero_point=zeros[1],
-    )  # fmt: skip
+        "ConvInteger",
+        [tensor],
+        shape,
+        "int32",
+        weights=np.ascontiguousarray(kernel),
+        num_output=w.shape[0],
+        **window.attributes(),
+        group=group,
+        x_zero_point=zeros[0],
+        w_zero_point=zeros[1],
+    )
     return finished(b, made, x.typed(np.dtype(np.int32)), x.rank)
 
 
 @operator("ConvTranspose")
-def conv_transpose(b: Building, x: Value, w: Constant, bias: Constant | None = None, *, kernel_shape: Ints | None = None,
-                   strides: Ints | None = None, dilations: Ints | None = None, pads: Ints | None = None,
-                   auto_pad: str = "NOTSET", group: int = 1, output_padding: Ints | None = None,
-                   output_shape: Ints | None = None) -> Value:  # fmt: skip
+def conv_transpose(
+    b: Building,
+    x: Value,
+    w: Constant,
+    bias: Constant | None = None,
+    *,
+    kernel_shape: Ints | None = None,
+    strides: Ints | None = None,
+    dilations: Ints | None = None,
+    pads: Ints | None = None,
+    auto_pad: str = "NOTSET",
+    group: int = 1,
+    output_padding: Ints | None = None,
+    output_shape: Ints | None = None,
+) -> Value:
     sizes, rank = x.shape[2:], x.rank
     extra = tuple(output_padding or (0,) * len(sizes))
     window = window_of(sizes, w.shape[2:], strides, dilations, pads, "NOTSET")
@@ -190,11 +239,18 @@ def conv_transpose(b: Building, x: Value, w: Constant, bias: Constant | None = N
     shape = (x.shape[0], *(n - p - q for n, (p, q) in zip(full, cut, strict=True)), outputs)
     dtype = np.float32 if w.dtype == np.float64 else w.dtype
     made = b.layer(
-        "ConvTranspose3D" if volume else "ConvTranspose", [b.image(image)], shape, stored_type(x.dtype),
+        "ConvTranspose3D" if volume else "ConvTranspose",
+        [b.image(image)],
+        shape,
+        stored_type(x.dtype),
         weights=np.ascontiguousarray(kernel.transpose((1, 3, 4, 2, 0) if volume else (1, 2, 3, 0)), dtype),
         biases=np.zeros(outputs, dtype) if bias is None else bias.reshape(-1).astype(dtype),
-        num_output=outputs, **window._replace(pads=cut).attributes(), **padding, group=group, with_activation="NONE",
-    )  # fmt: skip
+        num_output=outputs,
+        **window._replace(pads=cut).attributes(),
+        **padding,
+        group=group,
+        with_activation="NONE",
+    )
     result = b.value(made, x.dtype, channels_last(image.rank))
     more = [(max(-p, 0), max(-q, 0)) for p, q in window.pads]
     if any(p or q for p, q in more):
@@ -214,8 +270,16 @@ def _pads_for(full: Ints, wanted: Ints, auto_pad: str) -> tuple[tuple[int, int],
 
 
 @operator("Col2Im", since=18)
-def col2im(b: Building, x: Value, image_shape: Constant, block_shape: Constant, *, dilations: Ints | None = None,
-           pads: Ints | None = None, strides: Ints | None = None) -> Value:  # fmt: skip
+def col2im(
+    b: Building,
+    x: Value,
+    image_shape: Constant,
+    block_shape: Constant,
+    *,
+    dilations: Ints | None = None,
+    pads: Ints | None = None,
+    strides: Ints | None = None,
+) -> Value:
     """A transposed convolution whose filters hold a single one."""
     sizes, block = [int(v) for v in image_shape], [int(v) for v in block_shape]
     window = widened(window_of(sizes, block, strides, dilations, pads, "NOTSET"))
@@ -228,9 +292,16 @@ def col2im(b: Building, x: Value, image_shape: Constant, block_shape: Constant, 
     image = b.reshape(x, (x.shape[0], x.shape[1], *positions))
     kernel = np.tile(np.eye(cells, dtype=np.float32).reshape(cells, 1, *block), (channels, *(1,) * (1 + len(block))))
     full = [s * (n - 1) + r for s, n, r in zip(window.stride, positions, window.reach, strict=True)]
-    made = conv_transpose(b, image, kernel, strides=window.stride, dilations=window.dilation, group=channels,
-                          pads=[p for p, _ in window.pads] + [f - p - size for f, (p, _), size in
-                                                              zip(full, window.pads, sizes, strict=True)])  # fmt: skip
+    made = conv_transpose(
+        b,
+        image,
+        kernel,
+        strides=window.stride,
+        dilations=window.dilation,
+        group=channels,
+        pads=[p for p, _ in window.pads]
+        + [f - p - size for f, (p, _), size in zip(full, window.pads, sizes, strict=True)],
+    )
     return b.squeeze(made, [2]) if len(image_shape) == 1 else made
 
 
@@ -242,10 +313,12 @@ def pool(b: Building, x: Value, method: str, window: Window, ceil: bool = False,
     rank = x.rank
     image, window = as_image(b, x), widened(window)
     sizes, many = image.shape[2:], window.positions(image.shape[2:], ceil)
-    plain = window._replace(pads=tuple(
-        (p, (n - 1) * s + r - size - p)
-        for n, s, r, size, (p, _) in zip(many, window.stride, window.reach, sizes, window.pads, strict=True)
-    ))  # fmt: skip
+    plain = window._replace(
+        pads=tuple(
+            (p, (n - 1) * s + r - size - p)
+            for n, s, r, size, (p, _) in zip(many, window.stride, window.reach, sizes, window.pads, strict=True)
+        )
+    )
     beyond = [max(0, q - old) for (_, q), (_, old) in zip(plain.pads, window.pads, strict=True)]
     if any(beyond) and method == "AVG" and include:
         return _mean_inside(b, x, window, plain, many)
@@ -257,8 +330,9 @@ def pool(b: Building, x: Value, method: str, window: Window, ceil: bool = False,
         given["count_include_pad"] = bool(include)
     tensor = b.image(image)
     kind = "Pooling3D" if len(window.kernel) == 3 else "Pooling"
-    made = b.layer(kind, [tensor], (x.shape[0], *many, x.shape[1]), tensor.dtype, method=method,
-                   **window.attributes(), **given)  # fmt: skip
+    made = b.layer(
+        kind, [tensor], (x.shape[0], *many, x.shape[1]), tensor.dtype, method=method, **window.attributes(), **given
+    )
     return finished(b, made, x, rank)
 
 
@@ -282,17 +356,35 @@ def _mean_inside(b: Building, x: Value, window: Window, plain: Window, many: Int
 
 
 @operator("AveragePool")
-def average_pool(b: Building, x: Value, *, kernel_shape: Ints, strides: Ints | None = None, pads: Ints | None = None,
-                 dilations: Ints | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0,
-                 count_include_pad: int = 0) -> Value:  # fmt: skip
+def average_pool(
+    b: Building,
+    x: Value,
+    *,
+    kernel_shape: Ints,
+    strides: Ints | None = None,
+    pads: Ints | None = None,
+    dilations: Ints | None = None,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+) -> Value:
     window = window_of(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad)
     return pool(b, x, "AVG", window, bool(ceil_mode), bool(count_include_pad))
 
 
 @operator("MaxPool")
-def max_pool(b: Conversion, x: Value, *, kernel_shape: Ints, strides: Ints | None = None, pads: Ints | None = None,
-             dilations: Ints | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0,
-             storage_order: int = 0) -> Any:  # fmt: skip
+def max_pool(
+    b: Conversion,
+    x: Value,
+    *,
+    kernel_shape: Ints,
+    strides: Ints | None = None,
+    pads: Ints | None = None,
+    dilations: Ints | None = None,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    storage_order: int = 0,
+) -> Any:
     window = window_of(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad)
     if not b.uses(1):
         return pool(b, x, "MAX", window, bool(ceil_mode))
@@ -301,26 +393,48 @@ def max_pool(b: Conversion, x: Value, *, kernel_shape: Ints, strides: Ints | Non
     tensor, many = b.image(x), window.positions(x.shape[2:], bool(ceil_mode))
     shape = (x.shape[0], *many, x.shape[1])
     made = b.layers_of(
-        "MaxPoolingWithArgMax", [tensor], [(shape, tensor.dtype), (shape, "int32")], **window.attributes(),
-        flatten_dim="NCHW", storage_order=storage_order, ceil_mode=bool(ceil_mode),
-    )  # fmt: skip
+        "MaxPoolingWithArgMax",
+        [tensor],
+        [(shape, tensor.dtype), (shape, "int32")],
+        **window.attributes(),
+        flatten_dim="NCHW",
+        storage_order=storage_order,
+        ceil_mode=bool(ceil_mode),
+    )
     return [b.value(made[0], x.dtype, channels_last(4)), b.value(made[1], np.int64, channels_last(4))]
 
 
 @operator("MaxUnpool", since=9)
-def max_unpool(b: Building, x: Value, index: Value, output_shape: Constant | None = None, *, kernel_shape: Ints,
-               strides: Ints | None = None, pads: Ints | None = None) -> Value:  # fmt: skip
+def max_unpool(
+    b: Building,
+    x: Value,
+    index: Value,
+    output_shape: Constant | None = None,
+    *,
+    kernel_shape: Ints,
+    strides: Ints | None = None,
+    pads: Ints | None = None,
+) -> Value:
     if x.rank != 4:
         raise Refused("it is supported for images only")
     window = window_of(x.shape[2:], kernel_shape, strides, None, pads, "NOTSET")
-    sizes = [(n - 1) * s + k - p - q for n, s, k, (p, q) in
-             zip(x.shape[2:], window.stride, window.kernel, window.pads, strict=True)]  # fmt: skip
+    sizes = [
+        (n - 1) * s + k - p - q
+        for n, s, k, (p, q) in zip(x.shape[2:], window.stride, window.kernel, window.pads, strict=True)
+    ]
     indexed = sizes
     if output_shape is not None:
         sizes = [int(d) for d in output_shape][2:]
     shape = (x.shape[0], *indexed, x.shape[1])
-    made = b.layer("MaxUnpool", [b.image(x), b.image(index)], shape, stored_type(x.dtype), flatten_dim="NCHW",
-                   output_shape=list(shape), storage_order=0)  # fmt: skip
+    made = b.layer(
+        "MaxUnpool",
+        [b.image(x), b.image(index)],
+        shape,
+        stored_type(x.dtype),
+        flatten_dim="NCHW",
+        output_shape=list(shape),
+        storage_order=0,
+    )
     result = b.value(made, x.dtype, channels_last(4))
     if sizes == list(indexed):
         return result
@@ -331,9 +445,18 @@ def max_unpool(b: Building, x: Value, index: Value, output_shape: Constant | Non
 
 
 @operator("LpPool", since=2)
-def lp_pool(b: Building, x: Value, *, kernel_shape: Ints, p: int = 2, strides: Ints | None = None,
-            pads: Ints | None = None, dilations: Ints | None = None, auto_pad: str = "NOTSET",
-            ceil_mode: int = 0) -> Value:  # fmt: skip
+def lp_pool(
+    b: Building,
+    x: Value,
+    *,
+    kernel_shape: Ints,
+    p: int = 2,
+    strides: Ints | None = None,
+    pads: Ints | None = None,
+    dilations: Ints | None = None,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+) -> Value:
     window = window_of(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad)
     if p in (1, 2) and x.rank < 5:
         return pool(b, x, f"L{p}", window, bool(ceil_mode))

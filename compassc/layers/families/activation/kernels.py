@@ -187,14 +187,17 @@ def prelu(layer: Layer) -> Kernel:
     else:
         result = rectify_float(k, layer, "PRELU", Value("x", kind))
     width = k.scalar(channels)
-    return finish(k, [
-        f"for r in range(S.get_local_id(), {k.scalar(y.count // channels)}, S.get_local_size()):",
-        f"    for j in range(0, {width}, {LANES}):",
-        f"        mask = S.tail_mask(S.min({width} - j, {LANES}), {LANES})",
-        f'        x = load({source} + (r * {width} + j), mask, "{x.dtype}", {LANES})',
-        *(f"        {b}" for b in k.body),
-        f'        S.vstore(narrow({result.name}, "{y.dtype}"), {target} + (r * {width} + j), mask)',
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            f"for r in range(S.get_local_id(), {k.scalar(y.count // channels)}, S.get_local_size()):",
+            f"    for j in range(0, {width}, {LANES}):",
+            f"        mask = S.tail_mask(S.min({width} - j, {LANES}), {LANES})",
+            f'        x = load({source} + (r * {width} + j), mask, "{x.dtype}", {LANES})',
+            *(f"        {b}" for b in k.body),
+            f'        S.vstore(narrow({result.name}, "{y.dtype}"), {target} + (r * {width} + j), mask)',
+        ],
+    )
 
 
 @method_kernel("Activation", "CRELU")

@@ -25,8 +25,10 @@ layer_type(
     use="rare",
     inputs="queries [N,H,M,C], keys [N,H,C,K], values [N,H,K,D], mask [N,H,M,K] (or none)",
     attributes=(
-        *(Attribute(f"trans_{n}", "flag", f"the last two axes of {t} are swapped", "false")
-          for n, t in (("q", "queries"), ("k", "keys"), ("v", "values"))),
+        *(
+            Attribute(f"trans_{n}", "flag", f"the last two axes of {t} are swapped", "false")
+            for n, t in (("q", "queries"), ("k", "keys"), ("v", "values"))
+        ),
         Attribute("enable_gqa", "flag", "several heads of queries share one of keys and values", "false"),
         Attribute("with_mask", "flag", "there is a mask, which is added", "whether there is a fourth input"),
         Attribute("scale_factor", "float", "of the products", "1"),
@@ -34,4 +36,4 @@ layer_type(
     float=attention,
     no_integers="its integer forms have not been held against known results; use MatMul and Softmax, or floats",
     notes="Up to 6,144 keys. For long sequences MatMul and Softmax are faster: here each query reads all keys.",
-)  # fmt: skip
+)

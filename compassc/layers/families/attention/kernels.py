@@ -46,19 +46,41 @@ def rotary_embedding(layer: Layer) -> Kernel:
     r, (x, cos, sin) = rotation_of(layer), layer.inputs[:3]
     _floats(x, cos, sin, layer.output)
     words: dict[str, str | Sequence[str]] = {
-        "position": "s + 0", "cache": "b * positions" if r.cache_per_image else "0", "cos": cos.dtype, "sin": sin.dtype,
-        "dtype": x.dtype, "to": layer.output.dtype, "stride": "2" if layer.flag("interleaved", False) else "1",
-    }  # fmt: skip
+        "position": "s + 0",
+        "cache": "b * positions" if r.cache_per_image else "0",
+        "cos": cos.dtype,
+        "sin": sin.dtype,
+        "dtype": x.dtype,
+        "to": layer.output.dtype,
+        "stride": "2" if layer.flag("interleaved", False) else "1",
+    }
     given: dict[str, Tensor | int] = {}
     if len(layer.inputs) == 4:
         if wide_kind(layer.inputs[3]) != "int32":
             raise LayerError(f"positions are {layer.inputs[3].dtype}, expected whole numbers")
         words["position"] = "S.i32(places[b * steps + s])"
         given["places"] = layer.inputs[3]
-    return script(ROTATE, None, words, x=x, cos=cos, sin=sin, y=layer.output, images=r.images, heads=r.heads,
-                  steps=r.steps, width=r.width, half=r.rotated // 2, second=int(parts(layer, r)[1].start),
-                  of_image=r.of_image, of_head=r.of_head, of_step=r.of_step, positions=r.positions, cached=r.cached,
-                  **given)  # fmt: skip
+    return script(
+        ROTATE,
+        None,
+        words,
+        x=x,
+        cos=cos,
+        sin=sin,
+        y=layer.output,
+        images=r.images,
+        heads=r.heads,
+        steps=r.steps,
+        width=r.width,
+        half=r.rotated // 2,
+        second=int(parts(layer, r)[1].start),
+        of_image=r.of_image,
+        of_head=r.of_head,
+        of_step=r.of_step,
+        positions=r.positions,
+        cached=r.cached,
+        **given,
+    )
 
 
 ATTEND = """
@@ -107,8 +129,13 @@ def attention(layer: Layer) -> Kernel:
     if a.keys > KEYS:
         raise LayerError(f"scores of {a.keys} keys do not fit LSRAM; it takes {KEYS}")
     turned = {n: layer.flag(f"trans_{n}", False) for n in "qkv"}
-    words: dict[str, str | Sequence[str]] = {"room": str(KEYS), "k": k.dtype, "v": v.dtype, "to": layer.output.dtype,
-                                             "masked": []}  # fmt: skip
+    words: dict[str, str | Sequence[str]] = {
+        "room": str(KEYS),
+        "k": k.dtype,
+        "v": v.dtype,
+        "to": layer.output.dtype,
+        "masked": [],
+    }
     given: dict[str, Tensor | int] = {}
     if len(layer.inputs) > 3:
         mask = layer.inputs[3]
@@ -118,9 +145,27 @@ def attention(layer: Layer) -> Kernel:
         given["added"] = mask
         sizes = {"mask_image": mask.count // mask.shape[0], "mask_head": a.queries * a.keys}
         given |= {n: v for i, (n, v) in enumerate(sizes.items()) if mask.shape[i] > 1}
-    steps = {"q": (1, a.queries) if turned["q"] else (a.width, 1), "k": (a.width, 1) if turned["k"] else (1, a.keys),
-             "v": (1, a.keys) if turned["v"] else (a.values, 1)}  # fmt: skip
+    steps = {
+        "q": (1, a.queries) if turned["q"] else (a.width, 1),
+        "k": (a.width, 1) if turned["k"] else (1, a.keys),
+        "v": (1, a.keys) if turned["v"] else (a.values, 1),
+    }
     given |= {f"step_{n}": s[0] for n, s in steps.items()} | {f"step_{n}c": s[1] for n, s in steps.items()}
-    return script(ATTEND, None, words, q=q, k=k, v=v, y=layer.output, images=a.images, heads=a.heads, shared=a.shared,
-                  queries=a.queries, width=a.width, keys=a.keys, values=a.values,
-                  factor=float(layer.number("scale_factor", 1.0)), **given)  # fmt: skip
+    return script(
+        ATTEND,
+        None,
+        words,
+        q=q,
+        k=k,
+        v=v,
+        y=layer.output,
+        images=a.images,
+        heads=a.heads,
+        shared=a.shared,
+        queries=a.queries,
+        width=a.width,
+        keys=a.keys,
+        values=a.values,
+        factor=float(layer.number("scale_factor", 1.0)),
+        **given,
+    )

@@ -42,8 +42,17 @@ def in_top_k(layer: Layer) -> Kernel:
     if wide_kind(y) != "int32" or wide_kind(layer.inputs[1]) != "int32":
         raise LayerError(f"targets are {layer.inputs[1].dtype} and results {y.dtype}, expected whole numbers")
     value = 'S.cast(own[target], "float32")' if wide_kind(x) == "float32" else "S.i32(own[target])"
-    return script(TOP, None, {"value": value, "dtype": x.dtype, "to": y.dtype}, x=x, targets=layer.inputs[1], y=y,
-                  rows=rows, classes=classes, most=layer.integer("k"))  # fmt: skip
+    return script(
+        TOP,
+        None,
+        {"value": value, "dtype": x.dtype, "to": y.dtype},
+        x=x,
+        targets=layer.inputs[1],
+        y=y,
+        rows=rows,
+        classes=classes,
+        most=layer.integer("k"),
+    )
 
 
 ZEROS = """
@@ -65,8 +74,12 @@ def zero_fraction(layer: Layer) -> Kernel:
     x, y = layer.input, layer.output
     if (wide_kind(y) == "int32") != layer.is_quantised:
         raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
-    words: Words = {"dtype": x.dtype, "to": y.dtype, "zero": "0.0" if wide_kind(x) == "float32" else "0",
-                    "result": 'S.cast(number, "float32") / S.cast(size, "float32")'}  # fmt: skip
+    words: Words = {
+        "dtype": x.dtype,
+        "to": y.dtype,
+        "zero": "0.0" if wide_kind(x) == "float32" else "0",
+        "result": 'S.cast(number, "float32") / S.cast(size, "float32")',
+    }
     given: dict[str, int] = {}
     if layer.is_quantised:
         scale = layer.integer("output_scale")
@@ -103,8 +116,20 @@ def count(layer: Layer) -> Kernel:
         "more": f'narrow({"S.i32(y[n * bins + at]) + 1" if whole else _real_sum()}, "{y.dtype}")',
     }
     first, last = np.float32(low), np.float32(high)
-    return script(COUNT, None, words, x=x, y=y, rows=rows, size=size, bins=bins, low=float(first), high=float(last),
-                  span=float(np.float32(last - first)), real_bins=float(bins))  # fmt: skip
+    return script(
+        COUNT,
+        None,
+        words,
+        x=x,
+        y=y,
+        rows=rows,
+        size=size,
+        bins=bins,
+        low=float(first),
+        high=float(last),
+        span=float(np.float32(last - first)),
+        real_bins=float(bins),
+    )
 
 
 def _real_sum() -> str:

@@ -15,14 +15,23 @@ from compassc.layers.families.detection.suppression import METHODS, nms
 from compassc.layers.families.detection.yolo import filter_boxes, get_valid_count, post_nms, region, region_fuse
 
 REFUSED = {
-    "GenerateProposals": ("Regions from anchors, after suppression.", "sometimes",
-                          "it sorts the scores of all positions, for which there is no kernel; use TopK and NMS"),
-    "PostNMS2": ("The boxes of a list of classes that a suppression kept.", "rare",
-                 "the format leaves open how its lists are addressed"),
-    "HeatmapMaxKeypoint": ("The place and score of a heat map's maximum.", "rare",
-                           "the step of its quadratic fit is not defined exactly; compute it behind the network"),
+    "GenerateProposals": (
+        "Regions from anchors, after suppression.",
+        "sometimes",
+        "it sorts the scores of all positions, for which there is no kernel; use TopK and NMS",
+    ),
+    "PostNMS2": (
+        "The boxes of a list of classes that a suppression kept.",
+        "rare",
+        "the format leaves open how its lists are addressed",
+    ),
+    "HeatmapMaxKeypoint": (
+        "The place and score of a heat map's maximum.",
+        "rare",
+        "the step of its quadratic fit is not defined exactly; compute it behind the network",
+    ),
     "RefineDetDetection": ("Boxes refined in two steps.", "rare", "the format leaves open what it computes"),
-}  # fmt: skip
+}
 for _name, (_summary, _use, _reason) in REFUSED.items():
     layer_type(_name, summary=_summary, use=_use, fusion=Fusion.OPAQUE, refused=_reason)
 

@@ -135,14 +135,42 @@ def region(layer: Layer) -> Kernel:
     _floats(layer, layer.input, out_scores, out_boxes)
     dtype = layer.input.dtype
     totals = [line.replace("$dtype", dtype) for line in TOTALS.strip().splitlines()]
-    words: Words = {"totals": totals, "dtype": dtype, "box_type": out_boxes.dtype, "score_type": out_scores.dtype,
-                    "count_type": counts.dtype, "label_type": labels.dtype, "end": _list_end(layer.outputs)}  # fmt: skip
-    return script(REGION, None, words, x=layer.input, out_scores=out_scores, out_boxes=out_boxes, counts=counts,
-                  labels=labels, many=many, counting=np.arange(32, dtype=np.int32),
-                  anchors=anchors_of_cells(layer, h.boxes).reshape(-1), images=h.images, cells=h.rows * h.columns * h.boxes,
-                  width=5 + h.classes, classes=h.classes, boxes=h.boxes, columns=h.columns, room=h.room, slots=h.slots,
-                  real_columns=float(h.columns), real_rows=float(h.rows), shift_x=float(across), shift_y=float(down),
-                  threshold=float(np.float32(layer.number("obj_thresh", 0.3))), lowest=-3.4028234663852886e38)  # fmt: skip
+    words: Words = {
+        "totals": totals,
+        "dtype": dtype,
+        "box_type": out_boxes.dtype,
+        "score_type": out_scores.dtype,
+        "count_type": counts.dtype,
+        "label_type": labels.dtype,
+        "end": _list_end(layer.outputs),
+    }
+    return script(
+        REGION,
+        None,
+        words,
+        x=layer.input,
+        out_scores=out_scores,
+        out_boxes=out_boxes,
+        counts=counts,
+        labels=labels,
+        many=many,
+        counting=np.arange(32, dtype=np.int32),
+        anchors=anchors_of_cells(layer, h.boxes).reshape(-1),
+        images=h.images,
+        cells=h.rows * h.columns * h.boxes,
+        width=5 + h.classes,
+        classes=h.classes,
+        boxes=h.boxes,
+        columns=h.columns,
+        room=h.room,
+        slots=h.slots,
+        real_columns=float(h.columns),
+        real_rows=float(h.rows),
+        shift_x=float(across),
+        shift_y=float(down),
+        threshold=float(np.float32(layer.number("obj_thresh", 0.3))),
+        lowest=-3.4028234663852886e38,
+    )
 
 
 FUSE = """
@@ -206,8 +234,20 @@ def region_fuse(layer: Layer) -> Kernel:
     words: Words = {"count_type": counts.dtype, "label_type": labels.dtype, "end": _list_end(layer.outputs)}
     for letter in "ab":
         words[f"from_{letter}"] = FUSE_ONE.replace("$", letter).strip().splitlines()
-    return script(FUSE, None, words, out_scores=out_scores, out_boxes=out_boxes, counts=counts, labels=labels, many=many,
-                  images=s.images, room=s.room, slots=s.out_slots, **given)  # fmt: skip
+    return script(
+        FUSE,
+        None,
+        words,
+        out_scores=out_scores,
+        out_boxes=out_boxes,
+        counts=counts,
+        labels=labels,
+        many=many,
+        images=s.images,
+        room=s.room,
+        slots=s.out_slots,
+        **given,
+    )
 
 
 FILTER = """
@@ -253,18 +293,42 @@ def filter_boxes(layer: Layer) -> Kernel:
     one = "S.i32({})" if quantised else 'S.cast({}, "float32")'
     words: Words = {n: one.format(f"boxes[at * 4 + {i}]") for i, n in enumerate(("y0", "x0", "y1", "x1"))}
     bounded = bool(np.isfinite(score))
-    words |= {"score": one.format("scores[at]"), "above": "value > threshold and" if bounded else "",
-              "count_type": counts.dtype, "label_type": labels.dtype,
-              "end": _list_end((out_scores, out_boxes, counts, labels, many))}  # fmt: skip
+    words |= {
+        "score": one.format("scores[at]"),
+        "above": "value > threshold and" if bounded else "",
+        "count_type": counts.dtype,
+        "label_type": labels.dtype,
+        "end": _list_end((out_scores, out_boxes, counts, labels, many)),
+    }
     given: dict[str, float | int] = (
         {"threshold": int(np.floor(score)) if quantised else float(np.float32(score))} if bounded else {}
     )
-    given |= {"least_high": int(np.ceil(high)) if quantised else float(high),
-              "least_wide": int(np.ceil(wide)) if quantised else float(wide)}  # fmt: skip
-    return script(FILTER, None, words, boxes=boxes, scores=scores, per_class=per_class, in_labels=in_labels, classes=classes,
-                  out_boxes=out_boxes, out_scores=out_scores, counts=counts, labels=labels, many=many, images=s.images,
-                  number=s.boxes[0], in_slots=s.slots[0], room=s.room, slots=s.out_slots,
-                  most=max(min(layer.integer("maxnum", 5000), s.room), 0), **given)  # fmt: skip
+    given |= {
+        "least_high": int(np.ceil(high)) if quantised else float(high),
+        "least_wide": int(np.ceil(wide)) if quantised else float(wide),
+    }
+    return script(
+        FILTER,
+        None,
+        words,
+        boxes=boxes,
+        scores=scores,
+        per_class=per_class,
+        in_labels=in_labels,
+        classes=classes,
+        out_boxes=out_boxes,
+        out_scores=out_scores,
+        counts=counts,
+        labels=labels,
+        many=many,
+        images=s.images,
+        number=s.boxes[0],
+        in_slots=s.slots[0],
+        room=s.room,
+        slots=s.out_slots,
+        most=max(min(layer.integer("maxnum", 5000), s.room), 0),
+        **given,
+    )
 
 
 VALID = """
@@ -297,14 +361,30 @@ def get_valid_count(layer: Layer) -> Kernel:
     kind = layer.integer("id_index", -1)
     one = "S.i32(row[{}])" if layer.is_quantised else 'S.cast(row[{}], "float32")'
     nil = "0" if layer.is_quantised else "0.0"
-    words: Words = {"score": one.format("score_at"), "known": f" and {one.format('id_at')} >= {nil}" if kind >= 0 else "",
-                    "place_type": places.dtype, "count": whole_number(many, "filled"),
-                    "nothing": f'narrow(S.cast(-1, "{wide_kind(y)}"), "{y.dtype}")'}  # fmt: skip
+    words: Words = {
+        "score": one.format("score_at"),
+        "known": f" and {one.format('id_at')} >= {nil}" if kind >= 0 else "",
+        "place_type": places.dtype,
+        "count": whole_number(many, "filled"),
+        "nothing": f'narrow(S.cast(-1, "{wide_kind(y)}"), "{y.dtype}")',
+    }
     threshold = layer.number("score_threshold", 0)
     given: dict[str, float | int] = {"id_at": kind} if kind >= 0 else {}
     given["threshold"] = int(np.floor(threshold)) if layer.is_quantised else float(np.float32(threshold))
-    return script(VALID, None, words, x=x, y=y, many=many, places=places, images=n, rows=rows, width=width,
-                  score_at=layer.integer("score_index", 1), **given)  # fmt: skip
+    return script(
+        VALID,
+        None,
+        words,
+        x=x,
+        y=y,
+        many=many,
+        places=places,
+        images=n,
+        rows=rows,
+        width=width,
+        score_at=layer.integer("score_index", 1),
+        **given,
+    )
 
 
 POST = """
@@ -336,5 +416,19 @@ def post_nms(layer: Layer) -> Kernel:
     for t in (keep, kept):
         if wide_kind(t) != "int32":
             raise LayerError(f"'{t.name}' is {t.dtype}, expected whole numbers")
-    return script(POST, None, {"y": y.dtype, "part": part.dtype}, boxes=boxes, keep=keep, kept=kept, y=y, part=part,
-                  images=n, number=many, places=places, classes=classes, room=room, extent=float(image_extent(layer)))  # fmt: skip
+    return script(
+        POST,
+        None,
+        {"y": y.dtype, "part": part.dtype},
+        boxes=boxes,
+        keep=keep,
+        kept=kept,
+        y=y,
+        part=part,
+        images=n,
+        number=many,
+        places=places,
+        classes=classes,
+        room=room,
+        extent=float(image_extent(layer)),
+    )

@@ -115,6 +115,24 @@ for n in range(images):
 """
 
 
+def _numbers(s: Suppression, bits: int, zero: int) -> dict[str, float | int]:
+    """The parameters of the kernel. `bits` of quantised boxes, 0 of floats; `zero`: their zero point."""
+    given: dict[str, float | int] = {}
+    if bits:
+        largest = ((1 << 2 * bits) - 1 >> s.areas) * 2 * abs(int(s.overlap))
+        if largest >= 2**31:
+            raise LayerError(f"'iou_threshold' {int(s.overlap)} with 'areas_shift' {s.areas} is beyond 32 bits")
+        given = {"overlap": int(s.overlap), "scale": s.scale, "shift": s.shift}
+        given |= {"zero": zero} if zero else {}
+    elif s.gaussian:
+        given = {"steep": float(np.float32(-0.5 / s.sigma))}
+    else:
+        given = {"overlap": float(np.float32(s.overlap))}
+    if np.isfinite(s.threshold):
+        given["threshold"] = int(np.floor(s.threshold)) if bits else float(np.float32(s.threshold))
+    return given
+
+
 @kernel("NMS")
 def nms(layer: Layer) -> Kernel:
     s, quantised = suppression_of(layer), layer.is_quantised
@@ -131,32 +149,42 @@ def nms(layer: Layer) -> Kernel:
         raise LayerError(f"{boxes.shape[1]} boxes do not fit LSRAM; it takes {many}")
     kind, zero = wide_kind(scores), boxes.scalar_zero if quantised else 0
     words = _words(s, quantised, boxes.dtype, scores.dtype, zero) | {
-        "many": str(many), "left": held, "kind": kind, "count_type": counts.dtype, "keep_type": keep.dtype,
-        "fresh": 'S.vbcast(S.fp32(0), lanes=32)' if s.gaussian else "S.vbcast(S.i8(1), lanes=32)",
-        "store": _stored(layer, s), "nothing_box": f'narrow(S.cast(0, "{wide_kind(out_boxes)}"), "{out_boxes.dtype}")',
+        "many": str(many),
+        "left": held,
+        "kind": kind,
+        "count_type": counts.dtype,
+        "keep_type": keep.dtype,
+        "fresh": "S.vbcast(S.fp32(0), lanes=32)" if s.gaussian else "S.vbcast(S.i8(1), lanes=32)",
+        "store": _stored(layer, s),
+        "nothing_box": f'narrow(S.cast(0, "{wide_kind(out_boxes)}"), "{out_boxes.dtype}")',
         "nothing_score": f'narrow(S.cast(0, "{kind}"), "{out_scores.dtype}")',
-    }  # fmt: skip
+    }
     if s.gaussian:
         words["fresh"] = f'load(scores + (n * number + first + begin + j), mask, "{scores.dtype}", 32)'
-    given: dict[str, float | int] = {}
-    if quantised:
-        largest = ((1 << 2 * boxes.integer.bits) - 1 >> s.areas) * 2 * abs(int(s.overlap))
-        if largest >= 2**31:
-            raise LayerError(f"'iou_threshold' {int(s.overlap)} with 'areas_shift' {s.areas} is beyond 32 bits")
-        given = {"overlap": int(s.overlap), "scale": s.scale, "shift": s.shift}
-        given |= {"zero": zero} if zero else {}
-    elif s.gaussian:
-        given = {"steep": float(np.float32(-0.5 / s.sigma))}
-    else:
-        given = {"overlap": float(np.float32(s.overlap))}
-    bounded = np.isfinite(s.threshold)
-    if bounded:
-        given["threshold"] = int(np.floor(s.threshold)) if quantised else float(np.float32(s.threshold))
-    words["above"] = "top > threshold" if bounded else "top > $lowest".replace("$lowest", str(words["lowest"]))
-    return script(NMS, None, words, boxes=boxes, per_class=per_class, class_count=class_count, scores=scores,
-                  out_boxes=out_boxes, counts=counts, out_scores=out_scores, keep=keep,
-                  counting=np.arange(32, dtype=np.int32), images=boxes.shape[0], number=boxes.shape[1],
-                  classes=per_class.shape[1], most=max(s.most, 0), room=s.room, **given)  # fmt: skip
+    given = _numbers(s, boxes.integer.bits if quantised else 0, zero)
+    words["above"] = (
+        "top > threshold" if "threshold" in given else "top > $lowest".replace("$lowest", str(words["lowest"]))
+    )
+    return script(
+        NMS,
+        None,
+        words,
+        boxes=boxes,
+        per_class=per_class,
+        class_count=class_count,
+        scores=scores,
+        out_boxes=out_boxes,
+        counts=counts,
+        out_scores=out_scores,
+        keep=keep,
+        counting=np.arange(32, dtype=np.int32),
+        images=boxes.shape[0],
+        number=boxes.shape[1],
+        classes=per_class.shape[1],
+        most=max(s.most, 0),
+        room=s.room,
+        **given,
+    )
 
 
 def _words(s: Suppression, quantised: bool, dtype: str, score_type: str, zero: int) -> dict[str, str | Sequence[str]]:

@@ -131,12 +131,27 @@ def _scores(scores: Tensor, quantised: bool, zero: int) -> Words:
     column = f"S.vsel({raw}, S.vbcast({low}, lanes=32), mask)".replace("$columns", "columns")
     element = "own[b * columns + c]"
     value = f"S.i32({element}){more}" if quantised else f'S.cast({element}, "float32")'
-    return {"column": column.format("c"), "of_q": column.format("q"), "value": value, "lowest": low, "highest": high,
-            "nil": "0" if quantised else "0.0"}  # fmt: skip
+    return {
+        "column": column.format("c"),
+        "of_q": column.format("q"),
+        "value": value,
+        "lowest": low,
+        "highest": high,
+        "nil": "0" if quantised else "0.0",
+    }
 
 
-def selecting(layer: Layer, s: Decode, emit: Lines, listing: Lines, end: Lines, arguments: Numbers, threshold: float,
-              lowest: bool = False, zero: int = 0) -> Kernel:  # fmt: skip
+def selecting(
+    layer: Layer,
+    s: Decode,
+    emit: Lines,
+    listing: Lines,
+    end: Lines,
+    arguments: Numbers,
+    threshold: float,
+    lowest: bool = False,
+    zero: int = 0,
+) -> Kernel:
     """The kernel of boxes selected by class and score: `emit` stores box `b` of class `c` with its `value`."""
     scores, quantised = layer.input, layer.is_quantised
     words = _scores(scores, quantised, zero) | {"emit": emit}
@@ -153,9 +168,21 @@ def selecting(layer: Layer, s: Decode, emit: Lines, listing: Lines, end: Lines, 
         ]
     words |= {"before": before, "each": scan, "listing": listing, "end": end}
     given: Numbers = {"threshold": int(threshold) if quantised else float(np.float32(threshold))}
-    return script(SELECT, None, words, scores=scores, counting=np.arange(32, dtype=np.int32), images=s.images,
-                  number=s.boxes, columns=s.columns, skipped=s.skipped, classes=s.columns - s.skipped, room=s.room,
-                  **arguments, **given)  # fmt: skip
+    return script(
+        SELECT,
+        None,
+        words,
+        scores=scores,
+        counting=np.arange(32, dtype=np.int32),
+        images=s.images,
+        number=s.boxes,
+        columns=s.columns,
+        skipped=s.skipped,
+        classes=s.columns - s.skipped,
+        room=s.room,
+        **arguments,
+        **given,
+    )
 
 
 def zeros(tensor: Tensor, at: str) -> str:
@@ -266,8 +293,15 @@ def decode_box(layer: Layer) -> Kernel:
     s, limits = decode_sizes(layer), limits_of(layer)
     boxes, counts, many, out_scores, labels = layer.outputs
     _same_kinds(layer, boxes, out_scores, (counts, many, labels))
-    given: Numbers = {"deltas": layer.inputs[1], "out_boxes": boxes, "counts": counts, "many": many,
-                      "out_scores": out_scores, "labels": labels, "slots": s.slots}  # fmt: skip
+    given: Numbers = {
+        "deltas": layer.inputs[1],
+        "out_boxes": boxes,
+        "counts": counts,
+        "many": many,
+        "out_scores": out_scores,
+        "labels": labels,
+        "slots": s.slots,
+    }
     listing, end = _per_class(counts, labels), _rest(boxes, out_scores) + _classes_end(counts, labels, many)
     if layer.is_quantised:
         emit = [*_table_lines(layer, s, limits, given), *_stores(boxes, out_scores)]
@@ -297,8 +331,12 @@ def _table_lines(layer: Layer, s: Decode, limits: Limits, given: Numbers) -> Lin
     if anchors.dtype.kind not in "iu" or np.abs(anchors.astype(np.int64)).max(initial=0) > 32767 or not 0 <= shift < 31:
         raise LayerError("quantised anchors must be whole numbers of 16 bits, and 'box_shift' from 0 to 30")
     lines: Lines = [f"a_{a} = S.i32(anchors[b * 4 + {i}])" for i, a in enumerate(LETTERS)]
-    given |= {"anchors": anchors.astype(np.int16).reshape(-1), "box_shift": shift, "high_y": int(limits.height),
-              "high_x": int(limits.width)}  # fmt: skip
+    given |= {
+        "anchors": anchors.astype(np.int16).reshape(-1),
+        "box_shift": shift,
+        "high_y": int(limits.height),
+        "high_x": int(limits.width),
+    }
     for i, a in enumerate(LETTERS):
         lines += table_lines(layer, f"t{a}_lut", f"t_{a}", f"deltas[(n * number + b) * 4 + {i}]", deltas, given)
     for a, side in zip("yx", "hw", strict=True):
@@ -340,9 +378,18 @@ def detection_output(layer: Layer) -> Kernel:
     caffe = layer.word("anchor_mode", "") == "CAFFE_DETECTION"
     order = (1, 0, 3, 2) if caffe else (0, 1, 2, 3)
     limits = Limits(layer.number("image_height", 600), layer.number("image_width", 600))
-    given: Numbers = {"deltas": layer.inputs[1], "proposals": layer.inputs[2], "out_boxes": boxes, "counts": counts,
-                      "many": many, "out_scores": out_scores, "labels": labels, "slots": s.slots, "rows": rows,
-                      "left": left}  # fmt: skip
+    given: Numbers = {
+        "deltas": layer.inputs[1],
+        "proposals": layer.inputs[2],
+        "out_boxes": boxes,
+        "counts": counts,
+        "many": many,
+        "out_scores": out_scores,
+        "labels": labels,
+        "slots": s.slots,
+        "rows": rows,
+        "left": left,
+    }
     cut: Lines = []
     largest = xform_clip(layer)
     if np.isfinite(largest):
@@ -365,8 +412,14 @@ def proposal(layer: Layer) -> Kernel:
     s = proposal_sizes(layer)
     out_scores, boxes, many, one = layer.outputs
     _same_kinds(layer, boxes, out_scores, (many, one))
-    given: Numbers = {"deltas": layer.inputs[1], "out_boxes": boxes, "many": many, "out_scores": out_scores, "one": one,
-                      "anchors": proposal_anchors(layer, s.boxes).astype(np.float32).reshape(-1)}  # fmt: skip
+    given: Numbers = {
+        "deltas": layer.inputs[1],
+        "out_boxes": boxes,
+        "many": many,
+        "out_scores": out_scores,
+        "one": one,
+        "anchors": proposal_anchors(layer, s.boxes).astype(np.float32).reshape(-1),
+    }
     limits = Limits(layer.number("height", 600), layer.number("width", 600))
     emit = [
         *_anchor_lines(),
@@ -404,8 +457,16 @@ def bounding_box(layer: Layer) -> Kernel:
         *decode_lines(Limits(1.0, 1.0), given),
     ]
     store = [f'y[b * 4 + {i}] = narrow({v}, "{y.dtype}")' for i, v in enumerate(("y0", "x0", "y1", "x1"))]
-    return script(BOUNDING, None, {"decode": decode, "store": store}, rois=rois, deltas=deltas, y=y,
-                  number=rois.count // 4, **given)  # fmt: skip
+    return script(
+        BOUNDING,
+        None,
+        {"decode": decode, "store": store},
+        rois=rois,
+        deltas=deltas,
+        y=y,
+        number=rois.count // 4,
+        **given,
+    )
 
 
 MULTIBOX = """
@@ -454,8 +515,24 @@ def multibox(layer: Layer) -> Kernel:
         *decode_lines(Limits(1.0, 1.0, layer.flag("clip", True)), given),
     ]
     store = [f'y[to + {i + 2}] = narrow({v}, "{y.dtype}")' for i, v in enumerate(("x0", "y0", "x1", "y1"))]
-    words: Words = {"dtype": layer.input.dtype, "to": y.dtype, "decode": decode, "store": store,
-                    "count": whole_number(many, "filled")}  # fmt: skip
-    return script(MULTIBOX, None, words, scores=layer.input, y=y, many=many,
-                  images=n, number=a, classes=c, room=room,
-                  threshold=float(np.float32(layer.number("score_threshold", 0.5))), **given)  # fmt: skip
+    words: Words = {
+        "dtype": layer.input.dtype,
+        "to": y.dtype,
+        "decode": decode,
+        "store": store,
+        "count": whole_number(many, "filled"),
+    }
+    return script(
+        MULTIBOX,
+        None,
+        words,
+        scores=layer.input,
+        y=y,
+        many=many,
+        images=n,
+        number=a,
+        classes=c,
+        room=room,
+        threshold=float(np.float32(layer.number("score_threshold", 0.5))),
+        **given,
+    )

@@ -59,8 +59,18 @@ def suppression_of(layer: Layer) -> Suppression:
     scale, shift = (int(v.reshape(-1)[0]) for v in layer.scale_shift(of=1))
     if quantised and not (0 <= scale < 1 << 16 and 0 <= shift < 32):
         raise LayerError(f"the scale {scale} with the shift {shift} is beyond 16 bits and 31")
-    return Suppression(gaussian, _number(layer, "iou_threshold", 0.6), _number(layer, "score_threshold", low),
-                       layer.integer("max_output_size", room), room, sigma, areas, part, scale, shift)  # fmt: skip
+    return Suppression(
+        gaussian,
+        _number(layer, "iou_threshold", 0.6),
+        _number(layer, "score_threshold", low),
+        layer.integer("max_output_size", room),
+        room,
+        sigma,
+        areas,
+        part,
+        scale,
+        shift,
+    )
 
 
 def _number(layer: Layer, key: str, default: float) -> float:

@@ -54,21 +54,24 @@ def places_that_hold(layer: Layer) -> Kernel:
     places = [f"p / {k.scalar(s)} % {k.scalar(n)}" for s, n in zip(strides_of(x.shape), x.shape, strict=True)]
     cast = f'S.cast({{}}, "{pointee(y.dtype)}")'
     assert end == "int32"
-    return finish(k, [
-        "found = S.i32(0)",
-        f"for p in range({many}):",
-        f"    if {source}[p] != {zero}:",
-        "        if found % S.get_local_size() == S.get_local_id():",
-        *(f"            {target}[found * {rank} + {i}] = {cast.format(place)}" for i, place in enumerate(places)),
-        "        found += 1",
-        f"for r in range(found, {many}):",
-        "    if r % S.get_local_size() == S.get_local_id():",
-        f"        for i in range({rank}):",
-        "            value = S.i32(0)",
-        "            if r == found:",
-        f"                value = S.i32({last})",
-        f"            {target}[r * {rank} + i] = {cast.format('value')}",
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            "found = S.i32(0)",
+            f"for p in range({many}):",
+            f"    if {source}[p] != {zero}:",
+            "        if found % S.get_local_size() == S.get_local_id():",
+            *(f"            {target}[found * {rank} + {i}] = {cast.format(place)}" for i, place in enumerate(places)),
+            "        found += 1",
+            f"for r in range(found, {many}):",
+            "    if r % S.get_local_size() == S.get_local_id():",
+            f"        for i in range({rank}):",
+            "            value = S.i32(0)",
+            "            if r == found:",
+            f"                value = S.i32({last})",
+            f"            {target}[r * {rank} + i] = {cast.format('value')}",
+        ],
+    )
 
 
 @elementwise("Where", "Select")

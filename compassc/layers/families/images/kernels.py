@@ -122,10 +122,15 @@ def yuv_to_rgb(layer: Layer) -> Kernel:
         return f"S.vsel({own}, S.rint(({total}) * 0.25), S.vload(counting, lanes=32) + j == {outer})"
 
     words: dict[str, str | Sequence[str]] = {
-        "kind": "float32" if real else "int32", "three": "3.0" if real else "3",
-        "near_u": taken("near", ""), "near_v": taken("near", under), "mean_u": both("u", ""), "mean_v": both("v", under),
-        "even": _colours(c, real, y, 0), "odd": _colours(c, real, y, 1),
-    }  # fmt: skip
+        "kind": "float32" if real else "int32",
+        "three": "3.0" if real else "3",
+        "near_u": taken("near", ""),
+        "near_v": taken("near", under),
+        "mean_u": both("u", ""),
+        "mean_v": both("v", under),
+        "even": _colours(c, real, y, 0),
+        "odd": _colours(c, real, y, 1),
+    }
     for k in (0, 1):
         words |= {f"quarter_{p}{k}": quarter(p, k) for p in "uv"}
         words[f"luma{k}"] = _wide(f"luma + (j * 2 + {k})", x.dtype, real, zero, 2)
@@ -234,8 +239,15 @@ def extreme(layer: Layer) -> Kernel:
     erosion, kind, weights = layer.type == "Erosion", wide_kind(x), weights_of(layer)
     if (kind == "int32") != layer.is_quantised or wide_kind(y) != kind:
         raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
-    words: dict[str, str | Sequence[str]] = {"dtype": x.dtype, "to": y.dtype, "how": "min" if erosion else "max",
-                                             "sign": "-" if erosion else "+", "moved": "", "body": [], "result": "acc"}  # fmt: skip
+    words: dict[str, str | Sequence[str]] = {
+        "dtype": x.dtype,
+        "to": y.dtype,
+        "how": "min" if erosion else "max",
+        "sign": "-" if erosion else "+",
+        "moved": "",
+        "body": [],
+        "result": "acc",
+    }
     given: dict[str, int] = {}
     if layer.is_quantised:
         (scale, of_x, of_w), shift = multipliers(layer)
@@ -258,8 +270,26 @@ def extreme(layer: Layer) -> Kernel:
     padded = -(-x.shape[3] // LANES) * LANES
     table = np.pad(table, ((0, 0), (0, 0), (0, padded - x.shape[3])))
     for i, a in enumerate("yx"):
-        given |= {f"kernel_{a}": window.kernel[i], f"stride_{a}": window.stride[i], f"dilation_{a}": window.dilation[i],
-                  f"pad_{a}": window.pads[i][0]}  # fmt: skip
-    return script(EXTREME, k, words, x=x, weights=table.reshape(-1), y=y, points=y.shape[0] * y.shape[1] * y.shape[2],
-                  down=y.shape[1], across=y.shape[2], height=x.shape[1], width=x.shape[2], channels=x.shape[3],
-                  image_size=x.shape[1] * x.shape[2] * x.shape[3], padded=padded, **given)  # fmt: skip
+        given |= {
+            f"kernel_{a}": window.kernel[i],
+            f"stride_{a}": window.stride[i],
+            f"dilation_{a}": window.dilation[i],
+            f"pad_{a}": window.pads[i][0],
+        }
+    return script(
+        EXTREME,
+        k,
+        words,
+        x=x,
+        weights=table.reshape(-1),
+        y=y,
+        points=y.shape[0] * y.shape[1] * y.shape[2],
+        down=y.shape[1],
+        across=y.shape[2],
+        height=x.shape[1],
+        width=x.shape[2],
+        channels=x.shape[3],
+        image_size=x.shape[1] * x.shape[2] * x.shape[3],
+        padded=padded,
+        **given,
+    )

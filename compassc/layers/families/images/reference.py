@@ -104,8 +104,10 @@ def rgb_to_yuv(layer: Layer, x: Array) -> Array:
 def added(c: Colours) -> list[float]:
     """What is added to the sums of RgbToYuv."""
     row = [-sum(c.before[j] * c.matrix[j, i] for j in range(3)) for i in range(3)]
-    return [float(r + b * c.matrix.dtype.type(1 << c.shift) + c.matrix.dtype.type(c.half))
-            for r, b in zip(row, c.behind, strict=True)]  # fmt: skip
+    return [
+        float(r + b * c.matrix.dtype.type(1 << c.shift) + c.matrix.dtype.type(c.half))
+        for r, b in zip(row, c.behind, strict=True)
+    ]
 
 
 # -- windows plus weights

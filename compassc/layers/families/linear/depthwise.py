@@ -139,17 +139,40 @@ def _closing(k: KernelSource, layer: Layer, s: Shape, sums: Sums) -> Value:
     return rectify(k, layer, method, Value("acc", "int32", *span), scale, shift)
 
 
-def _loops(k: KernelSource, layer: Layer, s: Shape, tile: Tile, sums: Sums, names: tuple[str, str],
-           store: str) -> list[str]:  # fmt: skip
+def _loops(
+    k: KernelSource, layer: Layer, s: Shape, tile: Tile, sums: Sums, names: tuple[str, str], store: str
+) -> list[str]:
     (kh, kw), (sy, sx), (dy, dx) = s.window.kernel, s.window.stride, s.window.dilation
     lines, bands, blocks = -(-s.oh // tile.rows), -(-s.ow // tile.columns), -(-s.c // LANES)
     fill = -layer.input.scalar_zero if layer.is_quantised else 0
-    g = {name: k.scalar(value) for name, value in {
-        "h": s.h, "w": s.w, "c": s.c, "oh": s.oh, "ow": s.ow, "sy": sy, "sx": sx, "dy": dy, "dx": dx, "kh": kh,
-        "kw": kw, "pt": s.window.pads[0][0], "pl": s.window.pads[1][0], "items": s.n * lines * bands * blocks,
-        "lines": lines, "bands": bands, "blocks": blocks, "tall": tile.rows, "long": tile.columns, "high": tile.high,
-        "wide": tile.wide, "fill": fill, "weights": kh * kw * len(sums.planes) * LANES,
-    }.items()}  # fmt: skip
+    g = {
+        name: k.scalar(value)
+        for name, value in {
+            "h": s.h,
+            "w": s.w,
+            "c": s.c,
+            "oh": s.oh,
+            "ow": s.ow,
+            "sy": sy,
+            "sx": sx,
+            "dy": dy,
+            "dx": dx,
+            "kh": kh,
+            "kw": kw,
+            "pt": s.window.pads[0][0],
+            "pl": s.window.pads[1][0],
+            "items": s.n * lines * bands * blocks,
+            "lines": lines,
+            "bands": bands,
+            "blocks": blocks,
+            "tall": tile.rows,
+            "long": tile.columns,
+            "high": tile.high,
+            "wide": tile.wide,
+            "fill": fill,
+            "weights": kh * kw * len(sums.planes) * LANES,
+        }.items()
+    }
     g |= {"x": names[0]}
     text = [
         f'xt = S.alloc({INPUT_PIXELS * LANES}, "{sums.kind}", scope="lsram")',
@@ -237,8 +260,10 @@ def _outputs(sums: Sums, body: list[str], store: str) -> list[str]:
     return [
         *lines,
         f"for i in range(S.min(now - p, {PIXELS})):",
-        *(f"    {name} = S.vload(spill + i * {LANES} + {j * PIXELS * LANES}, lanes={LANES})"
-          for j, name in enumerate(planes)),
+        *(
+            f"    {name} = S.vload(spill + i * {LANES} + {j * PIXELS * LANES}, lanes={LANES})"
+            for j, name in enumerate(planes)
+        ),
         "    place = ((image * {oh} + oy + r) * {ow} + ox + p + i) * {c} + o",
         *(f"    {line}" for line in [*body, store]),
-    ]  # fmt: skip
+    ]

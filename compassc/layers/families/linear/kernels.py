@@ -15,9 +15,15 @@ from compassc.layers.source import Kernel
 
 
 @kernel(
-    "Convolution", "FullyConnected", "DepthwiseConv", "ConvTranspose", "Convolution3D", "ConvTranspose3D", "ConvInteger",
+    "Convolution",
+    "FullyConnected",
+    "DepthwiseConv",
+    "ConvTranspose",
+    "Convolution3D",
+    "ConvTranspose3D",
+    "ConvInteger",
     tail=True,
-)  # fmt: skip
+)
 def convolution(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     shape = shape_of(layer)
     plain = shape.spaced == (1, 1) and not shape.planes and layer.type != "ConvInteger"

@@ -101,8 +101,10 @@ def product_of(layer: Layer) -> Product:
         made = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         if made != batches:
             raise ValueError(f"batches of {list(made)}, not {list(batches)}")
-        offsets = [np.arange(max(1, t.count // (r * c))).reshape(t.shape[:-2]) * (r * c)
-                   for t, r, c in ((a, m, depth), (b, depth, n))]  # fmt: skip
+        offsets = [
+            np.arange(max(1, t.count // (r * c))).reshape(t.shape[:-2]) * (r * c)
+            for t, r, c in ((a, m, depth), (b, depth, n))
+        ]
         pairs = np.stack([np.broadcast_to(o, batches).reshape(-1) for o in offsets], 1)
     except ValueError as reason:
         raise LayerError(f"the shapes {list(a.shape)} and {list(b.shape)} do not fit together") from reason
@@ -225,10 +227,19 @@ def _gemm_closing(k: KernelSource, layer: Layer, p: Product, pair: bool) -> Valu
 
 def _loops(k: KernelSource, p: Product, names: tuple[str, str, str], store: str) -> list[str]:
     tiles, blocks, batches = -(-p.m // p.tile), -(-p.n // LANES), p.offsets.size // 2
-    g = {name: k.scalar(value) for name, value in {
-        "m": p.m, "n": p.n, "k": p.k, "items": tiles * blocks * batches, "tiles": tiles, "blocks": blocks,
-        "zero_a": p.left.zero, "zero_b": p.right.zero,
-    }.items()}  # fmt: skip
+    g = {
+        name: k.scalar(value)
+        for name, value in {
+            "m": p.m,
+            "n": p.n,
+            "k": p.k,
+            "items": tiles * blocks * batches,
+            "tiles": tiles,
+            "blocks": blocks,
+            "zero_a": p.left.zero,
+            "zero_b": p.right.zero,
+        }.items()
+    }
     g |= {"a": names[0], "b": names[1], "tile": str(p.tile), "depth": str(p.depth), "words": str(p.words)}
     steps = ("1", str(p.tile)) if p.left.transposed else (str(p.words), "1")
     kind = "float32" if p.staged == "float32" else "int32"

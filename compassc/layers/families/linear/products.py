@@ -114,32 +114,21 @@ def closing(k: KernelSource, layer: Layer, s: Shape, f: Format) -> Value:
     return rectify(k, layer, method, Value("acc", "int32", *span), scale, shift)
 
 
-def _loops(k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format, names: tuple[str, str, list[str]],
-           store: str) -> list[str]:  # fmt: skip
+def _loops(
+    k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format, names: tuple[str, str, list[str]], store: str
+) -> list[str]:
     x, w, starts = names
     tiles = (-(-s.oh // t.rows), -(-s.ow // t.columns))
     rows = s.n * tiles[0] * tiles[1] * s.groups
     parts = min(s.blocks, max(1, -(-TASKS // rows)))
-    (kh, kw), (sy, sx), (dy, dx) = s.window.kernel, s.window.stride, s.window.dilation
-    g = {name: k.scalar(value) for name, value in {
-        "h": s.h, "w": s.w, "c": s.c, "oh": s.oh, "ow": s.ow, "sy": sy, "sx": sx, "pt": s.window.pads[0][0],
-        "pl": s.window.pads[1][0], "items": rows * parts, "parts": parts, "per": -(-s.blocks // parts),
-        "blocks": s.blocks, "groups": s.groups, "inner": s.inner, "own": s.own, "outputs": s.outputs,
-        "dx": dx, "kh": kh, "kw": kw, "chunk": t.chunk, "chunks": t.chunks, "tall": t.rows, "long": t.columns,
-        "down": t.cells[0], "across": t.cells[1], "row_step": t.row_step, "high": t.input_rows, "wide": t.input_columns,
-        "lines": tiles[0], "bands": tiles[1], "step_y": sy, "apart": dy // t.row_step,
-    }.items()}  # fmt: skip
-    if s.spaced != (1, 1):
-        g |= {"space_y": k.scalar(s.spaced[0]), "space_x": k.scalar(s.spaced[1])}
-    if s.planes:
-        g |= _plane_numbers(k, s.planes)
+    g = _numbers(k, s, t, tiles, (rows * parts, parts))
     g |= {"x": x, "kept": f"{LANES}", "per_word": str(f.per_word)}
     inner = [
         "chan = (group * {blocks} + block) * {kept}",
         *_begin(f, starts),
         "for piece in range({chunks}):",
         *(f"    {line}" for line in staging(k, layer, s, t, f)),
-        *(f"    {line}" for line in _segments(t, f, w, dx > 1 and kw > 1)),
+        *(f"    {line}" for line in _segments(t, f, w, s.window.dilation[1] > 1 and s.window.kernel[1] > 1)),
         *(k.loads or []),
         *_end(f, store, k.body),
     ]
@@ -158,6 +147,53 @@ def _loops(k: KernelSource, layer: Layer, s: Shape, t: Tiling, f: Format, names:
         *(f"        {line}" for line in inner),
     ]
     return [line.format(**g) for line in lines]
+
+
+def _numbers(k: KernelSource, s: Shape, t: Tiling, tiles: tuple[int, int], work: tuple[int, int]) -> dict[str, str]:
+    """The parameters of `_loops` by name. `work`: how many items there are, and how many share a tile."""
+    items, parts = work
+    (kh, kw), (sy, sx), (dy, dx) = s.window.kernel, s.window.stride, s.window.dilation
+    numbers = {
+        "h": s.h,
+        "w": s.w,
+        "c": s.c,
+        "oh": s.oh,
+        "ow": s.ow,
+        "sy": sy,
+        "sx": sx,
+        "pt": s.window.pads[0][0],
+        "pl": s.window.pads[1][0],
+        "items": items,
+        "parts": parts,
+        "per": -(-s.blocks // parts),
+        "blocks": s.blocks,
+        "groups": s.groups,
+        "inner": s.inner,
+        "own": s.own,
+        "outputs": s.outputs,
+        "dx": dx,
+        "kh": kh,
+        "kw": kw,
+        "chunk": t.chunk,
+        "chunks": t.chunks,
+        "tall": t.rows,
+        "long": t.columns,
+        "down": t.cells[0],
+        "across": t.cells[1],
+        "row_step": t.row_step,
+        "high": t.input_rows,
+        "wide": t.input_columns,
+        "lines": tiles[0],
+        "bands": tiles[1],
+        "step_y": sy,
+        "apart": dy // t.row_step,
+    }
+    g = {name: k.scalar(number) for name, number in numbers.items()}
+    if s.spaced != (1, 1):
+        g |= {"space_y": k.scalar(s.spaced[0]), "space_x": k.scalar(s.spaced[1])}
+    if s.planes:
+        g |= _plane_numbers(k, s.planes)
+    return g
 
 
 def _plane_numbers(k: KernelSource, planes: Planes) -> dict[str, str]:

@@ -132,8 +132,12 @@ def _stored_order(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 def _folded(x: tuple[int, ...], y: tuple[int, ...], groups: int, w: Window, spaced: tuple[int, ...]) -> Shape:
     """A convolution of volumes as one of images: what the window sees of an output row is rows of several planes."""
-    planes = Planes((x[1], x[2]), (y[1], y[2]), Window(w.kernel[:2], w.stride[:2], w.dilation[:2], w.pads[:2]),
-                    (spaced[0], spaced[1]))  # fmt: skip
+    planes = Planes(
+        (x[1], x[2]),
+        (y[1], y[2]),
+        Window(w.kernel[:2], w.stride[:2], w.dilation[:2], w.pads[:2]),
+        (spaced[0], spaced[1]),
+    )
     kernel = (w.kernel[0] * w.kernel[1], w.kernel[2])
     rows = Window(kernel, (1, w.stride[2]), (1, w.dilation[2]), ((0, 0), w.pads[2]))
     return Shape(x[0], x[1] * x[2], x[3], x[4], y[1] * y[2], y[3], y[4], groups, rows, (1, spaced[2]), planes)

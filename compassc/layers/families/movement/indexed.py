@@ -142,15 +142,18 @@ def filter_rows(layer: Layer) -> Kernel:
         lines += _packed(k, x, y, axis, x.shape[axis], _where_set(k, selector))
     count = k.tensor(indices_of(layer, layer.outputs[-1]))
     number = f'S.cast(found, "{layer.outputs[-1].dtype}")'
-    return finish(k, [
-        *lines,
-        "found = S.i32(0)",
-        f"for p in range({k.scalar(selector.count)}):",
-        f"    if S.i32({k.tensor(selector)}[p]) != 0:",
-        "        found += 1",
-        "if S.get_local_id() == 0:",
-        f"    {count}[0] = {number}",
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            *lines,
+            "found = S.i32(0)",
+            f"for p in range({k.scalar(selector.count)}):",
+            f"    if S.i32({k.tensor(selector)}[p]) != 0:",
+            "        found += 1",
+            "if S.get_local_id() == 0:",
+            f"    {count}[0] = {number}",
+        ],
+    )
 
 
 @kernel("ReverseSequence")
@@ -171,15 +174,21 @@ def reverse_sequence(layer: Layer) -> Kernel:
         which = f"r / {k.scalar(lead[batch])} % {k.scalar(x.shape[batch])}" if given.count == x.shape[batch] else "0"
         length = f"S.min(S.i32({k.tensor(given)}[{which}]), {size})"
     step = k.scalar(lead[time])
-    return finish(k, [
-        f"for r in range(S.get_local_id(), {k.scalar(math.prod(x.shape[: deepest + 1]))}, S.get_local_size()):",
-        f"    length = {length}",
-        f"    t = r / {step} % {size}",
-        "    move = S.i32(0)",
-        "    if t < length:",
-        f"        move = (length - 1 - t - t) * {step}",
-        *(f"    {c}" for c in _row_copy(f"{target} + r * {width}", f"{source} + (r + move) * {width}", width, inner)),
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            f"for r in range(S.get_local_id(), {k.scalar(math.prod(x.shape[: deepest + 1]))}, S.get_local_size()):",
+            f"    length = {length}",
+            f"    t = r / {step} % {size}",
+            "    move = S.i32(0)",
+            "    if t < length:",
+            f"        move = (length - 1 - t - t) * {step}",
+            *(
+                f"    {c}"
+                for c in _row_copy(f"{target} + r * {width}", f"{source} + (r + move) * {width}", width, inner)
+            ),
+        ],
+    )
 
 
 @kernel("OneHot")
@@ -200,25 +209,31 @@ def one_hot(layer: Layer) -> Kernel:
     ]
     if after == 1:
         lanes = k.constant(np.arange(LANES, dtype=np.int32))
-        return finish(k, [
-            *head,
-            f"lane = S.vload({lanes}, lanes={LANES})",
-            f"for r in range(S.get_local_id(), {k.scalar(index.count)}, S.get_local_size()):",
-            f"    place = S.i32({places}[r])",
-            f"    for j in range(0, {n}, {LANES}):",
-            f"        mask = S.tail_mask(S.min({n} - j, {LANES}), {LANES})",
-            "        hot = lane == place - j",
-            f"        S.vstore(S.vsel(on, off, hot), {target} + (r * {n} + j), mask)",
-        ])  # fmt: skip
+        return finish(
+            k,
+            [
+                *head,
+                f"lane = S.vload({lanes}, lanes={LANES})",
+                f"for r in range(S.get_local_id(), {k.scalar(index.count)}, S.get_local_size()):",
+                f"    place = S.i32({places}[r])",
+                f"    for j in range(0, {n}, {LANES}):",
+                f"        mask = S.tail_mask(S.min({n} - j, {LANES}), {LANES})",
+                "        hot = lane == place - j",
+                f"        S.vstore(S.vsel(on, off, hot), {target} + (r * {n} + j), mask)",
+            ],
+        )
     width = k.scalar(after)
-    return finish(k, [
-        *head,
-        f"for r in range(S.get_local_id(), {k.scalar(y.count // after)}, S.get_local_size()):",
-        f"    for j in range(0, {width}, {LANES}):",
-        f"        mask = S.tail_mask(S.min({width} - j, {LANES}), {LANES})",
-        f'        hot = load({places} + (r / {n} * {width} + j), mask, "{index.dtype}", {LANES}) == r % {n}',
-        f"        S.vstore(S.vsel(on, off, hot), {target} + (r * {width} + j), mask)",
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            *head,
+            f"for r in range(S.get_local_id(), {k.scalar(y.count // after)}, S.get_local_size()):",
+            f"    for j in range(0, {width}, {LANES}):",
+            f"        mask = S.tail_mask(S.min({width} - j, {LANES}), {LANES})",
+            f'        hot = load({places} + (r / {n} * {width} + j), mask, "{index.dtype}", {LANES}) == r % {n}',
+            f"        S.vstore(S.vsel(on, off, hot), {target} + (r * {width} + j), mask)",
+        ],
+    )
 
 
 def fill_value(value: float, tensor: Tensor) -> int:
@@ -265,27 +280,33 @@ def gather_elements(layer: Layer) -> Kernel:
     n, step, span = k.scalar(a.size), k.scalar(a.step), a.size * a.step
     bits = bits_of(x.dtype)
     if span * numpy_dtype(x.dtype).itemsize > PART_BYTES:
-        return finish(k, [
-            f"for r in range(S.get_local_id(), {k.scalar(y.count)}, S.get_local_size()):",
-            f"    at = S.min(S.i32({places}[r]), {n} - 1)",
-            "    if at < 0:",
-            f"        at += {n}",
-            "    if at < 0:",
-            f"        at = {n} - 1",
-            f"    {target}[r] = {source}[{before}[r / {count}] + at * {step} + {lanes}[r % {count}]]",
-        ])  # fmt: skip
-    return finish(k, [
-        f'part = S.alloc({PART_BYTES // int(np.dtype(bits).itemsize)}, "{bits}", scope="lsram")',
-        f"for o in range({k.scalar(a.before.size)}):",
-        f"    S.dma_copy(part, {source} + {before}[o], {k.scalar(span)})",
-        f"    for j in range(S.get_local_id() * {LANES}, {count}, S.get_local_size() * {LANES}):",
-        f"        mask = S.tail_mask(S.min({count} - j, {LANES}), {LANES})",
-        f'        at = S.min(load({places} + (o * {count} + j), mask, "{index.dtype}", {LANES}), {n} - 1)',
-        f"        at = S.vsel(at + {n}, at, at < 0)",
-        f"        at = S.vsel(at * 0 + ({n} - 1), at, at < 0) * {step} + S.vload({lanes} + j, mask, lanes={LANES})",
-        '        found = S.vload_gather(part, S.cast(at, "int16"), mask)',
-        f"        S.vstore(found, {target} + (o * {count} + j), mask)",
-    ])  # fmt: skip
+        return finish(
+            k,
+            [
+                f"for r in range(S.get_local_id(), {k.scalar(y.count)}, S.get_local_size()):",
+                f"    at = S.min(S.i32({places}[r]), {n} - 1)",
+                "    if at < 0:",
+                f"        at += {n}",
+                "    if at < 0:",
+                f"        at = {n} - 1",
+                f"    {target}[r] = {source}[{before}[r / {count}] + at * {step} + {lanes}[r % {count}]]",
+            ],
+        )
+    return finish(
+        k,
+        [
+            f'part = S.alloc({PART_BYTES // int(np.dtype(bits).itemsize)}, "{bits}", scope="lsram")',
+            f"for o in range({k.scalar(a.before.size)}):",
+            f"    S.dma_copy(part, {source} + {before}[o], {k.scalar(span)})",
+            f"    for j in range(S.get_local_id() * {LANES}, {count}, S.get_local_size() * {LANES}):",
+            f"        mask = S.tail_mask(S.min({count} - j, {LANES}), {LANES})",
+            f'        at = S.min(load({places} + (o * {count} + j), mask, "{index.dtype}", {LANES}), {n} - 1)',
+            f"        at = S.vsel(at + {n}, at, at < 0)",
+            f"        at = S.vsel(at * 0 + ({n} - 1), at, at < 0) * {step} + S.vload({lanes} + j, mask, lanes={LANES})",
+            '        found = S.vload_gather(part, S.cast(at, "int16"), mask)',
+            f"        S.vstore(found, {target} + (o * {count} + j), mask)",
+        ],
+    )
 
 
 def addressed(k: KernelSource, index: Tensor, places: str, shape: tuple[int, ...]) -> list[str]:
@@ -318,12 +339,15 @@ def gather_nd(layer: Layer) -> Kernel:
         raise LayerError(f"{list(x.shape)} and {list(index.shape)} do not lead to the shape {list(y.shape)}")
     source, target, places = raw_pointer(k, x), raw_pointer(k, y), k.tensor(index)
     per, whole, width = k.scalar(max(1, math.prod(index.shape[batch:-1]))), k.scalar(math.prod(shape)), k.scalar(inner)
-    return finish(k, [
-        f"for r in range(S.get_local_id(), {k.scalar(rows)}, S.get_local_size()):",
-        f"    place = r / {per} * {whole}",
-        *(f"    {a}" for a in addressed(k, index, places, shape)),
-        *(f"    {c}" for c in _row_copy(f"{target} + r * {width}", f"{source} + place", width, inner)),
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            f"for r in range(S.get_local_id(), {k.scalar(rows)}, S.get_local_size()):",
+            f"    place = r / {per} * {whole}",
+            *(f"    {a}" for a in addressed(k, index, places, shape)),
+            *(f"    {c}" for c in _row_copy(f"{target} + r * {width}", f"{source} + place", width, inner)),
+        ],
+    )
 
 
 def sliced_at_run_time(layer: Layer) -> Kernel:

@@ -221,12 +221,15 @@ def depth_to_space(layer: Layer) -> Kernel:
     depth, last = c // (by * bx), layer.word("mode", "DCR", ("DCR", "CRD")) == "CRD"
     cell, channel = (1, by * bx) if last else (depth, 1)
     rows_, columns = np.arange(h * by), np.arange(w * bx)
-    return _remapped(layer, [
-        np.arange(n) * h * w * c,
-        rows_ // by * w * c + rows_ % by * bx * cell,
-        columns // bx * c + columns % bx * cell,
-        np.arange(depth) * channel,
-    ])  # fmt: skip
+    return _remapped(
+        layer,
+        [
+            np.arange(n) * h * w * c,
+            rows_ // by * w * c + rows_ % by * bx * cell,
+            columns // bx * c + columns % bx * cell,
+            np.arange(depth) * channel,
+        ],
+    )
 
 
 @kernel("SpaceToDepth")
@@ -236,12 +239,15 @@ def space_to_depth(layer: Layer) -> Kernel:
     if h % b or w % b:
         raise LayerError(f"an image of {h} x {w} does not divide into blocks of {b}")
     down, across, channel = np.ogrid[:b, :b, :c]
-    return _remapped(layer, [
-        np.arange(n) * h * w * c,
-        np.arange(h // b) * b * w * c,
-        np.arange(w // b) * b * c,
-        (down * w * c + across * c + channel).reshape(-1),
-    ])  # fmt: skip
+    return _remapped(
+        layer,
+        [
+            np.arange(n) * h * w * c,
+            np.arange(h // b) * b * w * c,
+            np.arange(w // b) * b * c,
+            (down * w * c + across * c + channel).reshape(-1),
+        ],
+    )
 
 
 @kernel("BatchToSpace")
@@ -253,12 +259,15 @@ def batch_to_space(layer: Layer) -> Kernel:
     top, bottom, left, right = (layer.integer(f"crop_{s}", 0) for s in ("top", "bottom", "left", "right"))
     rows_, columns = np.arange(top, h * by - bottom), np.arange(left, w * bx - right)
     images, size = n // (by * bx), h * w * c
-    return _remapped(layer, [
-        np.arange(images) * size,
-        rows_ % by * bx * images * size + rows_ // by * w * c,
-        columns % bx * images * size + columns // bx * c,
-        np.arange(c),
-    ])  # fmt: skip
+    return _remapped(
+        layer,
+        [
+            np.arange(images) * size,
+            rows_ % by * bx * images * size + rows_ // by * w * c,
+            columns % bx * images * size + columns // bx * c,
+            np.arange(c),
+        ],
+    )
 
 
 @kernel("BatchToSpaceND")

@@ -82,15 +82,18 @@ def _moved(k: KernelSource, layer: Layer) -> Kernel:
     to, source, given = (k.tensor(t) + raw for t in (layer.output, x, updates))
     u = Updates(k, layer)
     width = k.scalar(u.width)
-    return finish(k, [
-        *copy_lines(k, Copy((x.count,), 0, (1,), 0, (1,)), source, to, "0"),
-        "S.barrier()",
-        f"for r in range({k.scalar(u.count)}):",
-        *(f"    {line}" for line in u.lines),
-        f"    if place / {width} % S.get_local_size() == S.get_local_id():",
-        f"        for e in range({width}):",
-        f"            {to}[place + e] = {given}[r * {width} + e]",
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            *copy_lines(k, Copy((x.count,), 0, (1,), 0, (1,)), source, to, "0"),
+            "S.barrier()",
+            f"for r in range({k.scalar(u.count)}):",
+            *(f"    {line}" for line in u.lines),
+            f"    if place / {width} % S.get_local_size() == S.get_local_id():",
+            f"        for e in range({width}):",
+            f"            {to}[place + e] = {given}[r * {width} + e]",
+        ],
+    )
 
 
 def _tiled(k: KernelSource, layer: Layer, reduction: str, kind: str) -> Kernel:
@@ -112,30 +115,33 @@ def _tiled(k: KernelSource, layer: Layer, reduction: str, kind: str) -> Kernel:
     new, new_name = lines_of(second, value_of("w", updates))
     done, done_name = lines_of(last, Value("acc", kind))
     width, total = k.scalar(u.width), k.scalar(out.count)
-    return finish(k, [
-        f'tile = S.alloc({TILE}, "{kind}", scope="lsram")',
-        f"for base in range(S.get_local_id() * {TILE}, {total}, S.get_local_size() * {TILE}):",
-        f"    now = S.min({total} - base, {TILE})",
-        f"    for i in range(0, now, {LANES}):",
-        f"        mask = S.tail_mask(S.min(now - i, {LANES}), {LANES})",
-        f'        v = load({k.tensor(x)} + base + i, mask, "{x.dtype}", {LANES})',
-        *(f"        {line}" for line in data),
-        f"        S.vstore({data_name}, tile + i)",
-        f"    for r in range({k.scalar(u.count)}):",
-        *(f"        {line}" for line in u.lines),
-        "        begin = S.max(place, base)",
-        f"        for e in range(begin, S.min(place + {width}, base + now), {LANES}):",
-        f"            part = S.tail_mask(S.min(S.min(place + {width}, base + now) - e, {LANES}), {LANES})",
-        f'            w = load({k.tensor(updates)} + (r * {width} + e - place), part, "{updates.dtype}", {LANES})',
-        f"            old = S.vload(tile + (e - base), part, lanes={LANES})",
-        *(f"            {line}" for line in new),
-        f"            S.vstore({join.format(a='old', b=new_name)}, tile + (e - base), part)",
-        f"    for i in range(0, now, {LANES}):",
-        f"        mask = S.tail_mask(S.min(now - i, {LANES}), {LANES})",
-        f"        acc = S.vload(tile + i, lanes={LANES})",
-        *(f"        {line}" for line in done),
-        f'        S.vstore(narrow({done_name}, "{out.dtype}"), {k.tensor(out)} + base + i, mask)',
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            f'tile = S.alloc({TILE}, "{kind}", scope="lsram")',
+            f"for base in range(S.get_local_id() * {TILE}, {total}, S.get_local_size() * {TILE}):",
+            f"    now = S.min({total} - base, {TILE})",
+            f"    for i in range(0, now, {LANES}):",
+            f"        mask = S.tail_mask(S.min(now - i, {LANES}), {LANES})",
+            f'        v = load({k.tensor(x)} + base + i, mask, "{x.dtype}", {LANES})',
+            *(f"        {line}" for line in data),
+            f"        S.vstore({data_name}, tile + i)",
+            f"    for r in range({k.scalar(u.count)}):",
+            *(f"        {line}" for line in u.lines),
+            "        begin = S.max(place, base)",
+            f"        for e in range(begin, S.min(place + {width}, base + now), {LANES}):",
+            f"            part = S.tail_mask(S.min(S.min(place + {width}, base + now) - e, {LANES}), {LANES})",
+            f'            w = load({k.tensor(updates)} + (r * {width} + e - place), part, "{updates.dtype}", {LANES})',
+            f"            old = S.vload(tile + (e - base), part, lanes={LANES})",
+            *(f"            {line}" for line in new),
+            f"            S.vstore({join.format(a='old', b=new_name)}, tile + (e - base), part)",
+            f"    for i in range(0, now, {LANES}):",
+            f"        mask = S.tail_mask(S.min(now - i, {LANES}), {LANES})",
+            f"        acc = S.vload(tile + i, lanes={LANES})",
+            *(f"        {line}" for line in done),
+            f'        S.vstore(narrow({done_name}, "{out.dtype}"), {k.tensor(out)} + base + i, mask)',
+        ],
+    )
 
 
 JOINS = {

@@ -16,6 +16,15 @@ from compassc.layers.windows import Window
 ACROSS, WITHIN = "ACROSS_CHANNELS", "WITHIN_CHANNEL"
 
 
+_ADD_SQUARE = (
+    'square = S.cast(u * u, "uint32")',
+    "lower = lower + (square & S.u32(0xFFFF))",
+    "upper = upper + (square >> S.u32(16))",
+    "carry_pair(lower, upper)",
+)
+"""A square is added to a sum of 32 + 16 bits."""
+
+
 @kernel("LRN")
 def local_response(layer: Layer) -> Kernel:
     x, y, size = layer.input, layer.output, layer.integer("size")
@@ -36,8 +45,7 @@ def local_response(layer: Layer) -> Kernel:
     moved = f"v + {zero}" if quantised else "v"
     step = [f'u = S.vsel({moved}, S.vbcast(S.cast(0, "{kind}"), lanes={LANES}), inside)' if across else f"u = {moved}"]
     if pair:
-        step += ['square = S.cast(u * u, "uint32")', "lower = lower + (square & S.u32(0xFFFF))",
-                 "upper = upper + (square >> S.u32(16))", "carry_pair(lower, upper)"]  # fmt: skip
+        step += _ADD_SQUARE
     else:
         step.append("total = total + u * u")
     cells = np.full(1, size, np.float32)
@@ -56,21 +64,24 @@ def local_response(layer: Layer) -> Kernel:
         window = Window((size, size), ones, ones, (reach, reach))
         return finish(k, [*k.head, *window_loops(k, x, slides_of(k, window, layer), begin, [load, *step], end)])
     c, many, before = k.scalar(x.shape[-1]), k.scalar(size), k.scalar(size // 2)
-    return finish(k, [
-        *k.head,
-        f"lane = S.vload({k.constant(np.arange(LANES, dtype=np.int32))}, lanes={LANES})",
-        f"for at in range(S.get_local_id(), {k.scalar(x.count // max(x.shape[-1], 1))}, S.get_local_size()):",
-        f"    for o in range(0, {c}, {LANES}):",
-        f"        mask = S.tail_mask(S.min({c} - o, {LANES}), {LANES})",
-        *(f"        {b}" for b in begin),
-        f"        for d in range({many}):",
-        f"            channel = lane + (o + d - {before})",
-        f"            inside = (channel >= 0) & (channel < {c})",
-        f'            v = load({source} + (at * {c} + o + d - {before}), inside & mask, "{x.dtype}", {LANES})',
-        *(f"            {s}" for s in step),
-        f"        place = at * {c} + o",
-        *(f"        {e}" for e in end),
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            *k.head,
+            f"lane = S.vload({k.constant(np.arange(LANES, dtype=np.int32))}, lanes={LANES})",
+            f"for at in range(S.get_local_id(), {k.scalar(x.count // max(x.shape[-1], 1))}, S.get_local_size()):",
+            f"    for o in range(0, {c}, {LANES}):",
+            f"        mask = S.tail_mask(S.min({c} - o, {LANES}), {LANES})",
+            *(f"        {b}" for b in begin),
+            f"        for d in range({many}):",
+            f"            channel = lane + (o + d - {before})",
+            f"            inside = (channel >= 0) & (channel < {c})",
+            f'            v = load({source} + (at * {c} + o + d - {before}), inside & mask, "{x.dtype}", {LANES})',
+            *(f"            {s}" for s in step),
+            f"        place = at * {c} + o",
+            *(f"        {e}" for e in end),
+        ],
+    )
 
 
 def _cells(shape: tuple[int, ...], size: int) -> Array:

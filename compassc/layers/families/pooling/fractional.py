@@ -130,8 +130,13 @@ def fractional_pool_kernel(layer: Layer) -> Kernel:
         raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
     k = KernelSource()
     load = f'load(image + ((iy * width + ix) * channels + j), mask, "{x.dtype}", 32)'
-    words: dict[str, str | Sequence[str]] = {"dtype": x.dtype, "body": [], "result": "acc", "step": f"S.max(acc, {load})",
-                                             "start": f"S.i32({x.low})" if quantised else 'S.fp32("-inf")'}  # fmt: skip
+    words: dict[str, str | Sequence[str]] = {
+        "dtype": x.dtype,
+        "body": [],
+        "result": "acc",
+        "step": f"S.max(acc, {load})",
+        "start": f"S.i32({x.low})" if quantised else 'S.fp32("-inf")',
+    }
     if average:
         words |= {"step": f"acc + {load}", "start": "S.i32(0)" if quantised else "S.fp32(0)"}
         most = int((bottoms - tops).max() * (rights - lefts).max())
@@ -148,12 +153,27 @@ def fractional_pool_kernel(layer: Layer) -> Kernel:
     ends: list[str] = []
     for name, t in zip(("row", "column"), layer.outputs[1:], strict=False):
         size = t.count
-        ends += [f"for e in range(S.get_local_id(), {size}, S.get_local_size()):",
-                 f'    {name}_starts[e] = S.cast(S.i32({name}_given[e]), "{t.dtype}")']  # fmt: skip
+        ends += [
+            f"for e in range(S.get_local_id(), {size}, S.get_local_size()):",
+            f'    {name}_starts[e] = S.cast(S.i32({name}_given[e]), "{t.dtype}")',
+        ]
     given = {f"{n}_given": b.astype(np.int32) for n, b in (("row", rows), ("column", columns))} if ends else {}
     starts = dict(zip(("row_starts", "column_starts"), layer.outputs[1:], strict=False))
     places = {"tops": tops, "bottoms": bottoms, "lefts": lefts, "rights": rights}
     words["ends"] = ends
-    return script(POOL, k, words, x=x, y=y, points=y.shape[0] * y.shape[1] * y.shape[2], down=y.shape[1], across=y.shape[2],
-                  width=x.shape[2], channels=x.shape[3], image_size=x.shape[1] * x.shape[2] * x.shape[3], **given, **starts,
-                  **{n: v.astype(np.int32) for n, v in places.items()})  # fmt: skip
+    return script(
+        POOL,
+        k,
+        words,
+        x=x,
+        y=y,
+        points=y.shape[0] * y.shape[1] * y.shape[2],
+        down=y.shape[1],
+        across=y.shape[2],
+        width=x.shape[2],
+        channels=x.shape[3],
+        image_size=x.shape[1] * x.shape[2] * x.shape[3],
+        **given,
+        **starts,
+        **{n: v.astype(np.int32) for n, v in places.items()},
+    )

@@ -39,8 +39,12 @@ def max_pooling_with_index(layer: Layer) -> Kernel:
     if kind == "float32":
         better += " | ((v != v) & (best == best))"
     begin = [f"best = {zeros}", f"place_of = S.vbcast(S.i32(-1), lanes={LANES})"]
-    step = [f"v = {load_cell(k, x)}", f"better = {better}", f"place_of = S.vsel({cell}, place_of, better)",
-            "best = S.vsel(v, best, better)"]  # fmt: skip
+    step = [
+        f"v = {load_cell(k, x)}",
+        f"better = {better}",
+        f"place_of = S.vsel({cell}, place_of, better)",
+        "best = S.vsel(v, best, better)",
+    ]
     form = layer.word("flatten_dim", "HWC", FLATTENED)
     lane = f"S.vload({k.constant(np.arange(LANES, dtype=np.int32))}, lanes={LANES}) + o"
     whole = {
@@ -80,15 +84,18 @@ def unpooling(layer: Layer) -> Kernel:
     area = k.scalar(y.shape[1] * y.shape[2])
     # in planes the index counts by channels first, the output does not
     moved = f"(g / ({area} * {channels}) * {area} + g % {area}) * {channels} + g / {area} % {channels}"
-    return finish(k, [
-        *lines,
-        f"for r in range({k.scalar(values.count)}):",
-        f"    b = r / ({size} * {channels})",
-        f"    ch = {f'r / {size} % {channels}' if planes else f'r % {channels}'}",
-        f"    from_at = {f'(b * {size} + r % {size}) * {channels} + ch' if planes else 'r'}",
-        f"    g = S.i32({k.tensor(index)}[from_at]) + {offset}",
-        "    if g < 0:",
-        f"        g += {whole}",
-        f"    if g >= 0 and g < {whole} and g % S.get_local_size() == S.get_local_id():",
-        f"        {target}[{moved if planes else 'g'}] = {raw_pointer(k, values)}[from_at]",
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            *lines,
+            f"for r in range({k.scalar(values.count)}):",
+            f"    b = r / ({size} * {channels})",
+            f"    ch = {f'r / {size} % {channels}' if planes else f'r % {channels}'}",
+            f"    from_at = {f'(b * {size} + r % {size}) * {channels} + ch' if planes else 'r'}",
+            f"    g = S.i32({k.tensor(index)}[from_at]) + {offset}",
+            "    if g < 0:",
+            f"        g += {whole}",
+            f"    if g >= 0 and g < {whole} and g % S.get_local_size() == S.get_local_id():",
+            f"        {target}[{moved if planes else 'g'}] = {raw_pointer(k, values)}[from_at]",
+        ],
+    )

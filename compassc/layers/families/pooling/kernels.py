@@ -69,10 +69,14 @@ def sum_of_cells(x: Tensor, method: str, cells: int) -> Sum:
     if method != "L2" and cells * largest >= 2**31:
         added, limits = ("S.abs(v)", (0, 2**32 - 1)) if method == "L1" else ("v", (-(2**31), 2**31))
         first, last = limits[0] >> 16, limits[1] >> 16
-        end = [
-            f"low = S.vsel({limits[1] & 0xFFFF}, S.vsel(0, low, high < {first}), high >= {last})",
-            f"high = clamp(high, {first}, {last})",
-        ] if method != "L1" else [f"low = S.vsel(65535, low, high > {last})", f"high = S.min(high, {last})"]  # fmt: skip
+        end = (
+            [
+                f"low = S.vsel({limits[1] & 0xFFFF}, S.vsel(0, low, high < {first}), high >= {last})",
+                f"high = clamp(high, {first}, {last})",
+            ]
+            if method != "L1"
+            else [f"low = S.vsel(65535, low, high > {last})", f"high = S.min(high, {last})"]
+        )
         return Sum([f"high = {zeros}", f"low = {zeros}"], [f"add_to_pair(high, low, {added})"], end, limits, True)
     span = (0, cells * largest ** (2 if method == "L2" else 1))
     if method == "AVG":

@@ -107,10 +107,11 @@ class Frame:
         row = f"S.min(age, {last}) * {gates * self.padded}" if len(rows) > 1 else "0"
         largest = int(np.abs(rows).max(initial=0)) if self.kind == "int32" else 0
         return [
-            self.k.let(f"S.vload({pointer} + {row} + {g * self.padded} + cell, lanes={LANES})", self.kind,
-                       -largest, largest)
+            self.k.let(
+                f"S.vload({pointer} + {row} + {g * self.padded} + cell, lanes={LANES})", self.kind, -largest, largest
+            )
             for g in range(gates)
-        ]  # fmt: skip
+        ]
 
     # -- sums
 

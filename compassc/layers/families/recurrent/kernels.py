@@ -282,8 +282,9 @@ class _QuantisedGru:
             return self.f.biases(biases[None])
         return self.f.biases(_repeated(biases, self._early(shift), self.f.batch * self.f.steps))
 
-    def _sum(self, gate: int, inner: Value | Sums, bias: Value, first: tuple[Array, Array],
-             second: tuple[Array, Array]) -> Value:  # fmt: skip
+    def _sum(
+        self, gate: int, inner: Value | Sums, bias: Value, first: tuple[Array, Array], second: tuple[Array, Array]
+    ) -> Value:
         """The index of the gate's table."""
         k, f, (m0, n0), (m1, n1) = self.f.k, self.f, first, second
         own = f.sums(gate, "x")

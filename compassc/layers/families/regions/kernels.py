@@ -49,8 +49,16 @@ def _check(layer: Layer, rois: Tensor, width: int, shape: tuple[int, int]) -> No
 
 def _sizes(layer: Layer, shape: tuple[int, int]) -> dict[str, int]:
     x = layer.input.shape
-    return {"images": x[0], "height": x[1], "width": x[2], "channels": x[3], "down": shape[0], "across": shape[1],
-            "image_size": x[1] * x[2] * x[3], "row_size": x[2] * x[3]}  # fmt: skip
+    return {
+        "images": x[0],
+        "height": x[1],
+        "width": x[2],
+        "channels": x[3],
+        "down": shape[0],
+        "across": shape[1],
+        "image_size": x[1] * x[2] * x[3],
+        "row_size": x[2] * x[3],
+    }
 
 
 def _image(layer: Layer, rois: Tensor) -> tuple[Lines, dict[str, float | int]]:
@@ -161,8 +169,18 @@ def roi_align(layer: Layer) -> Kernel:
     words: dict[str, str | Sequence[str]] = {"place": place, **points, **many, **_float_weights(maximum)}
     words |= {"dtype": layer.input.dtype, "zero": "", "head": []}
     numbers = {"samples_y": count[0], "samples_x": count[1], "scale_y": float(scale[0]), "scale_x": float(scale[1])}
-    return script(ALIGN, None, words, source=layer.input, rois=rois, y=layer.output, points=rois.shape[0] * math.prod(shape),
-                  roi_size=5, **_sizes(layer, shape), **numbers)  # fmt: skip
+    return script(
+        ALIGN,
+        None,
+        words,
+        source=layer.input,
+        rois=rois,
+        y=layer.output,
+        points=rois.shape[0] * math.prod(shape),
+        roi_size=5,
+        **_sizes(layer, shape),
+        **numbers,
+    )
 
 
 def _float_weights(maximum: bool) -> dict[str, str | Sequence[str]]:
@@ -170,8 +188,12 @@ def _float_weights(maximum: bool) -> dict[str, str | Sequence[str]]:
     total = S_SUM.format(*terms)
     cells = 'S.cast(S.max(many_y * many_x, 1), "float32")'
     if not maximum:
-        return {"start": "S.fp32(0)", "weigh": [f"acc = acc + ({total})"], "body": [f"acc = acc / {cells}"],
-                "result": "acc"}  # fmt: skip
+        return {
+            "start": "S.fp32(0)",
+            "weigh": [f"acc = acc + ({total})"],
+            "body": [f"acc = acc / {cells}"],
+            "result": "acc",
+        }
     largest = f"S.max(S.max({terms[0]}, {terms[1]}), S.max({terms[2]}, {terms[3]}))"
     body = ["if many_y * many_x == 0:", "    acc = S.vbcast(S.fp32(0), lanes=32)"]
     return {"start": 'S.fp32("-inf")', "weigh": [f"acc = S.max(acc, {largest})"], "body": body, "result": "acc"}
@@ -194,7 +216,51 @@ def _fixed_align(layer: Layer, rois: Tensor, shape: tuple[int, int], mode: str, 
     if (real + 1) * max(abs(s) for s in spatial) * 4 >= 2**31:
         raise LayerError(f"places up to {real:g} times 'spatial_scale_value' do not fit 32 bits")
     place, given = _image(layer, rois)
-    place += ["valid = S.i32(1)", "if image < 0 or image >= images:", "    valid = S.i32(0)"]
+    place += _fixed_place(mode)
+    points = {f"point_{a}": _fixed_point(a, size) for a, size in (("y", "height"), ("x", "width"))}
+    body, weigh, start = _fixed_sum(k, layer, maximum, count, scale, shift)
+    words: dict[str, str | Sequence[str]] = {
+        "head": [],
+        "place": place,
+        **points,
+        "many_y": "samples_y",
+        "many_x": "samples_x",
+        "dtype": x.dtype,
+        "zero": " + zero_x" if x.scalar_zero else "",
+        "start": start,
+        "weigh": weigh,
+        "body": body[0],
+        "result": body[1],
+    }
+    given |= {
+        "samples_y": count[0],
+        "samples_x": count[1],
+        "zero_roi": zero,
+        "scale_roi": int(scale[1]),
+        "shift_roi": int(shift[1]),
+    }
+    if x.scalar_zero:
+        given["zero_x"] = x.scalar_zero
+    for n, a in enumerate("yx"):
+        keys = (f"bin_scale_{a}", f"bin_shift_{a}", f"grid_scale_{a}", f"grid_shift_{a}")
+        given |= {f"spatial_{a}": spatial[n]} | dict(zip(keys, numbers[n], strict=True))
+    return script(
+        ALIGN,
+        k,
+        words,
+        source=x,
+        rois=rois,
+        y=y,
+        points=rois.shape[0] * math.prod(shape),
+        roi_size=5,
+        **_sizes(layer, shape),
+        **given,
+    )
+
+
+def _fixed_place(mode: str) -> list[str]:
+    """Where a quantised region lies in the image, and how far its samples are apart."""
+    place = ["valid = S.i32(1)", "if image < 0 or image >= images:", "    valid = S.i32(0)"]
     for n, a in enumerate("yx"):
         for name, at in ((f"start_{a}", n + 1), (f"end_{a}", n + 3)):
             place += [
@@ -214,22 +280,7 @@ def _fixed_align(layer: Layer, rois: Tensor, shape: tuple[int, int], mode: str, 
             f"step_{a} = scaled_floor(size_{a}, bin_scale_{a}, bin_shift_{a})",
             f"half_{a} = scaled_floor(step_{a}, grid_scale_{a}, grid_shift_{a})",
         ]
-    place += ["if valid == 0:", "    image = S.i32(0)"]
-    points = {f"point_{a}": _fixed_point(a, size) for a, size in (("y", "height"), ("x", "width"))}
-    body, weigh, start = _fixed_sum(k, layer, maximum, count, scale, shift)
-    words: dict[str, str | Sequence[str]] = {
-        "head": [], "place": place, **points, "many_y": "samples_y", "many_x": "samples_x", "dtype": x.dtype,
-        "zero": " + zero_x" if x.scalar_zero else "", "start": start, "weigh": weigh, "body": body[0], "result": body[1],
-    }  # fmt: skip
-    given |= {"samples_y": count[0], "samples_x": count[1], "zero_roi": zero, "scale_roi": int(scale[1]),
-              "shift_roi": int(shift[1])}  # fmt: skip
-    if x.scalar_zero:
-        given["zero_x"] = x.scalar_zero
-    for n, a in enumerate("yx"):
-        keys = (f"bin_scale_{a}", f"bin_shift_{a}", f"grid_scale_{a}", f"grid_shift_{a}")
-        given |= {f"spatial_{a}": spatial[n]} | dict(zip(keys, numbers[n], strict=True))
-    return script(ALIGN, k, words, source=x, rois=rois, y=y, points=rois.shape[0] * math.prod(shape), roi_size=5,
-                  **_sizes(layer, shape), **given)  # fmt: skip
+    return [*place, "if valid == 0:", "    image = S.i32(0)"]
 
 
 def _fixed_point(a: str, size: str) -> Lines:
@@ -249,8 +300,9 @@ def _fixed_point(a: str, size: str) -> Lines:
     ]
 
 
-def _fixed_sum(k: KernelSource, layer: Layer, maximum: bool, count: tuple[int, int], scale: np.ndarray,
-               shift: np.ndarray) -> tuple[tuple[Lines, str], Lines, str]:  # fmt: skip
+def _fixed_sum(
+    k: KernelSource, layer: Layer, maximum: bool, count: tuple[int, int], scale: np.ndarray, shift: np.ndarray
+) -> tuple[tuple[Lines, str], Lines, str]:
     """((lines behind the sum, the result), lines of a point, the start)."""
     x, y = layer.input, layer.output
     low, high = (v + x.scalar_zero for v in (x.low, x.high))
@@ -309,8 +361,12 @@ def _crop_points(nearest: bool, source: str) -> tuple[Lines, Lines]:
     if nearest:
         return lines, [f'result = load({near["00"]}, mask, "$dtype", {LANES})']
     taken = [f'{n} = load({near[at]}, mask, "$dtype", {LANES})' for n, at in zip("abcd", near, strict=True)]
-    return lines, [*taken, "above = a + (b - a) * f_x", "below = c + (d - c) * f_x",
-                   "result = above + (below - above) * f_y"]  # fmt: skip
+    return lines, [
+        *taken,
+        "above = a + (b - a) * f_x",
+        "below = c + (d - c) * f_x",
+        "result = above + (below - above) * f_y",
+    ]
 
 
 @kernel("CropAndResize")
@@ -321,20 +377,35 @@ def crop_and_resize(layer: Layer) -> Kernel:
     if index.dtype not in ("int32", "int16", "int8", "uint8", "uint16") or index.count != boxes.shape[0]:
         raise LayerError(f"'{index.name}' is {index.dtype} {list(index.shape)}, expected an image for each box")
     point, taken = _crop_points(layer.word("method", "BILINEAR", CROPS) == "NEAREST", "source")
-    ends = [f'{name}_{a} = S.cast(boxes[r * 4 + {n + 2 * (name == "last")}], "float32")'
-            for n, a in enumerate("yx") for name in ("first", "last")]  # fmt: skip
-    place = ["image = S.i32(index[r])", "inside = S.i32(1)", "if image < 0 or image >= images:",
-             "    inside = S.i32(0)", "    image = S.i32(0)", *ends]  # fmt: skip
+    ends = [
+        f'{name}_{a} = S.cast(boxes[r * 4 + {n + 2 * (name == "last")}], "float32")'
+        for n, a in enumerate("yx")
+        for name in ("first", "last")
+    ]
+    place = [
+        "image = S.i32(index[r])",
+        "inside = S.i32(1)",
+        "if image < 0 or image >= images:",
+        "    inside = S.i32(0)",
+        "    image = S.i32(0)",
+        *ends,
+    ]
     taken = [t.replace("$dtype", x.dtype) for t in taken]
-    return script(CROP, None, {"place": place, "point": point, "taken": taken, "dtype": x.dtype}, source=x, boxes=boxes,
-                  index=index, y=layer.output, points=boxes.shape[0] * math.prod(shape),
-                  outside=layer.number("extrapolation_value", 0.0), **_sizes(layer, shape))  # fmt: skip
+    return script(
+        CROP,
+        None,
+        {"place": place, "point": point, "taken": taken, "dtype": x.dtype},
+        source=x,
+        boxes=boxes,
+        index=index,
+        y=layer.output,
+        points=boxes.shape[0] * math.prod(shape),
+        outside=layer.number("extrapolation_value", 0.0),
+        **_sizes(layer, shape),
+    )
 
 
-@kernel("PyramidROIAlign")
-def pyramid(layer: Layer) -> Kernel:
-    boxes, maps, y = layer.inputs[0], layer.inputs[1:], layer.output
-    shape = layer.integer("resize_height"), layer.integer("resize_width")
+def _check_pyramid(boxes: Tensor, maps: Sequence[Tensor], y: Tensor, shape: tuple[int, int]) -> None:
     if len(maps) != 4 or any(len(m.shape) != 4 or m.shape[0] != 1 or m.dtype != y.dtype for m in maps):
         raise LayerError("it takes boxes and four maps of one image, with the type of the output")
     if (
@@ -345,17 +416,41 @@ def pyramid(layer: Layer) -> Kernel:
         raise LayerError(f"boxes of {list(boxes.shape)} do not lead to the shape {list(y.shape)}")
     if min(shape) < 1 or any(m.shape[3] != maps[0].shape[3] for m in maps):
         raise LayerError("the maps must have equal channels, and the regions positive sizes")
+
+
+_PYRAMID_BEGIN = (
+    'y_first = S.cast(rois[r * 4], "float32")',
+    'x_first = S.cast(rois[r * 4 + 1], "float32")',
+    'y_last = S.cast(rois[r * 4 + 2], "float32")',
+    'x_last = S.cast(rois[r * 4 + 3], "float32")',
+    "area = (y_last - y_first) * (x_last - x_first)",
+    "image = S.i32(0)",
+    "source = map0 + 0",
+    "height = height0 + 0",
+    "width = width0 + 0",
+    "scale_y = scale0 + 0.0",
+)
+"""The ends of a region of a pyramid, and its first map, which small regions are on."""
+
+
+@kernel("PyramidROIAlign")
+def pyramid(layer: Layer) -> Kernel:
+    boxes, maps, y = layer.inputs[0], layer.inputs[1:], layer.output
+    shape = layer.integer("resize_height"), layer.integer("resize_width")
+    _check_pyramid(boxes, maps, y, shape)
     normalised = layer.flag("proposal_normalized", False)
     mode, scales = pyramid_numbers(layer)
     given: dict[str, float | int | Tensor] = {f"map{i}": m for i, m in enumerate(maps)}
-    place = ['y_first = S.cast(rois[r * 4], "float32")', 'x_first = S.cast(rois[r * 4 + 1], "float32")',
-             'y_last = S.cast(rois[r * 4 + 2], "float32")', 'x_last = S.cast(rois[r * 4 + 3], "float32")',
-             "area = (y_last - y_first) * (x_last - x_first)", "image = S.i32(0)", "source = map0 + 0",
-             "height = height0 + 0", "width = width0 + 0", "scale_y = scale0 + 0.0"]  # fmt: skip
+    place = [*_PYRAMID_BEGIN]
     limits = NORMALISED_LEVELS if normalised else LEVELS
     for i in (1, 2, 3):
-        place += [f"if area >= limit{i}:", f"    source = map{i} + 0", f"    height = height{i} + 0",
-                  f"    width = width{i} + 0", f"    scale_y = scale{i} + 0.0"]  # fmt: skip
+        place += [
+            f"if area >= limit{i}:",
+            f"    source = map{i} + 0",
+            f"    height = height{i} + 0",
+            f"    width = width{i} + 0",
+            f"    scale_y = scale{i} + 0.0",
+        ]
         given[f"limit{i}"] = float(np.float32(limits[i - 1]))
     for i, m in enumerate(maps):
         given |= {f"height{i}": m.shape[1], f"width{i}": m.shape[2], f"scale{i}": float(scales[i])}
@@ -363,17 +458,33 @@ def pyramid(layer: Layer) -> Kernel:
     given |= {"channels": maps[0].shape[3], "down": shape[0], "across": shape[1], "points": y.count // maps[0].shape[3]}
     if normalised:
         point, taken = _crop_points(False, "source")
-        place += ["first_y = y_first + 0.0", "first_x = x_first + 0.0", "last_y = y_last + 0.0",
-                  "last_x = x_last + 0.0", "inside = S.i32(1)"]  # fmt: skip
-        words: dict[str, str | Sequence[str]] = {"place": place, "point": point, "dtype": y.dtype,
-                                                 "taken": [t.replace("$dtype", y.dtype) for t in taken]}  # fmt: skip
+        place += [
+            "first_y = y_first + 0.0",
+            "first_x = x_first + 0.0",
+            "last_y = y_last + 0.0",
+            "last_x = x_last + 0.0",
+            "inside = S.i32(1)",
+        ]
+        words: dict[str, str | Sequence[str]] = {
+            "place": place,
+            "point": point,
+            "dtype": y.dtype,
+            "taken": [t.replace("$dtype", y.dtype) for t in taken],
+        }
         return script(CROP, None, words, rois=boxes, y=y, outside=0.0, **given)
     count = samples(layer)
     cell, points, many = _float_points(count)
     valid = "if size_y < 0.0 or size_x < 0.0:"
     checks = ["valid = S.i32(1)", *([valid, "    valid = S.i32(0)"] if mode == "HALF_PIXEL" else [])]
-    words = {"place": [*place, *_float_ends(mode), *checks, *cell], **points, **many, **_float_weights(False),
-             "dtype": y.dtype, "zero": "", "head": []}  # fmt: skip
+    words = {
+        "place": [*place, *_float_ends(mode), *checks, *cell],
+        **points,
+        **many,
+        **_float_weights(False),
+        "dtype": y.dtype,
+        "zero": "",
+        "head": [],
+    }
     return script(ALIGN, None, words, rois=boxes, y=y, roi_size=4, samples_y=count[0], samples_x=count[1], **given)
 
 
@@ -411,8 +522,12 @@ def max_roi_pool(layer: Layer) -> Kernel:
         largest = max(abs(rois.low + zero), abs(rois.high + zero)) * max(abs(int(s)) for s in spatial)
         if largest >= 2**31 - 2**15:
             raise LayerError(f"regions times 'spatial' are up to {largest}, which does not fit 32 bits")
-        given |= {"zero_roi": zero, "spatial_y": int(spatial[0]), "spatial_x": int(spatial[1]),
-                  "empty": max(min(-x.scalar_zero, x.high), x.low)}  # fmt: skip
+        given |= {
+            "zero_roi": zero,
+            "spatial_y": int(spatial[0]),
+            "spatial_x": int(spatial[1]),
+            "empty": max(min(-x.scalar_zero, x.high), x.low),
+        }
     else:
         given |= {"spatial_y": float(spatial[0]), "spatial_x": float(spatial[1]), "empty": 0.0}
     for n, (a, size, cells) in enumerate((("y", "height", "down"), ("x", "width", "across"))):
@@ -429,8 +544,17 @@ def max_roi_pool(layer: Layer) -> Kernel:
         ]
     start = f"S.i32({x.low})" if layer.is_quantised else 'S.fp32("-inf")'
     words: dict[str, str | Sequence[str]] = {"place": place, "start": start, "dtype": x.dtype, "empty": "empty"}
-    return script(MAXIMA, None, words, source=x, rois=rois, y=layer.output,
-                  points=rois.shape[0] * math.prod(shape), **_sizes(layer, shape), **given)  # fmt: skip
+    return script(
+        MAXIMA,
+        None,
+        words,
+        source=x,
+        rois=rois,
+        y=layer.output,
+        points=rois.shape[0] * math.prod(shape),
+        **_sizes(layer, shape),
+        **given,
+    )
 
 
 NEAREST = """

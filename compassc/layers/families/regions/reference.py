@@ -97,10 +97,12 @@ def aligned(
     step = [np.float32(s / np.float32(n)) for s, n in zip(size, shape, strict=True)]
     many = [n or int(np.ceil(s)) for n, s in zip(count, step, strict=True)]
     places = [
-        [[np.float32(a + np.float32(i) * s + (np.float32(k) + half) * s / np.float32(m)) for k in range(m)]
-         for i in range(n)]
+        [
+            [np.float32(a + np.float32(i) * s + (np.float32(k) + half) * s / np.float32(m)) for k in range(m)]
+            for i in range(n)
+        ]
         for a, s, m, n in zip(start, step, many, shape, strict=True)
-    ]  # fmt: skip
+    ]
     found = np.zeros((*shape, x.shape[2]), np.float32)
     for i, ys in enumerate(places[0]):
         for j, xs in enumerate(places[1]):
@@ -315,8 +317,12 @@ def _maxima(x: Array, starts: Sequence[int], sizes: Sequence[int], shape: tuple[
     spans = []
     for axis in (0, 1):
         n, size, start, room = shape[axis], sizes[axis], starts[axis], x.shape[axis]
-        spans.append([(min(max(i * size // n + start, 0), room), min(max(-(-(i + 1) * size // n) + start, 0), room))
-                      for i in range(n)])  # fmt: skip
+        spans.append(
+            [
+                (min(max(i * size // n + start, 0), room), min(max(-(-(i + 1) * size // n) + start, 0), room))
+                for i in range(n)
+            ]
+        )
     for i, (top, bottom) in enumerate(spans[0]):
         for j, (left, right) in enumerate(spans[1]):
             if top < bottom and left < right:

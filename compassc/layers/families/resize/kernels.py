@@ -84,20 +84,23 @@ def _bilinear(layer: Layer, rows: Array, columns: Array) -> Kernel:
         result = f"clamp(requantised({total}, 1, {k.scalar(bits)}), {limit})"
     else:
         result = total
-    return finish(k, [
-        *head,
-        f"for r in range(S.get_local_id(), {k.scalar(y.shape[0] * y.shape[1])}, S.get_local_size()):",
-        f"    oy = r % {high}",
-        *(f"    {b}" for b in (*begin, *per_row)),
-        f"    for ox in range({wide}):",
-        f"        at0 = {left}[ox] + 0",
-        f"        at1 = {right}[ox] + 0",
-        *(f"        {p}" for p in per_pixel),
-        f"        for j in range(0, {channels}, {LANES}):",
-        f"            mask = S.tail_mask(S.min({channels} - j, {LANES}), {LANES})",
-        f'            S.vstore(narrow({result}, "{y.dtype}"), out + ox * {channels} + j, mask)',
-        *(f"    {e}" for e in end),
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            *head,
+            f"for r in range(S.get_local_id(), {k.scalar(y.shape[0] * y.shape[1])}, S.get_local_size()):",
+            f"    oy = r % {high}",
+            *(f"    {b}" for b in (*begin, *per_row)),
+            f"    for ox in range({wide}):",
+            f"        at0 = {left}[ox] + 0",
+            f"        at1 = {right}[ox] + 0",
+            *(f"        {p}" for p in per_pixel),
+            f"        for j in range(0, {channels}, {LANES}):",
+            f"            mask = S.tail_mask(S.min({channels} - j, {LANES}), {LANES})",
+            f'            S.vstore(narrow({result}, "{y.dtype}"), out + ox * {channels} + j, mask)',
+            *(f"    {e}" for e in end),
+        ],
+    )
 
 
 def _staging(
@@ -161,21 +164,24 @@ def _antialiased(layer: Layer) -> Kernel:
     limit = f"{k.scalar(x.low)}, {k.scalar(x.high)}" if layer.is_quantised else ""
     passed = f"clamp(requantised({{}}, 1, 8), {limit})" if layer.is_quantised else "{}"
     outer = f"clamp(total, {k.scalar(y.low)}, {k.scalar(y.high)})" if layer.is_quantised else "total"
-    return finish(k, [
-        f"for r in range(S.get_local_id(), {k.scalar(y.count // y.shape[3])}, S.get_local_size()):",
-        f"    ox = r % {wide}",
-        f"    oy = r / {wide} % {high_}",
-        f"    image = {source} + r / {wide} / {high_} * {height} * {width} * {c}",
-        f"    for j in range(0, {c}, {LANES}):",
-        f"        mask = S.tail_mask(S.min({c} - j, {LANES}), {LANES})",
-        f'        total = S.vbcast({zero}, lanes={LANES})',
-        f"        for iy in range({first['y']}[oy], {last['y']}[oy]):",
-        f'            part = S.vbcast({zero}, lanes={LANES})',
-        f"            for ix in range({first['x']}[ox], {last['x']}[ox]):",
-        f'                v = load(image + (iy * {width} + ix) * {c} + j, mask, "{x.dtype}", {LANES})',
-        f"                part += v * {weights['x']}[ox * {window['x']} + ix - {first['x']}[ox]]",
-        f"            line = {passed.format('part')}",
-        f"            total += line * {weights['y']}[oy * {window['y']} + iy - {first['y']}[oy]]",
-        f"        total = {passed.format('total')}",
-        f'        S.vstore(narrow({outer}, "{y.dtype}"), {target} + r * {c} + j, mask)',
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            f"for r in range(S.get_local_id(), {k.scalar(y.count // y.shape[3])}, S.get_local_size()):",
+            f"    ox = r % {wide}",
+            f"    oy = r / {wide} % {high_}",
+            f"    image = {source} + r / {wide} / {high_} * {height} * {width} * {c}",
+            f"    for j in range(0, {c}, {LANES}):",
+            f"        mask = S.tail_mask(S.min({c} - j, {LANES}), {LANES})",
+            f"        total = S.vbcast({zero}, lanes={LANES})",
+            f"        for iy in range({first['y']}[oy], {last['y']}[oy]):",
+            f"            part = S.vbcast({zero}, lanes={LANES})",
+            f"            for ix in range({first['x']}[ox], {last['x']}[ox]):",
+            f'                v = load(image + (iy * {width} + ix) * {c} + j, mask, "{x.dtype}", {LANES})',
+            f"                part += v * {weights['x']}[ox * {window['x']} + ix - {first['x']}[ox]]",
+            f"            line = {passed.format('part')}",
+            f"            total += line * {weights['y']}[oy * {window['y']} + iy - {first['y']}[oy]]",
+            f"        total = {passed.format('total')}",
+            f'        S.vstore(narrow({outer}, "{y.dtype}"), {target} + r * {c} + j, mask)',
+        ],
+    )

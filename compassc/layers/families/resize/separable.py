@@ -51,12 +51,15 @@ def separable(layer: Layer) -> Kernel:
     if y.is_integer:
         body.append(f"whole = clamp(S.rint(s0), {k.scalar(float(y.low))}, {k.scalar(float(y.high))})")
         result = 'S.cast(whole, "int32")'
-    return finish(k, [
-        f"for r in range(S.get_local_id(), {k.scalar(y.count // max(y.shape[-1], 1))}, S.get_local_size()):",
-        *(f"    {i}" for i in indices),
-        f"    image = {source} + {rest} * {k.scalar(near[0])}",
-        f"    for j in range(0, {c}, {LANES}):",
-        f"        mask = S.tail_mask(S.min({c} - j, {LANES}), {LANES})",
-        *(f"        {b}" for b in body),
-        f'        S.vstore(narrow({result}, "{y.dtype}"), {k.tensor(y)} + r * {c} + j, mask)',
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            f"for r in range(S.get_local_id(), {k.scalar(y.count // max(y.shape[-1], 1))}, S.get_local_size()):",
+            *(f"    {i}" for i in indices),
+            f"    image = {source} + {rest} * {k.scalar(near[0])}",
+            f"    for j in range(0, {c}, {LANES}):",
+            f"        mask = S.tail_mask(S.min({c} - j, {LANES}), {LANES})",
+            *(f"        {b}" for b in body),
+            f'        S.vstore(narrow({result}, "{y.dtype}"), {k.tensor(y)} + r * {c} + j, mask)',
+        ],
+    )

@@ -77,9 +77,19 @@ def overlap_add(layer: Layer) -> Kernel:
     words = _summed(k, layer, -(-length // step))
     # infinities less themselves are no zeros
     words["nothing"] = str(words["nothing"])
-    return script(OVERLAP.replace("acc - acc", f"S.vbcast({words['nothing']}, lanes=32)"), k, words, x=layer.input,
-                  y=layer.output, counting=np.arange(32, dtype=np.int32), lead=lead, frames=frames, length=length,
-                  step=step, size=(frames - 1) * step + length)  # fmt: skip
+    return script(
+        OVERLAP.replace("acc - acc", f"S.vbcast({words['nothing']}, lanes=32)"),
+        k,
+        words,
+        x=layer.input,
+        y=layer.output,
+        counting=np.arange(32, dtype=np.int32),
+        lead=lead,
+        frames=frames,
+        length=length,
+        step=step,
+        size=(frames - 1) * step + length,
+    )
 
 
 SEGMENTS = """
@@ -100,8 +110,18 @@ def segment_reduce(layer: Layer) -> Kernel:
     rows, width, many, segments = segment_sizes(layer)
     _whole(layer.inputs[1])
     k = KernelSource()
-    return script(SEGMENTS, k, _summed(k, layer, rows), x=layer.input, ids=layer.inputs[1], y=layer.output, rows=rows,
-                  width=width, many=many, segments=segments)  # fmt: skip
+    return script(
+        SEGMENTS,
+        k,
+        _summed(k, layer, rows),
+        x=layer.input,
+        ids=layer.inputs[1],
+        y=layer.output,
+        rows=rows,
+        width=width,
+        many=many,
+        segments=segments,
+    )
 
 
 LOOKUP = """
@@ -131,12 +151,30 @@ def embedding_lookup(layer: Layer) -> Kernel:
         raise LayerError(f"a table of {table.dtype} with weights of {weights.dtype} has no kernel")
     divide = []
     if combiner != "SUM":
-        divide = [f"acc = acc / {'S.sqrt(weight)' if combiner == 'SQRTN' else 'weight'}",
-                  "acc = S.vsel(acc, S.vbcast(S.fp32(0), lanes=32), S.isfinite(acc))"]  # fmt: skip
-    words: Words = {"dtype": table.dtype, "to": layer.output.dtype, "divide": divide,
-                    "weight": "factor * factor" if combiner == "SQRTN" else "factor"}  # fmt: skip
-    return script(LOOKUP, None, words, x=table, rows=rows, ids=ids, weights=weights, y=layer.output, size=size, width=width,
-                  number=number, many=many)  # fmt: skip
+        divide = [
+            f"acc = acc / {'S.sqrt(weight)' if combiner == 'SQRTN' else 'weight'}",
+            "acc = S.vsel(acc, S.vbcast(S.fp32(0), lanes=32), S.isfinite(acc))",
+        ]
+    words: Words = {
+        "dtype": table.dtype,
+        "to": layer.output.dtype,
+        "divide": divide,
+        "weight": "factor * factor" if combiner == "SQRTN" else "factor",
+    }
+    return script(
+        LOOKUP,
+        None,
+        words,
+        x=table,
+        rows=rows,
+        ids=ids,
+        weights=weights,
+        y=layer.output,
+        size=size,
+        width=width,
+        number=number,
+        many=many,
+    )
 
 
 SLOTS = """
@@ -169,8 +207,19 @@ def slot_update(layer: Layer) -> Kernel:
     words["sums"] = sums
     given: dict[str, Tensor | int] = {f"list{s}": t for s, t in enumerate(layer.inputs[1:])}
     given |= {f"many{s}": t.count for s, t in enumerate(layer.inputs[1:])}
-    return script(SLOTS, k, words, x=layer.input, y=layer.output, images=n, lists=lists, length=length, width=width,
-                  rows=rows, **given)  # fmt: skip
+    return script(
+        SLOTS,
+        k,
+        words,
+        x=layer.input,
+        y=layer.output,
+        images=n,
+        lists=lists,
+        length=length,
+        width=width,
+        rows=rows,
+        **given,
+    )
 
 
 QUERIES = """
@@ -207,8 +256,19 @@ def query_rebatch(layer: Layer) -> Kernel:
     if fill < 0 and bits.startswith("u"):
         fill += 1 << int(bits[4:])
     words: Words = {"bits": bits, "fill": "fill", "lists": lines}
-    return script(QUERIES, None, words, x=layer.input, y=layer.output, images=n, rows=rows, width=width, room=room,
-                  fill=fill, **given)  # fmt: skip
+    return script(
+        QUERIES,
+        None,
+        words,
+        x=layer.input,
+        y=layer.output,
+        images=n,
+        rows=rows,
+        width=width,
+        room=room,
+        fill=fill,
+        **given,
+    )
 
 
 COLLAPSE = """
@@ -236,8 +296,18 @@ def collapse_repeated(layer: Layer) -> Kernel:
     _whole(x, layer.inputs[1], many)
     if x.dtype != y.dtype:
         raise LayerError(f"labels are {x.dtype}, the output {y.dtype}; it keeps the type")
-    return script(COLLAPSE, None, {"dtype": y.dtype, "many": many.dtype}, x=x, lengths=layer.inputs[1], y=y, many=many,
-                  images=n, steps=steps, fill=filling(layer))  # fmt: skip
+    return script(
+        COLLAPSE,
+        None,
+        {"dtype": y.dtype, "many": many.dtype},
+        x=x,
+        lengths=layer.inputs[1],
+        y=y,
+        many=many,
+        images=n,
+        steps=steps,
+        fill=filling(layer),
+    )
 
 
 CTC = """
@@ -278,10 +348,26 @@ def ctc_greedy(layer: Layer) -> Kernel:
     if wide_kind(y) != "int32":
         raise LayerError(f"labels are {y.dtype}, which has no kernel")
     lowest = 'S.fp32("-inf")' if wide_kind(x) == "float32" else "S.i32(-0x7FFFFFFF)"
-    words: Words = {"dtype": x.dtype, "to": y.dtype, "lowest": lowest,
-                    "fresh": " and label != last" if layer.flag("merge_repeated", True) else ""}  # fmt: skip
-    return script(CTC, None, words, x=x, lengths=layer.inputs[1], y=y, counting=np.arange(32, dtype=np.int32), images=n,
-                  steps=steps, classes=classes, room=room, fill=y.integer.high)  # fmt: skip
+    words: Words = {
+        "dtype": x.dtype,
+        "to": y.dtype,
+        "lowest": lowest,
+        "fresh": " and label != last" if layer.flag("merge_repeated", True) else "",
+    }
+    return script(
+        CTC,
+        None,
+        words,
+        x=x,
+        lengths=layer.inputs[1],
+        y=y,
+        counting=np.arange(32, dtype=np.int32),
+        images=n,
+        steps=steps,
+        classes=classes,
+        room=room,
+        fill=y.integer.high,
+    )
 
 
 HITS = """
@@ -306,6 +392,17 @@ def accidental_hits(layer: Layer) -> Kernel:
     rows, columns, samples, room = hits_sizes(layer)
     y, places, many = layer.outputs
     _whole(*layer.inputs, *layer.outputs)
-    return script(HITS, None, {"y": y.dtype, "places": places.dtype, "many": many.dtype}, classes=layer.inputs[0],
-                  sampled=layer.inputs[1], y=y, places=places, many=many, rows=rows, columns=columns, samples=samples,
-                  room=room)  # fmt: skip
+    return script(
+        HITS,
+        None,
+        {"y": y.dtype, "places": places.dtype, "many": many.dtype},
+        classes=layer.inputs[0],
+        sampled=layer.inputs[1],
+        y=y,
+        places=places,
+        many=many,
+        rows=rows,
+        columns=columns,
+        samples=samples,
+        room=room,
+    )

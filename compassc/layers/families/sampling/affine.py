@@ -29,8 +29,11 @@ def points(layer: Layer, n: int) -> Array:
         return np.zeros(1, np.float32)
     step, half = np.float32(2) / np.float32(n - 1), n // 2
     index = np.arange(n)
-    found = np.where(index < half, np.float32(-1) + step * index.astype(np.float32),
-                     np.float32(1) - step * (n - 1 - index).astype(np.float32)).astype(np.float32)  # fmt: skip
+    found = np.where(
+        index < half,
+        np.float32(-1) + step * index.astype(np.float32),
+        np.float32(1) - step * (n - 1 - index).astype(np.float32),
+    ).astype(np.float32)
     return found if layer.flag("align_corners", False) else found * np.float32(np.float32(n - 1) / np.float32(n))
 
 
@@ -115,6 +118,15 @@ def affine_grid_kernel(layer: Layer) -> Kernel:
         each.append(f'S.vstore(narrow({result}, "{out.dtype}"), {place}, mask, stride={axes})')
     given: dict[str, Tensor | Array | int] = {f"of_{c}": t for c, t in zip(names, reversed(stored), strict=True)}
     outer = [f"z = {wide}(of_z[at_z])"] if axes == 3 else []
-    return script(GRID, k, {"entries": str(axes * (axes + 1)), "wide": wide, "outer": outer, "each": each}, theta=theta,
-                  grid=out, rows=n * int(np.prod(sizes[:-1])), height=sizes[-2], depth=sizes[0] if axes == 3 else 1,
-                  width=sizes[-1], **given)  # fmt: skip
+    return script(
+        GRID,
+        k,
+        {"entries": str(axes * (axes + 1)), "wide": wide, "outer": outer, "each": each},
+        theta=theta,
+        grid=out,
+        rows=n * int(np.prod(sizes[:-1])),
+        height=sizes[-2],
+        depth=sizes[0] if axes == 3 else 1,
+        width=sizes[-1],
+        **given,
+    )

@@ -46,15 +46,18 @@ def grid_sample(layer: Layer) -> Kernel:
     result = _between(layer, letters) if between else "v" + "0" * len(letters)
     if layer.is_quantised:
         result = f"clamp({result}, {k.scalar(y.low)}, {k.scalar(y.high)})"
-    return finish(k, [
-        f"for p in range(S.get_local_id(), {k.scalar(y.count // y.shape[-1])}, S.get_local_size()):",
-        f"    image = {source} + p / {k.scalar(math.prod(spatial))} * {whole}",
-        *(f"    {line}" for line in lines),
-        f"    for j in range(0, {channels}, {LANES}):",
-        f"        mask = S.tail_mask(S.min({channels} - j, {LANES}), {LANES})",
-        *(f"        {line}" for line in inner),
-        f'        S.vstore(narrow({result}, "{y.dtype}"), {target} + (p * {channels} + j), mask)',
-    ])  # fmt: skip
+    return finish(
+        k,
+        [
+            f"for p in range(S.get_local_id(), {k.scalar(y.count // y.shape[-1])}, S.get_local_size()):",
+            f"    image = {source} + p / {k.scalar(math.prod(spatial))} * {whole}",
+            *(f"    {line}" for line in lines),
+            f"    for j in range(0, {channels}, {LANES}):",
+            f"        mask = S.tail_mask(S.min({channels} - j, {LANES}), {LANES})",
+            *(f"        {line}" for line in inner),
+            f'        S.vstore(narrow({result}, "{y.dtype}"), {target} + (p * {channels} + j), mask)',
+        ],
+    )
 
 
 def _real(k: KernelSource, layer: Layer, points: str, i: int, letter: str, between: bool) -> list[str]:
@@ -97,8 +100,9 @@ def _fixed(k: KernelSource, layer: Layer, points: str, i: int, letter: str, betw
     return [*lines, f"{letter} = at{letter} >> {bits}", f"f{letter} = at{letter} - ({letter} << {bits})"]
 
 
-def _corners(k: KernelSource, layer: Layer, sides: tuple[str, ...], border: bool, steps: dict[str, str],
-             channels: str) -> list[str]:  # fmt: skip
+def _corners(
+    k: KernelSource, layer: Layer, sides: tuple[str, ...], border: bool, steps: dict[str, str], channels: str
+) -> list[str]:
     """The pixels around the point: v00, and v01, v10, v11 at the next column and row; of volumes v000 and so on."""
     zero, lines = layer.input.scalar_zero if layer.is_quantised else 0, []
     for taken in product(sides, repeat=len(steps)):

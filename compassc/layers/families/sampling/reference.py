@@ -37,8 +37,12 @@ def grid_sample(layer: Layer, x: Array, grid: Array) -> Array:
     return _between(lambda at: _pixels(layer, wide, at, 0), low, step)
 
 
-def _between(pixels: Callable[[list[Array]], Array], low: list[Array], step: Callable[[Array, Array, int], Array],
-             fixed: tuple[Array, ...] = ()) -> Array:  # fmt: skip
+def _between(
+    pixels: Callable[[list[Array]], Array],
+    low: list[Array],
+    step: Callable[[Array, Array, int], Array],
+    fixed: tuple[Array, ...] = (),
+) -> Array:
     """From the pixels at whole places, axis by axis: `step` goes between two values along an axis."""
     if len(fixed) == len(low):
         return pixels(list(fixed))
