@@ -150,6 +150,8 @@ def _cell(value: Any) -> str:
     """A JSON value as a table cell: a shape as 4x1024, nothing for null."""
     if isinstance(value, list):
         return "x".join(map(str, value)) or "scalar"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items())
     return "" if value is None else str(value)
 
 
@@ -170,18 +172,35 @@ def _record(path: Path) -> list[Table]:
     try:
         record = yaml.load(text, _RecordLoader)
         stages = [(s["name"], f"{s['seconds'] * 1e3:.1f} ms", s["sha256"][:16], s["output"]) for s in record["stages"]]
-        general = [(key, _cell(record[key])) for key in ("target", "kernel", "entry")]
+        source = ("model", "layers") if "model" in record else ("kernel", "entry")
+        general = [(key, _cell(record[key])) for key in ("target", *source)]
         general += [(f"version of {name}", version) for name, version in record["versions"].items()]
-        parameters = _parameter_rows(record["parameters"])
+        ends = _ends(record) if "model" in record else _parameters(record)
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CompassError(
             f"not the record of a build: {error!r:.300}", Span(str(path), 1), code="bad-record"
         ) from None
     return [
         ("build", ("what", "value"), general),
-        ("parameters", PARAMETER_COLUMNS, parameters),
+        ends,
         ("stages", ("stage", "time", "sha256", "output"), stages),
     ]
+
+
+def _parameters(record: Any) -> Table:
+    """Of a kernel."""
+    return "parameters", PARAMETER_COLUMNS, _parameter_rows(record["parameters"])
+
+
+def _ends(record: Any) -> Table:
+    """The inputs and outputs of a model."""
+    keys = ("name", "dtype", "shape", "scale", "zero")
+    rows = [
+        (role, *(_cell(tensor.get(key)) for key in keys))
+        for role in ("input", "output")
+        for tensor in record[f"{role}s"]
+    ]
+    return "tensors", ("role", *keys), rows
 
 
 def _object(path: Path) -> list[Table]:

@@ -1,54 +1,58 @@
-"""What `compassc build` does with a model: import, then the graph builder."""
+"""What `compassc build` does with a model, or with a graph."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from compass_core import switches, targets
 from compass_core.errors import UsageError
-from compass_core.errors.suggest import help_for
-from compassc.cli.console import Console
-from compassc.cli.outputs import hand_over, place
-from compassc.driver.build import STAGE_FOLDER_SUFFIX
+from compassc.cli.console import Console, artifact
+from compassc.cli.outputs import hand_over, is_apart, place
+from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
+from compassc.driver.models import ModelRequest, run_model_build, stage_named
 
-STAGES = ("import", "gbuild")
 NOT_OF_MODELS = {
     "entry": "--kernel",
     "values": "--set",
     "consts": "--const",
     "depfile": "--depfile",
     "dry_run": "--dry-run",
-    "passes": "--passes",
-    "print_pipeline": "--print-pipeline",
+    "clang": "--clang",
+    "cc_options": "--cc-option",
+    "no_cache": "--no-cache",
 }
 """Options of `compassc build` that are about kernels, by what they are called in its parameters."""
 
 
 def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
-    """Builds the model in a file: its graph, then aipu.bin."""
-    from compassc.gbuilder.build import GraphOptions, build_model
-    from compassc.graph.files import save
-    from compassc.importers import import_model
-
+    """Builds the model, or the graph, in a file: all its stages."""
     for name, option in NOT_OF_MODELS.items():
         if given.get(name):
             raise UsageError(f"{option} is about kernels, not about models", code="usage")
-    if given["stop_after"] not in STAGES:
-        help = help_for(given["stop_after"], STAGES, "stages")
-        raise UsageError(f"a model has no stage '{given['stop_after']}'", code="unknown-stage", help=help)
-    target = targets.load(given["target"] or switches.TARGET.get()).name
+    if given["print_pipeline"]:
+        artifact(graph_pipeline_text() + "\n")
+        return
+    last = stage_named(given["stop_after"])
+    output = given["output"]
+    if last.name != "gbuild" and is_apart(output):
+        raise UsageError("a graph is two files, which need a name", code="usage", help="-o opt.txt")
     console.inputs.append(source)
-    with place(given["output"]) as made:
-        folder = given["save_temps_dir"] or made.parent / f"{source.stem}{STAGE_FOLDER_SUFFIX}"
-        console.folder = folder
-        graph = folder / "float.txt"
-        weights = save(import_model(source, given["shapes"]), graph)
-        if given["stop_after"] == "import":
-            console.clear_progress()
-            console.made(graph)
-            return
-        built = build_model(graph, weights, made, target, GraphOptions(work_dir=folder))
+    with place(output) as made:
+        request = ModelRequest(
+            source=source,
+            target=given["target"],
+            shapes=given["shapes"],
+            passes=graph_pass_options(given),
+            output=made,
+            folder=given["save_temps_dir"],
+            final=output if last.name != "gbuild" else None,
+            stop_after=last.name,
+        )
+        console.folder = request.stage_folder()
+        build = run_model_build(request, console.stage, console.waiting)
         console.clear_progress()
-        console.say(built.summary())
-        hand_over(console, made, given["output"])
+        if build.built is None:
+            console.made(build.result)
+            return
+        console.say(build.built.summary())
+        hand_over(console, made, output)

@@ -50,6 +50,24 @@ def pipeline_text(stages: tuple[str, ...]) -> str:
     return texts[stages[0]] if len(stages) == 1 else "/".join(f"{stage}:{text}" for stage, text in texts.items())
 
 
+def graph_pipeline_text() -> str:
+    """The standard pipeline of graphs."""
+    from compassc import passes
+    from compassc.graph.passes import GRAPHS
+
+    return passes.pipeline_text(passes.pipeline_names("optimize", GRAPHS))
+
+
+def graph_pass_options(given: dict[str, Any]) -> PassOptions:
+    """PassOptions for passes of graphs, with the pipeline of `--passes`."""
+    from compassc import passes
+    from compassc.graph.passes import GRAPHS
+
+    chosen = make_pass_options(given, GRAPHS)
+    chosen.passes = passes.parse_pipeline(given["passes"], GRAPHS) if given["passes"] else None
+    return chosen
+
+
 def read_pipelines(text: str | None, stages: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """What `--passes` gave, by stage; stages it does not name keep their standard pipeline."""
     if text is None:
@@ -82,7 +100,7 @@ def pass_tables() -> list[Table]:
         for folder in (passes.KERNELS, GRAPHS)
     )
     pipelines = [(stage, pipeline_text((stage,))) for stage in PIPELINE_STAGES]
-    pipelines.append(("optimize", passes.pipeline_text(passes.pipeline_names("optimize", GRAPHS))))
+    pipelines.append(("optimize", graph_pipeline_text()))
     return [
         ("passes", columns, rows),
         ("pipelines", ("stage", "passes"), pipelines),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from compass_core import files, switches, targets
 from compassc.driver.files import sha256_of
@@ -122,7 +122,17 @@ def new_build(request: Request, folder: Path | None = None) -> Build:
     return Build(request, folder or request.stage_folder(), target)
 
 
-def run_stage(build: Build, stage: Stage, listener: Listener | None = None) -> StageRecord | None:
+class Chain(Protocol):
+    """What the loop over stages needs of a build."""
+
+    folder: Path
+    records: list[StageRecord]
+
+
+C = TypeVar("C", bound=Chain)
+
+
+def run_stage(build: C, stage: Stage[C], listener: Listener | None = None) -> StageRecord | None:
     """Run one stage on what the build has; returns its record, None when a dry run made it only print commands."""
     if listener is not None:
         listener(stage.name, None)
@@ -136,6 +146,13 @@ def run_stage(build: Build, stage: Stage, listener: Listener | None = None) -> S
     if listener is not None:
         listener(stage.name, record)
     return record
+
+
+def run_stages(build: C, stages: Sequence[Stage[C]], last: Stage[C], listener: Listener | None = None) -> None:
+    """Run the stages up to `last`, or to the one that makes nothing."""
+    for stage in stages:
+        if run_stage(build, stage, listener) is None or stage is last:
+            return
 
 
 def run_build(
@@ -152,8 +169,6 @@ def run_build(
     if request.final is not None:
         build.files[last.writes] = request.final
     with files.locked(build.folder, lambda: waiting(build.folder)):
-        for stage in STAGES:
-            if run_stage(build, stage, listener) is None or stage is last:
-                break
+        run_stages(build, STAGES, last, listener)
         write_build_record(build)
     return build

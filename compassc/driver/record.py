@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from compass_core import VERSION, files
 from compass_core.errors import CompassError
 
 if TYPE_CHECKING:
-    from compassc.driver.build import Build
+    from compassc.driver.build import Build, StageRecord
 
 _PARAMETER_KEYS = ("name", "kind", "dtype", "scope", "role", "index", "shape", "value")
 
@@ -20,14 +20,24 @@ _PARAMETER_KEYS = ("name", "kind", "dtype", "scope", "role", "index", "shape", "
 def write_build_record(build: Build) -> Path:
     """Write `build.yaml`: versions, target, entry, parameters, and the hash and wall time of each stage."""
     request = build.request
-    content = {
-        "versions": {"compassc": VERSION, "python": platform.python_version()} | _clang_version(build),
-        "target": build.target.name,
+    about = {
         "kernel": str(request.kernel) if request.kernel else None,
         "entry": build.name,
         "set": dict(request.values),
         "shapes": {name: list(shape) for name, shape in request.shapes.items()},
         "parameters": [_parameter(build, param) for param in (build.params or {}).get("params", [])],
+    }
+    return write_record(build.folder, build.target.name, build.records, about, _clang_version(build))
+
+
+def write_record(
+    folder: Path, target: str, records: Sequence[StageRecord], about: dict[str, Any], versions: Mapping[str, str]
+) -> Path:
+    """Write the `build.yaml` of a folder: versions, target, what there is to say `about` the source, and the stages."""
+    content = {
+        "versions": {"compassc": VERSION, "python": platform.python_version(), **versions},
+        "target": target,
+        **about,
         "stages": [
             {
                 "name": record.name,
@@ -35,10 +45,10 @@ def write_build_record(build: Build) -> Path:
                 "sha256": record.sha256,
                 "seconds": round(record.seconds, 6),
             }
-            for record in build.records
+            for record in records
         ],
     }
-    return files.write(build.folder / "build.yaml", "".join(f"{line}\n" for line in _yaml(content, "")))
+    return files.write(folder / "build.yaml", "".join(f"{line}\n" for line in _yaml(content, "")))
 
 
 def _parameter(build: Build, param: dict[str, Any]) -> dict[str, Any]:

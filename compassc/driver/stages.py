@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from compass_core import PARAMS_FORMAT, files, targets
 from compass_core.errors import CompassError, Span, UsageError, together
@@ -25,15 +25,19 @@ if TYPE_CHECKING:
     from compassc.ir.stmts import IRModule
 
 
+B = TypeVar("B")
+"""What a stage works on: the build of a kernel, or of a model (`compassc.driver.models`)."""
+
+
 @dataclass(frozen=True)
-class Stage:
+class Stage(Generic[B]):
     """One arrow. `reads` and `writes` are the suffixes of its main artifacts."""
 
     name: str
     reads: str
     writes: str
-    load: Callable[[Build, Path], None]
-    run: Callable[[Build], list[Path]]
+    load: Callable[[B, Path], None]
+    run: Callable[[B], list[Path]]
 
 
 def _load_source(build: Build, path: Path) -> None:
@@ -247,7 +251,7 @@ def _gbuild(build: Build) -> list[Path]:
     return [built]
 
 
-STAGES: tuple[Stage, ...] = (
+STAGES: tuple[Stage[Build], ...] = (
     Stage("parse", ".py", ".ir.txt", _load_source, _parse),
     Stage("lower", ".ir.txt", ".lowered.txt", _load_module, _lower),
     Stage("legalize", ".lowered.txt", ".legal.txt", _load_lowered, _legalize),
@@ -257,12 +261,17 @@ STAGES: tuple[Stage, ...] = (
 )
 
 
-def stage_named(name: str) -> Stage:
-    """The stage called `name`; UsageError with the nearest name when there is none."""
-    for stage in STAGES:
+def stage_named(name: str) -> Stage[Build]:
+    """The stage of kernels called `name`; UsageError with the nearest name when there is none."""
+    return find_stage(name, STAGES, f"unknown stage '{name}'")
+
+
+def find_stage(name: str, stages: Sequence[Stage[B]], otherwise: str) -> Stage[B]:
+    """The one of `stages` called `name`; UsageError with the message `otherwise` and the nearest name when there is none."""
+    for stage in stages:
         if stage.name == name:
             return stage
     from compass_core.errors.suggest import help_for
 
-    known = [stage.name for stage in STAGES]
-    raise UsageError(f"unknown stage '{name}'", code="unknown-stage", help=help_for(name, known, "stages"))
+    known = [stage.name for stage in stages]
+    raise UsageError(otherwise, code="unknown-stage", help=help_for(name, known, "stages"))

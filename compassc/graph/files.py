@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from compass_core import files
+from compass_core.errors import UsageError
 from compass_core.reading.limits import TEXT_BYTES
 from compassc.graph import text
 from compassc.graph.graph import Graph
@@ -21,9 +22,17 @@ def load(path: Path | str, weights: Path | None = None) -> Graph:
 
 
 def save(graph: Graph, path: Path | str, weights: Path | None = None) -> Path:
-    """Writes a graph as text, its constants beside it with the suffix .bin; both or none. Gives that second path."""
+    """Writes a graph as text, its constants beside it with the suffix .bin; both or none. Gives that second path.
+
+    UsageError when both would be the same file.
+    """
     path = Path(path)
     binary = path.with_suffix(".bin") if weights is None else weights
+    if binary == path:
+        help = f"call the text {path.with_suffix('.txt').name}"
+        raise UsageError(
+            f"a graph is two files, text and constants, which cannot both be '{path}'", code="usage", help=help
+        )
     named = replace(graph, attributes={**graph.attributes, "model_bin": f"./{binary.name}"})
     content, constants = text.write(named)
     files.write_all({path: content, binary: constants})

@@ -18,12 +18,17 @@ compassc build model.onnx -t X2_1204"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=options.INPUT, metavar="KERNEL.py|MODEL.onnx", required=False)
+@click.argument("source", type=options.INPUT, metavar="KERNEL.py|MODEL.onnx|GRAPH.txt", required=False)
 @options.target_option
 @click.option("-k", "--kernel", "entry", metavar="NAME", help="The entry function, when the file has several.")
 @options.output_option
 @options.parameter_options
-@click.option("--stop-after", metavar="STAGE", default="gbuild", help="parse, lower, codegen, cc or gbuild.")
+@click.option(
+    "--stop-after",
+    metavar="STAGE",
+    default="gbuild",
+    help="parse, lower, codegen, cc or gbuild; of a model import, optimize or gbuild.",
+)
 @click.option("--save-temps-dir", type=options.FOLDER, metavar="DIR", help="Folder of the stage files.")
 @click.option("--depfile", type=options.OutputPath(), metavar="FILE.d", help="Write make rules.")
 @options.compiler_options
@@ -35,12 +40,12 @@ def command(console: Console, source: Path | None, **given: Any) -> None:
     """Build kernel.py or a model to aipu.bin, all stages.
 
     Writes ./aipu.bin, and every stage's file to kernel.compass/ beside it; build.yaml there says how each was made.
-    Of a model only -t, -o, --shape, --stop-after import and --save-temps-dir count; its graph lies in MODEL.compass/ as
-    float.txt.
+    A model leaves its graphs in MODEL.compass/: float.txt as imported, opt.txt after the passes. A graph starts there.
     """
+    from compassc.driver.models import is_graph
     from compassc.importers import is_model
 
-    if source is not None and is_model(source):
+    if source is not None and (is_model(source) or is_graph(source)):
         from compassc.cli.models import build_file
 
         build_file(console, source, given)

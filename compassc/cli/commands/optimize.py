@@ -41,21 +41,19 @@ def command(
     """
     from compass_core.errors import UsageError
     from compassc.cli.outputs import is_apart
-    from compassc.cli.pipeline import make_pass_options
+    from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
     from compassc.graph import files, passes, verify
     from compassc.graph.specialise import specialise
-    from compassc.passes import parse_pipeline, pipeline_names, pipeline_text
 
     if given["print_pipeline"]:
-        click.echo(pipeline_text(pipeline_names("optimize", passes.GRAPHS)))
+        click.echo(graph_pipeline_text())
         return
     if source is None:
         help = "`compassc optimize --help` shows an example"
         raise UsageError("optimize needs the graph's file", code="usage", help=help)
     if is_apart(output):
         raise UsageError("a graph is two files, which need a name", code="usage", help="-o opt.txt")
-    chosen = make_pass_options(given, passes.GRAPHS)
-    chosen.passes = parse_pipeline(given["passes"], passes.GRAPHS) if given["passes"] else None
+    chosen = graph_pass_options(given)
     path = output or source.with_suffix(".opt.txt")
     console.inputs.append(source)
     graph = files.load(source, weights)

@@ -1,0 +1,187 @@
+"""The stages from a model to aipu.bin. Each leaves its graph in the folder of the build, and can start from the file of
+the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compass_core import files, switches, targets
+from compass_core.errors import UsageError
+from compassc.driver.build import STAGE_FOLDER_SUFFIX, Listener, StageRecord, run_stages
+from compassc.driver.stages import Stage, find_stage
+
+if TYPE_CHECKING:
+    from compassc.gbuilder.build import GraphBuild
+    from compassc.graph import Graph, Tensor
+    from compassc.passes import PassOptions
+
+GRAPH_SUFFIXES = (".txt", ".def")
+"""Of files that hold a graph, with which a build may begin."""
+
+
+@dataclass
+class ModelRequest:
+    """What to build of a model, and how.
+
+    `source`: the model's file, or a graph's text, which needs no import any more; `graph`: a graph at hand instead.
+    `shapes`: of inputs, where the model leaves them open. `passes`: options of the stage optimize. `output`: the
+    aipu.bin; the files of the stages go to `folder`, by default `STEM.compass` beside it, and the graph of the last stage
+    to `final` where that is not gbuild. `fuse`: element-wise layers join the kernel of the layer before them.
+    """
+
+    source: Path | None = None
+    graph: Graph | None = None
+    target: str = ""
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    passes: PassOptions | None = None
+    output: Path = Path("aipu.bin")
+    folder: Path | None = None
+    final: Path | None = None
+    stop_after: str = "gbuild"
+    fuse: bool = True
+
+    def stage_folder(self) -> Path:
+        """Where the stage files go."""
+        stem = self.source.stem if self.source is not None else "model"
+        return self.folder or self.output.parent / (stem + STAGE_FOLDER_SUFFIX)
+
+
+@dataclass
+class ModelBuild:
+    """The state of a build: the graph as the last stage left it; `graphs` has those of all stages by the stage's name."""
+
+    request: ModelRequest
+    folder: Path
+    target: targets.Target
+    graph: Graph | None = None
+    graphs: dict[str, Graph] = field(default_factory=dict)
+    built: GraphBuild | None = None
+    records: list[StageRecord] = field(default_factory=list)
+
+    @property
+    def result(self) -> Path:
+        """The main artifact of the last stage that ran."""
+        return self.records[-1].outputs[0]
+
+    def last_graph(self) -> Graph:
+        """The graph as it is now."""
+        assert self.graph is not None, "stages run after the import, or on a graph that was loaded"
+        return self.graph
+
+
+def _load_model(build: ModelBuild, path: Path) -> None:
+    build.request.source = path
+
+
+def _import(build: ModelBuild) -> list[Path]:
+    from compassc.importers import import_model
+
+    request = build.request
+    assert request.source is not None, "import has a file to read"
+    return _keep(build, "import", import_model(request.source, request.shapes))
+
+
+def _load_graph(build: ModelBuild, path: Path) -> None:
+    from compassc.graph.files import load
+    from compassc.graph.specialise import specialise
+    from compassc.graph.verify import check
+
+    graph = load(path)
+    check(graph)
+    build.graph = specialise(graph, build.request.shapes) if build.request.shapes else graph
+
+
+def _optimize(build: ModelBuild) -> list[Path]:
+    from compassc.graph.passes import optimise
+
+    return _keep(build, "optimize", optimise(build.last_graph(), build.request.passes))
+
+
+def _keep(build: ModelBuild, name: str, graph: Graph) -> list[Path]:
+    """Takes over what a stage made, and writes it."""
+    from compassc.graph.files import save
+
+    request = build.request
+    last = request.final is not None and request.stop_after == name
+    path = request.final if last and request.final else build.folder / stage_named(name).writes
+    build.graph = build.graphs[name] = graph
+    return [path, save(graph, path)]
+
+
+def _gbuild(build: ModelBuild) -> list[Path]:
+    from compassc.gbuilder.build import GraphOptions, build_in_memory
+
+    request = build.request
+    # Kernels have a folder of their own: their builds lock it, while this build holds the lock of its own.
+    options = GraphOptions(work_dir=build.folder / "kernels", fuse=request.fuse)
+    build.built = build_in_memory(build.last_graph(), build.folder, request.output, build.target.name, options)
+    return [build.built.path]
+
+
+STAGES: tuple[Stage[ModelBuild], ...] = (
+    Stage("import", ".onnx", "float.txt", _load_model, _import),
+    Stage("optimize", "float.txt", "opt.txt", _load_graph, _optimize),
+    Stage("gbuild", "opt.txt", ".bin", _load_graph, _gbuild),
+)
+
+
+def stage_named(name: str) -> Stage[ModelBuild]:
+    """The stage of models called `name`; UsageError with the nearest name when there is none."""
+    return find_stage(name, STAGES, f"a model has no stage '{name}'")
+
+
+def is_graph(path: Path) -> bool:
+    """Whether a file is a graph's text, by its name."""
+    return path.suffix.lower() in GRAPH_SUFFIXES
+
+
+def run_model_build(
+    request: ModelRequest, listener: Listener | None = None, waiting: Callable[[Path], object] = lambda folder: None
+) -> ModelBuild:
+    """Runs the stages up to `request.stop_after` and writes build.yaml; see `run_build`."""
+    last = stage_named(request.stop_after)
+    build = ModelBuild(request, request.stage_folder(), targets.load(request.target or switches.TARGET.get()))
+    stages = _stages(build)
+    if last not in stages:
+        raise UsageError(
+            f"'{request.source}' is a graph, which is not imported any more", code="usage",
+            help=f"--stop-after {stages[0].name}",
+        )  # fmt: skip
+    with files.locked(build.folder, lambda: waiting(build.folder)):
+        run_stages(build, stages, last, listener)
+        _write_record(build)
+    return build
+
+
+def _stages(build: ModelBuild) -> Sequence[Stage[ModelBuild]]:
+    """The stages that the build's source needs; a graph is taken into the build."""
+    request = build.request
+    if request.graph is not None:
+        build.graph = request.graph
+        return STAGES[1:]
+    if request.source is not None and is_graph(request.source):
+        STAGES[1].load(build, request.source)
+        return STAGES[1:]
+    return STAGES
+
+
+def _write_record(build: ModelBuild) -> None:
+    from compassc.driver.record import write_record
+
+    request, graph = build.request, build.last_graph()
+    about = {
+        "model": str(request.source) if request.source else None,
+        "shapes": {name: list(shape) for name, shape in request.shapes.items()},
+        "layers": {name: len(list(made.computing())) for name, made in build.graphs.items()},
+        "inputs": [_described(t) for t in graph.inputs],
+        "outputs": [_described(t) for t in graph.outputs],
+    }
+    write_record(build.folder, build.target.name, build.records, about, {})
+
+
+def _described(tensor: Tensor) -> dict[str, Any]:
+    numbers = {"scale": tensor.scale, "zero": tensor.zero} if tensor.is_integer else {}
+    return {"name": tensor.name, "dtype": tensor.dtype, "shape": list(tensor.shape), **numbers}

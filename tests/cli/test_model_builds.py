@@ -1,0 +1,72 @@
+"""A model built in one command, or stage by stage, gives the same files; each stage starts from the file before it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+LENET = Path(__file__).parents[1] / "data" / "graphs" / "lenet"
+GRAPHS = {"import": "float.txt", "optimize": "opt.txt"}
+
+
+@pytest.fixture
+def model(compassc, tmp_path):
+    shutil.copy(LENET / "model.onnx", tmp_path)
+    return tmp_path / "model.onnx"
+
+
+def test_a_build_leaves_every_stage_and_says_how(compassc, model):
+    done = compassc("build", model, "-t", "X2_1204", "-v")
+    assert done.status == 0, done.err
+    record = yaml.safe_load(Path("model.compass/build.yaml").read_text())
+    assert [s["name"] for s in record["stages"]] == ["import", "optimize", "gbuild"]
+    assert [line.split()[0] for line in done.err.splitlines()[:3]] == ["import", "optimize", "gbuild"]
+    assert all(Path(s["output"]).is_file() for s in record["stages"])
+    assert record["inputs"][0]["shape"] == [1, 1, 28, 28]
+    shown = compassc("inspect", "model.compass").out
+    assert "model.onnx" in shown and "opt.txt" in shown and "1x1x28x28" in shown
+
+    compassc("import", model, "-o", "by_hand/float.txt")
+    compassc("optimize", "by_hand/float.txt", "-o", "by_hand/opt.txt")
+    compassc("gbuild", "by_hand/opt.txt", "-w", "by_hand/opt.bin", "-t", "X2_1204", "-o", "by_hand/aipu.bin")
+    for name in ("float.txt", "float.bin", "opt.txt", "opt.bin"):
+        assert Path("by_hand", name).read_bytes() == Path("model.compass", name).read_bytes(), name
+    whole = Path("aipu.bin").read_bytes()
+    assert Path("by_hand/aipu.bin").read_bytes() == whole
+    for graph in GRAPHS.values():
+        assert compassc("build", f"model.compass/{graph}", "-t", "X2_1204", "-o", "again.bin").status == 0
+        assert Path("again.bin").read_bytes() == whole
+
+
+@pytest.mark.parametrize("stage", GRAPHS)
+def test_a_build_of_a_model_ends_where_it_is_told_to(compassc, model, stage):
+    assert compassc("build", model, "--stop-after", stage, "-o", "here.txt").status == 0
+    assert Path("here.txt").is_file() and Path("here.bin").is_file() and not Path("aipu.bin").exists()
+    assert compassc("build", model, "--stop-after", stage).status == 0
+    assert Path("model.compass", GRAPHS[stage]).read_text() == Path("here.txt").read_text().replace(
+        "./here.bin", f"./{Path(GRAPHS[stage]).stem}.bin"
+    )
+
+
+def test_passes_are_shown_and_left_out_as_in_optimize(compassc, model):
+    done = compassc("build", model, "--stop-after", "optimize", "--dump-dir", "dumps", "--disable-pass", "Simplify")
+    assert done.status == 0, done.err
+    names = [path.stem.partition("-")[2] for path in sorted(Path("dumps").iterdir())]
+    assert "FoldConstant" in names and "Simplify" not in names
+    assert compassc("build", model, "--print-pipeline").out == compassc("optimize", "--print-pipeline").out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["model.compass/float.txt", "--stop-after", "import"], "not imported any more"),
+        (["model.onnx", "--stop-after", "optimise"], "did you mean 'optimize'?"),
+        (["model.onnx", "--stop-after", "import", "-o", "-"], "a graph is two files"),
+        (["model.onnx", "--set", "n=1"], "--set is about kernels"),
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error(compassc, model, words, message):
+    compassc("build", model, "--stop-after", "import")
+    done = compassc("build", *words)
+    assert done.status == 2 and message in done.err
