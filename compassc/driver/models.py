@@ -26,13 +26,15 @@ GRAPH_SUFFIXES = (".txt", ".def")
 class ModelRequest:
     """What to build of a model, and how.
 
-    `source`: the model's file, or a graph's text, which needs no import any more; `graph`: a graph at hand instead.
+    `source`: the model's file, or a graph's text, which needs no import any more; instead of it `model`, an object that can
+    be imported, or `graph`.
     `shapes`: of inputs, where the model leaves them open. `passes`: options of the stage optimize. `output`: the
     aipu.bin; the files of the stages go to `folder`, by default `STEM.compass` beside it, and the graph of the last stage
     to `final` where that is not gbuild. `fuse`: element-wise layers join the kernel of the layer before them.
     """
 
     source: Path | None = None
+    model: Any = None
     graph: Graph | None = None
     target: str = ""
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -77,9 +79,11 @@ def _load_model(build: ModelBuild, path: Path) -> None:
 
 
 def _import(build: ModelBuild) -> list[Path]:
-    from compassc.importers import import_model
+    from compassc.importers import import_model, import_object
 
     request = build.request
+    if request.model is not None:
+        return _keep(build, "import", import_object(request.model, request.shapes))
     assert request.source is not None, "import has a file to read"
     return _keep(build, "import", import_model(request.source, request.shapes))
 

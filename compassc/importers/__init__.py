@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compassc.graph.graph import Graph
@@ -30,4 +30,19 @@ def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) 
         known = ", ".join(IMPORTERS)
         raise UsageError(f"'{path}' is no model that can be imported: known are {known}", code="unknown-model")
     graph: Graph = import_module(IMPORTERS[path.suffix.lower()]).import_file(path, shapes)
+    return graph
+
+
+def import_object(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
+    """The graph of a model in memory: of an `onnx.ModelProto`. UsageError for what is none."""
+    from compass_core.errors import UsageError
+
+    kind = type(model)
+    if kind.__name__ != "ModelProto":
+        raise UsageError(
+            f"{kind.__module__}.{kind.__qualname__} is no model that can be imported",
+            code="unknown-model",
+            help="an onnx.ModelProto, or the path of a file",
+        )
+    graph: Graph = import_module(IMPORTERS[".onnx"]).import_model(model, shapes, path=model.graph.name or "model")
     return graph

@@ -1,0 +1,120 @@
+"""What goes into a graph and comes out of it: arrays of users as the tensors of its inputs, and its tensors as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from compass_core.errors import CompassError
+from compassc.graph import Graph, Tensor
+from compassc.graph.dtypes import numpy_dtype
+from compassc.layers.arithmetic import Array, dequantise, quantise
+
+Sample = dict[str, Array]
+"""Inputs by the names of their tensors, in the graph's shapes."""
+
+
+def stands_for_itself(tensor: Tensor) -> bool:
+    """Whether the elements are the numbers: of floats, and of integers that nobody has scaled."""
+    return not tensor.is_integer or (tensor.scale == 1.0 and tensor.zero == 0)
+
+
+def to_raw(tensor: Tensor, numbers: Array) -> Array:
+    """The elements of a tensor that stand for some numbers; of a quantised one the nearest, limited to its range."""
+    dtype = numpy_dtype(tensor.dtype)
+    if stands_for_itself(tensor) and not (tensor.is_integer and numbers.dtype.kind == "f"):
+        return numbers.astype(dtype, copy=False)
+    scale, zero = _spread(tensor)
+    return quantise(numbers, scale, zero, tensor.low, tensor.high).astype(dtype)
+
+
+def to_real(tensor: Tensor, elements: Array) -> Array:
+    """The numbers that elements stand for: of a quantised tensor, and of short floats, in float32."""
+    if not stands_for_itself(tensor):
+        scale, zero = _spread(tensor)
+        return np.asarray(dequantise(elements, scale, zero), np.float32)
+    short = not tensor.is_integer and elements.dtype.itemsize < 4
+    return elements.astype(np.float32) if short else elements
+
+
+def _spread(tensor: Tensor) -> tuple[Array, Array]:
+    """Scale and zero point, so that they broadcast along their axis."""
+    rank = len(tensor.shape)
+    found = (np.asarray(tensor.scale, np.float32), np.asarray(tensor.zero, np.int64))
+    if tensor.axis is None:
+        return found
+    lined = [-1 if i == tensor.axis else 1 for i in range(rank)]
+    scale, zero = (n.reshape(lined) if n.ndim else n for n in found)
+    return scale, zero
+
+
+def short_name(graph: Graph, tensor: Tensor) -> str:
+    """What the model calls an input, of which the tensor is NAME_0."""
+    layer = graph.producer()[tensor.name].name
+    return layer if layer != tensor.name else tensor.name.removesuffix("_0") or layer
+
+
+def named(graph: Graph, given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Array]:
+    """Arrays by the names of the tensors of a graph's inputs; `given` in their order, or by their or the model's names.
+
+    CompassError for names that no input has, and for inputs that are missing.
+    """
+    tensors = graph.inputs
+    if not isinstance(given, Mapping):
+        if len(given) != len(tensors):
+            raise CompassError(
+                f"the model takes {len(tensors)} inputs ({_listed(graph)}), but {len(given)} are given", code="no-input"
+            )
+        return {t.name: np.asarray(value) for t, value in zip(tensors, given, strict=True)}
+    rest = {name: np.asarray(value) for name, value in given.items()}
+    found: dict[str, Array] = {}
+    for tensor in tensors:
+        name = tensor.name if tensor.name in rest else short_name(graph, tensor)
+        if name not in rest:
+            raise CompassError(
+                f"the input '{short_name(graph, tensor)}' is missing", code="no-input", help=f"inputs: {_listed(graph)}"
+            )
+        found[tensor.name] = rest.pop(name)
+    if rest:
+        wrong = ", ".join(f"'{name}'" for name in rest)
+        raise CompassError(f"the model has no input {wrong}", code="no-input", help=f"its inputs are {_listed(graph)}")
+    return found
+
+
+def samples_of(graph: Graph, arrays: Mapping[str, Array]) -> Iterator[Sample]:
+    """The runs that arrays are for: one where they have the shapes of the inputs, else one for each index of the first
+    axis, which the graph has 1 of, or not at all. CompassError for other shapes."""
+    counts = {t.name: _count(t, arrays[t.name], short_name(graph, t)) for t in graph.inputs}
+    many = {n for n in counts.values() if n is not None}
+    if len(many) > 1:
+        shown = ", ".join(f"'{name}' {n}" for name, n in counts.items() if n is not None)
+        raise CompassError(f"the inputs have different numbers of samples: {shown}", code="tensor-size")
+    if not many:
+        yield {t.name: arrays[t.name] for t in graph.inputs}
+        return
+    for i in range(many.pop()):
+        yield {
+            t.name: arrays[t.name] if counts[t.name] is None else arrays[t.name][i].reshape(t.shape)
+            for t in graph.inputs
+        }
+
+
+def _count(tensor: Tensor, array: Array, name: str) -> int | None:
+    """How many samples an array has; None where it is one, as it stands."""
+    if array.shape == tensor.shape:
+        return None
+    one_each = tensor.shape[:1] == (1,) and array.shape[1:] == tensor.shape[1:]
+    if array.ndim and (one_each or array.shape[1:] == tensor.shape):
+        return int(array.shape[0])
+    want, have = ("x".join(map(str, shape)) or "scalar" for shape in (tensor.shape, array.shape))
+    raise CompassError(
+        f"the input '{name}' is {want}, but the array is {have}",
+        code="tensor-size",
+        help=f"pass {want}, or several of them along a first axis",
+    )
+
+
+def _listed(graph: Graph) -> str:
+    return ", ".join(f"{short_name(graph, t)}: {t.dtype} {'x'.join(map(str, t.shape))}" for t in graph.inputs)

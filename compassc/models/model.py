@@ -1,0 +1,179 @@
+"""A model that was built, and is called from Python."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from compass_core import files
+from compass_core.errors import UsageError
+from compassc.driver.models import ModelBuild, ModelRequest, run_model_build
+from compassc.graph import Graph, Layer, Tensor
+from compassc.layers.arithmetic import Array
+from compassc.models.ends import Sample, named, samples_of, to_raw, to_real
+
+if TYPE_CHECKING:
+    from compass_runtime.job import Job
+    from compass_runtime.profile.result import Profile
+    from compass_runtime.program import Program
+
+
+class Model:
+    """A built model. `model(x)` runs it on the simulator.
+
+    `graph` is what was built, `floats` the graph before it was quantised (the same, where it was not); `path` is the
+    aipu.bin, `folder` has the files of the stages.
+    """
+
+    def __init__(self, graph: Graph, floats: Graph, path: Path, folder: Path, source: Any = None) -> None:
+        """`source`: the file or object that the graph was made from, which evaluations compare with."""
+        self.graph, self.floats = graph, floats
+        self.path, self.folder, self.source = path, folder, source
+        self._keep: object = None
+
+    @classmethod
+    def of(cls, build: ModelBuild, keep: object = None) -> Model:
+        """The model of a finished build. `keep`: what its files last as long as."""
+        request = build.request
+        floats = build.graphs.get("optimize", build.last_graph())
+        source = request.model if request.model is not None else request.source
+        model = cls(build.last_graph(), floats, build.result, build.folder, source)
+        model._keep = keep
+        return model
+
+    # -- what it is
+
+    @property
+    def target(self) -> str:
+        """The NPU configuration."""
+        return self.program.target
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return self.graph.inputs
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        return self.graph.outputs
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers that compute something, in order."""
+        return tuple(self.graph.computing())
+
+    @property
+    def quantised(self) -> bool:
+        """Whether it computes otherwise than `floats`."""
+        return self.graph is not self.floats
+
+    @cached_property
+    def program(self) -> Program:
+        """The aipu.bin as the runtime has it."""
+        from compass_runtime.program import Program
+
+        return Program.load(self.path, trusted=True)
+
+    @cached_property
+    def _job(self) -> Job:
+        return self.program.create_job()
+
+    def __repr__(self) -> str:
+        ends = [", ".join(f"{t.dtype} {list(t.shape)}" for t in tensors) for tensors in (self.inputs, self.outputs)]
+        return f"<Model '{self.graph.name}' for {self.target}: {ends[0]} -> {ends[1]}, {len(self.layers)} layers>"
+
+    # -- running
+
+    def __call__(self, *inputs: Any, raw: bool = False, **by_name: Any) -> Any:
+        """Runs on arrays, in the order of `inputs` or by name: real numbers, which are quantised where the model is, and
+        given back as real numbers in float32. `raw`: the integers themselves, in and out.
+
+        Arrays have the shapes of `inputs`, or several samples along a first axis, as the outputs then have. Gives the
+        output, a tuple where there are several. CompassError for arrays of other names, shapes or (raw) types, and for
+        faults of the run.
+        """
+        arrays = named(self.graph, by_name if by_name else inputs)
+        runs = [self.run(sample, raw) for sample in samples_of(self.graph, arrays)]
+        single = all(arrays[t.name].shape == t.shape for t in self.inputs)
+        found = [runs[0][t.name] if single else _joined([run[t.name] for run in runs]) for t in self.outputs]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def run(self, sample: Mapping[str, Array], raw: bool = False) -> dict[str, Array]:
+        """The outputs of one run by the names of their tensors, for inputs by theirs."""
+        made = self._job.run(self.raw_inputs(sample, raw))
+        return {t.name: made[t.name] if raw else to_real(t, made[t.name]) for t in self.outputs}
+
+    def tensors(self, *inputs: Any, raw: bool = False, **by_name: Any) -> dict[str, Array]:
+        """Every tensor that a launch makes, by name, for one sample. Layers that share a kernel have none between them."""
+        from compass_runtime.tensors import all_tensors
+
+        (sample,) = samples_of(self.graph, named(self.graph, by_name if by_name else inputs))
+        made = all_tensors(self._job, self.raw_inputs(sample, raw))
+        known = self.graph.tensors()
+        return {n: to_real(known[n], a) if n in known and not raw else a for n, a in made.items()}
+
+    def profile(self, *inputs: Any, raw: bool = False, **by_name: Any) -> Profile:
+        """What a run costs, estimated: `.cycles`, `.layers`, `.lines`. Without arrays the inputs are zeros."""
+        from compass_runtime.profile.collect import counting
+        from compass_runtime.profile.result import profile_of
+
+        given = by_name or inputs or [np.zeros(t.shape, np.float32) for t in self.inputs]
+        (sample,) = samples_of(self.graph, named(self.graph, given))
+        job = counting(self.program).program.create_job()
+        job.run(self.raw_inputs(sample, raw), record=True)
+        return profile_of(self.program, job.result)
+
+    def raw_inputs(self, sample: Mapping[str, Array], raw: bool = False) -> Sample:
+        """The elements of the inputs for real numbers; `raw`: they are such already."""
+        return {t.name: sample[t.name] if raw else to_raw(t, sample[t.name]) for t in self.inputs}
+
+    def export(self, path: Path | str) -> Path:
+        """Writes the model: a file is the aipu.bin, a folder (a path without suffix) gets the graphs and the record of the
+        build, too. Gives the path."""
+        path = Path(path)
+        if path.suffix:
+            return files.write(path, self.path.read_bytes())
+        if path.is_file():
+            raise UsageError(f"'{path}' is a file, not a folder", code="usage", help="name a folder, or FILE.bin")
+        for file in [
+            self.path,
+            *sorted(f for f in self.folder.iterdir() if f.is_file() and not f.name.startswith(".")),
+        ]:
+            files.write(path / file.name, file.read_bytes())
+        return path
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    """The outputs of several samples along a first axis, in which each has one entry."""
+    return np.concatenate(parts) if parts[0].shape[:1] == (1,) else np.stack(parts)
+
+
+def compile(
+    model: Any,
+    target: str = "",
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    folder: Path | str | None = None,
+    fuse: bool = True,
+) -> Model:
+    """Builds a model: `compassc.compile("model.onnx", target="X2_1204")`.
+
+    `model` is a file that `compassc import` reads, a graph's text, an `onnx.ModelProto` or a `compassc.graph.Graph`.
+    `shapes`: of inputs by name, where the model leaves them open. `folder`: where aipu.bin and the files of the stages are
+    left, by default a temporary one that lasts as long as the model. `fuse`: element-wise layers join the kernel of the
+    layer before them. CompassError naming everything that is not supported.
+    """
+    keep = tempfile.TemporaryDirectory(prefix="compassc-") if folder is None else None
+    place = Path(keep.name if keep else str(folder))
+    request = ModelRequest(target=target, shapes=shapes or {}, folder=place, output=place / "aipu.bin", fuse=fuse)
+    if isinstance(model, Graph):
+        request.graph = model
+    elif isinstance(model, (str, Path)):
+        request.source = Path(model)
+    else:
+        request.model = model
+    return Model.of(run_model_build(request), keep)
