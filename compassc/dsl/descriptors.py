@@ -20,7 +20,7 @@ NEXT_ADDRESS = 1
 
 
 @dataclass
-class Expanded:
+class ExpandedCall:
     """A call with descriptors: the parameters with those that chains add, the arrays in their order (without the
     descriptors), and the words of each descriptor parameter."""
 
@@ -29,7 +29,7 @@ class Expanded:
     words: dict[str, list[DescriptorWord]]
 
 
-def expand(kernel: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]) -> Expanded:
+def expand(kernel: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]) -> ExpandedCall:
     """What a call becomes. CompassError when a chain uses an argument in a way its parameter does not allow."""
     known = [dict(param) for param in params]
     given = list(args)
@@ -55,7 +55,7 @@ def expand(kernel: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]
     for param, arg in zip(known, given, strict=True):
         if isinstance(arg, np.ndarray) and param["role"] in ("input", "output", "const"):
             param["shape"] = _shape(param, arg)
-    return Expanded(known, kept, words)
+    return ExpandedCall(known, kept, words)
 
 
 def _shape(param: Mapping[str, Any], array: np.ndarray[Any, Any]) -> list[int]:

@@ -174,7 +174,7 @@ class Executor:
         from compass_runtime import orders
         from compass_runtime.calls import run_loaded
 
-        wanted = orders.Orders(seed, explore).checked()
+        wanted = orders.ScheduleOptions(seed, explore).checked()
         program, passed = self._prepare(args)
         with program.caller.loaded(passed) as job:
 

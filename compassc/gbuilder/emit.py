@@ -48,7 +48,7 @@ class Launch(NamedTuple):
 
 
 @dataclass
-class Words:
+class WordBuffer:
     """A block of 32-bit words growing in a note, and who refers to which tensor."""
 
     data: bytearray = field(default_factory=bytearray)
@@ -121,7 +121,7 @@ def steps_of(runs: list[Launch]) -> list[Step]:
 
 def assemble(graph: Nodes, runs: list[Launch], target: str, planned: Plan, flags: int = 0) -> AipuBin:
     """The aipu.bin of a graph whose tensors lie as `planned`. `flags`: bit 0 no reuse of inputs, bit 1 of outputs."""
-    params, desc = Words(), Words()
+    params, desc = WordBuffer(), WordBuffer()
     blocks = [(params.append(run.params), desc.append(run.desc)) for run in runs]
     params.data = params.data or bytearray(4)  # a file whose kernels have no parameters has a word, too
     text, records = _text(runs)
@@ -215,7 +215,7 @@ def _text(runs: list[Launch]) -> tuple[bytes, list[int]]:
 class _References:
     """Which words hold the address of which tensor, and at which distance from its start."""
 
-    def __init__(self, params: Words, desc: Words, descriptors: dict[int, int]) -> None:
+    def __init__(self, params: WordBuffer, desc: WordBuffer, descriptors: dict[int, int]) -> None:
         self.remap: list[lay.Remap] = []
         self._by_tensor: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         self._names: dict[int, str] = {}

@@ -57,7 +57,7 @@ class Plan(NamedTuple):
     unshared: int = 0
 
 
-class Life(NamedTuple):
+class LiveRange(NamedTuple):
     """An intermediate tensor: its padded size, and the first and last step that needs it."""
 
     tensor: Tensor
@@ -87,27 +87,27 @@ def plan(graph: Nodes, steps: Sequence[Step]) -> Plan:
         for index, tensor in enumerate(listed):
             tensors[id(tensor)] = tensor
             roles.setdefault(id(tensor), []).append(Role(kind, index))
-    lives = _lives(steps, set(tensors))
-    fixed = [life for life in lives if not life.size]
-    for life in fixed:
-        tensors[id(life.tensor)] = life.tensor
-        roles[id(life.tensor)] = [Role(Kind.INTERMEDIATE)]
+    ranges = _live_ranges(steps, set(tensors))
+    fixed = [live for live in ranges if not live.size]
+    for live in fixed:
+        tensors[id(live.tensor)] = live.tensor
+        roles[id(live.tensor)] = [Role(Kind.INTERMEDIATE)]
     sections = [
         PlannedSection(nbytes(tensor) or PAGE, (Placement(tensor, tuple(roles[key])),))
         for key, tensor in tensors.items()
     ]
-    shared = [life for life in lives if life.size]
+    shared = [live for live in ranges if live.size]
     if not shared:
         return Plan(tuple(sections))
     offsets, peak = _share(shared)
     placements = tuple(
-        Placement(life.tensor, (Role(Kind.INTERMEDIATE),), at) for life, at in zip(shared, offsets, strict=True)
+        Placement(live.tensor, (Role(Kind.INTERMEDIATE),), at) for live, at in zip(shared, offsets, strict=True)
     )
     sections.append(PlannedSection(peak, placements))
-    return Plan(tuple(sections), peak, _floor(shared, len(steps)), sum(life.size for life in shared))
+    return Plan(tuple(sections), peak, _floor(shared, len(steps)), sum(live.size for live in shared))
 
 
-def _lives(steps: Sequence[Step], outside: set[int]) -> list[Life]:
+def _live_ranges(steps: Sequence[Step], outside: set[int]) -> list[LiveRange]:
     """The intermediates, in the order of their first use."""
     found: dict[int, tuple[Tensor, int, int]] = {}
     for number, step in enumerate(steps):
@@ -115,15 +115,15 @@ def _lives(steps: Sequence[Step], outside: set[int]) -> list[Life]:
             if not tensor.is_constant and id(tensor) not in outside:
                 first = found[id(tensor)][1] if id(tensor) in found else number
                 found[id(tensor)] = tensor, first, number
-    return [Life(tensor, -(-nbytes(tensor) // ALIGN) * ALIGN, a, b) for tensor, a, b in found.values()]
+    return [LiveRange(tensor, -(-nbytes(tensor) // ALIGN) * ALIGN, a, b) for tensor, a, b in found.values()]
 
 
-def _floor(lives: Iterable[Life], steps: int) -> int:
+def _floor(ranges: Iterable[LiveRange], steps: int) -> int:
     """Bytes of the largest set of tensors that are alive in one step."""
     alive = [0] * (steps + 1)
-    for life in lives:
-        alive[life.first] += life.size
-        alive[life.last + 1] -= life.size
+    for live in ranges:
+        alive[live.first] += live.size
+        alive[live.last + 1] -= live.size
     total = most = 0
     for change in alive:
         total += change
@@ -131,43 +131,43 @@ def _floor(lives: Iterable[Life], steps: int) -> int:
     return most
 
 
-_ORDERS: tuple[Callable[[Life], tuple[int, ...]], ...] = (
-    lambda life: (-life.size, life.first),
-    lambda life: (life.first, -life.size),
-    lambda life: (-life.size * (life.last - life.first + 1), life.first),
-    lambda life: (life.first - life.last, -life.size),
+_ORDERS: tuple[Callable[[LiveRange], tuple[int, ...]], ...] = (
+    lambda live: (-live.size, live.first),
+    lambda live: (live.first, -live.size),
+    lambda live: (-live.size * (live.last - live.first + 1), live.first),
+    lambda live: (live.first - live.last, -live.size),
 )
 """Orders of placing; none is the best for all graphs, and all are quick, so the best result counts."""
 
 
-def _share(lives: Sequence[Life]) -> tuple[list[int], int]:
+def _share(ranges: Sequence[LiveRange]) -> tuple[list[int], int]:
     """An offset for each tensor so that no two alive at once overlap, and the bytes that needs."""
     best: tuple[list[int], int] | None = None
-    meeting = _meeting(lives)
+    conflicts = _interference(ranges)
     for order in _ORDERS:
-        numbers = sorted(range(len(lives)), key=lambda i: order(lives[i]))
+        numbers = sorted(range(len(ranges)), key=lambda i: order(ranges[i]))
         offsets: dict[int, int] = {}
         for i in numbers:
-            taken = sorted((offsets[j], offsets[j] + lives[j].size) for j in meeting[i] if j in offsets)
-            offsets[i] = _gap(taken, lives[i].size)
-        peak = max(offsets[i] + lives[i].size for i in offsets)
+            taken = sorted((offsets[j], offsets[j] + ranges[j].size) for j in conflicts[i] if j in offsets)
+            offsets[i] = _gap(taken, ranges[i].size)
+        peak = max(offsets[i] + ranges[i].size for i in offsets)
         if best is None or peak < best[1]:
-            best = [offsets[i] for i in range(len(lives))], peak
+            best = [offsets[i] for i in range(len(ranges))], peak
     assert best is not None, "there are orders"
     return best
 
 
-def _meeting(lives: Sequence[Life]) -> list[list[int]]:
-    """For each life the numbers of those that some step needs together with it. `lives` are in order of first use."""
-    meeting: list[list[int]] = [[] for _ in lives]
+def _interference(ranges: Sequence[LiveRange]) -> list[list[int]]:
+    """For each live range the numbers of those that some step needs together with it. `ranges` are in order of first use."""
+    conflicts: list[list[int]] = [[] for _ in ranges]
     alive: list[int] = []
-    for i, life in enumerate(lives):
-        alive = [j for j in alive if lives[j].last >= life.first]
-        meeting[i] += alive
+    for i, live in enumerate(ranges):
+        alive = [j for j in alive if ranges[j].last >= live.first]
+        conflicts[i] += alive
         for j in alive:
-            meeting[j].append(i)
+            conflicts[j].append(i)
         alive.append(i)
-    return meeting
+    return conflicts
 
 
 def _gap(taken: Sequence[tuple[int, int]], size: int) -> int:

@@ -1,6 +1,6 @@
 """Rewriting a graph: rules look at one layer and what it is made of, and give other layers.
 
-def negative_twice(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def negative_twice(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     before = edit.producer(layer.input)
     return edit.instead(layer, before.input) if before.type == "Negative" else None
 
@@ -26,7 +26,7 @@ MOST_SWEEPS = 12
 """Of all layers; what rules still find then is left."""
 
 
-class Editing:
+class GraphEditor:
     """A graph while it is rewritten. Its inputs and outputs keep their names."""
 
     def __init__(self, graph: Graph) -> None:
@@ -159,7 +159,7 @@ class Editing:
         return replace(self.graph, layers=layers, outputs=tuple(tensors[t.name] for t in self.graph.outputs))
 
 
-Rule = Callable[[Editing, Layer], "Sequence[Layer] | None"]
+Rule = Callable[[GraphEditor, Layer], "Sequence[Layer] | None"]
 """The layers instead of one, which make its tensors; None where it stays."""
 
 
@@ -171,7 +171,7 @@ def rewrite(graph: Graph, rules: Mapping[str, Sequence[Rule]]) -> Graph:
     inner = {name: rewrite(sub, rules) for name, sub in graph.subgraphs.items()}
     if any(inner[name] is not graph.subgraphs[name] for name in inner):
         graph = replace(graph, subgraphs=inner)
-    edit = Editing(graph)
+    edit = GraphEditor(graph)
     changed = False
     for _ in range(MOST_SWEEPS):
         if not _sweep(edit, rules):
@@ -181,7 +181,7 @@ def rewrite(graph: Graph, rules: Mapping[str, Sequence[Rule]]) -> Graph:
     return edit.finish() if changed else graph
 
 
-def _sweep(edit: Editing, rules: Mapping[str, Sequence[Rule]]) -> bool:
+def _sweep(edit: GraphEditor, rules: Mapping[str, Sequence[Rule]]) -> bool:
     changed = False
     for name in [n.name for n in edit.ordered()]:
         layer = edit.layers.get(name)

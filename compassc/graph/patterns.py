@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from compassc.graph.edit import Editing, Rule
+from compassc.graph.edit import GraphEditor, Rule
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor
 
@@ -49,22 +49,22 @@ class Pattern:
         return call("Div", self, other)
 
     def __or__(self, other: Pattern) -> Pattern:
-        first = self.options if isinstance(self, Either) else (self,)
-        return Either((*first, *(other.options if isinstance(other, Either) else (other,))))
+        first = self.options if isinstance(self, Alternatives) else (self,)
+        return Alternatives((*first, *(other.options if isinstance(other, Alternatives) else (other,))))
 
 
 Operand = Pattern | float
 
 
 @dataclass(frozen=True, eq=False)
-class Anything(Pattern):
+class Wildcard(Pattern):
     """Any tensor; the same one where the name is the same."""
 
     name: str
 
 
 @dataclass(frozen=True, eq=False)
-class Known(Pattern):
+class ConstantPattern(Pattern):
     """A constant tensor."""
 
     name: str
@@ -87,23 +87,23 @@ class Call(Pattern):
 
 
 @dataclass(frozen=True, eq=False)
-class Either(Pattern):
+class Alternatives(Pattern):
     options: tuple[Pattern, ...]
 
 
 def anything(name: str) -> Pattern:
     """Any tensor; the same one where the name is the same."""
-    return Anything(name)
+    return Wildcard(name)
 
 
 def known(name: str) -> Pattern:
     """A constant tensor."""
-    return Known(name)
+    return ConstantPattern(name)
 
 
 def number(name: str) -> Pattern:
     """A constant tensor of one number."""
-    return Known(name, True)
+    return ConstantPattern(name, True)
 
 
 def call(type: str, *inputs: Operand, name: str = "", **given: object) -> Pattern:
@@ -115,7 +115,7 @@ def call(type: str, *inputs: Operand, name: str = "", **given: object) -> Patter
 class Match:
     """What a pattern was found to stand for: tensors, and layers, by name."""
 
-    edit: Editing
+    edit: GraphEditor
     root: Layer
     tensors: dict[str, Tensor] = field(default_factory=dict)
     layers: dict[str, Layer] = field(default_factory=dict)
@@ -152,10 +152,10 @@ class Fusion:
     @property
     def types(self) -> tuple[str, ...]:
         """The types of the layers it looks at."""
-        options = self.pattern.options if isinstance(self.pattern, Either) else (self.pattern,)
+        options = self.pattern.options if isinstance(self.pattern, Alternatives) else (self.pattern,)
         return tuple({t for o in options if isinstance(o, Call) for t in _types(o.type)})
 
-    def __call__(self, edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+    def __call__(self, edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
         for match in _layers(edit, self.pattern, layer, Match(edit, layer), True):
             found = self.make(match)
             if found is not None:
@@ -195,8 +195,8 @@ def _is(layer: Layer, pattern: Call) -> bool:
     return all(layer.attributes.get(key) == value for key, value in pattern.given.items())
 
 
-def _layers(edit: Editing, pattern: Pattern, layer: Layer, match: Match, root: bool) -> Iterator[Match]:
-    if isinstance(pattern, Either):
+def _layers(edit: GraphEditor, pattern: Pattern, layer: Layer, match: Match, root: bool) -> Iterator[Match]:
+    if isinstance(pattern, Alternatives):
         for option in pattern.options:
             yield from _layers(edit, option, layer, match, root)
         return
@@ -212,7 +212,7 @@ def _layers(edit: Editing, pattern: Pattern, layer: Layer, match: Match, root: b
         yield from _all(edit, list(zip(pattern.inputs, inputs, strict=True)), start)
 
 
-def _all(edit: Editing, pairs: list[tuple[Pattern, Tensor]], match: Match) -> Iterator[Match]:
+def _all(edit: GraphEditor, pairs: list[tuple[Pattern, Tensor]], match: Match) -> Iterator[Match]:
     if not pairs:
         yield match
         return
@@ -221,8 +221,8 @@ def _all(edit: Editing, pairs: list[tuple[Pattern, Tensor]], match: Match) -> It
         yield from _all(edit, rest, found)
 
 
-def _tensor(edit: Editing, pattern: Pattern, tensor: Tensor, match: Match) -> Iterator[Match]:
-    if isinstance(pattern, Anything):
+def _tensor(edit: GraphEditor, pattern: Pattern, tensor: Tensor, match: Match) -> Iterator[Match]:
+    if isinstance(pattern, Wildcard):
         bound = match.tensors.get(pattern.name)
         if bound is None:
             yield replace(match, tensors=match.tensors | {pattern.name: tensor})
@@ -231,7 +231,7 @@ def _tensor(edit: Editing, pattern: Pattern, tensor: Tensor, match: Match) -> It
     elif isinstance(pattern, Number):
         if _equals(edit.number(tensor), pattern.value):
             yield match
-    elif isinstance(pattern, Known):
+    elif isinstance(pattern, ConstantPattern):
         if edit.constant(tensor) is not None and (not pattern.number or edit.number(tensor) is not None):
             yield replace(match, tensors=match.tensors | {pattern.name: tensor})
     else:

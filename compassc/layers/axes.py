@@ -62,7 +62,7 @@ def ending(layer: Layer, tail: Sequence[Layer]) -> Tensor:
     return replace((tail[-1] if tail else layer).output, shape=layer.output.shape)
 
 
-class Walk:
+class AxisLoop:
     """A loop over the positions that are kept; in it `each` goes along the reduced axes.
 
     `operands`: tensors and constants by name, of the shape of the first or with sizes of 1 in it. `staged` names those

@@ -24,8 +24,8 @@ from compassc.gbuilder.plugin_host import Plugin
 from compassc.graph import LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import all_types
+from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import STEPS, kernel_of, load_kernels, takes_tail
-from compassc.layers.objects import Objects
 
 STACK = 0x10000
 """Bytes of stack of a task: all LSRAM arrays of a kernel and its frames."""
@@ -41,7 +41,7 @@ def constant(name: str, array: Array) -> plugin_api.Tensor:
     return tensor
 
 
-class Work(NamedTuple):
+class KernelCall(NamedTuple):
     """What computes a group of layers: an argument per parameter of the kernel, and what gives the kernel's object, and
     the kernel as a function of the DSL.
 
@@ -59,7 +59,7 @@ class GroupPlugin(BuilderOpPlugin):
 
     compassc_stack = STACK
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: KernelCall) -> None:
         self.work = work
 
     def setup(self, sgnode: SubgraphNode, nodes: list[Any]) -> bool:
@@ -88,7 +88,7 @@ class LayerLibrary:
 
     def __init__(self, folder: Path, target: str, fuse: bool = True) -> None:
         load_kernels()
-        self._objects = Objects(folder, target)
+        self._objects = KernelCache(folder, target)
         self._fuse = fuse
 
     @property
@@ -104,7 +104,7 @@ class LayerLibrary:
             for tensor in node.inputs:
                 users.setdefault(id(owner(tensor)), []).append(node)
         ends = {id(owner(t)) for t in graph.outputs}
-        found: list[tuple[Work, list[Node]]] = []
+        found: list[tuple[KernelCall, list[Node]]] = []
         refused: dict[int, str] = {}
         for node in nodes:
             if id(node) not in free:
@@ -123,7 +123,7 @@ class LayerLibrary:
 
     def _group(
         self, first: Node, free: dict[int, Node], users: dict[int, list[Node]], ends: set[int]
-    ) -> tuple[list[Node], Work]:
+    ) -> tuple[list[Node], KernelCall]:
         """A layer with the element-wise layers behind it that join its kernel: as many as go."""
         nodes = [first]
         if self._fuse and takes_tail(first.type.name):
@@ -137,7 +137,7 @@ class LayerLibrary:
                     raise
             nodes.pop()
 
-    def _work(self, nodes: Sequence[Node]) -> Work:
+    def _work(self, nodes: Sequence[Node]) -> KernelCall:
         """The kernel of layers, and its arguments."""
         kernel = kernel_of([n.layer for n in nodes])
         tensors = {t.name: t for n in nodes for t in (*n.inputs, *n.outputs)}
@@ -149,11 +149,11 @@ class LayerLibrary:
                 args.append(constant(f"constant{i}", value))
             else:
                 args.append(value)
-        return Work(
+        return KernelCall(
             kernel.name, args, partial(self._objects.object_of, kernel), partial(self._objects.function_of, kernel)
         )
 
-    def _compile(self, works: Sequence[Work]) -> None:
+    def _compile(self, works: Sequence[KernelCall]) -> None:
         """Has every kernel's object made once; clang runs beside clang."""
         distinct = {work.name: work for work in works}.values()
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

@@ -18,14 +18,14 @@ TABLE_BYTES = 6144
 """LSRAM for the tables of a kernel."""
 
 
-class Space(NamedTuple):
+class IterationSpace(NamedTuple):
     """Dimensions of the output, merged as far as all operands allow, and each operand's elements per step of them."""
 
     dims: tuple[int, ...]
     strides: tuple[tuple[int, ...], ...]
 
 
-def space_of(out: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> Space:
+def space_of(out: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> IterationSpace:
     """The iteration space of operands that broadcast to `out`; a size that divides another one is repeated."""
     rank = len(out)
     wide = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
@@ -46,7 +46,7 @@ def space_of(out: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> Space:
         steps = [step * s[axis] for s, step in zip(wide, steps, strict=True)]
     if not dims:
         _merge(dims, strides, 1, [0] * len(shapes))
-    return Space(tuple(reversed(dims)), tuple(tuple(reversed(s)) for s in strides))
+    return IterationSpace(tuple(reversed(dims)), tuple(tuple(reversed(s)) for s in strides))
 
 
 def _merge(dims: list[int], strides: list[list[int]], size: int, own: list[int]) -> None:
@@ -124,7 +124,7 @@ def _everywhere(name: str, pointer: str, dtype: str) -> str:
     return f'{name} = S.vbcast(S.cast({pointer}[0], "{WIDE[dtype]}"), lanes={LANES})'
 
 
-def _tiles(k: KernelSource, space: Space, operands: list[Operand], results: list[Result]) -> list[str]:
+def _tiles(k: KernelSource, space: IterationSpace, operands: list[Operand], results: list[Result]) -> list[str]:
     """Contiguous shares of all elements, tile by tile through LSRAM."""
     from compassc.layers.vectors import pointee
 
@@ -162,7 +162,7 @@ def _tiles(k: KernelSource, space: Space, operands: list[Operand], results: list
     ]
 
 
-def _rows(k: KernelSource, space: Space, operands: list[Operand], results: list[Result]) -> list[str]:
+def _rows(k: KernelSource, space: IterationSpace, operands: list[Operand], results: list[Result]) -> list[str]:
     """The innermost dimension is a row; a TEC takes every fourth. Operands lie in device memory."""
     *outer, cols = space.dims
     rows = 1

@@ -11,7 +11,7 @@ from compassc.layers.source import LANES, KernelSource
 from compassc.layers.windows import Window
 
 
-class Slide(NamedTuple):
+class WindowAxis(NamedTuple):
     """How a window goes along one axis: its name, the sizes of the input and the output, and the loop over its cells.
 
     `loop` are lines, each inside of the one before, at whose end the input's index `i` + name is known to be inside;
@@ -24,7 +24,7 @@ class Slide(NamedTuple):
     loop: tuple[str, ...]
 
 
-def slides_of(k: KernelSource, window: Window, layer: Layer) -> list[Slide]:
+def slides_of(k: KernelSource, window: Window, layer: Layer) -> list[WindowAxis]:
     """A window that moves by strides, cut at the borders."""
     found = []
     x, y, rank = layer.input.shape[1:-1], layer.output.shape[1:-1], len(window.kernel)
@@ -34,11 +34,11 @@ def slides_of(k: KernelSource, window: Window, layer: Layer) -> list[Slide]:
         n, s, d, p, high = (k.scalar(v) for v in (cells, stride, apart, before, size))
         index = f"i{axis} = o{axis} * {s} + k{axis} * {d} - {p}"
         loop = (f"for k{axis} in range({n}):", f"    {index}", f"if i{axis} >= 0 and i{axis} < {high}:")
-        found.append(Slide(axis, size, made, loop))
+        found.append(WindowAxis(axis, size, made, loop))
     return found
 
 
-def nested(slides: Sequence[Slide], inner: Sequence[str]) -> list[str]:
+def nested(slides: Sequence[WindowAxis], inner: Sequence[str]) -> list[str]:
     """The loops over all cells of a window, with statements in the innermost."""
     lines = list(inner)
     for slide in reversed(slides):
@@ -51,7 +51,7 @@ def nested(slides: Sequence[Slide], inner: Sequence[str]) -> list[str]:
 def window_loops(
     k: KernelSource,
     x: Tensor,
-    slides: Sequence[Slide],
+    slides: Sequence[WindowAxis],
     begin: Sequence[str],
     step: Sequence[str],
     end: Sequence[str],

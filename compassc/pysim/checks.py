@@ -57,7 +57,7 @@ def chosen() -> frozenset[str]:
 # ------------------------------------------------------------------------------------------------------------ memory
 
 
-class Watch:
+class StorageMonitor:
     """Sees every access of one storage. Bytes count from its beginning.
 
     `written` has a byte per byte of storage, 1 once it was written (None: it was initialised by its owner).

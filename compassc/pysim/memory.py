@@ -28,7 +28,7 @@ _PREVIEW = 8
 class Storage:
     """Flat bytes. `view(dtype)` is the whole of it as elements of one type.
 
-    `watch` is told every access of a storage that is checked (`checks.Watch`), else None.
+    `watch` is told every access of a storage that is checked (`checks.StorageMonitor`), else None.
     """
 
     __slots__ = ("_views", "data", "name", "watch")

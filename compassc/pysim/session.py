@@ -31,7 +31,7 @@ from ..language.info import CompassInfo
 from ..settings.options import control_options
 from .addresses import Addresses
 from .barrier import Aborted, TecBarrier
-from .checks import Races, Watch, chosen, prepare_plans
+from .checks import Races, StorageMonitor, chosen, prepare_plans
 from .debug import breakpoints
 from .impl import pysim_impl
 from .memory import Storage
@@ -176,7 +176,7 @@ class Session(PySimInfo):
             key = (storage.data.ctypes.data, storage.data.size)
             races = self._races.setdefault(key, Races(lambda: storage.name, storage.data.size, self.local_size))
         if (uninit or races) and storage.data.size:
-            storage.watch = Watch(storage, self.checks, fresh=uninit, races=races)
+            storage.watch = StorageMonitor(storage, self.checks, fresh=uninit, races=races)
         return storage
 
     def meet(self, tec: Tec) -> None:

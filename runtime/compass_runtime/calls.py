@@ -64,7 +64,7 @@ class Caller:
                 self.store(job, args)
             finally:
                 job.refill = None
-                job.stay.let_go()
+                job.residency.release()
         return result
 
     @contextmanager
@@ -77,7 +77,7 @@ class Caller:
                 yield job
             finally:
                 job.refill = None
-                job.stay.let_go()
+                job.residency.release()
 
     def _found(self, args: Sequence[Any]) -> tuple[Job, Arguments]:
         """The job for these arguments, which are in order."""
@@ -215,7 +215,7 @@ def _revive_and_load(job: Job, given: Arguments) -> None:
 
 def _load(job: Job, given: Arguments) -> None:
     """Copies all arguments to the device."""
-    job.stay.held = True
+    job.residency.held = True
     job.set_values(given.scalars)
     slots = job.slots
     for name, array in given.arrays.items():

@@ -23,7 +23,7 @@ from compass_runtime.files import (
     split_named,
     write_arrays,
 )
-from compass_runtime.looks import Looks
+from compass_runtime.inspection import TensorInspection
 from compass_runtime.progress import Progress
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from compass_runtime.compare import Mismatch
     from compass_runtime.debug import Debugger
     from compass_runtime.job import Job
-    from compass_runtime.orders import Orders
+    from compass_runtime.orders import ScheduleOptions
     from compass_runtime.profile.options import ProfileOptions
     from compass_runtime.program import Program, TensorInfo
 
@@ -229,14 +229,14 @@ def _option(words: list[str], name: str) -> str | None:
 def run(options: Options) -> int:
     """Runs the command; gives the exit status."""
     from compass_runtime.checks.modes import Modes
-    from compass_runtime.orders import Orders
+    from compass_runtime.orders import ScheduleOptions
     from compass_runtime.program import Program
     from compass_runtime.report import Outcome, as_json, text
 
-    orders = None if options.schedule is None else Orders.parse(options.schedule)
+    orders = None if options.schedule is None else ScheduleOptions.parse(options.schedule)
     debugger, profiling = _debugger(options), _profile_options(options)
     modes = None if options.check is None else Modes.parse(options.check)
-    looks = Looks.wanted(options)
+    inspection = TensorInspection.from_options(options)
     program = Program.load(options.program, trusted=options.trust)
     say = _talker(options.verbose)
     say(f"{options.program}: target {program.target}, {len(program.inputs)} inputs, {len(program.outputs)} outputs")
@@ -268,7 +268,7 @@ def run(options: Options) -> int:
                 f"(--inputs {slot.info.name}=FILE gives its content)",
                 file=sys.stderr,
             )
-    results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(profiling), say, looks)
+    results, seconds, printed = _run(job, arrays, options, orders, debugger, bool(profiling), say, inspection)
     if options.real:
         results = {slot.info.name: slot.info.quantisation.real(results[slot.info.name]) for slot in job.outputs}
     mismatches = _compare(results, expected, options)
@@ -277,7 +277,7 @@ def run(options: Options) -> int:
     for words in changed_sources((file for file, _ in profile.lines), options.program) if profile else ():
         print(for_stream(f"note: {words}", sys.stderr), file=sys.stderr)
     shown = profile if profiling.tables else None
-    compared = looks.finish() if looks else None
+    compared = inspection.finish() if inspection else None
     outcome = Outcome(job, {**sources, **targets}, seconds, printed, list(expected), mismatches, shown, compared)
     if options.json:
         print(as_json(outcome))
@@ -361,11 +361,11 @@ def _run(
     job: Job,
     arrays: Mapping[str, Array],
     options: Options,
-    orders: Orders | None,
+    orders: ScheduleOptions | None,
     debugger: Debugger | None,
     record: bool,
     say: Any,
-    looks: Looks | None,
+    inspection: TensorInspection | None,
 ) -> tuple[dict[str, Array], list[float], str]:
     """Runs as often as asked, each time from the same content; gives the outputs, engine times and printed text."""
     inputs = {slot.info.name: arrays[slot.info.name] for slot in job.inputs}
@@ -378,8 +378,10 @@ def _run(
         results = dict(explore(lambda s: job.run(inputs, options.timeout, initial, s), orders.explore))
         say(f"{orders.explore} orders of the TECs give the same result")
     for number in range(options.repeat):
-        if debugger is None and looks is not None and not number:
-            results = looks.run(job, lambda after: job.run(inputs, options.timeout, initial, seed, False, after, True))
+        if debugger is None and inspection is not None and not number:
+            results = inspection.run(
+                job, lambda after: job.run(inputs, options.timeout, initial, seed, False, after, True)
+            )
         elif debugger is None:
             shown = Progress(job.program) if not (record or orders) and Progress.wanted(job.program) else None
             try:

@@ -106,7 +106,7 @@ class CompassModule(Module):
                 self.job.execute()
                 self._get(self.job, outputs)
             finally:
-                self.job.stay.let_go(forget=True)
+                self.job.residency.release(forget=True)
 
     def dynamic_run(self, *inputs: Any) -> list[NDArray]:
         """Runs with inputs of any size the kernel allows; gives new outputs."""

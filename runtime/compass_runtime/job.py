@@ -50,7 +50,7 @@ class Buffer:
     slot: Slot | None = None
 
 
-class Stay:
+class Residency:
     """A job on a device: its tensors there, and what is lost when the worker ends.
 
     `held`: tensors have content that is nowhere else; the device is not ended to make room, and when it ends their
@@ -64,30 +64,30 @@ class Stay:
         self.held = False
         self.lost = lost
         self.slots: list[Slot] = []
-        device.stays.add(self)
+        device.residencies.add(self)
 
     def hold(self) -> None:
         """Keeps the content of all tensors."""
         self.held = True
         for slot in self.slots:
-            slot.look()
+            slot.map()
 
-    def let_go(self, forget: bool = False) -> None:
+    def release(self, forget: bool = False) -> None:
         """Nobody needs the content of the tensors any more. `forget`: as if none had been filled."""
         self.held = False
         if forget:
             for slot in self.slots:
                 slot.filled = False
         if self.device.ended:
-            self.look_away()
+            self.unmap()
 
-    def spoil(self) -> None:
+    def invalidate(self) -> None:
         """The content of the tensors is not what the caller thinks it is."""
         if self.held:
             self.lost.update(slot.info.name for slot in self.slots if slot.filled)
-        self.let_go(forget=True)
+        self.release(forget=True)
 
-    def look_away(self) -> None:
+    def unmap(self) -> None:
         """Nobody sees device memory through the tensors."""
         for slot in self.slots:
             slot.view = None
@@ -95,9 +95,9 @@ class Stay:
     def leave(self) -> None:
         """The job is not on the device any more."""
         self.held = False
-        self.look_away()
+        self.unmap()
         self.slots.clear()
-        self.device.stays.discard(self)
+        self.device.residencies.discard(self)
 
 
 @dataclass(eq=False)
@@ -107,34 +107,34 @@ class Slot:
     `filled`: it was given content.
     """
 
-    __slots__ = ("address", "filled", "info", "nbytes", "shape", "stay", "view")
+    __slots__ = ("address", "filled", "info", "nbytes", "residency", "shape", "view")
     info: TensorInfo
     shape: tuple[int, ...]
-    stay: Stay
+    residency: Residency
     address: int
     nbytes: int
 
     def __post_init__(self) -> None:
         self.filled = False
         self.view: np.ndarray[Any, np.dtype[np.uint8]] | None = None
-        self.stay.slots.append(self)
+        self.residency.slots.append(self)
 
     @property
     def memory(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The tensor's bytes. CompassError when the device has ended and they are not held."""
-        return self.look() if self.view is None else self.view
+        return self.map() if self.view is None else self.view
 
-    def look(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def map(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The same, from now on as long as the device is there or they are held."""
         if self.view is None:
-            self.view = self.stay.device.memory[self.address : self.address + self.nbytes]
+            self.view = self.residency.device.memory[self.address : self.address + self.nbytes]
         return self.view
 
     def fill(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The tensor's bytes, to be written."""
         memory = self.memory
-        self.filled = self.stay.held = True
-        self.stay.lost.discard(self.info.name)
+        self.filled = self.residency.held = True
+        self.residency.lost.discard(self.info.name)
         return memory
 
     def load(self, array: np.ndarray[Any, np.dtype[Any]]) -> None:
@@ -203,8 +203,8 @@ class Job:
         planned = job_plan(content, sizes, self.device.target.tecs, program.gap)
         self._base = self.device.allocator.allocate(planned.size)
         self._owned = [self._base]
-        self.stay = Stay(self.device, self._lost)
-        self._release = weakref.finalize(self, _release_all, self.device.allocator, self._owned, self.stay)
+        self.residency = Residency(self.device, self._lost)
+        self._release = weakref.finalize(self, _release_all, self.device.allocator, self._owned, self.residency)
         self._plan = with_places(planned, self._base, self._places(sizes))
         self._chain_at, self._chain = self._fill(content)
         self._fresh = True
@@ -235,12 +235,12 @@ class Job:
     @property
     def held(self) -> bool:
         """Whether the content of its tensors is there, also when the device has ended since."""
-        return self.stay.held
+        return self.residency.held
 
     def hold(self) -> None:
         """Keeps the tensors' content until the job is closed."""
         self.revive()
-        self.stay.hold()
+        self.residency.hold()
 
     def close(self) -> None:
         """Frees the job's device memory; the job must not run again."""
@@ -250,7 +250,7 @@ class Job:
         """Makes the job runnable again when its device has ended; whether that was so. What was loaded is lost then."""
         if self.device.alive:
             return False
-        self.stay.spoil()
+        self.residency.invalidate()
         self._release()
         self._place()
         return True
@@ -361,7 +361,7 @@ class Job:
                 self.result = self.execute(timeout, seed, record, after, singly)
                 return {slot.info.name: slot.fetch() for slot in self.outputs}
             finally:
-                self.stay.let_go(forget=True)
+                self.residency.release(forget=True)
 
     def load(self, named: Mapping[str, np.ndarray[Any, Any]], initial: Mapping[str, np.ndarray[Any, Any]]) -> None:
         """Copies inputs, and what outputs hold before the run, to the device; see `run`."""
@@ -415,7 +415,7 @@ class Job:
             return result
         except CompassError as error:
             if not self.device.alive:
-                self.stay.spoil()
+                self.residency.invalidate()
             locate_fault(error, self.program.code.elf)
             raise
 
@@ -459,7 +459,7 @@ class Job:
     def _slot(self, info: TensorInfo, nbytes: int) -> Slot:
         section, sub = info.place
         address = self._base + self._plan.reuses[section] + sub.offset
-        return Slot(info, self._shapes[info.name], self.stay, address, nbytes)
+        return Slot(info, self._shapes[info.name], self.residency, address, nbytes)
 
     def _fill(self, content: AipuBin) -> tuple[int, bytes]:
         """Fills the job's memory; gives address and bytes of the control block chain."""
@@ -539,8 +539,8 @@ def spell_names(names: set[str]) -> str:
     return ", ".join(f"'{name}'" for name in sorted(names))
 
 
-def _release_all(allocator: PageAllocator, addresses: list[int], stay: Stay) -> None:
-    stay.leave()
+def _release_all(allocator: PageAllocator, addresses: list[int], residency: Residency) -> None:
+    residency.leave()
     for address in addresses:
         allocator.release(address)
 

@@ -21,7 +21,7 @@ from compass_runtime.memory import PageAllocator
 if TYPE_CHECKING:
     import numpy as np
 
-    from compass_runtime.job import Stay
+    from compass_runtime.job import Residency
     from compass_sim import RunResult
 
 ENDED = "worker-ended"
@@ -37,7 +37,7 @@ _LARGEST_KEPT = 16 << 20
 class Device:
     """One simulated NPU. The jobs of its programs share its memory; one runs at a time.
 
-    `graphs`: programs that are loaded; without any it waits for the next program of the same file, or ends. `stays`:
+    `graphs`: programs that are loaded; without any it waits for the next program of the same file, or ends. `residencies`:
     its jobs; with one that is held it is not ended to make room.
     """
 
@@ -52,7 +52,7 @@ class Device:
         self.worker = Worker(target, debug=debug, checks=checks)
         self.lock = threading.Lock()
         self.graphs: set[object] = set()
-        self.stays: set[Stay] = set()
+        self.residencies: set[Residency] = set()
         self.ended = False
         size = len(self.worker.memory)
         ranges = ((memory_map.WINDOW_LOW, memory_map.ENGINE_LOW), (memory_map.ENGINE_HIGH, size))
@@ -71,7 +71,7 @@ class Device:
     @property
     def is_held(self) -> bool:
         """Whether a job has content that is nowhere else."""
-        return any(stay.held for stay in list(self.stays))
+        return any(residency.held for residency in list(self.residencies))
 
     @property
     def memory(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -119,9 +119,9 @@ class Device:
         self.ended = True
         self._memory = None
         self.worker.abandon()
-        for stay in list(self.stays):
-            if not stay.held:
-                stay.look_away()
+        for residency in list(self.residencies):
+            if not residency.held:
+                residency.unmap()
 
 
 _open: list[Device] = []
@@ -135,8 +135,8 @@ def _forget_all() -> None:
     """In a forked child: the devices are the parent's."""
     for device in _open:
         device.ended = True
-        for stay in list(device.stays):
-            stay.spoil()
+        for residency in list(device.residencies):
+            residency.invalidate()
         device.end()
     _open.clear()
     _left.clear()

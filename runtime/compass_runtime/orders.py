@@ -21,21 +21,21 @@ _HOW = "--schedule seed=7 runs in one order, --schedule explore=200 compares the
 
 
 @dataclass(frozen=True)
-class Orders:
+class ScheduleOptions:
     """What `--schedule` asks for: the seed of one order, or how many orders to explore; the other is 0."""
 
     seed: int = 0
     explore: int = 0
 
     @classmethod
-    def parse(cls, text: str) -> Orders:
+    def parse(cls, text: str) -> ScheduleOptions:
         """`seed=N` or `explore=N`; UsageError for anything else."""
         name, _, number = text.partition("=")
         if name not in ("seed", "explore") or not number.isdecimal():
             raise UsageError(f"--schedule: '{text}' is neither seed=N nor explore=N", code="bad-schedule", help=_HOW)
         return cls(**{name: int(number)}).checked()
 
-    def checked(self) -> Orders:
+    def checked(self) -> ScheduleOptions:
         """The same; UsageError when a number is out of range or both are given."""
         if (self.seed != 0) == (self.explore != 0):
             raise UsageError(

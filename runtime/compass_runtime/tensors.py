@@ -49,7 +49,7 @@ def all_tensors(
     def take(name: str, array: Array, quantisation: Quantisation) -> None:
         found[name] = quantisation.real(array) if real else array
 
-    watch = Watch(job, [take])
+    watch = TensorObserver(job, [take])
     outputs = job.run(inputs, timeout, after=watch.after, singly=True)
     watch.finish(outputs)
     return found
@@ -60,7 +60,7 @@ def inner_tensors(program: Program) -> list[str]:
     return [name for launch in program.note.launches for name in launch.inner] if program.note else []
 
 
-class Watch:
+class TensorObserver:
     """Gives the tensors of a run to some takers, each as soon as it is complete."""
 
     def __init__(self, job: Job, takers: list[Taker]) -> None:

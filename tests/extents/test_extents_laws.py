@@ -7,7 +7,7 @@ import pytest
 
 from compass_core.errors import CompassError
 from compass_core.extents import DEPTH_LIMIT, evaluate
-from compass_core.extents.machine import REFINED, STEP_LIMIT, Machine
+from compass_core.extents.interpreter import REFINED, STEP_LIMIT, Interpreter
 from tests.extents.fuzz import harmful, wrong
 from tests.extents.programs import TECS, Generator
 
@@ -90,9 +90,9 @@ def test_steps_do_not_depend_on_sizes():
     for seed in range(100):
         generator = Generator(seed)
         program = generator.program()
-        machine = Machine(program, {"n": (1 << 31) - 9, "m": (1 << 30) + 1}, TECS, ())
-        machine.run("k", TECS)
-        assert machine.steps < 20 * REFINED < STEP_LIMIT
+        interpreter = Interpreter(program, {"n": (1 << 31) - 9, "m": (1 << 30) + 1}, TECS, ())
+        interpreter.run("k", TECS)
+        assert interpreter.steps < 20 * REFINED < STEP_LIMIT
 
 
 def test_shares_of_tecs_are_exact_for_every_size():

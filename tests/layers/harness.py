@@ -11,7 +11,7 @@ from compass_core import files
 from compassc.dsl import BuildManager
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.objects import function_of
+from compassc.layers.kernel_cache import function_of
 from compassc.layers.source import Kernel
 
 Array = np.ndarray[Any, Any]

@@ -7,8 +7,8 @@ from compass_runtime import Program
 from compassc.dsl import BuildManager
 from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.gbuilder.writer import GraphWriter
-from compassc.layers import objects
-from compassc.layers.objects import Objects
+from compassc.layers import kernel_cache
+from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.source import Kernel
 
 TEXT = """\
@@ -57,7 +57,7 @@ def test_whatever_can_change_an_object_makes_another_one(compiled, tmp_path, mon
     kernel = Kernel(TEXT.format(value=1), ())
 
     def get(kernel=kernel, target="X2_1204"):
-        path = Objects(tmp_path / "work", target).object_of(kernel)
+        path = KernelCache(tmp_path / "work", target).object_of(kernel)
         return path.read_bytes()
 
     first = get()
@@ -68,7 +68,7 @@ def test_whatever_can_change_an_object_makes_another_one(compiled, tmp_path, mon
     monkeypatch.setenv("COMPASS_EMBED_SOURCE", "0")
     assert get() != first and len(compiled) == 4
     monkeypatch.delenv("COMPASS_EMBED_SOURCE")
-    monkeypatch.setattr(objects, "_own_identity", lambda: "another compiler")
+    monkeypatch.setattr(kernel_cache, "_own_identity", lambda: "another compiler")
     assert get() == first and len(compiled) == 5
 
 
@@ -76,15 +76,15 @@ def test_without_the_cache_kernels_are_compiled_every_time(compiled, tmp_path, m
     monkeypatch.setenv("COMPASS_CACHE", "0")
     kernel = Kernel(TEXT.format(value=3), ())
     for place in ("a", "b"):
-        objects = Objects(tmp_path / place, "X2_1204")
+        objects = KernelCache(tmp_path / place, "X2_1204")
         assert objects.object_of(kernel) == objects.object_of(kernel) == tmp_path / place / f"{kernel.name}.o"
     assert len(compiled) == 2
 
 
 def test_a_damaged_object_is_compiled_again(compiled, tmp_path):
     kernel = Kernel(TEXT.format(value=4), ())
-    first = Objects(tmp_path / "work", "X2_1204").object_of(kernel).read_bytes()
+    first = KernelCache(tmp_path / "work", "X2_1204").object_of(kernel).read_bytes()
     for path in (tmp_path / "cache" / "layer").rglob("*"):
         if path.is_file() and path.suffix != ".sum":
             path.write_bytes(first[:100])
-    assert Objects(tmp_path / "work", "X2_1204").object_of(kernel).read_bytes() == first
+    assert KernelCache(tmp_path / "work", "X2_1204").object_of(kernel).read_bytes() == first

@@ -11,8 +11,8 @@ import pytest
 from compass_core import files
 from compassc.graph import Tensor
 from compassc.layers.declare import all_types, evaluate
+from compassc.layers.kernel_cache import function_of
 from compassc.layers.kernels import kernel_of
-from compassc.layers.objects import function_of
 from compassc.layers.samples import SAMPLES, Draw, drawn
 from compassc.layers.support import SHAPES, forms_of
 from tests.layers.cases import same

@@ -102,8 +102,8 @@ def python(means):
     linkers = [path for path in map(Path, ("/lib64/ld-linux-x86-64.so.2",)) if path.exists()]
 
     def run(script, *words, limits=LIMITS, data=b""):
-        grant = confine.Grant((script,), tuple(system), (program, *linkers))
-        return confine.run([str(program), "-I", "-S", "-B", str(script), *words], data, grant, limits)
+        permissions = confine.Permissions((script,), tuple(system), (program, *linkers))
+        return confine.run([str(program), "-I", "-S", "-B", str(script), *words], data, permissions, limits)
 
     return run
 
@@ -162,5 +162,5 @@ def test_it_has_its_input_and_nothing_else_of_ours(python, tmp_path, monkeypatch
 def test_unknown_means_are_none(monkeypatch):
     monkeypatch.setattr(parent, "MEANS", ("magic",))
     with pytest.raises(confine.NotConfined) as caught:
-        confine.run(["/bin/true"], b"", confine.Grant())
+        confine.run(["/bin/true"], b"", confine.Permissions())
     assert "magic: no such means" in caught.value.notes[0].message

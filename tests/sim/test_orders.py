@@ -8,7 +8,7 @@ import pytest
 
 from compass_core.errors import CompassError, UsageError
 from compass_runtime.cli import main
-from compass_runtime.orders import Orders
+from compass_runtime.orders import ScheduleOptions
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
 
@@ -79,5 +79,7 @@ def test_compass_run_explores(built: dict[str, Any], tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize("text", ["seed", "seed=x", "seed=0", "explore=1", "explore=-3", "order=4", f"seed={2**64}"])
 def test_malformed_schedules_are_usage_errors(text: str) -> None:
     with pytest.raises(UsageError):
-        Orders.parse(text)
-    assert Orders.parse("seed=5") == Orders(seed=5) and Orders.parse("explore=2") == Orders(explore=2)
+        ScheduleOptions.parse(text)
+    assert ScheduleOptions.parse("seed=5") == ScheduleOptions(seed=5) and ScheduleOptions.parse(
+        "explore=2"
+    ) == ScheduleOptions(explore=2)

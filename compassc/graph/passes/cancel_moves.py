@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compassc.graph.edit import Editing, Rule, rewrite
+from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.passes._layers import RESHAPES, TRANSPOSES, is_float, moves_nothing, same_type
@@ -19,7 +19,7 @@ from compassc.graph.passes._layers import RESHAPES, TRANSPOSES, is_float, moves_
 NAME = "CancelMoves"
 
 
-def nothing(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def nothing(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """move(x) -> x"""
     if len(layer.inputs) != 1 or len(layer.outputs) != 1:
         return None
@@ -35,7 +35,7 @@ def nothing(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
     return edit.instead(layer, x)
 
 
-def reshape_again(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def reshape_again(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """reshape(reshape(x)) -> reshape(x)"""
     before = edit.producer(layer.input)
     if before.type not in RESHAPES or not same_type(before.input, layer.output):
@@ -50,7 +50,7 @@ def _reshape(layer: Layer, source: Layer) -> Layer:
     return replace(layer, type="Reshape", inputs=source.inputs, attributes={**kept, **shape})
 
 
-def transpose_again(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def transpose_again(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """transpose(transpose(x)) -> transpose(x)"""
     before = edit.producer(layer.input)
     if before.type not in TRANSPOSES or not same_type(before.input, layer.output):
@@ -60,7 +60,7 @@ def transpose_again(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
     return [replace(layer, inputs=before.inputs, attributes={**layer.attributes, "perm": perm})]
 
 
-def transpose_as_reshape(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def transpose_as_reshape(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """transpose(x) -> reshape(x)"""
     if not same_type(layer.input, layer.output) or not moves_nothing(layer.input.shape, layer.integers("perm")):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compassc.graph.edit import Editing, Rule, rewrite
+from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import SOURCES, Graph
 from compassc.graph.layer import Layer
 from compassc.graph.passes._layers import MOST_ELEMENTS
@@ -19,7 +19,7 @@ from compassc.graph.values import IRDType
 NAME = "FoldConstant"
 
 
-def folded(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def folded(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """f(constants) -> constants"""
     from compassc.layers.declare import evaluate
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from compassc.graph.edit import Editing, Rule, rewrite
+from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.passes._layers import arithmetic, is_activated, is_float
@@ -31,7 +31,7 @@ TRANSPOSED = ("ConvTranspose", "ConvTranspose3D")
 LINEAR = ("Convolution", "DepthwiseConv", "Convolution3D", "FullyConnected", *TRANSPOSED)
 
 
-def _linear(edit: Editing, tensor: Tensor) -> Layer | None:
+def _linear(edit: GraphEditor, tensor: Tensor) -> Layer | None:
     """A linear layer of floats whose result only one layer uses, without an activation."""
     layer = edit.sole(tensor)
     if layer is None or layer.type not in LINEAR or is_activated(layer) or not is_float(layer):
@@ -67,7 +67,7 @@ def _changed(layer: Layer, end: Layer, factor: Array, addend: Array) -> list[Lay
     return [replace(layer, outputs=end.outputs, constants={**layer.constants, **made})]
 
 
-def behind(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def behind(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """linear + constant, linear - constant, linear * constant, linear / constant -> linear"""
     import numpy as np
 
@@ -88,7 +88,7 @@ def behind(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
     return None
 
 
-def batch_norm(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def batch_norm(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """batch_norm(linear) -> linear"""
     import numpy as np
 
@@ -102,7 +102,7 @@ def batch_norm(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
     return _changed(source, layer, factor, addend)
 
 
-def before(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def before(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """linear(x * constant) -> linear(x)"""
     if not is_float(layer) or "weights" not in layer.constants or layer.integer("group", 1) != 1:
         return None
@@ -119,7 +119,7 @@ def before(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
     return None
 
 
-def multiplier(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def multiplier(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """matmul * number, matmul / number -> matmul"""
     method = arithmetic(layer)
     for i, tensor in enumerate(layer.inputs if method in ("MUL", "DIV") else ()):
@@ -134,7 +134,7 @@ def multiplier(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
     return None
 
 
-def factor_and_addend(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def factor_and_addend(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """x * a + b, x * a - b -> batch_norm(x), with a number per channel"""
     import numpy as np
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compassc.graph.edit import Editing, Rule, rewrite
+from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.passes._layers import is_activated, is_float, same_type
@@ -23,7 +23,7 @@ _KEYS = {"RELU": (), "RELU6": (), "LEAKYRELU": ("negative_slope_type", "negative
 _METHODS = {"RELU": "RELU", "RELU6": "RELU6", "LeakyRELU": "LEAKYRELU"}
 
 
-def activation(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def activation(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """rectifier(linear) -> linear"""
     method = _METHODS.get(layer.type) or str(layer.attributes.get("method", "")).upper()
     source = edit.sole(layer.input)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compassc.graph.edit import Editing, Rule, rewrite
+from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import SOURCES, Graph
 from compassc.graph.layer import Layer
 from compassc.graph.passes._layers import RESHAPES, TRANSPOSES, same_type
@@ -24,7 +24,7 @@ from compassc.graph.tensor import Tensor
 NAME = "PushMoves"
 
 
-def unary(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def unary(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """f(move(x)) -> move(f(x))"""
     move = edit.sole(layer.input) if _is_pointwise(layer) and len(layer.inputs) == 1 else None
     if move is None or move.type not in (*RESHAPES, *TRANSPOSES) or not _can_pass(edit, move):
@@ -44,13 +44,13 @@ def _is_pointwise(layer: Layer) -> bool:
     return tables and len(layer.outputs) == 1 and all(t.axis is None for t in (*layer.inputs, *layer.outputs))
 
 
-def _can_pass(edit: Editing, move: Layer) -> bool:
+def _can_pass(edit: GraphEditor, move: Layer) -> bool:
     """Whether it is a move of computed elements alone; it stays at the graph's inputs and constants."""
     source = edit.producer(move.input)
     return same_type(move.input, move.output) and source.type not in (*SOURCES, *RESHAPES, *TRANSPOSES)
 
 
-def operands(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def operands(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """f(transpose(x), transpose(y)) -> transpose(f(x, y)); constants are transposed back, numbers stay"""
     moves = [edit.producer(t) for t in layer.inputs if edit.constant(t) is None]
     found = _perm(edit, layer, moves)
@@ -78,7 +78,7 @@ def operands(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
     return [*constants, replace(layer, inputs=tuple(inputs), outputs=(inner,)), _behind(layer, before, inner)]
 
 
-def _perm(edit: Editing, layer: Layer, moves: Sequence[Layer]) -> tuple[list[int], list[int], Layer] | None:
+def _perm(edit: GraphEditor, layer: Layer, moves: Sequence[Layer]) -> tuple[list[int], list[int], Layer] | None:
     """(order of axes, the inverse, one of the moves) where all moves are the same transpose, used by `layer` alone."""
     if not moves or any(m.type not in TRANSPOSES or not _can_pass(edit, m) for m in moves):
         return None
@@ -89,7 +89,7 @@ def _perm(edit: Editing, layer: Layer, moves: Sequence[Layer]) -> tuple[list[int
     return perm, [perm.index(i) for i in range(len(perm))], moves[0]
 
 
-def joined(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def joined(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """concat(transpose(x), transpose(y)) -> transpose(concat(x, y))"""
     moves = [edit.producer(t) for t in layer.inputs]
     found = _perm(edit, layer, moves)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compassc.graph.edit import Editing
+from compassc.graph.edit import GraphEditor
 from compassc.graph.graph import Graph
 
 NAME = "RemoveDeadLayers"
@@ -14,5 +14,5 @@ def run(graph: Graph) -> Graph:
     inner = {name: run(sub) for name, sub in graph.subgraphs.items()}
     if any(inner[name] is not graph.subgraphs[name] for name in inner):
         graph = replace(graph, subgraphs=inner)
-    edit = Editing(graph)
+    edit = GraphEditor(graph)
     return edit.finish() if edit.sweep() else graph

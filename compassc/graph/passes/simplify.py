@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from compassc.graph.edit import Editing, Rule, rewrite
+from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.passes._layers import arithmetic, is_float, same_type
@@ -68,7 +68,7 @@ def _joined(method: str) -> Callable[[Match], Sequence[Layer] | None]:
     return make
 
 
-def same_cast(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def same_cast(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """cast(x) -> x"""
     same = layer.input.shape == layer.output.shape and same_type(layer.input, layer.output)
     return edit.instead(layer, layer.input) if same else None

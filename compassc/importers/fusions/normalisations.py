@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compassc.graph.edit import Editing, Rule
+from compassc.graph.edit import GraphEditor, Rule
 from compassc.graph.layer import Layer
 from compassc.graph.patterns import Fusion, Match, Pattern, anything, call, number
 from compassc.graph.tensor import Tensor
@@ -106,7 +106,7 @@ def _fitting(norm: Layer, array: Array) -> Array | None:
     return np.broadcast_to(full, [norm.output.shape[a] if a in axes else 1 for a in range(rank)]).reshape(weights.shape)
 
 
-def _source(edit: Editing, layer: Layer) -> tuple[Layer, Array, int] | None:
+def _source(edit: GraphEditor, layer: Layer) -> tuple[Layer, Array, int] | None:
     """A norm that only this layer uses, the constant operand, and its place."""
     for i, tensor in enumerate(layer.inputs):
         other: Tensor = layer.inputs[1 - i]
@@ -119,7 +119,7 @@ def _source(edit: Editing, layer: Layer) -> tuple[Layer, Array, int] | None:
     return None
 
 
-def scale_of_norm(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def scale_of_norm(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """norm * constant -> norm"""
     found = _source(edit, layer) if _method(layer) == "MUL" else None
     if found is None:
@@ -129,7 +129,7 @@ def scale_of_norm(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
     return [_again(norm, layer, constants)]
 
 
-def addend_of_norm(edit: Editing, layer: Layer) -> Sequence[Layer] | None:
+def addend_of_norm(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """norm + constant, norm - constant -> norm"""
     method = _method(layer)
     found = _source(edit, layer) if method in ("ADD", "SUB") else None

@@ -8,11 +8,11 @@ process, has no network, and ends with its parent, at its time limit, or when it
 from compass_core.confine.parent import (
     MEANS,
     Finished,
-    Grant,
     Limits,
     NotConfined,
+    Permissions,
     available,
     run,
 )
 
-__all__ = ["MEANS", "Finished", "Grant", "Limits", "NotConfined", "available", "run"]
+__all__ = ["MEANS", "Finished", "Limits", "NotConfined", "Permissions", "available", "run"]

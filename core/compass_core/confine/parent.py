@@ -37,14 +37,14 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Grant:
+class Permissions:
     """What a confined program may read: files, folders with their content, and programs, which it may also execute."""
 
     files: tuple[Path, ...] = ()
     folders: tuple[Path, ...] = ()
     programs: tuple[Path, ...] = ()
 
-    def words(self) -> list[str]:
+    def arguments(self) -> list[str]:
         """The paths as the child process takes them; for a symbolic link its target is granted."""
         kinds = (("file", self.files), ("folder", self.folders), ("program", self.programs))
         return [f"{kind}={os.path.abspath(path)}" for kind, paths in kinds for path in paths]
@@ -64,7 +64,7 @@ class Finished:
 def run(
     command: Sequence[str],
     data: bytes,
-    grant: Grant,
+    permissions: Permissions,
     limits: Limits = Limits(),
     environment: Mapping[str, str] | None = None,
     *,
@@ -74,7 +74,7 @@ def run(
     then it runs with limits of time, memory and output only."""
     refusals = []
     for means in (*MEANS, "none") if trusted else MEANS:
-        done = _run_by(means, command, data, grant, limits, environment or {})
+        done = _run_by(means, command, data, permissions, limits, environment or {})
         if done.status != REFUSED or done.output:
             return done
         refusals.append(f"{means}: {done.messages.strip() or 'no reason given'}")
@@ -85,20 +85,25 @@ def run(
 def available(means: tuple[str, ...] = MEANS) -> str:
     """The first of the means that this host offers; empty when it offers none."""
     for one in means:
-        if _run_by(one, (), b"", Grant(), Limits(), {}).status == 0:
+        if _run_by(one, (), b"", Permissions(), Limits(), {}).status == 0:
             return one
     return ""
 
 
 def _run_by(
-    means: str, command: Sequence[str], data: bytes, grant: Grant, limits: Limits, environment: Mapping[str, str]
+    means: str,
+    command: Sequence[str],
+    data: bytes,
+    permissions: Permissions,
+    limits: Limits,
+    environment: Mapping[str, str],
 ) -> Finished:
     words = [
         f"means={means}",
         f"parent={os.getpid()}",
         f"seconds={limits.seconds}",
         f"memory={limits.memory}",
-        *grant.words(),
+        *permissions.arguments(),
         *(f"variable={name}={value}" for name, value in environment.items()),
         *(("--", *command) if command else ()),
     ]

@@ -48,17 +48,17 @@ def evaluate(
 
     `nulls` are the parameters that are null pointers. CompassError for what is no program.
     """
-    from .machine import Machine, Split, TooLong
+    from .interpreter import Interpreter, Split, TooLong
 
     plain = {name: value.item() if hasattr(value, "item") else value for name, value in scalars.items()}
     try:
         tids = tec_count if _uses_tid(program) else 1
-        machine = Machine(program, plain, tec_count, nulls)
+        interpreter = Interpreter(program, plain, tec_count, nulls)
         try:
-            machine.run(program["entry"], tids)
+            interpreter.run(program["entry"], tids)
         except (TooLong, RecursionError, Split):
-            machine.reach.blame_all("the index arithmetic takes too long to follow")
-        reach = machine.reach
+            interpreter.reach.blame_all("the index arithmetic takes too long to follow")
+        reach = interpreter.reach
         return {
             name: Extent(
                 None if name in reach.unknown else -(-reach.most[name] // elem),

@@ -129,7 +129,7 @@ def _clang(
     libraries = _libraries(compiler)
     linkers = [path for path in libraries if path.name.startswith(_DYNAMIC_LINKER)]
     own = program.parent.parent / "lib" / "clang"
-    grant = confine.Grant(
+    permissions = confine.Permissions(
         files=(*step.files, *libraries),
         folders=(command.include_folder(), *((own,) if own.is_dir() else ())),
         programs=(program, *linkers),
@@ -138,11 +138,11 @@ def _clang(
     data = text.encode(errors="surrogateescape")
     environment = {"LC_ALL": "C", "LD_LIBRARY_PATH": ":".join(folders)}
     try:
-        done = confine.run(line, data, grant, limits, environment)
+        done = confine.run(line, data, permissions, limits, environment)
     except confine.NotConfined as refused:
         if not is_trusted(source):
             raise _foreign(source, refused) from None
-        done = confine.run(line, data, grant, limits, environment, trusted=True)
+        done = confine.run(line, data, permissions, limits, environment, trusted=True)
     if done.status != 0 or done.excess:
         raise _failed(source, done)
     return done.output

@@ -61,7 +61,7 @@ class Memory(IntEnum):
 
 
 @dataclass(frozen=True)
-class Side:
+class Accessor:
     """Who accessed memory; `pc` is an offset in `.text`, None where it is not known."""
 
     pc: int | None
@@ -86,8 +86,8 @@ class Finding:
 
     kind: Kind
     times: int
-    here: Side
-    there: Side | None
+    here: Accessor
+    there: Accessor | None
     address: int
     size: int
     item: int
@@ -138,8 +138,8 @@ def findings(memory: mmap) -> tuple[list[Finding], int]:
     return found, dropped
 
 
-def _side(pc: int, tec: int, access: int) -> Side:
-    return Side(None if pc == _NO_PC else pc, tec, Access(access & 7))
+def _side(pc: int, tec: int, access: int) -> Accessor:
+    return Accessor(None if pc == _NO_PC else pc, tec, Access(access & 7))
 
 
 def _place(memory: mmap, at: int) -> MemoryLocation:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from compass_core.errors import CompassError, Finding, Note, Span, races
 from compass_core.hostcc import arrays, origins
-from compass_runtime.checks.area import Access, Kind, Memory, MemoryLocation, Side
+from compass_runtime.checks.area import Access, Accessor, Kind, Memory, MemoryLocation
 from compass_runtime.checks.area import Finding as Found
 from compass_runtime.job import Buffer
 from compass_runtime.program import Program
@@ -53,7 +53,7 @@ class Diagnostics:
             errors[-1].notes = (*errors[-1].notes, Note(f"{dropped} more findings are not shown"))
         return sorted(errors, key=lambda e: (e.span.file, e.span.line) if e.span else ("", 0))
 
-    def _span(self, side: Side) -> Span | None:
+    def _span(self, side: Accessor) -> Span | None:
         from compass_sim.lines import locate
 
         try:
@@ -269,7 +269,7 @@ _RULES = {
 }
 
 
-def _verb(side: Side) -> Literal["reads", "writes"]:
+def _verb(side: Accessor) -> Literal["reads", "writes"]:
     return "writes" if side.access & Access.WRITE else "reads"
 
 

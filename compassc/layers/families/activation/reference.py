@@ -17,7 +17,7 @@ Function = Callable[[Array, Mapping[str, float]], Array]
 F32 = np.float32
 
 
-class Tabled(NamedTuple):
+class TableFunction(NamedTuple):
     """A function that is a table when quantised. `parameters`: its parameters with their defaults."""
 
     function: Function
@@ -66,58 +66,58 @@ def _hyperbolic(x: Array, sign: int) -> Array:
     return value if sign > 0 else np.where(x < 0, -value, value)
 
 
-METHODS: dict[str, Tabled] = {
-    "SIGMOID": Tabled(lambda x, p: sigmoid(x), "1 / (1 + e^-x)"),
-    "TANH": Tabled(lambda x, p: np.tanh(x), "the hyperbolic tangent"),
-    "GELU": Tabled(_gelu, "x times the normal distribution's probability up to x"),
-    "SILU": Tabled(lambda x, p: x * sigmoid(x), "x * sigmoid(x)"),
-    "SWISH": Tabled(lambda x, p: x * sigmoid(F32(p["alpha"]) * x), "x * sigmoid(alpha * x)", {"alpha": 1.0}),
-    "HARDSWISH": Tabled(lambda x, p: x * np.clip(x + 3, 0, 6) / F32(6), "x * clip(x + 3, 0, 6) / 6"),
-    "HARDSIGMOID": Tabled(
+METHODS: dict[str, TableFunction] = {
+    "SIGMOID": TableFunction(lambda x, p: sigmoid(x), "1 / (1 + e^-x)"),
+    "TANH": TableFunction(lambda x, p: np.tanh(x), "the hyperbolic tangent"),
+    "GELU": TableFunction(_gelu, "x times the normal distribution's probability up to x"),
+    "SILU": TableFunction(lambda x, p: x * sigmoid(x), "x * sigmoid(x)"),
+    "SWISH": TableFunction(lambda x, p: x * sigmoid(F32(p["alpha"]) * x), "x * sigmoid(alpha * x)", {"alpha": 1.0}),
+    "HARDSWISH": TableFunction(lambda x, p: x * np.clip(x + 3, 0, 6) / F32(6), "x * clip(x + 3, 0, 6) / 6"),
+    "HARDSIGMOID": TableFunction(
         lambda x, p: np.maximum(
             F32(p["clip_min"]), np.minimum(F32(p["alpha"]) * x + F32(p["beta"]), F32(p["clip_max"]))
         ),
         "alpha * x + beta, limited",
         {"alpha": 0.2, "beta": 0.5, "clip_min": 0.0, "clip_max": 1.0},
     ),
-    "MISH": Tabled(lambda x, p: x * np.tanh(softplus(x)), "x * tanh(softplus(x))"),
-    "ELU": Tabled(lambda x, p: _elu(x, p["alpha"]), "x, or alpha * (e^x - 1) where negative", {"alpha": 1.0}),
-    "SELU": Tabled(
+    "MISH": TableFunction(lambda x, p: x * np.tanh(softplus(x)), "x * tanh(softplus(x))"),
+    "ELU": TableFunction(lambda x, p: _elu(x, p["alpha"]), "x, or alpha * (e^x - 1) where negative", {"alpha": 1.0}),
+    "SELU": TableFunction(
         lambda x, p: F32(p["gamma"]) * _elu(x, p["alpha"]),
         "gamma times ELU",
         {"alpha": 1.67326319, "gamma": 1.05070102},
         "rare",
     ),
-    "CELU": Tabled(_celu, "max(0, x) + min(0, alpha * (e^(x / alpha) - 1))", {"alpha": 1.0}, "rare"),
-    "SOFTPLUS": Tabled(lambda x, p: softplus(x), "log(1 + e^x)"),
-    "SOFTSIGN": Tabled(lambda x, p: x / (F32(1) + np.abs(x)), "x / (1 + |x|)", {}, "rare"),
-    "SHRINK": Tabled(_shrink, "x moved toward 0 by bias, 0 within lambd", {"lambd": 0.5, "bias": 0.0}, "rare"),
-    "THRESHOLDEDRELU": Tabled(
+    "CELU": TableFunction(_celu, "max(0, x) + min(0, alpha * (e^(x / alpha) - 1))", {"alpha": 1.0}, "rare"),
+    "SOFTPLUS": TableFunction(lambda x, p: softplus(x), "log(1 + e^x)"),
+    "SOFTSIGN": TableFunction(lambda x, p: x / (F32(1) + np.abs(x)), "x / (1 + |x|)", {}, "rare"),
+    "SHRINK": TableFunction(_shrink, "x moved toward 0 by bias, 0 within lambd", {"lambd": 0.5, "bias": 0.0}, "rare"),
+    "THRESHOLDEDRELU": TableFunction(
         lambda x, p: np.where(x > p["alpha"], x, F32(0)), "x above alpha, else 0", {"alpha": 1.0}, "rare"
     ),
-    "EXP": Tabled(lambda x, p: np.exp(x), "e^x"),
-    "SQUARE": Tabled(lambda x, p: x * x, "x^2"),
-    "LOG": Tabled(lambda x, p: np.log(x), "the natural logarithm"),
-    "ERF": Tabled(lambda x, p: erf(x), "the error function"),
-    "FLOOR": Tabled(lambda x, p: np.floor(x), "the largest integer not above x", {}, "sometimes"),
-    "CEIL": Tabled(lambda x, p: np.ceil(x), "the smallest integer not below x", {}, "rare"),
-    "TRUNC": Tabled(lambda x, p: np.trunc(x), "x without its fraction", {}, "rare"),
-    "ROUND": Tabled(lambda x, p: np.rint(x), "the nearest integer, ties to even", {}, "rare"),
-    "TAN": Tabled(lambda x, p: np.tan(x), "the tangent", {}, "rare"),
-    "SINH": Tabled(lambda x, p: _hyperbolic(x, -1), "the hyperbolic sine", {}, "rare"),
-    "COSH": Tabled(lambda x, p: _hyperbolic(x, 1), "the hyperbolic cosine", {}, "rare"),
-    "ASIN": Tabled(lambda x, p: np.nan_to_num(np.arcsin(x), nan=2147483647.0), "the arc sine", {}, "rare"),
-    "ACOS": Tabled(lambda x, p: np.arccos(x), "the arc cosine", {}, "rare"),
-    "ATAN": Tabled(lambda x, p: np.arctan(x), "the arc tangent", {}, "rare"),
-    "ASINH": Tabled(lambda x, p: np.arcsinh(x), "the inverse hyperbolic sine", {}, "rare"),
-    "ACOSH": Tabled(lambda x, p: np.arccosh(x), "the inverse hyperbolic cosine", {}, "rare"),
-    "ATANH": Tabled(
+    "EXP": TableFunction(lambda x, p: np.exp(x), "e^x"),
+    "SQUARE": TableFunction(lambda x, p: x * x, "x^2"),
+    "LOG": TableFunction(lambda x, p: np.log(x), "the natural logarithm"),
+    "ERF": TableFunction(lambda x, p: erf(x), "the error function"),
+    "FLOOR": TableFunction(lambda x, p: np.floor(x), "the largest integer not above x", {}, "sometimes"),
+    "CEIL": TableFunction(lambda x, p: np.ceil(x), "the smallest integer not below x", {}, "rare"),
+    "TRUNC": TableFunction(lambda x, p: np.trunc(x), "x without its fraction", {}, "rare"),
+    "ROUND": TableFunction(lambda x, p: np.rint(x), "the nearest integer, ties to even", {}, "rare"),
+    "TAN": TableFunction(lambda x, p: np.tan(x), "the tangent", {}, "rare"),
+    "SINH": TableFunction(lambda x, p: _hyperbolic(x, -1), "the hyperbolic sine", {}, "rare"),
+    "COSH": TableFunction(lambda x, p: _hyperbolic(x, 1), "the hyperbolic cosine", {}, "rare"),
+    "ASIN": TableFunction(lambda x, p: np.nan_to_num(np.arcsin(x), nan=2147483647.0), "the arc sine", {}, "rare"),
+    "ACOS": TableFunction(lambda x, p: np.arccos(x), "the arc cosine", {}, "rare"),
+    "ATAN": TableFunction(lambda x, p: np.arctan(x), "the arc tangent", {}, "rare"),
+    "ASINH": TableFunction(lambda x, p: np.arcsinh(x), "the inverse hyperbolic sine", {}, "rare"),
+    "ACOSH": TableFunction(lambda x, p: np.arccosh(x), "the inverse hyperbolic cosine", {}, "rare"),
+    "ATANH": TableFunction(
         lambda x, p: np.nan_to_num(np.arctanh(x), nan=float(np.finfo(F32).max)),
         "the inverse hyperbolic tangent",
         {},
         "rare",
     ),
-    "UNKNOWN": Tabled(lambda x, p: x, "a function that only its table tells", {}, "rare"),
+    "UNKNOWN": TableFunction(lambda x, p: x, "a function that only its table tells", {}, "rare"),
 }
 """Functions by method name."""
 

@@ -250,7 +250,7 @@ def _offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
     return total.astype(np.int32)
 
 
-class Along:
+class IndexedAxis:
     """Elements addressed by an index along one axis: their places before and behind it in `x`."""
 
     def __init__(self, k: KernelSource, x: Tensor, index: Tensor, axis: int) -> None:
@@ -273,7 +273,7 @@ def gather_elements(layer: Layer) -> Kernel:
         raise LayerError(f"the output is {list(y.shape)}, the indices are {list(index.shape)}")
     wide_kind(index)
     k = KernelSource()
-    a = Along(k, x, index, layer.axis("axis", 0))
+    a = IndexedAxis(k, x, index, layer.axis("axis", 0))
     source, target, places = raw_pointer(k, x), raw_pointer(k, y), k.tensor(index)
     lanes = k.constant(np.tile(a.behind, a.number))
     before, count = k.constant(a.before), k.scalar(a.number * a.behind.size)

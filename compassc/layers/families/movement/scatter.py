@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.emit import INT32_MAX, as_stored, requantise, wide_kind
-from compassc.layers.families.movement.indexed import Along, addressed, indices_of, keeps_type
+from compassc.layers.families.movement.indexed import IndexedAxis, addressed, indices_of, keeps_type
 from compassc.layers.families.movement.reference import REDUCTIONS
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import Copy, bits_of, copy_lines
@@ -33,7 +33,7 @@ class Updates:
             self.lines = ["place = S.i32(0)", *addressed(k, index, places, x.shape)]
             self.repeated = self.count
         else:
-            a, n = Along(k, x, index, layer.axis("axis", 0)), k.scalar(x.shape[layer.axis("axis", 0)])
+            a, n = IndexedAxis(k, x, index, layer.axis("axis", 0)), k.scalar(x.shape[layer.axis("axis", 0)])
             self.width, self.count, self.repeated = 1, index.count, a.number
             cols, block = k.scalar(a.behind.size), k.scalar(a.behind.size * a.number)
             self.lines = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, inverse_root_table
-from compassc.layers.axes import Walk, ending
+from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.emit import requantise
 from compassc.layers.families.normalise.reference import norm_axes, weights_zp
 from compassc.layers.kernels import kernel
@@ -18,7 +18,7 @@ from compassc.layers.source import Kernel, KernelSource, Value
 Operands = dict[str, Tensor | Array]
 
 
-class Norm:
+class NormalisationKernel:
     """A normalisation in the making: the walk over its positions, with factors and addends as operands."""
 
     def __init__(self, layer: Layer, tail: Sequence[Layer] = ()) -> None:
@@ -36,7 +36,7 @@ class Norm:
         for t in outputs.values():
             if t.shape != tuple(1 if i in axes else n for i, n in enumerate(shape)):
                 raise LayerError(f"'{t.name}' is declared as {list(t.shape)}, which has no kernel")
-        self.w = Walk(self.k, axes, {**operands, **self.affine, **outputs}, ("x", "y"), ("y",))
+        self.w = AxisLoop(self.k, axes, {**operands, **self.affine, **outputs}, ("x", "y"), ("y",))
 
     def _axes(self) -> list[int]:
         layer = self.layer
@@ -148,7 +148,7 @@ class Norm:
 
 @kernel("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", tail=True)
 def norm(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
-    own = Norm(layer, tail)
+    own = NormalisationKernel(layer, tail)
     if not layer.is_quantised:
         return own.float_kernel(True, 1e-9 if layer.type == "MVN" else 1e-5)
     k, w, x, prefix = own.k, own.w, layer.input, "" if layer.type == "MVN" else "norm_"
@@ -173,7 +173,7 @@ def norm(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
 
 @kernel("RMSNorm", tail=True)
 def rms_norm(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
-    own = Norm(layer, tail)
+    own = NormalisationKernel(layer, tail)
     if not layer.is_quantised:
         return own.float_kernel(False, 1e-5)
     k, w, x = own.k, own.w, layer.input

@@ -8,7 +8,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import inverse_root_table
-from compassc.layers.axes import Walk
+from compassc.layers.axes import AxisLoop
 from compassc.layers.emit import look_up, requantise
 from compassc.layers.families.normalise.reference import counts_of, smallest_norm, three_scales
 from compassc.layers.kernels import elementwise, kernel
@@ -31,7 +31,7 @@ def normalization(layer: Layer) -> Kernel:
     if x.shape != y.shape:
         raise LayerError(f"its input is {list(x.shape)}, its output {list(y.shape)}")
     k = KernelSource()
-    w = Walk(k, layer.axes(), {"x": x, "y": y}, ("x", "y"), ("y",))
+    w = AxisLoop(k, layer.axes(), {"x": x, "y": y}, ("x", "y"), ("y",))
     if not layer.is_quantised:
         term = "S.abs({})" if method == "L1" else "square_of({})"
         w.sum_of("total", lambda: term.format(w.load("x").name), "float32")
@@ -48,12 +48,12 @@ def normalization(layer: Layer) -> Kernel:
     return w.kernel()
 
 
-def _number(k: KernelSource, layer: Layer, w: Walk) -> Value:
+def _number(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
     """An element plus the zero point."""
     return k.shifted(w.load("x"), layer.input.scalar_zero)
 
 
-def _quantised_l1(k: KernelSource, layer: Layer, w: Walk, factor: tuple[int, int], largest: int) -> None:
+def _quantised_l1(k: KernelSource, layer: Layer, w: AxisLoop, factor: tuple[int, int], largest: int) -> None:
     """The quotient of the element times the scale and the sum, both rounded to float32, without its fraction."""
     (scale, shift), out = factor, layer.output
     if w.count * largest > INT32_MAX:
@@ -76,7 +76,7 @@ def _quantised_l1(k: KernelSource, layer: Layer, w: Walk, factor: tuple[int, int
         w.store("y", requantise(k, value, 1, max(shift, 0), out.scalar_zero, out.low, out.high).name)
 
 
-def _quantised_l2(k: KernelSource, layer: Layer, w: Walk, factor: tuple[int, int], largest: int) -> None:
+def _quantised_l2(k: KernelSource, layer: Layer, w: AxisLoop, factor: tuple[int, int], largest: int) -> None:
     (scale, shift), out = factor, layer.output
     drop = layer.integer("reciprocal_shift_value")
     if not 0 <= drop < 32:
@@ -113,7 +113,7 @@ def moments(layer: Layer) -> Kernel:
     if len(layer.outputs) != 2 or any(t.shape not in (small, whole) for t in layer.outputs):
         raise LayerError(f"its outputs are {[list(t.shape) for t in layer.outputs]}, expected two of {list(small)}")
     mean, variance = (replace(t, shape=whole) for t in layer.outputs)
-    w = Walk(k, axes, {"x": x, "mean_out": mean, "variance_out": variance}, ("x",))
+    w = AxisLoop(k, axes, {"x": x, "mean_out": mean, "variance_out": variance}, ("x",))
     if not layer.is_quantised:
         w.mean("x")
         w.sum_of("squares", lambda: f"square_of({w.load('x').name} - mean)", "float32")
@@ -137,7 +137,7 @@ def moments(layer: Layer) -> Kernel:
     return w.kernel()
 
 
-def _variance(k: KernelSource, layer: Layer, w: Walk) -> Value:
+def _variance(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
     """`spread` (uint32) in the output's scale; above 8 bits in two halves that are rounded apart."""
     out = layer.outputs[1]
     scale, shift = layer.integer("var_scale_value", 1), layer.integer("var_shift_value", 0)

@@ -21,7 +21,7 @@ from compassc.layers.families.pooling.kernels import (
 )
 from compassc.layers.families.pooling.reference import adaptive_bounds, padded_window, spans_3d
 from compassc.layers.kernels import kernel
-from compassc.layers.sliding import Slide, load_cell, slides_of, window_loops
+from compassc.layers.sliding import WindowAxis, load_cell, slides_of, window_loops
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.windows import Window, seen
 
@@ -123,7 +123,7 @@ def adaptive_pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     for axis, (first, last), size in zip("yx", (rows, columns), x.shape[-3:-1], strict=True):
         ends = [k.constant(v.astype(np.int32)) for v in (first, last)]
         loop = f"for i{axis} in range({', '.join(f'S.i32({e}[o{axis}])' for e in ends)}):"
-        slides.append(Slide(axis, size, len(first), (loop,)))
+        slides.append(WindowAxis(axis, size, len(first), (loop,)))
     begin: list[str] = []
     if method == "MAX":
         total = maximum(x)

@@ -39,7 +39,7 @@ class Phase(NamedTuple):
 
 
 @dataclass
-class Frame:
+class RecurrenceKernel:
     """A recurrence over x [N,T,I] with states [N,C]. The phases are added, then `kernel` makes the text."""
 
     layer: Layer

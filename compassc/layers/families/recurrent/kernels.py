@@ -9,7 +9,7 @@ from compassc.layers.arithmetic import Array, requantise
 from compassc.layers.emit import look_up
 from compassc.layers.exact import limited, product, rescale, shifted, total
 from compassc.layers.families.activation.kernels import FORMULAS
-from compassc.layers.families.recurrent.frame import Frame, Phase, Sums
+from compassc.layers.families.recurrent.frame import Phase, RecurrenceKernel, Sums
 from compassc.layers.families.recurrent.reference import (
     ACTIVATIONS,
     INT32,
@@ -27,7 +27,7 @@ LARGE = 1 << 17
 """Beyond the limits of every 16-bit number."""
 
 
-def _frame(layer: Layer, gates: int) -> Frame:
+def _frame(layer: Layer, gates: int) -> RecurrenceKernel:
     split_weights(layer, gates)
     h, x = layer.inputs[1], layer.input
     if layer.is_quantised:
@@ -36,7 +36,7 @@ def _frame(layer: Layer, gates: int) -> Frame:
                 raise LayerError(f"'{t.name}' is {t.dtype}; states must be signed integers of the input's width")
     elif any(t.is_integer for t in (*layer.inputs, *layer.outputs)) or layer.constant("weights").dtype.kind in "iu":
         raise LayerError("it mixes floats and integers")
-    return Frame(layer, gates, layer.constant("weights"))
+    return RecurrenceKernel(layer, gates, layer.constant("weights"))
 
 
 def _outputs(layer: Layer, *wanted: str) -> list[Tensor | None]:
@@ -56,11 +56,11 @@ def _of_shapes(layer: Layer, found: list[Tensor | None]) -> list[Tensor | None]:
     return found
 
 
-def _keep(f: Frame, hidden: Value) -> None:
+def _keep(f: RecurrenceKernel, hidden: Value) -> None:
     f.k.do(f'S.vstore(narrow({hidden.name}, "{f.state_type}"), ahead + cell)')
 
 
-def _state(f: Frame) -> Value:
+def _state(f: RecurrenceKernel) -> Value:
     """The hidden state of the block's cells before the step."""
     if f.kind == "float32":
         return f.k.let(f"S.vload(hs + cell, lanes={LANES})", "float32")
@@ -68,7 +68,7 @@ def _state(f: Frame) -> Value:
     return f.k.let(f'wide(S.vload(hs + cell, lanes={LANES}), "{t.dtype}")', "int32", t.integer.low, t.integer.high)
 
 
-def _cells(f: Frame) -> str:
+def _cells(f: RecurrenceKernel) -> str:
     """The array of the cell state, filled with the initial one."""
     c0 = f.layer.inputs[2]
     f.arrays.append(("cells", f.padded, f.kind, "lsram"))
@@ -77,13 +77,13 @@ def _cells(f: Frame) -> str:
     return "cells"
 
 
-def _table(f: Frame, value: Value, table: Array, bits: int) -> Value:
+def _table(f: RecurrenceKernel, value: Value, table: Array, bits: int) -> Value:
     f.tables += table.nbytes
     found = look_up(f.k, f.k.shifted(value, 1 << (bits - 1)), table, bits)
     return found._replace(low=int(table.min()), high=int(table.max()))
 
 
-def _whole(f: Frame, sums: Sums, shift: Array) -> Value:
+def _whole(f: RecurrenceKernel, sums: Sums, shift: Array) -> Value:
     """Sums over 2^shift, rounded; of 8-bit layers as they are."""
     if not sums.low:
         return rescale(f.k, sums.value, 1, shift, f.cells)
@@ -120,7 +120,7 @@ def lstm(layer: Layer) -> Kernel:
     return f.kernel()
 
 
-def _float_lstm(f: Frame) -> tuple[Value, Value]:
+def _float_lstm(f: RecurrenceKernel) -> tuple[Value, Value]:
     layer, k = f.layer, f.k
     biases = layer.constant("biases").reshape(-1).astype(np.float64)
     biases[2 * f.cell : 3 * f.cell] += layer.number("forget_bias", 0)
@@ -150,7 +150,7 @@ def _activated(k: KernelSource, name: str, value: Value) -> Value:
     return k.let(forms[name], "float32")
 
 
-def _quantised_lstm(f: Frame) -> tuple[Value, Value]:
+def _quantised_lstm(f: RecurrenceKernel) -> tuple[Value, Value]:
     layer, k, bits = f.layer, f.k, f.layer.input.integer.bits
     by = LstmScales.of(layer, f.cell, f.steps)
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
@@ -166,7 +166,7 @@ def _quantised_lstm(f: Frame) -> tuple[Value, Value]:
     return hidden, limited(k, rescale(k, both, ms, ns - drop, f.times, LARGE), low + 1, high)
 
 
-def _lstm_gates(f: Frame, by: LstmScales, bits: int, low: int, high: int) -> list[Value]:
+def _lstm_gates(f: RecurrenceKernel, by: LstmScales, bits: int, low: int, high: int) -> list[Value]:
     """i, g, f, o after their tables."""
     k, cell, m = f.k, f.cell, by.ahead
     (mw, nw), (ms, ns), (mt, nt) = by.recurrent, by.gates_at, by.candidate
@@ -220,7 +220,7 @@ def gru(layer: Layer) -> Kernel:
 
 
 class _FloatGru:
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: RecurrenceKernel) -> None:
         self.f, layer = frame, frame.layer
         self.rows = layer.constant("biases").reshape(1, -1).astype(np.float32)
         self.names = [activation_name(layer, n, d) for n, d in enumerate(("SIGMOID", "TANH"))]
@@ -261,7 +261,7 @@ def _repeated(biases: Array, shift: Array, steps: int) -> Array:
 
 
 class _QuantisedGru:
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: RecurrenceKernel) -> None:
         self.f, layer = frame, frame.layer
         self.bits = layer.input.integer.bits
         self.six = gru_scales(layer, frame.cell)
@@ -376,7 +376,7 @@ def rnn(layer: Layer) -> Kernel:
     return f.kernel()
 
 
-def _float_rnn(f: Frame, name: str) -> Value:
+def _float_rnn(f: RecurrenceKernel, name: str) -> Value:
     k, layer = f.k, f.layer
     bias = f.biases(layer.constant("biases").reshape(1, -1))[0]
     s = k.let(f"{f.sums(0, 'x').value.name} + {f.sums(0, 'h').value.name} + {bias.name}", "float32")
@@ -387,7 +387,7 @@ def _float_rnn(f: Frame, name: str) -> Value:
     return _activated(k, name, s)
 
 
-def _quantised_rnn(f: Frame, name: str) -> Value:
+def _quantised_rnn(f: RecurrenceKernel, name: str) -> Value:
     k, layer, out = f.k, f.layer, f.layer.output
     if f.form != "dot":
         raise LayerError(f"an RNN of {layer.input.dtype} sums 48 bits, for which there is no kernel")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Number
-from compassc.layers.axes import Walk
+from compassc.layers.axes import AxisLoop
 from compassc.layers.emit import look_up, requantise
 from compassc.layers.families.reduce.reference import METHODS
 from compassc.layers.families.reduce.search import find_extreme
@@ -28,7 +28,7 @@ def reduce(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     if quantised and method in ("L1", "L2"):
         return _norm(k, layer, operands, tail, method)
     sequential = method == "PROD" and quantised
-    w = Walk(k, layer.axes(), operands, ("x",) if method in VARIANCES else (), sequential=sequential)
+    w = AxisLoop(k, layer.axes(), operands, ("x",) if method in VARIANCES else (), sequential=sequential)
     if method in ("MIN", "MAX"):
         result = _extreme(k, layer, w, method)
     elif method in ("ANY", "ALL"):
@@ -50,7 +50,7 @@ def _check_shape(layer: Layer) -> None:
         raise LayerError(f"'{layer.output.name}' is declared as {list(layer.output.shape)}, expected {list(want)}")
 
 
-def _extreme(k: KernelSource, layer: Layer, w: Walk, method: str) -> Value:
+def _extreme(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Value:
     x = layer.input
     kind = WIDE[x.dtype]
     low, high = (x.low, x.high) if kind == "int32" else (0, 0)
@@ -72,7 +72,7 @@ def _extreme(k: KernelSource, layer: Layer, w: Walk, method: str) -> Value:
     return Value("acc", kind, low, high)
 
 
-def _logical(k: KernelSource, layer: Layer, w: Walk, method: str) -> Value:
+def _logical(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Value:
     zero = layer.input.scalar_zero if layer.is_quantised else 0
     kind, neutral, how = WIDE[layer.input.dtype], str(int(method == "ALL")), "min" if method == "ALL" else "max"
     w.start("acc", neutral, "int32")
@@ -97,7 +97,7 @@ FLOAT_TERMS = {
 }
 
 
-def _float(k: KernelSource, w: Walk, method: str) -> Value:
+def _float(k: KernelSource, w: AxisLoop, method: str) -> Value:
     count = k.scalar(float(w.count - (method == "UNBIASED_VARIANCE")))
     if method == "PROD":
         w.start("acc", "1.0", "float32")
@@ -119,7 +119,7 @@ def _single(layer: Layer, prefix: str = "") -> tuple[int, int]:
     return int(scale.reshape(-1)[0]), int(shift.reshape(-1)[0])
 
 
-def _quantised_sum(k: KernelSource, layer: Layer, w: Walk) -> Value:
+def _quantised_sum(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
     out, x = layer.output, layer.input
     zero = x.scalar_zero
     span = w.count * min(x.low + zero, 0), w.count * max(x.high + zero, 0)
@@ -130,7 +130,7 @@ def _quantised_sum(k: KernelSource, layer: Layer, w: Walk) -> Value:
     return requantise(k, Value("acc", "int32", *span), *_single(layer), out.scalar_zero, out.low, out.high)
 
 
-def _quantised_variance(k: KernelSource, layer: Layer, w: Walk) -> Value:
+def _quantised_variance(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
     """The sum of squares of integers around the mean, rounded to float32 before it is scaled."""
     out, x = layer.output, layer.input
     bound = w.count * (x.high - x.low) ** 2
@@ -160,7 +160,7 @@ def _norm(k: KernelSource, layer: Layer, operands: dict[str, Tensor], tail: Sequ
     out, x = layer.output, layer.input
     zero = x.scalar_zero
     largest = max(abs(x.low + zero), abs(x.high + zero))
-    w = Walk(k, layer.axes(), operands)
+    w = AxisLoop(k, layer.axes(), operands)
     if largest > 65535:
         raise LayerError(f"the zero point {zero} of '{x.name}' is larger than its type")
     scale, shift = _single(layer)
@@ -196,7 +196,7 @@ def _norm(k: KernelSource, layer: Layer, operands: dict[str, Tensor], tail: Sequ
     return w.kernel(lines)
 
 
-def _quantised_product(k: KernelSource, layer: Layer, w: Walk) -> Value:
+def _quantised_product(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
     out = layer.output
     scale, shift = _single(layer)
     signed = layer.input.low + layer.input.scalar_zero < 0
@@ -208,7 +208,7 @@ def _quantised_product(k: KernelSource, layer: Layer, w: Walk) -> Value:
     return requantise(k, Value("p", "int32", -(1 << 18), 1 << 18), 1, 0, out.scalar_zero, out.low, out.high)
 
 
-def begin_product(k: KernelSource, layer: Layer, w: Walk, signed: bool) -> None:
+def begin_product(k: KernelSource, layer: Layer, w: AxisLoop, signed: bool) -> None:
     """`product` and `halvings` of running products that are kept within 16 bits."""
     x = layer.input
     largest = max(abs(x.low + x.scalar_zero), abs(x.high + x.scalar_zero))
@@ -218,7 +218,7 @@ def begin_product(k: KernelSource, layer: Layer, w: Walk, signed: bool) -> None:
     w.start("halvings", "0", "int32")
 
 
-def multiply(k: KernelSource, w: Walk, value: str, signed: bool) -> None:
+def multiply(k: KernelSource, w: AxisLoop, value: str, signed: bool) -> None:
     if signed:
         k.do(f"product = product * {value}")
         k.do("halve(product, halvings, 15)")
@@ -232,7 +232,7 @@ def arg_min_max(layer: Layer) -> Kernel:
     method = layer.word("method", choices=("MAX", "MIN"))
     _check_shape(layer)
     k = KernelSource()
-    w = Walk(k, [layer.axis()], {"x": layer.input, "y": layer.output})
+    w = AxisLoop(k, [layer.axis()], {"x": layer.input, "y": layer.output})
     find_extreme(k, w, layer.input.dtype, method == "MIN", layer.flag("select_last_index", False))
     w.finish(layer, (), Value("place", "int32", 0, w.count - 1))
     return w.kernel()

@@ -7,7 +7,7 @@ needed, and of equal elements every core finds the same.
 from __future__ import annotations
 
 from compassc.graph import Layer, LayerError
-from compassc.layers.axes import Walk
+from compassc.layers.axes import AxisLoop
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.reduce.reference import selects_last
 from compassc.layers.kernels import kernel
@@ -45,7 +45,7 @@ def ordered(layer: Layer) -> Kernel:
     axis, k, x = layer.axis("axis", -1), KernelSource(), layer.input
     many, kind = _wanted(layer, axis), wide_kind(x)
     falling = layer.flag("largest" if layer.type == "TopK" else "descending", True)
-    w = Walk(k, [axis], dict(zip(("x", "y", "index"), (x, *layer.outputs), strict=False)), ("x",))
+    w = AxisLoop(k, [axis], dict(zip(("x", "y", "index"), (x, *layer.outputs), strict=False)), ("x",))
     top, bottom = ('"inf"', '"-inf"') if kind == "float32" else (str(2**31 - 1), str(-(2**31)))
     first, none, above, below = (top, bottom, ">", "<") if falling else (bottom, top, "<", ">")
     number = k.scalar(w.count)

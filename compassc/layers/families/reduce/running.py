@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from compassc.graph import Layer, LayerError
-from compassc.layers.axes import Walk
+from compassc.layers.axes import AxisLoop
 from compassc.layers.emit import requantise
 from compassc.layers.families.reduce.kernels import begin_product, multiply
 from compassc.layers.kernels import kernel
@@ -26,7 +26,7 @@ def cumulate(layer: Layer) -> Kernel:
     if x.shape != y.shape:
         raise LayerError(f"its input is {list(x.shape)}, its output {list(y.shape)}")
     exclusive = layer.flag("exclusive", False)
-    w = Walk(k, [layer.axis()], {"x": x, "y": y}, sequential=True)
+    w = AxisLoop(k, [layer.axis()], {"x": x, "y": y}, sequential=True)
     steps = _float if not layer.is_quantised else _sums if method == "SUM" else _products
     add, made = steps(k, layer, w, method)
     with w.each(layer.flag("reverse", False)):
@@ -38,14 +38,14 @@ def cumulate(layer: Layer) -> Kernel:
     return w.kernel()
 
 
-def _float(k: KernelSource, layer: Layer, w: Walk, method: str) -> Steps:
+def _float(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Steps:
     if layer.output.is_integer or layer.input.is_integer:
         raise LayerError(f"its input is {layer.input.dtype}, its output {layer.output.dtype}, expected floats")
     w.start("acc", NEUTRAL[method], "float32")
     return lambda: k.do(f"acc = acc {SYMBOL[method]} {w.load('x').name}"), lambda: "acc"
 
 
-def _sums(k: KernelSource, layer: Layer, w: Walk, method: str) -> Steps:
+def _sums(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Steps:
     out, x = layer.output, layer.input
     zero = x.scalar_zero
     span = w.count * min(x.low + zero, 0), w.count * max(x.high + zero, 0)
@@ -66,7 +66,7 @@ def _sums(k: KernelSource, layer: Layer, w: Walk, method: str) -> Steps:
     return add, made
 
 
-def _products(k: KernelSource, layer: Layer, w: Walk, method: str) -> Steps:
+def _products(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Steps:
     out, x, signed = layer.output, layer.input, layer.input.integer.signed
     scale, shift = (np.resize(v, w.count) for v in layer.scale_shift(of=w.count))
     if scale.min() < 0 or scale.max() >= 1 << 15:

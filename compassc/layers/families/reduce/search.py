@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from compassc.graph import LayerError
-from compassc.layers.axes import Walk
+from compassc.layers.axes import AxisLoop
 from compassc.layers.source import LANES, KernelSource
 from compassc.layers.vectors import WIDE
 
 
-def find_extreme(k: KernelSource, w: Walk, dtype: str, smallest: bool, last: bool) -> None:
+def find_extreme(k: KernelSource, w: AxisLoop, dtype: str, smallest: bool, last: bool) -> None:
     """`place`: the index of the first (or last) extreme element of `x`. What is not a number counts as extreme."""
     kind = WIDE.get(dtype)
     if kind is None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, exp2_table, log2_table
-from compassc.layers.axes import Walk, ending
+from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.emit import requantise
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.families.softmax.reference import ceil_log2, exponent_factor, float_factor
@@ -22,12 +22,12 @@ INFINITE = '"-inf"'
 Tail = Sequence[Layer]
 
 
-def _walk(k: KernelSource, layer: Layer, tail: Tail, scratch: str) -> Walk:
+def _walk(k: KernelSource, layer: Layer, tail: Tail, scratch: str) -> AxisLoop:
     operands = {"x": layer.input, "y": ending(layer, tail)}
-    return Walk(k, [layer.axis("axis", -1)], operands, ("x", "y"), ("y",), {"kept": scratch})
+    return AxisLoop(k, [layer.axis("axis", -1)], operands, ("x", "y"), ("y",), {"kept": scratch})
 
 
-def _largest(k: KernelSource, layer: Layer, w: Walk) -> None:
+def _largest(k: KernelSource, layer: Layer, w: AxisLoop) -> None:
     """`best`: the largest element."""
     kind = WIDE[layer.input.dtype]
     lowest = INFINITE if kind == "float32" else str(layer.input.low)
@@ -77,12 +77,12 @@ def _quantised(layer: Layer, tail: Tail) -> Kernel:
     return _by_table(layer, tail)
 
 
-def _difference(k: KernelSource, layer: Layer, w: Walk) -> Value:
+def _difference(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
     x = layer.input
     return k.let(f"{w.load('x').name} - best", "int32", x.low - x.high, 0)
 
 
-def _summed(k: KernelSource, w: Walk, name: str) -> None:
+def _summed(k: KernelSource, w: AxisLoop, name: str) -> None:
     k.do(f'part = S.cast({name}, "uint32")')
     k.do(f"add_limited(total, {w.active('part', '0', 'uint32')})")
 
@@ -136,7 +136,7 @@ def _power_of_two(k: KernelSource, exponent: str, moved: str, most: int = 31) ->
     k.do(f"t = S.vsel(S.vbcast(S.i32(1), lanes={LANES}) << S.max(power, 0), 0, power >= 0)")
 
 
-def _exponent(k: KernelSource, layer: Layer, w: Walk, fraction: int) -> Value:
+def _exponent(k: KernelSource, layer: Layer, w: AxisLoop, fraction: int) -> Value:
     """The difference from the maximum as an exponent of two, rounded down."""
     scale, shift = exponent_factor(layer)
     difference = _difference(k, layer, w)
@@ -189,7 +189,7 @@ def _unsigned(k: KernelSource, number: int) -> str:
     return f'S.cast({k.scalar(number - (1 << 32) if number >> 31 else number)}, "uint32")'
 
 
-def _entry(k: KernelSource, layer: Layer, w: Walk, entries: str, table: Array) -> str:
+def _entry(k: KernelSource, layer: Layer, w: AxisLoop, entries: str, table: Array) -> str:
     """The exponential of an element."""
     bits = layer.input.integer.bits
     index = k.shifted(_difference(k, layer, w), (1 << bits) - 1)
@@ -247,7 +247,7 @@ def _by_floats(layer: Layer, tail: Tail) -> Kernel:
     return w.kernel()
 
 
-def _joined_exactly(k: KernelSource, w: Walk) -> None:
+def _joined_exactly(k: KernelSource, w: AxisLoop) -> None:
     k.do("across_sum_exactly(total, rounded)" if w.across else "total = total + rounded")
 
 
@@ -257,7 +257,7 @@ def _limited(k: KernelSource, layer: Layer, name: str) -> Value:
     return k.let(f"clamp({name}, {k.scalar(out.low)}, {k.scalar(out.high)})", "int32", out.low, out.high)
 
 
-def _stored_float(k: KernelSource, layer: Layer, tail: Tail, w: Walk, name: str) -> None:
+def _stored_float(k: KernelSource, layer: Layer, tail: Tail, w: AxisLoop, name: str) -> None:
     """A whole number in float32 less the zero point, limited to the output's range."""
     zero = k.scalar(layer.output.scalar_zero)
     k.do(f'whole = S.cast(clamp({name}, -1073741824.0, 1073741824.0), "int32") - {zero}')
@@ -297,7 +297,7 @@ def _quantised_log(layer: Layer, tail: Tail) -> Kernel:
 @kernel("Hardmax")
 def hardmax(layer: Layer) -> Kernel:
     k = KernelSource()
-    w = Walk(k, [layer.axis("axis")], {"x": layer.input, "y": layer.output}, ("x", "y"), ("y",))
+    w = AxisLoop(k, [layer.axis("axis")], {"x": layer.input, "y": layer.output}, ("x", "y"), ("y",))
     find_extreme(k, w, layer.input.dtype, False, False)
     with w.each() as index:
         k.do(f"hit = S.vsel({w.filled('1', 'int32')}, 0, origin + {index} == place)")

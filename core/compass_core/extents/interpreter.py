@@ -53,7 +53,7 @@ class TooLong(Exception):
     pass
 
 
-class Machine:
+class Interpreter:
     """One run of a program. `reach` is what it found; TooLong and RecursionError leave what was found so far."""
 
     def __init__(self, program: dict[str, Any], scalars: dict[str, Any], tecs: int, nulls: Any) -> None:
@@ -513,7 +513,7 @@ class Machine:
 _CHANGES = "an address depends on what a loop changes"
 
 
-def _changes(body: list[Any], env: dict[str, Any], machine: Machine) -> tuple[dict[str, int], list[str]]:
+def _changes(body: list[Any], env: dict[str, Any], interpreter: Interpreter) -> tuple[dict[str, int], list[str]]:
     """The variables that a body moves by the same amount each time, and the others that it changes."""
     changed = [name for name in assigned(body) if name in env]
     if not changed:
@@ -521,13 +521,13 @@ def _changes(body: list[Any], env: dict[str, Any], machine: Machine) -> tuple[di
     moving, inside = {}, defined(body)
     for s in body:
         if s[0] == "set" and changed.count(s[1]) == 1:
-            step = _step(s[1], s[2], inside, env, machine)
+            step = _step(s[1], s[2], inside, env, interpreter)
             if step is not None:
                 moving[s[1]] = step
     return moving, sorted(set(changed) - set(moving))
 
 
-def _step(name: str, e: Any, inside: set[str], env: dict[str, Any], machine: Machine) -> int | None:
+def _step(name: str, e: Any, inside: set[str], env: dict[str, Any], interpreter: Interpreter) -> int | None:
     """What `e` adds to the variable; None when that is not always the same. `inside`: what the loop defines."""
     while isinstance(e, list) and len(e) == 2 and e[0] in ("i32", "i64"):  # beyond these is no address
         e = e[1]
@@ -538,34 +538,34 @@ def _step(name: str, e: Any, inside: set[str], env: dict[str, Any], machine: Mac
         a, b = b, a
     if a != name or mentions(b, inside) or not isinstance(env[name], (int, Address, Form)):
         return None
-    step = machine.expr(b, env)
+    step = interpreter.expr(b, env)
     if type(step) is not int:
         return None
     return -step if e[0] == "sub" else step
 
 
-_STATEMENTS: dict[str, Callable[[Machine, list[Any], dict[str, Any]], None]] = {
-    "let": Machine._let,
-    "set": Machine._let,
-    "for": Machine._for,
-    "tec": Machine._tec,
-    "kernel": Machine._kernel,
-    "while": Machine._while,
-    "if": Machine._if,
-    "access": Machine._access,
-    "do": Machine._do,
-    "break": Machine._break,
-    "return": Machine._return,
+_STATEMENTS: dict[str, Callable[[Interpreter, list[Any], dict[str, Any]], None]] = {
+    "let": Interpreter._let,
+    "set": Interpreter._let,
+    "for": Interpreter._for,
+    "tec": Interpreter._tec,
+    "kernel": Interpreter._kernel,
+    "while": Interpreter._while,
+    "if": Interpreter._if,
+    "access": Interpreter._access,
+    "do": Interpreter._do,
+    "break": Interpreter._break,
+    "return": Interpreter._return,
 }
-_EXPRESSIONS: dict[str, Callable[[Machine, list[Any], dict[str, Any]], Any]] = {
-    "?": Machine._data,
+_EXPRESSIONS: dict[str, Callable[[Interpreter, list[Any], dict[str, Any]], Any]] = {
+    "?": Interpreter._data,
     "tid": lambda m, e, env: m.tid,
     "tecs": lambda m, e, env: m.tecs,
     "local": lambda m, e, env: Address(None, 0),
-    "select": Machine._select,
-    "and": Machine._logical,
-    "or": Machine._logical,
-    "addr": Machine._address,
-    "isnull": Machine._isnull,
-    "call": Machine._call,
+    "select": Interpreter._select,
+    "and": Interpreter._logical,
+    "or": Interpreter._logical,
+    "addr": Interpreter._address,
+    "isnull": Interpreter._isnull,
+    "call": Interpreter._call,
 }

@@ -34,7 +34,7 @@ _COMPILER = (
 """Parts of this package that make an object of a text; the families' kernels only make texts."""
 
 
-class Objects:
+class KernelCache:
     """The objects of kernels for a target. What is compiled, is compiled in `folder`; several threads may ask."""
 
     def __init__(self, folder: Path, target: str) -> None:

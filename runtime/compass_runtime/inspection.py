@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Looks:
+class TensorInspection:
     """Options of looking at tensors: what is done with those of the first run."""
 
     dump: Dump | None
@@ -29,7 +29,7 @@ class Looks:
     folder: Path | None
 
     @classmethod
-    def wanted(cls, options: Options) -> Looks | None:
+    def from_options(cls, options: Options) -> TensorInspection | None:
         """What the command line asks for, if anything; UsageError when another option needs a run of another kind."""
         if options.dump_layers is None and options.compared is None:
             return None
@@ -53,13 +53,13 @@ class Looks:
     def run(self, job: Job, run: Callable[[After], Arrays]) -> Arrays:
         """Runs launch by launch and looks at what each one made; gives the outputs."""
         from compass_runtime.progress import Progress
-        from compass_runtime.tensors import Watch, inner_tensors
+        from compass_runtime.tensors import TensorObserver, inner_tensors
 
-        watch = Watch(job, [taker for taker in (self.dump, self.comparison) if taker is not None])
+        observer = TensorObserver(job, [taker for taker in (self.dump, self.comparison) if taker is not None])
         progress = Progress(job.program) if Progress.wanted(job.program) else None
 
         def after(done: int) -> None:
-            watch.after(done)
+            observer.after(done)
             if progress is not None:
                 progress.after(done)
 
@@ -68,7 +68,7 @@ class Looks:
         finally:
             if progress is not None:
                 progress.clear()
-        watch.finish(outputs)
+        observer.finish(outputs)
         inside = len(inner_tensors(job.program))
         if inside:
             print(
