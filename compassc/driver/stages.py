@@ -68,8 +68,9 @@ def _adopt_target(build: Build, name: str, path: Path) -> None:
     build.target = targets.load(name)
 
 
-def _read_module(build: Build, path: Path, text: str) -> IRModule:
-    """The module of a text, whose target and name the build takes over. CompassError when it is not well formed."""
+def _read_module(build: Build, path: Path, text: str, stage: str) -> IRModule:
+    """The module of a text, whose target and name the build takes over. CompassError when it is not well formed, or lacks
+    what `stage` guarantees."""
     from compassc.analysis.wellformed import verify_stage
     from compassc.ir import parse_module
     from compassc.ir.text import digests_of
@@ -80,13 +81,23 @@ def _read_module(build: Build, path: Path, text: str) -> IRModule:
         verify_stage(module)
     except VerifyError as error:
         raise CompassError(f"this IR is not well formed: {error}", Span(str(path), 1), code="ir-text") from None
+    try:
+        verify_stage(module, stage)
+    except VerifyError as error:
+        command, before = _MADE_BY[stage]
+        help = f"`compassc {command} {path}` makes it of {before} IR" if before else "start again from the kernel"
+        raise CompassError(f"this IR is not {stage}: {error}", Span(str(path), 1), code="ir-text", help=help) from None
     build.name = build.name or module.entry
     _adopt_target(build, module.target, path)
     return module
 
 
+_MADE_BY = {"parsed": ("parse", ""), "lowered": ("lower", "parsed"), "legalised": ("legalize", "lowered")}
+"""By which command IR gets the guarantees of a stage, and of what."""
+
+
 def _load_module(build: Build, path: Path) -> None:
-    build.module = _read_module(build, path, files.read_text(path))
+    build.module = _read_module(build, path, files.read_text(path), "parsed")
 
 
 def _lower(build: Build) -> list[Path]:
@@ -125,7 +136,7 @@ def _check_resources(module: IRModule) -> None:
 
 
 def _load_lowered(build: Build, path: Path) -> None:
-    build.lowered = _read_module(build, path, files.read_text(path))
+    build.lowered = _read_module(build, path, files.read_text(path), "lowered")
 
 
 def _legalize(build: Build) -> list[Path]:
@@ -142,8 +153,8 @@ def _legalize(build: Build) -> list[Path]:
 
 def _load_legalised(build: Build, path: Path) -> None:
     text = files.read_text(path)
-    build.legalised = _read_module(build, path, text)
     build.interface = read_interface(text, path)
+    build.legalised = _read_module(build, path, text, "legalised")
 
 
 def _codegen(build: Build) -> list[Path]:

@@ -78,6 +78,25 @@ def test_a_module_that_lacks_it_is_refused(stage, message):
         verify_stage(module)
 
 
+@pytest.mark.parametrize(
+    ("file", "guaranteed"), [(".ir.txt", "parsed"), (".lowered.txt", "lowered"), (".legal.txt", "legalised")]
+)
+def test_a_stage_refuses_a_file_without_what_it_relies_on(file, guaranteed, tmp_path):
+    from compassc.analysis.interface import interface_of
+    from compassc.driver import STAGES as COMMANDS
+    from compassc.driver.build import Request, new_build
+    from compassc.driver.interface import interface_text
+
+    stage = next(command for command in COMMANDS if command.reads == file)
+    for text in WRONG[guaranteed].values():
+        path = tmp_path / f"k{file}"
+        module = parse_module(module_text(text, V))
+        path.write_text(module_text(text, V) + interface_text(interface_of(module)))
+        with pytest.raises(CompassError, match=f"this IR is not {guaranteed}: ") as error:
+            stage.load(new_build(Request(folder=tmp_path)), path)
+        assert error.value.code == "ir-text" and error.value.help
+
+
 def test_each_stage_has_rules_of_its_own():
     assert {*WRONG} == {"", *STAGES}
 
