@@ -297,6 +297,8 @@ def damaged(program: dict[str, Any], seed: int) -> Any:
             keys = x if isinstance(x, dict) else range(len(x))
             places += [(x, k) for k in keys]
             stack += [x[k] for k in keys if isinstance(x[k], (dict, list))]
+        if not places:  # all of it is gone already
+            break
         parent, key = r.choice(places)
         way = r.random()
         if way < 0.5:
