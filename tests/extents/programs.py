@@ -254,6 +254,8 @@ class Reference:
         if op == "mul" and type(args[1]) is float:
             return float(np.float32(args[0]) * np.float32(args[1]))
         one = {"not": lambda a: int(not a), "abs": abs, "int": int, "float": lambda a: float(np.float32(a))}
+        if op == "int" and not np.isfinite(args[0]):
+            raise TooLong  # no whole number: what a device makes of it is its own
         if op in one:
             return one[op](*args)
         if op == "ceildiv":
