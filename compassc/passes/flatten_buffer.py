@@ -21,7 +21,7 @@ def run(module: IRModule) -> IRModule:
     return module.map_functions(lambda f: _Flatten().function(f))
 
 
-def _offset(shape: tuple[Expr, ...], indices: tuple[Expr, ...]) -> Expr:
+def position(shape: tuple[Expr, ...], indices: tuple[Expr, ...]) -> Expr:
     """Row-major position of an element, in 32 bits; a Ramp in the last index stays the outermost node."""
     *outer, last = indices
     if not outer:
@@ -50,14 +50,14 @@ class _Flatten(Rewriter):
         e = self.default(e)
         if not e.buffer.shape:
             return e
-        return E.Load(_flat(e.buffer), (_offset(e.buffer.shape, e.indices),), e.mask)
+        return E.Load(_flat(e.buffer), (position(e.buffer.shape, e.indices),), e.mask)
 
     @rewrites(S.Store)
     def rewrite_store(self, s: S.Store) -> Rewritten:
         s = self.default_stmt(s)
         if not s.buffer.shape:
             return s
-        index = _offset(s.buffer.shape, s.indices)
+        index = position(s.buffer.shape, s.indices)
         return S.Store(_flat(s.buffer), (index,), s.value, s.mask, span=s.span)
 
     @rewrites(S.DeclBuffer)

@@ -3,7 +3,8 @@
 Before: any module.
 After: a loop of step 1 whose body is only `if var + rest < limit` (no else) runs up to the limit instead, where nothing
 the condition reads changes in the loop. VectorizeLoop then makes a mask of the bound of a vectorized loop. Vectorized
-loops take their guard to be free of wrap-around, as indices are; other loops only change where that is proven.
+loops take their guard to be free of wrap-around, as indices are; other loops only change where that is proven. Unrolled
+loops need constant bounds and stay as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def run(module: IRModule) -> IRModule:
 
 def _guard(s: Stmt) -> tuple[S.For, Body, Binary] | None:
     """A loop whose whole body is guarded by a comparison, what is guarded, and the comparison."""
-    if type(s) is not S.For or s.kind == "tec" or len(s.body) != 1:
+    if type(s) is not S.For or s.kind in ("tec", "unrolled") or len(s.body) != 1:
         return None
     (guard,) = s.body
     if type(guard) is not S.If or guard.orelse or type(guard.cond) is not Binary:

@@ -28,12 +28,22 @@ def run(module: IRModule) -> IRModule:
     return module.map_functions(_function)
 
 
+def storage_groups(f: PrimFunc) -> list[list[Buffer]]:
+    """The allocations of a function, those together that can be one."""
+    return [[array.buffer for array in group] for group in _groups(f)[1]]
+
+
+def _groups(f: PrimFunc) -> tuple[list[_Array], list[list[_Array]]]:
+    """The arrays of a function in the order of their first use, and in groups of one storage each."""
+    lives = _Liveness(f.body)
+    arrays = sorted(lives.arrays.values(), key=lambda a: a.first)
+    return arrays, _share(arrays, lives.barriers)
+
+
 def _function(f: PrimFunc) -> PrimFunc:
     if not any(type(s) is S.Alloc for s in walk_stmts(f.body)):
         return f
-    lives = _Liveness(f.body)
-    arrays = sorted(lives.arrays.values(), key=lambda a: a.first)
-    groups = _share(arrays, lives.barriers)
+    arrays, groups = _groups(f)
     allocs = tuple(_alloc(group) for group in groups)
     if len(groups) == len(arrays) and f.body[: len(allocs)] == allocs:
         return f

@@ -1,18 +1,18 @@
 """Turn loops of kind vectorized into vector operations.
 
-Before: buffers are flat. The number of iterations of a vectorized loop is constant, or bounded by a constant through
-`% c`, `min(..., c)` (CompassError otherwise).
+Before: the number of iterations of a vectorized loop is constant, or bounded by a constant through `% c`, `min(..., c)`
+(CompassError otherwise).
 After: there is no loop of kind vectorized. The loop variable has become a Ramp, loads and stores that depend on it are
-vectors, masked by a TailMask where fewer lanes than the bound are active; functions of floats such as exp take vectors.
-A loop whose body has no vector form (other calls, assignments, gathers, conversions that round differently, ...) is a
-serial loop.
+vectors, masked by a TailMask where fewer lanes than the bound are active and by the condition of an If or a Select around
+them; functions of floats such as exp take vectors. A loop whose body has no vector form (other calls, assignments,
+gathers, conversions that round differently, ...) is a serial loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, TypeVar
 
 from compass_core.errors import CompassError
 
@@ -27,10 +27,14 @@ from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import Rewriter, Rewritten, all_exprs, located, rewrites, walk_stmts
 from ._blocks import is_const, mutable_vars
+from .flatten_buffer import position
 
 NAME = "VectorizeLoop"
+_T = TypeVar("_T")
 _LANEWISE = frozenset("exp exp2 log tanh sin cos sqrt rsqrt floor ceil rint erf pow".split())
 """Functions of floats that give each lane of a vector what they give a scalar."""
+_MOST_LANES = 64
+"""Lanes up to which the number of iterations need not be written so that its bound is seen."""
 _AS_MASK_OP = {"and": "bitand", "or": "bitor"}
 _SHIFTED = {"floordiv": "shr", "floormod": "bitand"}
 
@@ -42,14 +46,16 @@ def run(module: IRModule) -> IRModule:
 def _function(f: PrimFunc) -> PrimFunc:
     if not any(type(s) is S.For and s.kind == "vectorized" for s in walk_stmts(f.body)):
         return f
-    return _Loops(mutable_vars(f)).function(f)
+    return VectorLoops(mutable_vars(f)).function(f)
 
 
-class _NoVectorForm(Exception):
+class NoVectorForm(Exception):
     """The loop's body cannot be expressed on vectors."""
 
 
-class _Loops(Rewriter):
+class VectorLoops(Rewriter):
+    """The vectorized loops of a function with `mutable` variables."""
+
     def __init__(self, mutable: AbstractSet[Var]) -> None:
         super().__init__()
         self.mutable = mutable
@@ -61,11 +67,11 @@ class _Loops(Rewriter):
 
     @rewrites(S.For)
     def rewrite_for(self, s: S.For) -> Rewritten:
-        s = self.default_stmt(s)
+        s = self.inside(s)
         if s.kind != "vectorized":
             return s
         extent = self._extent(s)
-        lanes = _bound(extent)
+        lanes = self.lanes_of(extent)
         if lanes is None:
             message = f"a vectorized loop needs a constant number of iterations, got {print_expr(extent)}"
             help = "use a constant, `x % constant`, or an if that bounds the loop variable as the whole body"
@@ -76,10 +82,31 @@ class _Loops(Rewriter):
         mask = None if type(extent) is IntImm else self._tail(extent, lanes)
         if mask is not None and any(map(may_divide_by_zero, all_exprs(s.body))):
             return serial  # with no lane active, a checked run must not report the division
+        made = self.vector_form(s, lanes, mask)
+        return serial if made is None else made
+
+    def inside(self, s: S.For) -> S.For:
+        """The loop with its body rewritten by what is known in it."""
+        mark = self.arith.mark()
+        self.arith.bind_loop(s.var, s.start, s.stop, s.step)
+        s = self.default_stmt(s)
+        self.arith.release(mark)
+        return s
+
+    def lanes_of(self, extent: Expr) -> int | None:
+        """The number of lanes for a number of iterations: the constant that it is, or that it cannot exceed."""
+        lanes = bound(extent)
+        if lanes is None:
+            most = self.arith.range_of(extent)[1]
+            lanes = most if 0 < most <= _MOST_LANES else None
+        return lanes
+
+    def vector_form(self, s: S.For, lanes: int, mask: Expr | None) -> Body | None:
+        """The body of a loop for all iterations at once, None where it has no such form."""
         try:
-            return _Vectorizer(self, s, lanes, mask).body(s.body)
-        except _NoVectorForm:
-            return serial
+            return Vectorizer(self.mutable, self.simplify, s, lanes, mask).body(s.body)
+        except NoVectorForm:
+            return None
 
     def _extent(self, s: S.For) -> Expr:
         if is_const(s.start, 0):
@@ -95,8 +122,8 @@ class _Loops(Rewriter):
         return E.TailMask(extent if extent.dtype is INT32 else E.Cast(INT32, extent), lanes)
 
 
-def _bound(extent: Expr) -> int | None:
-    """The number of lanes for a number of iterations: its value, or the constant it cannot exceed."""
+def bound(extent: Expr) -> int | None:
+    """The value of a number of iterations, or the constant that it is limited to."""
     if type(extent) is IntImm:
         return extent.value
     if type(extent) is not Binary:
@@ -104,32 +131,41 @@ def _bound(extent: Expr) -> int | None:
     if extent.op in ("floormod", "mod"):
         return extent.b.value if type(extent.b) is IntImm and extent.b.value > 0 else None
     if extent.op == "min":
-        bounds = [b for b in (_bound(extent.a), _bound(extent.b)) if b is not None]
+        bounds = [b for b in (bound(extent.a), bound(extent.b)) if b is not None]
         return min(bounds) if bounds else None
     if extent.op == "max":
         pairs = ((extent.a, extent.b), (extent.b, extent.a))
-        return next((_bound(x) for x, zero in pairs if is_const(zero, 0)), None)
+        return next((bound(x) for x, zero in pairs if is_const(zero, 0)), None)
     return None
 
 
-class _Vectorizer:
-    """Rewrites the body of one loop; `of` maps scalars that differ between iterations to their vectors or Ramps."""
+class Vectorizer:
+    """Rewrites the body of one loop; `of` maps scalars that differ between iterations to their vectors or Ramps.
 
-    def __init__(self, loops: _Loops, s: S.For, lanes: int, mask: Expr | None) -> None:
-        self.lanes, self.mask, self.mutable = lanes, mask, loops.mutable
-        self.simplify = loops.simplify
+    `mask`: the lanes that are active (None: all). `guarded`: the program may not come here in any iteration.
+    """
+
+    def __init__(
+        self, mutable: AbstractSet[Var], simplify: Callable[[Expr], Expr], s: S.For, lanes: int, mask: Expr | None
+    ) -> None:
+        self.lanes, self.mask, self.mutable = lanes, mask, mutable
+        self.simplify = simplify
+        self.guarded = False
         self.of: dict[Var, Expr] = {s.var: Ramp(s.start, IntImm(s.var.data_type, 1), lanes)}
         self._memo: dict[Expr, Expr] = {}
 
     # -- statements
 
     def body(self, body: Body) -> Body:
-        return tuple([self._stmt(s) for s in body])
+        made: list[Stmt] = []
+        for new in map(self._stmt, body):
+            made += new if isinstance(new, tuple) else (new,)
+        return tuple(made)
 
-    def _stmt(self, s: Stmt) -> Stmt:
+    def _stmt(self, s: Stmt) -> Stmt | Body:
         rule = _STMT_RULES.get(type(s))
         if rule is None:
-            raise _NoVectorForm
+            raise NoVectorForm
         return rule(self, s)
 
     def _let(self, s: S.Let) -> Stmt:
@@ -137,7 +173,7 @@ class _Vectorizer:
         if not _is_vector(value):
             return s
         if s.var in self.mutable:
-            raise _NoVectorForm
+            raise NoVectorForm
         if type(value) is Ramp:
             base = Var(s.var.name, value.base.dtype)
             self.of[s.var] = Ramp(base, value.stride, self.lanes)
@@ -147,14 +183,36 @@ class _Vectorizer:
         return S.Let(var, value, span=s.span)
 
     def _store(self, s: S.Store) -> Stmt:
-        index, value = self.expr(s.indices[0]), self.vector(s.value)
-        if s.mask is not None or not _is_unit(index) or s.buffer.dtype.is_vector:
-            raise _NoVectorForm
-        return S.Store(s.buffer, (index,), value, self.mask, span=s.span)
+        buffer, indices = self._access(s.buffer, s.indices)
+        if s.mask is not None or not _is_unit(indices[-1]) or s.buffer.dtype.is_vector:
+            raise NoVectorForm
+        return S.Store(buffer, indices, self.vector(s.value), self.mask, span=s.span)
 
-    def _if(self, s: S.If) -> Stmt:
-        cond = self._uniform(s.cond)
-        return S.If(cond, self.body(s.then), self.body(s.orelse), span=s.span)
+    def _access(self, buffer: E.Buffer, indices: tuple[Expr, ...]) -> tuple[E.Buffer, tuple[Expr, ...]]:
+        """A buffer and indices of which only the last differs between iterations, for the same elements."""
+        *outer, last = [self.expr(i) for i in indices]
+        if any(map(_is_vector, outer)):
+            return E.Buffer(buffer.data, buffer.dtype), (self.expr(position(buffer.shape, indices)),)
+        return buffer, (*outer, last)
+
+    def _if(self, s: S.If) -> Stmt | Body:
+        if not _is_vector(self.expr(s.cond)):
+            return S.If(self._uniform(s.cond), self.body(s.then), self.body(s.orelse), span=s.span)
+        if any(map(may_be_reported, all_exprs(s.then))) or any(map(may_be_reported, all_exprs(s.orelse))):
+            raise NoVectorForm  # with no lane active, a checked run must not report the division
+        cond = self.vector(s.cond)
+        then = self._where(cond, lambda: self.body(s.then))
+        if not s.orelse:
+            return then
+        return (*then, *self._where(E.Unary("bitnot", cond), lambda: self.body(s.orelse)))
+
+    def _where(self, cond: Expr, made: Callable[[], _T]) -> _T:
+        """What is made where only the lanes of `cond` are active."""
+        outer, memo, guarded = self.mask, self._memo, self.guarded
+        self.mask, self._memo, self.guarded = cond if outer is None else Binary("bitand", outer, cond), {}, True
+        result = made()
+        self.mask, self._memo, self.guarded = outer, memo, guarded
+        return result
 
     def _for(self, s: S.For) -> Stmt:
         start, stop, step = (self._uniform(e) for e in (s.start, s.stop, s.step))
@@ -163,7 +221,7 @@ class _Vectorizer:
     def _uniform(self, e: Expr) -> Expr:
         """An expression that must be the same in all iterations."""
         if self.expr(e) is not e or e.flags & E.F_LOAD:
-            raise _NoVectorForm
+            raise NoVectorForm
         return e
 
     # -- expressions
@@ -190,11 +248,11 @@ class _Vectorizer:
         """The vector base, base + stride, ..."""
         dtype = ramp.base.data_type
         if type(ramp.stride) is not IntImm:
-            raise _NoVectorForm
+            raise NoVectorForm
         steps = [IntImm(dtype, i * ramp.stride.value) for i in range(self.lanes)]
         low, high = dtype.integer_range()
         if not dtype.native_lanes or not low <= min(steps[0].value, steps[-1].value) <= steps[-1].value <= high:
-            raise _NoVectorForm
+            raise NoVectorForm
         lanes = E.VectorLiteral(dtype.with_lanes(self.lanes), tuple(steps))
         if is_const(ramp.base, 0):
             return lanes
@@ -214,7 +272,7 @@ class _Vectorizer:
             stride = b.stride if e.op == "add" else self.simplify(Binary("mul", b.stride, a))
             return Ramp(self.simplify(Binary(e.op, a, b.base)), stride, self.lanes)
         if not _has_vector_form(e):
-            raise _NoVectorForm
+            raise NoVectorForm
         if e.op in _SHIFTED:
             return self._by_power_of_two(e)
         return Binary(_AS_MASK_OP.get(e.op, e.op), self.vector(e.a), self.vector(e.b))
@@ -238,26 +296,41 @@ class _Vectorizer:
         source, target = e.value.dtype, e.dtype
         integers = source.is_integer and target.is_integer and not source.is_bool and not target.is_bool
         floats = source.is_float and target.is_float
+        if source.is_integer and not source.is_bool and source.bits < 32 and target == "float32":  # exact in both steps
+            return self._converted(self._converted(self.vector(e.value), INT32), target)
         if not integers and not floats and (source, target) != ("int32", "float32"):
-            raise _NoVectorForm
+            raise NoVectorForm
+        return self._converted(self.vector(e.value), target)
+
+    def _converted(self, value: Expr, target: DataType) -> Expr:
         attrs: Any = (("part", "all"), ("saturate", None))
-        return E.Call("cast", (self.vector(e.value),), target.with_lanes(self.lanes), attrs=attrs)
+        return E.Call("cast", (value,), target.with_lanes(self.lanes), attrs=attrs)
 
     def _select(self, e: E.Select) -> Expr:
         cond, a, b = self.expr(e.cond), self.expr(e.a), self.expr(e.b)
         if not any(map(_is_vector, (cond, a, b))):
             return e
-        if not _is_vector(cond) or (e.a.flags | e.b.flags) & E.F_LOAD or may_be_reported(e.a) or may_be_reported(e.b):
-            raise _NoVectorForm
-        return E.Select(self.vector(e.cond), self.vector(e.a), self.vector(e.b))
+        if not _is_vector(cond) or may_be_reported(e.a) or may_be_reported(e.b):
+            raise NoVectorForm
+        chosen = self.vector(e.cond)
+        a = self._where(chosen, lambda: self.vector(e.a)) if e.a.flags & E.F_LOAD else self.vector(e.a)
+        other = E.Unary("bitnot", chosen)
+        b = self._where(other, lambda: self.vector(e.b)) if e.b.flags & E.F_LOAD else self.vector(e.b)
+        return E.Select(chosen, a, b)
 
     def _load(self, e: E.Load) -> Expr:
-        index = self.expr(e.indices[0])
-        if not _is_vector(index):
-            return e
-        if e.mask is not None or not _is_unit(index) or e.buffer.dtype.is_vector or not e.dtype.native_lanes:
-            raise _NoVectorForm
-        return E.Load(e.buffer, (index,), self.mask)
+        if not any(_is_vector(self.expr(i)) for i in e.indices):
+            return self._uniform_load(e)
+        buffer, indices = self._access(e.buffer, e.indices)
+        if e.mask is not None or not _is_unit(indices[-1]) or e.buffer.dtype.is_vector or not e.dtype.native_lanes:
+            raise NoVectorForm
+        return E.Load(buffer, indices, self.mask)
+
+    def _uniform_load(self, e: E.Load) -> Expr:
+        """A load that is the same in all iterations; not where only some of them do it."""
+        if self.guarded:
+            raise NoVectorForm
+        return e
 
     def _call(self, e: E.Call) -> Expr:
         kind = e.dtype
@@ -271,7 +344,7 @@ class _Vectorizer:
     def _other(self, e: Expr) -> Expr:
         """Any other expression must be the same in all iterations, and without effects."""
         if not is_pure(e) or any(self.expr(child) is not child for child in e.children()):
-            raise _NoVectorForm
+            raise NoVectorForm
         return e
 
 
@@ -298,18 +371,18 @@ def _has_vector_form(e: Binary) -> bool:
     return e.op != "mod"
 
 
-_STMT_RULES: dict[type, Callable[[_Vectorizer, Any], Stmt]] = {
-    S.Let: _Vectorizer._let,
-    S.Store: _Vectorizer._store,
-    S.If: _Vectorizer._if,
-    S.For: _Vectorizer._for,
+_STMT_RULES: dict[type, Callable[[Vectorizer, Any], Stmt | Body]] = {
+    S.Let: Vectorizer._let,
+    S.Store: Vectorizer._store,
+    S.If: Vectorizer._if,
+    S.For: Vectorizer._for,
 }
-_EXPR_RULES: dict[type, Callable[[_Vectorizer, Any], Expr]] = {
-    Var: _Vectorizer._var,
-    Binary: _Vectorizer._binary,
-    E.Unary: _Vectorizer._unary,
-    E.Cast: _Vectorizer._cast,
-    E.Select: _Vectorizer._select,
-    E.Load: _Vectorizer._load,
-    E.Call: _Vectorizer._call,
+_EXPR_RULES: dict[type, Callable[[Vectorizer, Any], Expr]] = {
+    Var: Vectorizer._var,
+    Binary: Vectorizer._binary,
+    E.Unary: Vectorizer._unary,
+    E.Cast: Vectorizer._cast,
+    E.Select: Vectorizer._select,
+    E.Load: Vectorizer._load,
+    E.Call: Vectorizer._call,
 }

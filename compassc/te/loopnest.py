@@ -43,6 +43,7 @@ class LoopNest:
 
     allocations: list[Stmt] = field(default_factory=list)
     roots: list[tuple[Stage, Body]] = field(default_factory=list)
+    double_buffered: list[Var] = field(default_factory=list)
 
 
 def storage_type(name: str, dtype: DataType) -> DataType:
@@ -112,6 +113,8 @@ class _Nests:
             buffer = Buffer(data, dtype, tuple(shape) or (_ONE,))
             self.places[stage.op, tensor.value_index] = Place(buffer, tuple(start))
             self.made.allocations.append(S.Alloc(buffer))
+            if stage.double_buffered:
+                self.made.double_buffered.append(data)
 
     def _scope(self, stage: Stage) -> str:
         """The memory of a stage: what the user said; else that of a TEC for what one TEC computes and reads."""

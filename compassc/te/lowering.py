@@ -20,6 +20,7 @@ from compassc.te.bounds import infer_bounds
 from compassc.te.errors import ExpressionTypeError, LowerError
 from compassc.te.loopnest import LoopNest, loop_nest, storage_type
 from compassc.te.nodes import TensorRead, rewrite, substitute
+from compassc.te.npu import npu_form
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage
 from compassc.te.tensor import ComputeOp, Tensor
@@ -28,12 +29,19 @@ from compassc.te.values import Value, kind_of
 _ZERO = IntImm(INT32, 0)
 
 
-def lower(schedule: Any, args: Sequence[Any] | None = None, name: str = "main", target: Any = None) -> IRModule:
+def lower(
+    schedule: Any,
+    args: Sequence[Any] | None = None,
+    name: str = "main",
+    target: Any = None,
+    simple_mode: bool = False,
+) -> IRModule:
     """The kernel of a schedule: a module that `BuildManager` builds, with the tensors and variables `args` as parameters.
 
-    `target`: for which the threads are laid out, by default the switch COMPASS_TARGET's. LowerError where the schedule
-    has no program: memory without a constant size, tensors that are no parameters, threads that the target does not
-    have.
+    `target`: for which the threads are laid out, by default the switch COMPASS_TARGET's. `simple_mode`: stop with plain
+    loops over scalars, before transfers, vectors and accumulators are made of them. LowerError where the schedule has no
+    program: memory without a constant size or of more bytes than there are, tensors that are no parameters, threads that
+    the target does not have.
     """
     if not isinstance(schedule, Schedule):
         raise ExpressionTypeError(f"te.lower takes a schedule, got {type(schedule).__name__}")
@@ -51,6 +59,8 @@ def lower(schedule: Any, args: Sequence[Any] | None = None, name: str = "main", 
     body = (*declared, *nest.allocations, *_sequence(nest))
     function = PrimFunc(name, variables, _Finish().body(body), VOID)
     module = IRModule((function,), name, chosen.name)
+    if not simple_mode:
+        module = npu_form(module, chosen, nest.double_buffered)
     verify(module)
     return module
 

@@ -65,7 +65,6 @@ def test_floor_division_stays_floor(check):
         'c[j] = T.cast(a[j], "int32")',
         "c[j] = T.truncmod(c[j], 3)",
         "n = (n + j)",
-        "b[j] = T.select((0 < j), a[(j - 1)], T.float32(0.0))",
         "break",
     ],
 )
@@ -74,7 +73,19 @@ def test_bodies_without_vector_form_are_serial(check, statement):
     check("VectorizeLoop", P, loop.format("vectorized"), loop.format("serial"))
 
 
-def test_condition_that_differs_between_lanes_is_serial(check):
+def test_conditions_that_differ_between_lanes_are_masks(transform):
+    text = transform("VectorizeLoop", "for j in T.vectorized(0, 8, 1):\n    if (j < n):\n        b[j] = a[j]", P)
+    lanes = 'T.vector("int32x8", 0, 1, 2, 3, 4, 5, 6, 7)'
+    assert f"mask=({lanes} < T.splat(n, 8))" in text and text.count("mask=") == 2
+    text = transform(
+        "VectorizeLoop",
+        "for j in T.vectorized(0, 8, 1):\n    b[j] = T.select((0 < j), a[(j - 1)], T.float32(1.0))",
+        P,
+    )
+    assert f"T.load(a, T.ramp(-1, 1, 8), mask=(T.splat(0, 8) < {lanes}))" in text
+
+
+def test_condition_around_what_all_lanes_share_is_serial(check):
     loop = "for j in T.{}(0, 8, 1):\n    if (j < n):\n        b[j] = a[j]\n    b[n] = a[0]"
     check("VectorizeLoop", P, loop.format("vectorized"), loop.format("serial"))
 

@@ -197,6 +197,11 @@ def _factor(draw, schedule):
     schedule.rfactor(stage.op.output(0), _leaf(draw, stage), draw.choice((0, 0, -1)))
 
 
+def _double(draw, schedule):
+    """Mostly a copy into LSRAM or out of it that a loop has."""
+    _stage(draw, schedule).double_buffer()
+
+
 _STEPS = {
     "split": _split,
     "fuse": _fuse,
@@ -210,6 +215,7 @@ _STEPS = {
     "cache_read": _read,
     "cache_write": _write,
     "rfactor": _factor,
+    "double_buffer": _double,
 }
 
 
@@ -219,7 +225,8 @@ def run(seed: int) -> tuple[str, Counter[str]]:
     made = case(draw)
     arrays = made.arrays(draw)
     plain = [a.copy() for a in arrays]
-    Kernel(te.lower(te.create_schedule(made.outputs), made.args, "plain", target="X2_1204").entry_func)(*plain)
+    plain_schedule = te.create_schedule(made.outputs)
+    Kernel(te.lower(plain_schedule, made.args, "plain", target="X2_1204", simple_mode=True).entry_func)(*plain)
     schedule = te.create_schedule(made.outputs)
     taken = steps(draw, schedule, draw.randint(1, 12))
     try:
@@ -230,7 +237,7 @@ def run(seed: int) -> tuple[str, Counter[str]]:
     assert te.lower(again, made.args, "scheduled", target="X2_1204").script() == module.script(), "replay differs"
     results = [a.copy() for a in arrays]
     try:
-        Kernel(module.entry_func)(*results)
+        Kernel(module.entry_func, early=draw.random() < 0.5)(*results)
         for t, a, b in zip(made.args, plain, results, strict=True):
             np.testing.assert_array_equal(a, b, err_msg=t.name)
     except Exception as error:

@@ -21,8 +21,8 @@ def chain():
 
 
 def body(schedule, args):
-    """The statements of the kernel, without what every kernel begins with."""
-    text = te.lower(schedule, args, "k", target=TARGET).script()
+    """The statements of the plain kernel, without what every kernel begins with."""
+    text = te.lower(schedule, args, "k", target=TARGET, simple_mode=True).script()
     lines = text.split("-> T.void:\n")[1].rstrip().splitlines()
     return [line[8:] for line in lines if "match_buffer" not in line]
 

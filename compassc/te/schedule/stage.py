@@ -78,6 +78,7 @@ class Stage:
         self.attached: tuple[Stage, IterVar] | None = None
         self.inlined = False
         self.scope = ""
+        self.double_buffered = False
 
     # ------------------------------------------------------------------------------------------------ names and checks
 
@@ -217,7 +218,7 @@ class Stage:
 
     def _loop(self, step: str, axis: IterVar) -> None:
         found = self._annotation(step, axis)
-        if axis.is_reduction and step != "unroll":
+        if axis.is_reduction and step == "parallel":
             raise ScheduleError(f"{step} of '{self.label}': '{axis.name}' is reduced over", "use rfactor first")
         if found.thread is not None:
             raise ScheduleError(f"{step} of '{self.label}': '{axis.name}' is bound to {found.thread.tag}")
@@ -305,15 +306,21 @@ class Stage:
             raise ScheduleError(f"set_scope of '{self.label}': parameters of the kernel are in global memory")
         self.scope = scope
 
+    @primitive
+    def double_buffer(self) -> None:
+        """Two halves of its memory, used alternately: transfers of one run beside the work on the other."""
+        self._computed("double_buffer")
+        if self.is_output:
+            raise ScheduleError(f"double_buffer of '{self.label}': it is an output")
+        self.double_buffered = True
+
     def __getattr__(self, name: str) -> Any:
         if name in _MISSING:
             raise ScheduleError(f"{name} of '{self.label}' is not supported yet")
         raise AttributeError(f"a stage has no '{name}'")
 
 
-_MISSING = frozenset(
-    "prefetch tensorize storage_align double_buffer rolling_buffer env_threads set_store_predicate".split()
-)
+_MISSING = frozenset("prefetch tensorize storage_align rolling_buffer env_threads set_store_predicate".split())
 
 
 def full_extent(axis: IterVar) -> Expr:

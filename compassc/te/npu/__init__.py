@@ -1,0 +1,55 @@
+"""From plain loops to what the NPU is fast with: transfers by DMA, vectors, accumulators in registers.
+
+`npu_form` takes a kernel of loops over scalars and gives one of the same results: each step is a module here, or a pass
+that kernels of other kinds go through as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from compass_core.targets import Target
+from compassc.ir.exprs import Var
+from compassc.ir.stmts import IRModule, PrimFunc
+from compassc.passes import hoist_if_then_else, if_conversion, remove_no_op, simplify, unroll_loop
+from compassc.te.npu.copies import dma_copies
+from compassc.te.npu.lanes import vectors
+from compassc.te.npu.memory import check_memory, rooms
+from compassc.te.npu.overlap import overlapped
+from compassc.te.npu.partition import partitioned
+from compassc.te.npu.registers import accumulators
+
+__all__ = ["npu_form", "rooms"]
+
+_Step = Callable[[IRModule], IRModule]
+
+
+def npu_form(module: IRModule, target: Target, double_buffered: Iterable[Var] = ()) -> IRModule:
+    """The kernel with transfers, vectors and accumulators. `double_buffered`: the storage of arrays that are to be filled
+    and emptied beside the work. LowerError where it takes more memory than the target has."""
+    arrays = list(double_buffered)
+    for step in _steps(arrays):
+        module = step(module)
+    check_memory(module.entry_func, target)
+    return module
+
+
+def _steps(arrays: list[Var]) -> list[_Step]:
+    def on_functions(step: Callable[[PrimFunc], PrimFunc]) -> _Step:
+        return lambda module: module.map_functions(step)
+
+    return [
+        hoist_if_then_else.run,
+        on_functions(dma_copies),
+        on_functions(lambda f: overlapped(f, arrays)),
+        on_functions(partitioned),
+        simplify.run,
+        hoist_if_then_else.run,
+        if_conversion.run,
+        unroll_loop.run,
+        simplify.run,
+        on_functions(vectors),
+        on_functions(accumulators),
+        simplify.run,
+        remove_no_op.run,
+    ]

@@ -1,0 +1,128 @@
+"""A walk over statements that knows what holds where it is, and sums as data."""
+
+from __future__ import annotations
+
+from compassc.analysis.arith import Arith, Linear
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32
+from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.visit import Rewriter, Rewritten, rewrites
+from compassc.passes._blocks import mutable_vars
+
+ZERO, ONE = IntImm(INT32, 0), IntImm(INT32, 1)
+
+
+class Scoped(Rewriter):
+    """A rewriter of statements with the facts of the loops and conditions around the place where it is."""
+
+    def __init__(self, f: PrimFunc) -> None:
+        super().__init__()
+        self.facts = Arith(mutable_vars(f))
+        self.simplify = Simplifier(self.facts).expr
+
+    def expr(self, e: Expr) -> Expr:
+        return e
+
+    @rewrites(S.Let)
+    def rewrite_let(self, s: S.Let) -> Rewritten:
+        self.facts.bind_value(s.var, s.value)
+        return s
+
+    @rewrites(S.For)
+    def rewrite_for(self, s: S.For) -> Rewritten:
+        return self.inside(s)
+
+    def inside(self, s: S.For) -> S.For:
+        """The loop with its body rewritten."""
+        mark = self.facts.mark()
+        self.enter(s)
+        body = self.body(s.body)
+        self.facts.release(mark)
+        return s if body is s.body else s.replace(body=body)
+
+    def enter(self, s: S.For) -> None:
+        """Learn what holds in a loop; for one over the TECs that begins at the number of the TEC, too."""
+        strided = isinstance(s.start, E.Call)
+        start, step = (ZERO, ONE) if strided else (s.start, s.step)
+        self.facts.bind_loop(s.var, start, s.stop, step)
+
+    @rewrites(S.If)
+    def rewrite_if(self, s: S.If) -> Rewritten:
+        then, orelse = self.under(s.cond, True, s.then), self.under(s.cond, False, s.orelse)
+        return s if then is s.then and orelse is s.orelse else s.replace(then=then, orelse=orelse)
+
+    def under(self, cond: Expr, truth: bool, body: Body) -> Body:
+        mark = self.facts.mark()
+        self.facts.assume(cond, truth)
+        made = self.body(body)
+        self.facts.release(mark)
+        return made
+
+
+def conjuncts(cond: Expr) -> list[Expr]:
+    """The conditions that together are `cond`."""
+    if isinstance(cond, Binary) and cond.op == "and":
+        return [*conjuncts(cond.a), *conjuncts(cond.b)]
+    return [cond]
+
+
+def joined(conditions: list[Expr]) -> Expr | None:
+    """All of the conditions; None for none."""
+    made: Expr | None = None
+    for c in conditions:
+        made = c if made is None else Binary("and", made, c)
+    return made
+
+
+def guarded(conditions: list[Expr], body: list[Stmt]) -> list[Stmt]:
+    """Statements under conditions."""
+    cond = joined(conditions)
+    return body if cond is None or not body else [S.If(cond, tuple(body), ())]
+
+
+class Sum:
+    """A whole number as a sum: `factors` of some variables, and the rest, which has none of them."""
+
+    def __init__(self, factors: dict[Var, int], rest: Expr) -> None:
+        self.factors, self.rest = factors, rest
+
+    @classmethod
+    def of(cls, e: Expr, variables: list[Var], facts: Arith) -> Sum | None:
+        """The sum of an expression; None where it is no linear one of the variables."""
+        from compassc.analysis.structure import variables as mentioned
+
+        form = facts.linear(e)
+        factors: dict[Var, int] = {}
+        rest = Linear(const=form.const)
+        for key, factor in form.terms.items():
+            atom = facts.atoms[key]
+            if isinstance(atom, Var) and atom in variables:
+                factors[atom] = factor
+            elif mentioned(atom) & set(variables):
+                return None
+            else:
+                rest.terms[key] = factor
+        return cls(factors, written(rest, facts))
+
+    def at(self, values: dict[Var, Expr]) -> Expr:
+        """The number where the variables have these values."""
+        made = self.rest
+        for var, factor in self.factors.items():
+            made = Binary("add", made, Binary("mul", values[var], IntImm(INT32, factor)))
+        return made
+
+
+def written(form: Linear, facts: Arith) -> Expr:
+    """A linear form as an expression."""
+    made: Expr | None = None
+    for key, factor in form.terms.items():
+        atom = facts.atoms[key]
+        term = atom if factor == 1 else Binary("mul", atom, IntImm(INT32, factor))
+        made = term if made is None else Binary("add", made, term)
+    constant = IntImm(INT32, form.const)
+    if made is None:
+        return constant
+    return Binary("add", made, constant) if form.const else made

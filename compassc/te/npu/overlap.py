@@ -1,0 +1,222 @@
+"""Double buffers: transfers into and out of them run beside the work on the other half.
+
+Before: a loop whose body begins with the transfers into an array and goes on to read it, or ends with the transfers out of
+it. After: the array has two halves, which the turns of the loop use alternately. Transfers in are started a turn ahead,
+transfers out are waited for a turn later; there is one event per array, for transfers on one event run in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from compassc.analysis.structure import variables
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32, VOID
+from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.visit import Rewriter, Rewritten, all_exprs, rewrites, substitute_body, walk_stmts
+from compassc.passes._blocks import fresh_copy
+from compassc.te.errors import LowerError
+from compassc.te.npu.facts import ONE, ZERO
+
+EVENTS = 4
+"""Events that a TEC has."""
+
+
+def overlapped(f: PrimFunc, arrays: Iterable[Var]) -> PrimFunc:
+    """The function with these arrays in two halves, as far as transfers fill or empty them."""
+    step = _Overlap(set(arrays))
+    body = step.body(f.body)
+    if not step.events:
+        return f
+    if len(step.events) > EVENTS:
+        names = ", ".join(step.events)
+        raise LowerError(f"{len(step.events)} double buffers ({names}) need an event each, a TEC has {EVENTS}")
+    head: list[Stmt] = []
+    for s in body:
+        doubled = isinstance(s, S.Alloc) and s.buffer.data in step.halves
+        head.append(S.Alloc(step.halves[s.buffer.data]) if doubled and isinstance(s, S.Alloc) else s)
+    starts = [S.Let(event, E.Call("alloc_event", (), INT32)) for event in step.events.values()]
+    ends = [S.Eval(E.Call("free_events", (_bit(event),), VOID)) for event in step.events.values()]
+    allocations = [s for s in head if isinstance(s, (S.Alloc, S.DeclBuffer))]
+    rest = [s for s in head if not isinstance(s, (S.Alloc, S.DeclBuffer))]
+    return f.replace(body=(*allocations, *starts, *rest, *ends))
+
+
+def _bit(event: Var) -> Expr:
+    return Binary("shl", ONE, event)
+
+
+def _wait(event: Var) -> Stmt:
+    return S.Eval(E.Call("wait_events", (_bit(event),), VOID))
+
+
+def _size(buffer: Buffer) -> int:
+    size = 1
+    for extent in buffer.shape:
+        assert isinstance(extent, IntImm)
+        size *= extent.value
+    return size
+
+
+class _Overlap(Rewriter):
+    def __init__(self, arrays: set[Var]) -> None:
+        super().__init__()
+        self.arrays = arrays
+        self.buffers: dict[Var, Buffer] = {}
+        self.halves: dict[Var, Buffer] = {}
+        self.events: dict[str, Var] = {}
+
+    def expr(self, e: Expr) -> Expr:
+        return e
+
+    @rewrites(S.Alloc)
+    def rewrite_alloc(self, s: S.Alloc) -> Rewritten:
+        self.buffers[s.buffer.data] = s.buffer
+        return s
+
+    @rewrites(S.For)
+    def rewrite_for(self, s: S.For) -> Rewritten:
+        s = self.default_stmt(s)
+        if s.kind != "serial":
+            return s
+        made: list[Stmt] = [s]
+        for array in sorted(self.arrays - set(self.halves), key=lambda v: v.name):
+            loop = made[-1] if isinstance(made[-1], S.For) else next(x for x in made if isinstance(x, S.For))
+            new = self._split(loop, array) if array in self.buffers else None
+            if new is not None:
+                at = made.index(loop)
+                made[at : at + 1] = new
+        return made if len(made) > 1 else s
+
+    def _split(self, s: S.For, array: Var) -> list[Stmt] | None:
+        """The loop with transfers of an array in the background; None where its body does not have them so."""
+        roles = [_role(x, array) for x in s.body]
+        if "other" not in roles:
+            return None
+        first = next((i for i, r in enumerate(roles) if r), len(roles))
+        last = max(i for i, r in enumerate(roles) if r)
+        filling = [i for i, r in enumerate(roles) if r == "in"]
+        emptying = [i for i, r in enumerate(roles) if r == "out"]
+        if filling and not emptying and filling == list(range(first, first + len(filling))):
+            return self._ahead(s, array, first, len(filling))
+        if emptying and not filling and emptying == list(range(last + 1 - len(emptying), last + 1)):
+            return self._behind(s, array, emptying[0], len(emptying))
+        return None
+
+    def _half(self, array: Var) -> tuple[Var, Var, list[Stmt]]:
+        """An event, the number of the half of this turn, and where both begin."""
+        buffer = self.buffers[array]
+        self.halves[array] = Buffer(array, buffer.dtype, (IntImm(INT32, 2), *buffer.shape))
+        event = self.events.setdefault(array.name, Var(f"{array.name}_done", INT32))
+        half = Var(f"{array.name}_half", INT32, True)
+        return event, half, [S.Let(half, ZERO)]
+
+    def _ahead(self, s: S.For, array: Var, first: int, count: int) -> list[Stmt] | None:
+        transfers = s.body[first : first + count]
+        read = {v for e in all_exprs(transfers) for v in variables(e)}
+        defined = {x.var for x in s.body[:first] if isinstance(x, S.Let)}
+        if read & (defined | _written(s.body[:first]) | _written(s.body[first + count :])):
+            return None  # what is transferred is made in the loop
+        event, half, made = self._half(array)
+        both = self.halves[array]
+        other = Binary("sub", ONE, half)
+        start = _Half(both, ZERO, event).body(substitute_body(transfers, {s.var: s.start}))
+        made.append(S.If(Binary("lt", s.start, s.stop), fresh_copy(start), ()))
+        following = Binary("add", s.var, s.step)
+        ahead = _Half(both, other, event).body(substitute_body(transfers, {s.var: following}))
+        here = _Half(both, half)
+        body: Body = (
+            *here.body(s.body[:first]),
+            _wait(event),
+            S.If(Binary("lt", following, s.stop), fresh_copy(ahead), ()),
+            *here.body(s.body[first + count :]),
+            S.Assign(half, other),
+        )
+        return [*made, s.replace(body=body)]
+
+    def _behind(self, s: S.For, array: Var, first: int, count: int) -> list[Stmt]:
+        event, half, made = self._half(array)
+        both = self.halves[array]
+        here = _Half(both, half)
+        body: Body = (
+            *here.body(s.body[:first]),
+            _wait(event),
+            *_Half(both, half, event).body(s.body[first : first + count]),
+            *here.body(s.body[first + count :]),
+            S.Assign(half, Binary("sub", ONE, half)),
+        )
+        return [*made, s.replace(body=body), _wait(event)]
+
+
+def _role(s: Stmt, array: Var) -> str:
+    """What a statement does with an array: "in" and "out" are transfers alone, "" is nothing."""
+    if not any(array in variables(e) for e in all_exprs((s,))) and array not in _written((s,)):
+        return ""
+    roles = {_transfer(x, array) for x in walk_stmts((s,)) if not isinstance(x, (S.For, S.If))}
+    return roles.pop() if len(roles) == 1 else "other"
+
+
+def _transfer(s: Stmt, array: Var) -> str:
+    if not isinstance(s, S.Eval) or not isinstance(s.value, E.Call) or s.value.op not in ("dma_copy", "dma_memset"):
+        return "other"
+    call = s.value
+    if _base(call.args[0]) is array:
+        return "in"
+    return "out" if call.op == "dma_copy" and _base(call.args[1]) is array else "other"
+
+
+def _base(e: Expr) -> Expr | None:
+    return e.base if isinstance(e, E.Pointer) else None
+
+
+def _written(body: Body) -> set[Var]:
+    """The arrays that statements write, and variables that they assign."""
+    found: set[Var] = set()
+    for s in walk_stmts(body):
+        if isinstance(s, S.Store):
+            found.add(s.buffer.data)
+        elif isinstance(s, S.Assign):
+            found.add(s.var)
+        elif isinstance(s, S.Eval) and isinstance(s.value, E.Call):
+            targets = s.value.args[:1] if "dma" in s.value.op else s.value.args
+            found |= {v for v in map(_base, targets) if isinstance(v, Var)}
+    return found
+
+
+class _Half(Rewriter):
+    """Statements on one half of an array; with an event, its copies are started in the background."""
+
+    def __init__(self, both: Buffer, half: Expr, event: Var | None = None) -> None:
+        super().__init__()
+        self.both, self.half, self.event = both, half, event
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        e = self.default(e)
+        if e.buffer.data is not self.both.data:
+            return e
+        return E.Load(self.both, (self.half, *e.indices), e.mask)
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Rewritten:
+        s = self.default_stmt(s)
+        if s.buffer.data is not self.both.data:
+            return s
+        return s.replace(buffer=self.both, indices=(self.half, *s.indices))
+
+    @rewrites(E.Pointer)
+    def rewrite_pointer(self, e: E.Pointer) -> Expr:
+        e = self.default(e)
+        if e.base is not self.both.data:
+            return e
+        offset = Binary("mul", self.half, IntImm(INT32, _size(self.both) // 2))
+        return E.Pointer(e.elem, e.base, Binary("add", offset, e.offset))
+
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> Expr:
+        e = self.default(e)
+        if self.event is None or e.op != "dma_copy":
+            return e
+        return E.Call("async_dma_copy", (*e.args, self.event), VOID)

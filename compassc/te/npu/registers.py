@@ -1,0 +1,387 @@
+"""Accumulators in registers: elements that a loop reads and writes over and over are variables while it runs.
+
+An element whose place no turn of the loop changes is loaded (or has the value that was stored just before) where the loop
+begins, is a variable in it and is stored where it ends. A `LaneUpdate` has a vector of partial results, which are joined
+across the lanes after the loop. Products that are added to vectors of float32 are fused, rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compassc.analysis.structure import variables
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32, DataType, dtype
+from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.visit import Rewriter, Rewritten, rewrites, walk_exprs, walk_stmts
+from compassc.passes._blocks import defined_vars
+from compassc.passes.flatten_buffer import position
+from compassc.te.npu.facts import Scoped, conjuncts, guarded
+from compassc.te.npu.lanes import LaneUpdate, across, identity
+
+OWN = ("private", "lsram")
+"""Memory that other TECs do not see, so that storing what is there already is no race."""
+_LARGEST = (1 << 31) - 1
+
+
+def accumulators(f: PrimFunc) -> PrimFunc:
+    """The function with accumulators in variables and no `LaneUpdate`."""
+    return _Promote(f).function(f)
+
+
+@dataclass
+class _Place:
+    """An element, or the vector of them that an access reaches, and what is done to it in a loop."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    mask: Expr | None
+    stores: list[Stmt] = field(default_factory=list)
+    loads: list[E.Load] = field(default_factory=list)
+    guards: list[Expr] = field(default_factory=list)
+    """Conditions that hold wherever it is accessed, and that the loop does not change."""
+    always: bool = True
+    """Whether there are no other conditions than these."""
+
+    @property
+    def kind(self) -> DataType:
+        lanes = self.indices[-1].dtype.lanes
+        return self.buffer.dtype.with_lanes(lanes) if lanes > 1 else self.buffer.dtype
+
+    @property
+    def joins(self) -> list[LaneUpdate]:
+        return [s for s in self.stores if isinstance(s, LaneUpdate)]
+
+
+class _Promote(Scoped):
+    def body(self, body: Body) -> Body:
+        made: list[Stmt] = []
+        changed = False
+        for s in body:
+            new = self._one(s, made)
+            changed |= len(new) != 1 or new[0] is not s
+            made += new
+        return tuple(made) if changed else body
+
+    def _one(self, s: Stmt, before: list[Stmt]) -> list[Stmt]:
+        """What a statement becomes. `before`: the statements in front of it, of which initial stores are taken."""
+        if isinstance(s, LaneUpdate):
+            return self._loop(None, (s,), before)
+        if isinstance(s, S.For) and s.kind != "tec" and not isinstance(s.start, E.Call):
+            found = self._loop(s, s.body, before)
+            if found:
+                return found
+        new = self.stmt(s)
+        return [] if new is None else [new] if isinstance(new, Stmt) else list(new)
+
+    def _loop(self, s: S.For | None, body: Body, before: list[Stmt]) -> list[Stmt]:
+        """A loop with the places that it accumulates in as variables; empty where there are none."""
+        inside = set(defined_vars(body)) | ({s.var} if s is not None else set())
+        mark = self.facts.mark()
+        places = _Places(self, inside, _changing(body)).of(body)
+        if s is not None:
+            self.enter(s)
+        chosen = [p for p in places if self._promotable(p, places, s is None)]
+        self.facts.release(mark)
+        if not chosen:
+            return []
+        counts = self._counts(s)
+        accumulators = [_Accumulator(p, counts, before, self) for p in chosen]
+        made: list[Stmt] = [x for a in accumulators for x in a.start]
+        if s is None:
+            made += _Replace(accumulators).body(body)
+        else:
+            loop = s.replace(body=_Replace(accumulators).body(body))
+            new = self.stmt(loop)
+            assert new is not None
+            made += [new] if isinstance(new, Stmt) else new
+        made += [x for a in accumulators for x in a.end]
+        return made
+
+    def _promotable(self, place: _Place, places: list[_Place], alone: bool) -> bool:
+        joins = place.joins
+        if joins and (place.loads or len(joins) != len(place.stores) or len({j.op for j in joins}) > 1):
+            return False
+        if joins and len({(_lanes(j), j.other is None) for j in joins}) > 1:
+            return False
+        if not joins and (alone or not place.loads or not place.stores):
+            return False
+        if not place.always and (place.buffer.scope not in OWN or not self._exists(place)):
+            return False
+        return all(p is place or self._apart(place, p) for p in places if p.buffer.data is place.buffer.data)
+
+    def _exists(self, place: _Place) -> bool:
+        """Whether an element is one of its buffer for sure."""
+        if not place.buffer.shape or place.mask is not None:
+            return False
+        ranges = []
+        for index in place.indices:
+            low, high = self.facts.range_of(index.base if isinstance(index, E.Ramp) else index)
+            if isinstance(index, E.Ramp):
+                if not isinstance(index.stride, IntImm):
+                    return False
+                high += index.stride.value * (index.lanes - 1)
+            ranges.append((low, high))
+        extents = [e.value if isinstance(e, IntImm) else 0 for e in place.buffer.shape]
+        return all(0 <= low and high < extent for (low, high), extent in zip(ranges, extents))
+
+    def _apart(self, a: _Place, b: _Place) -> bool:
+        """Whether two places have no element in common."""
+        if len(a.indices) != len(b.indices) or a.buffer.shape != b.buffer.shape:
+            return False
+        first, second = (self._span(p) for p in (a, b))
+        low, high = self.facts.difference(first[0], second[0])
+        return low >= second[1] or -high >= first[1]
+
+    def _span(self, place: _Place) -> tuple[Expr, int]:
+        """The first element of a place in its buffer, and how many follow it at most."""
+        *outer, last = place.indices
+        base, count = (last, 1) if not isinstance(last, E.Ramp) else (last.base, last.lanes)
+        if isinstance(last, E.Ramp) and isinstance(last.stride, IntImm):
+            count = (last.lanes - 1) * last.stride.value + 1
+        return self.simplify(position(place.buffer.shape, (*outer, base))), count
+
+    def _counts(self, s: S.For | None) -> int | None:
+        """How often the innermost statement of a loop runs at most; None where that is not known."""
+        if s is None:
+            return 1
+        most = max(self.facts.difference(s.stop, s.start)[1], 0)
+        inner = [self._counts(x) for x in s.body if isinstance(x, S.For)]
+        inner += [1 for x in s.body if not isinstance(x, S.For)]
+        return most * sum(i for i in inner if i is not None) if None not in inner else None
+
+
+def _lanes(update: LaneUpdate) -> int:
+    return update.value.dtype.lanes
+
+
+def _changing(body: Body) -> set[Var]:
+    """What a loop writes: variables and buffers."""
+    found: set[Var] = set()
+    for s in walk_stmts(body):
+        if isinstance(s, (S.Store, LaneUpdate)):
+            found.add(s.buffer.data)
+        elif isinstance(s, (S.Assign, S.SetElement)):
+            found.add(s.var)
+    return found
+
+
+class _Places:
+    """The places that a loop accesses and does not change; `other`: arrays with accesses of another kind."""
+
+    def __init__(self, at: _Promote, inside: set[Var], changing: set[Var]) -> None:
+        self.at, self.inside, self.changing = at, inside, changing
+        self.found: dict[Any, _Place] = {}
+        self.other: set[Var] = set()
+
+    def of(self, body: Body) -> list[_Place]:
+        self._walk(body, [])
+        return [p for p in self.found.values() if p.buffer.data not in self.other and p.stores]
+
+    def _walk(self, body: Body, guards: list[Expr]) -> None:
+        for s in body:
+            stored = s.buffer.data if isinstance(s, (S.Store, LaneUpdate)) else None
+            for e in s.exprs():
+                if e is not stored:
+                    self._loads(e, guards)
+            if isinstance(s, (S.Store, LaneUpdate)):
+                mask = s.mask if isinstance(s, S.Store) else None
+                place = self._note(s.buffer, s.indices, mask, guards)
+                if place is not None:
+                    place.stores.append(s)
+            if isinstance(s, S.If):
+                self._walk(s.then, [*guards, *conjuncts(s.cond)])
+                self._walk(s.orelse, [*guards, E.Unary("not", s.cond)])
+            else:
+                for inner in s.bodies():
+                    self._walk(inner, guards)
+
+    def _loads(self, root: Expr, guards: list[Expr]) -> None:
+        stack = [root]
+        while stack:
+            e = stack.pop()
+            if isinstance(e, E.Load):
+                place = self._note(e.buffer, e.indices, e.mask, guards)
+                if place is not None:
+                    place.loads.append(e)
+                stack += [*e.indices, *([] if e.mask is None else [e.mask])]
+            elif isinstance(e, Var):
+                self.other.add(e)  # the address of an array, or a variable
+            else:
+                stack += e.children()
+
+    def _note(self, buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None, guards: list[Expr]) -> _Place | None:
+        parts = [*indices, *([] if mask is None else [mask])]
+        mentioned = {v for e in parts for v in variables(e)}
+        loads = any(isinstance(x, E.Load) for e in parts for x in walk_exprs(e))
+        if loads or mentioned & self.inside or mentioned & self.changing:
+            self.other.add(buffer.data)
+            return None
+        key = self.at.facts.interner.key
+        name = (
+            buffer.data,
+            tuple(map(key, buffer.shape)),
+            tuple(map(key, indices)),
+            None if mask is None else key(mask),
+        )
+        place = self.found.setdefault(name, _Place(buffer, indices, mask))
+        fixed = [g for g in guards if not variables(g) & (self.inside | self.changing) and not g.flags & E.F_LOAD]
+        if not place.stores and not place.loads:
+            place.guards, place.always = fixed, len(fixed) == len(guards)
+        elif [key(g) for g in fixed] != [key(g) for g in place.guards] or len(fixed) != len(guards):
+            place.always = False
+        return place
+
+
+class _Accumulator:
+    """A variable for a place: the statements that begin and end with it, and what stands for accesses in the loop."""
+
+    def __init__(self, place: _Place, counts: int | None, before: list[Stmt], at: _Promote) -> None:
+        self.place = place
+        self.key = at.facts.interner
+        kind = place.kind
+        self.joins = place.joins
+        self.dots = bool(self.joins) and self._dots(counts)
+        name = place.buffer.data.name
+        if self.joins:
+            self.var = Var(f"{name}_lanes", self._partial())
+            start: Expr = _splat(identity(self.joins[0].op, self.var.data_type.element_of), self.var.data_type)
+            self.start: list[Stmt] = [S.Let(self.var, start)]
+            self.end = self._joined(_taken(before, place, at))
+            return
+        self.var = Var(f"{name}_value", kind)
+        guards = place.guards if not place.always or place.guards else []
+        first = _taken(before, place, at)
+        if first is not None:
+            self.start = [S.Let(self.var, first)]
+        elif guards:
+            zero = _splat(identity("add", kind.element_of), kind)
+            self.start = [S.Let(self.var, zero), *guarded(guards, [S.Assign(self.var, self._load())])]
+        else:
+            self.start = [S.Let(self.var, self._load())]
+        self.end = guarded(guards, [S.Store(place.buffer, place.indices, self.var, place.mask)])
+
+    def _load(self) -> Expr:
+        return E.Load(self.place.buffer, self.place.indices, self.place.mask)
+
+    def _dots(self, counts: int | None) -> bool:
+        """Whether sums of four products cannot leave 32 bits, where they would be clipped."""
+        largest = 0
+        for join in self.joins:
+            if join.other is None:
+                return False
+            x, y = (1 << (8 - t.dtype.is_int) for t in (join.value, join.other))
+            largest = max(largest, x * y * 4)
+        return counts is not None and counts * largest < _LARGEST
+
+    def _partial(self) -> DataType:
+        join = self.joins[0]
+        lanes = join.value.dtype.lanes
+        if not self.dots:
+            return self.place.buffer.dtype.with_lanes(lanes)
+        signed = any(t.dtype.is_int for t in (join.value, join.other) if t is not None)
+        return dtype("int32" if signed else "uint32").with_lanes(lanes // 4)
+
+    def _joined(self, first: Expr | None) -> list[Stmt]:
+        """The statements after the loop. `first`: the value that the element had before, None for that in memory."""
+        place, join = self.place, self.joins[0]
+        whole = across(join.op, self.var)
+        if whole.dtype is not place.buffer.dtype:
+            whole = E.Cast(place.buffer.dtype, whole)
+        plain = isinstance(first, IntImm) and first.value == _number(identity(join.op, place.buffer.dtype))
+        value = whole if plain else Binary(join.op, self._load() if first is None else first, whole)
+        return guarded(place.guards, [S.Store(place.buffer, place.indices, value, None)])
+
+    def is_of(self, buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> bool:
+        place = self.place
+        if buffer.data is not place.buffer.data or len(indices) != len(place.indices):
+            return False
+        if not all(map(self.key.same, indices, place.indices)):
+            return False
+        if mask is None or place.mask is None:
+            return mask is place.mask
+        return self.key.same(mask, place.mask)
+
+    def update(self, s: LaneUpdate) -> Stmt:
+        """The accumulator with the lanes of a vector joined to its own."""
+        var = self.var
+        if s.other is not None and self.dots:
+            return S.Assign(var, E.Call("vqdpa", (var, s.value, s.other), var.dtype, s.mask))
+        value = s.value
+        if s.other is not None:
+            value = Binary("mul", _wide(s.value), _wide(s.other))
+        made = fused(Binary(s.op, var, value))
+        return S.Assign(var, made if s.mask is None else E.Select(s.mask, made, var))
+
+
+def _number(e: Expr) -> float:
+    assert isinstance(e, (IntImm, E.FloatImm))
+    return e.value
+
+
+def _wide(e: Expr) -> Expr:
+    attrs: Any = (("part", "all"), ("saturate", None))
+    return E.Call("cast", (e,), INT32.with_lanes(e.dtype.lanes), attrs=attrs)
+
+
+def fused(e: Expr) -> Expr:
+    """A sum of vectors of float32 and a product as one operation."""
+    if isinstance(e, Binary) and e.op == "add" and e.dtype.is_vector and e.data_type.element_of == "float32":
+        for total, product in ((e.a, e.b), (e.b, e.a)):
+            if isinstance(product, Binary) and product.op == "mul":
+                return E.Call("fma", (total, product.a, product.b), e.dtype)
+    return e
+
+
+def _splat(value: Expr, kind: DataType) -> Expr:
+    return E.Broadcast(value, kind.lanes) if kind.lanes > 1 else value
+
+
+def _taken(before: list[Stmt], place: _Place, at: _Promote) -> Expr | None:
+    """The value that was stored to a place just before, whose store is taken away."""
+    interner = at.facts.interner
+    for number in range(len(before) - 1, -1, -1):
+        s = before[number]
+        if not isinstance(s, S.Store):
+            return None
+        if s.value.flags & (E.F_LOAD | E.F_FUNC | E.F_CALL):
+            return None
+        same = s.buffer.data is place.buffer.data and len(s.indices) == len(place.indices)
+        if same and all(map(interner.same, s.indices, place.indices)) and s.mask is None and place.mask is None:
+            if place.guards:
+                return None
+            del before[number]
+            return s.value
+    return None
+
+
+class _Replace(Rewriter):
+    """Statements with variables for the places that are accumulated in."""
+
+    def __init__(self, accumulators: Sequence[_Accumulator]) -> None:
+        super().__init__()
+        self.accumulators = accumulators
+
+    def _of(self, buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> _Accumulator | None:
+        return next((a for a in self.accumulators if a.is_of(buffer, indices, mask)), None)
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        found = self._of(e.buffer, e.indices, e.mask)
+        return self.default(e) if found is None else found.var
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Rewritten:
+        found = self._of(s.buffer, s.indices, s.mask)
+        if found is None:
+            return self.default_stmt(s)
+        return S.Assign(found.var, fused(self.expr(s.value)), span=s.span)
+
+    @rewrites(LaneUpdate)
+    def rewrite_update(self, s: LaneUpdate) -> Rewritten:
+        found = self._of(s.buffer, s.indices, None)
+        return s if found is None else found.update(s)
