@@ -26,6 +26,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Models": {
         "import": "A model (ONNX) to a graph (GRAPH.txt, GRAPH.bin).",
         "optimize": "A graph to a simpler one with the same results (GRAPH.txt, GRAPH.bin).",
+        "quantize": "A float graph to a graph of integers (GRAPH.txt, GRAPH.bin).",
     },
     "Look": {
         "check": "Find mistakes in kernel.py without building it.",

@@ -35,7 +35,7 @@ def example(text: str) -> str:
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in text.strip().splitlines())
 
 
-def _chain(*decorators: Decorator) -> Decorator:
+def chain(*decorators: Decorator) -> Decorator:
     """Several option decorators as one; help shows them in the order given."""
 
     def apply(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ def _talk_option(attribute: str, *names: str, **settings: Any) -> Decorator:
     return click.option(*names, expose_value=False, is_eager=True, callback=_into_talk(attribute), **settings)
 
 
-talk_options = _chain(
+talk_options = chain(
     _talk_option(
         "verbose", "-v", "--verbose", is_flag=True, default=None, help="Say what is done and how long it took."
     ),
@@ -129,7 +129,7 @@ def assignments(*names: str, kind: str, parse: Callable[[str], Any], help: str, 
     return click.option(*names, type=read, multiple=True, callback=_as_dict, metavar=kind, help=help)
 
 
-parameter_options = _chain(
+parameter_options = chain(
     assignments("--set", "values", kind="NAME=VALUE", parse=number, help="Fix a scalar parameter. Repeatable."),
     assignments(
         "--shape", "shapes", kind="NAME=4x1024", parse=shape, help="Give a tensor's shape. Repeatable.", anything=True
@@ -141,7 +141,7 @@ model_shape_option = assignments(
     "--shape", "shapes", kind="INPUT=1x3x224x224", parse=shape, help="The shape of an input. Repeatable.", anything=True
 )
 
-compiler_options = _chain(
+compiler_options = chain(
     click.option("--clang", metavar="FILE", help="The clang to use (see `compassc doctor`)."),
     click.option(
         "--cc-option", "cc_options", multiple=True, metavar="FLAG", help="A further flag for clang. Repeatable."
@@ -183,7 +183,7 @@ _PASS_NAMES: dict[str, Any] = {"multiple": True, "metavar": "PASS"}
 
 def _pass_options(functions: str, passes: str) -> Decorator:
     """The options of a command that runs passes. `functions`, `passes`: what it says of two of them."""
-    return _chain(
+    return chain(
         click.option("--print-before", **_PASS_NAMES, help="Print the IR before a pass (`all`: every pass) on stderr."),
         click.option("--print-after", **_PASS_NAMES, help="Print the IR after a pass (`all`: every pass) on stderr."),
         click.option("--print-changed", is_flag=True, help="Print a diff for each pass that changes something."),

@@ -1,0 +1,98 @@
+"""The options with which commands quantise, and what they say about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compassc.cli.console import Console
+from compassc.cli.options import chain
+
+if TYPE_CHECKING:
+    from compassc.quantizer.model import Outcome
+    from compassc.quantizer.settings import Settings
+
+PRESETS = ("int8", "int16", "w8a16", "fp16", "bf16")
+"""What `--quantize` takes; `compassc.quantizer.settings.PRESETS`, which a command line does not load for its help."""
+
+
+def numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[float, ...] | None:
+    """Numbers apart by commas."""
+    if text is None:
+        return None
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"'{text}' is no number, nor several apart by commas", ctx, param) from None
+
+
+def size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    """HEIGHTxWIDTH, or one number for both."""
+    if text is None:
+        return None
+    parts = text.lower().split("x")
+    if len(parts) > 2 or not all(p.isdigit() and int(p) > 0 for p in parts):
+        raise click.BadParameter(f"'{text}' is no size such as 256 or 256x320", ctx, param)
+    return int(parts[0]), int(parts[-1])
+
+
+calibration_options = chain(
+    click.option("--calibrate", metavar="DATA", help="Samples: .npy, .npz, a folder of images, or FILE.py:DATASET."),
+    click.option("--samples", type=click.IntRange(1), metavar="N", help="Take the first N samples only."),
+    click.option("--mean", callback=numbers, metavar="A,B,C", help="Subtracted from pixels (0 to 255)."),
+    click.option("--std", callback=numbers, metavar="A,B,C", help="Pixels are divided by it."),
+    click.option("--size", callback=size, metavar="HxW", help="Resize images to this, then cut out the middle."),
+    click.option(
+        "--quantize-settings", "settings", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE.yaml", help="Settings of all and of single layers.",
+    ),
+    click.option("--min-cosine", type=click.FloatRange(0, 1), metavar="X", help="Give layers more bits until outputs are as near as X."),
+)  # fmt: skip
+"""Where samples come from, and what is wanted of the result."""
+quantize_option = click.option(
+    "--quantize", type=click.Choice(PRESETS), help="Bits of weights and activations (default: int8)."
+)
+
+
+def quantised(console: Console, graph: Any, given: dict[str, Any], **more: Any) -> Outcome:
+    """The graph quantised as the options say; tells which layers stay floats."""
+    import warnings
+
+    from compassc.quantizer.data import Pictures
+    from compassc.quantizer.model import quantize_model
+
+    pictures = Pictures(given.get("mean") or (0.0,), given.get("std") or (1.0,), given.get("size"))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        made = quantize_model(
+            graph, given.get("calibrate"), settings_of(given), min_cosine=given.get("min_cosine"), pictures=pictures,
+            limit=given.get("samples"), **more,
+        )  # fmt: skip
+    for warning in said:
+        if issubclass(warning.category, UserWarning):
+            console.say(f"warning: {warning.message}")
+    return made
+
+
+def settings_of(given: dict[str, Any]) -> Settings:
+    """The settings that the options `--quantize` and `--quantize-settings` name."""
+    from compassc.quantizer.settings import Settings
+
+    chosen = Settings.preset(given.get("quantize") or "int8")
+    return Settings.read(given["settings"], chosen) if given.get("settings") else chosen
+
+
+def summary(made: Outcome) -> list[str]:
+    """Lines about a quantised graph: how many layers are floats, and why, and which got more bits."""
+    layers = [layer for layer in made.graph.computing() if layer.type not in ("Quantize", "DeQuantize")]
+    lines = [f"{len(layers) - len(made.floats)} of {len(layers)} layers are quantised"]
+    for name, why in made.floats.items():
+        if why:
+            lines.append(f"'{name}' stays a float: {why}")
+    for name, bits in made.raised.items():
+        lines.append(f"'{name}' has {bits}")
+    if made.cosine is not None:
+        lines.append(f"the smallest cosine of an output is {made.cosine:.5f}")
+    return lines

@@ -1,0 +1,307 @@
+"""The walk that makes a quantised graph of a float one: layer by layer, with conversions where integers meet floats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from compass_core.errors import CompassError, together
+from compassc.graph import Graph, Layer, LayerError, Tensor
+from compassc.graph.dtypes import FLOAT_TYPES, integer_type, numpy_dtype
+from compassc.layers.arithmetic import Array
+from compassc.layers.declare import store
+from compassc.quantizer.job import MARKS, Job, NotQuantised, is_float, whole_type
+from compassc.quantizer.numbers import ASYMMETRIC, levels, limits_of, stored
+from compassc.quantizer.prepare import prepared
+from compassc.quantizer.rules import all_rules
+from compassc.quantizer.settings import LayerSettings, Settings
+from compassc.quantizer.statistics import Calibration, Record
+from compassc.quantizer.strategies import parse
+
+STAYING_FLOAT32 = ("biases", "negative_slope")
+"""Constants that layers of half floats have in float32."""
+RESCALING = ("NONE", "RELU", "RELU6", "CLIP", "LEAKYRELU", "PRELU", "CRELU")
+EXACT = ("Softmax", "Sigmoid", "Tanh", "GELU", "Silu", "Swish", "MISH", "ELU", "Exp", "Erf", "Log")
+"""Types that compute the function itself in floats, and not by a table of it."""
+
+
+@dataclass
+class Quantised:
+    """A quantised graph, and why layers stay floats: by their names, "" where the settings say so."""
+
+    graph: Graph
+    floats: Mapping[str, str]
+
+
+@dataclass
+class _Walk:
+    graph: Graph
+    calibration: Calibration | None
+    settings: Settings
+    layers: list[Layer] = field(default_factory=list)
+    made: dict[str, Tensor] = field(default_factory=dict)
+    """Tensors of the new graph by the names of the old ones."""
+    converted: dict[tuple[str, str], Tensor] = field(default_factory=dict)
+    constants: dict[str, Array] = field(default_factory=dict)
+    floats: dict[str, str] = field(default_factory=dict)
+    faults: list[CompassError] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    # -- records
+
+    def record(self, name: str) -> Record:
+        records = self.calibration.records if self.calibration else {}
+        if name not in records or not records[name].batches:
+            raise CompassError(
+                f"there are no statistics of '{name}'",
+                code="calibration-data",
+                help="calibrate this graph with the same settings",
+            )
+        return records[name]
+
+    # -- layers
+
+    def walk(self) -> Quantised:
+        decided = decide(self.graph, self.settings)
+        self.names = {layer.name for layer in self.graph.layers} | set(self.graph.tensors())
+        for layer in self.graph.layers:
+            try:
+                for new in self.layer(layer, decided[layer.name]):
+                    self.layers.append(new)
+                self.made.update(
+                    {old.name: new for old, new in zip(layer.outputs, self.layers[-1].outputs, strict=True)}
+                )
+            except (CompassError, LayerError) as error:
+                text = error.message if isinstance(error, CompassError) else str(error)
+                help = error.help if isinstance(error, CompassError) else ""
+                code = error.code if isinstance(error, CompassError) else "calibration-data"
+                self.faults.append(
+                    self.graph.error(layer, f"the layer '{layer.name}' of type {layer.type}: {text}", help, code)
+                )
+                break
+        if self.faults:
+            raise together(self.faults)
+        ends = [tuple(self.made[t.name] for t in listed) for listed in (self.graph.inputs, self.graph.outputs)]
+        attributes = {k: v for k, v in self.graph.attributes.items() if k not in ("precision", "model_bin")}
+        inner = {name: floated(sub, self.settings.fallback) for name, sub in self.graph.subgraphs.items()}
+        made = replace(self.graph, inputs=ends[0], outputs=ends[1], layers=tuple(self.layers), attributes=attributes,
+                       subgraphs=inner)  # fmt: skip
+        return Quantised(made, self.floats)
+
+    def layer(self, layer: Layer, reason: str | None) -> list[Layer]:
+        """The layer in the new graph, last in a list; what is before it goes to the graph, too."""
+        settings = self.settings.of(layer)
+        if layer.type == "Input":
+            return [self.input(layer, settings, reason)]
+        if layer.type == "Constant":
+            return [self.constant(layer, settings, reason)]
+        if reason is None:
+            try:
+                return self.quantised(layer, settings)
+            except (NotQuantised, OverflowError) as error:
+                reason = str(error)
+        self.floats[layer.name] = reason
+        return [self.floating(layer, settings.float or self.settings.fallback)]
+
+    def input(self, layer: Layer, settings: LayerSettings, reason: str | None) -> Layer:
+        own = layer.output
+        if not is_float(own):
+            made = replace(own, dtype=whole_type(own.dtype))
+        elif reason is not None:
+            made = replace(own, dtype=settings.float or self.settings.fallback)
+        else:
+            made = self.own_levels(own.name, settings).tensor(own)
+        return marked(layer, (made,), is_float(made))
+
+    def own_levels(self, name: str, settings: LayerSettings) -> Any:
+        """Of a tensor of which only its values are known."""
+        record = self.record(name)
+        strategy, mode = parse(settings.activation_strategy), settings.mode
+        low, high = strategy.range(record, settings.activation_bits, mode != ASYMMETRIC)
+        return levels(low, high, mode, settings.activation_bits, record.least < 0)
+
+    def constant(self, layer: Layer, settings: LayerSettings, reason: str | None) -> Layer:
+        values, own = layer.constants["weights"], layer.output
+        self.constants[own.name] = values
+        if not is_float(own):
+            made = replace(own, dtype=whole_type(own.dtype))
+            content = store(values.reshape(own.shape), made.dtype, own.shape)
+            return replace(marked(layer, (made,), False), constants={"weights": content})
+        if reason is not None:
+            made = replace(own, dtype=settings.float or self.settings.fallback)
+            content = store(values.reshape(own.shape), made.dtype, own.shape)
+            return replace(marked(layer, (made,), True), constants={"weights": content})
+        if not np.isfinite(values).all():
+            raise LayerError(f"'{own.name}' has values that are not finite")
+        made = self._constant_levels(values, own, settings)
+        content = stored(values, made)
+        described = {"weights_scale": float(made.scale), "weights_zp": int(made.zero)}  # type: ignore[arg-type]
+        whole = marked(layer, (made,), False)
+        return replace(whole, constants={"weights": content}, attributes={**whole.attributes, **described})
+
+    def _constant_levels(self, values: Array, own: Tensor, settings: LayerSettings) -> Tensor:
+        """Whole numbers that the bits of activations hold stay what they are."""
+        low, high = float(values.min(initial=0)), float(values.max(initial=0))
+        bits = settings.activation_bits
+        if (values == np.rint(values)).all() and -(1 << (bits - 1)) <= low and high < 1 << (bits - (low < 0)):
+            narrow = 8 if -128 <= low and high < (128 if low < 0 else 256) else 16
+            kind = integer_type(narrow, low < 0)
+            return Tensor(own.name, own.shape, kind, 1.0, 0, limits_of(narrow, low < 0))
+        return levels(low, high, settings.mode, bits, low < 0).tensor(own)
+
+    def quantised(self, layer: Layer, settings: LayerSettings) -> list[Layer]:
+        before = len(self.layers), dict(self.converted)
+        try:
+            inputs = tuple(self.as_integers(t, settings) for t in layer.inputs)
+            moments = self.calibration.moments.get(layer.name) if self.calibration else None
+            job = Job(layer, inputs, settings, self.record, moments, self.settings.correct_biases, self.constants)
+            made = all_rules()[layer.type](job)
+        except (NotQuantised, OverflowError):
+            del self.layers[before[0] :]
+            self.converted = before[1]
+            raise
+        return made if isinstance(made, list) else [made]
+
+    def floating(self, layer: Layer, dtype: str) -> Layer:
+        """The layer in a float type."""
+        inputs = tuple(self.as_floats(t, dtype) for t in layer.inputs)
+        outputs = tuple(replace(t, dtype=dtype if is_float(t) else whole_type(t.dtype)) for t in layer.outputs)
+        return replace(float_layer(layer, dtype), inputs=inputs, outputs=outputs)
+
+    # -- edges
+
+    def as_integers(self, t: Tensor, settings: LayerSettings) -> Tensor:
+        """A tensor of the old graph as integers of the new one."""
+        given = self.made[t.name]
+        if not is_float(given):
+            return given
+        key = (t.name, f"int{settings.activation_bits}")
+        if key not in self.converted:
+            made = self.own_levels(t.name, settings).tensor(replace(given, name=self.free(f"{t.name}_quantize")))
+            attributes = {"quantize_scale": float(made.scale), "quantize_zp": int(made.zero),
+                          "round_mode": "ROUND_TO_EVEN", "unquantifiable": True}  # fmt: skip
+            self.insert("Quantize", given, made, attributes)
+            self.converted[key] = made
+        return self.converted[key]
+
+    def as_floats(self, t: Tensor, dtype: str) -> Tensor:
+        given = self.made[t.name]
+        if not is_float(t) or given.dtype == dtype:
+            return given
+        key = (t.name, dtype)
+        if key not in self.converted:
+            made = Tensor(self.free(f"{t.name}_{'cast' if is_float(given) else 'dequantize'}"), given.shape, dtype)
+            if is_float(given):
+                attributes: dict[str, Any] = {"to_dtype": dtype, "ignore_scale_zp": True, "unquantifiable": True}
+                self.insert("Cast", given, made, attributes)
+            else:
+                attributes = {"quantize_scale": given.scale, "quantize_zp": given.zero, "unquantifiable": True}
+                self.insert("DeQuantize", given, made, attributes)
+            self.converted[key] = made
+        return self.converted[key]
+
+    def insert(self, type: str, given: Tensor, made: Tensor, attributes: Mapping[str, Any]) -> None:
+        self.layers.append(Layer(self.free(made.name), type, (given,), (made,), attributes))
+
+    def free(self, name: str) -> str:
+        """The name, or the first of NAME_1, NAME_2 ... that neither a layer nor a tensor has."""
+        found, number = name, 0
+        while found in self.names:
+            number += 1
+            found = f"{name}_{number}"
+        return found
+
+
+def marked(layer: Layer, outputs: Sequence[Tensor], is_unquantifiable: bool) -> Layer:
+    attributes = {**layer.attributes, **MARKS, "unquantifiable": is_unquantifiable}
+    return replace(layer, outputs=tuple(outputs), attributes=attributes)
+
+
+def float_layer(layer: Layer, dtype: str) -> Layer:
+    """A layer with its constants in a float type; its tensors are still the old ones."""
+    constants = {}
+    for key, array in layer.constants.items():
+        if array.dtype.name in FLOAT_TYPES:
+            kind = "float32" if key in STAYING_FLOAT32 else dtype
+            array = store(array, kind, array.shape) if array.dtype != numpy_dtype(kind) else array
+        constants[key] = array
+    attributes: dict[str, Any] = {**layer.attributes, "is_perf_mode": True, "unquantifiable": True}
+    if "weights" in layer.constants and layer.type != "Constant":
+        attributes |= {"weights_scale": 1.0, "weights_zp": 0}
+        attributes |= {"biases_scale": 1.0, "biases_zp": 0} if "biases" in layer.constants else {}
+    if layer.type in EXACT or layer.type == "Activation" and layer.word("method", "NONE") not in RESCALING:
+        attributes["is_perf_mode"] = False
+    if "to_dtype" in attributes and is_float(layer.output):
+        attributes["to_dtype"] = dtype
+    return replace(layer, constants=constants, attributes=attributes)
+
+
+def floated(graph: Graph, dtype: str) -> Graph:
+    """A graph in a float type."""
+    tensors = {n: replace(t, dtype=dtype if is_float(t) else whole_type(t.dtype)) for n, t in graph.tensors().items()}
+    layers = tuple(
+        replace(
+            float_layer(layer, dtype),
+            inputs=tuple(tensors[t.name] for t in layer.inputs),
+            outputs=tuple(tensors[t.name] for t in layer.outputs),
+        )
+        for layer in graph.layers
+    )
+    ends = [tuple(tensors[t.name] for t in listed) for listed in (graph.inputs, graph.outputs)]
+    inner = {name: floated(sub, dtype) for name, sub in graph.subgraphs.items()}
+    attributes = {k: v for k, v in graph.attributes.items() if k not in ("precision", "model_bin")}
+    return replace(graph, layers=layers, inputs=ends[0], outputs=ends[1], subgraphs=inner, attributes=attributes)
+
+
+CONTROL = ("If", "Loop")
+"""Layers that run other graphs, which stay floats."""
+
+
+def decide(graph: Graph, settings: Settings) -> dict[str, str | None]:
+    """By layer, why it stays a float; None for those that are to be quantised. Inputs, constants and movements are
+    floats where all who take their values are."""
+    rules = all_rules()
+    found: dict[str, str | None] = {}
+    users = graph.users()
+    ends = {t.name for t in graph.outputs}
+    from compassc.quantizer.rules.moves import MOVES
+
+    passing = {"Input", "Constant", *MOVES.split()}
+    for layer in reversed(graph.layers):
+        chosen = settings.of(layer).float
+        if chosen:
+            found[layer.name] = ""
+        elif layer.type not in rules and layer.type not in ("Input", "Constant"):
+            found[layer.name] = (
+                "its type has no quantised form" if layer.type not in CONTROL else "it runs other graphs"
+            )
+        else:
+            after = [found[u.name] for t in layer.outputs for u in users[t.name]]
+            follows = layer.type in passing and after and all(r is not None for r in after)
+            last = any(t.name in ends for t in layer.outputs)
+            found[layer.name] = "all who take its values are floats" if follows and not last else None
+    return found
+
+
+def quantize_with_reasons(graph: Graph, calibration: Calibration | None, settings: Settings | None = None) -> Quantised:
+    """The quantised graph, and which layers stay floats, with the reason."""
+    settings = settings or Settings()
+    if unknown := settings.unmatched(graph.layers):
+        raise CompassError(
+            f"the settings are about {', '.join(repr(k) for k in unknown)}, which no layer of the graph is",
+            code="quantize-settings",
+            help="names of layers may have * and ?; types are written type:Softmax",
+        )
+    return _Walk(prepared(graph, settings), calibration, settings).walk()
+
+
+def quantize(graph: Graph, calibration: Calibration | None, settings: Settings | None = None) -> Graph:
+    """The quantised graph of a float graph, as its calibration and the settings say.
+
+    Names of layers and tensors stay. Layers without a quantised form are floats, with conversions before and behind them.
+    Without calibration every layer has to stay a float. CompassError naming the layer where statistics are missing.
+    """
+    return quantize_with_reasons(graph, calibration, settings).graph

@@ -1,0 +1,286 @@
+"""Calibration data: arrays in files, folders of images, data sets of Python programs, as inputs of a graph.
+
+A sample is what the graph takes once: an array for each input, in the shape of the graph. Files hold several of them,
+one behind the other along the first axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compass_core.errors import CompassError
+from compass_core.errors.suggest import help_for
+from compassc.graph import Graph, Tensor
+from compassc.graph.dtypes import numpy_dtype
+from compassc.layers.arithmetic import Array
+
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".tif", ".tiff")
+CODE = "calibration-data"
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """How pictures become arrays: of this height and width (those of the graph's input where it is None), less `mean`,
+    over `std`, per channel, in the units of pixels from 0 to 255."""
+
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+    size: tuple[int, int] | None = None
+
+
+@dataclass
+class Samples:
+    """Inputs by the names of the graph's tensors, sample by sample; as often as wanted."""
+
+    count: int
+    get: Callable[[int], Mapping[str, Array]] = field(repr=False)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Mapping[str, Array]:
+        if not 0 <= index < self.count:
+            raise IndexError(index)
+        return self.get(index)
+
+    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+        return (self.get(i) for i in range(self.count))
+
+    def first(self, many: int) -> Samples:
+        """The first samples alone."""
+        return Samples(min(many, self.count), self.get)
+
+
+def load(source: Any, graph: Graph, pictures: Pictures | None = None, limit: int | None = None) -> Samples:
+    """The samples of a source: an .npy or .npz file, a folder of images, FILE.py:NAME of a data set class or function,
+    an array, a mapping of arrays, or a sequence of samples. At most `limit` of them.
+
+    CompassError where names, shapes or types are not those of the graph's inputs.
+    """
+    made = _load(source, graph, pictures or Pictures())
+    if not len(made):
+        raise CompassError("there are no calibration samples", code=CODE, help="give at least one, better a hundred")
+    return made if limit is None else made.first(limit)
+
+
+def _load(source: Any, graph: Graph, pictures: Pictures) -> Samples:
+    if isinstance(source, Samples):
+        return source
+    if isinstance(source, (str, Path)):
+        return _from_path(str(source), graph, pictures)
+    if isinstance(source, Mapping):
+        return from_arrays({str(k): np.asarray(v) for k, v in source.items()}, graph, "the calibration data")
+    if isinstance(source, np.ndarray):
+        return from_arrays({"": source}, graph, "the calibration data")
+    if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
+        return from_dataset(source, graph)
+    if isinstance(source, Iterable):
+        return from_dataset(list(source), graph)
+    raise CompassError(
+        f"calibration data cannot be {type(source).__name__}", code=CODE, help="an array, a mapping, a path"
+    )
+
+
+def _from_path(text: str, graph: Graph, pictures: Pictures) -> Samples:
+    path = Path(text)
+    program, _, name = text.rpartition(":")
+    if not path.exists() and program.endswith(".py"):
+        return from_program(Path(program), name, graph)
+    if path.is_dir():
+        return from_images(path, graph, pictures)
+    if not path.is_file():
+        raise CompassError(f"'{text}' does not exist", code="unreadable")
+    if path.suffix == ".py":
+        raise CompassError(f"'{text}' is a program", code=CODE, help=f"name the data set in it: {text}:MyData")
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return from_arrays({name: found[name] for name in found.files}, graph, f"'{text}'")
+    except (AttributeError, TypeError):
+        return from_arrays({"": np.load(path, allow_pickle=False)}, graph, f"'{text}'")
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise CompassError(
+            f"'{text}' holds no arrays: {error}", code=CODE, help="an .npy or .npz file of numbers"
+        ) from None
+
+
+# -- arrays
+
+
+def from_arrays(arrays: Mapping[str, Array], graph: Graph, label: str) -> Samples:
+    """Samples along the first axis; names are those of the inputs or of their layers, and for one input any."""
+    named = _named(arrays, graph, label)
+    counts = {}
+    for t in graph.inputs:
+        array = named[t.name]
+        _check_kind(array, t, label)
+        counts[t.name] = _count(array, t, label)
+    if len(set(counts.values())) > 1:
+        raise CompassError(f"{label} has {counts} samples of its inputs", code=CODE, help="give as many of each")
+    count = next(iter(counts.values()), 0)
+    shaped = {t.name: named[t.name].reshape(count, *t.shape) for t in graph.inputs}
+    types = {t.name: numpy_dtype(t.dtype) for t in graph.inputs}
+    return Samples(count, lambda i: {name: array[i].astype(types[name], copy=False) for name, array in shaped.items()})
+
+
+def _named(arrays: Mapping[str, Array], graph: Graph, label: str) -> Mapping[str, Array]:
+    if len(arrays) == len(graph.inputs) == 1:
+        return {graph.inputs[0].name: next(iter(arrays.values()))}
+    layers = {layer.name: layer.output.name for layer in graph.layers if layer.type == "Input"}
+    found = {layers.get(name, name): array for name, array in arrays.items()}
+    wanted = [t.name for t in graph.inputs]
+    for name in found:
+        if name not in wanted:
+            raise CompassError(
+                f"the graph has no input '{name}'", code="no-input", help=help_for(name, wanted, "inputs")
+            )
+    if missing := [name for name in wanted if name not in found]:
+        raise CompassError(
+            f"{label} has nothing for {', '.join(repr(m) for m in missing)}",
+            code=CODE,
+            help="name an array for each input",
+        )
+    return found
+
+
+def _check_kind(array: Array, t: Tensor, label: str) -> None:
+    if array.dtype.kind not in "biuf":
+        raise CompassError(f"{label} has {array.dtype} for '{t.name}', expected numbers", code=CODE)
+
+
+def _count(array: Array, t: Tensor, label: str) -> int:
+    """How many samples an array holds: of the tensor's shape, which may begin with one or several samples itself."""
+    shape = t.shape
+    if array.shape == shape:
+        return 1
+    if array.shape[1:] == shape:
+        return array.shape[0]
+    if shape and array.shape[1:] == shape[1:] and array.shape and array.shape[0] % shape[0] == 0:
+        return array.shape[0] // shape[0]
+    raise CompassError(
+        f"{label} has the shape {list(array.shape)} for '{t.name}'",
+        code=CODE,
+        help=f"samples are {list(shape)}, one behind the other along the first axis",
+    )
+
+
+# -- data sets of programs
+
+
+def from_dataset(dataset: Any, graph: Graph) -> Samples:
+    """A sequence of samples: mappings by name, tuples in the order of the inputs, arrays; with a label behind it or not."""
+
+    def get(index: int) -> Mapping[str, Array]:
+        return _sample(dataset[index], graph, f"sample {index} of the calibration data")
+
+    made = Samples(len(dataset), get)
+    if len(made):
+        made[0]
+    return made
+
+
+def _sample(item: Any, graph: Graph, label: str) -> Mapping[str, Array]:
+    if isinstance(item, (tuple, list)) and len(item) == 2 and len(graph.inputs) == 1:
+        item = item[0]  # the other one is a label
+    elif isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], (tuple, list, Mapping)):
+        item = item[0]
+    if not isinstance(item, Mapping):
+        listed = item if isinstance(item, (tuple, list)) and len(graph.inputs) > 1 else [item]
+        if len(listed) != len(graph.inputs):
+            raise CompassError(f"{label} has {len(listed)} inputs, the graph {len(graph.inputs)}", code=CODE)
+        item = dict(zip([t.name for t in graph.inputs], listed, strict=True))
+    named = _named({str(k): np.asarray(v) for k, v in item.items()}, graph, label)
+    made = {}
+    for t in graph.inputs:
+        array = named[t.name]
+        _check_kind(array, t, label)
+        if array.size != t.count or [n for n in array.shape if n != 1] != [n for n in t.shape if n != 1]:
+            raise CompassError(
+                f"{label} has the shape {list(array.shape)} for '{t.name}'", code=CODE, help=f"expected {list(t.shape)}"
+            )
+        made[t.name] = array.reshape(t.shape).astype(numpy_dtype(t.dtype), copy=False)
+    return made
+
+
+def from_program(path: Path, name: str, graph: Graph) -> Samples:
+    """The data set that a Python file defines: a class or function without arguments, or a sequence."""
+    import runpy
+
+    if not path.is_file():
+        raise CompassError(f"'{path}' does not exist", code="unreadable")
+    try:
+        names = runpy.run_path(str(path))
+        if name not in names:
+            help = help_for(name, [n for n in names if not n.startswith("_")], "names")
+            raise CompassError(f"'{path}' has no '{name}'", code=CODE, help=help)
+        made = names[name]() if callable(names[name]) else names[name]
+    except CompassError:
+        raise
+    except Exception as error:
+        raise CompassError(f"'{path}:{name}' raises {type(error).__name__}: {error}", code=CODE) from error
+    return _load(made, graph, Pictures())
+
+
+# -- pictures
+
+
+def from_images(folder: Path, graph: Graph, pictures: Pictures) -> Samples:
+    """The pictures of a folder and those below it, in the order of their names, for the one input of the graph."""
+    if len(graph.inputs) != 1:
+        raise CompassError(f"a folder of images is for one input, the graph has {len(graph.inputs)}", code=CODE)
+    found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in IMAGES)
+    if not found:
+        raise CompassError(f"there are no images in '{folder}'", code=CODE, help=f"files ending in {', '.join(IMAGES)}")
+    try:
+        import PIL.Image  # noqa: F401
+    except ImportError:
+        help = "pip install pillow"
+        raise CompassError("reading images needs the package pillow", code="missing-package", help=help) from None
+    t = graph.inputs[0]
+    layout = _layout(t)
+    channels = t.shape[layout.index("C")]
+    for what, given in (("mean", pictures.mean), ("std", pictures.std)):
+        if len(given) not in (1, channels):
+            help = f"one number, or {channels}"
+            raise CompassError(f"{len(given)} numbers as {what} of {channels} channels", code=CODE, help=help)
+    if any(s == 0 for s in pictures.std):
+        raise CompassError("a standard deviation of pictures is 0", code=CODE)
+    return Samples(len(found), lambda i: {t.name: _picture(found[i], t, layout, pictures)})
+
+
+def _layout(t: Tensor) -> str:
+    """NHWC or NCHW (without N for three dimensions), by where 1, 3 or 4 channels are."""
+    rank = len(t.shape)
+    if rank in (3, 4):
+        for axis, layout in ((-1, "HWC"), (rank - 3, "CHW")):
+            if t.shape[axis] in (1, 3, 4):
+                return "N" * (rank - 3) + layout
+    raise CompassError(f"the input '{t.name}' of shape {list(t.shape)} is no image", code=CODE)
+
+
+def _picture(path: Path, t: Tensor, layout: str, pictures: Pictures) -> Array:
+    from PIL import Image, UnidentifiedImageError
+
+    height, width, channels = (t.shape[layout.index(axis)] for axis in "HWC")
+    try:
+        with Image.open(path) as opened:
+            image = opened.convert({1: "L", 3: "RGB", 4: "RGBA"}[channels])
+            if pictures.size:
+                image = image.resize((pictures.size[1], pictures.size[0]), Image.Resampling.BILINEAR)
+                left, top = (image.width - width) // 2, (image.height - height) // 2
+                image = image.crop((left, top, left + width, top + height))
+            else:
+                image = image.resize((width, height), Image.Resampling.BILINEAR)
+            pixels = np.asarray(image, np.float32).reshape(height, width, channels)
+    except (OSError, UnidentifiedImageError) as error:
+        raise CompassError(f"'{path}' is no image: {error}", code=CODE) from None
+    values = (pixels - np.asarray(pictures.mean, np.float32)) / np.asarray(pictures.std, np.float32)
+    ordered = values if layout.endswith("HWC") else values.transpose(2, 0, 1)
+    made = np.ascontiguousarray(ordered).reshape(t.shape[-3:])
+    if len(t.shape) == 4:
+        made = np.repeat(made[None], t.shape[0], 0)
+    return made.astype(numpy_dtype(t.dtype), copy=False)

@@ -1,0 +1,102 @@
+"""Values inside layers whose ranges a quantised form needs, from their float inputs: by the layer's type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from compassc.graph import Layer
+from compassc.layers.arithmetic import Array
+from compassc.layers.families.normalise.reference import _window_sums
+from compassc.layers.families.recurrent.reference import split_weights
+from compassc.layers.windows import seen, window_of
+
+Inside = Callable[..., Mapping[str, Array]]
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+ACTS = {"SIGMOID": _sigmoid, "TANH": np.tanh}
+
+
+def _flipped(layer: Layer, x: Array) -> Array:
+    return np.flip(x, 1) if layer.word("direction", "FORWARD") == "REVERSE" else x
+
+
+def lstm(layer: Layer, x: Array, h: Array, c: Array) -> Mapping[str, Array]:
+    """Sums before the gates, the gates, the cell state before and after each step."""
+    wx, wh, cell = split_weights(layer, 4)
+    biases = layer.constant("biases").reshape(-1)
+    forget = layer.number("forget_bias", 0)
+    hidden, state = (v.reshape(-1, cell).astype(np.float64) for v in (h, c))
+    made: dict[str, list[Array]] = {name: [] for name in ("gates", "candidates", "cells", "hidden", "gates_out",
+                                                          "candidates_out", "cells_out")}  # fmt: skip
+    found: dict[str, Array] = {}
+    for t, xt in enumerate(_flipped(layer, x.astype(np.float64)).transpose(1, 0, 2)):
+        s = xt @ wx.T + hidden @ wh.T + biases
+        i, g, f, o = np.split(s, 4, -1)
+        f = f + forget
+        made["gates"] += [i, f, o]
+        made["candidates"].append(g)
+        made["gates_out"] += [_sigmoid(i), _sigmoid(f), _sigmoid(o)]
+        made["candidates_out"].append(np.tanh(g))
+        state = _sigmoid(f) * state + _sigmoid(i) * np.tanh(g)
+        found[f"cell_{t}"] = state
+        made["cells"].append(state)
+        made["cells_out"].append(np.tanh(state))
+        hidden = _sigmoid(o) * np.tanh(state)
+        made["hidden"].append(hidden)
+    return {name: np.stack(values) for name, values in made.items()} | found | {"initial_cell": c}
+
+
+def gru(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
+    wx, wh, cell = split_weights(layer, 3)
+    biases = layer.constant("biases").reshape(-1)
+    first, two = layer.type == "GRUv1", 2 * cell
+    hidden = h.reshape(-1, cell).astype(np.float64)
+    names = ("gates", "gates_out", "candidates", "candidates_out", "hidden", "recurrent")
+    made: dict[str, list[Array]] = {name: [] for name in names}
+    for xt in _flipped(layer, x.astype(np.float64)).transpose(1, 0, 2):
+        s = xt @ wx.T
+        gates = s[:, :two] + hidden @ wh[:two].T + biases[:two]
+        r, u = np.split(_sigmoid(gates), 2, -1)
+        own = hidden @ wh[two:].T + biases[3 * cell :] if first else (r * hidden) @ wh[two:].T
+        candidate = s[:, two:] + biases[two : 3 * cell] + (r * own if first else own)
+        hidden = (1 - u) * np.tanh(candidate) + u * hidden
+        for name, value in zip(
+            names, (gates, _sigmoid(gates), candidate, np.tanh(candidate), hidden, own), strict=True
+        ):
+            made[name].append(value)
+    return {name: np.stack(values) for name, values in made.items()}
+
+
+def reduced_squares(layer: Layer, x: Array) -> Mapping[str, Array]:
+    if layer.word("method") != "L2":
+        return {}
+    return {"squares": (x.astype(np.float32) ** 2).sum(tuple(layer.axes()))}
+
+
+def pooled_squares(layer: Layer, x: Array) -> Mapping[str, Array]:
+    if layer.word("method") != "L2":
+        return {}
+    window = window_of(layer)
+    views = seen(x.astype(np.float32) ** 2, window, tuple(layer.output.shape[1:-1]), 0.0)
+    return {"squares": views.sum(tuple(range(-len(window.kernel), 0)))}
+
+
+def window_squares(layer: Layer, x: Array) -> Mapping[str, Array]:
+    total, cells = _window_sums(layer, x.astype(np.float32) ** 2)
+    return {"squares": total / cells}
+
+
+INSIDE: dict[str, Inside] = {
+    "BasicLSTM": lstm,
+    "GRUv1": gru,
+    "GRUv3": gru,
+    "Reduce": reduced_squares,
+    "Pooling": pooled_squares,
+    "LRN": window_squares,
+}

@@ -1,0 +1,15 @@
+"""The float graph that calibration and quantisation have in common: what is changed in it first."""
+
+from __future__ import annotations
+
+from compassc.graph import Graph
+from compassc.quantizer.settings import Settings
+
+
+def prepared(graph: Graph, settings: Settings) -> Graph:
+    """The graph with channels equalised where the settings say so. Names stay."""
+    if settings.equalise:
+        from compassc.quantizer.equalise import equalised
+
+        return equalised(graph)
+    return graph

@@ -1,0 +1,48 @@
+"""What linear layers multiply with their weights, as rows of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from compassc.graph import Layer
+from compassc.layers.arithmetic import Array
+from compassc.layers.windows import window_of
+from compassc.quantizer.fast import padded, patches
+
+MOST_ROWS = 4096
+"""Of a batch, evenly taken."""
+MOST_INPUTS = 4608
+"""Inputs of an output channel for which products are kept."""
+TYPES = ("Convolution", "DepthwiseConv", "FullyConnected")
+
+
+def groups_of(layer: Layer) -> int:
+    """Groups of channels that do not see each other."""
+    if layer.type == "FullyConnected":
+        return 1
+    return layer.integer("group", layer.input.shape[-1] if layer.type == "DepthwiseConv" else 1)
+
+
+def rows_of(layer: Layer, inputs: Sequence[Array]) -> Array | None:
+    """[groups, rows, inputs] in the order of the weights of an output channel; None for layers that have no such form."""
+    if layer.type not in TYPES:
+        return None
+    weights = layer.constant("weights")
+    size = weights[0].size
+    if layer.type == "FullyConnected":
+        return _thinned(inputs[0].reshape(-1, size).astype(np.float32, copy=False))[None]
+    x, window = inputs[0].astype(np.float32, copy=False), window_of(layer)
+    if x.ndim != 4 or weights.ndim != 4 or any(p < 0 for pair in window.pads for p in pair):
+        return None
+    groups = groups_of(layer)
+    seen = patches(padded(x, window), window, window.positions(x.shape[1:-1]))
+    flat = seen.reshape(-1, weights[0, ..., 0].size, x.shape[-1])
+    flat = _thinned(flat)
+    split = flat.reshape(len(flat), -1, groups, x.shape[-1] // groups).transpose(2, 0, 1, 3)
+    return np.ascontiguousarray(split).reshape(groups, len(flat), -1)
+
+
+def _thinned(rows: Array) -> Array:
+    return rows[:: -(-len(rows) // MOST_ROWS)]

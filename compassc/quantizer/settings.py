@@ -1,0 +1,194 @@
+"""What is wanted of the quantised graph: bits, modes, strategies, for all layers and for some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from compass_core.errors import UsageError
+from compass_core.errors.suggest import help_for
+from compassc.graph import Layer
+from compassc.quantizer.numbers import ASYMMETRIC, FULL, MODES, RESTRICTED
+
+FLOAT_TYPES = ("float16", "bfloat16", "float32")
+ROUNDINGS = ("nearest", "adaptive")
+BY_TYPE = "type:"
+"""Before the name of a layer type, where layers are chosen."""
+
+
+@dataclass(frozen=True)
+class LayerSettings:
+    """How one layer is quantised.
+
+    `float`: the type that the layer stays in instead. `multiplier_bits`: of requantisation; 0: as many as activations.
+    `table_bits`: tables have 2^n items. `bias_effective_bits`: the high bits of biases that are used; 0: all.
+    Strategies are named as `strategies` reads them. `rounding` of weights: to the nearest, or adaptive: up or down as
+    the layer's outputs change least.
+    """
+
+    activation_bits: int = 8
+    weight_bits: int = 8
+    bias_bits: int = 32
+    bias_effective_bits: int = 0
+    multiplier_bits: int = 0
+    table_bits: int = 8
+    activation_mode: str = FULL
+    weight_mode: str = RESTRICTED
+    per_channel: bool = True
+    activation_strategy: str = "extrema"
+    weight_strategy: str = "extrema"
+    rounding: str = "nearest"
+    float: str = ""
+
+    @property
+    def factor_bits(self) -> int:
+        """Bits of the multipliers of requantisation."""
+        return self.multiplier_bits or self.activation_bits
+
+    @property
+    def mode(self) -> str:
+        """Of activations: those of more than 8 bits are symmetric."""
+        return FULL if self.activation_mode == ASYMMETRIC and self.activation_bits > 8 else self.activation_mode
+
+
+RANGES: dict[str, tuple[int, int]] = {
+    "activation_bits": (8, 16), "weight_bits": (4, 16), "bias_bits": (16, 48), "bias_effective_bits": (16, 48),
+    "multiplier_bits": (2, 16), "table_bits": (8, 16),
+}  # fmt: skip
+CHOICES: dict[str, tuple[str, ...]] = {
+    "activation_mode": MODES, "weight_mode": MODES, "float": FLOAT_TYPES, "rounding": ROUNDINGS,
+}  # fmt: skip
+BITS = {"bits": ("activation_bits", "weight_bits")}
+"""Keys that stand for several."""
+PRESETS: dict[str, LayerSettings] = {
+    "int8": LayerSettings(),
+    "w8a16": LayerSettings(activation_bits=16, table_bits=10),
+    "int16": LayerSettings(activation_bits=16, weight_bits=16, bias_bits=48, table_bits=12),
+    "fp16": LayerSettings(float="float16"),
+    "bf16": LayerSettings(float="bfloat16"),
+}
+"""Settings by the names that `--quantize` takes."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a graph: `common` of all layers, `layers` of those whose names (or `type:` and their types) match.
+
+    Types go before names; of several names that match the last counts. `fallback`: the type of layers that have no
+    quantised form. `equalise`: scales of channels are moved between neighbouring linear layers first. `correct_biases`:
+    biases make up for the mean error of rounded weights. `unify_concat`: the largest ratio of scales at a Concat up to
+    which its inputs take one; 1: never.
+    """
+
+    common: LayerSettings = LayerSettings()
+    layers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    fallback: str = "float16"
+    equalise: bool = False
+    correct_biases: bool = False
+    unify: str = "concat"
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Settings:
+        """The settings of that name: int8, int16, w8a16, fp16 or bf16. UsageError for others."""
+        if name not in PRESETS:
+            help = help_for(name, PRESETS, "settings")
+            raise UsageError(f"there are no settings '{name}'", code="quantize-settings", help=help)
+        return cls().changed(**{f.name: getattr(PRESETS[name], f.name) for f in fields(LayerSettings)}, **changes)
+
+    @classmethod
+    def read(cls, path: Path | str, base: Settings | None = None) -> Settings:
+        """The settings of a YAML file, on top of `base` or of the preset that its key `base` names."""
+        import yaml
+
+        from compass_core import files
+
+        try:
+            given = yaml.safe_load(files.read_text(Path(path))) or {}
+        except yaml.YAMLError as error:
+            raise UsageError(f"'{path}' is no YAML: {error}", code="quantize-settings") from None
+        if not isinstance(given, dict):
+            raise UsageError(f"'{path}' is no mapping of settings", code="quantize-settings")
+        given = dict(given)
+        named, each = given.pop("base", None), given.pop("layers", {}) or {}
+        made = cls.preset(str(named)) if named else base or cls()
+        if not isinstance(each, dict) or not all(isinstance(v, dict) for v in each.values()):
+            help = 'layers: {"/head/*": {activation_bits: 16}, "type:Softmax": {float: float16}}'
+            raise UsageError(f"'layers' of '{path}' is no mapping of mappings", code="quantize-settings", help=help)
+        try:
+            return made.changed(**given).overridden(each)
+        except UsageError as error:
+            raise UsageError(f"'{path}': {error.message}", code=error.code, help=error.help) from None
+
+    def changed(self, **given: Any) -> Settings:
+        """These settings with others of the graph or of all layers. UsageError for unknown ones and wrong values."""
+        own = {f.name for f in fields(Settings)} - {"common", "layers"}
+        of_graph = {key: given.pop(key) for key in list(given) if key in own}
+        if (wrong := of_graph.get("fallback", "float16")) not in FLOAT_TYPES:
+            raise UsageError(
+                f"'fallback' is {wrong!r}, expected one of {', '.join(FLOAT_TYPES)}", code="quantize-settings"
+            )
+        return replace(self, common=replace(self.common, **checked(given)), **of_graph)
+
+    def overridden(self, each: Mapping[str, Mapping[str, Any]]) -> Settings:
+        """These settings with others for layers by name, with `*` and `?`, or `type:` and a type."""
+        added = tuple((key, checked(dict(given))) for key, given in each.items())
+        return replace(self, layers=(*self.layers, *added))
+
+    def of(self, layer: Layer) -> LayerSettings:
+        """The settings of a layer."""
+        found: dict[str, Any] = {}
+        for prefix, name in ((BY_TYPE, layer.type), ("", layer.name)):
+            for key, given in self.layers:
+                if key.startswith(BY_TYPE) == bool(prefix) and fnmatchcase(name, key[len(prefix) :]):
+                    found |= given
+        return replace(self.common, **found) if found else self.common
+
+    def unmatched(self, layers: tuple[Layer, ...]) -> list[str]:
+        """Keys of `layers` that no layer of a graph matches."""
+        names = [layer.name for layer in layers]
+        types = {layer.type for layer in layers}
+        return [
+            key
+            for key, _ in self.layers
+            if not any(fnmatchcase(n, key.removeprefix(BY_TYPE)) for n in (types if key.startswith(BY_TYPE) else names))
+        ]
+
+
+def checked(given: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a layer by name, as they are held; UsageError for those that are none."""
+    for key, several in BITS.items():
+        if key in given:
+            value = given.pop(key)
+            given = {**dict.fromkeys(several, value), **given}
+    known = {f.name for f in fields(LayerSettings)}
+    for key, value in given.items():
+        if key not in known:
+            help = help_for(key, sorted(known), "settings")
+            raise UsageError(f"there is no setting '{key}'", code="quantize-settings", help=help)
+        if fault := _fault(key, value):
+            raise UsageError(f"'{key}' is {value!r}, expected {fault}", code="quantize-settings")
+    return given
+
+
+def _fault(key: str, value: Any) -> str:
+    """What a setting should be instead; "" for one that is right."""
+    if key in RANGES:
+        least, most = RANGES[key]
+        zero = value == 0 and key in ("multiplier_bits", "bias_effective_bits")
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return "" if zero or whole and least <= value <= most else f"a whole number from {least} to {most}"
+    if key in CHOICES:
+        empty = key == "float" and value in ("", None)
+        return "" if empty or value in CHOICES[key] else f"one of {', '.join(CHOICES[key])}"
+    if key == "per_channel":
+        return "" if isinstance(value, bool) else "true or false"
+    from compassc.quantizer.strategies import parse
+
+    try:
+        parse(str(value))
+    except ValueError as error:
+        return str(error)
+    return ""

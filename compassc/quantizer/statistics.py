@@ -1,0 +1,185 @@
+"""What is kept of a tensor's values over all calibration samples: enough for every strategy, whatever the order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array
+
+BINS = 4096
+"""Of a histogram, half of them on each side of zero."""
+MOST_BINNED = 1 << 16
+"""Values of a batch that go into the histogram, evenly taken; smallest and largest are of all values."""
+MOMENTUM = 0.9
+FIELDS = ("least", "most", "running_least", "running_most", "mean", "std", "mad", "bound", "batches")
+
+
+class NotFinite(ValueError):
+    """Values that are no numbers, or infinite."""
+
+
+@dataclass
+class Record:
+    """The statistics of one tensor.
+
+    `least` and `most` of all batches; the running ones, `mean`, `std` and `mad` (mean distance from the mean) are of the
+    first batch, and each further one counts a tenth. `counts`: how often values fell into equal bins from -bound to
+    bound; empty where nobody asked for it.
+    """
+
+    least: float = np.inf
+    most: float = -np.inf
+    running_least: float = 0.0
+    running_most: float = 0.0
+    mean: float = 0.0
+    std: float = 0.0
+    mad: float = 0.0
+    bound: float = 0.0
+    batches: int = 0
+    counts: Array = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def of(cls, values: Array, histogram: bool = True, moments: bool = True) -> Record:
+        """The statistics of one array."""
+        made = cls()
+        made.observe(values, histogram, moments)
+        return made
+
+    @property
+    def is_constant(self) -> bool:
+        return self.least == self.most
+
+    def observe(
+        self, values: Array, histogram: bool = False, moments: bool = False, momentum: float = MOMENTUM
+    ) -> None:
+        """Takes a batch in. NotFinite where a value is not."""
+        if not values.size:
+            return
+        flat = values.reshape(-1)
+        least, most = float(flat.min()), float(flat.max())
+        if not (np.isfinite(least) and np.isfinite(most)):
+            raise NotFinite("NaN" if np.isnan(least) or np.isnan(most) else "infinite values")
+        self.least, self.most = min(self.least, least), max(self.most, most)
+        now = {"running_least": least, "running_most": most}
+        if moments:
+            mean = float(flat.mean(dtype=np.float64))
+            away = np.abs(flat - np.float32(mean))
+            spread = float(np.sqrt((away.astype(np.float64) ** 2).sum() / max(flat.size - 1, 1)))
+            now |= {"mean": mean, "std": spread, "mad": float(away.mean(dtype=np.float64))}
+        for key, value in now.items():
+            before = getattr(self, key)
+            setattr(self, key, value if not self.batches else momentum * before + (1 - momentum) * value)
+        if histogram:
+            self._count(flat, max(abs(least), abs(most)))
+        self.batches += 1
+
+    def _count(self, flat: Array, largest: float) -> None:
+        if not self.counts.size:
+            self.counts, self.bound = np.zeros(BINS), largest or 1.0
+        while self.bound < largest:
+            # bins become twice as wide, so that pairs of them join exactly
+            quarter = BINS // 4
+            self.counts = np.pad(self.counts.reshape(-1, 2).sum(1), quarter)
+            self.bound *= 2
+        taken = flat[:: -(-flat.size // MOST_BINNED)].astype(np.float64)
+        at = ((taken + self.bound) * (BINS / (2 * self.bound))).astype(np.int64)
+        self.counts += np.bincount(np.clip(at, 0, BINS - 1), minlength=BINS)
+
+    def histogram(self) -> tuple[Array, Array]:
+        """(counts, centres of the bins) from the smallest to the largest value."""
+        width = 2 * self.bound / BINS
+        centres = -self.bound + width * (np.arange(BINS) + 0.5)
+        inside = (centres + width / 2 >= self.least) & (centres - width / 2 <= self.most)
+        return self.counts[inside], np.clip(centres[inside], self.least, self.most)
+
+
+@dataclass
+class Moments:
+    """Of what a linear layer multiplies with its weights: the mean, and the mean of products of each two.
+
+    One each per group of channels: [groups, inputs], and [groups, inputs, inputs] where it is asked for.
+    """
+
+    mean: Array
+    products: Array | None
+    rows: int = 0
+
+    def observe(self, rows: Array, products: bool) -> None:
+        """Takes rows [groups, many, inputs] in."""
+        many = rows.shape[1]
+        part = many / (self.rows + many)
+        wide = rows.astype(np.float32)
+        self.mean += (wide.mean(1, dtype=np.float64) - self.mean) * part
+        if products and self.products is not None:
+            now = wide.transpose(0, 2, 1) @ wide / np.float32(many)
+            self.products += (now - self.products) * part
+        self.rows += many
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What calibration found: a record for each float tensor by its name, and for values inside layers by
+    `LAYER/NAME`; the moments of linear layers' inputs by the layer. `samples`: how many there were."""
+
+    records: Mapping[str, Record]
+    moments: Mapping[str, Moments] = field(default_factory=dict)
+    samples: int = 0
+
+    def save(self, path: Any) -> None:
+        """Writes an .npz file, as `load` reads it."""
+        import io
+        from pathlib import Path
+
+        from compass_core import files
+
+        names = list(self.records)
+        arrays: dict[str, Array] = {
+            "names": np.array(names),
+            "numbers": np.array([[getattr(self.records[n], f) for f in FIELDS] for n in names], np.float64),
+            "samples": np.array(self.samples),
+        }
+        for i, name in enumerate(names):
+            if self.records[name].counts.size:
+                arrays[f"counts_{i}"] = self.records[name].counts
+        for i, (name, found) in enumerate(self.moments.items()):
+            arrays[f"moment_{i}"] = np.array([name, str(found.rows)])
+            arrays[f"mean_{i}"] = found.mean
+            if found.products is not None:
+                arrays[f"products_{i}"] = found.products
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+        files.write(Path(path), buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: Any) -> Calibration:
+        """The calibration of a file that `save` wrote. CompassError for another file."""
+        from compass_core.errors import CompassError
+
+        try:
+            with np.load(path, allow_pickle=False) as given:
+                return cls._from(given)
+        except FileNotFoundError:
+            raise CompassError(f"'{path}' does not exist", code="unreadable") from None
+        except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+            raise CompassError(f"'{path}' holds no statistics: {error}", code="calibration-data") from None
+
+    @classmethod
+    def _from(cls, given: Any) -> Calibration:
+        records = {}
+        for i, (name, numbers) in enumerate(zip(given["names"], given["numbers"], strict=True)):
+            record = Record()
+            for key, number in zip(FIELDS, numbers, strict=True):
+                setattr(record, key, int(number) if key == "batches" else float(number))
+            if f"counts_{i}" in given.files:
+                record.counts = given[f"counts_{i}"]
+            records[str(name)] = record
+        moments = {}
+        for i in range(sum(key.startswith("moment_") for key in given.files)):
+            name, rows = given[f"moment_{i}"]
+            products = given[f"products_{i}"] if f"products_{i}" in given.files else None
+            moments[str(name)] = Moments(given[f"mean_{i}"], products, int(rows))
+        return cls(records, moments, int(given["samples"]))
