@@ -10,7 +10,8 @@
 #   make fuzz-layers  N random networks of layers from SEED on, on the simulator and by the references
 #   make fuzz-X  COUNT damaged inputs for the reader X (COUNT=1000000 SEED=0): in Python container, debug, modules, npy,
 #                graphs, stages, cli (command lines); in C, under sanitizers and guided by coverage, object, lines, native-container
-#   make fuzz-te  COUNT random schedules of random tensor expressions (COUNT=10000)
+#   make fuzz-te  COUNT random schedules of random tensor expressions (COUNT=10000), built for TARGET (llvm) where one is
+#                given
 #   make storm   COUNT jobs per family through the libraries for the vendor's driver, from many threads (COUNT=10000)
 #   make fuzz-extents  COUNT random and damaged programs of index arithmetic (COUNT=1000000)
 #   make soak-builds  COUNT builds beside each other, some killed, with a damaged cache (COUNT=100)
@@ -37,7 +38,7 @@ COMMA := ,
 EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
 PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim \
-  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder importers graph ir language layers models onnx_backend ops passes pysim reference settings te toolchain)
+  $(addprefix compassc.,analysis cli codegen compat driver dsl errors gbuilder importers graph ir language layers models onnx_backend ops passes pysim reference settings targets te toolchain)
 DEMO := build/demo
 
 .PHONY: demo test test-onnx test-security fuzz fuzz-layers fuzz-replies fuzz-te soak fuzz-extents soak-builds storm bench docs lint format setup \
@@ -79,7 +80,7 @@ storm: $(ENGINE)
 	STORM_ROUNDS=$$(($(COUNT) / 10)) $(BIN)/python -m pytest -q tests/runtime/test_sim_plugin.py -k many_threads
 
 fuzz-te: $(INSTALLED)
-	$(BIN)/python -m tests.te.random_schedules --count $(or $(filter-out 1000000,$(COUNT)),10000) --seed $(SEED)
+	$(BIN)/python -m tests.te.random_schedules --count $(or $(filter-out 1000000,$(COUNT)),10000) --seed $(SEED) --target "$(TARGET)"
 
 fuzz-extents: $(INSTALLED)
 	$(BIN)/python -m tests.extents.fuzz --count $(COUNT) --seed $(SEED)

@@ -2,66 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
-from compass_core import VERSION, targets
+from compass_core import VERSION
 from compass_core.errors import UsageError
 
 from ..dsl.script import tec_range
 from ..ir import IRModule as Module
 from ..ir import PrimFunc, structural_equal
 from ..language.dispatch import LOCAL
-from ..language.info import current_target
 from ..language.specs import LoopSpec
-from ..settings.options import canonical_target
+from ..targets import Target
 
 __version__ = VERSION
 _TEC_THREAD = "threadIdx.x"
 _MAIN = "main"
 """The name of a module's entry where it has several functions."""
-
-
-class Target:
-    """A target by name or by option text: `X2_1204`, `compass -mcpu=X2_1204`. As a context it is the current one."""
-
-    kind = SimpleNamespace(name="compass")
-
-    def __init__(self, target: Any) -> None:
-        self.mcpu = targets.load(canonical_target(target)).name
-        self.attrs = {"mcpu": self.mcpu}
-        self._contexts: list[contextlib.AbstractContextManager[None]] = []
-
-    def __str__(self) -> str:
-        return f"compass -mcpu={self.mcpu}"
-
-    def __repr__(self) -> str:
-        return f"Target({str(self)!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Target) and other.mcpu == self.mcpu
-
-    def __hash__(self) -> int:
-        return hash(self.mcpu)
-
-    def __enter__(self) -> Target:  # noqa: PYI034 - typing.Self is younger than Python 3.10
-        self._contexts.append(current_target(self.mcpu))
-        self._contexts[-1].__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._contexts.pop().__exit__(None, None, None)
-
-    @staticmethod
-    def current(allow_none: bool = True) -> Target | None:
-        """The target that a kernel is being built for, or of the innermost `with Target(...)`."""
-        from ..language.info import CompassInfo
-
-        info = CompassInfo.current(allow_none)
-        return None if info is None else Target(info.name)
 
 
 canonicalize_target = Target
@@ -128,7 +86,7 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
 
     _refuse(binds=binds)
     if isinstance(inp, Schedule):
-        return lowered(inp, args, name, canonical_target(None))
+        return lowered(inp, args, name)
     return inp if isinstance(inp, Module) else IRModule.from_expr(inp)
 
 
@@ -141,16 +99,12 @@ def build(
     name: str = "default_function",
     binds: Any = None,
 ) -> Any:
-    """The module of a schedule, a function or a module of functions, for an NPU target."""
-    from ..te import Schedule
-    from ..te import build as built
+    """The module of a schedule, a function or a module of functions for a target. `target_host` changes nothing: what
+    calls a kernel is this process."""
+    from .. import targets
 
     _refuse(binds=binds, runtime=runtime)
-    if isinstance(inputs, Schedule):
-        return built(inputs, args, target, name)
-    from ..dsl import BuildManager
-
-    return BuildManager(canonical_target(target)).build(inputs).module
+    return targets.build(inputs, args, target, name)
 
 
 def _refuse(**given: Any) -> None:

@@ -118,9 +118,17 @@ class If(Stmt):
     orelse: Body
 
 
+THREAD_LOOPS = tuple(f"{unit}_{dim}" for unit in ("blockIdx", "threadIdx") for dim in "xyz")
+"""Loops whose turns are the threads of a grid."""
+LOOP_KINDS = ("serial", "vectorized", "unrolled", "tec", "parallel", *THREAD_LOOPS)
+
+
 @node()
 class For(Stmt):
-    """`for var in range(start, stop, step)`; kind is serial, vectorized, unrolled or tec."""
+    """`for var in range(start, stop, step)`; kind is one of LOOP_KINDS.
+
+    NPU kernels have the first four. Turns of a `parallel` loop may run side by side.
+    """
 
     var: Var = field(defines=True)
     kind: str

@@ -305,7 +305,7 @@ class _FunctionReader:
 
     def stmt_For(self, node: ast.For, span: Span | None) -> S.Stmt:
         kind = _t_call(node.iter)
-        if kind not in ("serial", "vectorized", "unrolled", "tec") or not isinstance(node.target, ast.Name):
+        if kind not in S.LOOP_KINDS or not isinstance(node.target, ast.Name):
             raise self.error(node, "expected `for name in T.serial(start, stop, step)`")
         call: Any = node.iter
         start, stop, step = map(self.expr, call.args)

@@ -22,7 +22,6 @@ from .stmts import Body, IRModule, PrimFunc, Stmt
 
 _BITWISE = frozenset("bitand bitor bitxor shl shr".split())
 _INTEGER_ONLY = _BITWISE | {"floordiv", "floormod", "mod"}
-_LOOP_KINDS = frozenset(("serial", "vectorized", "unrolled", "tec"))
 
 
 Rules = Mapping[type, tuple[Callable[[Any], str | None], ...]]
@@ -153,7 +152,7 @@ class _Verifier:
         _check(s.cond.dtype.is_scalar, "the condition has type {}", _type(s.cond))
 
     def _for(self, s: S.For) -> None:
-        _check(s.kind in _LOOP_KINDS, "unknown loop kind {}", s.kind)
+        _check(s.kind in S.LOOP_KINDS, "unknown loop kind {}", s.kind)
         _check(s.var.dtype.is_integer and s.var.dtype.is_scalar, "the loop variable has type {}", _type(s.var))
         for e in (s.start, s.stop, s.step):
             _check(e.dtype is s.var.dtype, "the loop variable has type {}, a bound {}", _type(s.var), _type(e))

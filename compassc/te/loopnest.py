@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import INT32, STORAGE, DataType, pointer_type
+from compassc.ir.dtypes import INT32, pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
 from compassc.te.axes import IterVar
 from compassc.te.bounds import Bounds
 from compassc.te.errors import LowerError
+from compassc.te.machine import Machine
 from compassc.te.nodes import Reduce, TensorRead, rewrite
 from compassc.te.schedule.relations import predicates, root_values
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import LOOPS, Annotation, Stage
+from compassc.te.schedule.stage import Annotation, Stage
 from compassc.te.tensor import Operation, Tensor
 from compassc.te.values import Value, binary
 
-_IR_SCOPES = {"global": "global", "shared": "shared", "lsram": "lsram", "local": "private"}
 _ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 
 
@@ -46,27 +46,20 @@ class LoopNest:
     double_buffered: list[Var] = field(default_factory=list)
 
 
-def storage_type(name: str, dtype: DataType) -> DataType:
-    """The type in memory. LowerError for types that memory does not hold."""
-    if dtype not in STORAGE:
-        raise LowerError(f"'{name}' has elements of type {dtype}, which NPU memory does not hold", "cast it")
-    return dtype
-
-
-def loop_nest(schedule: Schedule, bounds: Bounds, parameters: dict[Tensor, Buffer], tecs: int) -> LoopNest:
+def loop_nest(schedule: Schedule, bounds: Bounds, parameters: dict[Tensor, Buffer], machine: Machine) -> LoopNest:
     """The statements of a schedule. `parameters`: the buffers of tensors that the caller gives or gets."""
-    return _Nests(schedule, bounds, parameters, tecs).run()
+    return _Nests(schedule, bounds, parameters, machine).run()
 
 
 class _Nests:
-    def __init__(self, schedule: Schedule, bounds: Bounds, parameters: dict[Tensor, Buffer], tecs: int) -> None:
-        self.schedule, self.bounds, self.tecs = schedule, bounds, tecs
+    def __init__(self, schedule: Schedule, bounds: Bounds, parameters: dict[Tensor, Buffer], machine: Machine) -> None:
+        self.schedule, self.bounds, self.machine = schedule, bounds, machine
         self.made = LoopNest()
         self.places: dict[tuple[Operation, int], Place] = {
             (t.op, t.value_index): Place(b, ()) for t, b in parameters.items()
         }
         self.computed = [s for s in schedule.stages if s in bounds.regions]
-        self.bound = any(is_tec(n.thread) for s in self.computed for n in _notes(s))
+        self.bound = any(machine.shares(n.thread) for s in self.computed for n in _notes(s))
 
     def run(self) -> LoopNest:
         for stage in self.computed:
@@ -79,7 +72,7 @@ class _Nests:
 
     def _check_threads(self, stage: Stage) -> None:
         """LowerError for an attached stage that is shared out itself: TECs would have to wait for each other."""
-        shared = [a.name for a in stage.leaf_iter_vars if is_tec(stage.annotations.get(a, Annotation()).thread)]
+        shared = [a.name for a in stage.leaf_iter_vars if self._shared_out(stage, a)]
         if shared and stage.attached is not None:
             raise LowerError(
                 f"'{stage.label}' is computed at a loop of '{stage.attached[0].label}' and shares its own loop "
@@ -107,8 +100,9 @@ class _Nests:
                     )
                 shape.append(IntImm(INT32, max(region.extent.value, 1)))
                 start.append(region.min)
-            scope = _IR_SCOPES[self._scope(stage)]
-            dtype = storage_type(stage.label, tensor.dtype)
+            inside = stage.attached is not None and self._in_threads(stage)
+            scope = self.machine.scope(stage, inside, self.bound)
+            dtype = self.machine.storage_type(stage.label, tensor.dtype)
             data = Var(tensor.name.replace(".", "_").replace("#", "_"), pointer_type(dtype, scope))
             buffer = Buffer(data, dtype, tuple(shape) or (_ONE,))
             self.places[stage.op, tensor.value_index] = Place(buffer, tuple(start))
@@ -116,22 +110,8 @@ class _Nests:
             if stage.double_buffered:
                 self.made.double_buffered.append(data)
 
-    def _scope(self, stage: Stage) -> str:
-        """The memory of a stage: what the user said; else that of a TEC for what one TEC computes and reads."""
-        inside = stage.attached is not None and self._in_threads(stage)
-        chosen = stage.scope or ("lsram" if inside or not self.bound else "shared")
-        if chosen == "global":
-            raise LowerError(
-                f"'{stage.label}' is in global memory but no parameter of the kernel",
-                "add it to the arguments, or give it another scope",
-            )
-        if inside and chosen == "shared":
-            raise LowerError(f"'{stage.label}' is computed by each TEC for itself, in memory that all of them share")
-        if not inside and self.bound and chosen != "shared":
-            raise LowerError(
-                f"'{stage.label}' is read by several TECs but lies in the {chosen} of one", "set_scope('shared')"
-            )
-        return chosen
+    def _shared_out(self, stage: Stage, axis: IterVar) -> bool:
+        return self.machine.shares(stage.annotations.get(axis, Annotation()).thread)
 
     def _in_threads(self, stage: Stage) -> bool:
         """Whether a stage is computed inside of a loop over the TECs."""
@@ -139,7 +119,7 @@ class _Nests:
         while level is not None:
             parent, axis = level
             for leaf in parent.leaf_iter_vars:
-                if is_tec(parent.annotations.get(leaf, Annotation()).thread):
+                if self._shared_out(parent, leaf):
                     return True
                 if leaf is axis:
                     break
@@ -157,11 +137,6 @@ class _Nests:
         if place is None:
             raise LowerError(f"'{e.tensor.name}' is read but not among the arguments", "add it to the arguments")
         return E.Load(place.buffer, _indices(place, [self.read(i) for i in e.indices]))
-
-
-def is_tec(thread: IterVar | None) -> bool:
-    """Whether a loop that is bound to this thread is shared out over the TECs."""
-    return thread is not None and thread.tag.startswith("threadIdx")
 
 
 def _notes(stage: Stage) -> list[Annotation]:
@@ -221,23 +196,16 @@ class _Nest:
             return list(body)
         if note.thread is not None:
             return [self._threads(note.thread, var, extent, body)]
-        return [S.For(var, LOOPS.get(note.loop, "serial"), _ZERO, extent, _ONE, body)]
+        return [S.For(var, self.nests.machine.loops.get(note.loop, "serial"), _ZERO, extent, _ONE, body)]
 
     def _threads(self, thread: IterVar, var: Var, extent: Expr, body: Body) -> Stmt:
-        """A loop over threads: a TEC each, and rounds of them where there are more turns than TECs."""
+        """A loop over threads."""
         declared = thread.dom.extent if thread.dom is not None else extent
         if isinstance(declared, IntImm) and isinstance(extent, IntImm) and declared.value != extent.value:
             raise LowerError(
                 f"{thread.tag} has {declared.value} threads, '{self.stage.label}' has {extent.value} turns"
             )
-        if thread.tag == "threadIdx.x":
-            if isinstance(extent, IntImm) and extent.value <= self.nests.tecs:
-                return S.For(var, "tec", _ZERO, extent, _ONE, body)
-            tid, size = (E.Call(op, (), INT32) for op in ("get_local_id", "get_local_size"))
-            return S.For(var, "serial", tid, extent, size, body)
-        if thread.tag.startswith("threadIdx"):
-            raise LowerError(f"the TECs are threadIdx.x; there is no {thread.tag}")
-        return S.For(var, "serial", _ZERO, extent, _ONE, body)
+        return self.nests.machine.threads(thread.tag, var, extent, body)
 
     # -- stores
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compass_core import switches, targets
 from compass_core.operators import is_power_of_two
 from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
@@ -18,9 +17,9 @@ from compassc.ir.verify import verify
 from compassc.ir.visit import Rewriter, rewrites
 from compassc.te.bounds import infer_bounds
 from compassc.te.errors import ExpressionTypeError, LowerError
-from compassc.te.loopnest import LoopNest, loop_nest, storage_type
+from compassc.te.loopnest import loop_nest
+from compassc.te.machine import Machine
 from compassc.te.nodes import TensorRead, rewrite, substitute
-from compassc.te.npu import npu_form
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage
 from compassc.te.tensor import ComputeOp, Tensor
@@ -38,29 +37,29 @@ def lower(
 ) -> IRModule:
     """The kernel of a schedule: a module that `BuildManager` builds, with the tensors and variables `args` as parameters.
 
-    `target`: for which the threads are laid out, by default the switch COMPASS_TARGET's. `simple_mode`: stop with plain
-    loops over scalars, before transfers, vectors and accumulators are made of them. LowerError where the schedule has no
-    program: memory without a constant size or of more bytes than there are, tensors that are no parameters, threads that
-    the target does not have.
+    `target`: for which the threads are laid out: an NPU target's name, by default that of the switch COMPASS_TARGET, or
+    a kind of `compassc.targets` (`llvm`, `cuda`). `simple_mode`: stop with plain loops over scalars, before transfers,
+    vectors and accumulators are made of them. LowerError where the schedule has no program: memory without a constant
+    size or of more bytes than there are, tensors that are no parameters, threads that the target does not have.
     """
     if not isinstance(schedule, Schedule):
         raise ExpressionTypeError(f"te.lower takes a schedule, got {type(schedule).__name__}")
     if args is None:
         raise ExpressionTypeError("te.lower needs the parameters of the kernel: its tensors and variables, in order")
-    chosen = targets.load(target or switches.TARGET.get())
+    machine = _machine(target)
     plain = normalised(schedule)
-    parameters, declared, variables = _parameters(args)
+    parameters, declared, variables = _parameters(args, machine)
     for stage in plain.stages:
         for tensor in stage.op.outputs if stage.is_output else ():
             if tensor not in parameters:
                 raise LowerError(f"the output '{tensor.name}' is not among the arguments", "add it to them")
     bounds = infer_bounds(plain)
-    nest = loop_nest(plain, bounds, parameters, chosen.tecs)
-    body = (*declared, *nest.allocations, *_sequence(nest))
+    nest = loop_nest(plain, bounds, parameters, machine)
+    body = (*declared, *nest.allocations, *machine.sequence(nest.roots))
     function = PrimFunc(name, variables, _Finish().body(body), VOID)
-    module = IRModule((function,), name, chosen.name)
+    module = IRModule((function,), name, machine.name)
     if not simple_mode:
-        module = npu_form(module, chosen, nest.double_buffered)
+        module = machine.form(module, nest.double_buffered)
     verify(module)
     return module
 
@@ -87,7 +86,13 @@ def _inlined(e: Expr, bodies: Mapping[Any, tuple[Stage, Expr]]) -> Expr | None:
     return substitute(body, {axis.as_expr(): index for axis, index in zip(stage.axis, indices)})
 
 
-def _parameters(args: Sequence[Any]) -> tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...]]:
+def _machine(target: Any) -> Machine:
+    from compassc.targets import Target
+
+    return target if isinstance(target, Machine) else Target.of(target).machine()
+
+
+def _parameters(args: Sequence[Any], machine: Machine) -> tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...]]:
     """The buffers of the tensors among the arguments, their declarations, and the parameters of the function."""
     buffers: dict[Tensor, Buffer] = {}
     variables: list[Var] = []
@@ -96,7 +101,7 @@ def _parameters(args: Sequence[Any]) -> tuple[dict[Tensor, Buffer], list[Stmt], 
         if isinstance(arg, Tensor):
             if arg in buffers:
                 raise LowerError(f"'{arg.name}' is given twice as an argument")
-            dtype = storage_type(arg.name, arg.dtype)
+            dtype = machine.storage_type(arg.name, arg.dtype)
             data = Var(_free(arg.name, taken), pointer_type(dtype, "global"))
             shape = tuple(arg.shape) or (IntImm(INT32, 1),)
             buffers[arg] = Buffer(data, dtype, shape)
@@ -117,32 +122,6 @@ def _free(name: str, taken: set[str]) -> str:
         found = f"{base}_{count}"
     taken.add(found)
     return found
-
-
-def _sequence(nest: LoopNest) -> list[Stmt]:
-    """The stages of the outermost level: on one TEC where no loop is shared out, else in turn, a barrier between."""
-    threads = [_has_threads(body) for _, body in nest.roots]
-    if not any(threads):
-        return [_alone(tuple(s for _, body in nest.roots for s in body))]
-    made: list[Stmt] = []
-    for i, ((_, body), shared) in enumerate(zip(nest.roots, threads)):
-        if i:
-            made.append(S.Eval(E.Call("barrier", (), VOID)))
-        made += body if shared else [_alone(body)]
-    return made
-
-
-def _alone(body: Body) -> Stmt:
-    """Statements that one TEC runs."""
-    tid = E.Call("get_local_id", (), INT32)
-    return S.If(Binary("eq", tid, _ZERO), body, ())
-
-
-def _has_threads(body: Body) -> bool:
-    from compassc.ir.visit import walk_stmts
-
-    loops = [s for s in walk_stmts(body) if isinstance(s, S.For)]
-    return any(s.kind == "tec" or isinstance(s.start, E.Call) for s in loops)
 
 
 class _Finish(Rewriter):

@@ -124,6 +124,12 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _threads(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("expected a whole number of threads")
+    return int(text)
+
+
 def _target(text: str) -> str:
     if not text:
         raise ValueError("expected the name of a target")
@@ -149,6 +155,7 @@ TIMEOUT = Switch("TIMEOUT", "60", _seconds, "time limit of one simulated run, in
 TENSOR_MEMORY = Switch(
     "TENSOR_MEMORY", "1024", _megabytes, "megabytes that the tensors of an aipu.bin may take when it is run"
 )
+THREADS = Switch("THREADS", "0", _threads, "threads of parallel loops on the host; 0: one for each processor")
 EMBED_SOURCE = Switch(
     "EMBED_SOURCE", "1", _boolean, "whether objects keep their C text (1), which checks, profiles and debuggers need"
 )
@@ -174,6 +181,7 @@ SWITCHES: tuple[Switch, ...] = (
     TRACEBACK,
     TIMEOUT,
     TENSOR_MEMORY,
+    THREADS,
     EMBED_SOURCE,
     PYSIM_CHECK,
     PYSIM_SINGLE_THREAD,

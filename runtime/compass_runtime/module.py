@@ -31,7 +31,10 @@ LIBRARY_NAME = "nn_model.so"
 """The file a directory with an exported model must contain."""
 SERIALIZABLE, RUNNABLE = 1, 2
 LOADER = "runtime.module.loadbinary_"
-_HOMES = {"compass.runtime.CompassModule": "compass_runtime.compass_module"}
+_HOMES = {
+    "compass.runtime.CompassModule": "compass_runtime.compass_module",
+    "compass.runtime.HostLibrary": "compass_runtime.host_module",
+}
 """Kinds of modules that come with the runtime, and where their loaders are."""
 
 

@@ -1,19 +1,23 @@
 """Random tensor expressions and random steps on them: whatever is legal must give what the plain schedule gives.
 
-python -m tests.te.random_schedules --seed 0 --count 10000
+python -m tests.te.random_schedules --seed 0 --count 10000 --target llvm
+
+Without a target the loops are those of an NPU, run by an interpreter that checks every access.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
+import tempfile
 from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
-from compassc import te
+from compassc import targets, te
 from tests.te.interpreter import Kernel
 
 DTYPES = ("int32", "int16", "int8", "uint8")
@@ -219,8 +223,9 @@ _STEPS = {
 }
 
 
-def run(seed: int) -> tuple[str, Counter[str]]:
-    """One case: "right", or why the schedule has no program. AssertionError when results differ."""
+def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
+    """One case: "right", or why the schedule has no program. AssertionError when results differ. `target`: what is
+    called is the module that is built for it."""
     draw = random.Random(seed)
     made = case(draw)
     arrays = made.arrays(draw)
@@ -230,14 +235,17 @@ def run(seed: int) -> tuple[str, Counter[str]]:
     schedule = te.create_schedule(made.outputs)
     taken = steps(draw, schedule, draw.randint(1, 12))
     try:
-        module = te.lower(schedule, made.args, "scheduled", target="X2_1204")
+        module = te.lower(schedule, made.args, "scheduled", target=target or "X2_1204")
+        call = targets.build(module, target=target) if target else Kernel(module.entry_func, early=draw.random() < 0.5)
     except te.LowerError as error:
         return error.message, taken
     again = schedule.replayed(te.Trace.from_json(schedule.trace.to_json()))
-    assert te.lower(again, made.args, "scheduled", target="X2_1204").script() == module.script(), "replay differs"
+    assert te.lower(again, made.args, "scheduled", target=target or "X2_1204").script() == module.script(), (
+        "replay differs"
+    )
     results = [a.copy() for a in arrays]
     try:
-        Kernel(module.entry_func, early=draw.random() < 0.5)(*results)
+        call(*results)
         for t, a, b in zip(made.args, plain, results, strict=True):
             np.testing.assert_array_equal(a, b, err_msg=t.name)
     except Exception as error:
@@ -249,11 +257,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.te.random_schedules")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--target", default="", help="build for it and call what is built")
     given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if given.target:
+            os.environ["COMPASS_CACHE_DIR"] = folder  # thousands of libraries that nobody needs again
+        return _many(given)
+
+
+def _many(given: argparse.Namespace) -> int:
     ends: Counter[str] = Counter()
     taken: Counter[str] = Counter()
     for seed in range(given.seed, given.seed + given.count):
-        end, steps_taken = run(seed)
+        end, steps_taken = run(seed, given.target)
         ends["".join(c for c in end.split("'")[0] if not c.isdigit()) + "..." if end != "right" else end] += 1
         taken += steps_taken
     print(f"{given.count} cases from seed {given.seed}: {dict(ends)}; steps {dict(taken)}")

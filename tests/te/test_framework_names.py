@@ -11,10 +11,11 @@ import pytest
 from compassc import te
 
 WALKTHROUGH = """
+import sys
 import numpy as np
 import tvm
 
-target = "X2_1204"
+target = sys.argv[1]
 n = 1024
 A = tvm.te.placeholder((n,), name="A")
 B = tvm.te.placeholder((n,), name="B")
@@ -35,10 +36,15 @@ print("right")
 """
 
 
-def test_the_walkthrough_runs(tmp_path):
+@pytest.mark.parametrize("target", ["X2_1204", "llvm"])
+def test_the_walkthrough_runs(tmp_path, target):
     (tmp_path / "walk.py").write_text(WALKTHROUGH)
     done = subprocess.run(
-        [sys.executable, "-m", "compassc.compat", "walk.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "compassc.compat", "walk.py", target],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "def main(" in done.stdout and done.stdout.endswith("right\n")

@@ -13,7 +13,7 @@ from compassc.dsl import BuildManager
 from tests.te import random_schedules as cases
 from tests.te.interpreter import Kernel
 
-COUNT, SIMULATED = 400, 6
+COUNT, SIMULATED, ON_HOST = 400, 6, 25
 
 
 def test_random_schedules_are_right():
@@ -24,6 +24,11 @@ def test_random_schedules_are_right():
         taken += steps
     assert ends[True] > COUNT // 2, ends
     assert all(taken[name] for name in cases._STEPS), taken
+
+
+def test_the_host_agrees():
+    ends = Counter(cases.run(seed, "llvm -opt-level=1")[0] == "right" for seed in range(2000, 2000 + ON_HOST))
+    assert ends[True] > ON_HOST // 2, ends
 
 
 @pytest.mark.parametrize("seed", range(1000, 1000 + SIMULATED))

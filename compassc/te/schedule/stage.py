@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from compassc.te.schedule.schedule import Schedule
 
 SCOPES = ("global", "shared", "lsram", "local")
-LOOPS = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "serial"}
-"""What a loop annotation makes of a loop; a host that has threads may do more for `parallel`."""
+LOOPS = ("vectorize", "unroll", "parallel")
+"""What can be said of a loop."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ Relation = Split | Fuse | Singleton
 
 @dataclass
 class Annotation:
-    """What is said of one loop: `loop` a key of LOOPS, the thread it is bound to."""
+    """What is said of one loop: `loop` one of LOOPS, the thread it is bound to."""
 
     loop: str = ""
     thread: IterVar | None = None

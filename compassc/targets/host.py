@@ -1,0 +1,58 @@
+"""The host: C by the project's clang, called in this process. `c` and `llvm` are the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from compassc.targets.kind import Kind, Option, register_kind
+from compassc.te.machine import Machine
+
+if TYPE_CHECKING:
+    from compass_runtime.module import Module
+    from compassc.ir.stmts import IRModule
+    from compassc.targets.target import Target
+
+_NPU_ONLY = ("StorageRewrite", "UnrollLoop", "RenameLoopVariables")
+"""Passes of the NPU's lowering that are about its memory, or that clang does itself."""
+
+
+def lowered(module: IRModule) -> IRModule:
+    """The module after the passes of the host: flat memory, vectors."""
+    from compassc import passes
+
+    names = passes.pipeline_names("lower")
+    return passes.run_pipeline(tuple(name for name in names if name not in _NPU_ONLY), module)
+
+
+def _machine(target: Target) -> Machine:
+    return Machine("host")
+
+
+def _generate(module: IRModule, target: Target) -> Module:
+    from compass_runtime.host_module import HostLibrary
+    from compassc.targets import host_c, library, signature
+
+    described = signature.of(module.entry_func)
+    text, parallel = host_c.text_of(lowered(module).entry_func)
+    native = target.attrs["mcpu"] == "native"
+    described |= {"parallel": parallel, "threads": target.attrs["num-cores"], "native": native}
+    return HostLibrary(library.compiled(text, parallel, target), text, described)
+
+
+C = register_kind(
+    Kind(
+        "c",
+        "cpu",
+        "this machine: C by the project's clang, in this process",
+        _machine,
+        _generate,
+        ("cpu",),
+        {
+            "mcpu": Option(str, "native", "the processor, as clang's -march takes it"),
+            "num-cores": Option(int, 0, "how many threads run parallel loops; 0: as the switch COMPASS_THREADS says"),
+            "opt-level": Option(int, 3, "clang's level of optimisation, 0 to 3"),
+        },
+    )
+)
+LLVM = register_kind(replace(C, name="llvm"))

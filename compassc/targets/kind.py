@@ -1,0 +1,90 @@
+"""Kinds of targets: what each declares, and the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from compass_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from compass_runtime.module import Module
+    from compassc.ir.stmts import IRModule
+    from compassc.targets.target import Target
+    from compassc.te.machine import Machine
+
+
+class TargetError(UsageError, ValueError):
+    """There is no such target, kind or option."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a kind: `type` is str, int or bool; `default` None where it has none."""
+
+    type: type
+    default: Any
+    help: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of target.
+
+    `device`: the kind of device whose arrays its modules take. `machine`: the machine of a target, for which schedules are
+    lowered. `generate`: the code of a lowered module, as a runtime module.
+    """
+
+    name: str
+    device: str
+    help: str
+    machine: Callable[[Target], Machine]
+    generate: Callable[[IRModule, Target], Module]
+    keys: tuple[str, ...] = ()
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+
+_HOMES = {
+    "compass": "compassc.targets.npu",
+    "c": "compassc.targets.host",
+    "llvm": "compassc.targets.host",
+}
+"""The kinds that come with this package, and the modules that register them when they are imported."""
+_KINDS: dict[str, Kind] = {}
+
+
+def register_kind(declared: Kind) -> Kind:
+    """Makes a kind known, or replaces the one of its name. Its generator is found as `target.build.NAME`, too, unless
+    another one has that name."""
+    from compass_runtime.codegens import PREFIX, register_code_generator
+    from compass_runtime.packed import get_global_func
+
+    def generate(module: Any, target: Any = None) -> Any:
+        from compassc.targets.target import Target
+
+        return kind(declared.name).generate(module, Target.of(declared.name if target is None else target))
+
+    _KINDS[declared.name] = declared
+    if get_global_func(PREFIX + declared.name, allow_missing=True) is None:
+        register_code_generator(declared.name, generate)
+    return declared
+
+
+def kinds() -> list[str]:
+    """The names of all kinds."""
+    return sorted({*_HOMES, *_KINDS})
+
+
+def kind(name: str) -> Kind:
+    """The kind of that name. TargetError with the known ones when there is none."""
+    if name not in _KINDS and name in _HOMES:
+        import_module(_HOMES[name])
+    if name not in _KINDS:
+        from compass_core.errors.suggest import help_for
+
+        raise TargetError(
+            f"there is no kind of target '{name}'", code="unknown-target", help=help_for(name, kinds(), "kinds")
+        )
+    return _KINDS[name]

@@ -1,0 +1,182 @@
+"""What a kind of target makes of a schedule: threads, scopes of memory, annotated loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import BOOL, INT32, STORAGE, VOID, DataType, dtype
+from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.stmts import Body, IRModule, Stmt
+from compassc.ir.visit import walk_stmts
+from compassc.te.errors import LowerError
+
+if TYPE_CHECKING:
+    from compass_core.targets import Target
+    from compassc.te.axes import IterVar
+    from compassc.te.schedule.stage import Stage
+
+_ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
+_WIDE = tuple(map(dtype, ("int64", "uint64", "float64")))
+
+
+class Machine:
+    """One processor with one memory: loops that are bound to threads are plain loops.
+
+    `name`: the target that modules are made for. `loops`: what an annotation makes of a loop. `storage`: the types that
+    memory holds.
+    """
+
+    loops: ClassVar[Mapping[str, str]] = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "parallel"}
+    storage: tuple[DataType, ...] = (*STORAGE, *_WIDE, BOOL)
+    memory = "memory"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def storage_type(self, label: str, kind: DataType) -> DataType:
+        """The type in memory. LowerError for types that memory does not hold."""
+        if kind not in self.storage:
+            raise LowerError(f"'{label}' has elements of type {kind}, which {self.memory} does not hold", "cast it")
+        return kind
+
+    def shares(self, thread: IterVar | None) -> bool:
+        """Whether a loop that is bound to this thread is shared out over what runs at the same time."""
+        return False
+
+    def threads(self, tag: str, var: Var, extent: Expr, body: Body) -> Stmt:
+        """A loop over the threads of a tag."""
+        return S.For(var, "serial", _ZERO, extent, _ONE, body)
+
+    def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
+        """The memory of a stage that is no parameter. `inside`: it is computed inside of a loop that is shared out;
+        `bound`: there is such a loop somewhere."""
+        return "private"
+
+    def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
+        """The stages of the outermost level, one after another."""
+        return [s for _, body in roots for s in body]
+
+    def form(self, module: IRModule, double_buffered: Sequence[Var]) -> IRModule:
+        """What a kernel of plain loops becomes. `double_buffered`: the storage of arrays that are to be filled and emptied
+        beside the work, where there is something to do that."""
+        return module
+
+
+class Npu(Machine):
+    """A core of TECs: `threadIdx.x` are the TECs, each with its lsram; all of them have the shared memory."""
+
+    loops: ClassVar[Mapping[str, str]] = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "serial"}
+    storage = STORAGE
+    memory = "NPU memory"
+    _scopes: ClassVar[Mapping[str, str]] = {
+        "global": "global",
+        "shared": "shared",
+        "lsram": "lsram",
+        "local": "private",
+    }
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target.name)
+        self.target, self.tecs = target, target.tecs
+
+    def form(self, module: IRModule, double_buffered: Sequence[Var]) -> IRModule:
+        from compassc.te.npu import npu_form
+
+        return npu_form(module, self.target, double_buffered)
+
+    def shares(self, thread: IterVar | None) -> bool:
+        return thread is not None and thread.tag.startswith("threadIdx")
+
+    def threads(self, tag: str, var: Var, extent: Expr, body: Body) -> Stmt:
+        """A TEC for each turn, and rounds of them where there are more turns than TECs."""
+        if tag == "threadIdx.x":
+            if isinstance(extent, IntImm) and extent.value <= self.tecs:
+                return S.For(var, "tec", _ZERO, extent, _ONE, body)
+            tid, size = (E.Call(op, (), INT32) for op in ("get_local_id", "get_local_size"))
+            return S.For(var, "serial", tid, extent, size, body)
+        if tag.startswith("threadIdx"):
+            raise LowerError(f"the TECs are threadIdx.x; there is no {tag}")
+        return super().threads(tag, var, extent, body)
+
+    def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
+        """What the user said; else that of a TEC for what one TEC computes and reads."""
+        chosen = stage.scope or ("lsram" if inside or not bound else "shared")
+        if chosen == "global":
+            raise LowerError(
+                f"'{stage.label}' is in global memory but no parameter of the kernel",
+                "add it to the arguments, or give it another scope",
+            )
+        if inside and chosen == "shared":
+            raise LowerError(f"'{stage.label}' is computed by each TEC for itself, in memory that all of them share")
+        if not inside and bound and chosen != "shared":
+            raise LowerError(
+                f"'{stage.label}' is read by several TECs but lies in the {chosen} of one", "set_scope('shared')"
+            )
+        return self._scopes[chosen]
+
+    def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
+        """On one TEC where no loop is shared out, else in turn, a barrier between."""
+        threads = [_has_threads(body) for _, body in roots]
+        if not any(threads):
+            return [_alone(tuple(s for _, body in roots for s in body))]
+        made: list[Stmt] = []
+        for i, ((_, body), shared) in enumerate(zip(roots, threads)):
+            if i:
+                made.append(S.Eval(E.Call("barrier", (), VOID)))
+            made += body if shared else [_alone(body)]
+        return made
+
+
+def _alone(body: Body) -> Stmt:
+    """Statements that one TEC runs."""
+    tid = E.Call("get_local_id", (), INT32)
+    return S.If(Binary("eq", tid, _ZERO), body, ())
+
+
+def _has_threads(body: Body) -> bool:
+    loops = [s for s in walk_stmts(body) if isinstance(s, S.For)]
+    return any(s.kind == "tec" or isinstance(s.start, E.Call) for s in loops)
+
+
+class Grid(Machine):
+    """A grid of blocks of threads: loops keep the tag that they are bound to; a launch for each stage of the outermost
+    level, with barriers between."""
+
+    loops: ClassVar[Mapping[str, str]] = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "serial"}
+    memory = "memory of the device"
+
+    def shares(self, thread: IterVar | None) -> bool:
+        return thread is not None and thread.tag.replace(".", "_") in S.THREAD_LOOPS
+
+    def threads(self, tag: str, var: Var, extent: Expr, body: Body) -> Stmt:
+        kind = tag.replace(".", "_")
+        return S.For(var, kind if kind in S.THREAD_LOOPS else "serial", _ZERO, extent, _ONE, body)
+
+    def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
+        """Registers or the stack of a thread for what one thread computes, else memory of the device."""
+        if not inside:
+            if stage.attached is not None:
+                return "private"  # computed inside of plain loops of one thread
+            if stage.scope not in ("", "global"):
+                raise LowerError(
+                    f"'{stage.label}' is read by another launch but lies in {stage.scope} memory",
+                    "compute it at a loop that is bound to threads, or leave it in global memory",
+                )
+            return "global"
+        if stage.scope in ("shared", "global"):
+            raise LowerError(
+                f"'{stage.label}' is computed by each thread for itself, in memory that several of them share",
+                "set_scope('local')",
+            )
+        return "private"
+
+    def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
+        made: list[Stmt] = []
+        for i, (_, body) in enumerate(roots):
+            if i:
+                made.append(S.Eval(E.Call("barrier", (), VOID)))
+            made += body
+        return made

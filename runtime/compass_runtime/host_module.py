@@ -1,0 +1,261 @@
+"""Modules of the host: a shared library with one function, its C text, and what its parameters are.
+
+The library is loaded when the function is first called, and runs in this process. One from a file runs only where it was
+built by this user on this machine (`compass_core.hostcc.provenance`), or where `trust` says so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from compass_core import switches
+from compass_core.errors import CompassError
+from compass_core.hostcc import host, provenance
+from compass_core.reading import jsontext
+from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
+from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module
+from compass_runtime.ndarray import NDArray
+from compass_runtime.packed import register_func
+from compass_runtime.program import numpy_dtype
+
+ENTRY_SYMBOL = "compass_entry"
+_LARGEST = 1 << 31
+"""Elements of a tensor stay below this: kernels count in 32 bits."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A tensor (`shape` of whole numbers and of names of numbers among the parameters) or, with None, a number."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int | str, ...] | None
+    output: bool
+
+
+def parameters_of(description: dict[str, Any]) -> list[Parameter]:
+    """The parameters of a description (`compassc.targets.signature`). ValueError and its like for what is none."""
+    found = []
+    for p in description["params"]:
+        shape = None
+        if "shape" in p:
+            shape = tuple(x if isinstance(x, str) else int(x) for x in p["shape"])
+        found.append(Parameter(str(p["name"]), numpy_dtype(str(p["dtype"])), shape, bool(p.get("output"))))
+    return found
+
+
+class Arguments:
+    """Checks the arguments of calls, and lays them out as kernels take them."""
+
+    def __init__(self, name: str, parameters: list[Parameter]) -> None:
+        self.name, self.parameters = name, parameters
+
+    def laid_out(self, given: tuple[Any, ...]) -> tuple[list[np.ndarray[Any, Any]], list[tuple[Any, Any]]]:
+        """An array for each parameter (numbers in arrays of one element), and what is to be copied back: pairs of an
+        array that was given and the one used in its place. RuntimeTypeError, RuntimeValueError naming the argument."""
+        if len(given) != len(self.parameters):
+            raise RuntimeTypeError(
+                f"'{self.name}' takes {len(self.parameters)} arguments, {len(given)} are given", code="argument-count"
+            )
+        numbers = {
+            p.name: self._number(p, value) for p, value in zip(self.parameters, given, strict=True) if p.shape is None
+        }
+        made: list[np.ndarray[Any, Any]] = []
+        back: list[tuple[Any, Any]] = []
+        for i, (p, value) in enumerate(zip(self.parameters, given, strict=True)):
+            made.append(numbers[p.name] if p.shape is None else self._tensor(i, p, value, numbers))
+        outputs = [i for i, p in enumerate(self.parameters) if p.output]
+        for i, array in enumerate(made):
+            shared = any(o != i and np.may_share_memory(array, made[o]) for o in outputs)
+            if not array.flags.c_contiguous or not array.flags.aligned or shared:
+                made[i] = np.array(array, order="C", copy=True)
+                if i in outputs:
+                    back.append((array, made[i]))
+        return made, back
+
+    def _number(self, p: Parameter, value: Any) -> np.ndarray[Any, Any]:
+        try:
+            if isinstance(value, (str, bytes)) or np.ndim(value):
+                raise TypeError
+            made = np.array([value]).astype(p.dtype)
+            if p.dtype.kind in "iu" and int(made[0]) != value:
+                raise OverflowError
+        except (TypeError, ValueError, OverflowError):
+            raise RuntimeTypeError(
+                f"argument '{p.name}' of '{self.name}' is a number of type {p.dtype}, got {value!r:.80}",
+                code="argument-type",
+            ) from None
+        return made
+
+    def _tensor(self, i: int, p: Parameter, value: Any, numbers: dict[str, Any]) -> np.ndarray[Any, Any]:
+        where = f"argument {i + 1} ('{p.name}') of '{self.name}'"
+        if not isinstance(value, (np.ndarray, NDArray)):
+            raise RuntimeTypeError(f"{where} must be an array, got {type(value).__name__}", code="argument-type")
+        array = np.asarray(value)
+        if array.dtype != p.dtype:
+            raise RuntimeTypeError(f"{where} must have the type {p.dtype}, got {array.dtype}", code="argument-type")
+        assert p.shape is not None
+        wanted = tuple(x if isinstance(x, int) else int(numbers[x][0]) for x in p.shape)
+        if array.shape != wanted and not (wanted == (1,) and array.shape == ()):
+            raise RuntimeValueError(f"{where} must have the shape {wanted}, got {array.shape}", code="tensor-shape")
+        if array.size >= _LARGEST:
+            raise RuntimeValueError(f"{where} has {array.size} elements: too many", code="tensor-shape")
+        if p.output and not array.flags.writeable:
+            raise RuntimeValueError(f"{where} is written to, but the array is read-only", code="argument-type")
+        return array
+
+
+class HostLibrary(Module):
+    """One kernel as a shared library of this machine.
+
+    `description`: the kernel's name and parameters, whether it has parallel loops, on how many threads, and the CPU
+    features that its code uses.
+    """
+
+    type_key = "compass.runtime.HostLibrary"
+    flags = SERIALIZABLE | RUNNABLE
+
+    def __init__(self, content: bytes, source: str, description: dict[str, Any]) -> None:
+        super().__init__()
+        self.content, self.source = content, source
+        self.description = dict(description)
+        if self.description.pop("native", False):
+            self.description["features"] = " ".join(host.cpu_features())
+        self.trusted = True
+        self.name = str(self.description["name"])
+        self.arguments = Arguments(self.name, parameters_of(self.description))
+
+    @property
+    def format(self) -> str:
+        return "c"
+
+    def get_source(self, format: str = "") -> str:
+        """The C text."""
+        return self.source
+
+    @property
+    def is_dso_exportable(self) -> bool:
+        return True
+
+    def find(self, name: str) -> Callable[..., Any] | None:
+        return self.call if name in (self.name, ENTRY) else None
+
+    def trust(self) -> None:
+        """Lets the code of a file that somebody else made run in this process."""
+        self.trusted = True
+
+    @cached_property
+    def _entry_point(self) -> Callable[..., int]:
+        """The function of the loaded library. RuntimeStateError where its code needs a processor that this one is not, or
+        comes from somebody else."""
+        if not self.trusted and not provenance.is_ours(self.content):
+            raise RuntimeStateError(
+                f"'{self.name}' is machine code that was not built here: it would run in this process",
+                code="host-library",
+                help="if you trust whoever made the file: `module.trust()`; else build it here",
+            )
+        missing = host.missing_features(str(self.description.get("features", "")))
+        if missing:
+            raise RuntimeStateError(
+                f"the code of '{self.name}' is for a processor with {', '.join(missing)}",
+                code="host-library",
+                help="build it on this machine",
+            )
+        loaded = _load(self.content)
+        entry = getattr(loaded, ENTRY_SYMBOL)
+        entry.restype, entry.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)
+        if self.description["parallel"]:
+            _Pool.adopt(loaded)
+        found: Callable[..., int] = entry
+        return found
+
+    def call(self, *args: Any) -> None:
+        """Runs with one argument for each parameter; outputs are changed in place."""
+        arrays, back = self.arguments.laid_out(args)
+        pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+        entry, parallel = self._entry_point, None
+        if self.description["parallel"]:
+            parallel = _Pool.function(int(self.description["threads"]))
+        if entry(pointers, parallel):
+            raise RuntimeStateError(f"out of memory in '{self.name}'", code="out-of-memory")
+        for given, used in back:
+            given[...] = used
+
+    def save_to_bytes(self) -> bytes:
+        if self.trusted:
+            provenance.remember(self.content)
+        fields = {
+            "description": self.description,
+            "source": self.source,
+            "sha256": hashlib.sha256(self.content).hexdigest(),
+        }
+        head = json.dumps(fields, sort_keys=True).encode()
+        return len(head).to_bytes(4, "little") + head + self.content
+
+
+class _Pool:
+    """The threads of this process: those of the first library that has any."""
+
+    library: ctypes.CDLL | None = None
+
+    @classmethod
+    def adopt(cls, library: ctypes.CDLL) -> None:
+        cls.library = cls.library or library
+
+    @classmethod
+    def function(cls, threads: int) -> Any:
+        assert cls.library is not None
+        count = threads or switches.THREADS.get() or num_threads()
+        ctypes.c_int.in_dll(cls.library, "compass_host_threads").value = count
+        return ctypes.cast(cls.library.compass_host_parallel, ctypes.c_void_p)
+
+
+def num_threads() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _load(content: bytes) -> ctypes.CDLL:
+    """The library, loaded from a file that is gone afterwards. RuntimeStateError when the system refuses it."""
+    import tempfile
+
+    try:
+        with tempfile.NamedTemporaryFile(prefix="compass-host-", suffix=".so") as file:
+            file.write(content)
+            file.flush()
+            return ctypes.CDLL(file.name, mode=os.RTLD_LOCAL | os.RTLD_NOW)
+    except OSError as error:
+        raise RuntimeStateError(
+            f"the library cannot be loaded: {error}",
+            code="host-library",
+            help="programs must be allowed to run from the folder of temporary files (TMPDIR)",
+        ) from None
+
+
+def load_content(data: bytes) -> HostLibrary:
+    """The module that `save_to_bytes` wrote. RuntimeValueError when the bytes are damaged."""
+    size = int.from_bytes(data[:4], "little")
+    try:
+        fields = jsontext.parse(data[4 : 4 + size], HostLibrary.type_key)
+        description, source, content = fields["description"], fields["source"], data[4 + size :]
+        if hashlib.sha256(content).hexdigest() != fields["sha256"] or not isinstance(source, str):
+            raise ValueError("not what was written")
+        if not isinstance(description["parallel"], bool) or not isinstance(description["threads"], int):
+            raise TypeError("a field is of another type")
+        module = HostLibrary(content, source, {**description, "native": False})
+        module.trusted = False
+        return module
+    except (CompassError, ValueError, KeyError, TypeError, AttributeError):
+        raise RuntimeValueError(f"the content of a {HostLibrary.type_key} is damaged", code="module-file") from None
+
+
+register_func(LOADER + HostLibrary.type_key, load_content)

@@ -1,0 +1,338 @@
+"""The host target: kernels as shared libraries of this machine, checked calls, export, threads."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import compass_runtime as runtime
+from compass_core.errors import CompassError
+from compassc import te
+from compassc.ir.dtypes import DataType
+
+TYPES = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
+
+
+def built(shape, dtype, body, step=None, target="llvm", more=()):
+    """The module of an element-wise expression of one tensor, and its schedule's output."""
+    a = te.placeholder(shape, dtype, name="a")
+    out = te.compute(shape, lambda *i: body(a[i]), name="out")
+    schedule = te.create_schedule(out)
+    if step is not None:
+        step(schedule[out], schedule[out].op.axis)
+    return te.build(schedule, [*more, a, out], target, name="kernel")
+
+
+def mapped(function, *tensors):
+    """A function of the elements of tensors."""
+    return te.compute(tensors[0].shape, lambda *i: function(*(t[i] for t in tensors)), name=function.__name__)
+
+
+def array(shape, dtype, seed=0):
+    from compass_runtime.program import numpy_dtype
+
+    rng = np.random.default_rng(seed)
+    kind = numpy_dtype(dtype)
+    if DataType(dtype).is_integer:
+        low, high = DataType(dtype).integer_range()
+        return rng.integers(low, high, shape, dtype=kind, endpoint=True)
+    return rng.uniform(-4, 4, shape).astype(kind)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("lanes", [1, 8, 7, 3])
+def test_arithmetic_of_every_type(dtype, lanes):
+    """Scalars and vectors (with a tail) give what NumPy gives; whole numbers wrap around."""
+
+    def step(stage, axes):
+        if lanes > 1:
+            stage.vectorize(stage.split(axes[0], factor=lanes)[1])
+
+    def body(x):
+        return te.max(x * x + x, x - te.const(3, dtype))
+
+    module = built((45,), dtype, body, step)
+    given, found = array(45, dtype), np.zeros(45, array(1, dtype).dtype)
+    module(given, found)
+    with np.errstate(all="ignore"):
+        wanted = np.maximum(given * given + given, given - given.dtype.type(3))
+    if DataType(dtype).is_integer:
+        np.testing.assert_array_equal(found, wanted)
+    else:
+        tolerance = {16: 3e-2, 32: 1e-5, 64: 1e-12}[DataType(dtype).bits]
+        np.testing.assert_allclose(found.astype("float64"), wanted.astype("float64"), rtol=tolerance, atol=tolerance)
+
+
+FUNCTIONS = {
+    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh, "sin": np.sin, "cos": np.cos, "floor": np.floor,
+    "ceil": np.ceil, "nearbyint": np.rint, "rsqrt": lambda x: 1 / np.sqrt(x), "exp2": np.exp2, "abs": np.abs,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("vectors", [False, True])
+def test_functions_of_reals(dtype, vectors):
+    a = te.placeholder((24,), dtype, name="a")
+    outs = [mapped(getattr(te, f), a) for f in FUNCTIONS]
+    schedule = te.create_schedule(outs)
+    for out in outs if vectors else ():
+        schedule[out].vectorize(out.op.axis[0])
+    given = np.random.default_rng(0).uniform(0.1, 4, 24).astype(dtype)
+    found = [np.zeros(24, dtype) for _ in outs]
+    te.build(schedule, [a, *outs], "llvm")(given, *found)
+    for (name, wanted), values in zip(FUNCTIONS.items(), found, strict=True):
+        expected = wanted(given.astype("float64"))
+        np.testing.assert_allclose(values, expected, rtol=2e-3 if dtype == "float16" else 1e-6, err_msg=name)
+
+
+def test_division_is_that_of_the_npu():
+    """By 0 it gives 0, the least number by -1 itself: no trap, in scalars and in vectors."""
+    least = -(1 << 31)
+    a, b = np.array([least, 7, -7, 5, least], "int32"), np.array([-1, 0, 2, -2, 1], "int32")
+    x, y = (te.placeholder((5,), "int32", name=n) for n in "xy")
+    outs = [mapped(f, x, y) for f in (te.truncdiv, te.truncmod, te.floordiv)]
+    for vectors in (False, True):
+        schedule = te.create_schedule(outs)
+        for out in outs if vectors else ():
+            schedule[out].vectorize(out.op.axis[0])
+        found = [np.ones(5, "int32") for _ in outs]
+        te.build(schedule, [x, y, *outs], "llvm")(a, b, *found)
+        assert [f.tolist() for f in found] == [
+            [least, 0, -3, -2, least],
+            [0, 0, -1, 1, 0],
+            [least, 0, -4, -3, least],
+        ]
+
+
+def test_largest_and_smallest_pass_over_what_is_no_number():
+    given = np.array([np.nan, 1, -1, np.inf], "float32")
+    for vectors in (False, True):
+        module = built(
+            (4,), "float32", lambda x: te.max(x, te.const(0.0)), lambda s, axes, v=vectors: v and s.vectorize(axes[0])
+        )
+        found = np.zeros(4, "float32")
+        module(given, found)
+        assert found.tolist() == [0, 1, 0, np.inf]
+
+
+def test_truths_are_stored():
+    module = built((6,), "int32", lambda x: x > 2)
+    found = np.zeros(6, bool)
+    module(np.arange(6, dtype="int32"), found)
+    assert found.tolist() == [False] * 3 + [True] * 3
+
+
+# ---------------------------------------------------------------------------------------------------- calls of modules
+
+
+def add_one(target="llvm", shape=(4, 3)):
+    return built(shape, "int32", lambda x: x + 1, target=target)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((np.zeros((4, 3), "int32"),), "takes 2 arguments, 1 are given"),
+        ((np.zeros((4, 3), "int32"), np.zeros((3, 4), "int32")), r"argument 2 \('out'\).*shape \(4, 3\), got \(3, 4\)"),
+        ((np.zeros((4, 3), "int16"), np.zeros((4, 3), "int32")), r"argument 1 \('a'\).*type int32, got int16"),
+        (([1, 2], np.zeros((4, 3), "int32")), r"argument 1 \('a'\).*must be an array, got list"),
+    ],
+)
+def test_arguments_are_checked(args, said):
+    with pytest.raises(CompassError, match=said):
+        add_one().find("kernel")(*args)
+
+
+def test_a_read_only_output_is_refused():
+    out = np.zeros((4, 3), "int32")
+    out.flags.writeable = False
+    with pytest.raises(CompassError, match="read-only"):
+        add_one()(np.zeros((4, 3), "int32"), out)
+
+
+def test_arrays_in_any_layout():
+    """Views with gaps, and an output that is an input, too."""
+    module = add_one()
+    wide = np.arange(24, dtype="int32").reshape(4, 6)
+    out = np.zeros((3, 4), "int32").T
+    module(wide[:, ::2], out)
+    np.testing.assert_array_equal(out, wide[:, ::2] + 1)
+    same = np.arange(12, dtype="int32").reshape(4, 3)
+    module(same, same)
+    np.testing.assert_array_equal(same.reshape(-1), np.arange(1, 13))
+
+
+def test_an_input_that_overlaps_an_output():
+    a = te.placeholder((8,), "int32", name="a")
+    b = te.compute((8,), lambda i: a[7 - i], name="b")
+    memory = np.arange(12, dtype="int32")
+    te.build(te.create_schedule(b), [a, b], "llvm")(memory[:8], memory[4:])
+    assert memory.tolist() == [0, 1, 2, 3, *range(7, -1, -1)]
+
+
+def test_sizes_that_are_arguments():
+    n = te.var("n")
+    a = te.placeholder((n, 2), "int32", name="a")
+    b = te.compute((n, 2), lambda i, j: a[i, j] * n, name="b")
+    module = te.build(te.create_schedule(b), [n, a, b], "llvm")
+    for size in (1, 5, 0):
+        given, found = np.arange(size * 2, dtype="int32").reshape(size, 2), np.zeros((size, 2), "int32")
+        module(size, given, found)
+        np.testing.assert_array_equal(found, given * size)
+    with pytest.raises(CompassError, match=r"shape \(3, 2\), got \(2, 2\)"):
+        module(3, np.zeros((2, 2), "int32"), np.zeros((2, 2), "int32"))
+    for wrong in ("3", 2.5, 1 << 40):
+        with pytest.raises(CompassError, match="'n' of 'default_function' is a number of type int32"):
+            module(wrong, np.zeros((2, 2), "int32"), np.zeros((2, 2), "int32"))
+
+
+def test_functions_by_name_and_source():
+    module = add_one()
+    assert module.implements_function("kernel") and not module.implements_function("other")
+    assert module.format == "c" and "a[" in module.get_source()
+    given, found = np.zeros((4, 3), "int32"), np.zeros((4, 3), "int32")
+    result = module.time_evaluator(module.entry_name, runtime.device("llvm", 0), number=3, repeat=2)(given, found)
+    assert len(result.results) == 2 and result.mean > 0 and (found == 1).all()
+
+
+def test_a_module_file_runs_without_the_compiler(tmp_path):
+    def step(stage, axes):
+        stage.parallel(axes[0])
+
+    built((50, 3), "int32", lambda x: x * 2, step).export_library(tmp_path / "twice.so")
+    program = f"""
+import sys, numpy as np, compass_runtime as runtime
+module = runtime.load_module({str(tmp_path / "twice.so")!r})
+a, out = np.arange(150, dtype="int32").reshape(50, 3), np.zeros((50, 3), "int32")
+module["kernel"](a, out)
+assert (out == 2 * a).all() and "turns_0" in module.get_source()
+assert not any(name.split(".")[0] == "compassc" for name in sys.modules), "the compiler was loaded"
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_damaged_module_files_are_refused():
+    from compass_runtime.host_module import load_content
+
+    content = add_one().save_to_bytes()
+    load_content(content)
+    for at in (0, 3, 10, len(content) // 2, len(content) - 1):
+        damaged = bytearray(content)
+        damaged[at] ^= 0x55
+        with pytest.raises(CompassError, match="damaged"):
+            load_content(bytes(damaged))
+    with pytest.raises(CompassError, match="damaged"):
+        load_content(content[:-5])
+
+
+def test_code_of_somebody_else_does_not_run(tmp_path, monkeypatch):
+    """A module file is data: machine code in it runs where it was built, or where the user says so."""
+    add_one().export_library(tmp_path / "one.so")
+    given, found = np.zeros((4, 3), "int32"), np.zeros((4, 3), "int32")
+    runtime.load_module(tmp_path / "one.so")(given, found)
+    monkeypatch.setenv("COMPASS_STATE_DIR", str(tmp_path / "another user"))
+    module = runtime.load_module(tmp_path / "one.so")
+    assert "a[" in module.get_source()
+    with pytest.raises(CompassError, match="was not built here"):
+        module(given, found)
+    module.trust()
+    module(given, found)
+    assert (found == 1).all()
+
+
+def test_code_for_another_processor_is_refused():
+    from compass_runtime.host_module import load_content
+
+    module = load_content(add_one().save_to_bytes())
+    module.trust()
+    module.description["features"] = "avx512f quantum"
+    with pytest.raises(CompassError, match="quantum"):
+        module(np.zeros((4, 3), "int32"), np.zeros((4, 3), "int32"))
+
+
+def test_operations_of_the_npu_have_no_form():
+    from compassc import targets
+    from compassc.ir import exprs as E
+    from compassc.ir import stmts as S
+    from compassc.ir.dtypes import VOID
+
+    barrier = S.PrimFunc("wait", (), (S.Eval(E.Call("barrier", (), VOID)),), VOID)
+    with pytest.raises(CompassError, match="has no form on the host"):
+        targets.build(barrier, target="c")
+
+
+# ------------------------------------------------------------------------------------------------------ parallel loops
+
+
+def rows(threads, rows=37):
+    """Sums of rows, each with an array of its own for what is inside; large enough not to lie on the stack."""
+    a = te.placeholder((rows, 9000), "int32", name="a")
+    twice = te.compute((rows, 9000), lambda i, j: a[i, j] * 2, name="twice")
+    k = te.reduce_axis((0, 9000), name="k")
+    out = te.compute((rows,), lambda i: te.sum(twice[i, k], axis=k), name="out")
+    schedule = te.create_schedule(out)
+    schedule[twice].compute_at(schedule[out], out.op.axis[0])
+    schedule[out].parallel(out.op.axis[0])
+    return te.build(schedule, [a, out], f"llvm -num-cores={threads}")
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_parallel_turns_have_arrays_of_their_own(threads):
+    module = rows(threads)
+    given = np.random.default_rng(0).integers(-1000, 1000, (37, 9000)).astype("int32")
+    for _ in range(20):
+        found = np.zeros(37, "int32")
+        module(given, found)
+        np.testing.assert_array_equal(found, 2 * given.sum(axis=1))
+
+
+def test_parallel_loops_from_many_threads_and_in_a_fork():
+    module = rows(3, 8)
+    given = np.arange(8 * 9000, dtype="int32").reshape(8, 9000) % 97
+    wanted, wrong = 2 * given.sum(axis=1), []
+
+    def work():
+        for _ in range(50):
+            found = np.zeros(8, "int32")
+            module(given, found)
+            if not (found == wanted).all():
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    child = os.fork()
+    if not child:
+        work()
+        os._exit(len(wrong) > 0)
+    assert os.waitpid(child, 0)[1] == 0 and not wrong
+
+
+def test_memory_of_a_kernel_that_is_not_there():
+    """A kernel that wants more memory than there may be says so, and its outputs are as they were."""
+    a = te.placeholder((1 << 13, 1 << 13), "int8", name="a")
+    b = te.compute((1 << 13, 1 << 13), lambda i, j: a[i, j] + te.const(1, "int8"), name="b")
+    c = te.compute((2,), lambda i: b[i, 0] + b[i + 1, 1], name="c")
+    module = te.build(te.create_schedule(c), [a, c], "llvm")
+    given, found = np.zeros((1 << 13, 1 << 13), "int8"), np.zeros(2, "int8")
+    module(given, found)
+    assert found.tolist() == [2, 2]
+    old = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (32 << 20), old[1]))
+    try:
+        found[:] = 7
+        with pytest.raises(CompassError, match="out of memory in 'default_function'"):
+            module(given, found)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, old)
+    assert found.tolist() == [7, 7]
