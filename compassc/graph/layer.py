@@ -22,6 +22,15 @@ INFORMATIVE = ("_scale", "_zp")
 _REQUIRED = object()
 
 
+def _is_number(value: Any) -> bool:
+    """Whether it is a number that stands for itself: NaN does not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value  # noqa: PLR0124
+
+
+def _is_whole(value: Any) -> bool:
+    return _is_number(value) and (isinstance(value, int) or value.is_integer())
+
+
 @dataclass(frozen=True, eq=False)
 class Layer:
     """One layer: `attributes` as the graph's text has them, `constants` as arrays of their own types.
@@ -85,13 +94,13 @@ class Layer:
 
     def number(self, key: str, default: Any = _REQUIRED) -> float:
         value = self._value(key, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+        if not _is_number(value):
             raise LayerError(f"'{key}' is {value!r}, expected a number")
         return float(value)
 
     def integer(self, key: str, default: Any = _REQUIRED) -> int:
         value = self._value(key, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
+        if not _is_whole(value):
             raise LayerError(f"'{key}' is {value!r}, expected a whole number")
         return int(value)
 
@@ -99,23 +108,25 @@ class Layer:
         """A list of whole numbers; a single one is a list of one."""
         value = self._value(key, default)
         listed = list(value) if isinstance(value, (list, tuple)) else [value]
-        if any(isinstance(v, bool) or not isinstance(v, (int, float)) or v != int(v) for v in listed):
+        if not all(map(_is_whole, listed)):
             raise LayerError(f"'{key}' is {value!r}, expected whole numbers")
         return [int(v) for v in listed]
 
     def numbers(self, key: str, default: Any = _REQUIRED) -> list[float]:
         value = self._value(key, default)
         listed = list(value) if isinstance(value, (list, tuple)) else [value]
-        if any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in listed):
+        if not all(map(_is_number, listed)):
             raise LayerError(f"'{key}' is {value!r}, expected numbers")
         return [float(v) for v in listed]
 
     def pairs(self, key: str) -> list[tuple[int, int]]:
         """A list of pairs of whole numbers."""
         value = self._value(key, _REQUIRED)
-        if not isinstance(value, list) or any(not isinstance(v, list) or len(v) != 2 for v in value):
+        listed = value if isinstance(value, (list, tuple)) else [value]
+        pairs = [v if isinstance(v, (list, tuple)) else () for v in listed]
+        if any(len(p) != 2 or not all(map(_is_whole, p)) for p in pairs):
             raise LayerError(f"'{key}' is {value!r}, expected a list of pairs")
-        return [(int(a), int(b)) for a, b in value]
+        return [(int(a), int(b)) for a, b in pairs]
 
     def word(self, key: str, default: Any = _REQUIRED, choices: Sequence[str] = ()) -> str:
         """A keyword in upper case, one of `choices`."""
@@ -170,9 +181,16 @@ class Layer:
         import numpy as np
 
         if key in self.constants:
-            return self.constants[key].reshape(-1).astype(np.int64)
-        found = np.asarray(self.integers(f"{key}_value", default), np.int64)
-        return found.reshape(()) if found.size == 1 else found
+            name, found = key, self.constants[key].reshape(-1)
+        else:
+            name, listed = f"{key}_value", self.integers(f"{key}_value", default)
+            found = np.asarray(listed, object)
+        low, high = (0, 2**31 - 1) if key.endswith("scale") else (-128, 127)
+        for extreme in (found.min(), found.max()) if found.size else ():
+            if not low <= extreme <= high:
+                raise LayerError(f"'{name}' is {extreme}, expected {low} to {high}")
+        exact = found.astype(np.int64)
+        return exact if name == key or exact.size != 1 else exact.reshape(())
 
     def _value(self, key: str, default: Any) -> Any:
         value = self.attributes.get(key)

@@ -22,15 +22,47 @@ def _one(layer: Layer, key: str) -> int:
     return found[0]
 
 
-KINDS: dict[str, Callable[[Layer, str], Any]] = {
-    "int": _one,
-    "ints": Layer.integers,
-    "float": Layer.number,
-    "floats": Layer.numbers,
-    "flag": Layer.flag,
-    "pairs": Layer.pairs,
+def _counts(layer: Layer, key: str) -> None:
+    if min(layer.integers(key), default=1) < 1:
+        raise LayerError(f"'{key}' is {layer.attributes[key]}, expected at least 1")
+
+
+def _count(layer: Layer, key: str) -> None:
+    _one(layer, key)
+    _counts(layer, key)
+
+
+def _measure(layer: Layer, key: str) -> None:
+    if layer.number(key) < 0:
+        raise LayerError(f"'{key}' is {layer.attributes[key]}, expected a number that is not negative")
+
+
+def _words(layer: Layer, key: str) -> None:
+    found = layer.attributes[key]
+    listed = found if isinstance(found, (list, tuple)) else [found]
+    if not all(isinstance(word, str) for word in listed):
+        raise LayerError(f"'{key}' is {found!r}, expected words")
+
+
+def _word(layer: Layer, key: str) -> None:
+    if not isinstance(layer.attributes[key], str):
+        raise LayerError(f"'{key}' is {layer.attributes[key]!r}, expected a word")
+
+
+KINDS: dict[str, tuple[str, Callable[[Layer, str], Any]]] = {
+    "int": ("a whole number", _one),
+    "ints": ("whole numbers", Layer.integers),
+    "count": ("a whole number above 0", _count),
+    "counts": ("whole numbers above 0", _counts),
+    "float": ("a number", Layer.number),
+    "measure": ("a number that is not negative", _measure),
+    "floats": ("numbers", Layer.numbers),
+    "flag": ("true or false", Layer.flag),
+    "word": ("a word", _word),
+    "words": ("words", _words),
+    "pairs": ("pairs of whole numbers", Layer.pairs),
 }
-"""Kinds of attributes and what reads them; it refuses values of other kinds."""
+"""Kinds of attributes: what they are in words, and what reads one; it refuses values of other kinds."""
 LONGEST = 60
 """Letters of a value in a description."""
 
@@ -54,6 +86,16 @@ def _inputs_of(reference: Callable[..., Any]) -> tuple[int, int]:
     return sum(p.default is p.empty for p in plain), -1 if many else len(plain)
 
 
+def fault_of(kind: str, value: Any) -> str:
+    """What was expected instead of a value that is not of a kind; "" for one that is."""
+    words, read = KINDS[kind]
+    try:
+        read(Layer("", "", attributes={"value": value}), "value")
+    except LayerError:
+        return words
+    return ""
+
+
 def check(declared: LayerType, layer: Layer) -> None:
     """LayerError where inputs, attributes, constants or shapes are none that a type declares, with what they are."""
     reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
@@ -65,13 +107,36 @@ def check(declared: LayerType, layer: Layer) -> None:
     if not layer.outputs and declared.outputs:
         raise LayerError(f"it has no output, expected '{declared.outputs}'")
     for attribute in declared.attributes:
-        if layer.attributes.get(attribute.name) not in (None, "None") and attribute.kind in KINDS:
-            KINDS[attribute.kind](layer, attribute.name)
+        if layer.attributes.get(attribute.name) not in (None, "None"):
+            KINDS[attribute.kind][1](layer, attribute.name)
+            if attribute.told is not None:
+                _agree(layer, attribute.name, attribute.told(layer))
+    _check_clip(layer)
     for constant in declared.constants:
         array = layer.constants.get(constant.name)
         if array is not None and constant.shape == "[2^n]" and array.size & (array.size - 1) | (array.size == 0):
             raise LayerError(f"the table '{constant.name}' has {array.size} entries, expected a power of two")
     _check_shape(declared, layer)
+
+
+def _agree(layer: Layer, key: str, told: Any) -> None:
+    """LayerError where an attribute differs from what the tensors say; -1 in a list stands for any size."""
+    if isinstance(told, list):
+        given = layer.integers(key)
+        same = len(given) == len(told) and all(g in (-1, t) for g, t in zip(given, told, strict=True))
+    else:
+        same = layer.integer(key) == told
+    if not same:
+        shapes = [list(t.shape) for t in (*layer.inputs, *layer.outputs)]
+        raise LayerError(f"'{key}' is {layer.attributes[key]}, but its tensors {shapes} say {told}")
+
+
+def _check_clip(layer: Layer) -> None:
+    kinds = (layer.type.upper(), *(str(layer.attributes.get(key)).upper() for key in ("method", "with_activation")))
+    if "CLIP" in kinds and layer.has("clip_min") and layer.has("clip_max"):
+        low, high = layer.number("clip_min"), layer.number("clip_max")
+        if low > high:
+            raise LayerError(f"'clip_min' is {low:g}, but 'clip_max' is {high:g}")
 
 
 def _check_shape(declared: LayerType, layer: Layer) -> None:

@@ -24,7 +24,7 @@ from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
 from compassc.graph.values import Value, parse_value
 from compassc.layers.arithmetic import Array
-from compassc.layers.consistency import check, described
+from compassc.layers.consistency import check, described, fault_of
 
 Reference = Callable[..., "Array | Sequence[Array]"]
 """`reference(layer, *inputs)`: the output, or all outputs in order."""
@@ -41,36 +41,19 @@ class Fusion(Enum):
     OPAQUE = "stands alone"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) != float("inf")
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "int": ("a whole number", lambda v: _is_number(v) and v == int(v)),
-    "float": ("a number", _is_number),
-    "flag": ("true or false", lambda v: v in (True, False) or str(v).lower() in ("true", "false")),
-    "word": ("a word", lambda v: isinstance(v, str)),
-    "ints": ("whole numbers", lambda v: all(_is_number(n) and n == int(n) for n in _listed(v))),
-    "floats": ("numbers", lambda v: all(map(_is_number, _listed(v)))),
-    "words": ("words", lambda v: all(isinstance(w, str) for w in _listed(v))),
-    "pairs": ("pairs of numbers", lambda v: all(isinstance(p, (list, tuple)) and len(p) == 2 for p in _listed(v))),
-}
-"""Kinds of attributes: what they are in words, and whether a value is one."""
-
-
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute of a layer type. `default` None: it must be there. `form`: "float", "quantised" or "" for both."""
+    """An attribute of a layer type. `default` None: it must be there. `form`: "float", "quantised" or "" for both.
+
+    `told`: what it must be by the layer's tensors, where these tell.
+    """
 
     name: str
     kind: str
     doc: str
     default: str | None = None
     form: str = ""
+    told: Callable[[Layer], Value] | None = None
 
     @property
     def value(self) -> Value | None:
@@ -78,14 +61,13 @@ class Attribute:
         if self.default is None:
             return None
         listed = [parse_value(part.strip()) for part in self.default.split(",")]
-        found: Value = listed if self.kind in ("ints", "floats", "words") else listed[0]
+        found: Value = listed if self.kind in ("ints", "counts", "floats", "words") else listed[0]
         wordy = self.kind in ("word", "words") and " " in self.default
         return None if wordy or self.fault(found) or self.default in ("required", "rank", "last") else found
 
     def fault(self, value: Any) -> str:
         """What was expected instead of a value that is not of the attribute's kind; "" for one that is."""
-        words, is_one = KINDS[self.kind]
-        return "" if is_one(value) else words
+        return fault_of(self.kind, value)
 
 
 @dataclass(frozen=True)
@@ -212,7 +194,8 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
         raise LayerError(f"the layer type {layer.type} is not known")
     if reason := declared.reason_against(layer):
         raise LayerError(reason)
-    check(declared, layer)
+    with consistent(layer):
+        check(declared, layer)
     reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
     if reference is None:
         raise LayerError(f"{layer.type} has no {'quantised' if layer.is_quantised else 'float'} form")

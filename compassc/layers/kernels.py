@@ -92,7 +92,8 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
         if declared is not None and declared.refused:
             raise LayerError(declared.refused)
         if declared is not None:
-            check(declared, layer)
+            with consistent(layer):
+                check(declared, layer)
     with consistent(layers[0]):
         return _kernel_of(layers)
 

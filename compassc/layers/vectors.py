@@ -270,3 +270,44 @@ def negate_pair(high, low, where):
     borrow = S.vsel(S.vbcast(S.i32(1), lanes=32), 0, low != 0)
     high = S.vsel(0 - high - borrow, high, where)
     low = S.vsel((0 - low) & 0xFFFF, low, where)
+
+
+@S.macro
+def sum_pair(high, low, a, b):
+    """high * 65536 + low (16 bits) becomes the sum of two int32 vectors."""
+    total = (a & 0xFFFF) + (b & 0xFFFF)
+    high = (a >> 16) + (b >> 16) + (total >> 16)  # noqa: F841
+    low = total & 0xFFFF  # noqa: F841 (the caller's)
+
+
+@S.macro
+def difference_pair(high, low, a, b):
+    """As `sum_pair`, of the first less the second."""
+    total = (a & 0xFFFF) - (b & 0xFFFF)
+    high = (a >> 16) - (b >> 16) + (total >> 16)  # noqa: F841
+    low = total & 0xFFFF  # noqa: F841 (the caller's)
+
+
+@S.macro
+def product_pair(high, low, a, b):
+    """As `sum_pair`, of the product, which has 47 bits beside the sign."""
+    least = S.cast(a & 0xFFFF, "uint32") * S.cast(b & 0xFFFF, "uint32")
+    middle = (a >> 16) * (b & 0xFFFF) + (b >> 16) * (a & 0xFFFF)
+    high = (((a >> 16) * (b >> 16)) << 16) + middle + S.cast(least >> S.u32(16), "int32")  # noqa: F841
+    low = S.cast(least & S.u32(0xFFFF), "int32")  # noqa: F841 (the caller's)
+
+
+@S.macro
+def saturate_product(a, b):
+    """`a` becomes the product of int32 lanes, at most what 32 bits hold."""
+    negative = (a ^ b) < 0
+    left, right = S.cast(S.abs(a), "uint32"), S.cast(S.abs(b), "uint32")
+    half, mask = S.u32(16), S.u32(0xFFFF)
+    least = (left & mask) * (right & mask)
+    first = (left >> half) * (right & mask) + (least >> half)
+    second = (right >> half) * (left & mask) + (first & mask)
+    beyond = (left >> half) * (right >> half) + (first >> half) + (second >> half)
+    size = (second << half) | (least & mask)
+    limit = S.vsel(S.vbcast(S.u32(0x80000000), lanes=32), S.u32(0x7FFFFFFF), negative)
+    size = S.vsel(limit, S.min(size, limit), beyond != S.u32(0))
+    a = S.vsel(0 - S.cast(size, "int32"), S.cast(size, "int32"), negative)

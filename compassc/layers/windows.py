@@ -11,18 +11,18 @@ from compassc.layers.arithmetic import Array
 from compassc.layers.declare import Attribute
 
 ATTRIBUTES_2D = (
-    *(Attribute(f"kernel_{a}", "int", f"size of the window along {a}") for a in "xy"),
-    *(Attribute(f"stride_{a}", "int", f"step of the window along {a}") for a in "xy"),
-    *(Attribute(f"dilation_{a}", "int", f"distance of the window's cells along {a}", "1") for a in "xy"),
+    *(Attribute(f"kernel_{a}", "count", f"size of the window along {a}") for a in "xy"),
+    *(Attribute(f"stride_{a}", "count", f"step of the window along {a}") for a in "xy"),
+    *(Attribute(f"dilation_{a}", "count", f"distance of the window's cells along {a}", "1") for a in "xy"),
     *(
         Attribute(f"pad_{s}", "int", f"rows or columns added at the {s}", "0")
         for s in ("left", "right", "top", "bottom")
     ),
 )
 ATTRIBUTES_3D = (
-    *(Attribute(f"kernel_{a}", "int", f"size of the window along {a}") for a in "xyz"),
-    *(Attribute(f"stride_{a}", "int", f"step of the window along {a}") for a in "xyz"),
-    *(Attribute(f"dilation_{a}", "int", f"distance of the window's cells along {a}", "1") for a in "xyz"),
+    *(Attribute(f"kernel_{a}", "count", f"size of the window along {a}") for a in "xyz"),
+    *(Attribute(f"stride_{a}", "count", f"step of the window along {a}") for a in "xyz"),
+    *(Attribute(f"dilation_{a}", "count", f"distance of the window's cells along {a}", "1") for a in "xyz"),
     *(Attribute(f"pad_{a}_{e}", "int", f"cells added at the {e} of {a}", "0") for a in "xyz" for e in ("begin", "end")),
 )
 

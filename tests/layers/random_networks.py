@@ -61,7 +61,7 @@ def network(seed: int, most: int = MOST) -> Network:
     """The network of a seed."""
     source = np.random.default_rng(seed)
     draw = Draw(source, "x")
-    dtype = draw.choice(("int8", "int8", "uint8", "int16", "float32"))
+    dtype = draw.choice(("int8", "int8", "uint8", "int16", "uint16", "int32", "float32"))
     tensors = [draw.tensor(draw.choice(SHAPES), dtype)]
     inputs, layers = [tensors[0]], []
     kinds = [k for k in (SMOOTH if dtype == "float32" else SAMPLES) for _ in range(1 if k in TABLED else 5)]

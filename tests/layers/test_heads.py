@@ -10,7 +10,7 @@ import pytest
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import evaluate
-from tests.layers.cases import same, tensor
+from tests.layers.cases import drawn, same, tensor
 
 Array = np.ndarray[Any, Any]
 NEAR = {"float32": 1e-5, "float16": 3e-3}
@@ -106,11 +106,13 @@ def test_lists_of_two_heads(tmp_path, source):
         same(layer, [v for pair in zip(values_a, values_b, strict=True) for v in pair], tmp_path)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int32"])
 def test_filtered_lists(tmp_path, source, dtype):
-    integers = dtype == "int8"
+    integers = dtype != "float32"
     for most, threshold in ((30, 0.3), (3, -np.inf)):
         tensors, values = lists(source, 2, 20, 4, dtype, integers)
+        if dtype == "int32":  # sides of 33 bits
+            values[1] = drawn(source, tensors[1])
         order = (1, 0, 2, 3, 4)
         given = {
             "score_threshold": 30 if integers and threshold > -np.inf else threshold,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -237,3 +238,45 @@ def test_contradictions_are_refused_by_kernels_too_and_named():
                 f"{layer.type} {words}: {m}" for m in (reference, kernel) if m and not names_both(m, damaged, words)
             ]
     assert not wrong, "\n".join(wrong[:20])
+
+
+def told_otherwise(layer: Layer) -> Iterator[tuple[Layer, tuple[str, ...]]]:
+    """The layer with an attribute that differs from what its tensors say, or is beyond what any layer has."""
+    for attribute in all_types()[layer.type].attributes:
+        if attribute.name not in layer.attributes:
+            continue
+        if attribute.told is not None:
+            right: Any = attribute.told(layer)
+            wrong: Any = [*right[:-1], right[-1] + 1] if isinstance(right, list) and right else 77
+            yield replace(layer, attributes={**layer.attributes, attribute.name: wrong}), (str(wrong), str(right))
+        if attribute.kind in ("count", "counts"):
+            yield replace(layer, attributes={**layer.attributes, attribute.name: 0}), ("0", "at least 1")
+        if attribute.kind == "measure":
+            yield replace(layer, attributes={**layer.attributes, attribute.name: -0.5}), ("-0.5", "not negative")
+    if layer.is_quantised and layer.has("shift_value") and layer.has("scale_value"):
+        yield replace(layer, attributes={**layer.attributes, "shift_value": 1 << 40}), (str(1 << 40), "127")
+        scale = [-1] * len(layer.integers("scale_value"))
+        given = {**layer.attributes, "scale_value": scale if len(scale) > 1 else -1}
+        yield replace(layer, attributes=given), ("-1", "0 to")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_attributes_that_contradict_the_tensors_are_refused_with_both_values():
+    done = 0
+    for layer in sampled():
+        for damaged, words in told_otherwise(layer):
+            found = refusals(damaged)
+            if "scale_value" in layer.attributes and found == ("", ""):
+                continue  # a form of the type that does not look at it
+            assert all(found), f"{layer.type} {words}: {found}"
+            assert all(word in m for m in found for word in words), found
+            done += 1
+    assert done > 60
+
+
+@pytest.mark.parametrize("kind", ["Clip", "Eltwise"])
+def test_limits_that_exclude_each_other_are_refused(kind):
+    x = Tensor("x", (4,), "float32")
+    given = {"clip_min": 2.0, "clip_max": 1.0, "method": "ADD", "with_activation": "CLIP"}
+    layer = Layer("l", kind, [x] * (2 if kind == "Eltwise" else 1), [replace(x, name="y")], given)
+    assert all("'clip_min' is 2, but 'clip_max' is 1" in m for m in refusals(layer))

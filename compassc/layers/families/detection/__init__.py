@@ -41,8 +41,8 @@ NO_INTEGERS = (
 THRESHOLD = Attribute("score_threshold", "float", "boxes with a score above it are kept")
 VARIANCE = Attribute("variance", "floats", "divisors of the offsets y, x, h, w", "10, 10, 5, 5")
 IMAGE = (
-    Attribute("image_height", "float", "largest y of a box"),
-    Attribute("image_width", "float", "largest x of a box"),
+    Attribute("image_height", "measure", "largest y of a box"),
+    Attribute("image_width", "measure", "largest x of a box"),
 )
 ANCHORS = tuple(
     Constant(name, "[boxes]", f"{what} of the anchors")

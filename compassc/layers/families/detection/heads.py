@@ -261,8 +261,8 @@ for n in range(S.get_local_id(), images, S.get_local_size()):
         for e in range(first, first + size):
             at = n * number + e
             value = $score
-            high = $y1 - $y0
-            wide_ = $x1 - $x0
+            high = $high
+            wide_ = $wide
             if $above high >= least_high and wide_ >= least_wide and filled < most:
                 out_scores[n * room + filled] = scores[at]
                 for i in range(4):
@@ -291,7 +291,10 @@ def filter_boxes(layer: Layer) -> Kernel:
         if wide_kind(t) != "int32":
             raise LayerError(f"'{t.name}' is {t.dtype}, expected whole numbers")
     one = "S.i32({})" if quantised else 'S.cast({}, "float32")'
-    words: Words = {n: one.format(f"boxes[at * 4 + {i}]") for i, n in enumerate(("y0", "x0", "y1", "x1"))}
+    far = boxes.is_integer and boxes.high - boxes.low >= 2**31
+    less = "S.vsub(S.vbcast({}, lanes=8), S.vbcast({}, lanes=8), saturate=True)[0]" if far else "{} - {}"
+    y0, x0, y1, x1 = (one.format(f"boxes[at * 4 + {i}]") for i in range(4))
+    words: Words = {"high": less.format(y1, y0), "wide": less.format(x1, x0)}
     bounded = bool(np.isfinite(score))
     words |= {
         "score": one.format("scores[at]"),

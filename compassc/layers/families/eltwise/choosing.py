@@ -81,7 +81,7 @@ def where(k: KernelSource, layer: Layer, condition: Value, *x: Value) -> Value:
     test = condition
     if layer.is_quantised:
         test = k.shifted(condition, layer.input.scalar_zero)
-        scale, shift = (np.resize(v, 2) for v in layer.scale_shift())
+        scale, shift = (np.resize(v, 2) for v in layer.scale_shift(of=2))
         x = tuple(
             requantise_rounded(k, k.shifted(v, t.scalar_zero), m.reshape(()), s.reshape(()), layer.output)
             for v, t, m, s in zip(x, layer.inputs[1:], scale, shift, strict=True)
@@ -113,7 +113,7 @@ def logical(k: KernelSource, layer: Layer, *x: Value) -> Value:
     if x[0].kind != x[1].kind:
         raise LayerError("it compares floats with integers, for which there is no kernel")
     if layer.is_quantised:
-        factors = np.resize(layer.scale_shift()[0], 2)
+        factors = np.resize(layer.scale_shift(of=2)[0], 2)
         x = tuple(
             _times(k, k.shifted(v, t.scalar_zero), int(f)) for v, t, f in zip(x, layer.inputs, factors, strict=True)
         )
@@ -179,8 +179,6 @@ def bit_shift(k: KernelSource, layer: Layer, x: Value, n: Value) -> Value:
         raise LayerError(f"it shifts {layer.input.dtype} to {layer.output.dtype}, expected one integer type")
     if layer.word("direction", choices=("LEFT", "RIGHT")) == "RIGHT":
         return k.let(f"{x.name} >> S.min({n.name}, 31)", "int32", kind.low, kind.high)
-    if kind.bits > 16:
-        raise LayerError(f"shifting {layer.input.dtype} to the left has no kernel")
     moved = f"{x.name} << S.min({n.name}, {kind.bits - 1})"
     kept = k.let(f"S.vsel({NOTHING}, {moved}, {n.name} >= {kind.bits})", "int32")
     return _wrapped(k, layer, kept.name)
@@ -193,7 +191,7 @@ def mod(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
         if truncated or a.kind != "float32" or b.kind != "float32":
             raise LayerError("'fmod' is true for floats, whose exact remainder has no kernel")
         return k.let(f"{a.name} - S.floor({a.name} / {b.name}) * {b.name}", "float32")
-    scale, shift = (np.resize(v, 2) for v in layer.scale_shift())
+    scale, shift = (np.resize(v, 2) for v in layer.scale_shift(of=2))
     left, right = (
         requantise(k, k.shifted(v, t.scalar_zero), m.reshape(()), s.reshape(()), 0, t.low, t.high)
         for v, t, m, s in zip((a, b), layer.inputs, scale, shift, strict=True)

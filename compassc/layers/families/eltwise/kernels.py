@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from compassc.graph import Layer, LayerError
+from compassc.layers.arithmetic import TRUNCATED_DTYPES
 from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_rounded, requantise_to
 from compassc.layers.families.eltwise.reference import ALONE
 from compassc.layers.kernels import elementwise
+from compassc.layers.pairs import finish_pair, requantise_pair
 from compassc.layers.source import KernelSource, Value
 
 SYMBOLS = {
@@ -17,22 +19,61 @@ SYMBOLS = {
 }
 
 
+PAIRS = {"ADD": "sum_pair", "SUB": "difference_pair", "MUL": "product_pair"}
+"""What gives results beyond 32 bits, as pairs of a high word and 16 low bits."""
+
+
+def _span(method: str, a: Value, b: Value) -> tuple[int, int]:
+    """The smallest and the largest result."""
+    if method == "ADD":
+        return a.low + b.low, a.high + b.high
+    if method == "SUB":
+        return a.low - b.high, a.high - b.low
+    if method == "MUL":
+        ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+        return min(ends), max(ends)
+    return min(a.low, b.low), max(a.high, b.high)
+
+
+def _fits(span: tuple[int, int]) -> bool:
+    return -(2**31) <= span[0] and span[1] < 2**31
+
+
 def _apply(k: KernelSource, method: str, a: Value, b: Value) -> Value:
     expression = SYMBOLS[method].format(a=a.name, b=b.name)
     if a.kind == "float32":
         return k.let(expression, "float32")
-    if method == "ADD":
-        low, high = a.low + b.low, a.high + b.high
-    elif method == "SUB":
-        low, high = a.low - b.high, a.high - b.low
-    elif method == "MUL":
-        ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-        low, high = min(ends), max(ends)
-    else:
-        low, high = min(a.low, b.low), max(a.high, b.high)
-    if low < -(2**31) or high >= 2**31:
+    span = _span(method, a, b)
+    if not _fits(span):
         raise LayerError(f"the {method} of its operands does not fit 32 bits, which no kernel here computes with")
-    return k.let(expression, "int32", low, high)
+    return k.let(expression, "int32", *span)
+
+
+def _limited(k: KernelSource, method: str, a: Value, b: Value) -> Value:
+    """The result at most what 32 bits hold."""
+    span = _span(method, a, b)
+    if _fits(span):
+        return _apply(k, method, a, b)
+    low, high = max(span[0], -(2**31)), min(span[1], 2**31 - 1)
+    if method != "MUL":
+        sign = {"ADD": "add", "SUB": "sub"}[method]
+        return k.let(f"S.v{sign}({a.name}, {b.name}, saturate=True)", "int32", low, high)
+    product = k.let(a.name, "int32", low, high)
+    k.do(f"saturate_product({product.name}, {b.name})")
+    return product
+
+
+def _pair(k: KernelSource, method: str, a: Value, b: Value) -> tuple[int, int]:
+    """The result in the variables `high` and `low`; what it can be."""
+    if not all(_fits((v.low, v.high)) for v in (a, b)):
+        raise LayerError("its operands plus their zero points do not fit 32 bits")
+    span = _span(method, a, b)
+    if max(map(abs, span)) >= 2**47:
+        raise LayerError(f"the {method} of its operands does not fit 48 bits")
+    k.do(f"high = {a.name} & 0")
+    k.do(f"low = {a.name} & 0")
+    k.do(f"{PAIRS[method]}(high, low, {a.name}, {b.name})")
+    return span
 
 
 @elementwise("Eltwise", *ALONE)
@@ -46,7 +87,12 @@ def eltwise(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
     if method != "MUL" and scale.size == 3:
         left, right = (_times(k, v, int(s)) for v, s in zip((left, right), scale[1:], strict=True))
         scale = scale[:1]
-    return rectify(k, layer, activation, _apply(k, method, left, right), scale, shift)
+    if _fits(_span(method, left, right)):
+        return rectify(k, layer, activation, _apply(k, method, left, right), scale, shift)
+    plain = scale.size == 1 and (scale == 1).all() and not shift.any()
+    if plain and layer.output.dtype == "int32" and activation != "CLIP" and not layer.output.scalar_zero:
+        return rectify(k, layer, activation, _limited(k, method, left, right), scale, shift)
+    return finish_pair(k, layer, _pair(k, method, left, right), scale, shift)
 
 
 def _times(k: KernelSource, value: Value, factor: int) -> Value:
@@ -69,9 +115,7 @@ def squared_difference(k: KernelSource, layer: Layer, a: Value, b: Value) -> Val
         for v, t, m, s in zip((a, b), layer.inputs, scale[1:], shift[1:], strict=True)
     ]
     d = _apply(k, "SUB", *operands)
-    if d.magnitude**2 >= 2**31:
-        raise LayerError("the squares of its differences do not fit 32 bits, which no kernel here computes with")
-    square = k.let(f"{d.name} * {d.name}", "int32", 0, d.magnitude**2)
+    square = _limited(k, "MUL", d, d)._replace(low=0)
     out = layer.output
     return requantise(k, square, int(scale[0]), int(shift[0]), out.scalar_zero, out.low, out.high)
 
@@ -130,5 +174,10 @@ def divide(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
     size = k.let(f"S.abs({right.name})", "int32", 0, right.magnitude)
     reciprocal = look_up(k, size, layer.constant("lut"), bits)
     signed = k.let(f"S.vsel(0 - {left.name}, {left.name}, {right.name} < 0)", "int32", -left.magnitude, left.magnitude)
-    product = _apply(k, "MUL", signed, Value(reciprocal.name, "int32", 0, 65535))
-    return requantise_rounded(k, product, *layer.scale_shift(of=1), layer.output)
+    factor, out, (scale, shift) = Value(reciprocal.name, "int32", 0, 65535), layer.output, layer.scale_shift(of=1)
+    if _fits(_span("MUL", signed, factor)):
+        return requantise_rounded(k, _apply(k, "MUL", signed, factor), scale, shift, out)
+    if out.dtype in TRUNCATED_DTYPES:
+        raise LayerError(f"quotients of {layer.input.dtype} as {out.dtype} have no kernel")
+    span = _pair(k, "MUL", signed, factor)
+    return requantise_pair(k, span, scale, shift, out.scalar_zero, out.low, out.high)

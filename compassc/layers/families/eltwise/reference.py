@@ -100,7 +100,7 @@ def mod(layer: Layer, a: Array, b: Array) -> Array:
 
 def quantised_mod(layer: Layer, a: Array, b: Array) -> Array:
     """Both operands are brought to the output's scale first; a divisor of 0 counts as 1."""
-    scale, shift = (np.resize(v, 2) for v in layer.scale_shift())
+    scale, shift = (np.resize(v, 2) for v in layer.scale_shift(of=2))
     wide = [
         requantise(x, m, s, 0, t.low, t.high)
         for x, m, s, t in zip(_shifted(layer, a, b), scale, shift, layer.inputs, strict=True)
@@ -140,7 +140,7 @@ def squared_difference(layer: Layer, a: Array, b: Array) -> Array:
 
 
 def quantised_squared_difference(layer: Layer, a: Array, b: Array) -> Array:
-    scale, shift = (np.resize(v, 3) for v in layer.scale_shift())
+    scale, shift = (np.resize(v, 3) for v in layer.scale_shift(of=3))
     wide = [
         requantise(x, m, s, 0, -(2**31), 2**31 - 1)
         for x, m, s in zip(_shifted(layer, a, b), scale[1:], shift[1:], strict=True)
@@ -196,7 +196,7 @@ def quantised_logical(layer: Layer, *x: Array) -> Array:
     method = layer.word("method", choices=LOGICAL)
     if method not in COMPARISONS:
         return logical(layer, *x)
-    factors = np.resize(layer.scale_shift()[0], 2)
+    factors = np.resize(layer.scale_shift(of=2)[0], 2)
     left, right = (v * f for v, f in zip(_shifted(layer, *x), factors, strict=True))
     return COMPARISONS[method](left, right).astype(np.int64)
 
@@ -211,7 +211,7 @@ def quantised_where(layer: Layer, condition: Array, *x: Array) -> Array:
     zero = layer.input.scalar_zero
     if not x:
         return _indices(layer, condition, zero)
-    scale, shift = (np.resize(v, 2) for v in layer.scale_shift())
+    scale, shift = (np.resize(v, 2) for v in layer.scale_shift(of=2))
     out = layer.output
     a, b = (
         requantise(v.astype(np.int64) + t.scalar_zero, m, s, out.scalar_zero, out.low, out.high)

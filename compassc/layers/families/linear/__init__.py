@@ -46,7 +46,7 @@ layer_type(
     attributes=(
         NUM_OUTPUT,
         GROUP,
-        Attribute("multiplier", "int", "output channels per input channel", "1"),
+        Attribute("multiplier", "count", "output channels per input channel", "1"),
         *ATTRIBUTES_2D,
         WITH_ACTIVATION,
     ),

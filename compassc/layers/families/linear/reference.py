@@ -14,8 +14,10 @@ from compassc.layers.rectify import rectify, rectify_float
 from compassc.layers.windows import seen, window_of
 
 WITH_ACTIVATION = Attribute("with_activation", "word", "the rectifier applied to the result", "NONE")
-NUM_OUTPUT = Attribute("num_output", "int", "output channels", "as weights")
-GROUP = Attribute("group", "int", "groups of channels that do not see each other", "1")
+NUM_OUTPUT = Attribute(
+    "num_output", "count", "output channels", "as weights", told=lambda layer: layer.output.shape[-1]
+)
+GROUP = Attribute("group", "count", "groups of channels that do not see each other", "1")
 WEIGHTS = Constant("weights", "[O,KH,KW,I/group]", "the weights; per output channel one filter")
 BIASES = Constant("biases", "[O]", "added to the sums; quantised in the scale input times weights", optional=True)
 

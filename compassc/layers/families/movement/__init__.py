@@ -49,7 +49,7 @@ BEGINS = (
     Attribute("end", "ints", "the index behind the last"),
     Attribute("strides", "ints", "the step per axis"),
 )
-BLOCK = (Attribute("block_size_x", "int", "block width"), Attribute("block_size_y", "int", "block height"))
+BLOCK = (Attribute("block_size_x", "count", "block width"), Attribute("block_size_y", "count", "block height"))
 REDUCTION = Attribute("reduction", "word", "NONE, ADD, MUL, MAX or MIN", "NONE")
 SCATTERED = "x, index, updates"
 TABLE = (
@@ -58,7 +58,15 @@ TABLE = (
         "The same elements in another shape.",
         "common",
         reshape,
-        (Attribute("shape", "ints", "the shape, as the output has it", "the output's"),),
+        (
+            Attribute(
+                "shape",
+                "ints",
+                "the shape, as the output has it",
+                "the output's",
+                told=lambda layer: list(layer.output.shape),
+            ),
+        ),
     ),
     Row(
         "Transpose Permute",
@@ -204,7 +212,7 @@ TABLE = (
         "rare",
         batch_to_space_nd,
         (
-            Attribute("block_size", "ints", "the block along z, y and x"),
+            Attribute("block_size", "counts", "the block along z, y and x"),
             Attribute("crops", "pairs", "elements taken off before and behind each axis", "none"),
         ),
     ),
@@ -223,14 +231,14 @@ TABLE = (
         "Images of a batch gathered in channels.",
         "rare",
         batch_to_depth,
-        (Attribute("block_size", "int", "images per result"),),
+        (Attribute("block_size", "count", "images per result"),),
     ),
     Row(
         "ChannelShuffle",
         "The channels of groups interleaved.",
         "common",
         channel_shuffle,
-        (Attribute("group", "int", "groups", "2"), Attribute("splits", "int", "outputs", "1")),
+        (Attribute("group", "count", "groups", "2"), Attribute("splits", "count", "outputs", "1")),
         outputs="y...",
     ),
     Row(

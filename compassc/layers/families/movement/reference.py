@@ -265,7 +265,7 @@ def quantised_scatter_elements(layer: Layer, x: Array, index: Array, updates: Ar
     data, source, out = layer.inputs[0], layer.inputs[2], layer.output
     v = x.astype(np.int64) + data.scalar_zero
     u = updates.astype(np.int64) + source.scalar_zero
-    scale, shift = layer.scale_shift()
+    scale, shift = layer.scale_shift(of=2 if reduction == "MUL" else 3)
     if reduction == "MUL":
         return _scatter_products(layer, v, u, places, np.resize(scale, 2), np.resize(shift, 2))
     own, first, second = (int(s) for s in (scale if scale.size == 3 else np.asarray([scale.reshape(-1)[0], 1, 1])))
@@ -303,7 +303,7 @@ def quantised_scatter_nd(layer: Layer, x: Array, index: Array, updates: Array) -
     out = layer.output
     v = x.astype(np.int64) + layer.inputs[0].scalar_zero
     u = updates.astype(np.int64) + layer.inputs[2].scalar_zero
-    scale, shift = layer.scale_shift()
+    scale, shift = layer.scale_shift(of=3)
     finish = requantise if out.integer.bits <= 8 else requantise_floor
     low, high = (-(2**31), 2**31 - 1) if out.integer.signed else (0, 2**32 - 1)
     places = _addressed(index, x.shape)

@@ -22,7 +22,7 @@ from compassc.layers.families.normalise.reference import (
     rms_norm,
 )
 
-EPSILON = Attribute("epsilon", "float", "added to the variance", "1e-5", form="float")
+EPSILON = Attribute("epsilon", "measure", "added to the variance", "1e-5", form="float")
 AXES = Attribute("axis", "ints", "the axes that are normalised over", "-1")
 AFFINE = (Constant("weights", "the axes'", "factors"), Constant("biases", "the axes'", "addends", optional=True))
 TABLE = (
@@ -50,7 +50,7 @@ TABLE = (
         "Mean 0 and variance 1 over groups of channels, then factors and addends.",
         "common",
         (group_norm, quantised_group_norm),
-        (Attribute("axis", "int", "the axis of the channels", "-1"), Attribute("group", "int", "groups"), EPSILON),
+        (Attribute("axis", "int", "the axis of the channels", "-1"), Attribute("group", "count", "groups"), EPSILON),
         constants=AFFINE,
         same_shape=True,
     ),
@@ -80,7 +80,7 @@ TABLE = (
         (
             Attribute("method", "word", "L1 or L2"),
             AXES,
-            Attribute("epsilon", "float", "the smallest norm", "1e-12", form="float"),
+            Attribute("epsilon", "measure", "the smallest norm", "1e-12", form="float"),
         ),
         same_shape=True,
     ),

@@ -6,9 +6,9 @@ from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
 from compassc.layers.families.recurrent.reference import gru, lstm, quantised_gru, quantised_lstm, quantised_rnn, rnn
 
 COMMON = (
-    Attribute("time_steps", "int", "steps"),
-    Attribute("input_size", "int", "features of a step"),
-    Attribute("cell_size", "int", "features of the state"),
+    Attribute("time_steps", "count", "steps", told=lambda layer: layer.input.shape[1]),
+    Attribute("input_size", "count", "features of a step", told=lambda layer: layer.input.shape[2]),
+    Attribute("cell_size", "count", "features of the state", told=lambda layer: layer.inputs[1].shape[1]),
     Attribute("direction", "word", "forward or reverse", "forward"),
     Attribute("out_sequence", "words", "the outputs in order"),
     Attribute("activations", "words", "of the gates, the candidate, and for an LSTM the cell state"),

@@ -166,7 +166,7 @@ def quantised_cumulate(layer: Layer, x: Array) -> Array:
     v = np.moveaxis(x.astype(np.int64) + layer.input.scalar_zero, axis, -1)
     reverse, exclusive = layer.flag("reverse", False), layer.flag("exclusive", False)
     v = np.flip(v, -1) if reverse else v
-    scale, shift = layer.scale_shift()
+    scale, shift = layer.scale_shift(of=1 if method == "SUM" else v.shape[-1])
     if method == "SUM":
         run = np.cumsum(v, -1)
         y = requantise(

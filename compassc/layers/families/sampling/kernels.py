@@ -83,7 +83,7 @@ def _real(k: KernelSource, layer: Layer, points: str, i: int, letter: str, betwe
 def _fixed(k: KernelSource, layer: Layer, points: str, i: int, letter: str, between: bool) -> list[str]:
     x, grid = layer.inputs[0], layer.inputs[1]
     bits, axes = layer.integer(f"coordinate_{letter}_shift"), len(x.shape) - 2
-    scale, shift = (int(np.resize(v, axes)[i]) for v in layer.scale_shift())
+    scale, shift = (int(np.resize(v, axes)[i]) for v in layer.scale_shift(of=axes))
     largest = max(abs(grid.low + grid.scalar_zero), abs(grid.high + grid.scalar_zero))
     if largest * abs(scale) >= 2**31 or not 0 <= shift < 32 or not 0 < bits < 16:
         raise LayerError(f"the grid times {scale} / 2^{shift} with {bits} fraction bits is beyond what kernels compute")

@@ -73,7 +73,7 @@ def quantised_grid_sample(layer: Layer, x: Array, grid: Array) -> Array:
     """Coordinates of 16 bits with fraction bits; steps between pixels are rounded down."""
     letters = letters_of(x.shape, grid.shape)
     places, bits = [], []
-    scale, shift = (np.resize(v, len(letters)) for v in layer.scale_shift())
+    scale, shift = (np.resize(v, len(letters)) for v in layer.scale_shift(of=len(letters)))
     for i, letter in enumerate(letters):
         fraction = layer.integer(f"coordinate_{letter}_shift")
         moved = grid[..., i].astype(np.int64) + layer.inputs[1].scalar_zero
