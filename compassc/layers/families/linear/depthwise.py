@@ -15,7 +15,8 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, saturate_int32
 from compassc.layers.emit import rectify, rectify_float
-from compassc.layers.families.linear.formats import float_format, integer_format, sums_range
+from compassc.layers.families.linear import quads
+from compassc.layers.families.linear.formats import BYTE, float_format, integer_format, sums_range
 from compassc.layers.families.linear.reference import ahead_shift, has_ahead_shift, narrow_weights, summed_biases
 from compassc.layers.families.linear.tiles import PIXELS, Shape
 from compassc.layers.kernels import follow
@@ -87,14 +88,54 @@ def _tiles(s: Shape, size: int) -> Iterator[tuple[float, Tile]]:
             yield many * staged + s.oh * s.ow * (taps * 5 + 30), Tile(rows, columns, high, wide)
 
 
-def depthwise(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
+def _in_quads(s: Shape) -> Iterator[tuple[float, tuple[int, int]]]:
+    """Rows and columns of tiles for words of four pixels, with about the cycles of the layer."""
+    words = quads.words_of(s.window.kernel[1]) * s.window.kernel[0]
+    for columns in range(PIXELS, -(-s.ow // PIXELS) * PIXELS + 1, PIXELS):
+        row = quads.row_sizes(s, columns)[0]
+        for rows in range(1, s.oh + 1):
+            high = (rows - 1) * s.window.stride[0] + s.window.reach[0]
+            if not quads.fits(s, high, columns):
+                break
+            many = -(-s.oh // rows) * -(-s.ow // columns)
+            yield many * (60 + high * (30 + row * 10)) + s.oh * s.ow * (words * 9 + 40), (rows, columns)
+
+
+def _by_quads(layer: Layer, s: Shape, tail: Sequence[Layer], padded: int) -> Kernel | None:
+    """The kernel for 8-bit integers; None where sums or the window do not fit it."""
+    if not layer.is_quantised or layer.input.integer.bits > 8:
+        return None
+    weights = narrow_weights(layer).reshape(s.c, *s.window.kernel)
+    ahead = has_ahead_shift(layer)
+    biases = np.zeros(s.c, np.int64) if ahead else summed_biases(layer, s.c)
+    f = integer_format(layer.input, weights, biases, -layer.input.scalar_zero if s.has_border else None)
+    tile = min(_in_quads(s), default=(0.0, None))[1]
+    fits = s.window.kernel[0] * quads.words_of(s.window.kernel[1]) <= quads.WEIGHT_WORDS
+    if f.staged != BYTE or tile is None or not fits:
+        return None
+    k = KernelSource(channel="o", padded_channels=padded, loads=[])
+    x, w = k.tensor(layer.input), k.constant(quads.packed_words(s, f.planes[0].reshape(weights.shape), padded))
+    begin = k.channels(f.start.astype(np.int32))
+    result = _rectified(k, layer, s, (f.low, f.high), False)
+    result, out = follow(k, layer, result, tail, "place")
+    store = f'S.vstore(narrow({result.name}, "{out.dtype}"), {k.tensor(out)} + place, mask)'
+    k.loads = [*(k.loads or []), f"begin = {begin}"]
+    return finish(k, [*k.head, *quads.loops(k, layer, s, *tile, (x, w), k.body, store)])
+
+
+def depthwise(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel | None:
+    """The kernel; None where a window does not fit LSRAM."""
+    padded = -(-s.c // LANES) * LANES
+    return _by_quads(layer, s, tail, padded) or _by_pixels(layer, s, tail, padded)
+
+
+def _by_pixels(layer: Layer, s: Shape, tail: Sequence[Layer], padded: int) -> Kernel | None:
     size = {"8": 1, "6": 2, "2": 4}[layer.input.dtype[-1]]
     tile = min(_tiles(s, size), key=lambda found: found[0], default=(0.0, None))[1]
     sums = _sums(layer, s)
-    padded = -(-s.c // LANES) * LANES
     taps = s.window.kernel[0] * s.window.kernel[1]
     if tile is None or taps * len(sums.planes) * LANES * 4 > WEIGHT_BYTES:
-        raise LayerError(f"a window of {list(s.window.reach)} pixels does not fit LSRAM")
+        return None
     k = KernelSource(channel="o", padded_channels=padded, loads=[])
     x = k.tensor(layer.input)
     w = k.constant(_packed(s, sums, padded))
@@ -119,8 +160,7 @@ def _closing(k: KernelSource, layer: Layer, s: Shape, sums: Sums) -> Value:
     if not layer.is_quantised:
         bias = k.channels(sums.biases)
         return rectify_float(k, layer, method, k.let(f"a + {bias}", "float32"))
-    pair, span = len(sums.planes) > 1, (sums.low, sums.high)
-    scale, shift = layer.scale_shift(of=s.c)
+    pair = len(sums.planes) > 1
     if pair:
         low, high = (k.channels(part.astype(np.int32)) for part in (sums.biases & 0xFFFF, sums.biases >> 16))
         k.do(f"low = (a & 0xFFFF) + ((b & 255) << 8) + {low}")
@@ -130,6 +170,12 @@ def _closing(k: KernelSource, layer: Layer, s: Shape, sums: Sums) -> Value:
         whole = 'S.cast(a, "int32")' if sums.kind == "float32" else "a"
         bias = "" if has_ahead_shift(layer) else f" + {k.channels(sums.biases.astype(np.int32))}"
         k.do(f"acc = {whole}{bias}")
+    return _rectified(k, layer, s, (sums.low, sums.high), pair)
+
+
+def _rectified(k: KernelSource, layer: Layer, s: Shape, span: tuple[int, int], pair: bool) -> Value:
+    """From integer sums (`acc`, or `high` and `low`) to the layer's own output."""
+    method, (scale, shift) = layer.word("with_activation", "NONE"), layer.scale_shift(of=s.c)
     if has_ahead_shift(layer):
         amount, shift = ahead_shift(layer, shift)
         biases = saturate_int32(summed_biases(layer, s.c) >> amount)

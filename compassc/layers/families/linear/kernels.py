@@ -28,7 +28,9 @@ def convolution(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     shape = shape_of(layer)
     plain = shape.spaced == (1, 1) and not shape.planes and layer.type != "ConvInteger"
     if plain and shape.groups == shape.c == shape.outputs > 1:
-        return depthwise(layer, shape, tail)
+        made = depthwise(layer, shape, tail)
+        if made is not None:
+            return made
     return products.convolution(layer, shape, tail)
 
 
