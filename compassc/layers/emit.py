@@ -297,7 +297,7 @@ def look_up(k: KernelSource, value: Value, table: Array, bits: int) -> Value:
 def as_stored(k: KernelSource, value: Value, out: Tensor) -> Value:
     """The value as it is after being stored: integers in the range of their type, floats of 16 bits rounded to them."""
     if out.dtype in ("float16", "bfloat16"):
-        return k.let(f'S.cast(S.cast({value.name}, "{out.dtype}"), "float32")', "float32")
+        return k.let(f'wide(narrow({value.name}, "{out.dtype}"), "{out.dtype}")', "float32")
     if out.is_integer and value.kind == "int32":
         low, high = out.integer.low, out.integer.high
         if value.low < low or value.high > high:

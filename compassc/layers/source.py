@@ -159,15 +159,15 @@ def {name}(
 
 def finish(source: KernelSource, lines: list[str]) -> Kernel:
     """The kernel of these lines, with what they use imported."""
-    from compassc.layers import joins, vectors
+    from compassc.layers import inverse, joins, vectors
 
     body = "\n".join("    " + line if line else "" for line in lines)
-    found = {name: module for module in (joins, vectors) for name in vars(module)}
+    found = {name: module for module in (inverse, joins, vectors) for name in vars(module)}
     used = {n: m for n, m in found.items() if n.islower() and not n.startswith("_") and f"{n}(" in body}
     listed = "\n".join(f"    {p.name}: {p.type}," for p in source.parameters)
     imports = "\n".join(
         f"from {m.__name__} import {', '.join(sorted(n for n in used if used[n] is m))}"
-        for m in (joins, vectors)
+        for m in (inverse, joins, vectors)
         if m in used.values()
     )
     text = HEADER.format(imports=imports, name="layer", parameters=listed, body=body)

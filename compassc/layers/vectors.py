@@ -35,9 +35,20 @@ def wide(value: Any, dtype: str) -> Any:
     return value if dtype == WIDE[dtype] else S.cast(value, WIDE[dtype])
 
 
+LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38}
+"""The largest finite numbers of floats of 16 bits."""
+
+
 def narrow(value: Any, dtype: str) -> Any:
-    """The wide form as it is stored; integers must be in range, floats are rounded."""
-    return value if WIDE[dtype] == dtype else S.cast(value, pointee(dtype))
+    """The wide form as it is stored; integers must be in range, floats are rounded, and finite ones stay finite."""
+    if WIDE[dtype] == dtype:
+        return value
+    if dtype in LARGEST and value.dtype.lanes == 1:
+        return narrow(S.vbcast(value, lanes=8), dtype)[0]
+    if dtype in LARGEST:
+        limited = S.min(S.max(value, -LARGEST[dtype]), LARGEST[dtype])
+        return S.cast(S.vsel(limited, value, S.abs(value) <= 3.4028234663852886e38), dtype)
+    return S.cast(value, pointee(dtype))
 
 
 def load(pointer: Any, mask: Any, dtype: str, lanes: int) -> Any:

@@ -23,13 +23,10 @@ ON_SIMULATOR = (
 )
 SAMPLE_ON_SIMULATOR = [name for name in list(all_tests())[5::101] if not reason(name)]
 WITHOUT_KERNEL = (
-    "test_sce_mean_weight_ii",
+    "test_cumprod_2d_int32",
     "test_less_uint32",
     "test_cast_FLOAT8E5M2_to_FLOAT",
     "test_rotary_embedding_interleaved_expanded",
-    "test_bitshift_left_int32",
-    "test_mod_mixed_sign_float32",
-    "test_atanh",
 )
 """One test for each entry of NO_KERNEL, in its order."""
 

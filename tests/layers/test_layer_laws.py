@@ -280,3 +280,32 @@ def test_limits_that_exclude_each_other_are_refused(kind):
     given = {"clip_min": 2.0, "clip_max": 1.0, "method": "ADD", "with_activation": "CLIP"}
     layer = Layer("l", kind, [x] * (2 if kind == "Eltwise" else 1), [replace(x, name="y")], given)
     assert all("'clip_min' is 2, but 'clip_max' is 1" in m for m in refusals(layer))
+
+
+BEYOND = (
+    "Mul Add Square Exp Softplus Reduce MatMul BatchNorm FullyConnected Pooling DepthwiseConv Cumulate Tile".split()
+)
+
+
+@pytest.mark.parametrize("dtype", ["float16"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_finite_numbers_stay_finite_in_16_bits(tmp_path, dtype):
+    """What is too large for the type is its largest number; infinities and NaN stay what they are."""
+    limited = 0
+    for name in BEYOND:
+        for shape in SHAPES[:3]:
+            layer = drawn(Draw(np.random.default_rng(1)), name, Tensor("x", shape, dtype))
+            kernel = layer and _kernel(layer)
+            if not layer or not kernel:
+                continue
+            source = np.random.default_rng(2)
+            inputs = [source.uniform(-60000, 60000, t.shape).astype(numpy_dtype(t.dtype)) for t in layer.inputs]
+            inputs[0].reshape(-1)[:2] = (np.inf, np.nan)[: inputs[0].size]
+            for got, want in zip(run(kernel, layer, inputs, tmp_path), evaluate(layer, inputs), strict=True):
+                largest = np.abs(want[np.isfinite(want)].astype("f4")).max(initial=0)
+                limited += largest == 65504
+                assert (np.isinf(got) == np.isinf(want)).all(), name
+                ours = got[np.isfinite(got)].astype("f4")
+                assert np.abs(ours).max(initial=0) <= 65504 and (largest != 65504 or np.abs(ours).max() == 65504), name
+            break
+    assert limited >= 3

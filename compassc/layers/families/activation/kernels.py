@@ -80,6 +80,12 @@ FORMULAS: dict[str, Formula] = {
     "SINH": lambda k, x, p: f"0.5 * (S.exp({x}) - S.exp(0.0 - {x}))",
     "COSH": lambda k, x, p: f"0.5 * (S.exp({x}) + S.exp(0.0 - {x}))",
     "TAN": lambda k, x, p: f"S.sin({x}) / S.cos({x})",
+    "ASIN": lambda k, x, p: f"arc_sine_limited({x})",
+    "ACOS": lambda k, x, p: f"arc_cosine({x})",
+    "ATAN": lambda k, x, p: f"arc_tangent({x})",
+    "ASINH": lambda k, x, p: f"inverse_hyperbolic_sine({x})",
+    "ACOSH": lambda k, x, p: f"inverse_hyperbolic_cosine({x})",
+    "ATANH": lambda k, x, p: f"inverse_hyperbolic_tangent({x})",
 }
 
 

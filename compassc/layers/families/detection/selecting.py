@@ -125,6 +125,8 @@ def _lines(text: str, words: Words) -> Lines:
 
 
 def _scores(scores: Tensor, quantised: bool, zero: int) -> Words:
+    if quantised and scores.integer.bits > 16:
+        raise LayerError(f"'{scores.name}' is {scores.dtype}, but quantised scores have at most 16 bits")
     more = f" + {zero}" if zero else ""
     low, high = ("S.i32(-0x7FFFFFFF)", "S.i32(0x7FFFFFFF)") if quantised else ('S.fp32("-inf")', 'S.fp32("inf")')
     raw = f'wide(S.vload(own + (j * columns + {{}}), mask, lanes=32, stride=$columns), "{scores.dtype}"){more}'
@@ -358,6 +360,8 @@ def table_lines(layer: Layer, key: str, name: str, raw: str, of: Tensor, given: 
     if not whole or not -32768 <= int(table.min()) <= int(table.max()) <= 32767:
         raise LayerError(f"the table '{key}' has {size} entries of {table.dtype}, expected a power of two of 16 bits")
     given |= {key: np.append(table, table[-1]).astype(np.int16)}
+    if bits > 16:
+        raise LayerError(f"'{of.name}' is {of.dtype}, but indices of the table '{key}' have at most 16 bits")
     place = f"S.i32({raw})" + (f" + {1 << (bits - 1)}" if of.integer.signed else "")
     extra = bits - (size.bit_length() - 1)
     if extra <= 0:

@@ -188,8 +188,12 @@ def bit_shift(k: KernelSource, layer: Layer, x: Value, n: Value) -> Value:
 def mod(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
     truncated = layer.flag("fmod", False)
     if not layer.is_quantised:
-        if truncated or a.kind != "float32" or b.kind != "float32":
-            raise LayerError("'fmod' is true for floats, whose exact remainder has no kernel")
+        if a.kind != "float32" or b.kind != "float32":
+            raise LayerError("it divides floats by integers, or the other way round, for which there is no kernel")
+        if truncated:
+            rest = k.let(a.name, "float32")
+            k.do(f"exact_remainder({rest.name}, {b.name})")
+            return rest
         return k.let(f"{a.name} - S.floor({a.name} / {b.name}) * {b.name}", "float32")
     scale, shift = (np.resize(v, 2) for v in layer.scale_shift(of=2))
     left, right = (
