@@ -38,11 +38,11 @@ def _declared(e: E.Call) -> str | None:
     for index, _, _ in op.touches:
         if index >= len(e.args) or not isinstance(e.args[index].dtype, PointerType):
             return f"operand {index} of S.{e.op} is no address"
-    return None if op.special else _as_declared(op, e)
+    return _as_declared(op, e)
 
 
 def _as_declared(op: core.Op, e: E.Call) -> str | None:
-    if len(e.args) != len(op.operands):
+    if not op.takes(len(e.args)):
         return f"S.{e.op} takes {', '.join(op.operands)}, got {len(e.args)} operands"
     for name, _ in e.attrs:
         if name not in op.options:

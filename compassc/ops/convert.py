@@ -206,6 +206,8 @@ def check_merge(types: list[DataType]) -> None:
 
 @special_op(
     group=GROUP,
+    operands=("*x",),
+    options=("part", "saturate"),
     split="cast",
     cost=Cost("convert", {"__vcvt*": "convert", "__vsxt*": "convert", "__vuxt*": "convert", "convert_int8": "convert"}),
     example=Example('S.vstore(S.cast(S.vload(x), "i32", part="even"), out)', "i16", out="i32"),
@@ -392,6 +394,8 @@ def vxth(x: Array, to: DataType) -> Array:
 
 @special_op(
     group=GROUP,
+    operands=("node",),
+    options=("tag",),
     cost=Cost("free"),
     example=Example('S.vstore(S.tag(S.cast(S.vload(x), "fp32"), "no_zip"), out)', "fp16", out="fp32", lanes=16),
     exempt=CONVERTS,

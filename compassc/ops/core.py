@@ -108,8 +108,8 @@ class Op:
     `doc`, `arguments`: the text of its page, and what it says of arguments that mean something of their own here. `types`,
     `returns`: what editors are told of arguments that have a type of their own here, and of the result where it is not a
     value, nor nothing as of those that have an effect.
-    `example`: the kernel on its page. `operands`: names of the IR node's arguments. `options`: names of compile-time
-    options. `exempt`: why a part is missing that every other operation has. `public`: kernels can call it.
+    `example`: the kernel on its page. `operands`: names of the IR node's arguments; one that begins with `*` stands for any
+    number of them. `options`: names of compile-time options, which the IR node has as attributes. `exempt`: why a part is missing that every other operation has. `public`: kernels can call it.
 
     `typing`: the typing rule; None for special operations. `definition`: what it computes. `ulps`: by how many units in
     the last place of a float32 its C may differ from that. `mask_like`: the operand whose lanes the mask has, -1 for the
@@ -164,6 +164,11 @@ class Op:
     @property
     def special(self) -> bool:
         return self.typing is None
+
+    def takes(self, count: int) -> bool:
+        """Whether its IR node may have so many arguments."""
+        named = sum(not name.startswith("*") for name in self.operands)
+        return count == named or (count > named < len(self.operands))
 
 
 def get(name: str) -> Op:
@@ -282,13 +287,14 @@ def special_op(
     group: str,
     c: Spelling = (),
     operands: tuple[str, ...] | None = None,
+    options: tuple[str, ...] = (),
     split: str = "none",
     **fields: Unpack[SpecialFields],
 ) -> Callable[[Callable[..., Any]], Op]:
     """Declare a special operation; `fields` are those of `Op`.
 
     The decorated function makes the IR of a call, its docstring is the text of the page. `operands`: names of the IR
-    node's arguments where they are not the parameters without default.
+    node's arguments where they are not the parameters without default. `options`: names of its attributes.
     """
 
     def decorate(build: Callable[..., Any]) -> Op:
@@ -301,6 +307,7 @@ def special_op(
                 doc=inspect.getdoc(build) or "",
                 signature=signature,
                 operands=named if operands is None else operands,
+                options=options,
                 build=build,
                 c=_cases(c),
                 split=split,

@@ -67,6 +67,7 @@ COPY = (Touch(0, "w", rows(2, 5, 4)), Touch(1, "r", rows(2, 3, 4)))
 
 @special_op(
     group=GROUP,
+    operands=("dst", "src", "width", "src_stride", "size", "dst_stride"),
     effect="write",
     touches=COPY,
     cost=Cost("dma", {"DmaDirect_*": "dma"}),
@@ -80,6 +81,7 @@ def dma_copy(dst: Any, src: Any, width: Any, src_stride: Any = None, times: Any 
 
 @special_op(
     group=GROUP,
+    operands=("dst", "src", "width", "src_stride", "size", "dst_stride", "event"),
     effect="write",
     touches=COPY,
     cost=Cost("dma", {"AsyncDmaDirect_*": "dma"}),
@@ -109,6 +111,7 @@ def same_element(what: str, dst: DataType, src: DataType) -> None:
 
 @special_op(
     group=GROUP,
+    options=("itemsize",),
     effect="write",
     touches=(Touch(0, "r", grid(3, 4, 2)), Touch(1, "w", grid(2, 5, 3))),
     operands=("src", "dst", "col", "row", "src_stride", "dst_stride"),
@@ -144,6 +147,7 @@ _REPLICATED = ["mul", ["add", ["mul", ["sub", Arg(2), 1], Arg(8)], ["mul", Arg(5
 
 @special_op(
     group=GROUP,
+    operands=("dst", "src", "h_scale", "w_scale", "c", "w", "src_c_stride", "dst_c_stride", "dst_w_stride"),
     effect="write",
     touches=(Touch(0, "w", _REPLICATED), Touch(1, "r", ["add", ["mul", ["sub", Arg(5), 1], Arg(6)], Arg(4)])),
     cost=Cost("dma", {"DmaUpsample_*": "dma"}),
@@ -198,6 +202,7 @@ def check_fill(value: Any, elem: DataType) -> None:
 
 @special_op(
     group=GROUP,
+    options=("itemsize",),
     effect="write",
     touches=(Touch(0, "w", Arg(1)),),
     operands=("ptr", "num", "value"),

@@ -52,6 +52,7 @@ def store_ok(value: DataType, pointee: DataType) -> None:
 
 @special_op(
     group=GROUP,
+    operands=("ptr", "stride"),
     split="vload",
     effect="read",
     touches=(Touch(0, "r", "lanes"),),
@@ -74,6 +75,7 @@ def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> E.E
 
 @special_op(
     group=GROUP,
+    operands=("value", "ptr", "stride"),
     split="vstore",
     effect="write",
     touches=(Touch(1, "w", "lanes"),),

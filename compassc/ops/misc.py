@@ -147,6 +147,7 @@ def print_dtype(x: Any) -> Any:
 
 @special_op(
     group=GROUP,
+    operands=("fmt", "*args"),
     effect="io",
     cost=Cost("print", {"__compass_printf": "print"}),
     example=Example('if S.get_local_id() == 0:\n    S.printf("x[0] is %d\\n", x[0])', lanes=1),
@@ -169,6 +170,7 @@ def printf(fmt: Any, *args: Any) -> E.Expr:
 
 @special_op(
     group=GROUP,
+    options=("invalidate",),
     effect="sync",
     c=[("invalidate", "__flush_cache((bool)1)"), "__flush_cache((bool)0)"],
     cost=Cost("event"),
@@ -235,6 +237,8 @@ def _asm_operands(given: Any, what: str) -> tuple[tuple[tuple[str, str], ...], t
 
 @special_op(
     group=GROUP,
+    operands=("*operands",),
+    options=("clobbers", "inputs", "outputs", "qualifiers", "template"),
     effect="io",
     exempt={"cost": "it is not simulated", **NOT_COMPUTED},
     example=Example(

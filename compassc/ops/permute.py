@@ -75,6 +75,8 @@ def concat_dtype(types: list[DataType], part: str) -> DataType:
 
 @special_op(
     group=GROUP,
+    operands=("*inps",),
+    options=("part",),
     split="vconcat",
     cost=Cost("permute", {"__vext*": "permute"}),
     example=Example('S.vstore(S.vconcat((S.vload(x), S.vload(y)), "even"), out)'),
@@ -104,6 +106,7 @@ def split_types(x: DataType) -> tuple[DataType, int]:
 
 @special_op(
     group=GROUP,
+    options=("index",),
     split="vsplit",
     cost=Cost("free"),
     example=Example("low, high = S.vsplit(S.vload(x, lanes=16))\nS.vstore(S.vadd(low, high), out)", size=16),
@@ -194,6 +197,7 @@ def vsel(x: Array, y: Array, to: DataType, mask: Array | None = None) -> Array:
 
 @special_op(
     group=GROUP,
+    operands=("x",),
     c="__vcompt({x}, {m})",
     cost=Cost("permute", mask_is_data=True),
     example=Example("a = S.vload(x)\nS.vstore(S.vcompt(a, a > 0), out)"),
@@ -210,6 +214,7 @@ def vcompt(x: Any, mask: Any) -> E.Expr:
 
 @special_op(
     group=GROUP,
+    operands=("x", "y"),
     c="__vcompc({x}, {y}, {m})",
     cost=Cost("permute", mask_is_data=True),
     example=Example("a = S.vload(x)\nS.vstore(S.vcompc(a, S.vload(y), a > 0), out)"),
@@ -322,6 +327,7 @@ def tbl_dtype(types: list[DataType], indices: DataType) -> DataType:
 
 @special_op(
     group=GROUP,
+    operands=("*table", "indices"),
     cost=Cost("permute", {"__vtbl": "permute", "__vperm": "permute"}),
     signs="table",
     example=Example(

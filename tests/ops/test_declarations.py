@@ -90,7 +90,7 @@ def test_page_tells_meaning_types_and_c(name):
     op = core.get(name)
     page = docs.page(op)
     assert op.doc.splitlines()[0] in page and len(op.doc) > 30
-    assert all(option in page for option in op.options)
+    assert op.special or all(option in page for option in op.options)
     assert op.special or "| yes |" in page
 
 

@@ -10,11 +10,14 @@ from module_text import module_text
 
 from compass_core.errors import CompassError
 from compassc import codegen, passes
-from compassc.analysis.wellformed import STAGES, verify_stage
+from compassc.analysis.wellformed import STAGES, _as_declared, verify_stage
 from compassc.dsl import load_kernels, parse
-from compassc.ir import IRModule, parse_module
+from compassc.ir import IRModule, all_exprs, parse_module
+from compassc.ir import exprs as E
 from compassc.ir.verify import VerifyError
 from compassc.language.parser import parse as parse_kernel
+from compassc.ops import core
+from compassc.reference.examples import kernels
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -110,3 +113,26 @@ def test_text_with_an_unknown_operation_is_refused_as_text(tmp_path):
     with pytest.raises(CompassError, match="there is no operation 'vaddd'") as error:
         _load_module(new_build(Request(folder=tmp_path)), path)
     assert error.value.code == "ir-text"
+
+
+def calls_of(op: core.Op) -> list[E.Call]:
+    """The IR nodes of an operation in the kernel on its page."""
+    module = parse_kernel(kernels()[op.name], "X2_1204")
+    return [e for f in module.functions for e in all_exprs(f.body, E.F_CALL) if type(e) is E.Call and e.op == op.name]
+
+
+@pytest.mark.parametrize("name", sorted(n for n, op in core.load().items() if op.special and op.example))
+def test_special_operations_have_the_operands_and_options_that_are_declared(name):
+    op = core.get(name)
+    for e in calls_of(op):
+        assert _as_declared(op, e) is None
+        fields = (e.dtype, e.mask, e.r)
+        assert "has no option" in _as_declared(op, E.Call(name, e.args, *fields, (*e.attrs, ("rounded", True))))
+        for args in ([*e.args, *e.args[-1:]], e.args[1:]) if not any(o[0] == "*" for o in op.operands) else ():
+            assert not e.args or " takes " in _as_declared(op, E.Call(name, tuple(args), *fields, e.attrs))
+
+
+def test_ir_text_without_an_operand_is_refused_at_once():
+    """A pass would have looked for it."""
+    with pytest.raises(VerifyError, match="S.vload takes ptr, stride, got 1 operands"):
+        verify_stage(parse_module(module_text('S.vload(T.addr(p, 0), dtype="int32x8")', V)))
