@@ -167,14 +167,17 @@ class Layer:
     def scale_shift(self, prefix: str = "", of: int | None = None) -> tuple[Array, Array]:
         """Multipliers and shifts of a requantisation, int64: a constant per channel, else a number or a list.
 
-        `of`: how many there must be. A missing multiplier is 1, a missing shift 0.
+        `of`: how many there must be. A missing multiplier is 1, a missing shift 0. LayerError for multipliers of more than
+        32 bits, and for shifts of more than 8.
         """
         scale = self._quantity(f"{prefix}scale", 1)
         shift = self._quantity(f"{prefix}shift", 0)
-        for label, found in (("scale", scale), ("shift", shift)):
+        for label, found, low, high in (("scale", scale, -(1 << 31), (1 << 32) - 1), ("shift", shift, -128, 127)):
+            key = f"{prefix}{label}" if f"{prefix}{label}" in self.constants else f"{prefix}{label}_value"
             if of is not None and found.size not in (1, of):
-                key = f"{prefix}{label}" if f"{prefix}{label}" in self.constants else f"{prefix}{label}_value"
                 raise LayerError(f"'{key}' has {found.size} values, expected {of}")
+            if found.size and not low <= found.min() <= found.max() <= high:
+                raise LayerError(f"'{key}' has values from {found.min()} to {found.max()}, expected {low} to {high}")
         return scale, shift
 
     def _quantity(self, key: str, default: int) -> Array:

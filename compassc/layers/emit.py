@@ -54,6 +54,8 @@ def requantise(k: KernelSource, value: Value, scale: Number, shift: Number, zero
     if value.low < -(2**31) or value.high > INT32_MAX:
         raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
     scales, shifts = np.broadcast_arrays(np.asarray(scale, np.int64), np.asarray(shift, np.int64))
+    if shifts.size and not -128 <= shifts.min() <= shifts.max() <= 127:
+        raise LayerError(f"shifts from {shifts.min()} to {shifts.max()} are beyond what kernels compute")
     if (scales == 1).all() and not shifts.any():
         moved = k.shifted(value, -zero)
     else:

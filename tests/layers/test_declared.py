@@ -86,6 +86,7 @@ def layers_of(name: str) -> list[Layer]:
 DAMAGES = ("a word", -7, 2**40, [], [1, 2, 3, 4, 5, 6, 7], None, 0.37, True)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_damaged_layers_are_refused_or_taken_but_never_fail_otherwise(name):
     """One attribute, constant or shape of a valid layer is damaged: its reference and its kernel raise LayerError, or

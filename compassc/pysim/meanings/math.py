@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,59 +17,27 @@ from .. import fp
 from . import meaning
 
 
-@meaning
-def exp(x: Any, dtype: Any) -> Any:
-    return fp.in_float(fp.exp, dtype, x)
+def _of_one(name: str, compute: Callable[..., Any], function: Callable[[Any], Any]) -> None:
+    """Register the meaning of a function of one operand, as `fp.in_float` or `fp.in_double` computes it."""
+
+    def run(x: Any, dtype: Any) -> Any:
+        return compute(function, dtype, x)
+
+    run.__name__ = name
+    meaning(run)
 
 
-@meaning
-def exp2(x: Any, dtype: Any) -> Any:
-    return fp.in_double(np.exp2, dtype, x)
-
-
-@meaning
-def log(x: Any, dtype: Any) -> Any:
-    return fp.in_double(np.log, dtype, x)
-
-
-@meaning
-def tanh(x: Any, dtype: Any) -> Any:
-    return fp.in_double(np.tanh, dtype, x)
-
-
-@meaning
-def sin(x: Any, dtype: Any) -> Any:
-    return fp.in_double(np.sin, dtype, x)
-
-
-@meaning
-def cos(x: Any, dtype: Any) -> Any:
-    return fp.in_double(np.cos, dtype, x)
-
-
-@meaning
-def erf(x: Any, dtype: Any) -> Any:
-    return fp.in_double(np.vectorize(math.erf, otypes=[float]), dtype, x)
-
-
-@meaning
-def sqrt(x: Any, dtype: Any) -> Any:
-    return fp.in_float(np.sqrt, dtype, x)
-
-
-@meaning
-def rsqrt(x: Any, dtype: Any) -> Any:
-    return fp.in_float(fp.rsqrt, dtype, x)
-
-
-@meaning
-def floor(x: Any, dtype: Any) -> Any:
-    return fp.in_float(np.floor, dtype, x)
-
-
-@meaning
-def ceil(x: Any, dtype: Any) -> Any:
-    return fp.in_float(np.ceil, dtype, x)
+_of_one("exp", fp.in_float, fp.exp)
+_of_one("exp2", fp.in_double, np.exp2)
+_of_one("log", fp.in_double, np.log)
+_of_one("tanh", fp.in_double, np.tanh)
+_of_one("sin", fp.in_double, np.sin)
+_of_one("cos", fp.in_double, np.cos)
+_of_one("erf", fp.in_double, np.vectorize(math.erf, otypes=[float]))
+_of_one("sqrt", fp.in_float, np.sqrt)
+_of_one("rsqrt", fp.in_float, fp.rsqrt)
+_of_one("floor", fp.in_float, np.floor)
+_of_one("ceil", fp.in_float, np.ceil)
 
 
 @meaning

@@ -31,7 +31,10 @@ def reduce_float(layer: Layer, x: Array) -> Array:
         return np.abs(wide).sum(axes, keepdims=True)
     if method == "L2":
         return np.sqrt((wide * wide).sum(axes, keepdims=True))
-    return wide.var(axes, keepdims=True, ddof=1 if method == "UNBIASED_VARIANCE" else 0)
+    distance = wide - wide.mean(axes, keepdims=True)
+    count = _count(x, axes) - (1 if method == "UNBIASED_VARIANCE" else 0)
+    with np.errstate(invalid="ignore"):  # one element has no unbiased variance: NaN
+        return (distance * distance).sum(axes, keepdims=True) / np.float32(count)
 
 
 def quantised_reduce(layer: Layer, x: Array) -> Array:
