@@ -16,9 +16,10 @@ import numpy as np
 from compass_core.errors import CompassError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.graph import Graph
-from compassc.importers.onnx import RefusedModel, import_model
+from compassc.importers.onnx import import_model
 from compassc.importers.onnx.protobuf import array_of, numpy_type
 from compassc.importers.onnx.source import checked
+from compassc.importers.refusals import RefusedModel
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -23,8 +23,8 @@ from onnx import TensorProto
 
 from compass_core.errors import CompassError
 from compassc import onnx_backend
-from compassc.importers.onnx import RefusedModel
 from compassc.importers.onnx.backend_tests import no_kernel, reason
+from compassc.importers.refusals import RefusedModel
 from compassc.onnx_backend.running import as_array
 
 LEAST = 1e-6

@@ -8,7 +8,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from compass_core.errors import CompassError, UsageError
 from compassc.importers import import_model as import_file
-from compassc.importers.onnx import RefusedModel, import_model
+from compassc.importers.onnx import import_model
+from compassc.importers.refusals import RefusedModel
 from tests.importers.networks import Net
 
 

@@ -11,6 +11,7 @@ from compassc.importers.building import Building
 from compassc.importers.onnx.declare import CONSTANT_ONLY, IGNORED, REFUSED, Operator, select
 from compassc.importers.onnx.folding import dense, evaluate, is_random
 from compassc.importers.onnx.protobuf import array_of, attribute_value
+from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknown
 from compassc.importers.values import NotConstant, Refused, Value
 
 if TYPE_CHECKING:
@@ -20,26 +21,8 @@ DEEPEST = 40
 """Functions and bodies within each other."""
 
 
-class Unknown:
-    """What a node would have made that was refused."""
-
-
-UNKNOWN = Unknown()
 Item = Value | list[Any] | Unknown
 """A tensor, a sequence of tensors (whose length is known), or what cannot be said."""
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A node that cannot be imported. `tensors`: of the graph, whose content would have to be known."""
-
-    node: str
-    operator: str
-    reason: str
-    tensors: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.node} ({self.operator}): {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -144,7 +127,7 @@ class Conversion(Building):
             reason, tensors = str(error), error.tensors
         except Refused as error:
             reason = str(error)
-        except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
+        except CONTRADICTIONS as error:
             reason = f"its inputs and attributes contradict each other: {error}"
         if reason:
             self.refusals.append(Refusal(base, node.op_type, reason, tensors))
@@ -186,32 +169,9 @@ class Conversion(Building):
 
     def handled(self, declared: Operator, node: NodeProto, inputs: list[Any]) -> Sequence[Item]:
         """What an operator's function makes of a node."""
-        if not declared.variadic:
-            given = [i for i in inputs[len(declared.inputs) :] if i is not None]
-            if given:
-                raise Refused(f"its inputs after the first {len(declared.inputs)} are not supported")
-            inputs = [*inputs, *[None] * (len(declared.inputs) - len(inputs))][: len(declared.inputs)]
-        arguments: list[Any] = []
-        unknown: dict[str, str] = {}
-        for i, item in enumerate(inputs):
-            spec = declared.inputs[i] if i < len(declared.inputs) else None
-            if item is None and spec is not None and not spec.optional:
-                raise Refused(f"its input '{spec.name}' is missing")
-            if item is not None and spec is not None and spec.constant:
-                if item.array is None:
-                    unknown[item.tensor.name] = spec.name
-                item = item.array
-            arguments.append(item)
-        if unknown:
-            listed = " and ".join(f"'{name}'" for name in unknown.values())
-            raise NotConstant(f"its input {listed} must be known at import", list(unknown))
+        arguments = declared.arguments(inputs)
         attributes = {a.name: attribute_value(a) for a in node.attribute if a.name not in IGNORED}
-        for name in attributes:
-            if declared.attributes is not None and name not in declared.attributes:
-                raise Refused(f"its attribute '{name}' is not supported")
-        for name in declared.required:
-            if name not in attributes:
-                raise Refused(f"its attribute '{name}' is missing")
+        declared.check_attributes(attributes)
         made = declared.handler(self, *arguments, **attributes)
         return made if isinstance(made, (tuple, list)) else [made]
 
