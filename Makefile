@@ -3,7 +3,7 @@
 #   make demo    set up, then build and run three kernels and print their results
 #   make test    set up, then run all tests
 #   make bench   measure, print a table, keep it as JSON
-#   make docs    write what comes from declarations: docs/ops, docs/layers, docs/onnx.md, the stub of `S`, classes of C functions
+#   make docs    write what comes from declarations: docs/ops, docs/layers, docs/onnx.md, docs/tflite.md, the stub of `S`, classes of C functions
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make test-security  every attack by every means; make test has each by one
 #   make test-onnx  ONNX's node tests by the references, and on a simulator (DEVICE=X2_1204); make test has a sample
@@ -105,6 +105,7 @@ docs: $(INSTALLED)
 	$(BIN)/python -m compassc.reference.costs
 	$(BIN)/python -m compassc layers --write-docs docs/layers
 	$(BIN)/python -m compassc import --write-docs docs/onnx.md
+	$(BIN)/python -m compassc import --framework tflite --write-docs docs/tflite.md
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from compassc.graph.graph import Graph
 
-IMPORTERS = {".onnx": "compassc.importers.onnx"}
+IMPORTERS = {".onnx": "compassc.importers.onnx", ".tflite": "compassc.importers.tflite"}
 """Module that imports files of a suffix, by its function `import_file`."""
+FRAMEWORKS = {"onnx": "ONNX", "tflite": "TFLite"}
+"""Modules here that have a table of operators (`docs.rows`, `docs.page`), with the name that the framework goes by."""
 
 
 def is_model(path: Path) -> bool:

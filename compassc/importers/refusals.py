@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from compass_core.errors import CompassError
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 CONTRADICTIONS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What comes of inputs and attributes that no valid model has: a node that is refused, not a fault of the importer."""
+
+
+def quietly(function: Function) -> Function:
+    """A function that computes with numbers of a model, whatever they are: NumPy says nothing of overflows in them."""
+
+    @wraps(function)
+    def computed(*given: Any, **named: Any) -> Any:
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return function(*given, **named)
+
+    return cast(Function, computed)
 
 
 class Unknown:

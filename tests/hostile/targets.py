@@ -15,6 +15,7 @@ from compass_core.errors import CompassError
 from compass_core.hostcc import host, origins, sources
 from tests.hostile.container import CONTAINER
 from tests.hostile.harness import Ranges, Target, bytes_mutant, refused, text_mutant
+from tests.hostile.models import MODELS
 
 KERNEL = """
 from compassc.dsl import script as S
@@ -312,6 +313,7 @@ TARGETS = {
         ),
         Target("graphs", _graphs, _graph, text_mutant),
         Target("stages", _stage_texts, _stage_file, _stage_mutant),
+        *MODELS,
     )
 }
 """All targets in Python by name."""

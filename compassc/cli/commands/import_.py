@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import click
 
 from compassc.cli import options
 from compassc.cli.console import Console
+from compassc.importers import FRAMEWORKS
 
 EXAMPLE = """\
 compassc import model.onnx -o model.txt
 compassc import model.onnx --shape image=1x3x224x224
+compassc import model.tflite
 compassc import --operators Conv"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=options.INPUT, metavar="MODEL.onnx", required=False)
+@click.argument("source", type=options.INPUT, metavar="MODEL", required=False)
 @options.output_option
 @options.model_shape_option
 @click.option(
-    "--operators", metavar="NAME", is_flag=False, flag_value="", help="List the ONNX operators and their status."
+    "--operators", metavar="NAME", is_flag=False, flag_value="", help="List a framework's operators and their status."
+)
+@click.option(
+    "--framework", type=click.Choice(tuple(FRAMEWORKS)), default="onnx", show_default=True, help="Of which framework."
 )
 @click.option("--write-docs", metavar="FILE", type=options.OUTPUT, help="Write that list as a page.")
 @options.talk_options
@@ -31,15 +37,16 @@ def command(
     output: Path | None,
     shapes: dict[str, tuple[int, ...]],
     operators: str | None,
+    framework: str,
     write_docs: Path | None,
 ) -> None:
-    """A model (ONNX) to a graph (GRAPH.txt, GRAPH.bin).
+    """A model (ONNX, TFLite) to a graph (GRAPH.txt, GRAPH.bin).
 
     Operators become layers, constants are computed, images get their channels last. What is not supported is named at
     once, with the reason. Without -o the graph lies beside the model.
     """
     if operators is not None or write_docs is not None:
-        _operators(operators or "", write_docs)
+        _operators(framework, operators or "", write_docs)
         return
     from compass_core.errors import UsageError
     from compassc.cli.outputs import is_apart
@@ -60,11 +67,12 @@ def command(
     console.made(path)
 
 
-def _operators(name: str, page: Path | None) -> None:
+def _operators(framework: str, name: str, page: Path | None) -> None:
     """Prints or writes the table of operators."""
     from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
-    from compassc.importers.onnx import docs
+
+    docs = import_module(f"compassc.importers.{framework}.docs")
 
     if page is not None:
         from compass_core import files
@@ -78,6 +86,8 @@ def _operators(name: str, page: Path | None) -> None:
 
         names = [row.operator for row in docs.rows()]
         raise UsageError(
-            f"no operator of ONNX is called '{name}'", code="unknown-op", help=help_for(name, names, "operators")
+            f"no operator of {FRAMEWORKS[framework]} is called '{name}'",
+            code="unknown-op",
+            help=help_for(name, names, "operators"),
         )
     artifact(table_text(("", docs.COLUMNS, rows)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
 from compassc.graph.graph import Graph
-from compassc.importers.refusals import RefusedModel
+from compassc.importers.refusals import RefusedModel, quietly
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -41,11 +41,13 @@ def import_model(
     return _imported(checked(model, path), shapes or {}, known or {}, path)
 
 
+@quietly
 def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path: str) -> Graph:
     from compassc.graph.dtypes import IR_DTYPES
     from compassc.importers.finishing import finished
     from compassc.importers.onnx.convert import Conversion
-    from compassc.importers.onnx.source import dtype_of, input_shapes
+    from compassc.importers.onnx.source import dtype_of, input_dims
+    from compassc.importers.sizes import input_shapes
     from compassc.importers.values import Value, stored_type
 
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
@@ -54,7 +56,8 @@ def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path:
     given: dict[str, Any] = {name: Value.of(array) for name, array in known.items()}
     types = {i.name: dtype_of(i) for i in model.graph.input}
     names: dict[str, str] = {}
-    for name, shape in input_shapes(model.graph, shapes, known, path).items():
+    dims = input_dims(model.graph, known, path)
+    for name, shape in input_shapes(dims, shapes, path, "onnx-open-shape").items():
         b.name, dtype = name, stored_type(types[name])
         if dtype not in IR_DTYPES:
             raise CompassError(f"'{path}': graphs have no type for the input '{name}' of {dtype}", code=UNSUPPORTED)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compass_core.errors import CompassError, UsageError
-from compass_core.errors.suggest import help_for
+from compass_core.errors import CompassError
+from compassc.importers.sizes import Dims
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, ValueInfoProto
@@ -137,63 +137,22 @@ def opset_of(model: ModelProto) -> int:
     return max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
 
 
-def input_shapes(
-    graph: GraphProto, given: Mapping[str, Sequence[int]], known: Mapping[str, Any], path: str
-) -> dict[str, tuple[int, ...]]:
-    """The shape of each input that is no initialiser. `given`: what the user says; `known`: inputs with fixed content.
+def input_dims(graph: GraphProto, known: Container[str], path: str) -> dict[str, Dims | None]:
+    """The dimensions of each input that is no initialiser; None for open ones, and for inputs that say nothing of them.
 
-    A first dimension that is open is 1 (a batch of one); others must be given.
+    `known`: inputs with fixed content, which are left out.
     """
     initialised = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
-    inputs = [i for i in graph.input if i.name not in initialised]
-    names = [i.name for i in inputs]
-    for name in given:
-        if name not in names:
-            raise UsageError(f"'{path}' has no input '{name}'", code="no-input", help=help_for(name, names, "inputs"))
-    found, open_dims = {}, []
-    for item in inputs:
-        if item.name in known:
+    found: dict[str, Dims | None] = {}
+    for item in graph.input:
+        if item.name in initialised or item.name in known:
             continue
-        shape = _shape(item, given.get(item.name), path)
-        if any(d is None for d in shape):
-            open_dims.append(f"{item.name}={'x'.join('?' if d is None else str(d) for d in shape)}")
-        found[item.name] = tuple(d or 0 for d in shape)
-    if open_dims:
-        spelled = " ".join(f"--shape {text}" for text in open_dims)
-        raise CompassError(
-            f"'{path}' leaves dimensions of its inputs open",
-            code="onnx-open-shape",
-            help=f"give numbers for the question marks: {spelled}",
-        )
+        if item.type.WhichOneof("value") != "tensor_type":
+            raise CompassError(f"'{path}': the input '{item.name}' is no tensor", code="onnx-model")
+        tensor = item.type.tensor_type
+        dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+        found[item.name] = dims if tensor.HasField("shape") else None
     return found
-
-
-def _shape(item: ValueInfoProto, given: Sequence[int] | None, path: str) -> list[int | None]:
-    """The dimensions of an input, None for open ones."""
-    kind = item.type.WhichOneof("value")
-    if kind != "tensor_type":
-        raise CompassError(f"'{path}': the input '{item.name}' is no tensor", code="onnx-model")
-    tensor = item.type.tensor_type
-    if not tensor.HasField("shape"):
-        if given is not None:
-            return list(given)
-        raise CompassError(
-            f"'{path}' does not say how many dimensions its input '{item.name}' has",
-            code="onnx-open-shape",
-            help=f"give its shape: --shape {item.name}=1x3x224x224",
-        )
-    dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
-    if given is None:
-        return [1 if d is None and i == 0 else d for i, d in enumerate(dims)]
-    fits = len(given) == len(dims) and all(d is None or d == g for d, g in zip(dims, given, strict=True))
-    if not fits:
-        own = "x".join("?" if d is None else str(d) for d in dims)
-        raise UsageError(
-            f"the input '{item.name}' is {own} in the model, not {'x'.join(map(str, given))}",
-            code="tensor-shape",
-            help="sizes that the model fixes cannot be changed, apart from those shown as ?",
-        )
-    return list(given)
 
 
 def dtype_of(item: ValueInfoProto) -> np.dtype[Any]:

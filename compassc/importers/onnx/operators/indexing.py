@@ -131,15 +131,17 @@ def one_hot(b: Building, indices: Value, depth: Constant, values: Constant, *, a
 
 @operator("ArgMax", "ArgMin")
 def arg_extreme(b: Conversion, x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Value:
+    found = place_of_extreme(b, x, b.op[3:].upper(), axis, bool(select_last_index))
+    return found if keepdims else b.squeeze(found, [axis])
+
+
+def place_of_extreme(b: Building, x: Value, method: str, axis: int, last: bool = False) -> Value:
+    """Where along an axis, which stays with size 1, the maximum (MAX) or minimum (MIN) lies."""
     tensor, order = b.stored(x)
     place = order.index(x.axis(axis))
     shape = [1 if i == place else d for i, d in enumerate(tensor.shape)]
-    method = b.op[3:].upper()
-    made = b.layer(
-        "ArgMinMax", [tensor], shape, "int32", method=method, axis=place, select_last_index=bool(select_last_index)
-    )
-    found = b.value(made, np.int64, order)
-    return found if keepdims else b.squeeze(found, [axis])
+    made = b.layer("ArgMinMax", [tensor], shape, "int32", method=method, axis=place, select_last_index=last)
+    return b.value(made, np.int64, order)
 
 
 @operator("TopK", since=10)
@@ -163,18 +165,22 @@ def top_k(b: Building, x: Value, k: Constant, *, axis: int = -1, largest: int = 
 
 @operator("CumSum", "CumProd", since=11)
 def cumulate(b: Conversion, x: Value, axis: Constant, *, exclusive: int = 0, reverse: int = 0) -> Value:
-    tensor, order = b.stored(x)
     method = "SUM" if b.op == "CumSum" else "PROD"
-    place = order.index(x.axis(int(axis.reshape(-1)[0])))
+    return cumulated(b, x, method, int(axis.reshape(-1)[0]), bool(exclusive), bool(reverse))
+
+
+def cumulated(b: Building, x: Value, method: str, axis: int, exclusive: bool, reverse: bool) -> Value:
+    """Running sums (SUM) or products (PROD) along an axis."""
+    tensor, order = b.stored(x)
     made = b.layer(
         "Cumulate",
         [tensor],
         tensor.shape,
         tensor.dtype,
         method=method,
-        axis=place,
-        exclusive=bool(exclusive),
-        reverse=bool(reverse),
+        axis=order.index(x.axis(axis)),
+        exclusive=exclusive,
+        reverse=reverse,
     )
     return b.value(made, x.dtype, order)
 

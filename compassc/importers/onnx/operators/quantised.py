@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from compassc.graph.tensor import Tensor
+from compassc.importers.building import Building, known
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.activations import clipped
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, combined, unary
@@ -58,13 +59,19 @@ class Quantised(NamedTuple):
 
 
 def levels_of(scale: Array, zero: Array | None, dtype: np.dtype[Any], axis: int, rank: int) -> Levels:
+    """Scales and zero points as they are computed with. Refused when a scale, or its reciprocal, is no float32."""
+    with np.errstate(all="ignore"):
+        limits = np.asarray([scale.min(initial=1), scale.max(initial=1)], np.float64)
+        fits = np.isfinite(np.concatenate([limits, 1 / limits]).astype(np.float32)).all()
+    if not (fits and limits[0] > 0):
+        raise Refused(f"its scales go from {limits[0]:.3g} to {limits[1]:.3g}, which is no range of scales")
     offset = np.zeros(scale.shape, np.int64) if zero is None else zero.astype(np.int64)
     flat = scale.reshape(-1).astype(np.float64)
     zeros = np.broadcast_to(offset.reshape(-1), flat.shape)
     return Levels(dtype, flat, zeros, axis % max(rank, 1) if flat.size > 1 else 0)
 
 
-def marked(b: Conversion, levels: Levels, axis: int | None = None) -> Any:
+def marked(b: Building, levels: Levels, axis: int | None = None) -> Any:
     """A context in which layers mark their results of this type with what the integers stand for."""
     scale = 1 / levels.scale if not levels.is_one else float(1 / levels.scale[0])
     zero = -levels.zero if not levels.is_one else -int(levels.zero[0])
@@ -72,7 +79,7 @@ def marked(b: Conversion, levels: Levels, axis: int | None = None) -> Any:
     return b.marking(stored_type(levels.dtype), {"scale": scale, "zero": zero, "axis": place})
 
 
-def as_marked(b: Conversion, q: Quantised) -> tuple[Tensor, tuple[int, ...]]:
+def as_marked(b: Building, q: Quantised) -> tuple[Tensor, tuple[int, ...]]:
     """The tensor with its scale and zero point, and its order; one that has others is looked at in another way."""
     tensor, order = b.stored(q.value)
     place = order.index(q.levels.axis) if not q.levels.is_one else None
@@ -100,9 +107,9 @@ def quantize(
     precision: int = 0,
 ) -> Value:
     dtype = zero.dtype if zero is not None else numpy_type(output_dtype) if output_dtype else np.dtype(np.uint8)
-    known = scale.array is not None and (zero is None or zero.array is not None)
+    fixed = scale.array is not None and (zero is None or zero.array is not None)
     plain_type = dtype.name in LAYER_TYPES and not block_size
-    if not known or not plain_type or scale.count > 1 and scale.count != x.shape[x.axis(axis)]:
+    if not fixed or not plain_type or scale.count > 1 and scale.count != x.shape[x.axis(axis)]:
         return _quantize_by_arithmetic(b, x, scale, zero, axis, dtype, block_size)
     assert scale.array is not None
     levels = levels_of(scale.array, None if zero is None else zero.array, dtype, axis, x.rank)
@@ -110,7 +117,7 @@ def quantize(
     return found if found is not None else quantize_layer(b, x, levels)
 
 
-def quantize_layer(b: Conversion, x: Value, levels: Levels) -> Value:
+def quantize_layer(b: Building, x: Value, levels: Levels) -> Value:
     tensor, order = b.stored(cast(b, x, np.float32) if not x.is_float else x)
     place = None if levels.is_one else order.index(levels.axis)
     with marked(b, levels, place):
@@ -172,32 +179,42 @@ def dequantize(
     output_dtype: int = 0,
 ) -> Value:
     to = numpy_type(output_dtype) if output_dtype else scale.dtype
-    known = scale.array is not None and (zero is None or zero.array is not None)
+    fixed = scale.array is not None and (zero is None or zero.array is not None)
     fitting = scale.count == 1 or scale.count == x.shape[x.axis(axis)]
-    if not known or block_size or x.dtype.name not in (*LAYER_TYPES, "int32") or not fitting:
+    if not fixed or block_size or x.dtype.name not in (*LAYER_TYPES, "int32") or not fitting:
         return _dequantize_by_arithmetic(b, x, scale, zero, axis, to, block_size)
     assert scale.array is not None
     levels = levels_of(scale.array, None if zero is None else zero.array, x.dtype, axis, x.rank)
+    q = Quantised(x, levels)
     if x.array is not None:
-        shape = [1] * x.rank
-        if not levels.is_one:
-            shape[levels.axis] = levels.scale.size
-        real = (x.array.astype(np.float64) - levels.zero.reshape(shape)) * levels.scale.reshape(shape)
-        return b.dequantised(Value.of(real.astype(to)), Quantised(x, levels))
+        return b.dequantised(Value.of(real_numbers(q).astype(to)), q)
     if x.dtype.name not in LAYER_TYPES:
-        return b.dequantised(_dequantize_by_arithmetic(b, x, scale, zero, axis, to, 0), Quantised(x, levels))
-    tensor, order = as_marked(b, Quantised(x, levels))
-    place = None if levels.is_one else order.index(levels.axis)
+        return b.dequantised(_dequantize_by_arithmetic(b, x, scale, zero, axis, to, 0), q)
+    return b.dequantised(dequantize_layer(b, q, to), q)
+
+
+def real_numbers(q: Quantised) -> Array:
+    """What the integers of a constant stand for, in float64."""
+    levels, shape = q.levels, [1] * q.value.rank
+    if not levels.is_one:
+        shape[levels.axis] = levels.scale.size
+    return (known(q.value).astype(np.float64) - levels.zero.reshape(shape)) * levels.scale.reshape(shape)
+
+
+def dequantize_layer(b: Building, q: Quantised, to: np.dtype[Any]) -> Value:
+    """What the integers of a tensor stand for, as the layer DeQuantize computes it."""
+    tensor, order = as_marked(b, q)
+    place = None if q.levels.is_one else order.index(q.levels.axis)
     made = b.layer(
         "DeQuantize",
         [tensor],
         tensor.shape,
         stored_type(to),
-        quantize_scale=(1 / levels.scale).astype(np.float32),
-        quantize_zp=(-levels.zero).astype(np.int32),
+        quantize_scale=(1 / q.levels.scale).astype(np.float32),
+        quantize_zp=(-q.levels.zero).astype(np.int32),
         axis=place,
     )
-    return b.dequantised(b.value(made, to, order), Quantised(x, levels))
+    return b.value(made, to, order)
 
 
 def _dequantize_by_arithmetic(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator, select
 from compassc.importers.onnx.operators.quantised import (
     Levels,
@@ -52,7 +53,7 @@ def _attributes(origin: Origin) -> dict[str, Any]:
 # -- convolutions and products
 
 
-def convolution(b: Conversion, x: Quantised, w: Quantised, biases: Array, out: Levels, given: dict[str, Any]) -> Value:
+def convolution(b: Building, x: Quantised, w: Quantised, biases: Array, out: Levels, given: dict[str, Any]) -> Value:
     """A convolution of integers: biases hold what the input's zero point adds."""
     weights, group = w.value.array, int(given.get("group", 1))
     assert weights is not None
@@ -86,7 +87,7 @@ def convolution(b: Conversion, x: Quantised, w: Quantised, biases: Array, out: L
             shape,
             out.dtype.name,
             weights=np.ascontiguousarray(kernel),
-            biases=total.astype(np.int32),
+            biases=int32_biases(total),
             **_weights_levels(w, zeros),
             num_output=outputs,
             **window.attributes(),
@@ -96,6 +97,13 @@ def convolution(b: Conversion, x: Quantised, w: Quantised, biases: Array, out: L
             **factor(ratio),
         )
     return finished(b, made, x.value.typed(out.dtype), x.value.rank)
+
+
+def int32_biases(exact: Array) -> Array:
+    """Biases as layers have them. Refused when they do not fit."""
+    if exact.size and (exact.min() < -(1 << 31) or exact.max() >= 1 << 31):
+        raise Refused("its biases, with what the input's zero point adds, do not fit 32 bits")
+    return exact.astype(np.int32)
 
 
 def _weights_levels(w: Quantised, zeros: Array) -> dict[str, Any]:
@@ -119,7 +127,7 @@ def _conv(b: Conversion, origin: Origin, out: Levels) -> Value | None:
     return None if biases is None else convolution(b, x, w, biases, out, _attributes(origin))
 
 
-def product(b: Conversion, x: Quantised, w: Quantised, biases: Array, out: Levels) -> Value:
+def product(b: Building, x: Quantised, w: Quantised, biases: Array, out: Levels) -> Value:
     """x times known weights [O,I], as a FullyConnected of integers."""
     weights = w.value.array
     if weights is None or not x.levels.is_one:
@@ -138,7 +146,7 @@ def product(b: Conversion, x: Quantised, w: Quantised, biases: Array, out: Level
             (*moved.shape[:-1], outputs),
             out.dtype.name,
             weights=np.ascontiguousarray(weights),
-            biases=total.astype(np.int32),
+            biases=int32_biases(total),
             **_weights_levels(w, zeros),
             num_output=outputs,
             with_activation="NONE",
@@ -170,7 +178,7 @@ def _matmul(b: Conversion, origin: Origin, out: Levels) -> Value | None:
     return None if found is None else multiplied(b, found[0], found[1], out)
 
 
-def multiplied(b: Conversion, x: Quantised, y: Quantised, out: Levels) -> Value | None:
+def multiplied(b: Building, x: Quantised, y: Quantised, out: Levels) -> Value | None:
     """A matrix product of integers."""
     if y.value.array is not None and y.value.rank == 2 and x.value.array is None:
         w = _transposed(y)
@@ -201,7 +209,7 @@ def multiplied(b: Conversion, x: Quantised, y: Quantised, out: Levels) -> Value 
 # -- element by element
 
 
-def combine(b: Conversion, method: str, found: Sequence[Quantised], out: Levels) -> Value | None:
+def combine(b: Building, method: str, found: Sequence[Quantised], out: Levels) -> Value | None:
     """A sum, difference or product of two tensors of integers."""
     if not all(q.levels.is_one for q in found):
         return None

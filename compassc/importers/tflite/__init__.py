@@ -1,0 +1,54 @@
+"""TFLite models as graphs: `import_file`, `import_bytes`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compassc.graph.graph import Graph
+from compassc.importers.refusals import quietly
+
+if TYPE_CHECKING:
+    from compassc.importers.tflite.source import Model
+
+Shapes = Mapping[str, Sequence[int]]
+PAGE, UNSUPPORTED = "docs/tflite.md", "tflite-unsupported"
+
+
+def import_file(path: Path, shapes: Shapes | None = None) -> Graph:
+    """The graph of the TFLite model in a file. `shapes`: of inputs by name, where the model leaves them open.
+
+    CompassError when the file is damaged, shapes stay open, or operators are not supported: all of these are named at
+    once.
+    """
+    from compassc.importers.tflite.source import load
+
+    return _imported(load(path), shapes or {}, str(path))
+
+
+def import_bytes(content: bytes, shapes: Shapes | None = None, path: str = "model.tflite") -> Graph:
+    """The graph of the model in the bytes of a file."""
+    from compassc.importers.tflite.source import parse
+
+    return _imported(parse(content, path), shapes or {}, path)
+
+
+@quietly
+def _imported(model: Model, shapes: Shapes, path: str) -> Graph:
+    from compassc.importers.finishing import finished
+    from compassc.importers.onnx.operators.quantised import Quantised
+    from compassc.importers.refusals import RefusedModel
+    from compassc.importers.sizes import input_shapes
+    from compassc.importers.tflite.convert import Conversion
+
+    infos = [model.tensors[i] for i in model.inputs]
+    sizes = input_shapes({t.name: t.shape for t in infos}, shapes, path, "tflite-open-shape")
+    b = Conversion(model, strict=not shapes)
+    for index, info in zip(model.inputs, infos, strict=True):
+        b.input(index, info, sizes[info.name])
+    outputs: list[Any] = b.run()
+    if b.refusals:
+        raise RefusedModel(path, b.refusals, code=UNSUPPORTED, page=PAGE)
+    values = [o.value if isinstance(o, Quantised) else o for o in outputs]
+    return finished(b, [model.tensors[i].name for i in model.outputs], values, path, UNSUPPORTED)

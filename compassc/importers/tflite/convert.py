@@ -1,0 +1,270 @@
+"""The walk over a model's operators: what is known is computed, the rest becomes layers, what cannot is collected.
+
+A tensor of integers with a scale is `Quantised`. An operator between such tensors becomes a layer of integers where it
+has one; everything else is computed in floats, between DeQuantize and Quantize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from compassc.graph.tensor import LayerError, Tensor
+from compassc.importers.building import Building
+from compassc.importers.onnx.operators.quantised import (
+    LAYER_TYPES,
+    Levels,
+    Quantised,
+    dequantize_layer,
+    levels_of,
+    marked,
+    quantize_layer,
+    real_numbers,
+)
+from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknown
+from compassc.importers.tflite import endings, tables
+from compassc.importers.tflite.declare import MOVES, QUANTISED, TABLE, TABLED, Call, Item
+from compassc.importers.tflite.source import NOT_PLAIN, Model, Node, TensorInfo
+from compassc.importers.values import Array, NotConstant, Refused, Value, room, stored_type
+
+FUSED = "fused_activation_function"
+IGNORED = frozenset({"asymmetric_quantize_inputs", "pot_scale_int16", "quantized_bias_type"})
+"""Options about how a runtime computes; they change nothing of what is computed here."""
+
+
+class Conversion(Building):
+    """A graph in the making from a model: what handlers get as `b`. `strict`: shapes are those that the model says."""
+
+    def __init__(self, model: Model, strict: bool) -> None:
+        super().__init__(model.name)
+        self.model = model
+        self.strict = strict
+        self.items: dict[int, Item | Unknown] = {}
+        self.refusals: list[Refusal] = []
+        self.node: Node | None = None
+        self._real: dict[int, tuple[Quantised, Value]] = {}
+
+    # -- tensors
+
+    def levels(self, tensor: TensorInfo) -> Levels | None:
+        """What the integers of a tensor stand for; None when it is not quantised."""
+        if not tensor.scale.size or tensor.dtype.kind not in "iu" and tensor.type != "INT4":
+            return None
+        return levels_of(tensor.scale, tensor.zero, tensor.dtype, tensor.axis, len(tensor.shape))
+
+    def input(self, index: int, tensor: TensorInfo, shape: Sequence[int]) -> None:
+        """Adds an input of the model."""
+        from compassc.graph.dtypes import IR_DTYPES
+
+        self.name = tensor.name
+        try:
+            if tensor.type in NOT_PLAIN or stored_type(tensor.dtype) not in IR_DTYPES:
+                raise Refused(f"graphs have no type for {tensor.type}")
+            levels, dtype = self.levels(tensor), stored_type(tensor.dtype)
+            if levels is None:
+                made = self.graph.input(f"{tensor.name}_0", shape, dtype)
+                self.items[index] = self.value(made, tensor.dtype)
+                return
+            if not levels.is_one or levels.dtype.name not in LAYER_TYPES:
+                raise Refused(f"scales per channel, and those of {tensor.type}, are supported for constants only")
+        except Refused as error:
+            self.refusals.append(Refusal(f"the input '{tensor.name}'", "graph", str(error)))
+            self.items[index] = UNKNOWN
+            return
+        with marked(self, levels):
+            wanted = self.mark(Tensor(tensor.name, tuple(shape), dtype))
+        made = self.graph.input(f"{tensor.name}_0", shape, dtype, scale=wanted.scale, zero=wanted.zero)
+        self.items[index] = Quantised(self.value(made, tensor.dtype), levels)
+
+    def item(self, index: int) -> Item | Unknown:
+        """A tensor of the model: what an operator has made, or a constant."""
+        if index < 0:
+            return None
+        if index not in self.items:
+            tensor = self.model.tensors[index]
+            if tensor.type in NOT_PLAIN:
+                raise Refused(f"its tensor '{tensor.name}' is of {tensor.type}")
+            if tensor.type.startswith("sparse"):
+                raise Refused(f"its tensor '{tensor.name}' is stored without its zeros, which is not supported")
+            if tensor.variable:
+                raise Refused(f"its tensor '{tensor.name}' is kept from run to run")
+            if tensor.array is None and 0 in tensor.shape:
+                return Value.of(np.zeros([d or 0 for d in tensor.shape], tensor.dtype))
+            if tensor.array is None:
+                raise Refused(f"nothing makes its tensor '{tensor.name}'")
+            value, levels = Value.of(tensor.array), self.levels(tensor)
+            self.items[index] = value if levels is None else Quantised(value, levels)
+        return self.items[index]
+
+    @property
+    def output_types(self) -> list[np.dtype[Any]]:
+        """What the model says of the types of the node's outputs."""
+        assert self.node is not None
+        return [self.model.tensors[i].dtype for i in self.node.outputs]
+
+    def real(self, item: Item) -> Value | None:
+        """The numbers that a tensor stands for."""
+        if not isinstance(item, Quantised):
+            return item
+        if id(item) not in self._real:
+            self._real[id(item)] = (item, self._dequantised(item))
+        return self._real[id(item)][1]
+
+    def _dequantised(self, q: Quantised) -> Value:
+        if q.value.array is not None:
+            return Value.of(real_numbers(q).astype(np.float32))
+        if q.levels.dtype.name not in LAYER_TYPES:
+            raise Refused(f"its input is of {q.levels.dtype} with a scale, which is supported for constants only")
+        return dequantize_layer(self, q, np.dtype(np.float32))
+
+    # -- operators
+
+    def run(self) -> list[Item | Unknown]:
+        """Converts the operators that the outputs need; gives the outputs."""
+        needed, kept = set(self.model.outputs), []
+        for node in reversed(self.model.nodes):
+            if needed.intersection(node.outputs):
+                needed.update(node.inputs)
+                kept.append(node)
+        for node in reversed(kept):
+            self._convert(node)
+        return [self._output(i) for i in self.model.outputs]
+
+    def _output(self, index: int) -> Item | Unknown:
+        try:
+            return self.item(index)
+        except Refused as error:
+            name = self.model.tensors[index].name
+            self.refusals.append(Refusal(f"the output '{name}'", "graph", str(error)))
+            return UNKNOWN
+
+    def _convert(self, node: Node) -> None:
+        first = next((self.model.tensors[i].name for i in node.outputs if i >= 0), "")
+        self.node, self.name = node, first or f"{node.operator.lower()}_{node.index}"
+        tensors: tuple[str, ...] = ()
+        outputs: Sequence[Item | Unknown] = [UNKNOWN] * len(node.outputs)
+        reason = ""
+        try:
+            inputs = [self.item(i) for i in node.inputs]
+            if not any(i is UNKNOWN for i in inputs):
+                outputs = self._made(node, inputs)
+        except NotConstant as error:
+            reason, tensors = str(error), error.tensors
+        except Refused as error:
+            reason = str(error)
+        except CONTRADICTIONS as error:
+            reason = f"its inputs and options contradict each other: {error}"
+        if reason:
+            self.refusals.append(Refusal(f"operator {node.index} '{self.name}'", node.operator, reason, tensors))
+        self.items.update(zip(node.outputs, outputs, strict=False))
+
+    def _made(self, node: Node, inputs: list[Any]) -> list[Item]:
+        if ("", node.operator) in TABLE.refused:
+            raise Refused(TABLE.refused["", node.operator])
+        if TABLE.select("", node.operator, 1) is None:
+            raise Refused("the operator is not known here")
+        options = {k: v for k, v in node.options.items() if k not in IGNORED}
+        ending = endings.ending_of(options.pop(FUSED, 0))
+        infos = [self.model.tensors[i] for i in node.outputs]
+        for info in infos:
+            if info.type in NOT_PLAIN or info.type.startswith("sparse"):
+                raise Refused(f"its output '{info.name}' is of {info.type}")
+        levels = [self.levels(t) for t in infos]
+        call = Call(node.operator, inputs, options)
+        found = self._in_integers(call, levels, ending)
+        if found is None:
+            made = [endings.limited(self, v, ending) for v in self.handled(call)]
+            if len(made) != len(infos):
+                raise Refused(f"it has {len(infos)} outputs, not {len(made)}")
+            known = all(i is None or (i.value if isinstance(i, Quantised) else i).array is not None for i in inputs)
+            made = [self.computed(v) if known else v for v in made]
+            found = [self._quantised(v, l) for v, l in zip(made, levels, strict=True)]
+        for item, info in zip(found, infos, strict=True):
+            self._check(item, info)
+        return found
+
+    def handled(self, call: Call, integers: bool = False) -> list[Value]:
+        """What an operator's function makes of real numbers; `integers`: of the integers that stand for them."""
+        declared = TABLE.select("", call.operator, 1)
+        assert declared is not None
+        inputs = [i.value if integers and isinstance(i, Quantised) else self.real(i) for i in call.inputs]
+        options = {k: v for k, v in call.options.items() if v or k in (declared.attributes or ())}
+        declared.check_attributes(options)
+        made = declared.handler(self, *declared.arguments(inputs), **options)
+        return list(made) if isinstance(made, (tuple, list)) else [made]
+
+    def _in_integers(self, call: Call, levels: Sequence[Levels | None], ending: endings.Ending) -> list[Item] | None:
+        """The outputs as layers of integers make them; None when there are none for this form."""
+        sources = [i for i in call.inputs if isinstance(i, Quantised)]
+        known = [out for out in levels if out is not None and out.is_one and out.dtype.name in LAYER_TYPES]
+        if not sources or len(known) != len(levels):
+            return None
+        before = len(self.refusals)
+        try:
+            made = self._integers(call, sources, known)
+            if made is not None:
+                pairs = zip(made, known, strict=True)
+                return [Quantised(endings.limited_integers(self, v, out, ending), out) for v, out in pairs]
+        except Refused:
+            del self.refusals[before:]
+        return None
+
+    def _integers(self, call: Call, sources: Sequence[Quantised], outs: Sequence[Levels]) -> list[Value] | None:
+        out = outs[0]
+        if call.operator in MOVES and all(q.levels.is_one and q.levels.matches(o) for q in sources for o in outs):
+            with marked(self, out):
+                return self.handled(call, integers=True)
+        if len(outs) > 1:
+            return None
+        form = QUANTISED.get(call.operator)
+        made = form(self, call, out) if form else None
+        if made is None and call.operator in TABLED:
+            made = tables.looked_up(self, call, out)
+        return None if made is None else [made]
+
+    def _quantised(self, value: Value, levels: Levels | None) -> Item:
+        """The value as the tensor that the model has."""
+        if levels is None or not value.is_float:
+            return value
+        if value.array is not None:
+            return Quantised(Value.of(tables.quantised(value.array, levels)), levels)
+        if levels.dtype.name not in LAYER_TYPES:
+            raise Refused(f"its output is of {levels.dtype} with a scale, which graphs do not have")
+        return Quantised(quantize_layer(self, value, levels), levels)
+
+    def _check(self, item: Item, info: TensorInfo) -> None:
+        """Refused when a result is not what the model says of it: then one of both is wrong."""
+        value = item.value if isinstance(item, Quantised) else item
+        assert value is not None
+        if stored_type(value.dtype) != stored_type(info.dtype):
+            raise Refused(f"it makes {value.dtype}, its output '{info.name}' is {info.dtype}")
+        if self.strict and any(d not in (None, s) for d, s in zip(info.shape, value.shape, strict=False)):
+            raise Refused(f"it makes {list(value.shape)}, its output '{info.name}' is {list(info.shape)}")
+
+    # -- constants
+
+    def computed(self, value: Value) -> Value:
+        """A value that depends on constants only, as an array: by the references of its layers."""
+        if value.array is not None or value.tensor is None:
+            return value
+        stored = self._content(value.tensor, {})
+        array = np.transpose(stored, np.argsort(value.order)) if value.rank else stored
+        return Value.of(np.ascontiguousarray(array).reshape(value.shape).astype(value.dtype))
+
+    def _content(self, tensor: Tensor, found: dict[str, Array]) -> Array:
+        from compassc.layers.declare import evaluate
+
+        if tensor.name not in found:
+            layer = self.producer(tensor)
+            if layer.type == "Input":
+                raise NotConstant("its content is not known at import", [tensor.name])
+            for output in layer.outputs:
+                room(output.shape)
+            try:
+                made = evaluate(layer, [self._content(t, found) for t in layer.inputs])
+            except LayerError as error:
+                raise Refused(f"it cannot be computed at import: {error}") from None
+            found.update(zip((t.name for t in layer.outputs), made, strict=True))
+        return found[tensor.name]

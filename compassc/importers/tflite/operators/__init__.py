@@ -1,0 +1,1 @@
+"""Functions that make layers of TFLite's operators, a module per family."""

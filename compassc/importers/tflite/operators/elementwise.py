@@ -1,0 +1,204 @@
+"""Functions of each element, and of two or more elements at the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+
+from compassc.importers.building import Building
+from compassc.importers.onnx.operators.elementwise import (
+    arithmetic,
+    cast,
+    combined,
+    compare,
+    divide,
+    extreme,
+    modulo,
+    power,
+    total,
+    unary,
+    where,
+)
+from compassc.importers.onnx.operators.quantised import Levels
+from compassc.importers.onnx.operators.quantised_forms import combine
+from compassc.importers.tflite.convert import Conversion
+from compassc.importers.tflite.declare import Call, operator, quantised, refuse, tabled
+from compassc.importers.values import Refused, Value, room
+
+UNARY = {
+    "ABS": "Abs",
+    "CEIL": "Ceil",
+    "COS": "Cosine",
+    "EXP": "Exp",
+    "FLOOR": "Floor",
+    "LOG": "Log",
+    "NEG": "Negative",
+    "ROUND": "Round",
+    "RSQRT": "Rsqrt",
+    "SIGN": "Sign",
+    "SIN": "Sine",
+    "SQRT": "Sqrt",
+}
+"""Operators whose layer has no attributes."""
+
+
+def _declare_unary(name: str, type: str) -> None:
+    @operator(name)
+    def handler(b: Building, x: Value) -> Value:
+        return unary(b, x, type)
+
+
+for _name, _type in UNARY.items():
+    _declare_unary(_name, _type)
+tabled("COS", "EXP", "LOG", "RSQRT", "SIN", "SQRT")
+
+
+@operator("SQUARE")
+def square(b: Building, x: Value) -> Value:
+    return unary(b, x, "Square") if x.is_float else arithmetic(b, x, x, "Mul")
+
+
+@operator("LOGICAL_NOT")
+def logical_not(b: Building, x: Value) -> Value:
+    return unary(b, x, "Logical", bool, method="NOT")
+
+
+@operator("CAST")
+def cast_to(b: Conversion, x: Value, *, in_data_type: int = 0, out_data_type: int = 0) -> Value:
+    """The type of the output counts: files without options leave it to that."""
+    return cast(b, x, b.output_types[0])
+
+
+@operator("ZEROS_LIKE")
+def zeros_like(b: Building, x: Value) -> Value:
+    return Value.of(np.zeros(room(x.shape), x.dtype))
+
+
+# -- two operands
+
+ARITHMETIC = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul"}
+EXTREMES = {"MAXIMUM": "MAX", "MINIMUM": "MIN"}
+COMPARISONS = {
+    "EQUAL": "EQUAL",
+    "NOT_EQUAL": "NOT_EQUAL",
+    "GREATER": "GREATER",
+    "GREATER_EQUAL": "GREATER_EQUAL",
+    "LESS": "LESS",
+    "LESS_EQUAL": "LESS_EQUAL",
+    "LOGICAL_AND": "AND",
+    "LOGICAL_OR": "OR",
+}
+Make = Callable[[Building, Value, Value], Value]
+
+
+def _declare_binary(name: str, make: Make) -> None:
+    @operator(name)
+    def handler(b: Building, x: Value, y: Value) -> Value:
+        return make(b, x, y)
+
+
+def _declare_quantised(name: str, method: str) -> None:
+    @quantised(name)
+    def form(b: Conversion, call: Call, out: Levels) -> Value | None:
+        found = call.pair(0, 1)
+        return None if found is None else combine(b, method, found, out)
+
+
+def _named(name: str) -> Make:
+    return lambda b, x, y: arithmetic(b, x, y, name)
+
+
+def _extreme(method: str) -> Make:
+    return lambda b, x, y: extreme(b, x, y, method)
+
+
+def _compared(method: str) -> Make:
+    return lambda b, x, y: compare(b, x, y, method)
+
+
+for _name, _method in ARITHMETIC.items():
+    _declare_binary(_name, _named(_method))
+    _declare_quantised(_name, _method.upper())
+for _name, _method in EXTREMES.items():
+    _declare_binary(_name, _extreme(_method))
+    _declare_quantised(_name, _method)
+for _name, _method in COMPARISONS.items():
+    _declare_binary(_name, _compared(_method))
+
+
+@operator("ADD_N")
+def add_n(b: Building, *xs: Value) -> Value:
+    return total(b, *xs)
+
+
+@operator("DIV")
+def quotient(b: Building, x: Value, y: Value) -> Value:
+    return divide(b, x, y)
+
+
+@operator("FLOOR_DIV")
+def floor_quotient(b: Building, x: Value, y: Value) -> Value:
+    """Rounded down."""
+    if x.is_float:
+        return unary(b, divide(b, x, y), "Floor")
+    tensors, shape, order = b.operands([x, y])
+    kinds = [(shape, tensors[0].dtype)] * 2
+    return b.value(b.layers_of("DivMod", tensors, kinds, mode="FLOOR")[0], x.dtype, order)
+
+
+@operator("FLOOR_MOD")
+def floor_rest(b: Building, x: Value, y: Value) -> Value:
+    """With the sign of the divisor."""
+    return modulo(b, x, y)
+
+
+@operator("POW")
+def raised(b: Building, x: Value, y: Value) -> Value:
+    return power(b, x, y)
+
+
+@operator("SQUARED_DIFFERENCE")
+def squared_difference(b: Building, x: Value, y: Value) -> Value:
+    difference = arithmetic(b, x, y, "Sub")
+    return unary(b, difference, "Square") if x.is_float else arithmetic(b, difference, difference, "Mul")
+
+
+@operator("BITWISE_XOR")
+def bitwise_xor(b: Building, x: Value, y: Value) -> Value:
+    return combined(b, [x, y], "Bitwise", x.dtype, method="XOR")
+
+
+@operator("RIGHT_SHIFT")
+def right_shift(b: Building, x: Value, y: Value) -> Value:
+    return combined(b, [x, y], "BitShift", x.dtype, direction="RIGHT")
+
+
+@operator("SELECT", "SELECT_V2")
+def select(b: Building, condition: Value, x: Value, y: Value) -> Value:
+    """SELECT may choose whole rows by a vector: of the first axis, not the last."""
+    if condition.rank == 1 and x.rank > 1 and condition.shape[0] == x.shape[0] and condition.shape[0] != x.shape[-1]:
+        condition = b.reshape(condition, (x.shape[0], *(1,) * (x.rank - 1)))
+    elif condition.rank == 1 and x.rank > 1 and condition.shape[0] == x.shape[0] and condition.shape[0] != 1:
+        raise Refused("whether its condition goes along the first or the last axis cannot be told")
+    return where(b, condition, x, y)
+
+
+@operator("FAKE_QUANT")
+def fake_quant(
+    b: Building, x: Value, *, min: float, max: float, num_bits: int = 8, narrow_range: bool = False
+) -> Value:
+    """Rounded to the levels between `min` and `max`, which are moved so that 0 is one of them."""
+    low, high = (1 if narrow_range else 0), (1 << num_bits) - 1
+    if not min < max:
+        raise Refused(f"its limits are {min} and {max}")
+    scale = (max - min) / (high - low)
+    zero = np.clip(np.floor(low - min / scale + 0.5), low, high)
+    limits = [Value.of(np.full(1, (end - zero) * scale, np.float32)) for end in (low, high)]
+    inside = reduce(lambda v, i: extreme(b, v, limits[i], ("MAX", "MIN")[i]), (0, 1), x)
+    steps = unary(b, arithmetic(b, inside, Value.of(np.full(1, 1 / scale, np.float32)), "Mul"), "Round")
+    return arithmetic(b, steps, Value.of(np.full(1, scale, np.float32)), "Mul")
+
+
+refuse("there is no layer for it", "ATAN2", "BITCAST", "COMPLEX_ABS", "REAL", "IMAG")
