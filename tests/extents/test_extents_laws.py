@@ -39,7 +39,34 @@ def calls(depth):
     }
 
 
+def nested(depth, body):
+    for i in range(depth):
+        body = [["for", f"i{i}", 0, "n", 1, body]]
+    return body
+
+
+LONG = [["set", "x", ["add", "x", 1]], *[["access", "a", 0, 4]] * 5000]
 HOSTILE = {
+    "nested sets": one([["let", "x", 0], *nested(60, LONG[:2])]),
+    "long bodies again and again": one(
+        [
+            ["let", "x", 0],
+            ["let", "y", 0],
+            [
+                "while",
+                ["lt", "y", "n"],
+                [["set", "y", ["i32", ["mul", "y", "y"]]], *[["for", "i", 0, 0, 1, LONG]] * 20],
+            ],
+        ]
+    ),
+    "many variables": one(
+        [
+            *[["let", f"v{i}", 0] for i in range(20_000)],
+            ["while", ["lt", "v0", "n"], [["set", "v0", ["mul", "v0", "v0"]], *nested(1, LONG[:2]) * 500]],
+            ["let", "x", 0],
+            *nested(1, LONG[:2]) * 5000,
+        ]
+    ),
     "endless": one([["while", 1, []], ["access", "a", 0, 4]]),
     "counting": one([["let", "i", 0], ["while", ["lt", "i", 1 << 60], [["set", "i", ["mul", "n", "i"]]]]]),
     "step 0": one([["for", "i", 0, 8, 0, [["access", "a", "i", 4]]]]),

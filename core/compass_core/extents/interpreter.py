@@ -13,7 +13,7 @@ from typing import Any
 
 from .loops import DISTANCE, Loop, iteration, moved
 from .reach import Reach
-from .structure import assigned, defined, leaves, mentions, size
+from .structure import Structure, mentions, size
 from .values import (
     Address,
     Counter,
@@ -36,6 +36,8 @@ TECS_REFINED = 6_000
 """Steps up to which each TEC is looked at by itself, where all of them together give too large a size."""
 STEP_LIMIT = 60_000
 """Steps after which the answer is that it takes too long."""
+ENV_PER_STEP = 100
+"""Variables that are copied at the cost of a step."""
 CALL_LIMIT = 32
 """Functions that may have called each other."""
 
@@ -72,6 +74,7 @@ class Interpreter:
         self.results: list[Any] = []
         self.breaks: list[dict[str, Any]] = []
         """Variables where a loop may have been left."""
+        self.structure = Structure()
         self.sizes: dict[int, int] = {}
 
     def run(self, entry: str, tids: int) -> None:
@@ -131,6 +134,7 @@ class Interpreter:
         if not isinstance(truth, Form):
             self.body(s[2] if truth else s[3], env)
             return
+        self.count(len(env) // ENV_PER_STEP)
         before, saved, fixed, left = dict(env), self.maybe, self.fixed, False
         self.fixed = fixed or bool(truth.reason)
         breaks = len(self.breaks)
@@ -178,7 +182,9 @@ class Interpreter:
         count = max(0, -((low - high) // stride))
         moving, others = _changes(body, env, self)
         moving[var] = stride
-        self._repeat(Loop(body, {**env, var: low}, count, moving, others, leaves(body)), env, local=var)
+        self._repeat(
+            Loop(body, {**env, var: low}, count, moving, others, self.structure.of(body).leaves), env, local=var
+        )
 
     def _uncertain_for(self, var: str, low: Any, high: Any, stride: Any, body: list[Any], env: dict[str, Any]) -> None:
         """A loop whose bounds are not known."""
@@ -199,12 +205,13 @@ class Interpreter:
 
     def _while(self, s: list[Any], env: dict[str, Any]) -> None:
         moving, others = _changes(s[2], env, self)
-        fixed = not mentions(s[1], defined(s[2]) - set(moving))
+        body = self.structure.of(s[2])
+        fixed = not mentions(s[1], body.defined - moving.keys())
         count = self._while_count(s[1], env, moving) if fixed else None
         if count is not None:
-            self._repeat(Loop(s[2], env, count, moving, others, leaves(s[2])), env)
+            self._repeat(Loop(s[2], env, count, moving, others, body.leaves), env)
             return
-        names = [name for name in assigned(s[2]) if name in env]
+        names = [name for name in body.changed if name in env]
         self._loop(lambda: self._step_by_step(s, env), env, names)
 
     def _step_by_step(self, s: list[Any], env: dict[str, Any]) -> dict[str, Any]:
@@ -244,7 +251,7 @@ class Interpreter:
         """A loop of unknown length: one pass over its accesses, with all that it changes unknown."""
         before, saved, breaks, fixed = dict(env), self.maybe, self.breaks, self.fixed
         self.maybe, self.breaks, self.fixed = True, [], fixed or bool(why)
-        others = [name for name in assigned(body) if name in env]
+        others = self.changed(body, env)
         try:
             inner = self._settle(body, {**env, **given}, others, why)
             try:
@@ -257,6 +264,12 @@ class Interpreter:
         for name in others:
             for end in (inner, *left):
                 env[name] = either(before[name] if end is inner else env[name], end[name], why)
+
+    def changed(self, body: list[Any], env: dict[str, Any]) -> list[str]:
+        """The variables of the surroundings that a body changes."""
+        found = [name for name in self.structure.of(body).changed if name in env]
+        self.count(len(found) + len(env) // ENV_PER_STEP)
+        return found
 
     def _settle(self, body: list[Any], env: dict[str, Any], others: list[str], why: str) -> dict[str, Any]:
         """What variables can be at the start of any iteration: as before the loop, or as an iteration leaves them."""
@@ -515,19 +528,16 @@ _CHANGES = "an address depends on what a loop changes"
 
 def _changes(body: list[Any], env: dict[str, Any], interpreter: Interpreter) -> tuple[dict[str, int], list[str]]:
     """The variables that a body moves by the same amount each time, and the others that it changes."""
-    changed = [name for name in assigned(body) if name in env]
-    if not changed:
-        return {}, []
-    moving, inside = {}, defined(body)
-    for s in body:
-        if s[0] == "set" and changed.count(s[1]) == 1:
-            step = _step(s[1], s[2], inside, env, interpreter)
-            if step is not None:
-                moving[s[1]] = step
+    changed, summary = interpreter.changed(body, env), interpreter.structure.of(body)
+    moving = {}
+    for name in changed:
+        step = _step(name, summary.changed[name], summary.defined, env, interpreter)
+        if step is not None:
+            moving[name] = step
     return moving, sorted(set(changed) - set(moving))
 
 
-def _step(name: str, e: Any, inside: set[str], env: dict[str, Any], interpreter: Interpreter) -> int | None:
+def _step(name: str, e: Any, inside: frozenset[str], env: dict[str, Any], interpreter: Interpreter) -> int | None:
     """What `e` adds to the variable; None when that is not always the same. `inside`: what the loop defines."""
     while isinstance(e, list) and len(e) == 2 and e[0] in ("i32", "i64"):  # beyond these is no address
         e = e[1]

@@ -2,38 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 BODIES = {"for": (5,), "tec": (4,), "while": (2,), "if": (2, 3), "kernel": (1,)}
 """Where statements keep their nested bodies."""
 
 
-def assigned(body: list[Any]) -> list[str]:
-    """Variables a body gives a new value, as often as it does."""
-    found = [s[1] for s in body if s[0] == "set"]
-    for s in body:
-        for position in BODIES.get(s[0], ()):
-            found += 2 * assigned(s[position])  # not in each iteration just once
-    return found
+@dataclass(frozen=True)
+class Summary:
+    """What the text of a body says of all its runs."""
+
+    changed: dict[str, Any]
+    """Variables that it gives a new value, in the order of the text: the expression of those that get one in just one
+    statement of the body itself, None for others."""
+    defined: frozenset[str]
+    """Variables that it defines or gives a new value."""
+    breaks: bool
+    """Whether it may end the loop it is the body of, by a break."""
+    returns: bool
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it may end the loop it is the body of."""
+        return self.breaks or self.returns
 
 
-def defined(body: list[Any]) -> set[str]:
-    """Variables a body defines or gives a new value."""
-    found = {s[1] for s in body if s[0] in ("set", "let", "for", "tec")}
-    for s in body:
-        for position in BODIES.get(s[0], ()):
-            found |= defined(s[position])
-    return found
+class Structure:
+    """Summaries of bodies; each body is read once."""
 
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[list[Any], Summary]] = {}
 
-def leaves(body: list[Any], loop: bool = False) -> bool:
-    """Whether a body may end the loop it is the body of."""
-    for s in body:
-        if s[0] == "return" or (s[0] == "break" and not loop):
-            return True
-        if any(leaves(s[at], loop or s[0] in ("for", "while")) for at in BODIES.get(s[0], ())):
-            return True
-    return False
+    def of(self, body: list[Any]) -> Summary:
+        known = self._known.get(id(body))
+        if known is None:
+            known = self._known[id(body)] = (body, self._read(body))  # the body, so that its id stays its own
+        return known[1]
+
+    def _read(self, body: list[Any]) -> Summary:
+        changed: dict[str, Any] = {}
+        defined: set[str] = set()
+        breaks = returns = False
+        for s in body:
+            kind = s[0]
+            if kind in ("set", "let", "for", "tec"):
+                defined.add(s[1])
+            if kind == "set":
+                changed[s[1]] = None if s[1] in changed else s[2]
+            breaks, returns = breaks or kind == "break", returns or kind == "return"
+            for position in BODIES.get(kind, ()):
+                inner = self.of(s[position])
+                changed |= dict.fromkeys(inner.changed)  # not just once in each iteration
+                defined |= inner.defined
+                breaks = breaks or (inner.breaks and kind not in ("for", "while"))
+                returns = returns or inner.returns
+        return Summary(changed, frozenset(defined), breaks, returns)
 
 
 def size(x: Any) -> int:
@@ -41,7 +65,7 @@ def size(x: Any) -> int:
     return 1 + sum(map(size, x[1:] if x and isinstance(x[0], str) else x)) if isinstance(x, list) else 1
 
 
-def mentions(e: Any, names: set[str]) -> bool:
+def mentions(e: Any, names: frozenset[str]) -> bool:
     """Whether an expression depends on variables, or on what is not known before the loop."""
     if isinstance(e, str):
         return e in names
