@@ -7,7 +7,7 @@ narrow results are cut to their type, and dividing by 0 gives 0, as on the NPU.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -40,6 +40,25 @@ class NoForm(CompassError):
 def typedefs() -> list[str]:
     """The types that C has anywhere."""
     return [f"typedef {c} {name};" for name, c in _SHORT.items()]
+
+
+def helpers(inline: str, prefix: str, spelt: Mapping[str, str]) -> list[str]:
+    """The functions that expressions call: `max_int32`, `div_int32`, `exp_float32`, ... `prefix` and `spelt`: how the
+    compiler calls functions of reals; `inline`: the words before a function."""
+    lines = []
+    for kind in map(DataType, SCALARS):
+        other = " || y != y" if kind.is_floating else ""
+        for op, sign in (("max", ">"), ("min", "<")):
+            lines.append(f"{inline} {kind} {op}_{kind}({kind} x, {kind} y) {{ return x {sign} y{other} ? x : y; }}")
+        for op, sign, minus in (("div", "/", f"({kind})(0 - x)"), ("mod", "%", "0")) if kind.is_integer else ():
+            least = f" : y == ({kind})-1 ? {minus}" if kind.is_int else ""
+            lines.append(
+                f"{inline} {kind} {op}_{kind}({kind} x, {kind} y) {{ return y == 0 ? 0{least} : x {sign} y; }}"
+            )
+    for real, suffix in (("float32", "f"), ("float64", "")):
+        lines += [f"#define {op}_{real} {prefix}{spelt.get(op, op)}{suffix}" for op in sorted(FUNCTIONS - {"rsqrt"})]
+        lines.append(f"#define rsqrt_{real}(x) (1 / {prefix}sqrt{suffix}(x))")
+    return lines
 
 
 def identifier(name: str) -> str:

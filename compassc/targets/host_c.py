@@ -14,7 +14,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import FLOAT32, DataType, PointerType, Type
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
-from compassc.targets.ctext import SCALARS, CText, NoForm, identifier, typedefs
+from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
 
 ON_STACK = 32 << 10
 """Bytes of one array up to which it lies on the stack."""
@@ -34,22 +34,7 @@ def _prelude() -> list[str]:
         '#define PUBLIC __attribute__((visibility("default")))',
         "#define INLINE static inline __attribute__((always_inline, unused))",
     ]
-    for kind in map(DataType, SCALARS):
-        other = " || y != y" if kind.is_floating else ""
-        lines.append(f"INLINE {kind} max_{kind}({kind} x, {kind} y) {{ return x > y{other} ? x : y; }}")
-        lines.append(f"INLINE {kind} min_{kind}({kind} x, {kind} y) {{ return x < y{other} ? x : y; }}")
-        if kind.is_integer:
-            for op, sign, minus in (("div", "/", f"({kind})(0 - x)"), ("mod", "%", "0")):
-                least = f" : y == ({kind})-1 ? {minus}" if kind.is_int else ""
-                lines.append(
-                    f"INLINE {kind} {op}_{kind}({kind} x, {kind} y) {{ return y == 0 ? 0{least} : x {sign} y; }}"
-                )
-    for real, suffix in (("float32", "f"), ("float64", "")):
-        for op in ("exp", "exp2", "log", "tanh", "sin", "cos", "sqrt", "floor", "ceil", "rint", "erf"):
-            lines.append(f"#define {op}_{real} __builtin_{op}{suffix}")
-        lines.append(f"#define abs_{real} __builtin_fabs{suffix}")
-        lines.append(f"#define pow_{real} __builtin_pow{suffix}")
-        lines.append(f"#define rsqrt_{real}(x) (1 / __builtin_sqrt{suffix}(x))")
+    lines += helpers("INLINE", "__builtin_", {"abs": "fabs"})
     return lines
 
 

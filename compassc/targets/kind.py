@@ -50,6 +50,7 @@ _HOMES = {
     "compass": "compassc.targets.npu",
     "c": "compassc.targets.host",
     "llvm": "compassc.targets.host",
+    "cuda": "compassc.targets.cuda",
 }
 """The kinds that come with this package, and the modules that register them when they are imported."""
 _KINDS: dict[str, Kind] = {}

@@ -211,5 +211,12 @@ def device_api(dev: Device) -> DeviceAPI:
         return _apis[dev.kind]
 
 
+def _cuda() -> DeviceAPI:
+    from compass_runtime.cuda_module import CudaDeviceAPI
+
+    return CudaDeviceAPI()
+
+
 register_func("device_api.cpu", HostDeviceAPI)
+register_func("device_api.cuda", _cuda)
 register_func("device_api.compass", CompassDeviceAPI)

@@ -33,6 +33,7 @@ SERIALIZABLE, RUNNABLE = 1, 2
 LOADER = "runtime.module.loadbinary_"
 _HOMES = {
     "compass.runtime.CompassModule": "compass_runtime.compass_module",
+    "compass.runtime.CudaModule": "compass_runtime.cuda_module",
     "compass.runtime.HostLibrary": "compass_runtime.host_module",
 }
 """Kinds of modules that come with the runtime, and where their loaders are."""
@@ -183,6 +184,14 @@ class HostModule(Module):
 
     def find(self, name: str) -> Callable[..., Any] | None:
         return next((other.entry_func for other in self._imports if name == ENTRY), None)
+
+    @property
+    def format(self) -> str:
+        return next((other.format for other in self._imports), "")
+
+    def get_source(self, format: str = "") -> str:
+        """The text of what it imports first."""
+        return next((other.get_source(format) for other in self._imports), "")
 
     def save_to_bytes(self) -> bytes:
         return b""

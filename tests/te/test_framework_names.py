@@ -71,3 +71,20 @@ def test_what_has_no_meaning_is_refused(option):
     b = te.compute((1,), lambda i: a[i], name="b")
     with pytest.raises(CompassError, match=option):
         framework.lower(te.create_schedule(b), [a, b], **{option: {}})
+
+
+def test_the_walkthrough_builds_for_cuda(tmp_path):
+    program = (
+        WALKTHROUGH.split("dev =")[0]
+        .replace("fadd = ", "print(")
+        .replace("[A, B, C], target)", "[A, B, C], target).get_source())")
+    )
+    (tmp_path / "walk.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "-m", "compassc.compat", "walk.py", "cuda"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and "__global__ void default_function_kernel(" in done.stdout, done.stderr

@@ -1,0 +1,198 @@
+"""CUDA C text of a lowered loop nest: a kernel for each stage of the outermost level, launched one after another.
+
+A loop that is bound to a thread is no loop: its variable is the number of the thread, and its body is guarded where fewer
+turns are wanted than the launch has threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import DataType, PointerType
+from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.visit import walk_exprs, walk_stmts
+from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
+
+_HALVES = """\
+struct float16 {
+  unsigned short bits;
+  __device__ float16() {}
+  __device__ float16(float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); }
+  __device__ operator float() const { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits)); return x; }
+};
+struct bfloat16 {
+  unsigned short bits;
+  __device__ bfloat16() {}
+  __device__ bfloat16(float x) {
+    unsigned int word = __float_as_uint(x);
+    bits = x != x ? 0x7fc0 : (unsigned short)((word + 0x7fff + (word >> 16 & 1)) >> 16);
+  }
+  __device__ operator float() const { return __uint_as_float((unsigned int)bits << 16); }
+};"""
+
+
+def _prelude() -> str:
+    return "\n".join([*typedefs(), _HALVES, *helpers("__device__ __forceinline__", "", {"abs": "fabs"})])
+
+
+PRELUDE = _prelude()
+_WRAPPING = ("add", "sub", "mul")
+Size = Any
+"""An extent as JSON: a number, the name of a parameter, or [operator, size, size]."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel: its name, what it is given (parameters and workspaces by name), and its threads."""
+
+    name: str
+    arguments: tuple[str, ...]
+    grid: tuple[Size, Size, Size]
+    block: tuple[Size, Size, Size]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The text, its launches in order, and the bytes of each workspace in the memory of the device."""
+
+    text: str
+    launches: tuple[Launch, ...]
+    workspaces: tuple[tuple[str, int], ...]
+
+
+def program_of(function: S.PrimFunc, plain: S.PrimFunc) -> Program:
+    """The program of a function that went through the passes; `plain`: as it was before, with the extents of its loops."""
+    allocated = [s for s in walk_stmts(function.body) if isinstance(s, S.Alloc)]
+    spaces = [s for s in allocated if s.buffer.scope == "global"]
+    names = _Names(function, spaces)
+    launches, texts = [], []
+    for number, (group, before) in enumerate(zip(_groups(function.body), _groups(plain.body), strict=True)):
+        used = set(_used(group))
+        given = [v for v in (*function.params, *(s.buffer.data for s in spaces)) if v in used]
+        printer = CudaText([s for s in allocated if s not in spaces and s.buffer.data in used])
+        name = f"{identifier(function.name)}_kernel{number or ''}"
+        params = []
+        for v in given:
+            star = "*__restrict__ " if isinstance(v.dtype, PointerType) else ""
+            held = v.dtype.elem if isinstance(v.dtype, PointerType) else v.dtype
+            params.append(f"{printer.type(held)} {star}{printer.define(v)}")
+        printer.kernel(group)
+        head = f'extern "C" __global__ void {name}({", ".join(params)}) {{'
+        texts.append("\n".join([head, *printer.lines, "}"]))
+        threads = _threads(before)
+        grid, block = (tuple(threads.get(f"{unit}_{dim}", 1) for dim in "xyz") for unit in ("blockIdx", "threadIdx"))
+        launches.append(Launch(name, tuple(names[v] for v in given), grid, block))
+    sizes = tuple((names[s.buffer.data], _bytes(s.buffer)) for s in spaces)
+    return Program("\n\n".join([PRELUDE, *texts]) + "\n", tuple(launches), sizes)
+
+
+class _Names(dict[Var, str]):
+    """A name for each parameter and workspace, each once."""
+
+    def __init__(self, function: S.PrimFunc, spaces: list[S.Alloc]) -> None:
+        super().__init__({p: p.name for p in function.params})
+        self |= {s.buffer.data: f"workspace {i}" for i, s in enumerate(spaces)}
+
+
+def _groups(body: S.Body) -> list[S.Body]:
+    """The statements of each launch, without declarations."""
+    found: list[list[S.Stmt]] = [[]]
+    for s in body:
+        if isinstance(s, S.Eval) and isinstance(s.value, E.Call) and s.value.op == "barrier":
+            found.append([])
+        elif not isinstance(s, (S.Alloc, S.DeclBuffer)):
+            found[-1].append(s)
+    return [tuple(group) for group in found]
+
+
+def _used(body: S.Body) -> Iterator[Var]:
+    for s in walk_stmts(body):
+        if isinstance(s, S.Store):
+            yield s.buffer.data
+        for root in s.exprs():
+            for e in walk_exprs(root):
+                if isinstance(e, Var):
+                    yield e
+                elif isinstance(e, E.Load):
+                    yield e.buffer.data
+
+
+def _threads(body: S.Body) -> dict[str, Size]:
+    """The threads of a launch: for each tag the most turns that a loop has."""
+    found: dict[str, Size] = {}
+    for s in walk_stmts(body):
+        if isinstance(s, S.For) and s.kind in S.THREAD_LOOPS:
+            size = _size(s.stop)
+            if s.kind in found and found[s.kind] != size:
+                size = max(found[s.kind], size) if isinstance(size, int) and isinstance(found[s.kind], int) else [
+                    "max", found[s.kind], size]  # fmt: skip
+            found[s.kind] = size
+    return found
+
+
+def _size(e: Expr) -> Size:
+    if isinstance(e, IntImm):
+        return e.value
+    if isinstance(e, Var):
+        return e.name
+    if isinstance(e, Binary):
+        return [e.op, _size(e.a), _size(e.b)]
+    if isinstance(e, E.Cast):
+        return _size(e.value)
+    raise NoForm(f"the number of threads {e} is not known before the launch")
+
+
+def _bytes(buffer: E.Buffer) -> int:
+    size = buffer.dtype.bytes
+    for extent in buffer.shape:
+        assert isinstance(extent, IntImm)
+        size *= extent.value
+    return size
+
+
+class CudaText(CText):
+    """Prints one kernel."""
+
+    where = "CUDA devices"
+
+    def __init__(self, arrays: list[S.Alloc]) -> None:
+        super().__init__()
+        self.arrays = arrays
+        self.depth = 1
+
+    def kernel(self, body: S.Body) -> None:
+        for s in self.arrays:
+            count = _bytes(s.buffer) // s.buffer.dtype.bytes
+            self.line(f"{self.type(s.buffer.dtype)} {self.define(s.buffer.data)}[{count}];")
+        self.body(body)
+
+    def loop(self, s: S.For) -> None:
+        if s.kind not in S.THREAD_LOOPS:
+            if s.kind not in ("serial", "vectorized", "unrolled"):
+                raise NoForm(f"a loop of kind {s.kind} has no form on {self.where}")
+            if s.kind != "serial":
+                self.line("#pragma unroll")
+            super().loop(s)
+            return
+        stop, number = self.expr(s.stop), s.kind.replace("_", ".")
+        name = self.define(s.var)
+        self.block(f"if (int32 {name} = (int32){number}; {name} < {stop}) {{", s.body)
+
+    def real(self, e: E.FloatImm) -> str:
+        text = super().real(e)
+        return text.replace('__builtin_nanf("")', "__int_as_float(0x7fc00000)").replace(
+            "__builtin_inff()", "__int_as_float(0x7f800000)"
+        )
+
+    def binary(self, e: Binary) -> str:
+        kind = e.a.data_type
+        if e.op in _WRAPPING and kind.is_int and kind.bits >= 32 and e.flags & E.F_LOAD:
+            wide = DataType(f"uint{kind.bits}")
+            a, b = self.expr(e.a), self.expr(e.b)
+            sign = {"add": "+", "sub": "-", "mul": "*"}[e.op]
+            return f"(({kind})(({wide}){a} {sign} ({wide}){b}))"
+        return super().binary(e)

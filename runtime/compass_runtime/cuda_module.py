@@ -1,0 +1,215 @@
+"""Modules of CUDA devices: CUDA C, its PTX, and the launches of a call, by the CUDA driver.
+
+Arrays are in the memory of the host; a call copies them to the device and the outputs back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from compass_core.errors import CompassError
+from compass_core.operators import OPERATORS
+from compass_core.reading import jsontext
+from compass_runtime.devices import ATTRIBUTES, Device, DeviceAPI, aligned_bytes
+from compass_runtime.errors import RuntimeStateError, RuntimeValueError
+from compass_runtime.host_module import Arguments, parameters_of
+from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module
+from compass_runtime.packed import register_func
+
+_MAX_THREADS = 1
+"""CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK."""
+
+
+class Driver:
+    """The CUDA driver with the first device's context. RuntimeStateError where there is no driver or no device."""
+
+    _made: Driver | None = None
+
+    @classmethod
+    def get(cls) -> Driver:
+        cls._made = cls._made or cls()
+        return cls._made
+
+    def __init__(self) -> None:
+        try:
+            self.library = ctypes.CDLL("libcuda.so.1")
+        except OSError:
+            raise _no_device("the CUDA driver (libcuda.so.1) is not installed") from None
+        count = ctypes.c_int()
+        if self.library.cuInit(0) or self.library.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
+            raise _no_device("the CUDA driver finds none")
+        self.device, self.context = ctypes.c_int(), ctypes.c_void_p()
+        self.do("cuDeviceGet", ctypes.byref(self.device), 0)
+        self.do("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), self.device)
+
+    def do(self, name: str, *args: Any) -> None:
+        """Calls a function of the driver; RuntimeStateError when it fails."""
+        status = getattr(self.library, name)(*args)
+        if status:
+            said = ctypes.c_char_p()
+            self.library.cuGetErrorString(status, ctypes.byref(said))
+            text = (said.value or b"").decode(errors="replace")
+            raise RuntimeStateError(f"{name} fails: {text or status}", code="cuda-driver")
+
+    def attribute(self, number: int) -> int:
+        """An attribute of the device."""
+        value = ctypes.c_int()
+        self.do("cuDeviceGetAttribute", ctypes.byref(value), number, self.device)
+        return value.value
+
+
+def _no_device(why: str) -> RuntimeStateError:
+    return RuntimeStateError(
+        f"there is no CUDA device to launch on: {why}",
+        code="no-cuda",
+        help="the module can be exported and run where there is one; `get_source()` shows what was built",
+    )
+
+
+class CudaModule(Module):
+    """The kernels of one function. `description`: the function's name and parameters, `launches` with name, arguments,
+    grid and block, and the bytes of `workspaces` by name."""
+
+    type_key = "compass.runtime.CudaModule"
+    flags = SERIALIZABLE | RUNNABLE
+
+    def __init__(self, source: str, ptx: str, description: dict[str, Any]) -> None:
+        super().__init__()
+        self.source, self.ptx, self.description = source, ptx, description
+        self.name = str(description["name"])
+        self.arguments = Arguments(self.name, parameters_of(description))
+        self.launches = [
+            (str(x["name"]), [str(a) for a in x["arguments"]], list(x["grid"]), list(x["block"]))
+            for x in description["launches"]
+        ]
+        self.workspaces = {str(name): int(size) for name, size in description["workspaces"].items()}
+
+    @property
+    def format(self) -> str:
+        return "cuda"
+
+    def get_source(self, format: str = "") -> str:
+        """CUDA C, or with `ptx` the PTX (empty where there was no NVRTC)."""
+        return self.ptx if format == "ptx" else self.source
+
+    def find(self, name: str) -> Callable[..., Any] | None:
+        return self.call if name in (self.name, ENTRY) else None
+
+    @cached_property
+    def _functions(self) -> list[ctypes.c_void_p]:
+        """The kernels on the device."""
+        driver = Driver.get()
+        if not self.ptx:
+            raise RuntimeStateError(
+                f"'{self.name}' was built without NVRTC: there is no PTX to launch",
+                code="nvrtc",
+                help="pip install nvidia-cuda-nvrtc-cu12, and build it again",
+            )
+        loaded = ctypes.c_void_p()
+        driver.do("cuModuleLoadData", ctypes.byref(loaded), self.ptx.encode() + b"\0")
+        found = []
+        for name, *_ in self.launches:
+            function = ctypes.c_void_p()
+            driver.do("cuModuleGetFunction", ctypes.byref(function), loaded, name.encode())
+            found.append(function)
+        return found
+
+    def call(self, *args: Any) -> None:
+        """Runs with one argument for each parameter; outputs are changed in place."""
+        arrays, back = self.arguments.laid_out(args)
+        by_name = {p.name: a for p, a in zip(self.arguments.parameters, arrays, strict=True)}
+        driver = Driver.get()
+        driver.do("cuCtxSetCurrent", driver.context)
+        functions = self._functions
+        held: dict[str, ctypes.c_uint64] = {}
+        try:
+            tensors = [p for p in self.arguments.parameters if p.shape is not None]
+            for name, size in (*((p.name, by_name[p.name].nbytes) for p in tensors), *self.workspaces.items()):
+                held[name] = ctypes.c_uint64()
+                driver.do("cuMemAlloc_v2", ctypes.byref(held[name]), ctypes.c_size_t(max(size, 1)))
+            for p in tensors:
+                _copy(driver, "cuMemcpyHtoD_v2", held[p.name], by_name[p.name])
+            for function, launch in zip(functions, self.launches, strict=True):
+                self._launch(driver, function, launch, held, by_name)
+            driver.do("cuCtxSynchronize")
+            for p in tensors:
+                if p.output:
+                    _copy(driver, "cuMemcpyDtoH_v2", held[p.name], by_name[p.name])
+        finally:
+            for pointer in held.values():
+                if pointer.value:
+                    driver.library.cuMemFree_v2(pointer)
+        for given, used in back:
+            given[...] = used
+
+    def _launch(self, driver: Driver, function: Any, launch: Any, held: Any, by_name: Any) -> None:
+        _, arguments, grid, block = launch
+        numbers = {p.name: int(by_name[p.name][0]) for p in self.arguments.parameters if _is_count(p)}
+        sizes = [_evaluated(size, numbers) for size in (*grid, *block)]
+        if not all(sizes):
+            return  # no turns
+        values = [held[a] if a in held else by_name[a] for a in arguments]
+        pointers = [v.ctypes.data if isinstance(v, np.ndarray) else ctypes.addressof(v) for v in values]
+        packed = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
+        driver.do("cuLaunchKernel", function, *map(ctypes.c_uint, sizes), 0, None, packed, None)
+
+    def save_to_bytes(self) -> bytes:
+        fields = {"source": self.source, "ptx": self.ptx, "description": self.description}
+        return json.dumps(fields, sort_keys=True).encode()
+
+
+def _is_count(p: Any) -> bool:
+    return p.shape is None and p.dtype.kind in "iu"
+
+
+def _copy(driver: Driver, name: str, device: ctypes.c_uint64, array: np.ndarray[Any, Any]) -> None:
+    if array.nbytes:
+        host = ctypes.c_void_p(array.ctypes.data)
+        ends = (device, host) if "HtoD" in name else (host, device)
+        driver.do(name, *ends, ctypes.c_size_t(array.nbytes))
+
+
+def _evaluated(size: Any, numbers: dict[str, int]) -> int:
+    """A size (`compassc.targets.cuda_c.Size`) for certain numbers."""
+    if isinstance(size, int):
+        return size
+    if isinstance(size, str):
+        return numbers[size]
+    op, a, b = size
+    return OPERATORS[op].evaluate(_evaluated(a, numbers), _evaluated(b, numbers))
+
+
+def load_content(data: bytes) -> CudaModule:
+    """The module that `save_to_bytes` wrote. RuntimeValueError when the bytes are damaged."""
+    try:
+        fields = jsontext.parse(data, CudaModule.type_key)
+        if not isinstance(fields["source"], str) or not isinstance(fields["ptx"], str):
+            raise TypeError("a field is of another type")
+        return CudaModule(fields["source"], fields["ptx"], fields["description"])
+    except (CompassError, ValueError, KeyError, TypeError, AttributeError):
+        raise RuntimeValueError(f"the content of a {CudaModule.type_key} is damaged", code="module-file") from None
+
+
+class CudaDeviceAPI(DeviceAPI):
+    """Arrays for CUDA programs lie in the memory of the host: a call copies them to the device, and back."""
+
+    def get_attr(self, dev: Device, kind: int) -> Any:
+        try:
+            driver = Driver.get()
+        except RuntimeStateError:
+            return False if kind == ATTRIBUTES["exist"] else None
+        if kind == ATTRIBUTES["max_threads_per_block"]:
+            return driver.attribute(_MAX_THREADS)
+        return super().get_attr(dev, kind)
+
+    def alloc(self, dev: Device, nbytes: int, alignment: int = 64) -> Any:
+        return aligned_bytes(nbytes, max(alignment, 64))
+
+
+register_func(LOADER + CudaModule.type_key, load_content)

@@ -1,0 +1,138 @@
+"""CUDA: the text, its PTX where NVRTC is installed, and launches by a driver that is emulated."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+
+import numpy as np
+import pytest
+
+import compass_runtime as runtime
+from compass_core.errors import CompassError
+from compass_runtime import cuda_module
+from compassc import te
+from compassc.targets import nvrtc
+from tests.targets.emulated_cuda import Emulated
+from tests.te import random_schedules as cases
+from tests.te.interpreter import Kernel
+
+
+def matmul(n=20, m=33, k=17, name="matmul"):
+    a, b = te.placeholder((n, k), name="A"), te.placeholder((k, m), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    c = te.compute((n, m), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")
+    s = te.create_schedule(c.op)
+    local = s.cache_write(c, "local")
+    i, j = s[c].op.axis
+    bx, tx = s[c].split(i, factor=4)
+    by, ty = s[c].split(j, factor=8)
+    s[c].reorder(bx, by, tx, ty)
+    for axis, tag in ((bx, "blockIdx.x"), (by, "blockIdx.y"), (tx, "threadIdx.x"), (ty, "threadIdx.y")):
+        s[c].bind(axis, te.thread_axis(tag))
+    s[local].compute_at(s[c], ty)
+    return te.build(s, [a, b, c], "cuda", name=name)
+
+
+@pytest.fixture
+def device(tmp_path, monkeypatch):
+    """A device; PTX is not looked at but taken as the name of a text."""
+    driver = Emulated(tmp_path)
+    monkeypatch.setattr(cuda_module.Driver, "_made", None)
+    load = ctypes.CDLL
+    monkeypatch.setattr(ctypes, "CDLL", lambda name, *rest, **more: (
+        driver if name == "libcuda.so.1" else load(name, *rest, **more)))  # fmt: skip
+    monkeypatch.setattr(nvrtc, "ptx", lambda text, name, arch: driver.sources.setdefault(
+        f"{hash(text)}\0".encode(), text) and str(hash(text)))  # fmt: skip
+    return driver
+
+
+def test_the_text_and_its_launches():
+    module = matmul()
+    text, built = module.get_source(), module.imported_modules[0]
+    assert 'extern "C" __global__ void matmul_kernel(' in text and "blockIdx.y" in text and "C_local[1]" in text
+    launch = built.description["launches"][0]
+    assert (tuple(launch["grid"]), tuple(launch["block"])) == ((5, 5, 1), (4, 8, 1))
+
+
+def test_ptx_where_there_is_nvrtc():
+    if nvrtc.library() is None:
+        assert matmul().get_source("ptx") == ""
+        return
+    assert ".visible .entry matmul_kernel(" in matmul().get_source("ptx")
+    with pytest.raises(CompassError, match="NVRTC refuses the CUDA C of 'bad'"):
+        nvrtc.ptx("nonsense", "bad", "sm_75")
+
+
+def test_without_a_device_launching_is_the_error(monkeypatch):
+    monkeypatch.setattr(cuda_module.Driver, "_made", None)
+    load = ctypes.CDLL
+
+    def missing(name, *rest, **more):
+        if name == "libcuda.so.1":
+            raise OSError
+        return load(name, *rest, **more)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    where = runtime.device("cuda", 0)
+    assert where.exist is False
+    arrays = [runtime.array(np.zeros(shape, "float32"), where) for shape in ((20, 17), (17, 33), (20, 33))]
+    with pytest.raises(CompassError, match="no CUDA device to launch on"):
+        matmul()(*arrays)
+
+
+def test_launches(device, tmp_path):
+    module = matmul()
+    rng = np.random.default_rng(0)
+    a, b, c = rng.random((20, 17), "f4"), rng.random((17, 33), "f4"), np.zeros((20, 33), "f4")
+    module(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+    module.export_library(tmp_path / "matmul.so")
+    c[:] = 0
+    runtime.load_module(tmp_path / "matmul.so")["matmul"](a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+    assert device.launched == 2 and not device.memory
+    assert runtime.device("cuda", 0).max_threads_per_block == 1024
+
+
+def test_a_size_that_is_an_argument(device):
+    n = te.var("n")
+    a = te.placeholder((n,), "float16", name="a")
+    b = te.compute((n,), lambda i: te.exp(a[i]), name="b")
+    s = te.create_schedule(b)
+    bx, tx = s[b].split(b.op.axis[0], factor=64)
+    s[b].bind(bx, te.thread_axis("blockIdx.x"))
+    s[b].bind(tx, te.thread_axis("threadIdx.x"))
+    module = te.build(s, [n, a, b], "cuda")
+    for size in (100, 1, 0):
+        given, found = np.linspace(0, 1, size).astype("float16"), np.zeros(size, "float16")
+        module(size, given, found)
+        np.testing.assert_allclose(found, np.exp(given.astype("float32")), rtol=2e-3)
+
+
+def test_too_many_threads_are_refused():
+    a = te.placeholder((4096,), name="a")
+    b = te.compute((4096,), lambda i: a[i], name="b")
+    s = te.create_schedule(b)
+    s[b].bind(b.op.axis[0], te.thread_axis("threadIdx.x"))
+    with pytest.raises(CompassError, match="4096 threads.*1024"):
+        te.build(s, [a, b], "cuda")
+
+
+@pytest.mark.parametrize("seed", range(3000, 3012))
+def test_random_schedules_on_cuda(device, seed):
+    """Any legal steps give what the plain schedule gives."""
+    draw = random.Random(seed)
+    made = cases.case(draw)
+    arrays = made.arrays(draw)
+    plain, found = ([a.copy() for a in arrays] for _ in range(2))
+    Kernel(te.lower(te.create_schedule(made.outputs), made.args, "k", target="X2_1204").entry_func)(*plain)
+    schedule = te.create_schedule(made.outputs)
+    cases.steps(draw, schedule, draw.randint(1, 12))
+    try:
+        module = te.build(schedule, made.args, "cuda")
+    except te.LowerError:
+        return
+    module(*found)
+    for t, a, b in zip(made.args, plain, found, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=f"{t.name}\n{schedule.trace}\n{module.get_source()}")
