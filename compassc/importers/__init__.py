@@ -36,7 +36,7 @@ def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) 
 
 
 def import_object(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
-    """The graph of a model in memory: of an `onnx.ModelProto`. UsageError for what is none."""
+    """The graph of a model in memory: of an `onnx.ModelProto`. UsageError for any other object."""
     from compass_core.errors import UsageError
 
     kind = type(model)

@@ -81,7 +81,7 @@ class Building:
             self._marks = before
 
     def mark(self, tensor: Tensor) -> Tensor:
-        """The tensor with what its integers stand for, as `marking` says."""
+        """The tensor with the scale and zero point that `marking` gives."""
         if self._marks is None or self._marks[0] != tensor.dtype:
             return tensor
         return replace(tensor, **self._marks[1])
@@ -185,7 +185,7 @@ class Building:
         return Value(shape, value.dtype, tensor=value.tensor, order=tuple(back[axis] for axis in value.order))
 
     def squeeze(self, value: Value, axes: Sequence[int]) -> Value:
-        """Without axes of size 1; the order of the others stays."""
+        """The value without axes of size 1; the other axes keep their order."""
         gone = {value.axis(a) for a in axes}
         if any(value.shape[a] != 1 for a in gone):
             raise Refused(f"the axes {sorted(gone)} of {list(value.shape)} are not all of size 1")
@@ -197,7 +197,7 @@ class Building:
         return self.value(self.reshaped(value.tensor, shape), value.dtype, order)
 
     def unsqueeze(self, value: Value, axes: Sequence[int]) -> Value:
-        """With axes of size 1 at the places `axes` of the result; the order of the others stays."""
+        """The value with axes of size 1 at positions `axes` of the result; the other axes keep their order."""
         rank = value.rank + len(axes)
         new = sorted(a % rank for a in axes)
         if len(set(new)) != len(axes):
@@ -272,7 +272,7 @@ class Building:
 
 
 def same_levels(one: Tensor, other: Tensor) -> bool:
-    """Whether the integers of two tensors stand for the same numbers."""
+    """Whether two tensors have the same scale and zero point."""
     return (one.scale, one.zero, one.axis) == (other.scale, other.zero, other.axis)
 
 

@@ -1,4 +1,4 @@
-"""What the tensors of a model are while it is imported: known arrays, or tensors of the graph in some order of axes.
+"""The values of a model during import: known arrays, or tensors of the graph with their order of axes.
 
 A layer that works on images wants the channels last, others keep the order they get. So nothing is transposed when it
 is used, but when somebody needs another order than the one there is: `Value.order` says which one that is.
@@ -28,7 +28,7 @@ NARROWED = {
     "int2": "int8",
     "uint2": "uint8",
 }
-"""Types of models that graphs do not have, with the one that stands for them."""
+"""Element types of models that graphs lack, with the type used instead."""
 
 
 class Refused(Exception):
@@ -101,11 +101,11 @@ class Value:
         return axis % max(self.rank, 1)
 
     def place(self, axis: int) -> int:
-        """Where the model's axis lies in the graph's tensor."""
+        """The axis of the graph's tensor that is the model's axis."""
         return self.order.index(self.axis(axis))
 
     def typed(self, dtype: np.dtype[Any]) -> Value:
-        """The same tensor under another type of the model."""
+        """The same tensor with another element type in the model."""
         return replace(self, dtype=np.dtype(dtype))
 
 
@@ -127,7 +127,7 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def reshaped_in_order(old: tuple[int, ...], new: tuple[int, ...], order: Order) -> Order | None:
-    """The order in which a reshaped tensor lies when nothing is moved; None when elements have to be.
+    """The axis order of a reshaped tensor if no element moves; None when elements would have to move.
 
     Axes that are split stay where they are; axes that are joined must lie behind each other.
     """

@@ -73,7 +73,7 @@ def quantise(values: Array, scale: Number, zero: Number, low: Number, high: Numb
 
 
 def dequantise(values: Array, scale: Number, zero: Number) -> Array:
-    """What quantised values stand for, in float32: (values + zero) times the reciprocal of `scale`."""
+    """Dequantised values in float32: (values + zero) times the reciprocal of `scale`."""
     return (values + np.asarray(zero)).astype(np.float32) * (np.float32(1) / np.asarray(scale, np.float32))
 
 

@@ -268,7 +268,7 @@ class AxisLoop:
         self._indices, self._j = [], ""
 
     def sum_of(self, name: str, term: Callable[[], str], kind: str) -> None:
-        """A variable with the sum of a term of every reduced element; `term` loads what it needs."""
+        """A variable with the sum of one term per reduced element; `term` loads its operands."""
         zero = "0.0" if kind == "float32" else "0"
         self.start(name, zero, kind)
         with self.each():
@@ -315,7 +315,7 @@ class AxisLoop:
             k.do("across_sum_pair(lower, upper)")
 
     def divide(self, quotient: str, rest: str) -> None:
-        """Two uint32 variables: `upper` * 2^16 + `lower` over the number of elements, and what is left."""
+        """Quotient and remainder of `upper` * 2^16 + `lower` by the number of elements, as two uint32 variables."""
         self.start(quotient, "0", "uint32")
         self.start(rest, "0", "uint32")
         number = self.filled(self.k.scalar(self.count), "uint32")

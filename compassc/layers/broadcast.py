@@ -1,4 +1,4 @@
-"""How operands of different shapes meet: as NumPy broadcasts, and repeated where one size divides the other."""
+"""Broadcasting of operands: as in NumPy, and by repetition where one size divides the other."""
 
 from __future__ import annotations
 

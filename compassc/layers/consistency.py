@@ -1,4 +1,4 @@
-"""What can be said about a layer from the declaration of its type, before a reference or a kernel looks at it."""
+"""Checks of a layer against the declaration of its type, before a reference or a kernel uses it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ KINDS: dict[str, tuple[str, Callable[[Layer, str], Any]]] = {
     "words": ("words", _words),
     "pairs": ("pairs of whole numbers", Layer.pairs),
 }
-"""Kinds of attributes: what they are in words, and what reads one; it refuses values of other kinds."""
+"""Kinds of attributes: a description, and the reader, which refuses values of other kinds."""
 LONGEST = 60
 """Letters of a value in a description."""
 
@@ -87,7 +87,7 @@ def _inputs_of(reference: Callable[..., Any]) -> tuple[int, int]:
 
 
 def fault_of(kind: str, value: Any) -> str:
-    """What was expected instead of a value that is not of a kind; "" for one that is."""
+    """What was expected in place of a value of the wrong kind; "" for a value of the right one."""
     words, read = KINDS[kind]
     try:
         read(Layer("", "", attributes={"value": value}), "value")
@@ -97,7 +97,7 @@ def fault_of(kind: str, value: Any) -> str:
 
 
 def check(declared: LayerType, layer: Layer) -> None:
-    """LayerError where inputs, attributes, constants or shapes are none that a type declares, with what they are."""
+    """LayerError where inputs, attributes, constants or shapes differ from those that the type declares."""
     reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
     if reference is not None:
         least, most = _inputs_of(reference)
@@ -120,7 +120,7 @@ def check(declared: LayerType, layer: Layer) -> None:
 
 
 def _agree(layer: Layer, key: str, told: Any) -> None:
-    """LayerError where an attribute differs from what the tensors say; -1 in a list stands for any size."""
+    """LayerError where an attribute contradicts the tensors; -1 in a list matches any size."""
     if isinstance(told, list):
         given = layer.integers(key)
         same = len(given) == len(told) and all(g in (-1, t) for g, t in zip(given, told, strict=True))

@@ -45,7 +45,7 @@ class Fusion(Enum):
 class Attribute:
     """An attribute of a layer type. `default` None: it must be there. `form`: "float", "quantised" or "" for both.
 
-    `told`: what it must be by the layer's tensors, where these tell.
+    `told`: the value that follows from the layer's tensors, where they determine it.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Attribute:
         return None if wordy or self.fault(found) or self.default in ("required", "rank", "last") else found
 
     def fault(self, value: Any) -> str:
-        """What was expected instead of a value that is not of the attribute's kind; "" for one that is."""
+        """What was expected in place of a value of the wrong kind; "" for a value of the right one."""
         return fault_of(self.kind, value)
 
 
@@ -172,7 +172,7 @@ def all_types() -> dict[str, LayerType]:
 
 @contextmanager
 def consistent(layer: Layer) -> Iterator[None]:
-    """What NumPy says about arrays that do not go together becomes a LayerError that tells all of the layer.
+    """Errors of NumPy about arrays of incompatible shapes become a LayerError that describes the layer.
 
     So does a LayerError that names no tensor, attribute or constant.
     """
@@ -188,7 +188,7 @@ def consistent(layer: Layer) -> Iterator[None]:
 
 
 def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
-    """What a layer gives for `inputs`, by its reference; LayerError when its form is not one the reference has."""
+    """The outputs of a layer for `inputs`, by its reference; LayerError for forms that the reference lacks."""
     declared = all_types().get(layer.type)
     if declared is None:
         raise LayerError(f"the layer type {layer.type} is not known")

@@ -1,4 +1,4 @@
-"""Steps that kernels of several families have in common, as text: requantisation, look-ups, rectifiers, storing."""
+"""Text of steps that kernels of several families share: requantisation, table look-ups, rectifiers, stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INT32_MAX = 2**31 - 1
 
 
 class WideFactor(NamedTuple):
-    """What `vectors.requantise_wide` takes."""
+    """The arguments of `vectors.requantise_wide`."""
 
     scale: int
     bound: int

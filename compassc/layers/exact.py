@@ -15,7 +15,7 @@ from compassc.layers.emit import INT32_MAX
 from compassc.layers.source import KernelSource, Value
 
 Name = Callable[[Array], str]
-"""`name(numbers)`: the expression that stands for numbers, which may differ by lane or by pass, in the kernel."""
+"""`name(numbers)`: the kernel's expression for numbers that may differ by lane or by pass."""
 FARTHEST = 46
 """The largest shift of `vectors.shift_far`."""
 

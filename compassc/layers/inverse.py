@@ -38,7 +38,7 @@ def arc_sine(x: Any) -> Any:
 
 
 def arc_sine_limited(x: Any) -> Any:
-    """As `arc_sine`, 2^31 - 1 beyond."""
+    """As `arc_sine`; 2^31 - 1 for operands outside -1..1."""
     return S.vsel(arc_sine(x), S.vbcast(S.fp32(2147483647.0), lanes=32), S.abs(x) <= 1.0)
 
 
@@ -94,7 +94,7 @@ def with_sign(value: Any, size: Any) -> Any:
 
 @S.macro
 def exact_remainder(value, divisor):
-    """`value` becomes what is left of it after whole multiples of `divisor`, with its sign; every bit is exact.
+    """`value` becomes its remainder by `divisor`, with the sign of `value`; every bit is exact.
 
     The mantissas are divided as whole numbers, eight bits of the quotient at a time.
     """

@@ -1,4 +1,4 @@
-"""More of what kernels compute with, beside `vectors`: lanes joined to one, long sums, functions of whole numbers."""
+"""More arithmetic of kernels beside `vectors`: reductions of lanes, long sums, integer functions."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def log2_coarse(value, fraction_in, fraction_out):
 
 @S.macro
 def add_limited(total, value):
-    """uint32 lanes of at most 2^30 added to a sum that stays at 0x80010000 from there on."""
+    """Add uint32 lanes of at most 2^30 to a sum that saturates at 0x80010000."""
     total = S.min(total + value, S.u32(0x80010000))
 
 
@@ -142,7 +142,7 @@ def look_up_float(index: Any, table: Any, extra: Any, last: Any, unit: Any, mask
 
 @S.macro
 def add_squares(total, value):
-    """uint32 squares of int32 lanes of at most 16 bits added to a sum that stays at 2^32 - 1 from there on."""
+    """Add the uint32 squares of int32 lanes of at most 16 bits to a sum that saturates at 2^32 - 1."""
     square = S.cast(value * value, "uint32")
     total = total + square
     total = S.vsel(S.vbcast(S.u32(0xFFFFFFFF), lanes=32), total, total < square)
@@ -226,7 +226,7 @@ def inverse_root(value, table, mask):
 
 @S.macro
 def carry_pair(low_words, high_words):
-    """Two uint32 words that stand for high * 2^16 + low: the low one is left with 16 bits."""
+    """Carry between two uint32 words of the number high * 2^16 + low, so that low has 16 bits."""
     high_words = high_words + (low_words >> S.u32(16))
     low_words = low_words & S.u32(0xFFFF)
 
@@ -266,7 +266,7 @@ def divide_pair(value, low_words, high_words, divisor):
 
 @S.macro
 def divide_bit(quotient, rest, bit, divisor):
-    """A step of a long division of uint32 lanes: the next bit of what is divided."""
+    """A step of a long division of uint32 lanes, for the next bit of the dividend."""
     rest = rest + rest + (bit & S.u32(1))
     whole = S.vsel(S.vbcast(S.u32(1), lanes=32), 0, rest >= divisor)
     quotient = quotient + quotient + whole
@@ -284,6 +284,6 @@ def divide_long(quotient, rest, low_words, high_words, divisor):
 
 @S.macro
 def add_saturated(total, value):
-    """uint32 lanes added to a sum that stays at 2^32 - 1 from there on."""
+    """Add uint32 lanes to a sum that saturates at 2^32 - 1."""
     total = total + value
     total = S.vsel(S.vbcast(S.u32(0xFFFFFFFF), lanes=32), total, total < value)

@@ -31,7 +31,7 @@ _COMPILER = (
     "driver",
     "layers/vectors.py",
 )
-"""Parts of this package that make an object of a text; the families' kernels only make texts."""
+"""The parts of this package that compile a kernel's text; those of the families only make texts."""
 
 
 class KernelCache:
@@ -85,7 +85,7 @@ class KernelCache:
 
 
 def compiler_identity() -> str:
-    """What differs between any two compilers whose objects may differ: versions, and state of the files."""
+    """A key that differs between compilers whose objects may differ: versions, and the state of their files."""
     embeds = str(switches.EMBED_SOURCE.get())
     features = " ".join(host.cpu_features())
     return key_of(find_clang().identity, headers_hash(), host.triple(), features, embeds, _own_identity())
@@ -93,7 +93,7 @@ def compiler_identity() -> str:
 
 @cache
 def _own_identity() -> str:
-    """The same for the compiler's own part."""
+    """The part of `compiler_identity` for this package."""
     here = Path(__file__).parents[1]
     listed = [path for part in _COMPILER for path in _python_files(here / part)]
     states = (f"{path.relative_to(here)} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in listed)

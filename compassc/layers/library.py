@@ -42,10 +42,10 @@ def constant(name: str, array: Array) -> plugin_api.Tensor:
 
 
 class KernelCall(NamedTuple):
-    """What computes a group of layers: an argument per parameter of the kernel, and what gives the kernel's object, and
-    the kernel as a function of the DSL.
+    """A call of the kernel that computes a group of layers: an argument per parameter, and functions that return the
+    kernel's object and the kernel as a function of the DSL.
 
-    `name` tells the kernel from others.
+    `name` identifies the kernel.
     """
 
     name: str

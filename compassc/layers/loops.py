@@ -60,7 +60,7 @@ def _merge(dims: list[int], strides: list[list[int]], size: int, own: list[int])
 
 
 class Operand(NamedTuple):
-    """What a pass loads: its variable, the tensor (or an array of the kernel's own), and the name of the pointer."""
+    """A load of a pass: its variable, the tensor (or an array of the kernel), and the name of the pointer."""
 
     name: str
     tensor: Tensor
@@ -68,7 +68,7 @@ class Operand(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a pass stores: the tensor, the name of its pointer, and the expression of the lanes."""
+    """A store of a pass: the tensor, the name of its pointer, and the expression of the lanes."""
 
     tensor: Tensor
     pointer: str
@@ -104,7 +104,7 @@ def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
 
 
 def _operands(layers: Sequence[Layer]) -> list[Tensor]:
-    """What comes from outside the chain, each tensor once."""
+    """The operands from outside the chain, each tensor once."""
     made = {t.name for layer in layers for t in layer.outputs}
     found: dict[str, Tensor] = {}
     for layer in layers:

@@ -79,7 +79,7 @@ SHORTEST = 32
 
 
 def copy_lines(k: KernelSource, copy: Copy, source: str, target: str, tag: str) -> list[str]:
-    """A copy by DMA: of rows that lie in one piece on both sides, or of matrices that are transposed.
+    """A copy by DMA: of rows that are contiguous on both sides, or of transposed matrices.
 
     LayerError where it is neither.
     """

@@ -1,4 +1,4 @@
-"""Kernels of layers without elements: what they give is known when the graph is built."""
+"""Kernels of layers without elements, whose results are known when the graph is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides the scale of what a quantised layer makes, by layer type."""
+"""How scale and zero point of a quantised layer's outputs are chosen, by layer type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compassc.layers.declare import Fusion, LayerType
 
 
 class Quantisation(Enum):
-    """What decides scale and zero point of a quantised layer's outputs."""
+    """How scale and zero point of a quantised layer's outputs are chosen."""
 
     OWN = "its values: each output has a scale and zero point of its own"
     AS_INPUT = "the input: the same numbers in the same steps"
@@ -37,6 +37,6 @@ _TABLE = {
 
 
 def quantised_as(declared: LayerType) -> Quantisation:
-    """What decides scale and zero point of the outputs; layers that only move elements keep them."""
+    """How scale and zero point of the outputs are chosen; layers that only move elements keep those of the input."""
     moved = Quantisation.AS_INPUT if declared.fusion is Fusion.INJECTIVE else Quantisation.OWN
     return _TABLE.get(declared.name, moved)

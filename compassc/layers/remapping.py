@@ -17,7 +17,7 @@ from compassc.layers.moving import bits_of, raw_pointer
 from compassc.layers.source import LANES, Kernel, KernelSource, finish
 
 PART_BYTES = 12288
-"""LSRAM for the part of the input in which the elements of a row lie. Always all of it, so that sizes share a kernel."""
+"""Bytes of LSRAM for the part of the input that holds a row's elements. A constant, so that all sizes share a kernel."""
 LONGEST_ROW = 2048
 """Elements of a row whose places and values are in LSRAM."""
 LONGEST_RUN = 64
@@ -57,7 +57,7 @@ def remap_kernel(x: Tensor, y: Tensor, places: Sequence[Array], fill: int = 0) -
 def remap_lines(
     k: KernelSource, x: Tensor, y: Tensor, places: Sequence[Array], source: str, target: str, tag: str, fill: int = 0
 ) -> list[str]:
-    """The same as statements of a kernel that does more; the arrays it needs are made in `k.head`."""
+    """`remap_kernel` as statements within another kernel; its arrays are declared in `k.head`."""
     if int(np.prod([len(p) for p in places])) != y.count:
         raise LayerError(f"its attributes do not lead to the shape {list(y.shape)}")
     if x.dtype != y.dtype:
@@ -133,7 +133,7 @@ def _lines(
 def _picked(
     k: KernelSource, row: Array, base: int, bits: str, near: str, to: str, tag: str
 ) -> tuple[list[str], list[str]]:
-    """(what is done before all rows, what is done for a row) to pick the elements of a row."""
+    """The statements before all rows, and those for each row, that pick the elements of a row."""
     inside = row >= 0
     span = int(row[inside].max()) - base + 1 if inside.any() else 0
     index = np.where(inside, row - base, span).astype(np.int16)

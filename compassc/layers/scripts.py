@@ -25,7 +25,7 @@ def script(
 ) -> Kernel:
     """The kernel of a text with a parameter for each of `arguments`: tensors, arrays, int32 and float32 numbers.
 
-    `words` stand for `$name` in the text; a list of lines goes where a line is `$name` alone. `k` holds parameters and
+    `words` are substituted for `$name` in the text; a list of lines replaces a line that is `$name` alone. `k` holds parameters and
     head lines of such lines.
     """
     k = k or KernelSource()

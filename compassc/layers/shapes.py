@@ -1,4 +1,4 @@
-"""Shapes of what layers make, from the shapes of what they take: rules by layer type.
+"""Shape inference: the shapes of a layer's outputs from those of its inputs, by rules per layer type.
 
 A rule gives a shape per output, or None where the inputs do not tell. Layers without a rule are run on zeros by their
 reference: types that only move elements, or work along axes, do not look at what they are given.
@@ -18,13 +18,13 @@ from compassc.layers.windows import window_of
 Shape = tuple[int, ...]
 Shapes = list[Shape] | None
 ShapeRule = Callable[[Layer], Shapes]
-"""The shapes of a layer's outputs; None where nothing tells."""
+"""A rule: the shapes of a layer's outputs; None where they cannot be inferred."""
 MOST_ELEMENTS = 1 << 22
 """Of the inputs that a reference is run on."""
 
 
 def shapes_of(layer: Layer) -> Shapes:
-    """The shapes of a layer's outputs; None where nothing tells. LayerError for inputs and attributes that contradict."""
+    """The output shapes of a layer; None where they cannot be inferred. LayerError for inputs and attributes that contradict."""
     declared = all_types().get(layer.type)
     if declared is None or declared.refused:
         return None
@@ -43,7 +43,7 @@ def rule_of(declared: LayerType) -> ShapeRule:
 
 
 def unknown(layer: Layer) -> Shapes:
-    """Nothing tells."""
+    """The shapes cannot be inferred."""
     return None
 
 
@@ -58,7 +58,7 @@ def broadcast(layer: Layer) -> Shapes:
 
 
 def by_reference(layer: Layer) -> Shapes:
-    """What the reference makes of zeros."""
+    """The shapes that the reference returns for zeros."""
     if sum(t.count for t in layer.inputs) > MOST_ELEMENTS:
         return None
     declared = all_types()[layer.type]
@@ -70,7 +70,7 @@ def by_reference(layer: Layer) -> Shapes:
 
 
 def reduced(layer: Layer) -> Shapes:
-    """The axes stay as 1, or go where `keepdims` says so."""
+    """The reduced axes are kept with size 1, or dropped, as `keepdims` says."""
     axes, keep = set(layer.axes()), layer.flag("keepdims", True)
     shape = tuple(1 if i in axes else n for i, n in enumerate(layer.input.shape) if keep or i not in axes)
     return [shape] * len(layer.outputs)
@@ -132,7 +132,7 @@ def transposed_convolution(layer: Layer) -> Shapes:
 
 
 def pooling(layer: Layer) -> Shapes:
-    """As `ceil_mode` says; where the declared shape is one of the two, it tells."""
+    """By `ceil_mode`; a declared shape that is one of the two possible ones decides."""
     x = layer.input.shape
     if layer.type == "GlobalPool" and not layer.has("kernel_x"):
         return [(x[0], *(1 for _ in x[1:-1]), x[-1])]
@@ -161,7 +161,7 @@ def matmul(layer: Layer) -> Shapes:
 
 
 def resize(layer: Layer) -> Shapes:
-    """Whole multiples, by the ratios; else the declared sizes tell."""
+    """By the ratios where these give integers, else the declared sizes."""
     n, *sizes, c = layer.input.shape
     ratios = [layer.number(f"ratio_{axis}", 0) for axis in {1: "x", 2: "yx", 3: "zyx"}.get(len(sizes), "")]
     if len(layer.inputs) > 1 or not ratios or not all(r > 0 and float(r).is_integer() for r in ratios):

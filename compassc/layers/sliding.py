@@ -12,7 +12,7 @@ from compassc.layers.windows import Window
 
 
 class WindowAxis(NamedTuple):
-    """How a window goes along one axis: its name, the sizes of the input and the output, and the loop over its cells.
+    """A window along one axis: the axis's name, the sizes of input and output, and the loop over the window's cells.
 
     `loop` are lines, each inside of the one before, at whose end the input's index `i` + name is known to be inside;
     `o` + name is the output's index.

@@ -140,7 +140,7 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """A name that tells the kernel from others."""
+        """A name that identifies the kernel."""
         return "layer_" + hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
@@ -158,7 +158,7 @@ def {name}(
 
 
 def finish(source: KernelSource, lines: list[str]) -> Kernel:
-    """The kernel of these lines, with what they use imported."""
+    """The kernel with these lines as its body and imports of the functions they use."""
     from compassc.layers import inverse, joins, vectors
 
     body = "\n".join("    " + line if line else "" for line in lines)

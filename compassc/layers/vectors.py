@@ -1,4 +1,4 @@
-"""What kernels of layers compute with: vectors of 32-bit lanes, and the requantisation of the quantisation model.
+"""Arithmetic of layer kernels: vectors of 32-bit lanes, and requantisation.
 
 The functions are called while a kernel is parsed (or run in PySim) and give expressions; macros are statements that
 change their first argument. Integers of 8 and 16 bits are computed with in int32, floats of 16 bits in float32: the
@@ -40,7 +40,7 @@ LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38}
 
 
 def narrow(value: Any, dtype: str) -> Any:
-    """The wide form as it is stored; integers must be in range, floats are rounded, and finite ones stay finite."""
+    """The wide form converted for storing; integers must be in range, floats are rounded, finite ones remain finite."""
     if WIDE[dtype] == dtype:
         return value
     if dtype in LARGEST and value.dtype.lanes == 1:

@@ -1,4 +1,4 @@
-"""Windows that slide over NHWC images (and NDHWC volumes): their attributes, their sizes, and what they see."""
+"""Sliding windows over NHWC images (and NDHWC volumes): attributes, output sizes, and the elements at each position."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def window_of(layer: Layer) -> Window:
 
 
 def seen(x: Array, window: Window, positions: tuple[int, ...], fill: float) -> Array:
-    """What the window sees: [n, positions..., c, kernel...], `fill` outside the image.
+    """The elements under the window: [n, positions..., c, kernel...], `fill` outside the image.
 
-    Positions past the end of the padded image see `fill` there.
+    Positions past the end of the padded image get `fill`, too.
     """
     pads = [(0, 0)]
     for size, (before, after), stride, reach, many in zip(

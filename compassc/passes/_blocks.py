@@ -1,4 +1,4 @@
-"""What several passes ask of statements."""
+"""Queries about statements that several passes share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What else is wrong: the passes go on without the statements that failed, so that one run reports all mistakes."""
+"""Error recovery: passes continue without the statements that failed, so that one run reports all mistakes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST = 20
 
 
 def all_errors(names: tuple[str, ...], module: S.IRModule, first: CompassError) -> CompassError:
-    """The error of the first of the passes `names`, and the other ones that these passes find in `module`."""
+    """`error`, which the first of the passes `names` raised, together with those that the passes find in the rest."""
     from . import load_pass
 
     errors: list[CompassError] = []

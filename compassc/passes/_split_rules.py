@@ -1,4 +1,4 @@
-"""How each operation is cut into register-wide parts: one rule per `Op.split` name.
+"""How each operation is split into registers: one rule per `Op.split` name.
 
 A rule gets the aligner and the call, and gives the list of parts in order. Part k of a vector of element type T holds
 the lanes k*W .. k*W+W-1, W = 256 / bits(T); the lanes of the last part beyond the vector's end are padding, which
@@ -122,7 +122,7 @@ def vstore(a: Aligner, e: E.Call) -> list[E.Expr]:
 
 
 def unchanged(a: Aligner, e: E.Expr, target: E.Expr, count: int) -> E.Expr:
-    """`e`, used by `count` parts of a store to `target`: evaluated once where the first part could change it."""
+    """`e` for each of the `count` parts of a store to `target`: evaluated once beforehand if a part's store could change it."""
     return a.saved(e) if count > 1 and a.hazards.reads(e, a.hazards.roots(target), None) else a.once(e)
 
 
@@ -240,7 +240,7 @@ def vshfl(a: Aligner, e: E.Call) -> list[E.Expr]:
 
 
 def slid(registers: list[E.Expr], shift: int) -> list[E.Expr]:
-    """Half of the registers, from lane `shift` of all of them on."""
+    """Half as many registers: the lanes of all of them from lane `shift` on."""
     whole, rest = divmod(shift, registers[0].dtype.lanes)
     count = len(registers) // 2
     if not rest:
@@ -362,7 +362,7 @@ def vbcast(a: Aligner, e: E.Call) -> list[E.Expr]:
 
 @rule("reduce_mask")
 def reduce_mask(a: Aligner, e: E.Call) -> list[E.Expr]:
-    """The same question on every register; padding never decides the answer."""
+    """The reduction of every register, combined; padding lanes do not affect the result."""
     mask = e.args[0]
     width = a.masks.width(mask)
     parts = a.parts(mask, width)

@@ -2,7 +2,7 @@
 
 Patterns, each on directly nested single-register calls: a narrowing conversion of right shifts (narrowing shift), a
 product of widened factors (widening multiply), and/or with an inverted operand, inverted and/or of masks, and the
-conversion of a rounded value. A rewritten call is looked at again until nothing matches.
+conversion of a rounded value. Rewritten calls are matched again until no pattern applies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Replace operations that no instruction does alone.
+"""Replace operations for which there is no single instruction.
 
 A concatenation of constant masks is one constant.
 """

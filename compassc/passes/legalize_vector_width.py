@@ -29,7 +29,7 @@ from ._vectors import active, builtin, first_lanes, int32, is_int, reinterpret, 
 NAME = "LegalizeVectorWidth"
 
 REPEATING = frozenset({"cast", "clip"})
-"""Operations whose C has an operand in several places."""
+"""Operations whose C text repeats an operand."""
 IN_A_CONDITION = (
     "a sub-function call in a loop condition is used for several registers",
     "assign its result to a variable in the loop",
@@ -48,7 +48,9 @@ class Aligner:
         self.arrays: dict[E.Var, E.Var] = {}
         self.vars: dict[E.Var, tuple[E.Var, ...]] = {}
         self.before: list[S.Stmt] = []
-        self.calls: dict[int, tuple[E.Expr, E.Expr]] = {}  # by identity: a sub-function call, and what became of it
+        self.calls: dict[
+            int, tuple[E.Expr, E.Expr]
+        ] = {}  # by identity: a sub-function call, and the variable that holds its result
         self.span: Span | None = None
         self._table: dict[type, Callable[[Any, int], list[E.Expr]]] = {
             E.Var: self._var_parts,
@@ -86,7 +88,7 @@ class Aligner:
         return self.saved(e)
 
     def repeatable(self, e: E.Expr) -> E.Expr:
-        """A call that later becomes C with an operand in several places, its operands evaluated once."""
+        """A call whose C repeats an operand, with its operands evaluated once beforehand."""
         if type(e) is not E.Call or not e.flags & E.F_FUNC:
             return e
         return E.Call(e.op, tuple(self.once(x) for x in e.args), e.dtype, e.mask, e.r, e.attrs)
@@ -129,7 +131,7 @@ class Aligner:
     def _tail_mask(self, e: E.TailMask, width: int) -> list[E.Expr]:
         pieces = part_count(e.lanes, width)
         count = e.count if pieces == 1 or e.lanes % width else unlimited(e.count, e.lanes)  # each piece is limited
-        count = self.once(self.scalar(count))  # C has it several times
+        count = self.once(self.scalar(count))  # the C text repeats it
         if type(count) is E.IntImm:
             limits = [max(0, min(width, count.value - k * width)) for k in range(pieces)]
             return [first_lanes(n, width) for n in limits]
@@ -464,7 +466,7 @@ def addressed(f: S.PrimFunc) -> set[E.Var]:
 
 
 def evaluated_once(stmts: list[S.Stmt]) -> list[S.Stmt]:
-    """Statements made from one, in which a sub-function call that got into several registers is made once, before."""
+    """The statements that replace one; a sub-function call used by several registers is evaluated once, before them."""
     calls = (e for s in stmts for root in s.exprs() if root.flags & E.F_FUNC for e in walk_exprs(root))
     counts = Counter(id(e) for e in calls if type(e) is E.FuncCall)
     if all(n == 1 for n in counts.values()):
@@ -489,7 +491,7 @@ def evaluated_once(stmts: list[S.Stmt]) -> list[S.Stmt]:
 
 
 def repeats_calls(f: S.PrimFunc) -> bool:
-    """Whether a sub-function call is in an operand that C has in several places."""
+    """Whether an operand that the C text repeats holds a sub-function call."""
     roots = (e for s in walk_stmts(f.body) for e in s.exprs() if e.flags & E.F_FUNC)
     nodes = (e for root in roots for e in walk_exprs(root) if e.flags & E.F_FUNC)
     return any(type(e) is E.TailMask or (type(e) is E.Call and e.op in REPEATING) for e in nodes)

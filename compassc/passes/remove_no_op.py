@@ -61,7 +61,7 @@ class _Remove:
         self.uses.subtract(x for x in walk_exprs(e) if type(x) is Var)
 
     def _value(self, value: Expr, s: Stmt) -> Stmt | None:
-        """What stays of a value that nobody uses."""
+        """The part of an unused value that must still be evaluated."""
         if value.flags & _KEPT:
             return s if type(s) is S.Eval else S.Eval(value, span=s.span)
         self._forget(value)

@@ -40,7 +40,7 @@ class _Simplify:
         self.expr = Simplifier(self.arith).expr
 
     def body(self, body: Body) -> Body:
-        """The simplified block; what it teaches is forgotten at its end."""
+        """The simplified block; facts learnt in it hold until its end."""
         mark = self.arith.mark()
         out: list[Stmt] = []
         changed = False

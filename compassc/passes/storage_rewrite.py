@@ -2,7 +2,7 @@
 
 Before: allocations have one constant extent and may stand in any block.
 After: a function begins with its allocations, in the order of their first use. Arrays in lsram or shared memory of equal
-element type whose lives do not overlap are one array of the larger size, under the name of the first. A pointer kept in
+element type whose live ranges do not overlap are one array of the larger size, under the name of the first. A pointer kept in
 a variable keeps its array alive to the end of that variable's block; one that is assigned, stored, returned or given to
 an asynchronous operation keeps it alive for good. Arrays in shared memory only share across a barrier.
 """
@@ -29,7 +29,7 @@ def run(module: IRModule) -> IRModule:
 
 
 def storage_groups(f: PrimFunc) -> list[list[Buffer]]:
-    """The allocations of a function, those together that can be one."""
+    """The allocations of a function, grouped by those that can share storage."""
     return [[array.buffer for array in group] for group in _groups(f)[1]]
 
 
@@ -97,7 +97,7 @@ class _Array:
 
 
 class _Block:
-    """A block or loop being walked, and the arrays that live until its end, with where that life begins."""
+    """A block or loop being walked, and the arrays live until its end, with the start of their live range."""
 
     def __init__(self, start: int) -> None:
         self.start = start
@@ -105,7 +105,7 @@ class _Block:
 
 
 class _Liveness:
-    """Numbers the statements of a function and finds the life of each array."""
+    """Numbers the statements of a function and finds the live range of each array."""
 
     def __init__(self, body: Body) -> None:
         self.arrays: dict[Var, _Array] = {}

@@ -86,7 +86,7 @@ class VectorLoops(Rewriter):
         return serial if made is None else made
 
     def inside(self, s: S.For) -> S.For:
-        """The loop with its body rewritten by what is known in it."""
+        """The loop with its body rewritten under the ranges that hold inside."""
         mark = self.arith.mark()
         self.arith.bind_loop(s.var, s.start, s.stop, s.step)
         s = self.default_stmt(s)
@@ -207,7 +207,7 @@ class Vectorizer:
         return (*then, *self._where(E.Unary("bitnot", cond), lambda: self.body(s.orelse)))
 
     def _where(self, cond: Expr, made: Callable[[], _T]) -> _T:
-        """What is made where only the lanes of `cond` are active."""
+        """The statements that `make` returns with only the lanes of `cond` active."""
         outer, memo, guarded = self.mask, self._memo, self.guarded
         self.mask, self._memo, self.guarded = cond if outer is None else Binary("bitand", outer, cond), {}, True
         result = made()

@@ -134,7 +134,7 @@ class _Inference:
         return _closed(intervals, fixed)
 
     def _facts(self, stage: Stage) -> Arith:
-        """What holds for the loops around a stage."""
+        """The ranges of the loops around a stage."""
         facts = Arith()
         level = stage.attached
         while level is not None:

@@ -39,7 +39,7 @@ class Place:
 
 @dataclass
 class LoopNest:
-    """What is made: allocations, and the statements of each stage of the outermost level."""
+    """The result: allocations, and the statements of each stage of the outermost level."""
 
     allocations: list[Stmt] = field(default_factory=list)
     roots: list[tuple[Stage, Body]] = field(default_factory=list)
@@ -210,7 +210,7 @@ class _Nest:
     # -- stores
 
     def _values(self, loops: dict[IterVar, Expr]) -> dict[IterVar, Expr]:
-        """What each axis of the operation is in the loops."""
+        """The value of each axis of the operation in terms of the loops."""
         counted = root_values(self.stage, self.extents, loops, counted=True)
         return {
             axis: binary("add", Value(counted[axis]), Value(self.regions[axis].min)).expr
@@ -248,7 +248,7 @@ class _Nest:
         return self.nests.read(rewrite(e, mapping.get))
 
     def _update(self) -> list[Stmt]:
-        """What the innermost loop does."""
+        """The statements of the innermost loop."""
         values = self._values(self.loops)
         if not self._reduces():
             stores = [self._store(i, values, self._expr(e, values)) for i, e in enumerate(self.stage.body)]

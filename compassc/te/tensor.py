@@ -14,7 +14,7 @@ from compassc.te.values import Operand, Value, as_expr, kind_of, show
 
 
 class Operation:
-    """What gives tensors. `attrs` and `tag` are the user's."""
+    """A producer of tensors. `attrs` and `tag` are the user's."""
 
     kind = "operation"
 

@@ -22,12 +22,12 @@ _FOLDED_FLOATS = ("float32", "float64")
 
 
 class Operand:
-    """What Python's operators work on: a value, an element of a tensor."""
+    """An operand of Python's operators: a value or an element of a tensor."""
 
     __slots__ = ()
 
     def as_expr(self) -> Expr:
-        """The expression that stands for it."""
+        """The operand as an expression."""
         raise NotImplementedError
 
     def __add__(self, other: Any) -> Value:

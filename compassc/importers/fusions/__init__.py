@@ -1,4 +1,4 @@
-"""What importers make of the layers they have: fewer layers that compute the same."""
+"""Fusions after import: patterns of layers become fewer layers that compute the same."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ NO_KERNEL: dict[str, str] = {
     "a device has no tensors of floats of 8 and 4 bits": r"is float\d_e\w+, which a device has no tensors of",
     "no DMA copies single elements out of several places": "its elements are neither rows nor matrices",
 }
-"""What the build for a target refuses, and the pattern of the reasons that it gives."""
+"""Tests that the build for a target refuses, and a pattern that matches the reasons it gives."""
 
 
 def no_kernel(given: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""docs/onnx.md: what is done with each operator of ONNX, from the declarations."""
+"""Writes docs/onnx.md, the table of supported ONNX operators, from the declarations."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def array_of(tensor: TensorProto) -> np.ndarray[Any, Any]:
-    """The content of a tensor. Refused when its bytes are not what its type and shape say."""
+    """The content of a tensor. Refused when its number of bytes does not match its type and shape."""
     from onnx import numpy_helper
 
     try:

@@ -49,7 +49,7 @@ def load(path: Path) -> ModelProto:
 
 
 def _decode_error() -> type[Exception]:
-    """What the package protobuf raises for bytes that are no message."""
+    """The exception that protobuf raises for bytes that are not a message."""
     from google.protobuf.message import DecodeError
 
     error: type[Exception] = DecodeError

@@ -37,7 +37,7 @@ def leaf_extents(stage: Stage, roots: Mapping[IterVar, Expr] | None = None) -> d
 def root_values(
     stage: Stage, extents: Mapping[IterVar, Expr], loops: Mapping[IterVar, Expr], counted: bool = False
 ) -> dict[IterVar, Expr]:
-    """What each axis is, by the values of the loops; axes whose loops are not given are left out.
+    """The value of each axis by the values of the loops; axes whose loops are not given are left out.
 
     `counted`: from 0; else axes of the operation begin at their own minimum.
     """

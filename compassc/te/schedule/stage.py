@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SCOPES = ("global", "shared", "lsram", "local")
 LOOPS = ("vectorize", "unroll", "parallel")
-"""What can be said of a loop."""
+"""The annotations that a loop can have."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ Relation = Split | Fuse | Singleton
 
 @dataclass
 class Annotation:
-    """What is said of one loop: `loop` one of LOOPS, the thread it is bound to."""
+    """The annotation of one loop: `loop` one of LOOPS, the thread it is bound to."""
 
     loop: str = ""
     thread: IterVar | None = None

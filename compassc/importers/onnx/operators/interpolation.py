@@ -48,7 +48,7 @@ TRANSFORMS: dict[str, Callable[[Axis, Array], Array]] = {
 
 
 def places_of(axis: Axis) -> Array:
-    """Where each result lies among the elements."""
+    """The coordinate of each result in the input."""
     if axis.transform not in TRANSFORMS:
         raise Refused(f"its coordinate_transformation_mode is {axis.transform}, which is not known")
     return np.asarray(TRANSFORMS[axis.transform](axis, np.arange(axis.result, dtype=np.float64)))

@@ -37,7 +37,7 @@ def _swapped(order: Order) -> bool:
 
 
 def multiply(b: Building, x: Value, y: Value) -> Value:
-    """The product of matrices; leading axes broadcast. Transposed operands stay as they lie."""
+    """The product of matrices; leading axes broadcast. Transposed operands are read in place."""
     if x.rank == 1 or y.rank == 1:
         left = b.unsqueeze(x, [0]) if x.rank == 1 else x
         right = b.unsqueeze(y, [1]) if y.rank == 1 else y

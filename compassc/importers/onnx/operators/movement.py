@@ -145,7 +145,7 @@ def _split(b: Conversion, x: Value, axis: int, sizes: Sequence[int] | None, part
 def sliced(
     b: Building, x: Value, begin: Sequence[int], end: Sequence[int], step: Sequence[int], axes: Sequence[int]
 ) -> Value:
-    """A part of a tensor, with the rules of Python for what lies outside."""
+    """A slice of a tensor, with Python's rules for bounds outside of it."""
     at = {x.axis(a): slice(*_limits(s, e, t)) for a, s, e, t in zip(axes, begin, end, step, strict=True)}
     spans = [range(*at.get(a, slice(None)).indices(size)) for a, size in enumerate(x.shape)]
     if x.array is not None:

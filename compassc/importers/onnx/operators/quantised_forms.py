@@ -107,7 +107,7 @@ def int32_biases(exact: Array) -> Array:
 
 
 def _weights_levels(w: Quantised, zeros: Array) -> dict[str, Any]:
-    """What the weights stand for, as layers have it."""
+    """Scale and zero point of the weights in the form that layers take."""
     one = w.levels.is_one
     scale: Any = float(1 / w.levels.scale[0]) if one else (1 / w.levels.scale).astype(np.float32)
     if (zeros == zeros[0]).all():
@@ -244,7 +244,7 @@ def _arithmetic(method: str) -> Form:
 
 
 def _behind(b: Conversion, origin: Origin, out: Levels) -> Value | None:
-    """A Relu: the operator before it with its result limited, or a layer of its own."""
+    """A Relu: fused into the operator before it as a limit of its result, or a layer of its own."""
     from compassc.importers.onnx.operators.quantised import quantised_form
 
     x = origin.inputs[0]

@@ -26,7 +26,7 @@ Make = Callable[[Building, Value, Sequence[int]], Value]
 
 
 def reduced(b: Building, x: Value, method: str, axes: Sequence[int]) -> Value:
-    """Along axes, which stay with size 1."""
+    """A reduction along axes, which are kept with size 1."""
     if not axes:
         return x
     if x.array is not None and not x.count:
@@ -39,7 +39,7 @@ def reduced(b: Building, x: Value, method: str, axes: Sequence[int]) -> Value:
 
 
 def _of_nothing(x: Value, method: str, axes: Sequence[int]) -> Array:
-    """What comes of no elements."""
+    """The result of reducing no elements."""
     shape = [1 if i in {x.axis(a) for a in axes} else d for i, d in enumerate(x.shape)]
     if method in ("MAX", "MIN"):
         info = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None

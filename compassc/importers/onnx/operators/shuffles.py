@@ -69,7 +69,7 @@ FORMS = (
 
 
 def shuffled(b: Building, x: Value, shape: Sizes) -> Value | None:
-    """The one layer for a reshape to `shape` of what was reshaped and transposed before; None when it is not one."""
+    """The single layer for reshape, transpose and reshape to `shape`; None when the three are not one layer."""
     if x.tensor is None or x.tensor.name not in b.reshapes:
         return None
     start, middle = b.reshapes[x.tensor.name]

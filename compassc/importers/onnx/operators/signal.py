@@ -46,7 +46,7 @@ def einsum(b: Building, *xs: Value, equation: str) -> Value:
 
 
 def _without_dots(terms: Sequence[str], ranks: Sequence[int]) -> list[str]:
-    """The terms with digits for the axes that `...` stands for."""
+    """The terms with `...` replaced by a digit per axis."""
     many = max((r - len(t.replace("...", "")) for t, r in zip(terms, ranks, strict=False) if "..." in t), default=0)
     found = []
     for i, term in enumerate(terms):
@@ -74,7 +74,7 @@ def _diagonal(b: Building, x: Value, term: str) -> tuple[Value, str]:
 
 
 def _pair(b: Building, x: Value, xs: str, y: Value, ys: str, later: set[str]) -> tuple[Value, str]:
-    """The product of two operands, summed over what nobody needs later: axes as batch, left, summed, right."""
+    """The product of two operands, summed over the axes not needed later; its axes are batch, left, summed, right."""
     for value, names, other in ((0, xs, ys), (1, ys, xs)):
         alone = [i for i, c in enumerate(names) if c not in other and c not in later]
         if alone:

@@ -138,7 +138,7 @@ def _by_axes(
 
 
 def _outside(spec: Axis) -> Any:
-    """Which positions lie outside the image: of crops, where they get a value of their own."""
+    """Which positions are outside the image: for crops, where they get the extrapolation value."""
     if not spec.crops:
         return np.zeros(spec.result, bool)
     at = places_of(spec)

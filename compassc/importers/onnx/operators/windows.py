@@ -44,7 +44,7 @@ class Window(NamedTuple):
         return tuple(found)
 
     def attributes(self) -> dict[str, int]:
-        """As the layers have them."""
+        """The attributes in the form that layers take."""
         letters = "xyz"[: len(self.kernel)]
         given: dict[str, int] = {}
         for name in ("kernel", "stride", "dilation"):
@@ -102,7 +102,7 @@ def finished(b: Building, made: Any, x: Value, rank: int) -> Value:
 
 
 def without_negative_pads(b: Building, x: Value, window: Window) -> tuple[Value, Window]:
-    """What negative pads take away is cut off first."""
+    """The input without the elements that negative pads remove."""
     if all(p >= 0 for pair in window.pads for p in pair):
         return x, window
     cuts = [(max(0, -p), max(0, -q)) for p, q in window.pads]
@@ -337,7 +337,7 @@ def pool(b: Building, x: Value, method: str, window: Window, ceil: bool = False,
 
 
 def _mean_inside(b: Building, x: Value, window: Window, plain: Window, many: Ints) -> Value:
-    """Means where pads count, but not what lies beyond them: sums over the window, by cells."""
+    """Means that count padding but not positions beyond it: window sums divided by the number of counted cells."""
     cells = np.ones(many)
     image = as_image(b, x)
     for i, (n, s, k, d, size, (p, q)) in enumerate(
