@@ -98,6 +98,8 @@ class _Walk:
             return [self.input(layer, settings, reason)]
         if layer.type == "Constant":
             return [self.constant(layer, settings, reason)]
+        if not any(is_float(t) for t in (*layer.inputs, *layer.outputs)) and layer.type not in CONTROL:
+            return [self.whole(layer)]
         if reason is None:
             try:
                 return self.quantised(layer, settings)
@@ -152,12 +154,23 @@ class _Walk:
             return Tensor(own.name, own.shape, kind, 1.0, 0, limits_of(narrow, low < 0))
         return levels(low, high, settings.mode, bits, low < 0).tensor(own)
 
+    def whole(self, layer: Layer) -> Layer:
+        """A layer of integers, which stays what it is; they have at most 32 bits."""
+        inputs = tuple(self.made[t.name] for t in layer.inputs)
+        outputs = tuple(replace(t, dtype=whole_type(t.dtype)) for t in layer.outputs)
+        made = replace(marked(layer, outputs, False), inputs=inputs)
+        if "to_dtype" in layer.attributes:
+            return replace(made, attributes={**made.attributes, "to_dtype": outputs[0].dtype})
+        return made
+
     def quantised(self, layer: Layer, settings: LayerSettings) -> list[Layer]:
         before = len(self.layers), dict(self.converted)
         try:
             inputs = tuple(self.as_integers(t, settings) for t in layer.inputs)
             moments = self.calibration.moments.get(layer.name) if self.calibration else None
-            job = Job(layer, inputs, settings, self.record, moments, self.settings.correct_biases, self.constants)
+            job = Job(
+                layer, inputs, settings, self.record, moments, self.settings.correct_biases, self.constants, self.free
+            )
             made = all_rules()[layer.type](job)
         except (NotQuantised, OverflowError):
             del self.layers[before[0] :]
@@ -204,7 +217,7 @@ class _Walk:
         return self.converted[key]
 
     def insert(self, type: str, given: Tensor, made: Tensor, attributes: Mapping[str, Any]) -> None:
-        self.layers.append(Layer(self.free(made.name), type, (given,), (made,), attributes))
+        self.layers.append(Layer(made.name, type, (given,), (made,), attributes))
 
     def free(self, name: str) -> str:
         """The name, or the first of NAME_1, NAME_2 ... that neither a layer nor a tensor has."""
@@ -212,6 +225,7 @@ class _Walk:
         while found in self.names:
             number += 1
             found = f"{name}_{number}"
+        self.names.add(found)
         return found
 
 

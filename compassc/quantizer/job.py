@@ -39,6 +39,8 @@ class Job:
     correct: bool = False
     integers: Mapping[str, Array] | None = None
     """Contents of constant inputs by the tensor's name."""
+    free: Callable[[str], str] = str
+    """A name like the one given that nothing in the graph has."""
 
     @property
     def input(self) -> Tensor:

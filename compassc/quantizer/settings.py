@@ -66,11 +66,14 @@ BITS = {"bits": ("activation_bits", "weight_bits")}
 PRESETS: dict[str, LayerSettings] = {
     "int8": LayerSettings(),
     "w8a16": LayerSettings(activation_bits=16, table_bits=10),
-    "int16": LayerSettings(activation_bits=16, weight_bits=16, bias_bits=48, table_bits=12),
+    "int16": LayerSettings(activation_bits=16, weight_bits=16, bias_bits=48, table_bits=10),
     "fp16": LayerSettings(float="float16"),
     "bf16": LayerSettings(float="bfloat16"),
 }
 """Settings by the names that `--quantize` takes."""
+NORMS = ("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", "RMSNorm")
+STAYING_FLOAT: dict[str, tuple[str, ...]] = {"int8": ("RMSNorm",), "w8a16": NORMS, "int16": NORMS}
+"""Types that half floats are better for: their forms of 16 bits know the deviation to a few bits only."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,9 @@ class Settings:
         if name not in PRESETS:
             help = help_for(name, PRESETS, "settings")
             raise UsageError(f"there are no settings '{name}'", code="quantize-settings", help=help)
-        return cls().changed(**{f.name: getattr(PRESETS[name], f.name) for f in fields(LayerSettings)}, **changes)
+        common = {f.name: getattr(PRESETS[name], f.name) for f in fields(LayerSettings)}
+        floats = {f"{BY_TYPE}{kind}": {"float": "float16"} for kind in STAYING_FLOAT.get(name, ())}
+        return cls().changed(**common).overridden(floats).changed(**changes)
 
     @classmethod
     def read(cls, path: Path | str, base: Settings | None = None) -> Settings:
@@ -147,9 +152,11 @@ class Settings:
         return replace(self.common, **found) if found else self.common
 
     def unmatched(self, layers: tuple[Layer, ...]) -> list[str]:
-        """Keys of `layers` that no layer of a graph matches."""
+        """Keys of `layers` that are no type, or match no name in a graph."""
+        from compassc.layers.declare import all_types
+
         names = [layer.name for layer in layers]
-        types = {layer.type for layer in layers}
+        types = {*all_types(), *(layer.type for layer in layers)}
         return [
             key
             for key, _ in self.layers

@@ -10,7 +10,7 @@ from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import Array, quantise
 from compassc.layers.declare import evaluate
 from compassc.layers.families.activation.reference import ALONE, PLAIN, RECTIFIERS, method_of
-from compassc.quantizer.job import Job, NotQuantised, is_plain, scale_of
+from compassc.quantizer.job import Job, scale_of
 from compassc.quantizer.numbers import factor, levels, positions, real, stored, table_positions
 from compassc.quantizer.rules import rule
 from compassc.quantizer.rules._rectify import is_signed, parameters, rectified_output
@@ -62,8 +62,6 @@ def activation(job: Job) -> Layer:
 
 
 def rectifier(job: Job, method: str) -> Layer:
-    if is_plain(job.input) and not job.layer.input.dtype.startswith("float"):
-        raise NotQuantised("it takes whole numbers")
     out = rectified_output(job, method, is_signed(job.layer, method))
     bits = job.settings.factor_bits if method == "LEAKYRELU" else out.integer.bits
     attributes, constants = parameters(job.layer, method, out)
@@ -102,9 +100,6 @@ def periodic(job: Job) -> Layer:
 @rule("Abs")
 def magnitude(job: Job) -> Layer:
     source = job.input
-    if is_plain(source) and not job.layer.input.dtype.startswith("float"):
-        return job.made(job.plain(dtype=source.dtype), {"scale_value": 1, "scale_type": "uint8", "shift_value": 0,
-                                                        "shift_type": "int8"})  # fmt: skip
     out = job.output(False)
     return job.made(out, factor(scale_of(out) / scale_of(source), min(source.integer.bits, 16)).attributes())
 
@@ -113,8 +108,6 @@ def magnitude(job: Job) -> Layer:
 def negative(job: Job) -> Layer:
     """The numbers with the other sign in the same steps: what moves is the zero point."""
     source = job.input
-    if is_plain(source) and not job.layer.input.dtype.startswith("float"):
-        return job.made(job.plain(dtype=source.dtype))
     kind = source.integer
     high = (1 << (kind.bits - 1)) - 1
     zero = 1 - source.scalar_zero if kind.signed else -source.scalar_zero - high

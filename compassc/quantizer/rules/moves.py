@@ -6,7 +6,7 @@ import numpy as np
 
 from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import quantise
-from compassc.quantizer.job import Job, NotQuantised, is_plain, scale_of, whole_type
+from compassc.quantizer.job import Job, NotQuantised, scale_of, whole_type
 from compassc.quantizer.numbers import factor, levels, positions, stored
 from compassc.quantizer.rules import rule
 
@@ -101,8 +101,6 @@ def reduce(job: Job) -> Layer:
         return job.made(job.plain(dtype="uint8"))
     if method not in REDUCED:
         raise NotQuantised(f"its method is {method}")
-    if is_plain(source) and not _is_data(job.layer.input):
-        raise NotQuantised("it takes whole numbers")
     out = job.output(method in ("SUM", "MEAN") and source.integer.signed)
     count = int(np.prod([source.shape[a] for a in job.layer.axes()]))
     if method == "L2":
@@ -132,25 +130,15 @@ def numbers(job: Job) -> Layer:
     return job.made([job.plain(i) for i in range(len(job.layer.outputs))])
 
 
-@rule("Bitwise", "BitShift", "DivMod", "MatMulInteger", "ConvInteger")
-def whole(job: Job) -> Layer:
-    """Layers of whole numbers alone."""
-    if not all(is_plain(t) for t in job.inputs):
-        raise NotQuantised("it takes whole numbers alone")
-    return job.made([job.plain(i) for i in range(len(job.layer.outputs))])
-
-
 @rule("Cast")
 def cast(job: Job) -> Layer:
     """Of real numbers to whole ones; whole numbers, and conversions between float types, stay as they are."""
     given, made = job.layer.input, job.layer.output
+    if not _is_data(given):
+        raise NotQuantised("it makes real numbers of whole ones")
     if _is_data(made):
-        if not _is_data(given):
-            raise NotQuantised("it makes real numbers of whole ones")
         return job.made(job.as_input(), {"to_dtype": job.input.dtype, "ignore_scale_zp": True})
     out = job.plain(dtype=whole_type(made.dtype))
-    if not _is_data(given):
-        return job.made(out, {"to_dtype": out.dtype})
     own = factor(np.float32(1) / scale_of(job.input), 16)
     more = {"to_dtype": out.dtype, "clip_mode": "SATURATION", "ignore_scale_zp": job.input.scale == 1.0}
     return job.made(out, {**own.attributes(), **more})

@@ -8,7 +8,7 @@ import numpy as np
 
 from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import approximate_factor
-from compassc.quantizer.job import Job, NotQuantised, is_plain, scale_of
+from compassc.quantizer.job import Job, NotQuantised, scale_of
 from compassc.quantizer.numbers import WIDEST, factor, positions, real, stored
 from compassc.quantizer.rules import rule
 from compassc.quantizer.rules._rectify import fused, is_signed, parameters, rectified_output
@@ -19,10 +19,6 @@ METHOD_OF = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL"}
 
 def any_signed(*tensors: Tensor) -> bool:
     return any(t.integer.signed for t in tensors)
-
-
-def all_plain(job: Job) -> bool:
-    return all(is_plain(t) for t in job.inputs) and not any(t.dtype.startswith("float") for t in job.layer.inputs)
 
 
 def common_scales(first: Any, second: Any, out: Any, bits: int, largest: int = WIDEST) -> tuple[list[int], int]:
@@ -53,8 +49,6 @@ def sums(job: Job) -> Layer:
         return multiplied(job)
     activation = fused(job.layer)
     first, second = job.inputs
-    if all_plain(job):
-        return job.made(job.plain(), {"scale_value": [1, 1, 1], "shift_value": 0, **THREE})
     negative = any_signed(first, second) or method == "SUB"
     out = rectified_output(job, activation, negative if activation == "NONE" else None)
     a, b, bits = scale_of(first), scale_of(second), job.settings.factor_bits
@@ -71,8 +65,6 @@ def sums(job: Job) -> Layer:
 def multiplied(job: Job) -> Layer:
     activation = fused(job.layer)
     first, second = job.inputs
-    if all_plain(job):
-        return job.made(job.plain(), {"scale_value": 1, "scale_type": "uint8", "shift_value": 0, "shift_type": "int8"})
     signed = any_signed(first, second) if activation == "NONE" else is_signed(job.layer, activation)
     out = rectified_output(job, activation, signed)
     made = factor(scale_of(out) / (scale_of(first) * scale_of(second)), job.settings.factor_bits)
@@ -83,8 +75,6 @@ def multiplied(job: Job) -> Layer:
 @rule("MatMul")
 def matmul(job: Job) -> Layer:
     first, second = job.inputs
-    if all_plain(job):
-        return job.made(job.plain(), {"scale_value": 1, "scale_type": "uint8", "shift_value": 0, "shift_type": "int8"})
     out = job.output(any_signed(first, second))
     extra = F32(job.layer.number("fused_multiplier", 1.0))
     if extra <= 0:
@@ -197,8 +187,6 @@ def where(job: Job) -> Layer:
     if len(job.inputs) != 3:
         return job.made(job.plain())
     _, first, second = job.inputs
-    if is_plain(first) and is_plain(second) and not job.layer.inputs[1].dtype.startswith("float"):
-        return job.made(job.plain(), _two([(1, 0), (1, 0)], "uint8"))
     out = job.output(any_signed(first, second))
     each = [factor(scale_of(out) / scale_of(t), job.bits) for t in (first, second)]
     return job.made(out, _two([(int(f.multiplier), int(f.shift)) for f in each], each[0].type))
@@ -230,8 +218,6 @@ def logical(job: Job) -> Layer:
 
 @rule("Mod")
 def modulo(job: Job) -> Layer:
-    if all_plain(job):
-        return job.made(job.plain(), _two([(1, 0), (1, 0)], "uint8"))
     out = job.output(job.inputs[0].integer.signed)
     each = [factor(scale_of(out) / scale_of(t), out.integer.bits) for t in job.inputs]
     return job.made(out, _two([(int(f.multiplier), int(f.shift)) for f in each], each[0].type))
@@ -246,8 +232,6 @@ def concat(job: Job) -> Layer:
     )
     if same:
         return job.made(job.as_input())
-    if all(is_plain(t) and not g.dtype.startswith("float") for t, g in zip(job.inputs, job.layer.inputs, strict=True)):
-        return job.made(job.plain())
     bits = max(t.integer.bits for t in job.inputs)
     out = job.output(any_signed(*job.inputs), bits=bits)
     each = [factor(scale_of(out) / scale_of(t), job.settings.factor_bits) for t in job.inputs]
