@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compassc.graph import Graph, Layer, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array, dequantise
 from compassc.layers.chain import run_graph
 from compassc.quantizer.data import Samples
@@ -32,7 +33,7 @@ def real_numbers(values: Array, t: Tensor) -> Array:
 def as_stored(values: Array, t: Tensor) -> Array:
     """Real numbers as an input of a quantised graph holds them; integers as they are."""
     if is_float(t) or values.dtype.kind in "iub" or t.scale == 1.0 and t.zero == 0:
-        return values
+        return values.astype(numpy_dtype(t.dtype), copy=False)
     return stored(values, t)
 
 

@@ -123,7 +123,7 @@ class _Walk:
         record = self.record(name)
         strategy, mode = parse(settings.activation_strategy), settings.mode
         low, high = strategy.range(record, settings.activation_bits, mode != ASYMMETRIC)
-        return levels(low, high, mode, settings.activation_bits, record.least < 0)
+        return levels(low, high, mode, settings.activation_bits, record.least < 0 or settings.force_signed)
 
     def constant(self, layer: Layer, settings: LayerSettings, reason: str | None) -> Layer:
         values, own = layer.constants["weights"], layer.output
@@ -152,7 +152,7 @@ class _Walk:
             narrow = 8 if -128 <= low and high < (128 if low < 0 else 256) else 16
             kind = integer_type(narrow, low < 0)
             return Tensor(own.name, own.shape, kind, 1.0, 0, limits_of(narrow, low < 0))
-        return levels(low, high, settings.mode, bits, low < 0).tensor(own)
+        return levels(low, high, settings.mode, bits, low < 0 or settings.force_signed).tensor(own)
 
     def whole(self, layer: Layer) -> Layer:
         """A layer of integers, which stays what it is; they have at most 32 bits."""
@@ -172,11 +172,15 @@ class _Walk:
                 layer, inputs, settings, self.record, moments, self.settings.correct_biases, self.constants, self.free
             )
             made = all_rules()[layer.type](job)
+            listed = made if isinstance(made, list) else [made]
+            if self.settings.only_kernels:
+                for new in listed:
+                    check_kernel(new)
         except (NotQuantised, OverflowError):
             del self.layers[before[0] :]
             self.converted = before[1]
             raise
-        return made if isinstance(made, list) else [made]
+        return listed
 
     def floating(self, layer: Layer, dtype: str) -> Layer:
         """The layer in a float type."""
@@ -227,6 +231,17 @@ class _Walk:
             found = f"{name}_{number}"
         self.names.add(found)
         return found
+
+
+def check_kernel(layer: Layer) -> None:
+    """NotQuantised where the library computes this form of a layer with no kernel."""
+    from compassc.layers.kernels import kernel_of, load_kernels
+
+    load_kernels()
+    try:
+        kernel_of([layer])
+    except LayerError as error:
+        raise NotQuantised(f"no kernel has it in integers: {str(error).split(' (')[0]}") from None
 
 
 def marked(layer: Layer, outputs: Sequence[Tensor], is_unquantifiable: bool) -> Layer:

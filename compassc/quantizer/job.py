@@ -82,7 +82,7 @@ class Job:
     ) -> Levels:
         """Scale and zero point of an output; `limits` instead of the range of its values."""
         low, high = limits or self.range(index)
-        return levels(low, high, mode or self.mode, bits or self.bits, signed)
+        return levels(low, high, mode or self.mode, bits or self.bits, signed or self.settings.force_signed)
 
     def output(self, signed: bool, index: int = 0, **given: Any) -> Tensor:
         """An output with a scale of its own."""

@@ -26,7 +26,7 @@ class LayerSettings:
     `float`: the type that the layer stays in instead. `multiplier_bits`: of requantisation; 0: as many as activations.
     `table_bits`: tables have 2^n items. `bias_effective_bits`: the high bits of biases that are used; 0: all.
     Strategies are named as `strategies` reads them. `rounding` of weights: to the nearest, or adaptive: up or down as
-    the layer's outputs change least.
+    the layer's outputs change least. `force_signed`: integers of outputs that are never negative are signed, too.
     """
 
     activation_bits: int = 8
@@ -41,6 +41,7 @@ class LayerSettings:
     activation_strategy: str = "extrema"
     weight_strategy: str = "extrema"
     rounding: str = "nearest"
+    force_signed: bool = False
     float: str = ""
 
     @property
@@ -65,15 +66,22 @@ BITS = {"bits": ("activation_bits", "weight_bits")}
 """Keys that stand for several."""
 PRESETS: dict[str, LayerSettings] = {
     "int8": LayerSettings(),
-    "w8a16": LayerSettings(activation_bits=16, table_bits=10),
-    "int16": LayerSettings(activation_bits=16, weight_bits=16, bias_bits=48, table_bits=10),
+    "w8a16": LayerSettings(activation_bits=16, table_bits=10, force_signed=True),
+    "int16": LayerSettings(activation_bits=16, weight_bits=16, bias_bits=48, table_bits=10, force_signed=True),
     "fp16": LayerSettings(float="float16"),
     "bf16": LayerSettings(float="bfloat16"),
 }
 """Settings by the names that `--quantize` takes."""
-NORMS = ("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", "RMSNorm")
-STAYING_FLOAT: dict[str, tuple[str, ...]] = {"int8": ("RMSNorm",), "w8a16": NORMS, "int16": NORMS}
-"""Types that half floats are better for: their forms of 16 bits know the deviation to a few bits only."""
+_HALF: Mapping[str, Any] = {"float": "float16"}
+_NARROW: Mapping[str, Any] = {"weight_bits": 8, "bias_bits": 32}
+# the forms of 16 bits know the deviation to a few bits only
+_NORMS = {f"type:{kind}": _HALF for kind in ("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", "RMSNorm")}
+PRESET_LAYERS: dict[str, dict[str, Mapping[str, Any]]] = {
+    "int8": {"type:RMSNorm": _HALF},
+    "w8a16": _NORMS,
+    "int16": {**_NORMS, "type:BasicLSTM": _NARROW, "type:GRU*": _NARROW},
+}
+"""Settings of single types that belong to those names."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +90,8 @@ class Settings:
 
     Types go before names; of several names that match the last counts. `fallback`: the type of layers that have no
     quantised form. `equalise`: scales of channels are moved between neighbouring linear layers first. `correct_biases`:
-    biases make up for the mean error of rounded weights. `unify_concat`: the largest ratio of scales at a Concat up to
-    which its inputs take one; 1: never.
+    biases make up for the mean error of rounded weights. `only_kernels`: layers whose integers no kernel of the library
+    computes with have none. `momentum`: how much of a running mean stays when a sample is added.
     """
 
     common: LayerSettings = LayerSettings()
@@ -91,7 +99,8 @@ class Settings:
     fallback: str = "float16"
     equalise: bool = False
     correct_biases: bool = False
-    unify: str = "concat"
+    only_kernels: bool = True
+    momentum: float = 0.9
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Settings:
@@ -100,8 +109,7 @@ class Settings:
             help = help_for(name, PRESETS, "settings")
             raise UsageError(f"there are no settings '{name}'", code="quantize-settings", help=help)
         common = {f.name: getattr(PRESETS[name], f.name) for f in fields(LayerSettings)}
-        floats = {f"{BY_TYPE}{kind}": {"float": "float16"} for kind in STAYING_FLOAT.get(name, ())}
-        return cls().changed(**common).overridden(floats).changed(**changes)
+        return cls().changed(**common).overridden(PRESET_LAYERS.get(name, {})).changed(**changes)
 
     @classmethod
     def read(cls, path: Path | str, base: Settings | None = None) -> Settings:
@@ -135,6 +143,11 @@ class Settings:
             raise UsageError(
                 f"'fallback' is {wrong!r}, expected one of {', '.join(FLOAT_TYPES)}", code="quantize-settings"
             )
+        for key, value in of_graph.items():
+            if key not in ("fallback", "momentum") and not isinstance(value, bool):
+                raise UsageError(f"'{key}' is {value!r}, expected true or false", code="quantize-settings")
+        if not 0 <= of_graph.get("momentum", 0.9) <= 1:
+            raise UsageError(f"'momentum' is {of_graph['momentum']}, expected 0 to 1", code="quantize-settings")
         return replace(self, common=replace(self.common, **checked(given)), **of_graph)
 
     def overridden(self, each: Mapping[str, Mapping[str, Any]]) -> Settings:
@@ -190,7 +203,7 @@ def _fault(key: str, value: Any) -> str:
     if key in CHOICES:
         empty = key == "float" and value in ("", None)
         return "" if empty or value in CHOICES[key] else f"one of {', '.join(CHOICES[key])}"
-    if key == "per_channel":
+    if key in ("per_channel", "force_signed"):
         return "" if isinstance(value, bool) else "true or false"
     from compassc.quantizer.strategies import parse
 

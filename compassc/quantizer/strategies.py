@@ -106,7 +106,7 @@ def _mse(r: Record, w: Wanted) -> Range:
     counts, centres = r.histogram()
     total = max(counts.sum(), 1)
     best, chosen = np.inf, 1.0
-    for part in np.linspace(1.0, 0.2, 81):
+    for part in np.geomspace(1.0, 0.01, 150):
         low, high = min(part * r.least, 0.0), max(part * r.most, 0.0)
         reach = 2 * max(-low, high) if w.symmetric and low < 0 else high - low
         step = reach / ((1 << w.bits) - 1)

@@ -21,6 +21,11 @@ def any_signed(*tensors: Tensor) -> bool:
     return any(t.integer.signed for t in tensors)
 
 
+def reach(t: Tensor) -> int:
+    """The largest number that goes into a sum."""
+    return max(abs(t.low + t.scalar_zero), abs(t.high + t.scalar_zero), 1)
+
+
 def common_scales(first: Any, second: Any, out: Any, bits: int, largest: int = WIDEST) -> tuple[list[int], int]:
     """([multiplier of the result, of the first operand, of the second], shift): both operands in one scale, then the
     output's."""
@@ -56,7 +61,9 @@ def sums(job: Job) -> Layer:
         made = factor(scale_of(out) / a, bits)
         scales, shift = [int(made.multiplier), 1, 1], int(made.shift)
     else:
-        scales, shift = common_scales(a, b, scale_of(out), bits)
+        # sums of operands in one scale have 32 bits
+        most = min(WIDEST, (2**31 - 1) // (reach(first) + reach(second)))
+        scales, shift = common_scales(a, b, scale_of(out), bits, most)
     attributes, constants = parameters(job.layer, activation, out)
     return job.made(out, {"scale_value": scales, "shift_value": shift, **THREE, **attributes}, constants)
 

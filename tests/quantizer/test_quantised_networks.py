@@ -1,0 +1,110 @@
+"""Networks of the usual kinds, quantised: near the float network, and the simulator computes the same integers."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+sys.path.insert(0, str(Path(__file__).parents[1] / "importers"))
+import networks
+
+from compass_runtime import Program
+from compassc.gbuilder.build import GraphOptions, build_model
+from compassc.graph import Graph, files, passes, verify
+from compassc.importers import import_model
+from compassc.layers.chain import run_graph
+from compassc.quantizer import Settings, quantize_model
+from compassc.quantizer.compare import as_stored, output_cosine, similarity
+
+NAMES = ("residual", "depthwise", "transformer", "lstm", "unet", "detector")
+NEAR = {"int8": 0.99, "w8a16": 0.9999, "int16": 0.9999, "fp16": 0.9999, "bf16": 0.999}
+
+
+@cache
+def network(name: str) -> Graph:
+    import tempfile
+
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "net.onnx"
+        onnx.save(getattr(networks, name)(), path)
+        shapes = {"x": (1, 3, 16, 16)} if name == "residual" else {}
+        return passes.optimise(import_model(path, shapes))
+
+
+def samples(graph: Graph, many: int = 16, seed: int = 0) -> list[dict[str, np.ndarray]]:
+    random = np.random.default_rng(seed)
+    return [{t.name: random.standard_normal(t.shape).astype(np.float32) for t in graph.inputs} for _ in range(many)]
+
+
+@pytest.mark.parametrize("settings", NEAR)
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs_are_near_those_of_the_float_network(name, settings):
+    graph = network(name)
+    made = quantize_model(graph, samples(graph), settings)
+    verify.check(made.graph, verify.Stage.QUANTISED)
+    assert not [why for why in made.floats.values() if why]
+    assert output_cosine(graph, made.graph, samples(graph, 4, seed=1)) >= NEAR[settings]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"activation_mode": "asymmetric"},
+        {"per_channel": False, "weight_mode": "symmetric_full_range"},
+        {"activation_strategy": "mse", "equalise": True},
+        {"activation_strategy": "kld", "rounding": "adaptive", "correct_biases": True},
+    ],
+    ids=lambda given: "-".join(map(str, given.values())),
+)
+@pytest.mark.parametrize("name", ["residual", "depthwise", "lstm", "unet"])
+def test_every_way_to_8_bits_is_near(name, given):
+    graph = network(name)
+    made = quantize_model(graph, samples(graph), Settings.preset("int8").changed(**given))
+    assert output_cosine(graph, made.graph, samples(graph, 4, seed=1)) >= 0.99
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("depthwise", "int8"), ("lstm", "int8"), ("transformer", "w8a16"), ("residual", "int16")]
+)
+def test_the_simulator_computes_the_same_integers(name, settings, tmp_path):
+    graph = network(name)
+    made = quantize_model(graph, samples(graph), settings).graph
+    weights = files.save(made, tmp_path / "quant.txt")
+    build_model(tmp_path / "quant.txt", weights, tmp_path / "aipu.bin", "X2_1204", GraphOptions(work_dir=tmp_path))
+    given = samples(graph, 1, seed=2)[0]
+    inputs = {t.name: as_stored(given[t.name], t) for t in made.inputs}
+    want = run_graph(made, inputs)
+    got = Program.load(tmp_path / "aipu.bin").create_job().run(inputs)
+    for t in made.outputs:
+        np.testing.assert_array_equal(got[t.name], want[t.name])
+
+
+def test_every_tensor_is_compared():
+    graph = network("depthwise")
+    made = quantize_model(graph, samples(graph)).graph
+    rows = similarity(graph, made, samples(graph, 2))
+    assert {row.name for row in rows} == {
+        t.name for layer in graph.layers if layer.type != "Constant" for t in layer.outputs
+    }
+    assert min(row.cosine for row in rows) > 0.98
+    same = similarity(graph, graph, samples(graph, 2))
+    assert all(row.mse < 1e-9 for row in same)
+
+
+def test_layers_get_more_bits_until_outputs_are_near_enough():
+    graph = network("transformer")
+    rough = quantize_model(graph, samples(graph))
+    first = output_cosine(graph, rough.graph, samples(graph))
+    wanted = 1 - (1 - first) / 4
+    fine = quantize_model(graph, samples(graph), min_cosine=wanted)
+    assert first < wanted <= fine.cosine
+    assert 0 < len(fine.raised) < len(list(graph.computing()))
+    raised = {layer.name: layer for layer in fine.graph.layers}
+    assert all(raised[name].outputs[0].dtype in ("int16", "uint16", "float16") for name in fine.raised)
