@@ -11,6 +11,10 @@ from compassc.layers.source import LANES, KernelSource
 from compassc.layers.windows import Window
 
 
+SHARED_POSITIONS = 64
+"""Positions below which TECs share the channels of each, too."""
+
+
 class WindowAxis(NamedTuple):
     """A window along one axis: the axis's name, the sizes of input and output, and the loop over the window's cells.
 
@@ -74,12 +78,23 @@ def window_loops(
     for slide in slides:
         cell = f"({cell} * {k.scalar(slide.size)} + i{slide.axis})"
     pixel = f"pixel = {k.tensor(x)} + {cell} * {c} + o"
+    blocks = -(-x.shape[-1] // LANES)
+    if images * count < SHARED_POSITIONS and blocks > 1:
+        many = k.scalar(blocks)
+        loops = [
+            f"for item in range(S.get_local_id(), {total} * {many}, S.get_local_size()):",
+            f"    at = item / {many}",
+        ]
+        channels = f"for o in range(item % {many} * {LANES}, item % {many} * {LANES} + 1):"
+    else:
+        loops = [f"for at in range(S.get_local_id(), {total}, S.get_local_size()):"]
+        channels = f"for o in range(0, {c}, {LANES}):"
     return [
-        f"for at in range(S.get_local_id(), {total}, S.get_local_size()):",
+        *loops,
         f"    spot = at % {spots}",
         f"    image = at / {spots}",
         *(f"    {line}" for line in indices),
-        f"    for o in range(0, {c}, {LANES}):",
+        f"    {channels}",
         f"        mask = S.tail_mask(S.min({c} - o, {LANES}), {LANES})",
         *(f"        {line}" for line in begin),
         *(f"        {line}" for line in nested(slides, [pixel, *step])),

@@ -129,6 +129,13 @@ def maximum(x: Tensor) -> Sum:
     return Sum([begin], [f"acc = {STEP['MAX']}"], [], (low, high))
 
 
+def narrow_maximum(x: Tensor) -> Sum:
+    """As `maximum`, of integers as they are stored: a register holds four times as many of 8 bits."""
+    begin = f'most = S.vbcast(S.cast({x.low}, "{x.dtype}"), lanes={LANES})'
+    step = f"most = S.max(most, S.vload(pixel, mask, lanes={LANES}))"
+    return Sum([begin], [step], [f'acc = wide(most, "{x.dtype}")'], (x.low, x.high))
+
+
 def area_line(k: KernelSource, areas: Array) -> str:
     """The statement that has the number of cells of a position's window in `area`."""
     return f"area = S.i32({k.constant(areas.reshape(-1).astype(np.int32))}[spot])"
@@ -149,8 +156,9 @@ def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     wide_kind(x)
     areas, quantised = _areas(layer, window), layer.is_quantised
     zero = x.scalar_zero if quantised and method != "MAX" else 0
+    small = x.dtype in ("int8", "uint8", "int16", "uint16")
     if method == "MAX":
-        total = maximum(x)
+        total = narrow_maximum(x) if small else maximum(x)
         result = Value("acc", wide_kind(x), *total.span)
     elif quantised:
         total = sum_of_cells(x, method, int(np.prod(window.kernel)))
@@ -160,5 +168,5 @@ def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
         result = _float(k, layer, method, areas)
     end = [*total.end, *stored(k, layer, result, tail)]
     begin = [*total.begin, *([area_line(k, areas)] if method == "AVG" else [])]
-    step = [f"v = {load_cell(k, x, zero)}", *total.step]
+    step = total.step if small and method == "MAX" else [f"v = {load_cell(k, x, zero)}", *total.step]
     return finish(k, [*k.head, *window_loops(k, x, slides_of(k, window, layer), begin, step, end)])
