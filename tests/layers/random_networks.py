@@ -170,13 +170,15 @@ def values_of(net: Network, source: np.random.Generator) -> dict[str, np.ndarray
     return values
 
 
-def differences(net: Network, folder: Path, fuse: bool, source: np.random.Generator) -> Iterator[str]:
+def differences(
+    net: Network, folder: Path, fuse: bool, source: np.random.Generator, target: str = TARGET
+) -> Iterator[str]:
     """What the built network gives otherwise than the references."""
     text, weights = graph_text(net)
     (folder / "net.txt").write_text(text)
     (folder / "net.bin").write_bytes(weights)
     options = GraphOptions(work_dir=folder / "kernels", fuse=fuse)
-    build_model(folder / "net.txt", folder / "net.bin", folder / "aipu.bin", TARGET, options)
+    build_model(folder / "net.txt", folder / "net.bin", folder / "aipu.bin", target, options)
     job = Program.load(folder / "aipu.bin").create_job()
     values = values_of(net, source)
     outputs = job.run({t.name: values[t.name] for t in net.inputs})

@@ -1,0 +1,83 @@
+"""Laws: what a layer gives does not depend on how it is cut to fit LSRAM, nor on how many cores share the work."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from compassc.graph import LayerError, Tensor
+from compassc.layers import axes, loops, remapping
+from compassc.layers.declare import evaluate
+from compassc.layers.families.linear import depthwise, products, quads, tiles
+from compassc.layers.families.resize import kernels as resize
+from compassc.layers.kernels import kernel_of
+from compassc.layers.samples import Draw, drawn
+from tests.layers.cases import drawn as values_of
+from tests.layers.harness import run
+from tests.layers.random_networks import differences, network
+
+ROOM: list[tuple[ModuleType, str, int]] = [
+    (loops, "TILES_BYTES", 1536),
+    (remapping, "PART_BYTES", 1024),
+    (axes, "SLAB_BYTES", 4096),
+    (resize, "STAGED_BYTES", 1024),
+    (depthwise, "INPUT_PIXELS", 40),
+    (quads, "WORD_PIXELS", 40),
+    (quads, "RAW_PIXELS", 60),
+    (tiles, "INPUT_BYTES", 2048),
+    (products, "INPUT_BYTES", 2048),
+    (tiles, "SEGMENT_WORDS", 6),
+]
+"""How much of LSRAM parts of kernels take, and a smaller amount."""
+CUT = [
+    ("Convolution", "int8"),
+    ("Convolution", "int16"),
+    ("DepthwiseConv", "uint8"),
+    ("DepthwiseConv", "int16"),
+    ("FullyConnected", "int8"),
+    ("Eltwise", "int8"),
+    ("Sigmoid", "uint8"),
+    ("Softmax", "int8"),
+    ("LayerNorm", "int8"),
+    ("Reduce", "float32"),
+    ("Resize", "int8"),
+    ("Concat", "int16"),
+]
+SHAPES = ((1, 17, 19, 40), (2, 9, 150), (3, 700))
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_how_layers_are_cut_does_not_matter(tmp_path, monkeypatch, part):
+    others = 0
+    for name, dtype in CUT[part::3]:
+        for shape in SHAPES:
+            layer = drawn(Draw(np.random.default_rng(4)), name, Tensor("x", shape, dtype))
+            if layer is None:
+                continue
+            try:
+                whole = kernel_of([layer])
+                with monkeypatch.context() as smaller:
+                    for module, key, amount in ROOM:
+                        smaller.setattr(module, key, amount)
+                    cut = kernel_of([layer])
+            except LayerError:
+                continue
+            numbers = [[a for a in k.arguments if isinstance(a, int)] for k in (whole, cut)]
+            if whole.text == cut.text and numbers[0] == numbers[1]:
+                continue
+            inputs = [values_of(np.random.default_rng(5), t) for t in layer.inputs]
+            for other, want in zip(run(cut, layer, inputs, tmp_path), evaluate(layer, inputs), strict=True):
+                if want.dtype.kind == "f":
+                    np.testing.assert_allclose(other, want, 1e-5, 1e-5, err_msg=name)
+                else:
+                    np.testing.assert_array_equal(other, want, f"{name} {shape}")
+            others += 1
+            break
+    assert others >= 2
+
+
+@pytest.mark.parametrize(("target", "seed"), [("X2_1204MP3", 4), ("X3P_1304MP2", 6), ("X3S_1304MP4", 7)])
+def test_cores_give_what_one_gives(tmp_path, target, seed):
+    assert not list(differences(network(seed, 5), tmp_path, True, np.random.default_rng(seed), target))
