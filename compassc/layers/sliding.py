@@ -10,7 +10,6 @@ from compassc.graph import Layer, Tensor
 from compassc.layers.source import LANES, KernelSource
 from compassc.layers.windows import Window
 
-
 SHARED_POSITIONS = 64
 """Positions below which TECs share the channels of each, too."""
 

@@ -1,9 +1,10 @@
 """Kernels of matrix products of two run-time operands: the columns of the result are the lanes.
 
 A tile of rows is worked on for 32 columns at once, a chunk of the depth after the other, both operands' parts in LSRAM.
-Floats are summed up in float32. Integers are staged with their zero points added, as int16, and two neighbours of the
-depth share a 32-bit word, which a dot product takes; 16-bit integers are cut in two bytes, whose products have sums of
-their own (of 1, 256 and 65536), so that all of them fit 32 bits.
+Floats are summed up in float32. Bytes without zero points are staged as they are: four neighbours of the depth share a
+32-bit word, which a dot product takes. Other integers are staged with their zero points added, as int16, two in a word;
+those of 16 bits are cut in two bytes, whose products have sums of their own (of 1, 256 and 65536), so that all of them
+fit 32 bits.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 PARTS = 4
 REGISTER = LANES // PARTS
+BYTES, SHORTS, FLOATS = "int8", "int16", "float32"
+PER_WORD = {BYTES: 4, SHORTS: 2, FLOATS: 1}
+"""How operands are staged, and how many elements of the depth a word holds."""
+PRODUCTS = {BYTES: "S.vqdpa({acc}, {x}, {w})", SHORTS: "S.vdpa({acc}, {x}, {w})", FLOATS: "S.fma({acc}, {x}, {w})"}
 
 
 @dataclass(frozen=True)
@@ -57,17 +62,17 @@ class Product:
     @property
     def words(self) -> int:
         """32-bit words of a chunk of the depth."""
-        return 64 if self.sums == 1 else 32
+        return 64 if self.sums == 1 and self.staged != BYTES else 32
 
     @property
     def depth(self) -> int:
         """Elements of a chunk of the depth."""
-        return self.words * (1 if self.staged == "float32" else 2)
+        return self.words * PER_WORD[self.staged]
 
     @property
     def tile(self) -> int:
         """Rows of a tile."""
-        return 32 if self.sums == 1 else 16
+        return 16 if self.sums > 1 else 64 if self.staged == BYTES else 32
 
     @property
     def rows(self) -> int:
@@ -108,7 +113,9 @@ def product_of(layer: Layer) -> Product:
         pairs = np.stack([np.broadcast_to(o, batches).reshape(-1) for o in offsets], 1)
     except ValueError as reason:
         raise LayerError(f"the shapes {list(a.shape)} and {list(b.shape)} do not fit together") from reason
-    found = Product(m, n, depth, pairs.reshape(-1).astype(np.int32), left, right, "int16" if whole else "float32")
+    plain = whole and not left.transposed and all(o.tensor.integer.bits <= 8 and not o.zero for o in (left, right))
+    staged = BYTES if plain else SHORTS if whole else FLOATS
+    found = Product(m, n, depth, pairs.reshape(-1).astype(np.int32), left, right, staged)
     largest = 2 * 512 * 512 if found.sums > 1 else _largest(left) * _largest(right)
     if whole and depth * largest >= 2**31:
         raise LayerError(f"sums of {depth} products do not fit 32 bits, which no kernel here computes with")
@@ -151,7 +158,7 @@ def matrix_product(layer: Layer, tail: Sequence[Layer]) -> Kernel:
 
 def _closing(k: KernelSource, layer: Layer, p: Product) -> Value:
     """From the sums `s0`, `s1`, `s2` to the layer's own output."""
-    if p.staged == "float32":
+    if p.staged == FLOATS:
         return _float_closing(k, layer)
     pair = max(map(abs, p.span)) >= 1 << 31
     if pair:
@@ -242,12 +249,12 @@ def _loops(k: KernelSource, p: Product, names: tuple[str, str, str], store: str)
     }
     g |= {"a": names[0], "b": names[1], "tile": str(p.tile), "depth": str(p.depth), "words": str(p.words)}
     steps = ("1", str(p.tile)) if p.left.transposed else (str(p.words), "1")
-    kind = "float32" if p.staged == "float32" else "int32"
+    kind = "float32" if p.staged == FLOATS else "int32"
     sums = range(p.sums)
     text = [
         f'at = S.alloc({p.tile * p.words * p.left.planes}, "{kind}", scope="lsram")',
         f'bt = S.alloc({LANES * p.words * p.right.planes}, "{kind}", scope="lsram")',
-        f'raw = S.alloc({2048 if p.staged == "float32" else 1024}, "int32", scope="lsram")',
+        f'raw = S.alloc({2048 if p.staged == FLOATS else 1024}, "int32", scope="lsram")',
         f'sums = S.alloc({p.tile * LANES * p.sums}, "{kind}", scope="lsram")',
         f'zeros = S.vbcast(S.cast(0, "{kind}"), lanes={LANES})',
         "for item in range(S.get_local_id(), {items}, S.get_local_size()):",
@@ -278,6 +285,12 @@ def _loops(k: KernelSource, p: Product, names: tuple[str, str, str], store: str)
 def _staged_left(p: Product) -> list[str]:
     """The left operand's part as words, of a row after the other, or transposed: of a pair of the depth after the other."""
     dtype = p.left.tensor.dtype
+    if p.staged == BYTES:
+        return [
+            "if deep % 4 != 0:",
+            f"    S.dma_memset(at, S.i32(0), {p.tile * p.words})",
+            f'S.dma_copy(at.as_ptr("{dtype}"), left + m0 * {{k}} + k0, deep, {{k}}, high_m, {{depth}})',
+        ]
     direct = dtype == "float32"
     target = "at" if direct else f'raw.as_ptr("{dtype}")'
     if not p.left.transposed:
@@ -285,7 +298,7 @@ def _staged_left(p: Product) -> list[str]:
         if direct:
             return lines
         lines += [f'near_a = raw.as_ptr("{dtype}")', f"for e in range(0, high_m * {{depth}}, {LANES}):"]
-        if p.staged == "float32":
+        if p.staged == FLOATS:
             return [*lines, f'    S.vstore(S.cast(S.vload(near_a + e, lanes={LANES}), "float32"), at + e)']
         lines.append(f'    v = S.cast(S.vload(near_a + e, lanes={LANES}), "int32") + {{zero_a}}')
         own = f"{p.tile * p.words * 2}"
@@ -316,9 +329,11 @@ def _staged_right(p: Product) -> list[str]:
 
 
 def _words(p: Product, row: str, o: Operand, zero: str, target: str, lanes: int) -> list[str]:
-    """Words of two rows of the depth as int16, or of one as float32; a missing second row counts 0."""
+    """Words of four rows of the depth as bytes, of two as int16 or of one as float32; a missing second row counts 0."""
     row = row.replace("{depth}", str(p.depth))
-    if p.staged == "float32":
+    if p.staged == BYTES:
+        return _byte_words(row, o.transposed, lanes)
+    if p.staged == FLOATS:
         value = row.format(at="c")
         value = value if o.tensor.dtype == "float32" else f'S.cast({value}, "float32")'
         return ["for c in range(deep):", f"    S.vstore({value}, {target} + c * {lanes})"]
@@ -335,6 +350,18 @@ def _words(p: Product, row: str, o: Operand, zero: str, target: str, lanes: int)
     return lines
 
 
+def _byte_words(row: str, transposed: bool, lanes: int) -> list[str]:
+    """Words of four rows; where some are missing the left operand has zeros."""
+    head = "for c in range((deep + 3) / 4):"
+    if transposed:
+        loaded = f"S.vload(raw + c, lanes={lanes}, stride={{words}})"
+        return [head, f"    S.vstore({loaded}, bt + c * {lanes})"]
+    rows = [row.format(at=f"(c * 4 + {i})") for i in range(4)]
+    pairs = [f'S.reinterpret(S.vzip({a}, {b}), "int16x{lanes}")' for a, b in (rows[:2], rows[2:])]
+    joined = f'S.reinterpret(S.vzip({pairs[0]}, {pairs[1]}), "int32x{lanes}")'
+    return [head, f"    S.vstore({joined}, bt + c * {lanes})"]
+
+
 def _bytes(name: str, planes: int) -> list[str]:
     return [name] if planes == 1 else [f"{name} & 255", f"{name} >> 8"]
 
@@ -345,23 +372,29 @@ def _products(p: Product, steps: tuple[str, str]) -> list[str]:
     place = "sums + ((r + {i}) * {count} + {s}) * {lanes} + {part}"
     spots = {(i, s, j): place.format(i=i, count=p.sums, s=s, lanes=LANES, part=j * REGISTER) for i, s, j in names}
     lines = [f"a{i}_{s}_{j} = S.vload({spots[i, s, j]}, lanes={REGISTER})" for i, s, j in names]
-    whole = p.staged != "float32"
-    lines += [f"near = at + r * {steps[0]}", f"for c in range({'(deep + 1) / 2' if whole else 'deep'}):"]
-    wide = REGISTER * 2 if whole else REGISTER
-    held = 'bt.as_ptr("int16")' if whole else "bt"
+    per = PER_WORD[p.staged]
+    kinds = [o.tensor.dtype if p.staged == BYTES else p.staged for o in (p.left, p.right)]
+    product = PRODUCTS[p.staged]
+    if kinds == ["uint8", "uint8"]:
+        unsigned = f'S.reinterpret({{acc}}, "uint32x{REGISTER}")'
+        product = f'S.reinterpret({product.replace("{acc}", unsigned)}, "int32x{REGISTER}")'
+    lines += [f"near = at + r * {steps[0]}", f"for c in range((deep + {per - 1}) / {per}):"]
+    wide = REGISTER * per
+    held = "bt" if p.staged == FLOATS else f'bt.as_ptr("{kinds[1]}")'
     for plane in range(p.right.planes):
-        at = plane * LANES * p.words * (2 if whole else 1)
-        step = LANES * (2 if whole else 1)
+        at = plane * LANES * p.words * per
+        step = LANES * per
         lines += [
             f"    w{plane}_{j} = S.vload({held} + ({at + j * wide} + c * {step}), lanes={wide})" for j in range(PARTS)
         ]
     for i in range(p.rows):
         for plane in range(p.left.planes):
             word = f"near[{plane * p.tile * p.words} + c * {steps[1]} + {i} * {steps[0]}]"
-            value = f'spread_word({word}, "int16")' if whole else f"S.vbcast({word}, lanes={REGISTER})"
+            value = f"S.vbcast({word}, lanes={REGISTER})"
+            value = value if p.staged == FLOATS else f'spread_word({word}, "{kinds[0]}")'
             lines.append(f"    x = {value}")
             for other in range(p.right.planes):
                 for j in range(PARTS):
                     acc = f"a{i}_{plane + other}_{j}"
-                    lines.append(f"    {acc} = {'S.vdpa' if whole else 'S.fma'}({acc}, x, w{other}_{j})")
+                    lines.append(f"    {acc} = {product.format(acc=acc, x='x', w=f'w{other}_{j}')}")
     return lines + [f"S.vstore(a{i}_{s}_{j}, {spots[i, s, j]})" for i, s, j in names]
