@@ -10,7 +10,6 @@ from compass_core.operators import wrap
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType, PointerType
-from ..ir.visit import walk_exprs
 from ..ops.effects import accesses
 
 UNKNOWN = ["?"]
@@ -112,7 +111,21 @@ class _Slicer:
         return out
 
     def _accesses(self, root: E.Expr, out: list[Any]) -> None:
-        for e in walk_exprs(root):
+        stack = [root]
+        while stack:
+            e = stack.pop()
+            if not e.flags & (E.F_CALL | E.F_LOAD | E.F_FUNC):
+                continue
+            if type(e) is E.Select and e.cond.dtype.is_scalar:
+                stack.append(e.cond)
+                self._chosen(e.cond, e.a, e.b, out)
+                continue
+            if type(e) is E.Binary and e.op in E.LOGICAL:  # the left side may decide
+                stack.append(e.a)
+                then, other = (e.b, None) if e.op == "and" else (None, e.b)
+                self._chosen(e.a, then, other, out)
+                continue
+            stack.extend(reversed(e.children()))
             if type(e) is E.Load:
                 self._element(e.buffer, e.indices, e.mask, out)
             elif type(e) is E.Call:
@@ -120,6 +133,15 @@ class _Slicer:
                     out.append(["access", self.expr(first), 0, self.extent(size)])
             elif type(e) is E.FuncCall:
                 out.append(["do", self._function(e)])
+
+    def _chosen(self, cond: E.Expr, then: E.Expr | None, other: E.Expr | None, out: list[Any]) -> None:
+        """The accesses of expressions of which one is evaluated."""
+        sides: list[list[Any]] = [[], []]
+        for e, side in zip((then, other), sides):
+            if e is not None:
+                self._accesses(e, side)
+        if any(sides):
+            out.append(["if", self.expr(cond), *sides])
 
     def extent(self, size: Any) -> Any:
         """A byte count given as an int, an expression, or an operator list over them."""

@@ -127,9 +127,10 @@ def _sources(build: Build) -> frozenset[str]:
 
 def _check_resources(module: IRModule) -> None:
     """CompassError for arrays that do not fit the target's memories, and for more events than a TEC has."""
+    from compassc import passes
     from compassc.analysis.check import Subject, capacity, event_limit
 
-    subject = Subject(module)
+    subject = Subject(passes.run_pipeline(("LowerBlocks",), module))  # with it memory has its size and its place
     found = [*capacity.run(subject), *event_limit.run(subject)]
     if found:
         raise together(found)

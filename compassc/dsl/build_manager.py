@@ -236,9 +236,13 @@ class BuildManager:
             with current_target(self.target.name):
                 return parse(inp, self.target.name, name)
         if isinstance(inp, PrimFunc):
-            entry = inp.replace(name=name) if name else inp
+            entry = _kernel_named(inp.replace(name=name) if name else inp)
             return IRModule((entry,), entry.name, self.target.name)
         if isinstance(inp, IRModule):
+            functions = tuple(map(_kernel_named, inp.functions))
+            if functions != inp.functions:
+                entry = _kernel_named(inp.entry_func)
+                inp = inp.replace(functions=functions, entry=entry.name)
             if not inp.target:
                 return inp.replace(target=self.target.name)
             if inp.target != self.target.name:
@@ -266,6 +270,11 @@ def register_generator() -> None:
 
     if get_global_func(PREFIX + "compass", allow_missing=True) is None:
         register_code_generator("compass", build_module)
+
+
+def _kernel_named(function: PrimFunc) -> PrimFunc:
+    """The function by a name that a kernel may have in C: `main`, as functions of expressions are called, is none."""
+    return function.replace(name="main_kernel") if function.name == "main" else function
 
 
 def _wrong_input(inp: Any) -> InputError:

@@ -331,6 +331,20 @@ class Load(PlacedExpr):
     dtype: DataType = derived(_type_of_load, init=False)
 
 
+def _type_of_region(buffer: Buffer) -> DataType:
+    return buffer.dtype
+
+
+@node()
+class Region(Expr):
+    """The elements of a buffer from `starts` on, `extents` of them: what a block reads or writes, nowhere else."""
+
+    buffer: Buffer
+    starts: tuple[Expr, ...]
+    extents: tuple[Expr, ...]
+    dtype: DataType = derived(_type_of_region, init=False)
+
+
 def _element_type(vector: Expr) -> DataType:
     return vector.data_type.element_of
 

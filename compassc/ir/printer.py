@@ -110,6 +110,7 @@ class Printer:
             E.ConstMask: lambda e: f'T.mask("{mask_text(e.bits, e.lanes)}")',
             E.Pointer: self._pointer,
             E.Load: self._load,
+            E.Region: self._region,
             E.Call: self._call,
             E.FuncCall: self._func_call,
         }
@@ -184,6 +185,17 @@ class Printer:
         if e.mask is not None:
             return f"T.load({self.buffer(e.buffer)}, {self._list(e.indices)}, mask={self.expr(e.mask)})"
         return f"{self.buffer(e.buffer)}[{self._list(e.indices)}]"
+
+    def _region(self, e: E.Region) -> str:
+        return f"{self.buffer(e.buffer)}[{', '.join(map(self._range, e.starts, e.extents))}]"
+
+    def _range(self, start: E.Expr, extent: E.Expr) -> str:
+        """An index, or `start:stop` (`start:(start + extent)` where that is no number)."""
+        if isinstance(extent, E.IntImm) and extent.value == 1:
+            return self.expr(start)
+        if isinstance(extent, E.IntImm) and isinstance(start, E.IntImm):
+            return f"{self.expr(start)}:{start.value + extent.value}"
+        return f"{self.expr(start)}:({self.expr(start)} + {self.expr(extent)})"
 
     def _call(self, e: E.Call) -> str:
         self.spans.append(e.span)
@@ -260,6 +272,8 @@ class Printer:
             match s:
                 case S.For():
                     self._for(s, depth)
+                case S.Block():
+                    self._block(s, depth)
                 case S.While():
                     self.line(depth, f"while {self.expr(s.cond)}:", s)
                     self.body(s.body, depth + 1)
@@ -278,8 +292,30 @@ class Printer:
             args += f', dtype="{s.var.dtype}"'
         if s.var.nonneg:
             args += ", nonneg=True"
+        if s.annotations:
+            args += f", annotations={dict(s.annotations)!r}"
         name = self.names.define(s.var, s.var.name)
         self.line(depth, f"for {name} in T.{s.kind}({args}):", s)
+        self.body(s.body, depth + 1)
+
+    def _block(self, s: S.Block, depth: int) -> None:
+        inner = "    " * (depth + 1)
+        self.line(depth, f'with T.block("{s.name}"):', s)
+        outside = [[self.expr(e) for e in row] for row in zip(s.starts, s.extents, s.bindings)]
+        where = self.expr(s.where)
+        for var, kind, (start, extent, binding) in zip(s.vars, s.kinds, outside):
+            dom = extent if start == "0" else f"({start}, {extent})"
+            self.lines.append(f"{inner}{self.names.define(var, var.name)} = T.axis.{kind}({dom}, {binding})")
+        if where != "True":
+            self.lines.append(f"{inner}T.where({where})")
+        self.lines.append(f"{inner}T.reads({self._list(s.reads)})")
+        self.lines.append(f"{inner}T.writes({self._list(s.writes)})")
+        if s.annotations:
+            self.lines.append(f"{inner}T.block_attr({dict(s.annotations)!r})")
+        self.spans.clear()  # of calls in bindings, which have no places of their own in the text
+        if s.init:
+            self.lines.append(f"{inner}with T.init():")
+            self.body(s.init, depth + 2)
         self.body(s.body, depth + 1)
 
     def function(self, f: S.PrimFunc, depth: int = 1) -> list[str]:

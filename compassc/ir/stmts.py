@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from compassc.graph import Graph
 
 Body = tuple["Stmt", ...]
+Notes = tuple[tuple[str, object], ...]
+"""Annotations: names with numbers, words, lists and dictionaries of these."""
+AXIS_KINDS = ("spatial", "reduce", "scan", "opaque")
+"""What an axis of a block may be."""
 
 
 @node(abstract=True)
@@ -120,7 +124,9 @@ class If(Stmt):
 
 THREAD_LOOPS = tuple(f"{unit}_{dim}" for unit in ("blockIdx", "threadIdx") for dim in "xyz")
 """Loops whose turns are the threads of a grid."""
-LOOP_KINDS = ("serial", "vectorized", "unrolled", "tec", "parallel", *THREAD_LOOPS)
+VIRTUAL_LOOPS = tuple(f"vthread_{dim}" for dim in "xyz")
+"""Loops around blocks whose turns are threads that no machine has."""
+LOOP_KINDS = ("serial", "vectorized", "unrolled", "tec", "parallel", *THREAD_LOOPS, *VIRTUAL_LOOPS)
 
 
 @node()
@@ -128,6 +134,7 @@ class For(Stmt):
     """`for var in range(start, stop, step)`; kind is one of LOOP_KINDS.
 
     NPU kernels have the first four. Turns of a `parallel` loop may run side by side.
+    Around blocks there may also be annotations.
     """
 
     var: Var = field(defines=True)
@@ -136,6 +143,30 @@ class For(Stmt):
     stop: Expr
     step: Expr
     body: Body
+    annotations: Notes = ()
+
+
+@node()
+class Block(Stmt):
+    """What is computed for one point of the block's axes; schedules move it as a whole. It ends in `LowerBlocks`.
+
+    Axis `vars[i]` of kind `kinds[i]` (spatial, reduce, scan, opaque) runs over `extents[i]` values from `starts[i]` on and
+    is `bindings[i]` here; nothing happens where `where` does not hold. These and `where` are expressions of the
+    surroundings. `init` is done first at the first point of the reduction axes. `reads` and `writes` are Regions.
+    """
+
+    name: str
+    vars: tuple[Var, ...] = field(defines=True)
+    kinds: tuple[str, ...]
+    starts: tuple[Expr, ...]
+    extents: tuple[Expr, ...]
+    bindings: tuple[Expr, ...]
+    where: Expr
+    reads: tuple[Expr, ...]
+    writes: tuple[Expr, ...]
+    init: Body
+    body: Body
+    annotations: Notes = ()
 
 
 @node()

@@ -311,7 +311,68 @@ class _FunctionReader:
         start, stop, step = map(self.expr, call.args)
         kw = {k.arg: self.m.literal(k.value) for k in call.keywords}
         var = self.define(node.target.id, dtype(kw.get("dtype", "int32")), kw.get("nonneg", False))
-        return S.For(var, kind, start, stop, step, self.body(node.body), span=span)
+        notes = tuple(kw.get("annotations", {}).items())
+        return S.For(var, kind, start, stop, step, self.body(node.body), notes, span=span)
+
+    def stmt_With(self, node: ast.With, span: Span | None) -> S.Stmt:
+        call: Any = node.items[0].context_expr
+        if _t_call(call) != "block" or len(node.items) != 1:
+            raise self.error(node, 'expected `with T.block("name"):`')
+        axes: list[tuple[E.Var, str, E.Expr, E.Expr, E.Expr]] = []
+        parts: dict[str, Any] = {"where": E.IntImm(BOOL, 1), "reads": (), "writes": (), "init": ()}
+        rest = list(node.body)
+        while rest and (axis := _axis(rest[0])):
+            axes.append(self.axis(axis, rest.pop(0)))
+        for var, *_ in axes:
+            self.names[var.name] = var
+        while rest and (head := _block_part(rest[0])):
+            self.block_part(head, rest.pop(0), parts)
+        body = self.body(rest)
+        columns: Any = [tuple(column) for column in zip(*axes)] if axes else [()] * 5
+        names, kinds, starts, extents, values = columns
+        where, reads, writes, init = (parts[name] for name in ("where", "reads", "writes", "init"))
+        name, notes = self.m.literal(call.args[0]), parts.get("annotations", ())
+        return S.Block(name, names, kinds, starts, extents, values, where, reads, writes, init, body, notes, span=span)
+
+    def axis(self, kind: str, node: Any) -> tuple[E.Var, str, E.Expr, E.Expr, E.Expr]:
+        """`v = T.axis.spatial(dom, binding)`; the names of axes are known below all of them only."""
+        dom, binding = node.value.args
+        start, extent = self.items(dom) if isinstance(dom, ast.Tuple) else (E.IntImm(INT32, 0), self.expr(dom))
+        value = self.expr(binding)
+        return E.Var(node.targets[0].id, value.dtype), kind, start, extent, value
+
+    def block_part(self, kind: str, node: Any, parts: dict[str, Any]) -> None:
+        """A line of a block's head: what it reads and writes, where it does something, how it begins."""
+        if kind == "init":
+            parts["init"] = self.body(node.body)
+            return
+        args = node.value.args
+        if kind == "where":
+            parts["where"] = self.expr(args[0])
+        elif kind == "block_attr":
+            parts["annotations"] = tuple(self.m.literal(args[0]).items())
+        else:
+            parts[kind] = tuple([self.region(arg) for arg in args])
+
+    def region(self, node: ast.expr) -> E.Region:
+        """`A[i, 0:4]`."""
+        if not isinstance(node, ast.Subscript):
+            raise self.error(node, "expected a region, `A[i, 0:4]`")
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        ranges = [self.range(item) for item in items]
+        return E.Region(self.buffer(node.value), *(tuple([r[side] for r in ranges]) for side in (0, 1)))
+
+    def range(self, node: ast.expr) -> tuple[E.Expr, E.Expr]:
+        if not isinstance(node, ast.Slice):
+            return self.expr(node), E.IntImm(INT32, 1)
+        if node.lower is None or node.upper is None:
+            raise self.error(node, "expected `start:stop`")
+        start, stop = self.expr(node.lower), self.expr(node.upper)
+        if isinstance(start, E.IntImm) and isinstance(stop, E.IntImm):
+            return start, E.IntImm(INT32, stop.value - start.value)
+        if isinstance(stop, E.Binary) and stop.op == "add":
+            return start, stop.b
+        return start, E.Binary("sub", stop, start)
 
     # -- expressions
 
@@ -466,6 +527,22 @@ def _t_call(node: ast.AST) -> str:
     if isinstance(node, ast.Call) and isinstance(func, ast.Attribute) and getattr(func.value, "id", "") == "T":
         return func.attr
     return ""
+
+
+def _axis(node: ast.stmt) -> str:
+    """`spatial` of `v = T.axis.spatial(...)`."""
+    value: Any = getattr(node, "value", None)
+    func = getattr(value, "func", None)
+    axis = isinstance(node, ast.Assign) and isinstance(func, ast.Attribute) and ast.unparse(func.value) == "T.axis"
+    return str(func.attr) if axis and func is not None and func.attr in S.AXIS_KINDS else ""
+
+
+def _block_part(node: ast.stmt) -> str:
+    """`reads` of `T.reads(...)`, `init` of `with T.init():`; an empty text for what is no part of a block's head."""
+    if isinstance(node, ast.With):
+        return "init" if _t_call(node.items[0].context_expr) == "init" else ""
+    called = _t_call(node.value) if isinstance(node, ast.Expr) else ""
+    return called if called in ("where", "reads", "writes", "block_attr") else ""
 
 
 def _is_size(node: ast.AST) -> bool:

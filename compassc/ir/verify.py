@@ -19,6 +19,7 @@ from .dtypes import DataType, PointerType, bool_of
 from .exprs import Buffer, Expr, Var
 from .printer import print_expr, type_text
 from .stmts import Body, IRModule, PrimFunc, Stmt
+from .visit import walk_stmts
 
 _BITWISE = frozenset("bitand bitor bitxor shl shr".split())
 _INTEGER_ONLY = _BITWISE | {"floordiv", "floormod", "mod"}
@@ -61,6 +62,9 @@ class _Verifier:
         self.defined: set[Var] = set()
         self.loops = 0
         self.seen: set[Expr] = set()
+        self.blocks: set[str] = set()
+        self.has_blocks = any(isinstance(s, S.Block) for s in walk_stmts(f.body))
+        """Indices in blocks may be what later stages do not take."""
 
     def function(self) -> None:
         try:
@@ -96,7 +100,7 @@ class _Verifier:
     def _nested(self, s: Stmt) -> None:
         loop = isinstance(s, (S.For, S.While))
         self.loops += loop
-        inner = (s.var,) if isinstance(s, S.For) else ()
+        inner = (s.var,) if isinstance(s, S.For) else s.vars if isinstance(s, S.Block) else ()
         for body in s.bodies():
             self._body(body, *inner)
         self.loops -= loop
@@ -113,7 +117,8 @@ class _Verifier:
 
     def _stmt(self, s: Stmt) -> None:
         for e in s.exprs():
-            self._expr(e)
+            if type(e) is not E.Region:  # these are about the axes of their block, which looks at them
+                self._expr(e)
         rule = _STMT_RULES.get(type(s))
         if rule is not None:
             rule(self, s)
@@ -159,6 +164,29 @@ class _Verifier:
         _check(s.var not in self.defined, "{} is defined twice", s.var.name)
         self.defined.add(s.var)
 
+    def _block(self, s: S.Block) -> None:
+        _check(s.name not in self.blocks, "two blocks are named {}", s.name)
+        self.blocks.add(s.name)
+        for var, kind, start, extent, value in zip(s.vars, s.kinds, s.starts, s.extents, s.bindings, strict=True):
+            _check(kind in S.AXIS_KINDS, "unknown kind of axis {}", kind)
+            _check(var not in self.defined, "{} is defined twice", var.name)
+            self.defined.add(var)
+            for e in (start, extent, value):
+                _check(e.dtype is var.dtype, "the axis {} has type {}, a part of it {}", var.name, *_types(var, e))
+        _check(s.where.dtype is bool_of(1), "the condition has type {}", _type(s.where))
+        outer = set(self.scope)
+        self.scope.update(s.vars)
+        for e in (*s.reads, *s.writes):
+            _check(type(e) is E.Region, "{} is no region", e)
+            self._expr(e)
+        self.scope = outer
+        self.seen.clear()
+
+    def _region(self, e: E.Region) -> None:
+        self._buffer(e.buffer)
+        for indices in (e.starts, e.extents):
+            self._access(e.buffer, indices, None)
+
     def _break(self, s: S.Break) -> None:
         _check(self.loops, "break outside of a loop")
 
@@ -193,7 +221,11 @@ class _Verifier:
             _check(getattr(e.a.dtype, "is_integer", False), "operands of {} are not integers", e)
         if e.flags & E.F_FLOORDIV and e.op in ("floordiv", "floormod"):
             power = type(e.b) is E.IntImm and is_power_of_two(e.b.value)
-            _check(power, "{} rounds down by what is no constant power of two; div and truncmod cut towards zero", e)
+            _check(
+                power or self.has_blocks,
+                "{} rounds down by what is no constant power of two; div and truncmod cut towards zero",
+                e,
+            )
 
     def _unary(self, e: E.Unary) -> None:
         if e.op == "isnull":
@@ -310,6 +342,7 @@ _STMT_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
     S.If: _Verifier._if,
     S.While: _Verifier._while,
     S.For: _Verifier._for,
+    S.Block: _Verifier._block,
     S.Break: _Verifier._break,
     S.Return: _Verifier._return,
 }
@@ -324,6 +357,7 @@ _EXPR_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
     E.TailMask: _Verifier._tail,
     E.Pointer: _Verifier._pointer,
     E.Load: _Verifier._load,
+    E.Region: _Verifier._region,
     E.GetElement: _Verifier._element,
     E.Call: _Verifier._call,
     E.FuncCall: _Verifier._func_call,

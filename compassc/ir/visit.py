@@ -215,8 +215,11 @@ class _SubstituteDeep(_Substitute):
         changed = any(getattr(new, name) is not value for name, value in defined.items())
         return new.replace(**defined) if changed else new
 
-    def _defined(self, target: Var | E.Buffer) -> Any:
-        """What stands for a variable or storage that a statement defines or changes."""
+    def _defined(self, target: Var | tuple[Var, ...] | E.Buffer) -> Any:
+        """What stands for the variables or the storage that a statement defines or changes."""
+        if isinstance(target, tuple):
+            new = tuple([self.mapping.get(var, var) for var in target])
+            return target if new == target else new
         return target.map(self.expr) if isinstance(target, E.Buffer) else self.mapping.get(target, target)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LOWER: tuple[str, ...] = (
+    "LowerBlocks",
     "AnnotateNonNegative",
     "ConstantPropagation",
     "FlattenBuffer",

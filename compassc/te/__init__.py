@@ -10,7 +10,7 @@ module = te.lower(s, [A, B], name="add_one")
 
 from compassc.te.axes import IterVar, Range, reduce_axis, thread_axis
 from compassc.te.bounds import infer_bounds
-from compassc.te.building import build
+from compassc.te.building import build, create_prim_func
 from compassc.te.construct import compute, extern, placeholder, scan, size_var, tag_scope, var
 from compassc.te.errors import ExpressionError, ExpressionTypeError, LowerError, ScheduleError
 from compassc.te.lowering import lower
@@ -87,6 +87,7 @@ __all__ = [
     "const",
     "cos",
     "cosh",
+    "create_prim_func",
     "create_schedule",
     "div",
     "erf",

@@ -60,7 +60,7 @@ class Bounds:
         return "\n".join(lines)
 
 
-class _Unbounded(Exception):
+class Unbounded(Exception):
     """An index whose values are not known before the kernel runs."""
 
 
@@ -101,13 +101,13 @@ class _Inference:
         facts = self._facts(stage)
         for axis, spans in zip(stage.axis, needed):
             if spans:
-                declared[axis] = _union(spans, facts)
+                declared[axis] = union(spans, facts)
         return declared
 
     def _index(self, stage: Stage, index: Expr, intervals: Mapping[Var, Interval], dim: int) -> Interval:
         try:
             return interval(index, lambda var: intervals.get(var))
-        except _Unbounded:
+        except Unbounded:
             axis = stage.axis[dim]
             low = _dom_min(axis)
             return low, _minus_one(low, _dom_extent(axis))
@@ -241,7 +241,7 @@ def _value_sum(a: Expr, b: Expr) -> Value:
     return binary("add", Value(a), Value(b))
 
 
-def _union(spans: list[Interval], facts: Arith) -> Region:
+def union(spans: list[Interval], facts: Arith) -> Region:
     """The region that holds all intervals; its extent is constant where that can be known."""
     simplify = Simplifier(facts).expr
     low, high = (simplify(e) for e in spans[0])
@@ -262,7 +262,7 @@ def _union(spans: list[Interval], facts: Arith) -> Region:
 def interval(e: Expr, of: Callable[[Var], Interval | None]) -> Interval:
     """The least and the largest value of an index over the intervals of its variables, as expressions of the others.
 
-    `of` gives the interval of a variable, None for one that stands still. _Unbounded for what is known only when the
+    `of` gives the interval of a variable, None for one that stands still. Unbounded for what is known only when the
     kernel runs.
     """
     if isinstance(e, Var):
@@ -278,7 +278,7 @@ def interval(e: Expr, of: Callable[[Var], Interval | None]) -> Interval:
         return binary("min", Value(a), Value(c)).expr, binary("max", Value(b), Value(d)).expr
     if isinstance(e, E.Binary):
         return _binary_interval(e, interval(e.a, of), interval(e.b, of))
-    raise _Unbounded
+    raise Unbounded
 
 
 def _binary_interval(e: E.Binary, a: Interval, b: Interval) -> Interval:
@@ -299,7 +299,7 @@ def _binary_interval(e: E.Binary, a: Interval, b: Interval) -> Interval:
         return _of(e.op, a[0], b[0]), _of(e.op, a[1], b[0])
     if e.op == "floormod" and by is not None and by > 0:
         return IntImm(kind_of(e), 0), IntImm(kind_of(e), by - 1)
-    raise _Unbounded
+    raise Unbounded
 
 
 def _of(op: str, a: Expr, b: Expr) -> Expr:

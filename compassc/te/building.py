@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compass_runtime.module import Module
+    from compassc.ir.stmts import PrimFunc
 
 
 def build(schedule: Any, args: Sequence[Any], target: Any = None, name: str = "default_function") -> Module:
@@ -18,3 +19,10 @@ def build(schedule: Any, args: Sequence[Any], target: Any = None, name: str = "d
     from compassc import targets
 
     return targets.build(schedule, args, target, name)
+
+
+def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None) -> PrimFunc:
+    """The function of blocks that computes the tensors among `ops`, its parameters in order: what `tir.Schedule` takes."""
+    from compassc.tir import create_prim_func as created
+
+    return created(ops, index_dtype_override)

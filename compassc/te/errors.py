@@ -7,13 +7,13 @@ from pathlib import Path
 
 from compass_core.errors import CompassError, Span
 
-_PACKAGE = str(Path(__file__).parent)
+_PACKAGES = tuple(str(Path(__file__).parents[1] / name) for name in ("te", "tir"))
 
 
 def caller() -> Span | None:
-    """The line outside of this package that is being run."""
+    """The line outside of these packages that is being run."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGES):
         if frame.f_back is None:
             return None
         frame = frame.f_back

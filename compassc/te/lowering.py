@@ -48,7 +48,7 @@ def lower(
         raise ExpressionTypeError("te.lower needs the parameters of the kernel: its tensors and variables, in order")
     machine = _machine(target)
     plain = normalised(schedule)
-    parameters, declared, variables = _parameters(args, machine)
+    parameters, declared, variables = parameters_of(args, machine)
     for stage in plain.stages:
         for tensor in stage.op.outputs if stage.is_output else ():
             if tensor not in parameters:
@@ -56,7 +56,7 @@ def lower(
     bounds = infer_bounds(plain)
     nest = loop_nest(plain, bounds, parameters, machine)
     body = (*declared, *nest.allocations, *machine.sequence(nest.roots))
-    function = PrimFunc(name, variables, _Finish().body(body), VOID)
+    function = PrimFunc(name, variables, Finish().body(body), VOID)
     module = IRModule((function,), name, machine.name)
     if not simple_mode:
         module = machine.form(module, nest.double_buffered)
@@ -92,7 +92,7 @@ def _machine(target: Any) -> Machine:
     return target if isinstance(target, Machine) else Target.of(target).machine()
 
 
-def _parameters(args: Sequence[Any], machine: Machine) -> tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...]]:
+def parameters_of(args: Sequence[Any], machine: Machine) -> tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...]]:
     """The buffers of the tensors among the arguments, their declarations, and the parameters of the function."""
     buffers: dict[Tensor, Buffer] = {}
     variables: list[Var] = []
@@ -102,7 +102,7 @@ def _parameters(args: Sequence[Any], machine: Machine) -> tuple[dict[Tensor, Buf
             if arg in buffers:
                 raise LowerError(f"'{arg.name}' is given twice as an argument")
             dtype = machine.storage_type(arg.name, arg.dtype)
-            data = Var(_free(arg.name, taken), pointer_type(dtype, "global"))
+            data = Var(free_name(arg.name, taken), pointer_type(dtype, "global"))
             shape = tuple(arg.shape) or (IntImm(INT32, 1),)
             buffers[arg] = Buffer(data, dtype, shape)
             variables.append(data)
@@ -113,7 +113,7 @@ def _parameters(args: Sequence[Any], machine: Machine) -> tuple[dict[Tensor, Buf
     return buffers, [S.DeclBuffer(b) for b in buffers.values()], tuple(variables)
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
     """The name as an identifier that no other parameter has."""
     base = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
     found, count = base, 0
@@ -124,7 +124,7 @@ def _free(name: str, taken: set[str]) -> str:
     return found
 
 
-class _Finish(Rewriter):
+class Finish(Rewriter):
     """Simplifies indices and conditions by what is known of the loops, and makes divisions that round down as the kernel
     IR has them: C's where nothing is negative, shifts by powers of two, else a correction of C's."""
 

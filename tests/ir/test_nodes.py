@@ -38,6 +38,8 @@ TYPED: dict[str, Any] = {
     "tuple[PrimFunc, ...]": (),
     "tuple[Graph, ...]": (),
     "tuple[tuple[str, object], ...]": (),
+    "Notes": (),
+    "tuple[str, ...]": ("spatial",),
     "Type": INT32,
     "DataType": INT32,
     "int": 8,

@@ -1,0 +1,171 @@
+"""Blocks taken apart and put together: their axes, their conditions, the loops around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import BOOL, INT32
+from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.stmts import Body, Notes, Stmt
+from compassc.ir.visit import rename_vars, substitute
+from compassc.te.values import Value, binary, kind_of
+
+TRUE = IntImm(BOOL, 1)
+
+
+class Axis(NamedTuple):
+    """One axis of a block, and what it is at the block's place."""
+
+    var: Var
+    kind: str
+    start: Expr
+    extent: Expr
+    binding: Expr
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.kind == "reduce"
+
+
+def axes_of(block: S.Block) -> list[Axis]:
+    """The axes of a block, in order."""
+    return list(map(Axis, block.vars, block.kinds, block.starts, block.extents, block.bindings))
+
+
+def with_axes(block: S.Block, axes: Iterable[Axis], body: Body | None = None, init: Body | None = None) -> S.Block:
+    """The block with other axes; and with another body and beginning, where they are given."""
+    rows = list(axes)
+    columns = [tuple(column) for column in zip(*rows)] if rows else [()] * 5
+    return S.Block(
+        block.name,
+        *columns,
+        block.where,
+        block.reads,
+        block.writes,
+        block.init if init is None else init,
+        block.body if body is None else body,
+        block.annotations,
+        span=block.span,
+    )
+
+
+def new_block(name: str, axes: Iterable[Axis], body: Body, init: Body = (), where: Expr = TRUE) -> S.Block:
+    """A block whose regions are still to be found."""
+    empty = S.Block(name, (), (), (), (), (), where, (), (), init, body)
+    return with_axes(empty, axes)
+
+
+def fresh_axes(axes: Iterable[Axis]) -> tuple[list[Axis], dict[Var, Var]]:
+    """Axes like these, with variables of their own, and what became of the old ones."""
+    made = [a._replace(var=fresh(a.var)) for a in axes]
+    return made, {old.var: new.var for old, new in zip(axes, made)}
+
+
+def fresh(var: Var, name: str = "") -> Var:
+    """Another variable like this one."""
+    return Var(name or var.name, var.dtype, var.nonneg)
+
+
+def renamed(body: Body, mapping: dict[Var, Var]) -> Body:
+    """A body with variables replaced, and with new ones for all that it defines: it may stand beside the old one."""
+    from compassc.ir.visit import walk_stmts
+
+    inner: dict[Var, Var] = dict(mapping)
+    for s in walk_stmts(body):
+        defined: Sequence[Var] = (s.var,) if isinstance(s, (S.For, S.Let)) else s.vars if isinstance(s, S.Block) else ()
+        inner.update({v: fresh(v) for v in defined if v not in inner})
+    return rename_vars(body, inner)
+
+
+def loop(var: Var, extent: Expr, body: Body, like: S.For | None = None) -> S.For:
+    """A loop from 0 on; of the kind of another one, where that is given."""
+    zero, one = IntImm(kind_of(var), 0), IntImm(kind_of(var), 1)
+    if like is None:
+        return S.For(var, "serial", zero, extent, one, body)
+    return S.For(var, like.kind, zero, extent, one, body, like.annotations)
+
+
+def number(value: int, like: Expr | None = None) -> IntImm:
+    """A whole number of the type of another expression."""
+    return IntImm(INT32 if like is None else kind_of(like), value)
+
+
+def constant(e: Expr) -> int | None:
+    """The number that an expression is, if it is one."""
+    return e.value if isinstance(e, IntImm) else None
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    return binary("add", Value(a), Value(b)).expr
+
+
+def sub(a: Expr, b: Expr) -> Expr:
+    return binary("sub", Value(a), Value(b)).expr
+
+
+def mul(a: Expr, b: Expr) -> Expr:
+    return binary("mul", Value(a), Value(b)).expr
+
+
+def conjuncts(where: Expr) -> list[Expr]:
+    """The conditions that a condition joins."""
+    if isinstance(where, Binary) and where.op == "and":
+        return [*conjuncts(where.a), *conjuncts(where.b)]
+    return [] if isinstance(where, IntImm) and where.value else [where]
+
+
+def joined(conditions: Iterable[Expr]) -> Expr:
+    """All conditions as one."""
+    made: Expr | None = None
+    for c in conditions:
+        made = c if made is None else Binary("and", made, c)
+    return TRUE if made is None else made
+
+
+def view(buffer: Buffer) -> Buffer:
+    """The buffer as accesses name it: what has one dimension is accessed as flat memory."""
+    return buffer if len(buffer.shape) > 1 else Buffer(buffer.data, buffer.dtype)
+
+
+def at(e: Expr, mapping: dict[Var, Expr]) -> Expr:
+    """An expression of axes for certain values of them."""
+    return substitute(e, mapping)
+
+
+def uses(e: Expr, variables: Iterable[Var]) -> bool:
+    """Whether an expression has one of the variables."""
+    from compassc.ir.visit import walk_exprs
+
+    wanted = set(variables)
+    return any(type(x) is Var and x in wanted for x in walk_exprs(e))
+
+
+def reduction_parts(block: S.Block) -> tuple[S.Store, E.Expr] | None:
+    """The store of a reduction of one value and what it joins to the accumulated one: `B[i] = op(B[i], source)`."""
+    if len(block.body) != 1 or not isinstance(block.body[0], S.Store):
+        return None
+    store: S.Store = block.body[0]
+    value = store.value
+    if not isinstance(value, Binary) or not isinstance(value.a, E.Load) or value.a.buffer.data is not store.buffer.data:
+        return None
+    return store, value.b
+
+
+def declared(body: Body) -> dict[Var, Buffer]:
+    """The buffers of a function by their storage."""
+    from compassc.ir.visit import walk_stmts
+
+    return {s.buffer.data: s.buffer for s in walk_stmts(body) if isinstance(s, (S.Alloc, S.DeclBuffer, S.AllocConst))}
+
+
+def is_declaration(s: Stmt) -> bool:
+    """Whether a statement gives memory a name and does nothing."""
+    return isinstance(s, (S.Alloc, S.DeclBuffer, S.AllocConst))
+
+
+def noted(notes: Notes, key: str) -> object:
+    """The value of an annotation, None without it."""
+    return dict(notes).get(key)

@@ -1,0 +1,80 @@
+"""The form that functions with blocks are kept in after each step: simplified bindings and conditions, regions of all
+blocks."""
+
+from __future__ import annotations
+
+from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Expr, IntImm
+from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.tir.blocks import add, conjuncts, declared, joined, number
+from compassc.tir.regions import regions
+
+EXPLICIT = {"reads": "explicit_read_region", "writes": "explicit_write_region"}
+"""Annotations of a block: places in its lists of regions that the user gave, which are kept."""
+
+
+def canonical(function: PrimFunc) -> PrimFunc:
+    """The function in this form."""
+    body = _Canonical(function).body(function.body)
+    return function if body is function.body else function.replace(body=body)
+
+
+class _Canonical:
+    def __init__(self, function: PrimFunc) -> None:
+        self.facts = Arith()
+        self.simplify = Simplifier(self.facts).expr
+        self.buffers = declared(function.body)
+
+    def body(self, body: Body) -> Body:
+        made = tuple([self.stmt(s) for s in body])
+        return body if all(a is b for a, b in zip(made, body)) else made
+
+    def stmt(self, s: Stmt) -> Stmt:
+        if isinstance(s, S.For):
+            mark = self.facts.mark()
+            self.facts.bind_loop(s.var, s.start, s.stop, s.step)
+            made: Stmt = s.map(self.simplify, self.body)
+            self.facts.release(mark)
+            return made
+        if isinstance(s, S.Block):
+            return self.block(s)
+        return s.map(lambda e: e, self.body)
+
+    def block(self, s: S.Block) -> Stmt:
+        bindings = tuple([self.simplify(e) for e in s.bindings])
+        where = joined(self._conditions(s.where))
+        mark = self.facts.mark()
+        for var, start, extent in zip(s.vars, s.starts, s.extents):
+            self.facts.bind_loop(var, start, add(start, extent), number(1, var))
+        init, body = self.body(s.init), self.body(s.body)
+        found = s.replace(bindings=bindings, where=where, init=init, body=body)
+        reads, writes = regions(found, self.buffers, self.facts)
+        self.facts.release(mark)
+        kept = dict(s.annotations)
+        return found.replace(
+            reads=_merged(reads, s.reads, kept.get(EXPLICIT["reads"])),
+            writes=_merged(writes, s.writes, kept.get(EXPLICIT["writes"])),
+        )
+
+    def _conditions(self, where: Expr) -> list[Expr]:
+        """The conditions that are not known to hold, each once."""
+        found: dict[int, Expr] = {}
+        for c in conjuncts(where):
+            e = self.simplify(c)
+            if not (isinstance(e, IntImm) and e.value):
+                found.setdefault(self.facts.interner.key(e), e)
+        return list(found.values())
+
+
+def _merged(found: tuple[Expr, ...], given: tuple[Expr, ...], explicit: object) -> tuple[Expr, ...]:
+    """The regions that were found, with those that the user gave in their place."""
+    if not isinstance(explicit, list) or not explicit:
+        return found
+    kept = {i: given[i] for i in explicit if i < len(given)}
+    data = {r.buffer.data for r in kept.values()}  # type: ignore[attr-defined]
+    rest = [r for r in found if r.buffer.data not in data]  # type: ignore[attr-defined]
+    for i in sorted(kept):
+        rest.insert(i, kept[i])
+    return tuple(rest)

@@ -1,0 +1,182 @@
+"""What steps demand of blocks: that they compute each element by itself, or join values into it; what is read was
+written before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.te.errors import ScheduleError
+from compassc.tir.blocks import axes_of, uses
+from compassc.tir.cover import data_of, facts_of, turn_writes
+from compassc.tir.tree import Tree, direct_blocks
+
+
+def written(block: S.Block) -> set[Var]:
+    """The storage that a block writes."""
+    return {data_of(r) for r in block.writes}
+
+
+def read(block: S.Block) -> set[Var]:
+    """The storage that a block reads."""
+    return {data_of(r) for r in block.reads}
+
+
+def writers(tree: Tree, data: Var, scope: S.Block | None) -> list[S.Block]:
+    """The blocks of a scope that write a buffer, in order."""
+    return [b for b in tree.inside(scope) if data in written(b)]
+
+
+def readers(tree: Tree, data: Var, scope: S.Block | None) -> list[S.Block]:
+    """The blocks of a scope that read a buffer, in order."""
+    return [b for b in tree.inside(scope) if data in read(b)]
+
+
+def why_not_complete(tree: Tree, block: S.Block) -> str:
+    """The condition of complete blocks that one breaks; an empty text for a complete one."""
+    odd = [a.var.name for a in axes_of(block) if a.kind != "spatial"]
+    if odd:
+        return f"it is not complete (1): its axis {odd[0]} is not spatial"
+    other = _other_writer(tree, block)
+    if other:
+        return f"it is not complete (2): {other}"
+    if written(block) & read(block):
+        return "it is not complete (3): it reads what it writes"
+    return ""
+
+
+def why_no_reduction(tree: Tree, block: S.Block) -> str:
+    """The condition of reduction blocks that one breaks; an empty text for a reduction."""
+    if not block.init:
+        return "it is no reduction (1): it has no init"
+    odd = [a.var.name for a in axes_of(block) if a.kind not in ("spatial", "reduce")]
+    if odd:
+        return f"it is no reduction (3): its axis {odd[0]} is neither spatial nor a reduction's"
+    other = _other_writer(tree, block)
+    if other:
+        return f"it is no reduction (4): {other}"
+    return _reduced_index(block)
+
+
+def _reduced_index(block: S.Block) -> str:
+    reduced = [a.var for a in axes_of(block) if a.is_reduction]
+    if any(uses(i, reduced) for r in block.writes for i in r.starts):  # type: ignore[attr-defined]
+        return "it is no reduction (5): an axis that is reduced over is an index of what it writes"
+    return ""
+
+
+def _other_writer(tree: Tree, block: S.Block) -> str:
+    for other in tree.blocks.values():
+        if other is not block and written(other) & written(block) and not _nested(tree, block, other):
+            return f"'{other.name}' writes its buffer, too"
+    return ""
+
+
+def _nested(tree: Tree, a: S.Block, b: S.Block) -> bool:
+    return tree.is_inside(a, b) or tree.is_inside(b, a)
+
+
+def is_update(tree: Tree, block: S.Block) -> bool:
+    """Whether a block is what a reduction does without its beginning, which another block is."""
+    own = written(block)
+    others = [b for b in tree.inside(tree.scope(block)) if b is not block and written(b) & own]
+    kinds = all(a.kind in ("spatial", "reduce") for a in axes_of(block))
+    return kinds and not block.init and own <= read(block) and len(others) == 1 and not _reduced_index(block)
+
+
+def why_unordered(tree: Tree, block: S.Block) -> str:
+    """Why the order of a block's points matters; an empty text where it does not."""
+    complete = why_not_complete(tree, block)
+    if not complete or is_update(tree, block) or is_beginning(tree, block):
+        return ""
+    reduction = why_no_reduction(tree, block)
+    return f"{complete}; {reduction}" if reduction else ""
+
+
+def is_beginning(tree: Tree, block: S.Block) -> bool:
+    """Whether a block is the beginning of the reduction of another one."""
+    own = written(block)
+    others = [b for b in tree.inside(tree.scope(block)) if b is not block and written(b) & own]
+    return len(others) == 1 and is_update(tree, others[0]) and all(a.kind == "spatial" for a in axes_of(block))
+
+
+def check_unordered(step: str, tree: Tree, s: S.For) -> None:
+    """ScheduleError where the turns of a loop depend on each other in another way than by joining values."""
+    blocks = list(direct_blocks(s.body))
+    for block in blocks:
+        reason = why_unordered(tree, block)
+        if reason:
+            raise ScheduleError(
+                f"{step} of '{s.var.name}': the order of the points of '{block.name}' matters: {reason}"
+            )
+    _check_turn(step, tree, s, blocks)
+    _check_only_blocks(step, s, s.body)
+
+
+def _check_only_blocks(step: str, s: S.For, body: Sequence[S.Stmt]) -> None:
+    for x in body:
+        if isinstance(x, S.Block):
+            continue
+        if not isinstance(x, (S.For, S.Alloc)):
+            raise ScheduleError(f"{step} of '{s.var.name}': there are statements in it that are in no block")
+        for inner in x.bodies():
+            _check_only_blocks(step, s, inner)
+
+
+def _check_turn(step: str, tree: Tree, s: S.For, blocks: list[S.Block]) -> None:
+    """ScheduleError where a turn of a loop reads what another one wrote."""
+    flows = {d for b in blocks for d in written(b)} & {d for b in blocks for d in read(b)}
+    if not flows:
+        return
+    loops = [*tree.loops_around(s, all_of_them=True), s]
+    sizes: dict[Var, Sequence[Expr]] = {}
+    for stmt in tree.parents:
+        if isinstance(stmt, (S.Alloc, S.DeclBuffer)):
+            sizes[stmt.buffer.data] = stmt.buffer.shape
+    facts = facts_of(loops)
+    for data in flows:
+        if all(is_update(tree, b) and data in written(b) for b in blocks if data in read(b)):
+            continue
+        if not turn_writes(tree, blocks, data, loops, facts, sizes.get(data, ())):
+            raise ScheduleError(
+                f"{step} of '{s.var.name}': its turns depend on each other by '{data.name}': not all that a turn reads "
+                "of it is surely written in the same turn"
+            )
+
+
+def why_foreign(tree: Tree, block: S.Block) -> str:
+    """Why the condition of a block says more than that its axes are in their ranges; an empty text where it does not."""
+    from compassc.analysis.simplify import Simplifier
+    from compassc.tir.blocks import conjuncts
+    from compassc.tir.implied import implied
+
+    facts = facts_of(tree.loops_around(block, all_of_them=True))
+    for c in conjuncts(block.where):
+        if not implied(c, axes_of(block), facts, Simplifier(facts)):
+            return "its condition does not follow from the ranges of its axes"
+    return ""
+
+
+def is_true(e: Expr) -> bool:
+    """Whether a condition is known to hold."""
+    return isinstance(e, IntImm) and bool(e.value)
+
+
+def single_store(block: S.Block) -> S.Store | None:
+    """The store that is all a block does."""
+    body = block.body
+    return body[0] if len(body) == 1 and isinstance(body[0], S.Store) and body[0].mask is None else None
+
+
+def has_effects(e: Expr) -> bool:
+    """Whether an expression calls something that may do more than give a value."""
+    from compassc.analysis.structure import is_pure
+
+    return not is_pure(e)
+
+
+def is_load_of(e: Expr, data: Var) -> bool:
+    """Whether an expression is an element of a buffer."""
+    return isinstance(e, E.Load) and e.buffer.data is data

@@ -1,0 +1,117 @@
+"""Whether what is read was written before, in the same turn of the loops around."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from compassc.analysis.arith import Arith
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Expr, Var
+from compassc.te.bounds import Interval, Unbounded, interval
+from compassc.tir.blocks import add, at, axes_of, constant, number, sub, uses
+from compassc.tir.itermap import covers
+from compassc.tir.regions import Spans
+from compassc.tir.tree import Tree
+
+
+def facts_of(loops: Iterable[S.For]) -> Arith:
+    """What holds inside of loops."""
+    facts = Arith()
+    for s in loops:
+        facts.bind_loop(s.var, s.start, s.stop, s.step)
+    return facts
+
+
+def data_of(region: Expr) -> Var:
+    """The storage of a region."""
+    assert isinstance(region, E.Region)
+    return region.buffer.data
+
+
+def reads_of(block: S.Block, data: Var) -> list[Expr]:
+    """The regions of a buffer that a block reads."""
+    return [r for r in block.reads if data_of(r) is data]
+
+
+def writes_of(block: S.Block, data: Var) -> list[Expr]:
+    """The regions of a buffer that a block writes."""
+    return [r for r in block.writes if data_of(r) is data]
+
+
+def reach_of(tree: Tree, block: S.Block, fixed: Sequence[S.For]) -> dict[Var, Interval]:
+    """The values of the loops around a block that do not stand still."""
+    reach: dict[Var, Interval] = {}
+    for s in tree.loops_around(block, all_of_them=True):
+        if s in fixed:
+            continue
+        try:
+            reach[s.var] = interval(s.start, reach.get)[0], interval(sub(s.stop, number(1, s.var)), reach.get)[1]
+        except Unbounded:
+            continue
+    return reach
+
+
+def spans_of(region: Expr, block: S.Block, reach: Mapping[Var, Interval]) -> Spans:
+    """The spans of a region of a block, by the loops around it."""
+    assert isinstance(region, E.Region)
+    mapping: dict[Var, Expr] = {a.var: a.binding for a in axes_of(block)}
+    found: Spans = []
+    for start, extent in zip(region.starts, region.extents):
+        last = sub(add(start, extent), number(1, start))
+        try:
+            found.append((interval(at(start, mapping), reach.get)[0], interval(at(last, mapping), reach.get)[1]))
+        except Unbounded:
+            found.append(None)
+    return found
+
+
+def turn_writes(
+    tree: Tree, blocks: Iterable[S.Block], data: Var, fixed: Sequence[S.For], facts: Arith, size: Sequence[Expr]
+) -> bool:
+    """Whether all of a buffer that blocks read in one turn of the loops `fixed` was written in it before. `size`: its
+    shape."""
+    written: list[Spans] = []
+    for block in blocks:
+        reach = reach_of(tree, block, fixed)
+        for region in reads_of(block, data):
+            spans = spans_of(region, block, reach)
+            if not any(_holds(outer, spans, facts, size) for outer in written):
+                return False
+        own = writes_of(block, data)
+        if len(own) == 1 and fills(tree, block, own[0], fixed):
+            written.append(spans_of(own[0], block, reach))
+    return True
+
+
+def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For]) -> bool:
+    """Whether a block writes every element of the box that it writes in one turn of the loops `fixed`."""
+    assert isinstance(region, E.Region)
+    free = [s for s in tree.loops_around(block, all_of_them=True) if s not in fixed]
+    if any(constant(s.start) != 0 or constant(s.stop) is None for s in free):
+        return False
+    if any(constant(e) != 1 for e in region.extents):
+        return False
+    outside = [s.var for s in fixed]
+    if any(a.is_reduction and uses(a.binding, outside) for a in axes_of(block)):
+        return False  # the turn has a part of the sum only
+    mapping: dict[Var, Expr] = dict(zip(block.vars, block.bindings))
+    return covers([at(e, mapping) for e in region.starts], {s.var: constant(s.stop) or 0 for s in free})
+
+
+def _holds(outer: Spans, inner: Spans, facts: Arith, size: Sequence[Expr]) -> bool:
+    """Whether a box, as far as it is within a buffer of a size, is within another one."""
+    for a, b, extent in zip(outer, inner, size):
+        if a is None:
+            return False
+        low = facts.compare("le", a[0], number(0, a[0])) is True
+        high = facts.compare("ge", a[1], sub(extent, number(1, extent))) is True
+        if b is None:
+            if not (low and high):
+                return False
+            continue
+        if not low and facts.compare("le", a[0], b[0]) is not True:
+            return False
+        if not high and facts.compare("ge", a[1], b[1]) is not True:
+            return False
+    return True

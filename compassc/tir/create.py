@@ -1,0 +1,161 @@
+"""From tensor expressions to a function of blocks: a block per operation, in plain loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32, VOID, dtype, pointer_type
+from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.te.axes import IterVar
+from compassc.te.errors import ExpressionError, ExpressionTypeError
+from compassc.te.lowering import free_name, parameters_of
+from compassc.te.machine import Machine
+from compassc.te.nodes import Reduce, TensorRead, rewrite
+from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order
+from compassc.te.values import Value, kind_of
+from compassc.tir.blocks import Axis, add, new_block, view
+from compassc.tir.canonical import canonical
+
+EXPRESSIONS = "expressions"
+"""The attribute of functions made here: what is not shared out over the TECs is run by one of them, not by each."""
+_ANY = Machine("")
+_NOT_COPIED = ("layout_free_placeholders", "const_matrix", "auto_scheduler_simplify_const_tensor_indices", "workload")
+
+
+def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None) -> PrimFunc:
+    """The function whose parameters are the tensors and variables `ops`, in order: a block per operation that they need.
+
+    What is computed and no parameter becomes memory of the function. ExpressionError for a placeholder that is needed and
+    not given. `index_dtype_override`: only int32, which is what indices are.
+    """
+    if index_dtype_override is not None and dtype(index_dtype_override) is not INT32:
+        raise ExpressionError(f"indices are int32 here, not {index_dtype_override}", "cast the sizes")
+    given = list(ops) if isinstance(ops, (list, tuple)) else [ops]
+    for arg in given:
+        if not isinstance(arg, (Tensor, Value)):
+            raise ExpressionTypeError(f"create_prim_func takes tensors and variables, got {type(arg).__name__}")
+    buffers, declarations, variables = parameters_of(given, _ANY)
+    order = post_order([t.op for t in given if isinstance(t, Tensor)])
+    made = _Functions(buffers, [v.name for v in variables])
+    for op in order:
+        made.operation(op, given)
+    attrs: list[tuple[str, object]] = [(EXPRESSIONS, True)]
+    free = {i for op in order for i in made.layout_free(op, given)}
+    if free:
+        attrs.append(("layout_free_buffers", sorted(free)))
+    body = (*declarations, *made.allocations, *made.nests)
+    return canonical(PrimFunc("main", variables, body, VOID, tuple(attrs)))
+
+
+class _Functions:
+    def __init__(self, buffers: dict[Tensor, Buffer], names: list[str]) -> None:
+        self.buffers = dict(buffers)
+        self.allocations: list[Stmt] = []
+        self.nests: list[Stmt] = []
+        self.names = set(names)
+        self.blocks: set[str] = set()
+
+    def operation(self, op: Operation, given: list[Any]) -> None:
+        if isinstance(op, PlaceholderOp):
+            if op.output(0) not in self.buffers:
+                listed = ", ".join(a.name for a in given)
+                raise ExpressionError(
+                    f"'{op.name}' is needed but not among the arguments ({listed})", f"add {op.output(0)!r} to them"
+                )
+            return
+        if not isinstance(op, ComputeOp):
+            raise ExpressionTypeError(f"'{op.name}' is a {op.kind}, for which there are no blocks")
+        for tensor in op.outputs:
+            if tensor not in self.buffers:
+                kind = _ANY.storage_type(tensor.name, tensor.dtype)
+                data = Var(free_name(tensor.name, self.names), pointer_type(kind, "global"))
+                buffer = Buffer(data, kind, tuple(tensor.shape) or (IntImm(INT32, 1),))
+                self.buffers[tensor] = buffer
+                self.allocations.append(S.Alloc(buffer))
+        self._compute(op)
+
+    def layout_free(self, op: Operation, given: list[Any]) -> list[int]:
+        """The parameters whose layout the attributes of an operation leave open."""
+        listed = op.attrs.get(_NOT_COPIED[0], [])
+        return [given.index(t) for t in listed if t in given]
+
+    # ------------------------------------------------------------------------------------------------------- one block
+
+    def _compute(self, op: ComputeOp) -> None:
+        roots = [*op.axis, *op.reduce_axis]
+        loops = [Var(_identifier(a.name), kind_of(a.as_expr())) for a in roots]
+        notes = tuple((k, v) for k, v in op.attrs.items() if k not in _NOT_COPIED)
+        if op.reduce_axis:
+            blocks = [self._block(op, op.name, roots, loops, self._reduction)]
+        elif op.num_outputs == 1:
+            blocks = [self._block(op, op.name, roots, loops, lambda o, m: ((), (self._store(o, 0, m),)))]
+        else:
+            blocks = [
+                self._block(op, t.name, roots, loops, lambda o, m, i=i: ((), (self._store(o, i, m),)))  # type: ignore[misc]
+                for i, t in enumerate(op.outputs)
+            ]
+        body: Body = tuple(b.replace(annotations=notes) for b in blocks)
+        for axis, var in reversed(list(zip(roots, loops))):
+            assert axis.dom is not None
+            one = IntImm(kind_of(var), 1)
+            body = (S.For(var, "serial", axis.dom.min, add(axis.dom.min, axis.dom.extent), one, body),)
+        self.nests += body
+
+    def _block(self, op: ComputeOp, name: str, roots: list[IterVar], loops: list[Var], make: Any) -> S.Block:
+        axes = []
+        for axis, var in zip(roots, loops):
+            assert axis.dom is not None
+            kind = "reduce" if axis.is_reduction else "spatial"
+            axes.append(Axis(Var(f"v_{var.name}", var.dtype), kind, axis.dom.min, axis.dom.extent, var))
+        mapping: dict[Expr, Expr] = {root.as_expr(): a.var for root, a in zip(roots, axes)}
+        if not axes:  # a single number
+            axes.append(Axis(Var("vi", INT32), "spatial", _ZERO, IntImm(INT32, 1), _ZERO))
+        init, body = make(op, mapping)
+        return new_block(free_name(name, self.blocks), axes, body, init)
+
+    def _store(self, op: ComputeOp, index: int, mapping: dict[Expr, Expr], value: Expr | None = None) -> Stmt:
+        buffer = self.buffers[op.output(index)]
+        given = self._expr(op.body[index], mapping) if value is None else value
+        return S.Store(view(buffer), self._at(op, mapping), given, None)
+
+    def _at(self, op: ComputeOp, mapping: dict[Expr, Expr]) -> tuple[Expr, ...]:
+        return tuple(mapping[a.as_expr()] for a in op.axis) or (_ZERO,)
+
+    def _reduction(self, op: ComputeOp, mapping: dict[Expr, Expr]) -> tuple[Body, Body]:
+        first = op.body[0]
+        assert isinstance(first, Reduce)
+        start = [self._expr(e, mapping) for e in (first.init or first.combiner.identity)]
+        init = tuple(self._store(op, i, mapping, e) for i, e in enumerate(start))
+        sources = [self._expr(e, mapping) for e in first.sources]
+        condition = self._expr(first.condition, mapping)
+        if not isinstance(condition, IntImm):
+            sources = [E.Select(condition, s, i) for s, i in zip(sources, first.combiner.identity)]
+        old = [E.Load(view(self.buffers[t]), self._at(op, mapping)) for t in op.outputs]
+        new = first.combiner.combine(old, sources)
+        if len(new) == 1:
+            return init, (self._store(op, 0, mapping, new[0]),)
+        lets = [Var(f"v_{self.buffers[t].data.name}", e.dtype) for t, e in zip(op.outputs, new)]
+        body: list[Stmt] = [S.Let(var, e) for var, e in zip(lets, new)]
+        return init, (*body, *(self._store(op, i, mapping, var) for i, var in enumerate(lets)))
+
+    def _expr(self, e: Expr, mapping: dict[Expr, Expr]) -> Expr:
+        """An expression of tensors as one of buffers."""
+
+        def replace(x: Expr) -> Expr | None:
+            if isinstance(x, TensorRead):
+                indices = tuple(self._expr(i, mapping) for i in x.indices) or (_ZERO,)
+                return E.Load(view(self.buffers[x.tensor]), indices)
+            return mapping.get(x)
+
+        return rewrite(e, replace)
+
+
+_ZERO = IntImm(INT32, 0)
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)

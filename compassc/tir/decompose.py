@@ -1,0 +1,65 @@
+"""The beginning of a reduction as a block of its own, before the loops that it reduces over."""
+
+from __future__ import annotations
+
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Expr, Var
+from compassc.ir.stmts import Body
+from compassc.te.errors import ScheduleError
+from compassc.tir.blocks import (
+    at,
+    axes_of,
+    conjuncts,
+    fresh,
+    fresh_axes,
+    joined,
+    loop,
+    new_block,
+    renamed,
+    sub,
+    uses,
+)
+from compassc.tir.tree import Tree, edit
+
+
+def reduction_loops(tree: Tree, block: S.Block) -> list[S.For]:
+    """The loops of a block that its reduction axes are bound to, outermost first."""
+    bindings = [a.binding for a in axes_of(block) if a.is_reduction]
+    return [s for s in tree.loops_around(block) if any(uses(b, (s.var,)) for b in bindings)]
+
+
+def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]) -> Body:
+    """The body of the function with the beginning of a reduction before a loop. `names`: those of the two blocks."""
+    loops = tree.loops_around(block)
+    inner = loops[loops.index(before) :]
+    for s in reduction_loops(tree, block):
+        if s not in inner:
+            raise ScheduleError(
+                f"decompose_reduction of '{block.name}': the loop '{before.var.name}' is inside of '{s.var.name}', "
+                "which is reduced over",
+                "give the outermost loop that is reduced over, or one outside of it",
+            )
+    for above in tree.around(block):
+        if above is before:
+            break
+        if not isinstance(above, S.For):
+            raise ScheduleError(f"decompose_reduction of '{block.name}': it stands in a condition inside of the loop")
+    spatial = [a for a in axes_of(block) if not a.is_reduction]
+    kept = [s for s in inner if any(uses(a.binding, (s.var,)) for a in spatial)]
+    dropped = [s.var for s in inner if s not in kept]
+    fresh_vars = {s.var: fresh(s.var, f"{s.var.name}_init") for s in kept}
+    mapping: dict[Var, Expr] = dict(fresh_vars)
+    conditions = []
+    for c in conjuncts(block.where):
+        if not uses(c, dropped):
+            conditions.append(at(c, mapping))
+        elif uses(c, fresh_vars):
+            raise ScheduleError(
+                f"decompose_reduction of '{block.name}': its condition joins loops that are reduced over and others"
+            )
+    axes, renames = fresh_axes([a._replace(binding=at(a.binding, mapping)) for a in spatial])
+    made: Body = (new_block(names[0], axes, renamed(block.init, dict(renames)), where=joined(conditions)),)
+    for s in reversed(kept):
+        made = (loop(fresh_vars[s.var], sub(s.stop, s.start), made, s),)
+    update = block.replace(name=names[1], init=())
+    return edit(tree.function.body, {before: (*made, *edit((before,), {block: (update,)}))})

@@ -1,0 +1,255 @@
+"""Maps of indices: what they are, what they make of a shape, and back."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32
+from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.printer import print_expr
+from compassc.ir.visit import substitute
+from compassc.te.errors import ExpressionError, ExpressionTypeError
+from compassc.te.values import Value, as_expr, binary
+from compassc.tir.blocks import TRUE, add, joined, mul, number
+from compassc.tir.itermap import bijective, digits_of, once
+
+
+class _Separator:
+    def __repr__(self) -> str:
+        return "IndexMap.AXIS_SEPARATOR"
+
+
+class IndexMap:
+    """A map from indices `params` to the indices `exprs`."""
+
+    AXIS_SEPARATOR = _Separator()
+
+    def __init__(self, params: Sequence[Var], exprs: Sequence[Expr], inverse: IndexMap | None = None) -> None:
+        self.params, self.exprs, self._inverse = tuple(params), tuple(exprs), inverse
+
+    @staticmethod
+    def from_func(
+        mapping_function: Callable[..., Any],
+        ndim: int | None = None,
+        inverse_index_map: Any = None,
+        *,
+        index_dtype: str = "int64",
+    ) -> IndexMap:
+        """The map that a function of indices is. Indices are int32, whatever `index_dtype` says. ExpressionError for a
+        function that takes other things than indices, and for separators."""
+        made, separators = IndexMap.from_func_with_separators(mapping_function, ndim, inverse_index_map)
+        if separators:
+            raise ExpressionError("this map must not have axis separators")
+        return made
+
+    @staticmethod
+    def from_func_with_separators(
+        mapping_function: Callable[..., Any],
+        ndim: int | None = None,
+        inverse_index_map: Any = None,
+        *,
+        index_dtype: str = "int64",
+    ) -> tuple[IndexMap, list[int]]:
+        """The map, and how many indices stand before each separator."""
+        names: list[str] = []
+        for p in inspect.signature(mapping_function).parameters.values():
+            if p.kind is p.VAR_KEYWORD:
+                raise ExpressionError("a map of indices takes no **keywords")
+            if p.kind is p.VAR_POSITIONAL:
+                if ndim is None:
+                    raise ExpressionError(f"say how many indices *{p.name} are: ndim")
+                names += [f"{p.name}_{i}" for i in range(ndim - len(names))]
+            else:
+                names.append(p.name)
+        params = [Var(n, INT32) for n in names]
+        given = mapping_function(*map(Value, params))
+        listed = list(given) if isinstance(given, Iterable) and not isinstance(given, Value) else [given]
+        exprs: list[Expr] = []
+        separators: list[int] = []
+        for item in listed:
+            if item is IndexMap.AXIS_SEPARATOR:
+                separators.append(len(exprs))
+            elif isinstance(item, (int, Value)) and not isinstance(item, bool):
+                exprs.append(as_expr(item))
+            else:
+                raise ExpressionTypeError(f"a map gives indices, got {item!r} ({type(item).__name__})")
+        inverse = None if inverse_index_map is None else as_index_map(inverse_index_map, len(exprs))
+        return IndexMap(params, exprs, inverse), separators
+
+    # ------------------------------------------------------------------------------------------------------------- use
+
+    def map_indices(self, indices: Sequence[Any]) -> list[Expr]:
+        """What indices become. ExpressionError for another number of them."""
+        if len(indices) != len(self.params):
+            raise ExpressionError(f"the map takes {len(self.params)} indices, got {len(indices)}")
+        mapping = {p: as_expr(i) for p, i in zip(self.params, indices)}
+        return [substitute(e, mapping) for e in self.exprs]
+
+    def map_shape(self, shape: Sequence[Any]) -> list[Expr]:
+        """The extents of what the indices of a shape become. ExpressionError where they are not known."""
+        facts = self._facts(shape)
+        made: list[Expr] = []
+        for e in self.exprs:
+            low, high = facts.range_of(e)
+            if low < 0 or high >= 2**31 - 1:
+                raise ExpressionError(
+                    f"the index {Value(e)} has no known extent over {[str(Value(as_expr(s))) for s in shape]}"
+                )
+            made.append(number(high + 1))
+        return made
+
+    def map_ndarray(self, array: Any) -> Any:
+        """A NumPy array with its elements at their new indices."""
+        import numpy as np
+
+        shape = [e.value for e in self.map_shape(array.shape)]  # type: ignore[attr-defined]
+        if int(np.prod(shape)) != array.size:
+            raise ExpressionError(f"{array.shape} does not become {tuple(shape)} element by element")
+        inverse = self.inverse(array.shape)
+        made = np.empty(shape, array.dtype)
+        for index in np.ndindex(*shape):
+            back = [Simplifier(Arith()).expr(e) for e in inverse.map_indices([int(i) for i in index])]
+            made[index] = array[tuple(e.value for e in back)]  # type: ignore[attr-defined]
+        return made
+
+    def inverse(self, shape: Sequence[Any]) -> IndexMap:
+        """The map back. ExpressionError where two indices of the shape become one, or where something is left out."""
+        extents = self._extents(shape)
+        if self._inverse is not None:
+            return self._inverse
+        if not bijective(self.exprs, extents):
+            raise ExpressionError(f"{self} is not surely one to one over a shape of {list(extents.values())}")
+        return self._back(extents)
+
+    def non_surjective_inverse(self, shape: Sequence[Any]) -> tuple[IndexMap, Expr]:
+        """The map back and the condition, in new indices, of what no index becomes."""
+        extents = self._extents(shape)
+        rounded = dict(extents)
+        for _ in range(64):  # as much more as the digits need
+            if bijective(self.exprs, rounded):
+                break
+            grown = {v: self._rounded(v, rounded[v]) for v in rounded}
+            if grown == rounded:
+                break
+            rounded = grown
+        if not once(self.exprs, rounded):
+            raise ExpressionError(f"{self} is not surely one to one over a shape of {list(extents.values())}")
+        back = self._back(rounded)
+        inside = [
+            Binary("lt", e, number(extents[v])) for v, e in zip(self.params, back.exprs) if rounded[v] > extents[v]
+        ]
+        if not inside:
+            return back, IntImm(TRUE.dtype, 0)
+        from compassc.analysis.simplify import negate
+
+        return back, negate(joined(inside)) if len(inside) == 1 else negate_all(inside)
+
+    def _rounded(self, var: Var, extent: int) -> int:
+        """The extent up to which a variable that is divided by a number fills that number."""
+        from compassc.ir.visit import walk_exprs
+
+        for e in self.exprs:
+            for x in walk_exprs(e):
+                if (
+                    isinstance(x, Binary)
+                    and x.op in ("floordiv", "floormod")
+                    and isinstance(x.b, IntImm)
+                    and x.a is var
+                ):
+                    by = x.b.value
+                    if extent % by:
+                        return (extent // by + 1) * by
+        return extent
+
+    def _back(self, extents: dict[Var, int]) -> IndexMap:
+        params = [Var(f"j{i}" if len(self.exprs) > 1 else "j", INT32) for i in range(len(self.exprs))]
+        sums: dict[Var, Expr] = {v: number(0) for v in self.params}
+        for param, e in zip(params, self.exprs):
+            form = digits_of(e, extents)
+            assert form is not None, "one to one maps are sums of digits"
+            above = max((d.scale * d.extent for d in form.digits), default=1)
+            for d in form.digits:
+                value = binary("sub", Value(param), Value(number(form.base)))
+                if d.scale > 1:
+                    value = value // d.scale
+                if d.scale * d.extent < above:
+                    value = value % d.extent
+                sums[d.var] = add(sums[d.var], mul(value.expr, number(d.lower)))
+        return IndexMap(params, [sums[v] for v in self.params], self)
+
+    def _extents(self, shape: Sequence[Any]) -> dict[Var, int]:
+        found: dict[Var, int] = {}
+        for param, extent in zip(self.params, shape, strict=True):
+            e = as_expr(extent)
+            if not isinstance(e, IntImm):
+                raise ExpressionError("the map back is found for constant shapes only")
+            found[param] = e.value
+        return found
+
+    def _facts(self, shape: Sequence[Any]) -> Arith:
+        facts = Arith()
+        for param, extent in zip(self.params, shape, strict=True):
+            facts.bind_loop(param, number(0), as_expr(extent), number(1))
+        return facts
+
+    def is_equivalent_to(self, other: IndexMap) -> bool:
+        """Whether both give the same indices."""
+        if len(self.params) != len(other.params) or len(self.exprs) != len(other.exprs):
+            return False
+        facts = Arith()
+        simplify = Simplifier(facts).expr
+        pairs = zip(self.exprs, other.map_indices([Value(p) for p in self.params]))
+        return all(facts.interner.same(simplify(a), simplify(b)) for a, b in pairs)
+
+    # ------------------------------------------------------------------------------------------------------------ text
+
+    def as_text(self) -> str:
+        """The map as JSON."""
+        return json.dumps({"params": [p.name for p in self.params], "exprs": [print_expr(e) for e in self.exprs]})
+
+    @staticmethod
+    def from_text(text: str) -> IndexMap:
+        """The map that `as_text` wrote. ExpressionError for other text."""
+        from compassc.ir import parse_module
+
+        try:
+            read = json.loads(text)
+            names, exprs = [str(n) for n in read["params"]], [str(e) for e in read["exprs"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ExpressionError(f"this is no map of indices: {error}") from None
+        parameters = ", ".join(f"{n}: T.int32" for n in names)
+        lines = [f"        y{i}_: T.int32 = {e}" for i, e in enumerate(exprs)] or ["        pass"]
+        head = f'@I.module(target="", entry="f")\nclass Module:\n    @T.func\n    def f({parameters}) -> T.void:\n'
+        f = parse_module(head + "\n".join(lines) + "\n", "<map>").entry_func
+        return IndexMap(f.params, [s.value for s in f.body if isinstance(s, S.Let)])
+
+    def as_python(self) -> str:
+        """The map as a Python function."""
+        return f"lambda {', '.join(p.name for p in self.params)}: [{', '.join(print_expr(e) for e in self.exprs)}]"
+
+    __repr__ = as_python
+
+
+def negate_all(conditions: list[Expr]) -> Expr:
+    """That one of the conditions does not hold."""
+    from compassc.analysis.simplify import negate
+
+    made = negate(conditions[0])
+    for c in conditions[1:]:
+        made = Binary("or", made, negate(c))
+    return made
+
+
+def as_index_map(given: Any, ndim: int) -> IndexMap:
+    """A map, or the one that a function is."""
+    if isinstance(given, IndexMap):
+        return given
+    if not callable(given):
+        raise ExpressionTypeError(f"a map of indices is an IndexMap or a function, got {type(given).__name__}")
+    return IndexMap.from_func(given, ndim)

@@ -1,0 +1,302 @@
+"""Steps that change loops: how they are taken apart and joined, in which order they run, what runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.stmts import Body, Stmt
+from compassc.ir.visit import substitute_body
+from compassc.te.axes import IterVar
+from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.te.schedule.stage import ceildiv
+from compassc.te.values import Value, binary, kind_of
+from compassc.tir.base import Base
+from compassc.tir.blocks import add, axes_of, conjuncts, constant, joined, loop, mul, number, uses, with_axes
+from compassc.tir.checks import check_unordered, why_unordered
+from compassc.tir.cover import facts_of
+from compassc.tir.trace import BlockRV, LoopRV, instruction
+from compassc.tir.tree import Tree, direct_blocks, edit
+
+
+class Loops(Base):
+    """Steps on loops."""
+
+    @instruction("Split", ("loop", "*factors"), ("preserve_unit_iters", "disable_predication"))
+    def split(
+        self, loop: LoopRV, factors: Sequence[Any], preserve_unit_iters: bool = True, disable_predication: bool = False
+    ) -> list[LoopRV]:
+        """Take a loop apart into several, one within the other, with `factors` turns; one of them may be None, which is
+        as many as are needed. What they do not divide is guarded, unless `disable_predication` says that the turns
+        beyond the end do no harm."""
+        function, tree, s = self.located_loop(loop)
+        _check_plain("split", s)
+        values = [self.number(f) for f in factors]
+        extents = _factors(s, values)
+        facts = facts_of([*tree.loops_around(s, all_of_them=True), s])
+        made = [Var(f"{s.var.name}_{i}", s.var.dtype) for i in range(len(extents))]
+        total = extents[0]
+        for e in extents[1:]:
+            total = mul(total, e)
+        if None not in values and -1 not in values and facts.compare("ge", total, s.stop) is not True:
+            raise ScheduleError(
+                f"split of '{s.var.name}': {' * '.join(str(Value(e)) for e in extents)} is not surely its extent "
+                f"{Value(s.stop)} or more",
+                "give None for one of the factors",
+            )
+        value: Expr = made[0]
+        for var, extent in zip(made[1:], extents[1:]):
+            value = add(mul(value, extent), var)
+        inside = facts_of(tree.loops_around(s, all_of_them=True))
+        for var, extent in zip(made, extents):
+            inside.bind_loop(var, number(0, var), extent, number(1, var))
+        body = substitute_body(s.body, {s.var: value})
+        if not disable_predication and inside.compare("lt", value, s.stop) is not True:
+            condition = Simplifier(inside).expr(Binary("lt", value, s.stop))
+            body = _guarded("split", s, body, condition)
+        for var, extent in reversed(list(zip(made, extents))):
+            body = (_loop(var, extent, body),)
+        self.commit(function, edit(tree.function.body, {s: body}))
+        return [self.new_loop(function, var) for var in made]
+
+    @instruction("Fuse", ("*loops",), ("preserve_unit_iters",))
+    def fuse(self, *loops: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
+        """Make one loop of loops that stand one within the other, with nothing else between them."""
+        if not loops:
+            raise ExpressionTypeError("fuse: give a loop at least")
+        if len(loops) == 1:
+            return loops[0]
+        function, tree, _ = self.located_loop(loops[0])
+        listed = [self.located_loop(x)[2] for x in loops]
+        for outer, inner in pairwise(listed):
+            if tree.parents[inner] is not outer:
+                raise ScheduleError(f"fuse: '{outer.var.name}' is not directly around '{inner.var.name}'")
+            if len(outer.body) != 1:
+                raise ScheduleError(f"fuse: '{inner.var.name}' is not all that is in '{outer.var.name}'")
+        for i, s in enumerate(listed):
+            _check_plain("fuse", s)
+            if uses(s.stop, [x.var for x in listed[:i]]):
+                raise ScheduleError(f"fuse: the extent of '{s.var.name}' depends on a loop that is to be fused with it")
+        total = listed[0].stop
+        for s in listed[1:]:
+            total = mul(total, s.stop)
+        var = Var("_".join(s.var.name for s in listed) + "_fused", listed[0].var.dtype)
+        mapping: dict[Var, Expr] = {}
+        inner_size: Expr = number(1, var)
+        for i, s in reversed(list(enumerate(listed))):
+            value = binary("floordiv", Value(var), Value(inner_size)).expr
+            if i:
+                value = binary("floormod", Value(value), Value(s.stop)).expr
+            mapping[s.var] = number(0, var) if constant(s.stop) == 1 else value
+            inner_size = mul(inner_size, s.stop)
+        body = substitute_body(listed[-1].body, mapping)
+        self.commit(function, edit(tree.function.body, {listed[0]: (_loop(var, total, body),)}))
+        return self.new_loop(function, var)
+
+    @instruction("Reorder", ("*loops",))
+    def reorder(self, *loops: LoopRV) -> None:
+        """Have loops stand within each other in the given order; others stay where they are."""
+        if len(set(loops)) != len(loops):
+            raise ScheduleError("reorder: a loop is given twice")
+        if not loops:
+            return
+        function, tree, _ = self.located_loop(loops[0])
+        listed = [self.located_loop(x)[2] for x in loops]
+        inmost = max(listed, key=lambda s: len(tree.around(s)))
+        chain = [s for s in [*tree.loops_around(inmost), inmost]]
+        for s in listed:
+            if s not in chain:
+                raise ScheduleError(
+                    f"reorder: '{s.var.name}' and '{inmost.var.name}' do not stand one within the other"
+                )
+        chain = chain[min(chain.index(s) for s in listed) :]
+        for outer, inner in pairwise(chain):
+            if tree.parents[inner] is not outer or len(outer.body) != 1:
+                raise ScheduleError(f"reorder: '{inner.var.name}' is not all that is in '{outer.var.name}'")
+        for s in chain:
+            check_unordered("reorder", tree, s)
+        rest = iter(listed)
+        order = [next(rest) if s in listed else s for s in chain]
+        for i, s in enumerate(order):
+            for later in order[i + 1 :]:
+                if uses(s.stop, (later.var,)) or uses(s.start, (later.var,)):
+                    raise ScheduleError(
+                        f"reorder: the bounds of '{s.var.name}' depend on '{later.var.name}', which would be inside of it"
+                    )
+        body = inmost.body
+        for s in reversed(order):
+            body = (s.replace(body=body),)
+        self.commit(function, edit(tree.function.body, {chain[0]: body}))
+
+    @instruction("AddUnitLoop", ("block_or_loop",))
+    def add_unit_loop(self, block_or_loop: BlockRV | LoopRV) -> LoopRV:
+        """Put a loop of one turn around a block or a loop."""
+        if isinstance(block_or_loop, LoopRV):
+            found: tuple[str, Tree, Stmt] = self.located_loop(block_or_loop)
+        else:
+            found = self.located_block(block_or_loop)
+        function, tree, s = found
+        var = Var("u", s.var.dtype if isinstance(s, S.For) else number(0).dtype)
+        self.commit(function, edit(tree.function.body, {s: (_loop(var, number(1, var), (s,)),)}))
+        return self.new_loop(function, var)
+
+    @instruction("ReorderBlockIterVar", ("block",), ("new_order",))
+    def reorder_block_iter_var(self, block: BlockRV, new_order: Sequence[int]) -> None:
+        """Have the axes of a block in another order: `new_order` has the old places."""
+        function, tree, s = self.located_block(block)
+        axes = axes_of(s)
+        if sorted(new_order) != list(range(len(axes))):
+            raise ScheduleError(
+                f"reorder_block_iter_var of '{s.name}': {list(new_order)} is no order of its {len(axes)} axes"
+            )
+        self.commit(function, edit(tree.function.body, {s: (with_axes(s, [axes[i] for i in new_order]),)}))
+
+    @instruction("Merge", ("*loops",))
+    def merge(self, *loops: LoopRV) -> LoopRV:
+        """Have the statements of loops of equal extents, each in loops of its own, in one common nest."""
+        if len(loops) < 2:
+            raise ScheduleError("merge: give two loops at least")
+        function, tree, _ = self.located_loop(loops[0])
+        nests = [self._branch(tree, self.located_loop(x)[2]) for x in loops]
+        common = [s for s in nests[0] if all(s in n for n in nests)]
+        branches = [[s for s in n if s not in common] for n in nests]
+        first = branches[0]
+        for other in branches[1:]:
+            if len(other) != len(first) or not other or tree.parents[other[0]] is not tree.parents[first[0]]:
+                raise ScheduleError(
+                    f"merge: '{first[-1].var.name}' and '{other[-1].var.name}' are not at the same depth"
+                )
+            for a, b in zip(first, other):
+                if constant(a.stop) is None or constant(a.stop) != constant(b.stop):
+                    raise ScheduleError(f"merge: '{a.var.name}' and '{b.var.name}' have different extents")
+        branches.sort(key=lambda n: tree.order[n[0]])
+        first = branches[0]
+        body: Body = ()
+        for branch in branches:
+            body += substitute_body(branch[-1].body, {b.var: a.var for a, b in zip(first, branch)})
+        nest: Body = body
+        for s in reversed(first):
+            nest = (s.replace(body=nest),)
+        changes: dict[Stmt, Sequence[Stmt]] = {branch[0]: () for branch in branches[1:]}
+        made = self.commit(function, edit(tree.function.body, {**changes, first[0]: nest}))
+        for s in first:
+            check_unordered("merge", made, made.loops[s.var])
+        return self.new_loop(function, first[-1].var)
+
+    def _branch(self, tree: Tree, s: S.For) -> list[S.For]:
+        around = [*tree.loops_around(s), s]
+        for x in around:
+            _check_plain("merge", x)
+        return around
+
+    # ---------------------------------------------------------------------------------------------------- who runs them
+
+    @instruction("Parallel", ("loop",))
+    def parallel(self, loop: LoopRV) -> None:
+        """Say that the turns of a loop may run at the same time."""
+        self._become("parallel", loop, "parallel", ())
+
+    @instruction("Vectorize", ("loop",))
+    def vectorize(self, loop: LoopRV) -> None:
+        """Have the turns of a loop be lanes of vectors."""
+        self._become("vectorize", loop, "vectorized", ())
+
+    @instruction("Bind", ("loop",), ("thread_axis",))
+    def bind(self, loop: LoopRV, thread_axis: Any) -> None:
+        """Share the turns of a loop out over threads: `threadIdx.x` are the TECs."""
+        tag = thread_axis.tag if isinstance(thread_axis, IterVar) else thread_axis
+        tag = f"{tag}.x" if tag in ("vthread", "cthread") else tag
+        threads = {kind.replace("_", "."): kind for kind in (*S.THREAD_LOOPS, *S.VIRTUAL_LOOPS)}
+        if tag not in threads:
+            raise ScheduleError(f"bind: '{tag}' is none of {', '.join(threads)}")
+        self._become("bind", loop, threads[tag], ("reduce",) if tag.startswith("threadIdx") else ())
+
+    @instruction("Unroll", ("loop",))
+    def unroll(self, loop: LoopRV) -> None:
+        """Write the turns of a loop one after the other."""
+        function, tree, s = self.located_loop(loop)
+        self.commit(function, edit(tree.function.body, {s: (s.replace(kind="unrolled"),)}))
+
+    def _become(self, step: str, rv: LoopRV, kind: str, more: tuple[str, ...]) -> None:
+        function, tree, s = self.located_loop(rv)
+        blocks = list(direct_blocks(s.body))
+        for block in blocks:
+            for a in axes_of(block):
+                if uses(a.binding, (s.var,)) and a.kind not in ("spatial", *more):
+                    raise ScheduleError(
+                        f"{step} of '{s.var.name}': the axis '{a.var.name}' of '{block.name}' depends on it and is "
+                        f"{'reduced over' if a.is_reduction else a.kind}, not spatial"
+                    )
+        if self.enable_check:
+            for block in blocks:
+                reason = why_unordered(tree, block)
+                if reason:
+                    raise ScheduleError(
+                        f"{step} of '{s.var.name}': the points of '{block.name}' depend on order: {reason}"
+                    )
+            check_unordered(step, tree, s)
+        self.commit(function, edit(tree.function.body, {s: (s.replace(kind=kind),)}))
+
+
+def _check_plain(step: str, s: S.For) -> None:
+    """ScheduleError for a loop that is no plain one from 0 on."""
+    if s.kind != "serial":
+        raise ScheduleError(f"{step} of '{s.var.name}': the loop is {s.kind}", "take this step before")
+    if s.annotations:
+        raise ScheduleError(f"{step} of '{s.var.name}': the loop has the annotation '{s.annotations[0][0]}'")
+    if constant(s.start) != 0 or constant(s.step) != 1:
+        raise ScheduleError(f"{step} of '{s.var.name}': the loop begins at {Value(s.start)}, not at 0")
+
+
+def _factors(s: S.For, given: list[Any]) -> list[Expr]:
+    """The extents that factors mean."""
+    if not given:
+        raise ScheduleError(f"split of '{s.var.name}': give a factor at least")
+    missing = [i for i, f in enumerate(given) if f is None or (isinstance(f, int) and f == -1)]
+    if len(missing) > 1:
+        raise ScheduleError(f"split of '{s.var.name}': {len(missing)} factors are left open, at most one may be")
+    for i, f in enumerate(given):
+        if i in missing:
+            continue
+        if isinstance(f, bool) or not isinstance(f, (int, Value)):
+            raise ExpressionTypeError(f"split: factor {i} is a number, got {type(f).__name__}")
+        if isinstance(f, int) and f <= 0:
+            raise ScheduleError(f"split of '{s.var.name}': factor {i} is {f}, not positive")
+    found = [
+        number(0) if i in missing else f.expr if isinstance(f, Value) else number(f, s.var) for i, f in enumerate(given)
+    ]
+    if missing:
+        rest: Expr = IntImm(kind_of(s.var), 1)
+        for i, e in enumerate(found):
+            rest = rest if i in missing else mul(rest, e)
+        found[missing[0]] = ceildiv(s.stop, rest)
+    return found
+
+
+def _loop(var: Var, extent: Expr, body: Body) -> S.For:
+    return loop(var, extent, body)
+
+
+def _guarded(step: str, s: S.For, body: Body, condition: Expr) -> Body:
+    """Blocks with one condition more."""
+
+    def guard(inner: Body) -> Body:
+        made: list[Stmt] = []
+        for x in inner:
+            if isinstance(x, S.Block):
+                made.append(x.replace(where=joined([*conjuncts(x.where), condition])))
+            elif isinstance(x, S.For):
+                made.append(x.replace(body=guard(x.body)))
+            elif isinstance(x, S.Alloc):
+                made.append(x)
+            else:
+                raise ScheduleError(
+                    f"{step} of '{s.var.name}': it has statements that are in no block, and the factors do not divide it"
+                )
+        return tuple(made)
+
+    return guard(body)

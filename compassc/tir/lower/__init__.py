@@ -1,0 +1,55 @@
+"""From functions of blocks to what every further stage takes: plain loops, memory with a place, TECs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compassc.ir import stmts as S
+from compassc.ir.stmts import IRModule, PrimFunc
+from compassc.ir.visit import walk_stmts
+from compassc.te.errors import LowerError
+from compassc.te.lowering import Finish
+from compassc.te.machine import Grid, Machine
+from compassc.tir.blocks import declared
+from compassc.tir.create import EXPRESSIONS
+from compassc.tir.lower.dissolve import dissolved, flattened, with_beginnings
+from compassc.tir.lower.memory import placed_buffers
+from compassc.tir.lower.races import check_races
+from compassc.tir.lower.threads import spread
+
+
+def has_blocks(function: PrimFunc) -> bool:
+    """Whether a function is still one of blocks."""
+    return any(isinstance(s, S.Block) for s in walk_stmts(function.body))
+
+
+def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IRModule:
+    """The module without blocks, for a target (default: the module's, else that of COMPASS_TARGET).
+
+    `simple_mode`: stop with plain loops over scalars, before transfers, vectors and accumulators are made of them.
+    LowerError where a schedule has no program.
+    """
+    if not any(map(has_blocks, module.functions)):
+        return module
+    from compassc.targets import Target
+
+    machine = Target.of(target or module.target or None).machine()
+    if isinstance(machine, Grid):
+        raise LowerError(f"schedules of blocks have no program for {machine.name}", "schedule the tensors with te")
+    expressions = bool(module.entry_func.attr(EXPRESSIONS))
+    made = module.map_functions(lambda f: _lowered(f, machine) if has_blocks(f) else f).replace(target=machine.name)
+    if expressions and not simple_mode:  # what somebody wrote by hand stays as it is
+        made = machine.form(made, ())
+    return made
+
+
+def _lowered(function: PrimFunc, machine: Machine) -> PrimFunc:
+    for buffer in declared(function.body).values():
+        machine.storage_type(buffer.data.name, buffer.dtype)
+    f = with_beginnings(flattened(function))
+    f = placed_buffers(f, machine)
+    check_races(f)
+    body = dissolved(f.body)
+    body = spread(body, machine, bool(f.attr(EXPRESSIONS)))
+    attrs = tuple((k, v) for k, v in f.attrs if k != EXPRESSIONS)
+    return f.replace(body=Finish().body(body), attrs=attrs)

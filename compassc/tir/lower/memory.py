@@ -1,0 +1,213 @@
+"""Where buffers lie and how large they are: as much as is alive at once, in the memory of a TEC or in that of all.
+
+A buffer that is used inside of some loops only needs what one of their turns uses, provided that each turn writes
+what it reads. Buffers without a memory (`global`, but no parameters) get one: that of the TEC where a TEC alone uses
+them, else what the TECs share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compassc.analysis.arith import Arith
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import pointer_type
+from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
+from compassc.te.errors import LowerError
+from compassc.te.machine import Machine, Npu
+from compassc.tir.blocks import constant, noted, number, sub, uses, view
+from compassc.tir.cover import facts_of, reach_of, spans_of, turn_writes
+from compassc.tir.regions import Spans, box
+from compassc.tir.tree import Tree
+
+OWN = ("lsram", "private")
+"""The memories of a single TEC."""
+
+
+def placed_buffers(function: PrimFunc, machine: Machine) -> PrimFunc:
+    """The function with all its memory at its beginning, in the size and the place that it needs."""
+    tree = Tree(function)
+    npu = isinstance(machine, Npu)
+    bound = any(s.kind.startswith("threadIdx") for s in tree.loops.values())
+    moves: dict[Var, tuple[Buffer, tuple[Expr, ...]]] = {}
+    allocations: list[Stmt] = []
+    for s in walk_stmts(function.body):
+        if not isinstance(s, S.Alloc):
+            continue
+        users = _Users(tree, s.buffer)
+        shape, starts = users.window()
+        shape = _aligned(tree, s.buffer, shape)
+        scope = _scope(s.buffer, users, bound) if npu else "private"
+        data = Var(s.buffer.data.name, pointer_type(s.buffer.dtype, scope))
+        buffer = Buffer(data, s.buffer.dtype, shape)
+        allocations.append(S.Alloc(buffer, span=s.span))
+        moves[s.buffer.data] = view(buffer), starts
+    body = _Moved(moves).body(_without_allocations(function.body))
+    first = 0
+    while first < len(body) and isinstance(body[first], (S.DeclBuffer, S.AllocConst)):
+        first += 1
+    return function.replace(body=(*body[:first], *allocations, *body[first:]))
+
+
+def _without_allocations(body: Body) -> Body:
+    return tuple([s.map(lambda e: e, _without_allocations) for s in body if not isinstance(s, S.Alloc)])
+
+
+class _Users:
+    """The blocks that use a buffer, and the loops around all of them."""
+
+    def __init__(self, tree: Tree, buffer: Buffer) -> None:
+        self.tree, self.buffer = tree, buffer
+        self.blocks = [b for b in tree.blocks.values() if _regions(b, buffer)]
+        self.plain = [s for s in tree.parents if _names(s, buffer.data) and tree.scope(s) is None]
+        """Statements outside of blocks that use it."""
+        users: list[Stmt] = [*self.blocks, *self.plain]
+        chains = [tree.loops_around(s, all_of_them=True) for s in users]
+        self.loops: list[S.For] = []
+        for level in zip(*chains):
+            if any(s is not level[0] for s in level):
+                break
+            self.loops.append(level[0])
+
+    @property
+    def in_threads(self) -> bool:
+        """Whether one TEC alone uses it."""
+        return any(s.kind.startswith("threadIdx") for s in self.loops)
+
+    def window(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """The shape that is alive at once, and the index of its first element while the loops around stand still."""
+        whole = tuple(self.buffer.shape), tuple(number(0, e) for e in self.buffer.shape)
+        if not self.blocks or self.plain or any(not isinstance(e, IntImm) for e in self.buffer.shape):
+            return self._checked(*whole)
+        facts = facts_of(self.loops)
+        for fixed in (self.loops, []):
+            found = self._box(fixed, facts)
+            if found is None:
+                continue
+            starts = tuple(start for start, _ in found)
+            if not any(uses(e, [s.var for s in self.loops]) for e in starts) or turn_writes(
+                self.tree, self.blocks, self.buffer.data, fixed, facts, self.buffer.shape
+            ):
+                shape = tuple(number(max(constant(extent) or 1, 1)) for _, extent in found)
+                return shape, starts
+        return self._checked(*whole)
+
+    def _checked(self, shape: tuple[Expr, ...], starts: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        for extent in shape:
+            if not isinstance(extent, IntImm):
+                raise LowerError(
+                    f"the memory of '{self.buffer.data.name}' has no constant size",
+                    "compute it at an inner loop, or make it a parameter of the kernel",
+                )
+        return shape, starts
+
+    def _box(self, fixed: list[S.For], facts: Arith) -> list[tuple[Expr, Expr]] | None:
+        spans = [row for b in self.blocks for row in self._spans(b, fixed)]
+        found = box(spans, self.buffer, facts)
+        return found if all(isinstance(extent, IntImm) for _, extent in found) else None
+
+    def _spans(self, block: S.Block, fixed: list[S.For]) -> list[Spans]:
+        reach = reach_of(self.tree, block, fixed)
+        listed = [*block.writes, *block.reads]
+        return [spans_of(r, block, reach) for r in listed if is_region_of(r, self.buffer)]
+
+
+def _regions(block: S.Block, buffer: Buffer) -> bool:
+    return any(is_region_of(r, buffer) for r in (*block.reads, *block.writes))
+
+
+def is_region_of(e: Expr, buffer: Buffer) -> bool:
+    """Whether a region is one of a buffer."""
+    return isinstance(e, E.Region) and e.buffer.data is buffer.data
+
+
+def _names(s: Stmt, data: Var) -> bool:
+    if isinstance(s, (S.Alloc, S.DeclBuffer, S.Block)):
+        return False
+    return any(x is data for e in s.exprs() for x in walk_exprs(e))
+
+
+# --------------------------------------------------------------------------------------------------------------- places
+
+
+def _scope(buffer: Buffer, users: _Users, bound: bool) -> str:
+    """The memory of a buffer: what the user said, where the TECs can use it so."""
+    name, given = buffer.data.name, buffer.scope
+    if given.startswith("global"):
+        return "lsram" if users.in_threads or not bound else "shared"
+    if given == "constant":
+        raise LowerError(f"'{name}' is written, so it cannot be in constant memory")
+    if users.in_threads and given == "shared":
+        raise LowerError(
+            f"'{name}' is computed by each TEC for itself, in memory that all of them share", "set_scope('lsram')"
+        )
+    if bound and users.blocks and not users.in_threads and given in OWN:
+        raise LowerError(f"'{name}' is used by several TECs but lies in the {given} of one", "set_scope('shared')")
+    return given
+
+
+def _aligned(tree: Tree, buffer: Buffer, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The shape with what storage_align demands: strides of a given remainder."""
+    found = list(shape)
+    for block in tree.blocks.values():
+        listed = noted(block.annotations, "buffer_dim_align")
+        for row in listed if isinstance(listed, list) else ():
+            index, axis, factor, offset = row
+            region = block.writes[index] if index < len(block.writes) else None
+            if region is None or not is_region_of(region, buffer) or axis % len(shape) == len(shape) - 1:
+                continue
+            axis %= len(shape)
+            inner = 1
+            for e in found[axis + 2 :]:
+                inner *= constant(e) or 1
+            size = constant(found[axis + 1]) or 1
+            for more in range(factor):
+                if (size + more) * inner % factor == offset % factor:
+                    found[axis + 1] = number(size + more)
+                    break
+            else:
+                raise LowerError(
+                    f"storage_align of '{buffer.data.name}': no stride of dimension {axis} is {offset} modulo {factor}"
+                )
+    return tuple(found)
+
+
+class _Moved(Rewriter):
+    """Accesses of buffers at their new places."""
+
+    def __init__(self, moves: Mapping[Var, tuple[Buffer, tuple[Expr, ...]]]) -> None:
+        super().__init__()
+        self.moves = moves
+        self.axes: dict[Var, Expr] = {}
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        indices = tuple(map(self.expr, e.indices))
+        mask = None if e.mask is None else self.expr(e.mask)
+        if e.buffer.data not in self.moves:
+            return E.Load(e.buffer, indices, mask)
+        return E.Load(self.moves[e.buffer.data][0], self._indices(e.buffer, indices), mask)
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Stmt:
+        indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
+        mask = None if s.mask is None else self.expr(s.mask)
+        if s.buffer.data not in self.moves:
+            return S.Store(s.buffer, indices, value, mask, span=s.span)
+        return S.Store(self.moves[s.buffer.data][0], self._indices(s.buffer, indices), value, mask, span=s.span)
+
+    @rewrites(E.Region)
+    def rewrite_region(self, e: E.Region) -> Expr:
+        if e.buffer.data not in self.moves:
+            return e
+        return E.Region(self.moves[e.buffer.data][0], self._indices(e.buffer, e.starts), e.extents)
+
+    @rewrites(Var)
+    def rewrite_var(self, e: Var) -> Expr:
+        return self.moves[e][0].data if e in self.moves else e
+
+    def _indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(sub(i, start) for i, start in zip(indices, self.moves[buffer.data][1]))

@@ -1,0 +1,101 @@
+"""Loops that are bound to threads: TECs, in rounds where there are more turns than TECs; and what the others do meanwhile."""
+
+from __future__ import annotations
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32, VOID
+from compassc.ir.exprs import Binary, IntImm
+from compassc.ir.stmts import Body, Stmt
+from compassc.te.errors import LowerError
+from compassc.te.machine import Machine, Npu
+from compassc.tir.blocks import constant, is_declaration
+
+_SERIAL = ("parallel", "blockIdx", "vthread", "threadIdx")
+"""Loops that are shared out over what there is one of here."""
+
+
+def spread(body: Body, machine: Machine, alone: bool) -> Body:
+    """The statements of a function for the TECs of an NPU, or for one processor. `alone`: what is not shared out is run
+    by one of the TECs."""
+    if not isinstance(machine, Npu):
+        return _plain(body)
+    head = tuple(s for s in body if is_declaration(s))
+    rest = tuple(s for s in body if not is_declaration(s))
+    return (*head, *_Spread(machine, alone).level(rest, False))
+
+
+def _shared(s: Stmt) -> bool:
+    return (isinstance(s, S.For) and s.kind.startswith("threadIdx")) or any(_shared(x) for b in s.bodies() for x in b)
+
+
+class _Spread:
+    def __init__(self, machine: Npu, alone: bool) -> None:
+        self.machine, self.alone = machine, alone
+
+    def level(self, body: Body, repeated: bool) -> Body:
+        """Statements that all TECs come to: some shared out, a barrier after each of them where another follows."""
+        if not any(map(_shared, body)):
+            return self._alone(_plain(body))
+        pieces: list[Body] = []
+        waiting: list[Stmt] = []
+        for s in body:
+            if not _shared(s):
+                waiting.append(_plain((s,))[0])
+                continue
+            if waiting:
+                pieces.append(self._alone(tuple(waiting)))
+                waiting = []
+            pieces.append((self._open(s),))
+        if waiting:
+            pieces.append(self._alone(tuple(waiting)))
+        barrier = S.Eval(E.Call("barrier", (), VOID))
+        made: list[Stmt] = []
+        for i, piece in enumerate(pieces):
+            made += piece
+            if repeated or i < len(pieces) - 1:
+                made.append(barrier)
+        return tuple(made)
+
+    def _alone(self, body: Body) -> Body:
+        if not self.alone or not body:
+            return body
+        tid = E.Call("get_local_id", (), INT32)
+        return (S.If(Binary("eq", tid, IntImm(INT32, 0)), body, ()),)
+
+    def _open(self, s: Stmt) -> Stmt:
+        """A statement with a loop over TECs in it."""
+        if isinstance(s, S.For):
+            if s.kind.startswith("threadIdx"):
+                return self._threads(s)
+            return s.replace(kind=_kind(s), body=self.level(s.body, True), annotations=())
+        if isinstance(s, S.If):
+            return S.If(s.cond, self.level(s.then, False), self.level(s.orelse, False), span=s.span)
+        raise LowerError("a loop that is bound to threadIdx.x stands inside of a while loop")
+
+    def _threads(self, s: S.For) -> Stmt:
+        if any(_shared(x) for x in s.body):
+            raise LowerError(f"inside of '{s.var.name}', which is bound to threadIdx.x, another loop is bound to it")
+        body = _plain(s.body)
+        if constant(s.start) != 0:
+            raise LowerError(f"'{s.var.name}', which is bound to threads, does not begin at 0")
+        return self.machine.threads(s.kind.replace("_", "."), s.var, s.stop, body)
+
+
+def _plain(body: Body) -> Body:
+    """Statements without loops over TECs: what is bound to something else is a plain loop."""
+    return tuple(map(_plain_stmt, body))
+
+
+def _plain_stmt(s: Stmt) -> Stmt:
+    made = s.map(lambda e: e, _plain)
+    if not isinstance(made, S.For):
+        return made
+    kind = _kind(made)
+    if kind == "vectorized" and constant(made.stop) is None:
+        raise LowerError(f"the vectorized loop '{made.var.name}' has no constant extent")
+    return made.replace(kind=kind, annotations=()) if kind != made.kind or made.annotations else made
+
+
+def _kind(s: S.For) -> str:
+    return "serial" if s.kind.startswith(_SERIAL) else s.kind

@@ -1,0 +1,103 @@
+"""The schedule of a module of blocks: steps that are checked, recorded and can be taken again."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from compassc.ir import stmts as S
+from compassc.ir.stmts import PrimFunc
+from compassc.te.errors import ExpressionError, ExpressionTypeError, ScheduleError
+from compassc.tir.base import ROOT, Base, module_of
+from compassc.tir.canonical import canonical
+from compassc.tir.loops import Loops
+from compassc.tir.queries import Queries
+from compassc.tir.trace import BlockRV, ExprRV, LoopRV, Symbol, Trace, instruction
+
+LARGEST_SEED = 2**31 - 1
+
+
+class Schedule(Queries, Loops):
+    """How a function of blocks is computed: `mod` is it as it is now, `trace` has the steps so far.
+
+    `mod`: a PrimFunc or an IRModule. `seed` (1 to 2^31 - 1) is where sampling begins. `enable_check=False` leaves out
+    whether the turns of loops depend on each other. A step that is not legal is a ScheduleError and changes nothing.
+    """
+
+    def __init__(
+        self,
+        mod: Any,
+        *,
+        seed: int | None = None,
+        debug_mask: str | int = "none",
+        error_render_level: str = "detail",
+        enable_check: bool = True,
+    ) -> None:
+        _check_options(seed, debug_mask, error_render_level)
+        module = module_of(mod).map_functions(canonical)
+        super().__init__(module, seed or secrets.randbelow(LARGEST_SEED - 1) + 1, enable_check, Trace())
+
+    def work_on(self, func_name: str) -> None:
+        """The function that `get_block` looks into. ScheduleError (a ValueError) for one that is not there."""
+        self.func_working_on = self.function(func_name).name
+
+    def copy(self) -> Schedule:
+        """An independent schedule of the same state, in which the symbols of this one are valid."""
+        made = Schedule.__new__(type(self))
+        trace = None
+        if self.trace is not None:
+            trace = Trace(list(self.trace.insts), dict(self.trace.decisions))
+        Base.__init__(made, self.mod, self.fork_seed(), self.enable_check, trace)
+        made.symbols, made.func_working_on = dict(self.symbols), self.func_working_on
+        return made
+
+    def fork_seed(self) -> int:
+        """A seed for another schedule."""
+        self.seed = 48271 * self.seed % LARGEST_SEED
+        return self.seed * 32767 % 1999999973 or 1
+
+    def get(self, rv: Symbol) -> S.For | S.Block | PrimFunc | int:
+        """The loop, block (the function for `root`) or number that a symbol stands for."""
+        if isinstance(rv, ExprRV):
+            return int(self.number(rv))
+        function, key = self.place(rv)
+        if isinstance(key, str):
+            return self.function(function) if key == ROOT else self.tree(function).blocks[key]
+        return self.tree(function).loops[key]
+
+    def get_sref(self, rv: Any) -> Any:
+        """What a symbol stands for, as `get`; a statement is given back."""
+        return self.get(rv) if isinstance(rv, Symbol) else rv
+
+    def remove_rv(self, rv: Symbol) -> None:
+        """Forget a symbol."""
+        if rv not in self.symbols:
+            raise ScheduleError(f"the {type(rv).__name__} is none of this schedule")
+        del self.symbols[rv]
+
+    @property
+    def state(self) -> Any:
+        """The module as it is now."""
+        return self.mod
+
+    def show(self, *_: Any, **__: Any) -> None:
+        """Print the module."""
+        print(self.mod.script())
+
+    @instruction("EnterPostproc")
+    def enter_postproc(self) -> None:
+        """Mark the place in the trace from which on steps only prepare for lowering."""
+
+
+def _check_options(seed: Any, debug_mask: Any, level: Any) -> None:
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        raise ExpressionTypeError(f"seed is an int, got {type(seed).__name__}")
+    if seed is not None and not 1 <= seed <= LARGEST_SEED:
+        raise ExpressionError(f"seed is 1 to {LARGEST_SEED}, got {seed}")
+    if debug_mask not in ("none", "all") and not isinstance(debug_mask, int):
+        raise ExpressionError(f"debug_mask is 'none', 'all' or a number, got {debug_mask!r}")
+    if level not in ("detail", "fast", "none"):
+        raise ExpressionError(f"error_render_level is detail, fast or none, got {level!r}")
+
+
+__all__ = ["BlockRV", "ExprRV", "LoopRV", "Schedule"]

@@ -1,0 +1,398 @@
+"""Schedules as data: each step that is taken is an instruction; a trace of them is printed, stored and replayed.
+
+A step is a method that says which of its arguments are inputs (what other steps gave) and which are attributes; record,
+JSON, Python text and replay follow from that.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from compassc.te.errors import ExpressionTypeError, ScheduleError
+
+if TYPE_CHECKING:
+    from compassc.tir.base import Base
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Symbol:
+    """What a step gave: it stands for a block, a loop or a number as long as that exists."""
+
+    __slots__ = ()
+    letter = "x"
+
+
+class BlockRV(Symbol):
+    """A block of a schedule."""
+
+    letter = "b"
+
+
+class LoopRV(Symbol):
+    """A loop of a schedule."""
+
+    letter = "l"
+
+
+class ExprRV(Symbol):
+    """A number that was sampled."""
+
+    letter = "v"
+
+
+class Kind(NamedTuple):
+    """One kind of instruction: the method, and the names of its arguments in their order. `*name`: a list of them."""
+
+    method: str
+    inputs: tuple[str, ...]
+    attrs: tuple[str, ...]
+    sampled: bool
+    pure: bool
+    variadic: bool
+    several: bool
+    """Whether it gives a list."""
+
+
+KINDS: dict[str, Kind] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Instruction:
+    """A step that was taken: its kind, inputs, attributes and what it gave."""
+
+    kind: str
+    inputs: tuple[Any, ...]
+    attrs: tuple[Any, ...]
+    outputs: tuple[Symbol, ...]
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "block": (BlockRV,),
+    "scope_block": (BlockRV,),
+    "loop": (LoopRV,),
+    "block_or_loop": (BlockRV, LoopRV),
+    "loops": (LoopRV,),
+    "consumer_blocks": (BlockRV,),
+    "target": (BlockRV, LoopRV),
+}
+"""Arguments that are symbols: their kinds. Where a block may stand, its name may."""
+
+
+def instruction(
+    kind: str, inputs: Sequence[str] = (), attrs: Sequence[str] = (), sampled: bool = False, pure: bool = False
+) -> Callable[[_F], _F]:
+    """Mark a method as a step. Its arguments are checked before, it is recorded after; if it fails nothing has changed."""
+
+    def make(function: _F) -> _F:
+        signature = inspect.signature(function)
+        variadic = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
+        several = str(signature.return_annotation).startswith("list")
+        KINDS[kind] = Kind(function.__name__, tuple(inputs), tuple(attrs), sampled, pure, variadic, several)
+
+        @functools.wraps(function)
+        def run(self: Base, *args: Any, **options: Any) -> Any:
+            bound = signature.bind(self, *args, **options)
+            bound.apply_defaults()
+            for name, value in bound.arguments.items():
+                if signature.parameters[name].annotation == "bool":
+                    bound.arguments[name] = bool(value)
+                if name in _TYPES:
+                    bound.arguments[name] = _symbols(self, function.__name__, name, value, signature)
+            saved = self.snapshot()
+            self.depth += 1
+            try:
+                made = function(*bound.args, **bound.kwargs)
+            except BaseException:
+                self.restore(saved)
+                raise
+            finally:
+                self.depth -= 1
+            if not self.depth and self.trace is not None:
+                arguments = {**bound.arguments, **self.noted}
+                self.trace.append(_recorded(kind, arguments, made), self.decided if sampled else None)
+            self.noted = {}
+            return made
+
+        return run  # type: ignore[return-value]
+
+    return make
+
+
+def _recorded(kind: str, arguments: dict[str, Any], made: Any) -> Instruction:
+    spec = KINDS[kind]
+    inputs: list[Any] = []
+    for name in spec.inputs:
+        value = arguments[name.lstrip("*")]
+        inputs += list(value) if name.startswith("*") else [value]
+    outputs = made if isinstance(made, (list, tuple)) else () if made is None else (made,)
+    kept = tuple(x for x in outputs if isinstance(x, Symbol))
+    return Instruction(kind, tuple(inputs), tuple(arguments[n] for n in spec.attrs), kept)
+
+
+def _symbols(schedule: Base, step: str, name: str, value: Any, signature: inspect.Signature) -> Any:
+    """An argument that stands for blocks or loops, with blocks in the place of their names."""
+    kinds = _TYPES[name]
+    if isinstance(value, (list, tuple)) and (name in ("loops", "consumer_blocks") or name == "target"):
+        return type(value)(_symbols(schedule, step, name, v, signature) for v in value)
+    if value is None and signature.parameters[name].default is None:
+        return None
+    if isinstance(value, str) and BlockRV in kinds:
+        return schedule.get_block(value)  # type: ignore[attr-defined]
+    if not isinstance(value, kinds) and not (name == "loop" and isinstance(value, int) and step in _MARKS):
+        words = " or ".join(k.__name__ for k in kinds)
+        raise ExpressionTypeError(f"{step}: {name} is a {words}, got {type(value).__name__}")
+    return value
+
+
+_MARKS = ("compute_at", "reverse_compute_at")
+
+
+@dataclass
+class Trace:
+    """The steps of a schedule, in order, and what was decided where something was sampled."""
+
+    insts: list[Instruction] = field(default_factory=list)
+    decisions: dict[Instruction, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return iter(self.insts)
+
+    def __len__(self) -> int:
+        return len(self.insts)
+
+    def get_decision(self, inst: Instruction) -> Any:
+        """What was decided at a step; None for steps that decide nothing."""
+        return self.decisions.get(inst)
+
+    def append(self, inst: Instruction, decision: Any = None) -> None:
+        """Add a step."""
+        self.insts.append(inst)
+        if decision is not None:
+            self.decisions[inst] = decision
+
+    def pop(self) -> Instruction | None:
+        """Take the last step away."""
+        if not self.insts:
+            return None
+        last = self.insts.pop()
+        self.decisions.pop(last, None)
+        return last
+
+    def with_decision(self, inst: Instruction, decision: Any, remove_postproc: bool = False) -> Trace:
+        """The trace with another decision at one step."""
+        kept = self._kept(remove_postproc)
+        return Trace(kept, {i: d for i, d in {**self.decisions, inst: decision}.items() if i in kept})
+
+    def simplified(self, remove_postproc: bool = False) -> Trace:
+        """The trace without queries and samples of which nothing is used."""
+        used: set[int] = set()
+        kept: list[Instruction] = []
+        for inst in reversed(self._kept(remove_postproc)):
+            if KINDS[inst.kind].pure and not any(id(o) in used for o in inst.outputs):
+                continue
+            kept.insert(0, inst)
+            used.update(id(x) for x in _flat(inst.inputs) if isinstance(x, Symbol))
+        return Trace(kept, {i: d for i, d in self.decisions.items() if i in kept})
+
+    def _kept(self, remove_postproc: bool) -> list[Instruction]:
+        ends = [i for i, inst in enumerate(self.insts) if inst.kind == "EnterPostproc"]
+        return self.insts[: ends[0]] if remove_postproc and ends else list(self.insts)
+
+    # ---------------------------------------------------------------------------------------------------------- replay
+
+    def apply_to_schedule(
+        self, sch: Base, remove_postproc: bool = False, decision_provider: Callable[..., Any] | None = None
+    ) -> None:
+        """Take the steps on another schedule. `decision_provider(inst, inputs, attrs, decision)` may decide otherwise."""
+        known: dict[Symbol, Any] = {}
+        for number, inst in enumerate(self._kept(remove_postproc)):
+            inputs = [_replaced(x, known, number, inst.kind) for x in inst.inputs]
+            decision = self.decisions.get(inst)
+            if decision_provider is not None and KINDS[inst.kind].sampled:
+                decision = decision_provider(inst, inputs, list(inst.attrs), decision)
+            made = _take(sch, inst.kind, inputs, list(inst.attrs), decision, number)
+            if len(made) != len(inst.outputs):
+                raise ScheduleError(f"step {number}, {inst.kind}: it gives {len(made)} values, not {len(inst.outputs)}")
+            known.update(zip(inst.outputs, made))
+
+    # ------------------------------------------------------------------------------------------------------------ text
+
+    def as_json(self, remove_postproc: bool = False) -> list[Any]:
+        """The trace as lists, texts and numbers that `json.dumps` writes."""
+        names = _Names()
+        kept = self._kept(remove_postproc)
+        rows = [
+            [
+                i.kind,
+                [_encoded(x, names) for x in i.inputs],
+                [_plain(x) for x in i.attrs],
+                [names(o) for o in i.outputs],
+            ]
+            for i in kept
+        ]
+        return [rows, [[n, self.decisions[i]] for n, i in enumerate(kept) if i in self.decisions]]
+
+    @staticmethod
+    def apply_json_to_schedule(json_obj: Any, sch: Base) -> None:
+        """Take the steps that `as_json` gave (or its text) on a schedule. ScheduleError (a ValueError) for anything else."""
+        try:
+            rows, decided = json.loads(json_obj) if isinstance(json_obj, str) else json_obj
+            decisions = {n: d for n, d in decided}
+            parts = [(kind, list(ins), list(attrs), list(outs)) for kind, ins, attrs, outs in rows]
+        except (ValueError, TypeError) as error:
+            raise ScheduleError(f"this is no trace: {error}") from None
+        known: dict[str, Any] = {}
+        for number, (kind, inputs, attrs, outputs) in enumerate(parts):
+            values = [_decoded(x, known, number, kind) for x in inputs]
+            made = _take(sch, kind, values, [_unplain(x) for x in attrs], decisions.get(number), number)
+            if len(made) != len(outputs):
+                raise ScheduleError(f"step {number}, {kind}: it gives {len(made)} values, not {len(outputs)}")
+            known.update(zip(outputs, made))
+
+    def as_python(self, remove_postproc: bool = False) -> list[str]:
+        """The steps as lines of Python, calls of methods of `sch`."""
+        names = _Names()
+        return [_python(i, names, self.decisions.get(i)) for i in self._kept(remove_postproc)]
+
+    def __str__(self) -> str:
+        lines = ["# from tvm import tir", "def apply_trace(sch: tir.Schedule) -> None:"]
+        return "\n".join([*lines, *(f"    {line}" for line in self.as_python() or ["pass"])])
+
+    def show(self) -> None:
+        """Print the trace as Python text."""
+        print(self)
+
+
+def _take(sch: Base, kind: str, inputs: list[Any], attrs: list[Any], decision: Any, number: int) -> list[Any]:
+    spec = KINDS.get(kind)
+    if spec is None:
+        raise ScheduleError(f"step {number}: there is no instruction '{kind}'")
+    arguments: dict[str, Any] = {}
+    rest = list(inputs)
+    for i, name in enumerate(spec.inputs):
+        if name.startswith("*"):
+            behind = len(spec.inputs) - i - 1
+            cut = len(rest) - behind
+            arguments[name[1:]], rest = rest[:cut], rest[cut:]
+        elif not rest:
+            raise ScheduleError(f"step {number}, {kind}: the input {name} is missing")
+        else:
+            arguments[name] = rest.pop(0)
+    arguments.update(zip(spec.attrs, attrs))
+    if spec.sampled:
+        arguments["decision"] = decision
+    method = getattr(sch, spec.method)
+    positional = arguments.pop(spec.inputs[0].lstrip("*")) if spec.variadic else ()
+    made = method(*positional, **arguments)
+    return list(made) if isinstance(made, (list, tuple)) else [] if made is None else [made]
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    for v in values:
+        if isinstance(v, (list, tuple)):
+            yield from _flat(v)
+        else:
+            yield v
+
+
+def _replaced(value: Any, known: dict[Symbol, Any], number: int, kind: str) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_replaced(v, known, number, kind) for v in value]
+    if isinstance(value, Symbol):
+        if value not in known:
+            raise ScheduleError(f"step {number}, {kind}: an input was not made by the steps before")
+        return known[value]
+    return value
+
+
+class _Names:
+    """b0, l1, v2, ...: one counter for all."""
+
+    def __init__(self) -> None:
+        self.of: dict[Symbol, str] = {}
+
+    def __call__(self, symbol: Symbol) -> str:
+        return self.of.setdefault(symbol, f"{symbol.letter}{len(self.of)}")
+
+
+def _encoded(value: Any, names: _Names) -> Any:
+    if isinstance(value, Symbol):
+        return names(value)
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, (list, tuple)):
+        return [_encoded(v, names) for v in value]
+    if isinstance(value, dict):
+        return {k: _encoded(v, names) for k, v in sorted(value.items())}
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    if value is None:
+        return "None"
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if hasattr(value, "as_text"):
+        return value.as_text()
+    return int(value) if isinstance(value, bool) else value
+
+
+def _decoded(value: Any, known: dict[str, Any], number: int, kind: str) -> Any:
+    if isinstance(value, list):
+        return [_decoded(v, known, number, kind) for v in value]
+    if isinstance(value, dict):
+        return {k: _decoded(v, known, number, kind) for k, v in value.items()}
+    if not isinstance(value, str):
+        return value
+    if value.startswith('"'):
+        return value[1:-1]
+    if value == "None":
+        return None
+    if value not in known:
+        raise ScheduleError(f"step {number}, {kind}: '{value}' was not made by the steps before")
+    return known[value]
+
+
+def _unplain(value: Any) -> Any:
+    from compassc.tir.index_map import IndexMap
+
+    if isinstance(value, list):
+        return [_unplain(v) for v in value]
+    if isinstance(value, str) and value.startswith("{"):
+        return IndexMap.from_text(value)
+    return None if value == "None" else value
+
+
+def _python(inst: Instruction, names: _Names, decision: Any) -> str:
+    spec = KINDS[inst.kind]
+    rest, words = list(inst.inputs), []
+    for i, name in enumerate(spec.inputs):
+        if name.startswith("*"):
+            cut = len(rest) - (len(spec.inputs) - i - 1)
+            listed, rest = rest[:cut], rest[cut:]
+            shown = [_shown(x, names) for x in listed]
+            words += shown if spec.variadic else [f"{name[1:]}=[{', '.join(shown)}]"]
+        else:
+            words.append(f"{name}={_shown(rest.pop(0), names)}")
+    words += [f"{n}={_shown(v, names)}" for n, v in zip(spec.attrs, inst.attrs)]
+    if decision is not None:
+        words.append(f"decision={_shown(decision, names)}")
+    call = f"sch.{spec.method}({', '.join(words)})"
+    outputs = ", ".join(map(names, inst.outputs)) + "," * (spec.several and len(inst.outputs) == 1)
+    return f"{outputs} = {call}" if inst.outputs else call
+
+
+def _shown(value: Any, names: _Names) -> str:
+    if isinstance(value, Symbol):
+        return names(value)
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_shown(v, names) for v in value)}]"
+    return value.as_python() if hasattr(value, "as_python") else repr(value)

@@ -1,0 +1,132 @@
+"""The tree of loops and blocks of a function: where everything is, and how a part of it is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Var
+from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.tir.blocks import is_declaration
+
+Node = S.For | S.Block
+
+
+class Tree:
+    """Loops by their variables and blocks by their names, with what is around them. Made anew after each change."""
+
+    def __init__(self, function: PrimFunc) -> None:
+        self.function = function
+        self.loops: dict[Var, S.For] = {}
+        self.blocks: dict[str, S.Block] = {}
+        self.parents: dict[Stmt, Stmt | None] = {}
+        self.order: dict[Stmt, int] = {}
+        self._enter(function.body, None)
+
+    def _enter(self, body: Body, parent: Stmt | None) -> None:
+        for s in body:
+            self.parents[s] = parent
+            self.order[s] = len(self.order)
+            if isinstance(s, S.For):
+                self.loops[s.var] = s
+            elif isinstance(s, S.Block):
+                self.blocks[s.name] = s
+            for inner in s.bodies():
+                self._enter(inner, s)
+
+    def around(self, s: Stmt) -> list[Stmt]:
+        """The statements around one, innermost first."""
+        found = []
+        above = self.parents[s]
+        while above is not None:
+            found.append(above)
+            above = self.parents[above]
+        return found
+
+    def scope(self, s: Stmt) -> S.Block | None:
+        """The block that a statement is in; None: that of the function."""
+        return next((a for a in self.around(s) if isinstance(a, S.Block)), None)
+
+    def loops_around(self, s: Stmt, all_of_them: bool = False) -> list[S.For]:
+        """The loops around a statement within its block, outermost first; also those around that block, on demand."""
+        found = []
+        for above in self.around(s):
+            if isinstance(above, S.Block) and not all_of_them:
+                break
+            if isinstance(above, S.For):
+                found.append(above)
+        return found[::-1]
+
+    def inside(self, s: Stmt | None) -> list[S.Block]:
+        """The blocks directly below a statement (or in the function), not those inside of them."""
+        return list(direct_blocks(self.function.body if s is None else tuple(b for p in s.bodies() for b in p)))
+
+    def position(self, s: Stmt, within: Stmt | None) -> int:
+        """The place of what holds `s` among the statements of a loop, of a block's body or of the function."""
+        chain = [s, *self.around(s)]
+        statements = self.function.body if within is None else body_of(within)
+        for i, child in enumerate(statements):
+            if child in chain:
+                return i
+        raise KeyError(s)
+
+    def is_inside(self, s: Stmt, outer: Stmt) -> bool:
+        return outer in self.around(s)
+
+
+def body_of(s: Stmt) -> Body:
+    """The statements of a loop or block."""
+    assert isinstance(s, (S.For, S.Block))
+    return s.body
+
+
+def direct_blocks(body: Body) -> Iterator[S.Block]:
+    """The blocks of a body, not those inside of other blocks."""
+    for s in body:
+        if isinstance(s, S.Block):
+            yield s
+        else:
+            for inner in s.bodies():
+                yield from direct_blocks(inner)
+
+
+def edit(body: Body, changes: Mapping[Stmt, Sequence[Stmt]]) -> Body:
+    """A body with statements replaced. What comes in their place is not looked at again; loops that are left without a
+    statement disappear."""
+    made: list[Stmt] = []
+    changed = False
+    for s in body:
+        if s in changes:
+            made.extend(changes[s])
+            changed = True
+            continue
+        new = s.map(lambda e: e, lambda inner: edit(inner, changes))
+        if new is not s:
+            changed = True
+            if isinstance(new, S.For) and all(map(is_declaration, new.body)):
+                continue
+        made.append(new)
+    return tuple(made) if changed else body
+
+
+def edit_block(body: Body, name: str, change: Callable[[S.Block], Sequence[Stmt]]) -> Body:
+    """A body with the block of a name replaced."""
+    for s in _walk(body):
+        if isinstance(s, S.Block) and s.name == name:
+            return edit(body, {s: change(s)})
+    raise KeyError(name)
+
+
+def edit_loop(body: Body, var: Var, change: Callable[[S.For], Sequence[Stmt]]) -> Body:
+    """A body with the loop of a variable replaced."""
+    for s in _walk(body):
+        if isinstance(s, S.For) and s.var is var:
+            return edit(body, {s: change(s)})
+    raise KeyError(var.name)
+
+
+def _walk(body: Body) -> Iterator[Stmt]:
+    for s in body:
+        yield s
+        for inner in s.bodies():
+            yield from _walk(inner)

@@ -1,0 +1,153 @@
+"""Random tensor expressions as blocks and random steps on them: whatever is legal must give what plain loops give.
+
+python -m tests.tir.random_blocks --seed 0 --count 10000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from compassc import te, tir
+from compassc.ir import parse_module, structural_equal
+from compassc.ir.verify import verify
+from tests.te.interpreter import Kernel
+from tests.te.random_schedules import Case, case
+
+TARGET = "X2_1204"
+
+
+def function(made: Case):
+    """The expressions of a case as a function of blocks."""
+    return te.create_prim_func(made.args)
+
+
+def _block(draw: random.Random, s: tir.Schedule) -> tir.BlockRV:
+    names = list(s.tree("main").blocks)
+    if not names:
+        raise tir.ScheduleError("no blocks")
+    return s.get_block(draw.choice(names))
+
+
+def _loop(draw: random.Random, s: tir.Schedule) -> tir.LoopRV:
+    loops = s.get_loops(_block(draw, s))
+    if not loops:
+        raise tir.ScheduleError("no loops")
+    return draw.choice(loops)
+
+
+def _split(draw, s):
+    factors = draw.choice(([None, draw.randint(1, 5)], [draw.randint(1, 5), None], [draw.randint(1, 3), None, 2]))
+    s.split(_loop(draw, s), factors)
+
+
+def _fuse(draw, s):
+    loops = s.get_loops(_block(draw, s))
+    if len(loops) < 2:
+        raise tir.ScheduleError("one loop")
+    first = draw.randrange(len(loops) - 1)
+    s.fuse(*loops[first : first + draw.randint(2, 3)])
+
+
+def _reorder(draw, s):
+    loops = s.get_loops(_block(draw, s))
+    s.reorder(*draw.sample(loops, draw.randint(0, len(loops))))
+
+
+def _on_loop(name):
+    return lambda draw, s: getattr(s, name)(_loop(draw, s))
+
+
+STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
+    "split": _split,
+    "fuse": _fuse,
+    "reorder": _reorder,
+    "parallel": _on_loop("parallel"),
+    "vectorize": _on_loop("vectorize"),
+    "unroll": _on_loop("unroll"),
+    "add_unit_loop": _on_loop("add_unit_loop"),
+    "bind": lambda draw, s: s.bind(
+        _loop(draw, s), draw.choice(("threadIdx.x", "threadIdx.x", "blockIdx.x", "vthread"))
+    ),
+}
+
+
+def steps(draw: random.Random, s: tir.Schedule, count: int) -> Counter[str]:
+    """Takes random steps; counts those that were taken and those that were refused."""
+    taken: Counter[str] = Counter()
+    for _ in range(count):
+        name = draw.choice(list(STEPS))
+        before = s.mod
+        try:
+            STEPS[name](draw, s)
+            taken[name] += 1
+            verify(s.mod)
+        except tir.ScheduleError:
+            assert s.mod is before, f"{name} was refused and has changed something"
+            taken["refused"] += 1
+    return taken
+
+
+def check_texts(s: tir.Schedule, plain) -> None:
+    """The module and the trace read back as the same."""
+    assert structural_equal(parse_module(s.mod.script()), s.mod), "the text of the module reads as another one"
+    for again in (tir.Schedule(plain), tir.Schedule(plain)):
+        again.trace.apply_json_to_schedule(json.dumps(s.trace.as_json()), again)
+        assert again.mod.script() == s.mod.script(), "the trace makes another module"
+        assert str(again.trace) == str(s.trace)
+    other = tir.Schedule(plain)
+    s.trace.simplified().apply_to_schedule(other)
+    assert other.mod.script() == s.mod.script(), "the simplified trace makes another module"
+
+
+def run(seed: int) -> tuple[str, Counter[str]]:
+    """One case: "right", or why the schedule has no program. AssertionError when results differ."""
+    draw = random.Random(seed)
+    made = case(draw)
+    arrays = made.arrays(draw)
+    plain = [a.copy() for a in arrays]
+    Kernel(te.lower(te.create_schedule(made.outputs), made.args, "plain", target=TARGET).entry_func)(*plain)
+    f = function(made)
+    s = tir.Schedule(f, seed=seed + 1)
+    module = None
+    try:
+        taken = steps(draw, s, draw.randint(0, 12))
+        check_texts(s, f)
+        try:
+            module = tir.lower(s.mod, TARGET)
+        except tir.LowerError as error:
+            return error.message, taken
+        verify(module)
+        results = [a.copy() for a in arrays]
+        Kernel(module.entry_func)(*results)
+        for t, a, b in zip(made.args, plain, results, strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=t.name)
+    except Exception as error:
+        text = "" if module is None else module.script()
+        raise AssertionError(f"seed {seed}:\n{s.trace}\n{f}\n{s.mod.script()}\n{text}\n{error!r}") from error
+    return "right", taken
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.tir.random_blocks")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=10_000)
+    given = parser.parse_args()
+    ends: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
+    for seed in range(given.seed, given.seed + given.count):
+        end, steps_taken = run(seed)
+        ends["".join(c for c in end.split("'")[0] if not c.isdigit()) + "..." if end != "right" else end] += 1
+        taken += steps_taken
+    print(f"{given.count} cases from seed {given.seed}: {dict(ends)}; steps {dict(taken)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
