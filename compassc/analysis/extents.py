@@ -152,7 +152,7 @@ class _Slicer:
         return size
 
     def mask_count(self, mask: Any, lanes: int) -> Any:
-        """How many leading lanes a mask reaches."""
+        """The number of lanes up to the last one that a mask may activate."""
         if mask is None:
             return lanes
         if type(mask) is E.ConstMask:
@@ -261,7 +261,7 @@ def _used(e: Any, into: set[str]) -> None:
 
 
 def _prune(body: list[Any], needed: set[str]) -> list[Any]:
-    """The body without definitions nobody needs, and without branches and loops that do nothing."""
+    """The body without unused definitions and without empty branches and loops."""
     out: list[Any] = []
     for s in reversed(body):
         kind = s[0]

@@ -1,7 +1,7 @@
-"""What callers know of a kernel: its parameters with their roles, and how many elements of each it accesses.
+"""The interface of a kernel: its parameters with their roles, and how many elements of each it accesses.
 
-This is found in the lowered module, where accesses are still in terms of the kernel's own arrays, and goes on to the
-stages after it with the legalised one.
+This is found in the lowered module, where accesses are still in terms of the kernel's own arrays, and kept with the
+legalised module for the stages after.
 """
 
 from __future__ import annotations

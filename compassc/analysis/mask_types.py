@@ -1,4 +1,4 @@
-"""How wide the registers are in which each mask variable is kept.
+"""The register width in which each mask variable is kept.
 
 A mask has lanes but no element width; the data it is used with decides into how many registers it is cut. The width of
 a mask variable is the number of lanes of one register of that data (8, 16 or 32). It comes from the comparison that
@@ -67,7 +67,7 @@ class MaskTypes:
                         self._record(arg, self.width(param))
 
     def _record(self, mask: E.Expr, width: int | None) -> None:
-        """A width for a mask and for the masks it is computed from; the first one stays."""
+        """Record a width for a mask and for the masks it is computed from; a width recorded earlier is kept."""
         pending = [mask] if width is not None else []
         while pending:
             e = pending.pop()

@@ -11,7 +11,7 @@ from compass_core.extents import evaluate
 def known_shapes(params: Mapping[str, Any], values: Mapping[str, int | float], tecs: int) -> dict[str, tuple[int, ...]]:
     """Shapes of the tensors of a `NAME.params.json` whose sizes do not depend on run-time scalars or on data.
 
-    `values` are the scalars fixed at build. A tensor that stays out is sized when the kernel runs.
+    `values` are the scalars fixed at build. Tensors that are not in the result get their size when the kernel runs.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     extents = evaluate(params["extents"], dict(values), tecs) if params.get("extents") else {}

@@ -21,7 +21,7 @@ _SUMS = frozenset(("add", "sub", "mul"))
 _INDEX_TYPES = ("int32", "int64")
 _EXACT_FLOAT = {"float32": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8}
 _ROUNDS = 8
-"""How often a node is looked at again after a rule has changed it; one or two rounds reach the normal form."""
+"""The maximum number of times a node is simplified again after a rule changed it; one or two reach the normal form."""
 _NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "bitor": 0, "bitxor": 0}
 _LEAVES = (E.Var, IntImm, E.FloatImm, E.StrImm, E.ConstMask, E.AddressOf)
 

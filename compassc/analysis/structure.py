@@ -82,7 +82,7 @@ def is_stable(e: Expr, mutable: AbstractSet[Var]) -> bool:
 def may_divide_by_zero(e: Expr) -> bool:
     """Whether the node is a scalar integer division whose divisor could be 0.
 
-    It has a result then, too. But a checked run reports it, so it stays where the program divides.
+    The result is defined then, too, but a checked run reports it, so the division must not be moved.
     """
     if type(e) is not E.Binary or e.op not in DIVISIONS or not e.dtype.is_integer or e.dtype.is_vector:
         return False

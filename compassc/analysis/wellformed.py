@@ -1,4 +1,4 @@
-"""What may be relied on at each stage, beyond the well-formedness of any module (`compassc.ir.verify`).
+"""The guarantees of each stage, beyond the well-formedness of any module (`compassc.ir.verify`).
 
 `OPERATIONS` holds everywhere: calls are of declared operations (or of C builtins, which passes introduce), with the
 operands, options and mask that the declaration has. `STAGES` says what more holds of a module that was parsed, that

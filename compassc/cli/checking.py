@@ -1,4 +1,4 @@
-"""What `compassc check` does: every kernel of a file through the parser and the static checks."""
+"""`compassc check`: the parser and the static checks for every kernel of a file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_file(
     shapes: Mapping[str, Shape],
     strict: bool,
 ) -> int:
-    """Write what is found; the exit status: 1 for errors, with `strict` also for warnings."""
+    """Writes the findings; returns the exit status: 1 for errors, with `strict` also for warnings."""
     from compassc import dsl
 
     name = targets.load(switches.TARGET.get(target or None)).name
@@ -58,7 +58,7 @@ def entries(loaded: KernelFile, name: str | None) -> list[PyPrimFunc]:
 def check_kernel(
     kernel: PyPrimFunc, target: str, values: Mapping[str, float], shapes: Mapping[str, Shape]
 ) -> list[CompassError]:
-    """All that is wrong with one kernel and what it calls."""
+    """The findings for one kernel and the functions that it calls."""
     from compassc import dsl
     from compassc.analysis.check import Subject, findings
     from compassc.analysis.roles import parameters
@@ -72,7 +72,7 @@ def check_kernel(
     both = [(p.name, v) for p, v in zip(kernel.params, module.entry_func.params)]
 
     def by_position(given: Mapping[str, Any], tensors: bool) -> dict[int, Any]:
-        """What is given for tensors, or for scalars. Parameters have the names of the file and of the buffers."""
+        """Given shapes or values by parameter position. Parameters may be named as in the file or by their buffers."""
         found = {}
         for i, (name, variable) in enumerate(both):
             if named := [one for one in (variable.name, name) if one in given]:

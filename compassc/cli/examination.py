@@ -1,4 +1,4 @@
-"""What `compassc doctor` looks at."""
+"""The examinations of `compassc doctor`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a result goes: a file with its stage files beside it, or a place apart (stdout, a device, a pipe)."""
+"""The destination of a result: a file with its stage files beside it, or one without (stdout, a device, a pipe)."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def graph_pass_options(given: dict[str, Any]) -> PassOptions:
 
 
 def read_pipelines(text: str | None, stages: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """What `--passes` gave, by stage; stages it does not name keep their standard pipeline."""
+    """The pipelines given by `--passes`, by stage; stages it does not name keep their standard pipeline."""
     if text is None:
         return {}
     from compassc import passes

@@ -1,4 +1,4 @@
-"""What `compassc build` does with its options."""
+"""`compassc build` of a kernel."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _request(source: Path, output: Path, given: dict[str, Any]) -> Request:
 
 
 def _deliver(console: Console, build: Build, output: Path | None) -> None:
-    """Hand over what was asked for: the artifact, its name, or the commands of a dry run."""
+    """Write the requested result: the artifact, its name, or the commands of a dry run."""
     console.clear_progress()
     console.detail(build.warnings.rstrip())
     if build.commands:

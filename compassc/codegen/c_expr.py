@@ -81,7 +81,7 @@ class ExprPrinter:
         return f"({c_type(e.dtype)}){self.value(e)}" if _is_promoted(e) else self.value(e)
 
     def operand(self, e: E.Expr) -> str:
-        """The C text of what an operator of C takes: a mask of constants has its type."""
+        """The C text of an operand of a C operator, in which constant masks are cast to their type."""
         outer, self.typed_masks = self.typed_masks, self.typed_masks or _is_constant_mask(e)
         text = self.expr(e)
         self.typed_masks = outer
@@ -247,13 +247,13 @@ def _is_constant_mask(e: E.Expr) -> bool:
 
 
 def _is_narrow(e: E.Expr) -> bool:
-    """Whether C computes in int what is of a narrower type."""
+    """Whether C promotes an expression of a narrower type to int."""
     t = e.dtype
     return t.is_scalar and t.is_integer and not t.is_bool and t.bits < 32
 
 
 def _leaves_range(e: E.Expr) -> bool:
-    """Whether C's value of an expression can lie outside its type: it shifts and inverts narrow integers as ints."""
+    """Whether C's value of an expression can be outside its type: C shifts and inverts narrow integers in int."""
     if type(e) is E.Binary:
         return e.op == "shl" and _is_narrow(e)
     return type(e) is E.Unary and e.op == "bitnot" and e.dtype.is_uint and _is_narrow(e)

@@ -1,4 +1,4 @@
-"""Where the parts of a line of C come from, when a statement of the kernel has several lines.
+"""The source places of the parts of a line of C, for statements of several lines.
 
 The text of a call or access in another line than what it stands in is marked inside its first and its last character,
 so that nothing which looks at the ends of a text sees a mark; the finished line is rid of them.
@@ -24,7 +24,7 @@ class Places:
         self._spans: list[Span] = []
 
     def marked(self, text: str, span: Span, outer: Span | None) -> str:
-        """The text of what stands at `span`, in something that stands at `outer`."""
+        """The text of a node at `span`, marked where the node around it, at `outer`, is on another line."""
         if outer is None or (span.file, span.line) == (outer.file, outer.line) or len(text) < 2:
             return text
         number = len(self._spans)

@@ -18,7 +18,7 @@ from .names import RESERVED, NamePool
 
 BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
 STORAGE = "_buf"
-"""What the name of the storage of `S.alloc` has in it: kernels know the pointer to it."""
+"""Part of the name of `S.alloc`'s storage, which kernels see only through a pointer."""
 BASE_STACK = 64 * 1024
 """Stack bytes of a TEC besides the arrays of its kernel."""
 TABLE_ALIGN = 32
@@ -36,7 +36,7 @@ class Line:
 
 @dataclass
 class Unit:
-    """What printing a module gives besides the text: its lines, its arrays, the stack they need, and whether it prints."""
+    """The printed module: its lines, its arrays, the stack they need, and whether it uses printf."""
 
     lines: list[Line] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)

@@ -31,7 +31,7 @@ _TOOLCHAIN = ("compassc", "compass_core", "compass_runtime", "compass_sim")
 
 
 class _Program:
-    """What to run: `kind` is `script`, `-m` or `-c`; `text` the path, module or code; `args` what it is given."""
+    """The program to run: `kind` is `script`, `-m` or `-c`; `text` the path, module or code; `args` its arguments."""
 
     def __init__(self, words: Sequence[str]) -> None:
         first, *rest = words or ("",)
@@ -45,7 +45,7 @@ class _Program:
         self.text, self.args = first, rest
 
     def prepare(self) -> None:
-        """What Python sets before it runs a program: its arguments, and where its imports look first."""
+        """Sets `sys.argv` and the first entry of `sys.path` as Python does before it runs a program."""
         sys.argv[:] = [self.text if self.kind == "script" else self.kind, *self.args]
         if self.kind == "script":
             if not os.path.isfile(self.text):

@@ -1,4 +1,4 @@
-"""What programs use of the framework under the vendor's packages, where nothing of ours has the same form."""
+"""Names of the framework under the vendor's packages for which this package has no object of the same form."""
 
 from __future__ import annotations
 

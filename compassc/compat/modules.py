@@ -33,7 +33,7 @@ class MissingModule(UsageError, ModuleNotFoundError):
 
 
 def _missing(kind: type[CompassError], full: str) -> CompassError:
-    """The error for a full name: why it is not there, as the table says of it or of what it is part of."""
+    """The error for a full name that does not exist, with the table's reason for it or for a module around it."""
     parts = full.split(".")
     whys = (MISSING.get(".".join(parts[:n])) for n in range(len(parts), 0, -1))
     why = next(filter(None, whys), "")
@@ -62,7 +62,7 @@ def _names(module: str) -> list[str]:
 
 
 def _homes(module: str, name: str) -> Iterator[tuple[str, str]]:
-    """Where the object of a name can be: module and name there, best first."""
+    """Candidates for the object of a name as (module, name), best first."""
     entry = MODULES[module]
     if name in entry.given:
         home, _, there = entry.given[name].partition(":")

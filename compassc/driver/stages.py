@@ -111,8 +111,8 @@ def _lower(build: Build) -> list[Path]:
 
 
 def _sources(build: Build) -> frozenset[str]:
-    """What the files that places of the module are in are known by: as the text says that it was read from, or as they
-    are now."""
+    """The digests of the source files that the module's places refer to: those that its text names, or those of the files
+    now."""
     if build.sources is not None:
         return build.sources
     from compassc.ir import walk_stmts
@@ -175,7 +175,7 @@ def _codegen(build: Build) -> list[Path]:
 
 
 def _with_digests(line_map: dict[str, Any], sources: frozenset[str]) -> dict[str, Any]:
-    """The line map with what its files are known by; null for one that is not as it was, or that none of `sources` is."""
+    """The line map with the digests of its files; null for a file that has changed, or is not one of `sources`."""
     found = (file_digest(file) for file in line_map["files"])
     return {**line_map, "sha256": [digest if digest in sources else None for digest in found]}
 

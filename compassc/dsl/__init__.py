@@ -1,4 +1,4 @@
-"""What kernel authors import: `from compassc.dsl import BuildManager, script as S`."""
+"""The API of kernel authors: `from compassc.dsl import BuildManager, script as S`."""
 
 from __future__ import annotations
 

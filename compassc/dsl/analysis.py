@@ -1,4 +1,4 @@
-"""What can be asked about a module of functions: its entry's parameters, and whether it marks regions to be measured."""
+"""Queries about a module of functions: its entry's parameters, and whether it uses performance ticks."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _OP_LIB_SUFFIXES = (".ir.txt", ".lowered.txt", ".legal.txt", ".cl", ".params.jso
 
 
 CompassCodeGenCError = CompassError
-"""What building a kernel raises when something in it is wrong, under the vendor's name."""
+"""The error of a kernel that cannot be built, under the vendor's name."""
 
 
 def _reported(method: Callable[..., T]) -> Callable[..., T]:
@@ -255,7 +255,7 @@ class BuildManager:
 
 
 class InputError(UsageError, ValueError):
-    """Something was given to build that is no kernel."""
+    """The argument of a build is not a kernel."""
 
 
 def build_module(module: Any, target: Any) -> CompassModule:

@@ -30,7 +30,8 @@ class ExpandedCall:
 
 
 def expand(kernel: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]) -> ExpandedCall:
-    """What a call becomes. CompassError when a chain uses an argument in a way its parameter does not allow."""
+    """A call with its descriptor chains expanded to arrays. CompassError when a chain uses an argument in a
+    way its parameter does not allow."""
     known = [dict(param) for param in params]
     given = list(args)
     for param, arg in zip(params, args, strict=True):

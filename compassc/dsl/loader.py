@@ -71,7 +71,7 @@ def _foreign_names() -> tuple[str, ...]:
 
 
 def called_names(kernel: PyPrimFunc) -> set[str]:
-    """Names a kernel's code mentions, its own left out."""
+    """The global names that a kernel's code mentions, except its own name."""
     names = {n.id for n in ast.walk(definition(kernel.py_func)) if isinstance(n, ast.Name)}
     return names - {kernel.__name__}
 

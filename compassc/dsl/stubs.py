@@ -193,7 +193,7 @@ def operation_text(op: Op) -> str:
 
 
 def call_text(name: str) -> str:
-    """A call of the script module that is no operation."""
+    """The stub of a script function that is not an operation."""
     module = import_module(SCRIPT.OTHER_CALLS[name])
     parameters, result = CALLS[name]
     return function_text(name, [parameters], result, inspect.getdoc(getattr(module, name)) or "")

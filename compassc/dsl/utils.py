@@ -1,4 +1,4 @@
-"""What kernel authors ask about data types when a kernel is written for several of them."""
+"""Functions of data types for kernels that are written for several of them."""
 
 from __future__ import annotations
 

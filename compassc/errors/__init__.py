@@ -69,7 +69,7 @@ def is_command(example: str) -> bool:
 
 
 def kernel_file(example: str) -> str:
-    """The kernel file that an example stands for."""
+    """The kernel file of an example."""
     if re.search(r"^(def|@S\.)", example, re.MULTILINE):
         return _HEADER + example + "\n"
     words = set(re.findall(r"\w+", re.sub(r'"[^"]*"', "", example)))

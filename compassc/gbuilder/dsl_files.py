@@ -24,7 +24,7 @@ DescriptorWord = int | tuple[str, int | str, int]
 """A number, or an address: role and number (of a constant: its name) of a tensor, and bytes behind its start. The role
 `descriptor` is the descriptors' own start."""
 UNKNOWN = -1
-"""The dim that stands for sizes which are not known at build time."""
+"""The dimension written for sizes that are unknown at build time."""
 
 
 def op_type(kernel: str) -> str:
@@ -202,7 +202,7 @@ class {op}Plugin(BuilderOpPlugin):
 def descriptor_words(
     info: KernelInfo, descriptors: Mapping[str, Sequence[DescriptorWord]]
 ) -> tuple[dict[str, int], list[DescriptorWord]]:
-    """Where the descriptors of each parameter begin, in bytes, and the words of all of them."""
+    """The byte offset of each parameter's descriptors, and the words of all descriptors."""
     starts: dict[str, int] = {}
     words: list[DescriptorWord] = []
     for param in info.by_role("descriptor"):

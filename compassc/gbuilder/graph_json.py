@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from compassc.gbuilder.emit import Launch
 
 FILE = "temp.graph.json"
-"""Where vendor tools look for the same text."""
+"""The file in which vendor tools look for the same text."""
 
 
 def graph_note(graph: Nodes, runs: Sequence[Launch], planned: Plan) -> GraphNote:
-    """What the note says of a graph that was built."""
+    """The note of a graph that was built."""
     places = {
         id(placed.tensor): (number, placed.offset)
         for number, section in enumerate(planned.sections)

@@ -1,4 +1,4 @@
-"""Where the tensors of a graph lie: which section of aipu.bin each one is in, and at which offset.
+"""Memory planning: the section of aipu.bin that each tensor of a graph is in, and its offset there.
 
 A section is memory that a job allocates as one piece. Inputs, outputs and tensors of unknown size have one each;
 intermediates share one, in which tensors that are not needed at the same time overlap.
@@ -41,7 +41,7 @@ class Placement(NamedTuple):
 
 
 class PlannedSection(NamedTuple):
-    """`size` bytes of device memory and what lies in them."""
+    """`size` bytes of device memory and the tensors in them."""
 
     size: int
     placements: tuple[Placement, ...]

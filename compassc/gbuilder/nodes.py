@@ -119,7 +119,7 @@ def _constant(layer: Layer, name: str) -> Tensor:
 
 
 def content_of(array: np.ndarray[Any, Any]) -> memoryview:
-    """The bytes of an array; of one that lies in one piece they are not copied."""
+    """The bytes of an array, without a copy where it is contiguous."""
     import numpy as np
 
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

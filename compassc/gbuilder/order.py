@@ -9,7 +9,7 @@ from compassc.gbuilder.memory import Plan, Step, nbytes, owner
 from compassc.gbuilder.plugin_api import Tensor
 
 Waits = tuple[int, ...] | None
-"""Sub-graph numbers; None stands for all before."""
+"""Sub-graph numbers; None means all earlier ones."""
 MOST_X3 = 4
 """Sub-graphs that an X3 block can name."""
 _Range = tuple[int, int, int]
@@ -19,7 +19,7 @@ _Access = tuple[int, int, int, int, bool]
 
 
 def waits(steps: Sequence[Step], plan: Plan, target: str) -> list[Waits]:
-    """What each step has to wait for, in the terms of the target: X2 knows nothing, the one before, and all."""
+    """The dependencies of each step in the form that the target has: X2 knows none, the previous step, or all."""
     places = {
         id(placed.tensor): (number, placed.offset, placed.offset + max(nbytes(placed.tensor), 1))
         for number, section in enumerate(plan.sections)

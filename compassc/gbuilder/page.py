@@ -190,7 +190,7 @@ def _edge(start: _Box, end: _Box, lane: int) -> str:
 
 
 def _word(tensor: NotedTensor, box: _Box, lane: int, output: bool) -> str:
-    """What a tensor is, beside the line that begins at its box; the name of the graph's outputs."""
+    """The label of a tensor beside the line from its box; for outputs of the graph their name."""
     size = "×".join(map(str, tensor.shape))
     name = f"output {tensor.name}: " if output else ""
     x = 16 + lane * LANE + BOX_WIDTH // 2 + 6

@@ -1,4 +1,4 @@
-"""What a graph builder plugin sees: the classes behind `AIPUBuilder.core`, `.plugin_loader` and `.logger`.
+"""The API of graph builder plugins: the classes behind `AIPUBuilder.core`, `.plugin_loader` and `.logger`.
 
 The modules exist only while `plugin_modules()` is active, so that an installed AIPUBuilder is never shadowed otherwise.
 """

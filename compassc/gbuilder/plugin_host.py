@@ -44,7 +44,7 @@ class Plugin(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Layers that one plugin takes, and the merged node that stands for them."""
+    """Layers that one plugin takes, and the merged node that replaces them."""
 
     plugin: Plugin
     nodes: list[Node]
@@ -99,8 +99,8 @@ def plugins(folders: list[Path], target: str) -> Iterator[list[Plugin]]:
 
 @contextmanager
 def _imports_from(folders: list[Path]) -> Iterator[None]:
-    """Python imports from these folders first, and forgets the plugins it imported. What others did to the import path
-    in the meantime stays."""
+    """Python imports from these folders first, and forgets the plugins it imported. Other changes to the import
+    path in the meantime are kept."""
     added, saved_modules = [str(place.parent if place.is_file() else place) for place in folders], set(sys.modules)
     sys.path[:0] = added
     try:
@@ -139,7 +139,7 @@ def _instance(registration: Registration, path: Path, target: str) -> Plugin | N
 
 
 class Library(Protocol):
-    """What takes the layers that no plugin takes; `types` are the layer types it knows."""
+    """The built-in kernels, for layers that no plugin takes; `types` are the layer types it knows."""
 
     @property
     def types(self) -> tuple[str, ...]: ...
@@ -246,7 +246,7 @@ def _find_pattern(graph: Nodes, first: Node, aliases: Any, edges: Any, taken: se
 
 
 def _merge(nodes: list[Node], users: Mapping[int, list[int]]) -> SubgraphNode:
-    """The merged node: what comes from outside the match, and what somebody outside uses. `users`: by id of a tensor the
+    """The merged node: its inputs come from outside the match, its outputs are used outside. `users`: by id of a tensor the
     ids of the nodes it goes into."""
     if len(nodes) == 1:
         node = nodes[0]

@@ -9,7 +9,7 @@ VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "NoOp"})
 
 
 def make_views(graph: Nodes) -> None:
-    """Removes such layers from the graph; those between the graph's own inputs, outputs and constants stay."""
+    """Removes view layers from the graph, except those between the graph's own inputs, outputs and constants."""
     outside = {id(t) for t in (*graph.inputs, *graph.outputs)}
     kept = []
     for node in graph.nodes:

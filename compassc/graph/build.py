@@ -106,7 +106,7 @@ class GraphBuilder:
         return Tensor(self._free(name, self._tensor_names), tuple(shape), dtype)
 
     def _free(self, wanted: str, taken: set[str]) -> str:
-        """The name, or the first of NAME_1, NAME_2 ... that nobody has."""
+        """The name, or the first of NAME_1, NAME_2, ... that is free."""
         wanted = name = writable(wanted)
         while name in taken:
             number = self._numbers.get(wanted, 0) + 1

@@ -12,7 +12,7 @@ IR_DTYPES = frozenset(
     "float6_e2m3fn float6_e3m2fn float4_e2m1fn aligned_int4 aligned_uint4 aligned_int12 aligned_uint12".split()
 )
 FLOAT_TYPES = ("float32", "float16", "bfloat16", "float64")
-"""Types whose numbers are what they look like."""
+"""Types that are never quantised: their numbers are meant as they are."""
 STORED = {"aligned_int4": "int8", "aligned_uint4": "uint8", "aligned_int12": "int16", "aligned_uint12": "uint16"}
 """Types that are stored in the low bits of a wider one."""
 

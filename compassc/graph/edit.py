@@ -122,11 +122,11 @@ class GraphEditor:
         self.put(user, [replace(user, inputs=tuple(by.get(t.name, t) for t in user.inputs))])
 
     def remove(self, layer: Layer) -> None:
-        """Removes a layer that nobody uses."""
+        """Removes an unused layer."""
         self.put(layer, [])
 
     def sweep(self) -> bool:
-        """Removes layers that nobody uses any more, but no inputs; tells whether there were some."""
+        """Removes unused layers, but no inputs; returns whether there were any."""
         found = False
         for layer in reversed(list(self.ordered())):
             unused = not any(self._users.get(t.name) or t.name in self.ends for t in layer.outputs)
@@ -160,7 +160,7 @@ class GraphEditor:
 
 
 Rule = Callable[[GraphEditor, Layer], "Sequence[Layer] | None"]
-"""The layers instead of one, which make its tensors; None where it stays."""
+"""A rule: the layers that replace a layer and make its tensors; None to keep it."""
 
 
 def rewrite(graph: Graph, rules: Mapping[str, Sequence[Rule]]) -> Graph:

@@ -23,7 +23,7 @@ _REQUIRED = object()
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a number that stands for itself: NaN does not."""
+    """Whether it is a number other than NaN."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value  # noqa: PLR0124
 
 

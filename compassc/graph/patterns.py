@@ -27,7 +27,7 @@ UNARY_METHODS = {"Sigmoid": "SIGMOID", "Tanh": "TANH", "Softplus": "SOFTPLUS", "
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """What a tensor is made by. `+ - * /` and `call` make patterns of patterns; numbers match constants of that value:
+    """A pattern of how a tensor is computed. `+ - * /` and `call` combine patterns; numbers match constants of that value:
     halves exactly, others within 1e-5 of them."""
 
     def __add__(self, other: Operand) -> Pattern:
@@ -107,13 +107,13 @@ def number(name: str) -> Pattern:
 
 
 def call(type: str, *inputs: Operand, name: str = "", **given: object) -> Pattern:
-    """What a layer makes; `Add` to `Div`, and activations, stand for all layers that compute them."""
+    """The output of a layer; `Add` to `Div`, and activations, match all layers that compute them."""
     return Call(type, tuple(i if isinstance(i, Pattern) else Number(float(i)) for i in inputs), given, name)
 
 
 @dataclass
 class Match:
-    """What a pattern was found to stand for: tensors, and layers, by name."""
+    """A match of a pattern: tensors and layers by name."""
 
     edit: GraphEditor
     root: Layer

@@ -141,7 +141,7 @@ def _holder(old: Shape, made: Shape, axis: int) -> int | None:
 
 
 def _sliced(layer: Layer, new: Shape) -> Mapping[str, Value]:
-    """An end at the end of an axis stays there."""
+    """The end of a slice follows the end of its axis."""
     if not layer.has("end"):
         return {}
     ends = layer.integers("end")

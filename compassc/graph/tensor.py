@@ -1,4 +1,4 @@
-"""A tensor of a graph: its type, and what its numbers stand for."""
+"""A tensor of a graph: its type, shape, scale and zero point."""
 
 from __future__ import annotations
 

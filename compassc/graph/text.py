@@ -31,7 +31,7 @@ _OWN_KEYS = frozenset(
 """Keys of a layer that are neither constants nor attributes."""
 _HEADER_KEYS = frozenset("model_name subgraph_name layer_number input_tensors output_tensors".split())
 _PARTS = ("offset", "size", "shape", "type")
-"""What stands behind a constant's name in its four keys."""
+"""The suffixes of the four keys of a constant."""
 _LARGEST = 1e30
 """Of scales and zero points."""
 

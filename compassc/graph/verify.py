@@ -1,4 +1,4 @@
-"""What a graph has to be like, in general and after each stage; every fault is found at once.
+"""The verifier of graphs: rules for any graph and for each stage; all faults are reported at once.
 
 A graph that was imported has known shapes. After the passes nothing is left that nobody uses. After quantisation every
 layer computes with integers that stand for numbers, or says that it does not (`unquantifiable`).
@@ -19,7 +19,7 @@ from compassc.graph.tensor import LayerError, Tensor
 
 
 class Stage(Enum):
-    """How far a graph has come: what one guarantees the next do, too."""
+    """The stage of a graph; each stage has the guarantees of the earlier ones."""
 
     ANY = 0
     IMPORTED = 1
@@ -34,7 +34,7 @@ def check(graph: Graph, stage: Stage = Stage.ANY) -> None:
 
 
 def faults(graph: Graph, stage: Stage = Stage.ANY) -> list[CompassError]:
-    """What is wrong with a graph and its sub-graphs; empty where all is well."""
+    """The faults of a graph and its sub-graphs; empty when there are none."""
     found = [*_structure(graph), *_ends(graph)]
     for layer in graph.layers:
         found += [graph.error(layer, f"the layer '{layer.name}': {text}") for text in _layer(layer)]
@@ -91,7 +91,7 @@ def _words(t: Tensor) -> str:
 
 
 def _layer(layer: Layer) -> Iterator[str]:
-    """What is wrong with a layer by itself."""
+    """The faults of a single layer."""
     for name in (layer.name, layer.type, *(t.name for t in layer.outputs)):
         if name != writable(name):
             yield f"the text cannot hold the name {name!r}"

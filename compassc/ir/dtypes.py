@@ -220,7 +220,7 @@ class PointerType:
 
 
 Type = DataType | PointerType
-"""What the type of an expression is."""
+"""The type of an expression."""
 
 
 @cache

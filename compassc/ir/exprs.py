@@ -50,14 +50,14 @@ class Expr(Node):
 
     @property
     def data_type(self) -> DataType:
-        """The type of what is no address; TypeError for an address."""
+        """The type of a value; TypeError for an address."""
         if type(self.dtype) is DataType:
             return self.dtype
         raise TypeError(f"{self} is an address")
 
     @property
     def pointer_type(self) -> PointerType:
-        """The type of an address; TypeError for what is none."""
+        """The type of an address; TypeError for a value."""
         if type(self.dtype) is PointerType:
             return self.dtype
         raise TypeError(f"{self} is no address")

@@ -267,7 +267,7 @@ def _applied(f: Field, rule: Callable[..., Any], names: dict[str, Any]) -> str:
 
 
 def _flags(fields: list[Field], flags: int) -> list[str]:
-    """What the type and the children have, and the class adds."""
+    """The flags of the type, the children and the class together."""
     always = [f"{f.name}.flags" for f in fields if f.kind is ONE]
     lines = [f"    flags = {' | '.join([str(flags), 'dtype.flags', *always])}"]
     for f in fields:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from compassc.graph import Graph
 
 GRAPH = "I.graph"
-"""What makes a graph of a module, from text and constants."""
+"""The call in IR text that makes a graph from text and constants."""
 DIGEST = "# sha256 of a source: "
-"""What a line of the head begins with that has the digest of a file."""
+"""The beginning of a head line with the digest of a file."""
 SYMBOLS = {
     "add": "+",
     "sub": "-",

@@ -190,7 +190,7 @@ class Return(Stmt):
 
 
 class _Program(Node):
-    """What is shown as program text."""
+    """A node that is shown as program text."""
 
     __slots__ = ()
 

@@ -87,7 +87,7 @@ def parse_python(text: str, filename: str) -> ast.Module:
 
 
 def digests_of(lines: Iterable[str]) -> frozenset[str]:
-    """What the head of a text says its sources are known by (`print_module`)."""
+    """The digests of sources in the head of a text (`print_module`)."""
     head = takewhile(lambda line: line.startswith("#"), lines)
     return frozenset(line.removeprefix(DIGEST).strip() for line in head if line.startswith(DIGEST))
 
@@ -123,7 +123,7 @@ class _ModuleReader:
         return S.IRModule(functions, attrs["entry"], attrs["target"], graphs)
 
     def graph(self, node: ast.expr) -> Graph:
-        """`I.graph("Compass IR", "constants in base64")`; mistakes in it are told at their lines of the file."""
+        """`I.graph("Compass IR", "constants in base64")`; errors in it name their lines of the file."""
         from base64 import b64decode
 
         from compassc.graph import read
@@ -462,7 +462,7 @@ class _FunctionReader:
         return self.immediate(self.m.dtype_named(func.attr, node), node)
 
     def parts(self, form: Form, node: ast.Call) -> list[Any]:
-        """What a call of a declared form gives the constructor of its node."""
+        """The constructor arguments from a call of a declared form."""
         single = form.parts[:-1] if form.parts[-1].kind is MANY else form.parts
         if len(node.args) < len(single) or (len(node.args) > len(single) and single is form.parts):
             raise self.error(node, f"T.{form.name} takes {', '.join(part.name for part in form.parts)}")

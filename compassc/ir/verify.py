@@ -46,7 +46,7 @@ def verify(module: IRModule, rules: Rules = MappingProxyType({})) -> None:
 
 
 class _Wrong(Exception):
-    """What is wrong, without the place."""
+    """A violation, without its place."""
 
 
 def _check(condition: object, message: str, *parts: Any) -> None:
@@ -294,7 +294,7 @@ class _Verifier:
             self._expr(extent)
 
     def _access(self, b: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> DataType:
-        """The type of what is accessed."""
+        """The type of the accessed element."""
         wanted = len(b.shape) or 1
         _check(len(indices) == wanted, "{} has {} dimensions, got {} indices", b.data.name, wanted, len(indices))
         for i in indices:

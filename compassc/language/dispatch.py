@@ -48,7 +48,7 @@ class Parser(Protocol):
 
 
 class _Local(threading.local):
-    """What this thread does: threads that parse or run kernels at the same time do not see each other's."""
+    """The state of a thread, which other threads that parse or run kernels do not see."""
 
     tec: Any = None
     """The TEC that the thread plays in PySim; None outside of it."""

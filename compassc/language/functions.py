@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .info import CompassInfo, ParamInfo
 
 Runner = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
-"""What a call outside of the parser does: of the function or macro, positional and named arguments."""
+"""The handler of calls outside of the parser: called with the function or macro and its arguments."""
 
 
 def annotation_type(annotation: Any) -> DataType | PointerType | None:
@@ -81,7 +81,7 @@ class PyPrimFunc:
 
     @property
     def attrs(self) -> dict[str, bool]:
-        """What the decorator said."""
+        """The arguments of the decorator."""
         return {} if self.is_inline is None else {"is_inline": self.is_inline}
 
     @property
@@ -174,7 +174,7 @@ def _shown(annotation: Any) -> str:
 
 
 class Macro:
-    """A function whose body is pasted where it is called. Hygienic macros see only what they captured at decoration."""
+    """A function whose body is inlined where it is called. Hygienic macros see only names captured at decoration."""
 
     __name__: str
 
@@ -192,7 +192,7 @@ class Macro:
 
 
 def captured_names(func: Callable[..., Any]) -> dict[str, Any]:
-    """What a function sees from outside: its module's globals, and its closure over them."""
+    """The names visible to a function from outside: its module's globals, overridden by its closure."""
     names = dict(func.__globals__)
     code = func.__code__
     for name, cell in zip(code.co_freevars, func.__closure__ or ()):

@@ -1,4 +1,4 @@
-"""What kernel authors ask about a target and about a kernel's parameters."""
+"""Queries about a target and about a kernel's parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..ir.dtypes import DataType, dtype
 from ..settings.options import canonical_target
 
 SPILL_BYTES = 4096
-"""What register spilling takes of the second piece of local SRAM, where there is one."""
+"""Bytes that register spilling reserves in the second piece of local SRAM, where there is one."""
 _current: ContextVar[str | None] = ContextVar("target", default=None)
 
 

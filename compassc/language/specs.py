@@ -1,4 +1,4 @@
-"""What the script calls that are not operations give to the kernel parser, and the annotation objects.
+"""The objects that script calls other than operations return to the kernel parser, and those of annotations.
 
 Outside PySim `S.grid(2, 3)`, `S.alloc(...)`, `S.match_buffer(...)` and the like check their arguments and return one
 of the specs below; the parser turns a spec into IR where it is assigned or iterated.

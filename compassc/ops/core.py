@@ -200,7 +200,7 @@ def _cases(c: Spelling) -> Cases:
 
 @cache
 def _signature(params: str) -> inspect.Signature:
-    """The signature a parameter list stands for; defaults are literals."""
+    """The signature for a parameter list; defaults are literals."""
     items = (item.partition("=") for item in params.split(", "))
     return inspect.Signature(
         [
@@ -229,7 +229,7 @@ class Fields(TypedDict, total=False):
 
 
 class ValueFields(Fields, total=False):
-    """Those of value operations."""
+    """The fields of value operations."""
 
     ulps: int
     mask_like: int
@@ -245,7 +245,7 @@ class ValueFields(Fields, total=False):
 
 
 class SpecialFields(Fields, total=False):
-    """Those of special operations."""
+    """The fields of special operations."""
 
     definition: Definition
     signs: str
@@ -361,7 +361,7 @@ def scalar_cast(e: E.Expr, dtype: DataType) -> E.Expr:
 
 
 def rounded(value: float, dtype: DataType) -> float:
-    """The number that a literal of a floating-point type stands for: nearest even, through float32 as in C."""
+    """The value of a literal of a floating-point type: rounded to nearest even, through float32 as in C."""
     try:
         single = struct.pack("<f", value)
         if dtype.bits == 32:

@@ -1,4 +1,4 @@
-"""What a specification names and the script module does not have.
+"""Names of a specification that the script module lacks.
 
 Two sources: headings that hold a call, such as ``### `S.vload(ptr, mask=None)` ``, name a script call with its
 signature; headings that hold `S.name` alone name an export; and the section "Names exported by `S`" of language.md

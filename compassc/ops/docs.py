@@ -167,7 +167,7 @@ def refusals(op: Op) -> list[tuple[str, str]]:
 
 
 def arguments(op: Op) -> dict[str, str]:
-    """What its options mean, by name."""
+    """The descriptions of an operation's options, by name."""
     known = {**ARGUMENTS, **op.arguments}
     return {n: known[n] for n in op.signature.parameters if n in known and (op.special or n not in op.operands)}
 

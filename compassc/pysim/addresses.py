@@ -1,4 +1,4 @@
-"""Numbers for the pointers of a PySim run, as S.reinterpret gives them: elements that lie n bytes apart in memory have
+"""Integer addresses of pointers in a PySim run, for S.reinterpret: elements that lie n bytes apart in memory have
 numbers that are n apart. Every array that a number was asked for gets a place in an address space of 32 bits."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Place:
 
 
 def _owner(data: Any) -> Any:
-    """The array that the bytes of another one belong to."""
+    """The array that owns the memory of another one."""
     while isinstance(data.base, np.ndarray):
         data = data.base
     return data

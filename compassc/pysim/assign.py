@@ -49,7 +49,7 @@ _KERNEL = "__kernel"
 
 
 def bound(value: Any) -> Any:
-    """What a variable holds after `x = value`."""
+    """The content of a variable after `x = value`."""
     kind = type(value)
     if kind is PyVar:
         is_pinned = PINNED and hasattr(value, "pinned")
@@ -70,12 +70,12 @@ def bound(value: Any) -> Any:
 
 
 def fresh(value: Any) -> Any:
-    """The same where the right side has computed a value that no other variable holds."""
+    """As `bound`, for a right side that computed a new value, which no other variable holds."""
     return value if type(value) is PyVar else bound(value)
 
 
 def copied(value: Any) -> Any:
-    """The same where the address of a variable is taken: two names must not be one variable, nor share its memory,
+    """As `bound`, where the address of a variable is taken: two names must not be one variable, nor share its memory,
     which an operation may give as its result (`S.min`)."""
     found = bound(value)
     if type(found) is not PyVar:
@@ -84,7 +84,7 @@ def copied(value: Any) -> Any:
 
 
 def assigned(old: Any, new: Any) -> Any:
-    """What a variable whose address is taken somewhere holds after `x = new`: its pointers see the new value."""
+    """The content of a variable whose address is taken, after `x = new`: its pointers see the new value."""
     if type(old) is PyVar and hasattr(old, "pinned") and type(new) is PyVar and new.dtype is old.dtype:
         old.value[...] = new.value
         return old
@@ -92,12 +92,12 @@ def assigned(old: Any, new: Any) -> Any:
 
 
 def all_assigned(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The same for `x, y = new`, all of which was computed before."""
+    """As `assigned`, for `x, y = new`, whose values are computed before."""
     return tuple(map(assigned, old, new))
 
 
 def named(storage: Any, name: str) -> Any:
-    """What `name = S.alloc...(...)` holds: errors call the memory by the name of its variable."""
+    """The content of `name` after `name = S.alloc...(...)`: errors call the memory by that name."""
     if isinstance(storage, PyPointer) and storage.storage is not None:
         storage.storage.name = f"{storage.scope} array {name}"
     return storage
@@ -397,7 +397,7 @@ def _with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _visible(func: Any) -> dict[str, Any]:
-    """What a function sees from outside, without the names it assigns."""
+    """The outer names visible to a function, except those that it assigns."""
     code = func.__code__
     seen = dict(func.__globals__)
     for name, cell in zip(code.co_freevars, func.__closure__ or ()):

@@ -71,7 +71,7 @@ PREFIXES: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.Invert: invert, a
 
 
 class Bools:
-    """What may be a bool or a mask in a kernel function: `names` are such variables.
+    """Which expressions of a kernel function may be bools or masks: `names` are such variables.
 
     `known` gives the object that an expression is sure to mean, else None.
     """

@@ -9,4 +9,4 @@ KERNEL_CODE: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 """The code objects of the kernels, sub-functions and macros that were run."""
 
 MACRO_CODE: weakref.WeakKeyDictionary[types.CodeType, dict[str, str]] = weakref.WeakKeyDictionary()
-"""The code objects of pasted macros, with what is written for their parameters."""
+"""The code objects of inlined macros, with the arguments of their parameters."""

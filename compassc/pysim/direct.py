@@ -1,6 +1,6 @@
-"""Operations that are one NumPy function where no option asks for more: what makes them fast.
+"""Fast paths: operations that are one NumPy function when no option is set.
 
-The declared meaning stays the law; an operation is listed here when NumPy's function gives the same bits for operands
+The declared meaning is authoritative; an operation is listed here when NumPy's function gives the same bits for operands
 that already have the element type of the operation.
 """
 

@@ -90,7 +90,7 @@ def key_of(x: Any) -> Any:
 
 
 def converter(x: Any, target: DataType) -> Any:
-    """How an operand becomes an array of `target`: None (take its value), a function of its value, or the array itself."""
+    """The conversion of an operand to `target`: None (take its value), a function of its value, or the array itself."""
     elem, lanes = target.element_of, target.lanes
     if type(x) is not PyVar:
         value = to_element(x, elem)

@@ -1,4 +1,4 @@
-"""Macros that are called where the kernel's text does not tell: through another name, by a helper, with `*args`.
+"""Macro calls that the kernel's text does not show: through another name, by a helper, with `*args`.
 
 The body runs as a function of its own. That equals pasting it (`paste.py`) as long as it neither assigns to its
 parameters nor returns; a macro that does is refused, because Python cannot change its caller's variables.

@@ -87,7 +87,7 @@ class PyEvent:
 
 
 class Tec:
-    """What one TEC owns while it runs."""
+    """The state of one TEC while it runs."""
 
     __slots__ = ("events", "id", "phase", "random", "session", "shared_count")
 

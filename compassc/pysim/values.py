@@ -132,7 +132,7 @@ class PyVar:
         self.value[lane] = to_element(value, elem)
 
     def pin(self) -> np.ndarray[Any, Any]:
-        """The bytes of the variable's own storage, which stays in its place from here on: a pointer leads there."""
+        """The bytes of the variable's storage, which is not moved from here on because a pointer refers to it."""
         if self.dtype.is_bool:
             raise type_error("the address of a bool cannot be taken", "store 0 or 1 in an int32")
         if not hasattr(self, "pinned"):
@@ -370,7 +370,7 @@ def _operand(x: Any) -> Any:
 
 
 def _converter(x: Any, elem: DataType) -> Any:
-    """How an operand comes to element type `elem`: None (it is), a function on its array, or the constant itself."""
+    """The conversion of an operand to element type `elem`: None (none needed), a function of its array, or the constant."""
     if type(x) is not PyVar:
         return to_element(x, elem)
     source = x.dtype

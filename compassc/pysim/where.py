@@ -37,7 +37,7 @@ _BUILT_IN = (
     ValueError,
     ZeroDivisionError,
 )
-"""Built-in errors that a kernel's error stays when it is one: programs written for the vendor's packages catch them."""
+"""Built-in errors whose type a kernel's error keeps: programs written for the vendor's packages catch them."""
 _OUR_TYPES = re.compile(rf"\b({'|'.join(_TERMS)})\b")
 
 
@@ -97,7 +97,7 @@ def _as_well(kind: type[Exception] | None) -> type[CompassError]:
 
 
 def _refusal(error: CompassError) -> CompassError:
-    """What PySim refuses for no more special reason is an AssertionError too, as it is in the vendor's packages."""
+    """An error without a more special type, which is an AssertionError too, as in the vendor's packages."""
     if type(error) is CompassError:
         error.__class__ = _as_well(AssertionError)
     return error
@@ -105,7 +105,7 @@ def _refusal(error: CompassError) -> CompassError:
 
 def located(error: BaseException, tec: int) -> BaseException:
     """The error of a TEC as the caller of the kernel gets it: a CompassError with the TEC, the user's line and the
-    calls that led to it, caused by the original one. What ends programs and debuggers stays as it is."""
+    calls that led to it, caused by the original one. Exceptions that end programs or debuggers are not changed."""
     if not isinstance(error, Exception) or isinstance(error, bdb.BdbQuit):
         return error
     chain = _chain(error.__traceback__)

@@ -1,1 +1,1 @@
-"""What is written from the declarations of operations: their pages, and the classes of their C functions for profiles."""
+"""Files generated from the declarations of operations: their pages, and the cost classes of their C functions."""

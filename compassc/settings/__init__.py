@@ -1,1 +1,1 @@
-"""What the environment asks of the Python API: options by the vendor's variables, and the log."""
+"""Settings of the Python API from the environment: the vendor's variables, and the log."""

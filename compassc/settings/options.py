@@ -72,7 +72,7 @@ class ControlOptions:
 
 
 def control_options() -> ControlOptions:
-    """What `CPS_DSL` says now."""
+    """The options in `CPS_DSL` as it is set now."""
     values: dict[str, Any] = {}
     for item in filter(None, (part.strip() for part in os.environ.get(VARIABLE, "").split(";"))):
         spelling, equals, value = item.partition("=")

@@ -43,7 +43,7 @@ _OPAQUE = ' __asm__ volatile("" ::: "memory");'
 
 @dataclass(frozen=True)
 class LineMap:
-    """Where each line of a text comes from: (file, line), or None when it has no counterpart in a source file.
+    """The origin of each line of a text: (file, line), or None when no source line corresponds to it.
 
     `digests`: what the files are known by, as they were when the text was made. `parts`: by line, the offsets from which
     on it comes from another line of a file. `arrays`: what the kernel declares.
@@ -140,7 +140,7 @@ def _blanked(text: str) -> str:
 
 
 def translation_unit(text: str, line_map: LineMap, name: str) -> str:
-    """What clang compiles for a kernel text called `name`. CompassError when no kernel in it can be entered."""
+    """The translation unit for a kernel text called `name`. CompassError when no kernel in it can be entered."""
     kernels = find_kernels(text)
     if not kernels:
         raise CompassError(
@@ -158,7 +158,7 @@ def translation_unit(text: str, line_map: LineMap, name: str) -> str:
 
 
 def _without_assembly(text: str) -> str:
-    """The text with inline assembly, which is the NPU's and means nothing to the host, replaced by what ends the run."""
+    """The text with inline assembly of the NPU, which the host cannot run, replaced by a call that ends the run."""
     parts, at = [], 0
     for match in _ASSEMBLY.finditer(text):
         end = _closing(text, match.end())

@@ -1,4 +1,4 @@
-"""What can be proven wrong with a kernel without running it.
+"""Static checks: what can be proven wrong with a kernel without running it.
 
 A check is a file of this folder whose name does not begin with `_`: a function `run(subject) -> Iterator[CompassError]`
 that yields an error for what cannot work, a `Finding` (a warning) for what is suspicious. Checks see the IR as it is

@@ -22,7 +22,7 @@ ID_NAME = "the TEC's number"
 
 @dataclass(frozen=True)
 class Root:
-    """Storage of known size: what it is called, its bytes and scope, and the bytes of one item for messages."""
+    """Storage of known size: its name, bytes and scope, and the bytes of one item for messages."""
 
     name: str
     size: int
@@ -100,7 +100,7 @@ class Walker:
     # -- statements
 
     def walk(self, body: Body | None = None, path: PathCondition = PathCondition()) -> Iterator[ReachedStatement]:
-        """The statements in order; while one is yielded, what is known holds there."""
+        """The statements in order; while one is yielded, the known facts are those that hold there."""
         mark = self.arith.mark()
         for s in self.function.body if body is None else body:
             yield ReachedStatement(s, path)

@@ -17,7 +17,7 @@ from . import Subject
 
 CODE = "event-limit"
 Held = Counter[Var]
-"""How many events each variable was given that no statement may have freed."""
+"""The number of events allocated to each variable that no statement may have freed."""
 
 
 def run(subject: Subject) -> Iterator[CompassError]:
@@ -75,7 +75,7 @@ class _Function:
         return held
 
     def loop(self, s: S.For, held: Held) -> Held:
-        """As often as the loop runs for certain, and as it takes to find too many."""
+        """Walk the body as often as the loop certainly runs, up to the number of iterations that exceeds the limit."""
         bounds = [b.value for b in (s.start, s.stop, s.step) if isinstance(b, E.IntImm)]
         whole = not any(isinstance(x, (S.Break, S.Return)) for x in walk_stmts(s.body))
         if not whole or s.kind == "tec" or len(bounds) < 3:

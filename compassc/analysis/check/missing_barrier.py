@@ -36,7 +36,7 @@ def run(subject: Subject) -> Iterator[CompassError]:
 
 
 _Touch = tuple[Address, int, Span | None]
-"""Where a statement begins to read or write, how many bytes, and the place of that access."""
+"""An access: its first byte, the number of bytes, and its place in the source."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What has no code on the target: the passes and the C printer say so."""
+"""Constructs without code on the target: runs the passes and the C printer for their errors."""
 
 from __future__ import annotations
 

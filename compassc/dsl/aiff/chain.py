@@ -40,7 +40,7 @@ class DescChain:
         self.descriptors = list(descriptors)
 
     def copy(self) -> DescChain:
-        """A chain with words of its own; arrays stay the same objects."""
+        """A copy of the chain with its own words; arrays are shared."""
         return DescChain(self.kind, self.generation, [list(descriptor) for descriptor in self.descriptors])
 
     def __iter__(self) -> Iterator[Descriptor]:

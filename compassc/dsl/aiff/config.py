@@ -1,4 +1,4 @@
-"""The content of all AIFF registers for one start: control words, and arrays for what is passed by address."""
+"""The content of all AIFF registers for one start: control words, and arrays for operands passed by address."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORD = 0xFFFFFFFF
 
 
 def _checked_array(where: str, value: Any) -> Any:
-    """0, or a NumPy array that an address can stand for."""
+    """0, or a NumPy array whose address can be passed."""
     if isinstance(value, (int, np.integer)) and value == 0:
         return 0
     if not isinstance(value, np.ndarray) or value.size == 0:
@@ -153,7 +153,7 @@ class RegisterConfig:
         self.values: dict[int, Any] = {} if values is None else values
 
     def copy(self) -> RegisterConfig:
-        """The same content, changed apart from this one; arrays stay the same objects."""
+        """An independent copy; arrays are shared."""
         return RegisterConfig(self.generation, dict(self.values))
 
     def __deepcopy__(self, memo: Any) -> RegisterConfig:

@@ -1,4 +1,4 @@
-"""What passes ask about layers: what they compute, and whether two tensors hold the same."""
+"""Queries about layers: their function, and whether two tensors have the same content."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def is_float(layer: Layer) -> bool:
 
 
 def same_type(one: Tensor, other: Tensor) -> bool:
-    """Whether equal elements of two tensors stand for equal numbers, whatever their shapes."""
+    """Whether two tensors have the same element type, scale and zero point."""
     return (one.dtype, one.scale, one.zero, one.limits, one.axis) == (
         other.dtype,
         other.scale,

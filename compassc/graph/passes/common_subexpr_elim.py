@@ -39,7 +39,7 @@ def run(graph: Graph) -> Graph:
 
 
 def _key(layer: Layer) -> Hashable:
-    """What says everything of a layer but its name and its outputs' names."""
+    """A key of everything about a layer except its name and the names of its outputs."""
     return (
         layer.type,
         tuple(t.name for t in layer.inputs),

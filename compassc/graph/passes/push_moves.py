@@ -34,7 +34,7 @@ def unary(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
 
 
 def _behind(layer: Layer, move: Layer, inner: Tensor) -> Layer:
-    """The move, of what the layer makes now."""
+    """The move, applied to the layer's new output."""
     return replace(move, name=f"{move.name}_moved", inputs=(inner,), outputs=layer.outputs)
 
 

@@ -164,7 +164,7 @@ def assign_pointer(fp: FunctionContext, name: str, value: PointerValue) -> None:
 
 
 def _memory(scope: str) -> str:
-    """What of a scope is part of a pointer's type in C: the regions of DDR are one memory."""
+    """The part of a scope that belongs to a pointer's type in C, where all regions of DDR are one memory."""
     return scope.partition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""What the parts of the parser know of the function and the module they work on."""
+"""The state of a function and its module while they are parsed, shared by the parts of the parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation of a kernel's expressions at parse time: Python values stay Python, run-time values build IR."""
+"""Evaluation of expressions at parse time: Python values are computed, run-time values become IR."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Evaluator:
         self.statement: ast.expr | None = None  # the expression that is a statement of its own
 
     def place(self, node: ast.AST) -> Span:
-        """Where a syntax node stands."""
+        """The place of a syntax node."""
         return header_span(node, self.file)
 
     def eval(self, node: ast.expr) -> Any:

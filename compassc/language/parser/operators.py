@@ -47,7 +47,7 @@ PREFIX: dict[str, Callable[[Any], Any]] = {
 _POINTERS = "a pointer can be moved by an integer with + and -, compared, and subscripted"
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "mod"}
 FLOORING = {"//": "floordiv", "%": "floormod"}
-"""What `//` and `%` are on a scalar and a literal power of two; they cut towards zero on everything else."""
+"""`//` and `%` on a scalar and a literal power of two; on other operands they truncate towards zero."""
 BITWISE = {"&": "bitand", "|": "bitor", "^": "bitxor"}
 SHIFTS = {"<<": "shl", ">>": "shr"}
 COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}

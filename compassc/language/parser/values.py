@@ -294,7 +294,7 @@ def wrap(x: Any) -> Any:
 
 
 def unwrap(x: Any) -> Any:
-    """The IR form of an argument of an operation: values and pointers become expressions, literals stay."""
+    """The IR form of an argument of an operation: values and pointers become expressions, literals are kept."""
     if isinstance(x, (Value, PointerValue)):
         return x.expr
     if isinstance(x, BufferValue):

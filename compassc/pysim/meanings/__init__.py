@@ -1,4 +1,4 @@
-"""What operations do in PySim, joined to their declarations by name.
+"""The implementations of operations in PySim, joined to their declarations by name.
 
 The meaning of a value operation is called as `f(*arrays, dtype=result, **options)`; with `Op.mask_aware` it takes `mask`
 (bool array or None), and `r` if that is a parameter, and settles inactive lanes itself. That of a special operation has
@@ -39,7 +39,7 @@ def load() -> dict[str, Meaning]:
 
 
 def meaning_of(op: Op) -> Meaning:
-    """What an operation does here. KeyError for a special operation without a meaning."""
+    """The implementation of an operation. KeyError for a special operation without a meaning."""
     found = load().get(op.name)
     if found is None and op.definition is None:
         raise KeyError(f"S.{op.name} has no meaning in PySim")

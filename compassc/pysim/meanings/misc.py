@@ -104,7 +104,7 @@ class NoModel(CompassError, NotImplementedError):
 
 
 def not_simulated(what: str) -> CompassError:
-    """The error of what PySim does not model; the simulator's fault for the same has the same words."""
+    """The error for features that PySim does not model, worded as the simulator's fault for the same."""
     return NoModel(f"the kernel {what}, which is not simulated", code="kernel-unsupported", help="run it on hardware")
 
 

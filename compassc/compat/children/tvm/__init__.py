@@ -1,4 +1,4 @@
-"""What a program that was started by one under `python -m compassc.compat` imports as `tvm`: the same names."""
+"""The module `tvm` for programs started by a program under `python -m compassc.compat`: the same names."""
 
 import importlib
 
