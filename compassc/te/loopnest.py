@@ -7,6 +7,7 @@ guarded. A reduction begins with its identity, before the outermost loop that it
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -55,6 +56,8 @@ class _Nests:
     def __init__(self, schedule: Schedule, bounds: Bounds, parameters: dict[Tensor, Buffer], machine: Machine) -> None:
         self.schedule, self.bounds, self.machine = schedule, bounds, machine
         self.made = LoopNest()
+        self.inner: dict[Stage, list[Stmt]] = defaultdict(list)
+        """The memory that a stage has for a turn of the loop that it is computed at."""
         self.places: dict[tuple[Operation, int], Place] = {
             (t.op, t.value_index): Place(b, ()) for t, b in parameters.items()
         }
@@ -106,7 +109,8 @@ class _Nests:
             data = Var(tensor.name.replace(".", "_").replace("#", "_"), pointer_type(dtype, scope))
             buffer = Buffer(data, dtype, tuple(shape) or (_ONE,))
             self.places[stage.op, tensor.value_index] = Place(buffer, tuple(start))
-            self.made.allocations.append(S.Alloc(buffer))
+            outside = stage.attached is None or scope == "shared" or stage.double_buffered
+            (self.made.allocations if outside else self.inner[stage]).append(S.Alloc(buffer))
             if stage.double_buffered:
                 self.made.double_buffered.append(data)
 
@@ -181,7 +185,7 @@ class _Nest:
         found: list[Stmt] = []
         for other in self.nests.computed:
             if other.attached is not None and other.attached[0] is self.stage and other.attached[1] is leaf:
-                found.extend(_Nest(self.nests, other).statements())
+                found += [*self.nests.inner[other], *_Nest(self.nests, other).statements()]
         return found
 
     def _loop(self, leaf: IterVar, var: Expr, body: Body) -> list[Stmt]:

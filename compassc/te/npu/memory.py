@@ -8,6 +8,7 @@ from compass_core.targets import Target
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Buffer, IntImm
 from compassc.ir.stmts import IRModule, PrimFunc
+from compassc.ir.visit import walk_stmts
 from compassc.passes import flatten_buffer, storage_rewrite
 from compassc.te.errors import LowerError
 
@@ -37,7 +38,7 @@ def check_memory(f: PrimFunc, target: Target) -> None:
     """LowerError with a table when a function takes more SRAM than there is."""
     sizes = {"lsram": target.lsram_bytes, "shared": target.gsram_bytes}
     taken = dict.fromkeys(sizes, 0)
-    for s in f.body:
+    for s in walk_stmts(f.body):
         if isinstance(s, S.Alloc) and s.buffer.scope in taken:
             taken[s.buffer.scope] += _bytes(s.buffer)
     if all(taken[scope] <= sizes[scope] for scope in sizes):

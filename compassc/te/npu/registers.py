@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compassc.analysis.arith import Linear
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -47,6 +48,8 @@ class _Place:
     always: bool = True
     """Whether there are no other conditions than these."""
 
+    span: tuple[Linear, int] | None = None
+
     @property
     def kind(self) -> DataType:
         lanes = self.indices[-1].dtype.lanes
@@ -61,10 +64,14 @@ class _Promote(Scoped):
     def body(self, body: Body) -> Body:
         made: list[Stmt] = []
         changed = False
-        for s in body:
-            new = self._one(s, made)
-            changed |= len(new) != 1 or new[0] is not s
-            made += new
+        for run in _runs(body):
+            found = self._loop(None, run, made) if _updates(run[0]) else []
+            for s in () if found else run:
+                new = self._one(s, made)
+                changed |= len(new) != 1 or new[0] is not s
+                made += new
+            changed |= bool(found)
+            made += found
         return tuple(made) if changed else body
 
     def _one(self, s: Stmt, before: list[Stmt]) -> list[Stmt]:
@@ -79,7 +86,8 @@ class _Promote(Scoped):
         return [] if new is None else [new] if isinstance(new, Stmt) else list(new)
 
     def _loop(self, s: S.For | None, body: Body, before: list[Stmt]) -> list[Stmt]:
-        """A loop with the places that it accumulates in as variables; empty where there are none."""
+        """A loop (None: statements that are run once) with the places that it accumulates in as variables; empty where
+        there are none."""
         inside = set(defined_vars(body)) | ({s.var} if s is not None else set())
         mark = self.facts.mark()
         places = _Places(self, inside, _changing(body)).of(body)
@@ -89,7 +97,7 @@ class _Promote(Scoped):
         self.facts.release(mark)
         if not chosen:
             return []
-        counts = self._counts(s)
+        counts = len(body) if s is None else self._counts(s)
         accumulators = [_Accumulator(p, counts, before, self) for p in chosen]
         made: list[Stmt] = [x for a in accumulators for x in a.start]
         if s is None:
@@ -108,7 +116,7 @@ class _Promote(Scoped):
             return False
         if joins and len({(_lanes(j), j.other is None) for j in joins}) > 1:
             return False
-        if not joins and (alone or not place.loads or not place.stores):
+        if not joins and (not place.loads or len(place.stores) < 1 + alone):
             return False
         if not place.always and (place.buffer.scope not in OWN or not self._exists(place)):
             return False
@@ -134,25 +142,46 @@ class _Promote(Scoped):
         if len(a.indices) != len(b.indices) or a.buffer.shape != b.buffer.shape:
             return False
         first, second = (self._span(p) for p in (a, b))
-        low, high = self.facts.difference(first[0], second[0])
+        low, high = self.facts.bounds(first[0].add(second[0], -1))
         return low >= second[1] or -high >= first[1]
 
-    def _span(self, place: _Place) -> tuple[Expr, int]:
+    def _span(self, place: _Place) -> tuple[Linear, int]:
         """The first element of a place in its buffer, and how many follow it at most."""
+        if place.span is not None:
+            return place.span
         *outer, last = place.indices
         base, count = (last, 1) if not isinstance(last, E.Ramp) else (last.base, last.lanes)
         if isinstance(last, E.Ramp) and isinstance(last.stride, IntImm):
             count = (last.lanes - 1) * last.stride.value + 1
-        return self.simplify(position(place.buffer.shape, (*outer, base))), count
+        place.span = self.facts.exact(position(place.buffer.shape, (*outer, base))), count
+        return place.span
 
-    def _counts(self, s: S.For | None) -> int | None:
-        """How often the innermost statement of a loop runs at most; None where that is not known."""
-        if s is None:
-            return 1
+    def _counts(self, s: S.For) -> int | None:
+        """How many statements a loop runs at most; None where that is not known."""
         most = max(self.facts.difference(s.stop, s.start)[1], 0)
         inner = [self._counts(x) for x in s.body if isinstance(x, S.For)]
         inner += [1 for x in s.body if not isinstance(x, S.For)]
         return most * sum(i for i in inner if i is not None) if None not in inner else None
+
+
+def _runs(body: Body) -> list[Body]:
+    """The statements in pieces: those that update elements one after another are one."""
+    runs: list[list[Stmt]] = []
+    for s in body:
+        if runs and _updates(s) and _updates(runs[-1][-1]):
+            runs[-1].append(s)
+        else:
+            runs.append([s])
+    return [tuple(run) for run in runs]
+
+
+def _updates(s: Stmt) -> bool:
+    """Whether a statement only changes an element by its old value."""
+    if isinstance(s, LaneUpdate):
+        return True
+    if not isinstance(s, S.Store):
+        return False
+    return any(isinstance(e, E.Load) and e.buffer.data is s.buffer.data for e in walk_exprs(s.value))
 
 
 def _lanes(update: LaneUpdate) -> int:
@@ -218,7 +247,7 @@ class _Places:
         parts = [*indices, *([] if mask is None else [mask])]
         mentioned = {v for e in parts for v in variables(e)}
         loads = any(isinstance(x, E.Load) for e in parts for x in walk_exprs(e))
-        if loads or mentioned & self.inside or mentioned & self.changing:
+        if loads or buffer.data in self.inside or mentioned & self.inside or mentioned & self.changing:
             self.other.add(buffer.data)
             return None
         key = self.at.facts.interner.key
