@@ -30,8 +30,9 @@ def dynamic_add(n: int = 4 * M, tile: int = 2 * K) -> Made:
     s = te.create_schedule(c)
     local = s.cache_write(c, "lsram")
     copies = [s.cache_read(t, "lsram", [local]) for t in (a, b)]
-    outer, _ = s[c].split(c.op.axis[0], factor=tile)
-    s[c].bind(outer, _tecs())
+    share, rest = s[c].split(c.op.axis[0], nparts=4)
+    outer, _ = s[c].split(rest, factor=tile)
+    s[c].bind(share, _tecs())
     for t in (local, *copies):
         s[t].compute_at(s[c], outer)
         s[t].double_buffer()

@@ -20,7 +20,7 @@ from compassc.te.errors import LowerError
 from compassc.te.nodes import reads
 from compassc.te.schedule.relations import leaf_extents, root_values
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import Stage
+from compassc.te.schedule.stage import Annotation, Stage, is_tec, loops_around
 from compassc.te.tensor import ComputeOp
 from compassc.te.values import Value, binary, kind_of
 
@@ -85,6 +85,7 @@ def infer_bounds(schedule: Schedule) -> Bounds:
 class _Inference:
     def __init__(self, schedule: Schedule, found: Bounds) -> None:
         self.schedule, self.found = schedule, found
+        self._known: dict[Stage, Arith] = {}
 
     def regions(self, stage: Stage) -> dict[IterVar, Region]:
         """The region of each axis of a stage whose readers are known."""
@@ -134,9 +135,13 @@ class _Inference:
         return _closed(intervals, fixed)
 
     def _facts(self, stage: Stage) -> Arith:
-        """The ranges of the loops around a stage."""
-        facts = Arith()
+        """The ranges of the loops around a stage; the same for all that are computed in one other stage."""
         level = stage.attached
+        assert level is not None
+        found = self._known.get(level[0])
+        if found is not None:
+            return found
+        facts = self._known[level[0]] = Arith()
         while level is not None:
             parent = level[0]
             for leaf in parent.leaf_iter_vars:
@@ -177,14 +182,14 @@ class _Inference:
 
     def _fixed(self, stage: Stage) -> set[Var]:
         """The variables of the loops that stand still at the place of a stage."""
+        together = stage.scope == "shared"  # what TECs share is computed for all of them
+        assert stage.attached is not None
+        self._depth(stage, *stage.attached)
         fixed: set[Var] = set()
-        level = stage.attached
-        while level is not None:
-            parent, axis = level
-            place = self._depth(stage, parent, axis)
-            outer = (self.found.loops[parent][leaf] for leaf in parent.leaf_iter_vars[: place + 1])
-            fixed |= {var for var in outer if isinstance(var, Var)}
-            level = parent.attached
+        for parent, leaf in loops_around(stage):
+            var = self.found.loops[parent][leaf]
+            if isinstance(var, Var) and not (together and is_tec(parent.annotations.get(leaf, Annotation()).thread)):
+                fixed.add(var)
         return fixed
 
 

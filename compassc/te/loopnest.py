@@ -23,7 +23,7 @@ from compassc.te.machine import Machine
 from compassc.te.nodes import Reduce, TensorRead, rewrite
 from compassc.te.schedule.relations import predicates, root_values
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import Annotation, Stage
+from compassc.te.schedule.stage import Annotation, Stage, loops_around
 from compassc.te.tensor import Operation, Tensor
 from compassc.te.values import Value, binary
 
@@ -74,12 +74,12 @@ class _Nests:
         return self.made
 
     def _check_threads(self, stage: Stage) -> None:
-        """LowerError for an attached stage that is shared out itself: TECs would have to wait for each other."""
+        """LowerError for an attached stage that is shared out itself, where threads do not compute stages together."""
         shared = [a.name for a in stage.leaf_iter_vars if self._shared_out(stage, a)]
-        if shared and stage.attached is not None:
+        if shared and stage.attached is not None and not self.machine.together:
             raise LowerError(
                 f"'{stage.label}' is computed at a loop of '{stage.attached[0].label}' and shares its own loop "
-                f"'{shared[0]}' out over the TECs, which is not supported",
+                f"'{shared[0]}' out over threads, which is not supported for this target",
                 "bind a loop of the stage that it is computed in, or compute it on the outermost level",
             )
 
@@ -118,17 +118,10 @@ class _Nests:
         return self.machine.shares(stage.annotations.get(axis, Annotation()).thread)
 
     def _in_threads(self, stage: Stage) -> bool:
-        """Whether a stage is computed inside of a loop over the TECs."""
-        level = stage.attached
-        while level is not None:
-            parent, axis = level
-            for leaf in parent.leaf_iter_vars:
-                if self._shared_out(parent, leaf):
-                    return True
-                if leaf is axis:
-                    break
-            level = parent.attached
-        return False
+        """Whether threads compute a stage each for itself: inside of a loop over them, and not sharing its own loops."""
+        if any(self._shared_out(stage, axis) for axis in stage.leaf_iter_vars):
+            return False
+        return any(self._shared_out(parent, leaf) for parent, leaf in loops_around(stage))
 
     def read(self, e: Expr) -> Expr:
         """An expression with elements of tensors as loads."""

@@ -15,13 +15,14 @@ from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.verify import verify
 from compassc.ir.visit import Rewriter, rewrites
+from compassc.te.axes import IterVar
 from compassc.te.bounds import infer_bounds
 from compassc.te.errors import ExpressionTypeError, LowerError
 from compassc.te.loopnest import loop_nest
 from compassc.te.machine import Machine
 from compassc.te.nodes import TensorRead, rewrite, substitute
 from compassc.te.schedule.schedule import Schedule
-from compassc.te.schedule.stage import Stage
+from compassc.te.schedule.stage import Annotation, Stage
 from compassc.te.tensor import ComputeOp, Tensor
 from compassc.te.values import Value, kind_of
 
@@ -47,7 +48,7 @@ def lower(
     if args is None:
         raise ExpressionTypeError("te.lower needs the parameters of the kernel: its tensors and variables, in order")
     machine = _machine(target)
-    plain = normalised(schedule)
+    plain = normalised(schedule, machine)
     parameters, declared, variables = parameters_of(args, machine)
     for stage in plain.stages:
         for tensor in stage.op.outputs if stage.is_output else ():
@@ -64,9 +65,14 @@ def lower(
     return module
 
 
-def normalised(schedule: Schedule) -> Schedule:
+def normalised(schedule: Schedule, machine: Machine) -> Schedule:
     """The schedule without its inlined stages: their expressions stand where they were read."""
+    across = [s for s in schedule.stages if _threads_of_reduction(s, machine)]
+    if not across and not any(s.inlined for s in schedule.stages):
+        return schedule
     made = schedule.replayed(schedule.trace)
+    for stage in across:
+        _reduced_across(made, made.stage(stage.label), machine)
     bodies: dict[Any, tuple[Stage, Expr]] = {}
     for stage in made.stages:
         if isinstance(stage.op, ComputeOp):
@@ -75,6 +81,30 @@ def normalised(schedule: Schedule) -> Schedule:
                 bodies[stage.op] = stage, stage.body[0]
     made.stages = [s for s in made.stages if not s.inlined]
     return made
+
+
+def _threads_of_reduction(stage: Stage, machine: Machine) -> list[IterVar]:
+    """The loops of a reduction that are shared out over threads."""
+    notes = ((a, stage.annotations.get(a)) for a in stage.leaf_iter_vars if a.is_reduction)
+    return [a for a, note in notes if note is not None and machine.shares(note.thread)]
+
+
+def _reduced_across(schedule: Schedule, stage: Stage, machine: Machine) -> None:
+    """Has threads reduce a part each, in a stage of its own; the old one joins the parts."""
+    axis, *more = _threads_of_reduction(stage, machine)
+    if more:
+        raise LowerError(
+            f"'{stage.label}' has two loops of its reduction bound to threads: '{axis.name}', '{more[0].name}'"
+        )
+    notes = [stage.annotations.get(a) for a in stage.leaf_iter_vars if a.is_reduction and a is not axis]
+    thread = stage.annotations[axis].thread
+    del stage.annotations[axis]
+    made = schedule.rfactor(stage.op.output(0), axis)
+    part = schedule[made[0] if isinstance(made, list) else made]
+    part.scope = machine.meeting_place
+    part.attached = stage.attached
+    part.annotations[part.axis[0]] = Annotation(thread=thread)
+    part.annotations |= {a: note for a, note in zip(part.reduce_axis, notes) if note is not None}
 
 
 def _inlined(e: Expr, bodies: Mapping[Any, tuple[Stage, Expr]]) -> Expr | None:

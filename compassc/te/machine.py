@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import BOOL, INT32, STORAGE, VOID, DataType, dtype
-from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, Stmt
-from compassc.ir.visit import walk_stmts
 from compassc.te.errors import LowerError
 
 if TYPE_CHECKING:
@@ -32,6 +31,10 @@ class Machine:
     loops: ClassVar[Mapping[str, str]] = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "parallel"}
     storage: tuple[DataType, ...] = (*STORAGE, *_WIDE, BOOL)
     memory = "memory"
+    together: ClassVar[bool] = False
+    """Whether threads can compute a stage together inside of a loop."""
+    meeting_place: ClassVar[str] = ""
+    """The memory for what one thread computes and another one reads."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -71,6 +74,8 @@ class Npu(Machine):
     loops: ClassVar[Mapping[str, str]] = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "serial"}
     storage = STORAGE
     memory = "NPU memory"
+    together = True
+    meeting_place = "shared"
     _scopes: ClassVar[Mapping[str, str]] = {
         "global": "global",
         "shared": "shared",
@@ -118,27 +123,10 @@ class Npu(Machine):
         return self._scopes[chosen]
 
     def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
-        """On one TEC where no loop is shared out, else in turn, a barrier between."""
-        threads = [_has_threads(body) for _, body in roots]
-        if not any(threads):
-            return [_alone(tuple(s for _, body in roots for s in body))]
-        made: list[Stmt] = []
-        for i, ((_, body), shared) in enumerate(zip(roots, threads)):
-            if i:
-                made.append(S.Eval(E.Call("barrier", (), VOID)))
-            made += body if shared else [_alone(body)]
-        return made
+        """What is shared out by all TECs, the rest by one, with barriers between."""
+        from compassc.te.threads import shared_out
 
-
-def _alone(body: Body) -> Stmt:
-    """Statements that one TEC runs."""
-    tid = E.Call("get_local_id", (), INT32)
-    return S.If(Binary("eq", tid, _ZERO), body, ())
-
-
-def _has_threads(body: Body) -> bool:
-    loops = [s for s in walk_stmts(body) if isinstance(s, S.For)]
-    return any(s.kind == "tec" or isinstance(s.start, E.Call) for s in loops)
+        return shared_out([s for _, body in roots for s in body], self.tecs)
 
 
 class Grid(Machine):

@@ -241,12 +241,11 @@ class Stage:
 
     @primitive
     def bind(self, axis: IterVar, thread: IterVar) -> None:
-        """The loop's turns are shared out over threads: `threadIdx.x` are the TECs of the core."""
+        """The loop's turns are shared out over threads: `threadIdx.x` are the TECs of the core. Threads that reduce over
+        a part each leave their results in shared memory, where one of them joins them."""
         if not isinstance(thread, IterVar) or thread.kind is not Kind.THREAD:
             raise ScheduleError(f"bind of '{self.label}': the second argument is a thread axis (te.thread_axis)")
         found = self._annotation("bind", axis)
-        if axis.is_reduction:
-            raise ScheduleError(f"bind of '{self.label}': '{axis.name}' is reduced over", "use rfactor first")
         if found.loop:
             raise ScheduleError(f"bind of '{self.label}': '{axis.name}' is marked {found.loop}")
         other = [
@@ -321,6 +320,25 @@ class Stage:
 
 
 _MISSING = frozenset("prefetch tensorize storage_align rolling_buffer env_threads set_store_predicate".split())
+
+
+def loops_around(stage: Stage) -> list[tuple[Stage, IterVar]]:
+    """The loops that stand still where a stage is computed, each with its stage; those of the innermost stage first."""
+    found = []
+    level = stage.attached
+    while level is not None:
+        parent, axis = level
+        for leaf in parent.leaf_iter_vars:
+            found.append((parent, leaf))
+            if leaf is axis:
+                break
+        level = parent.attached
+    return found
+
+
+def is_tec(thread: IterVar | None) -> bool:
+    """Whether a loop that is bound to this thread is shared out over the TECs."""
+    return thread is not None and thread.tag.startswith("threadIdx")
 
 
 def full_extent(axis: IterVar) -> Expr:
