@@ -27,6 +27,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "import": "A model (ONNX, TFLite) to a graph (GRAPH.txt, GRAPH.bin).",
         "optimize": "A graph to a simpler one with the same results (GRAPH.txt, GRAPH.bin).",
         "quantize": "A float graph to a graph of integers (GRAPH.txt, GRAPH.bin).",
+        "aipubuild": "A model to aipu.bin as a configuration file (.cfg) of the vendor says.",
     },
     "Look": {
         "check": "Find mistakes in kernel.py without building it.",

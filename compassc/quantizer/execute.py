@@ -6,6 +6,7 @@ Values are forgotten when the last layer that takes them is done.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 
 import numpy as np
 
@@ -21,6 +22,8 @@ Sample = Mapping[str, Array]
 """Inputs by the names of their tensors."""
 Seen = Callable[[Layer, Sequence[Array], Sequence[Array]], None]
 """`seen(layer, inputs, outputs)`: called for each layer as it is computed."""
+SeenOfSome = Callable[[Layer, Sequence[Array], Sequence[Array], int], None]
+"""The same with the number of samples that lie one behind the other in the outputs; 1 where they do not."""
 AT_ONCE = 16
 """The most samples that are run together."""
 MOST_BYTES = 1 << 28
@@ -71,45 +74,45 @@ def _order(graph: Graph) -> Iterator[tuple[Layer, list[str]]]:
         yield layer, after.get(i, [])
 
 
-def run_all(graph: Graph, samples: Iterable[Sample], seen: Seen, done: Callable[[int], None] | None = None) -> int:
-    """Runs a graph on all samples, together where that gives the same; gives how many there were.
-
-    `seen` gets arrays of one or of several samples. `done(n)` after every n further samples.
-    """
-    waiting: list[Sample] = []
-    batched: Graph | None = None
-    size, count = 1, 0
-    tried = False
-    for sample in samples:
-        waiting.append(sample)
-        if not tried and len(waiting) == 2:
-            tried = True
-            size = at_once(graph)
-            batched = together(graph, size, waiting) if size > 1 else None
-        if not tried:
-            continue
-        if batched is None or len(waiting) == size:
-            count += _flush(graph, batched, waiting, size, seen, done)
-            waiting = []
-    return count + _flush(graph, None, waiting, size, seen, done)
-
-
-def _flush(
+def run_all(
     graph: Graph,
-    batched: Graph | None,
-    waiting: list[Sample],
-    size: int,
-    seen: Seen,
-    done: Callable[[int], None] | None,
+    samples: Iterable[Sample],
+    seen: SeenOfSome,
+    done: Callable[[int], None] | None = None,
+    in_order: bool = True,
 ) -> int:
-    if batched is not None and len(waiting) == size:
-        run(batched, stacked(waiting), seen)
-    else:
-        for sample in waiting:
-            run(graph, sample, seen)
-    if done and waiting:
-        done(len(waiting))
-    return len(waiting)
+    """Runs a graph on all samples, several together where that gives the same; gives how many there were.
+
+    `in_order`: only where each sample's values stay in one piece. `done(n)` after every n further samples.
+    """
+    source = iter(samples)
+    first = list(islice(source, 2))
+    size = at_once(graph) if len(first) == 2 else 1
+    batched, rows = together(graph, size, first) if size > 1 else (None, False)
+    if in_order and not rows:
+        batched = None
+    count = 0
+    for group in _groups(chain(first, source), size if batched else 1):
+        if batched is not None and len(group) == size:
+            run(batched, stacked(group), _with(seen, size if rows else 1))
+        else:
+            for sample in group:
+                run(graph, sample, _with(seen, 1))
+        count += len(group)
+        if done:
+            done(len(group))
+    return count
+
+
+def _with(seen: SeenOfSome, samples: int) -> Seen:
+    return lambda layer, inputs, outputs: seen(layer, inputs, outputs, samples)
+
+
+def _groups(samples: Iterable[Sample], size: int) -> Iterator[list[Sample]]:
+    """The samples, `size` at a time, the last ones fewer."""
+    source = iter(samples)
+    while group := list(islice(source, size)):
+        yield group
 
 
 def stacked(samples: Sequence[Sample]) -> Sample:
@@ -124,40 +127,40 @@ def at_once(graph: Graph) -> int:
     return max(1, min(AT_ONCE, MOST_BYTES // max(bytes_of_one, 1)))
 
 
-def together(graph: Graph, size: int, two: Sequence[Sample]) -> Graph | None:
-    """The graph for `size` samples at once; None where it gives something else than for each of `two` samples."""
+def together(graph: Graph, size: int, two: Sequence[Sample]) -> tuple[Graph | None, bool]:
+    """The graph for `size` samples at once, and whether each sample's values stay in one piece in every tensor; None
+    where it gives something else than for each of `two` samples."""
     try:
         pair, many = (specialise(graph, {t.name: (n, *t.shape[1:]) for t in graph.inputs}) for n in (2, size))
     except CompassError:
-        return None
+        return None, False
     apart: dict[str, list[Array]] = {}
 
     def one(layer: Layer, _: Sequence[Array], made: Sequence[Array]) -> None:
-        apart.setdefault(layer.name, []).extend(made)
+        for t, values in zip(layer.outputs, made, strict=True):
+            apart.setdefault(t.name, []).append(values)
 
     for sample in two:
         run(graph, sample, one)
-    joined: dict[str, list[Array]] = {}
+    same, rows = True, True
+
+    def both(layer: Layer, _: Sequence[Array], made: Sequence[Array]) -> None:
+        nonlocal same, rows
+        for t, values in zip(layer.outputs, made, strict=True):
+            if layer.type != "Constant" and t.dtype in FLOAT_TYPES:
+                each, whole = np.stack([a.reshape(-1) for a in apart[t.name]]), values.reshape(-1)
+                alike = each.size == whole.size
+                rows = rows and alike and near(each.reshape(-1), whole)
+                same = same and alike and (rows or near(np.sort(each, None), np.sort(whole)))
+
     try:
-        run(pair, stacked(two), lambda layer, _, made: joined.update({layer.name: list(made)}))
+        run(pair, stacked(two), both)
     except CompassError:
-        return None
-    for layer in graph.layers:
-        if layer.type == "Constant":
-            continue
-        many_outputs = len(layer.outputs)
-        for i, t in enumerate(layer.outputs):
-            if t.dtype in FLOAT_TYPES and not _same(apart[layer.name][i::many_outputs], joined[layer.name][i]):
-                return None
-    return many
+        return None, False
+    return (many, rows) if same else (None, False)
 
 
-def _same(apart: Sequence[Array], joined: Array) -> bool:
-    """Whether the values of two samples together are those of each."""
-    each = np.concatenate([a.reshape(-1) for a in apart]).astype(np.float32)
-    flat = joined.reshape(-1).astype(np.float32)
-    if each.size != flat.size:
-        # what does not depend on the sample comes once
-        return apart[0].size == flat.size and all(np.array_equal(a.reshape(-1), flat) for a in apart)
-    limit = 1e-4 * max(float(np.abs(each).max(initial=0)), 1e-6)
-    return bool(np.abs(np.sort(each) - np.sort(flat)).max(initial=0) <= limit)
+def near(a: Array, b: Array) -> bool:
+    """Whether the values are the same but for the last bits of sums."""
+    limit = 1e-4 * max(float(np.abs(a).max(initial=0)), 1e-6)
+    return bool(np.abs(a - b).max(initial=0) <= limit)

@@ -1,4 +1,7 @@
-"""Values inside layers whose ranges a quantised form needs, from their float inputs: by the layer's type."""
+"""Values inside layers whose ranges a quantised form needs, from their float inputs: by the layer's type.
+
+The first axis is that of the layer's outputs, so that samples lie one behind the other in them, too.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def lstm(layer: Layer, x: Array, h: Array, c: Array) -> Mapping[str, Array]:
         made["cells_out"].append(np.tanh(state))
         hidden = _sigmoid(o) * np.tanh(state)
         made["hidden"].append(hidden)
-    return {name: np.stack(values) for name, values in made.items()} | found | {"initial_cell": c}
+    return {name: np.stack(values, 1) for name, values in made.items()} | found
 
 
 def gru(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
@@ -70,7 +73,7 @@ def gru(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
             names, (gates, _sigmoid(gates), candidate, np.tanh(candidate), hidden, own), strict=True
         ):
             made[name].append(value)
-    return {name: np.stack(values) for name, values in made.items()}
+    return {name: np.stack(values, 1) for name, values in made.items()}
 
 
 def reduced_squares(layer: Layer, x: Array) -> Mapping[str, Array]:

@@ -29,28 +29,34 @@ class _Observer:
         self.moments: dict[str, Moments] = {}
         self.wanted = {layer.name: settings.of(layer) for layer in graph.layers}
 
-    def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    @property
+    def in_order(self) -> bool:
+        """Whether the order of samples counts, so that each has to be known by itself."""
+        return any(parse(w.activation_strategy).entry.running for w in self.wanted.values())
+
+    def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array], samples: int) -> None:
         if layer.type == "Constant":
             return
         wanted = self.wanted[layer.name]
         for t, values in zip(layer.outputs, outputs, strict=True):
             if t.dtype in FLOAT_TYPES:
-                self._observe(layer, t.name, values, wanted)
+                self._observe(layer, t.name, values, wanted, samples)
         if wanted.float:
             return
         inside = INSIDE.get(layer.type)
         for name, values in (inside(layer, *inputs) if inside else {}).items():
-            self._observe(layer, f"{layer.name}/{name}", values, wanted)
+            self._observe(layer, f"{layer.name}/{name}", values, wanted, samples)
         if self.settings.correct_biases or wanted.rounding == "adaptive":
             self._multiply(layer, inputs, wanted.rounding == "adaptive")
 
-    def _observe(self, layer: Layer, name: str, values: Array, wanted: LayerSettings) -> None:
-        entry = parse(wanted.activation_strategy).entry
-        histogram = entry.histogram and not (entry.summary and wanted.activation_strategy.endswith("percentile")
-                                             and not _is_percent(wanted.activation_strategy))  # fmt: skip
+    def _observe(self, layer: Layer, name: str, values: Array, wanted: LayerSettings, samples: int) -> None:
+        strategy = parse(wanted.activation_strategy)
         record = self.records.setdefault(name, Record())
         try:
-            record.observe(values.astype(np.float32, copy=False), histogram, entry.moments)
+            record.observe(
+                values.astype(np.float32, copy=False), strategy.histogram, strategy.entry.moments, self.settings.momentum,
+                samples,
+            )  # fmt: skip
         except NotFinite as error:
             source = "the calibration data hold" if layer.type == "Input" else f"the layer '{layer.name}' makes"
             raise self.graph.error(
@@ -68,11 +74,6 @@ class _Observer:
         self.moments[layer.name].observe(rows, products)
 
 
-def _is_percent(text: str) -> bool:
-    number = parse(text).number
-    return number is not None and number > 1
-
-
 def calibrate(
     graph: Graph,
     samples: Iterable[Sample],
@@ -88,7 +89,7 @@ def calibrate(
     observer = _Observer(prepared(graph, settings), settings)
     # overflow shows in the results, and is told there
     with np.errstate(all="ignore"):
-        count = run_all(observer.graph, samples, observer, done)
+        count = run_all(observer.graph, samples, observer, done, observer.in_order)
     if not count:
         raise CompassError(
             "there are no calibration samples", code="calibration-data", help="give at least one, better a hundred"

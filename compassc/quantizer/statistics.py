@@ -26,8 +26,8 @@ class NotFinite(ValueError):
 class Record:
     """The statistics of one tensor.
 
-    `least` and `most` of all batches; the running ones, `mean`, `std` and `mad` (mean distance from the mean) are of the
-    first batch, and each further one counts a tenth. `counts`: how often values fell into equal bins from -bound to
+    `least` and `most` of all samples; the running ones, `mean`, `std` and `mad` (mean distance from the mean) are of the
+    first sample, and each further one counts a tenth. `counts`: how often values fell into equal bins from -bound to
     bound; empty where nobody asked for it.
     """
 
@@ -54,28 +54,35 @@ class Record:
         return self.least == self.most
 
     def observe(
-        self, values: Array, histogram: bool = False, moments: bool = False, momentum: float = MOMENTUM
+        self,
+        values: Array,
+        histogram: bool = False,
+        moments: bool = False,
+        momentum: float = MOMENTUM,
+        samples: int = 1,
     ) -> None:
-        """Takes a batch in. NotFinite where a value is not."""
+        """Takes the values of so many samples in, one behind the other. NotFinite where a value is not."""
         if not values.size:
             return
-        flat = values.reshape(-1)
-        least, most = float(flat.min()), float(flat.max())
-        if not (np.isfinite(least) and np.isfinite(most)):
-            raise NotFinite("NaN" if np.isnan(least) or np.isnan(most) else "infinite values")
-        self.least, self.most = min(self.least, least), max(self.most, most)
+        rows = values.reshape(samples, -1)
+        least, most = rows.min(1), rows.max(1)
+        if not (np.isfinite(least).all() and np.isfinite(most).all()):
+            raise NotFinite("NaN" if np.isnan(least).any() or np.isnan(most).any() else "infinite values")
+        self.least, self.most = min(self.least, float(least.min())), max(self.most, float(most.max()))
         now = {"running_least": least, "running_most": most}
         if moments:
-            mean = float(flat.mean(dtype=np.float64))
-            away = np.abs(flat - np.float32(mean))
-            spread = float(np.sqrt((away.astype(np.float64) ** 2).sum() / max(flat.size - 1, 1)))
-            now |= {"mean": mean, "std": spread, "mad": float(away.mean(dtype=np.float64))}
-        for key, value in now.items():
-            before = getattr(self, key)
-            setattr(self, key, value if not self.batches else momentum * before + (1 - momentum) * value)
+            mean = rows.mean(1, dtype=np.float64)
+            away = np.abs(rows - mean[:, None].astype(np.float32))
+            spread = np.sqrt(np.square(away, dtype=np.float64).sum(1) / max(rows.shape[1] - 1, 1))
+            now |= {"mean": mean, "std": spread, "mad": away.mean(1, dtype=np.float64)}
+        for key, each in now.items():
+            value = getattr(self, key)
+            for i, new in enumerate(each.tolist()):
+                value = new if not self.batches + i else momentum * value + (1 - momentum) * new
+            setattr(self, key, value)
         if histogram:
-            self._count(flat, max(abs(least), abs(most)))
-        self.batches += 1
+            self._count(rows.reshape(-1), max(abs(float(least.min())), abs(float(most.max()))))
+        self.batches += samples
 
     def _count(self, flat: Array, largest: float) -> None:
         if not self.counts.size:

@@ -33,12 +33,13 @@ Strategy = Callable[[Record, Wanted], Range]
 
 
 class Entry(NamedTuple):
-    """A strategy with what it looks at."""
+    """A strategy with what it looks at: a histogram, moments, values that depend on the samples' order."""
 
     range: Strategy
     summary: str
     histogram: bool = False
     moments: bool = False
+    running: bool = False
 
 
 class Chosen(NamedTuple):
@@ -47,6 +48,11 @@ class Chosen(NamedTuple):
     entry: Entry
     number: float | None
     listed: tuple[float, ...]
+
+    @property
+    def histogram(self) -> bool:
+        """Whether it looks at the histogram; a part of the extrema does not."""
+        return self.entry.histogram and not (self.entry.range is _percentile and (self.number or 1.0) <= 1)
 
     def range(self, record: Record, bits: int, symmetric: bool) -> Range:
         """The range for a record, 0 included."""
@@ -181,14 +187,16 @@ def _weighted(r: Record, w: Wanted) -> Range:
 
 STRATEGIES: dict[str, Entry] = {
     "extrema": Entry(_extrema, "from the smallest to the largest value of all samples"),
-    "mean": Entry(_mean, "the running mean of the samples' smallest and largest values"),
-    "std": Entry(_std, "N (3) standard deviations around the mean", moments=True),
+    "mean": Entry(_mean, "the running mean of the samples' smallest and largest values", running=True),
+    "std": Entry(_std, "N (3) standard deviations around the mean", moments=True, running=True),
     "percentile": Entry(_percentile, "N percent of the values; up to 1 that part of the extrema", histogram=True),
     "mse": Entry(_mse, "the part of the extrema with the smallest mean squared error", histogram=True),
     "kld": Entry(_kld, "the widest of the N (10) ranges with the smallest divergence of histograms", histogram=True),
-    "aciq_laplace": Entry(_analytic(LAPLACE, "mad"), "the best for Laplace's distribution", moments=True),
-    "aciq_gauss": Entry(_analytic(GAUSS, "std"), "the best for a normal distribution", moments=True),
-    "weighted_scale_param": Entry(_weighted, "between the scales of both sides, by weights in brackets", moments=True),
+    "aciq_laplace": Entry(_analytic(LAPLACE, "mad"), "the best for Laplace's distribution", moments=True, running=True),
+    "aciq_gauss": Entry(_analytic(GAUSS, "std"), "the best for a normal distribution", moments=True, running=True),
+    "weighted_scale_param": Entry(
+        _weighted, "between the scales of both sides, by weights in brackets", moments=True, running=True
+    ),
 }
 """Strategies by name."""
 _TEXT = re.compile(r"(?P<number>\d+(\.\d*)?|\.\d+)?(?P<name>[a-z_]+)(\[(?P<listed>[^\]]*)\])?")
