@@ -4,41 +4,17 @@ them, and device memory over time."""
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
 from compass_core.aipubin import AipuBin
-from compass_core.aipubin.graphnote import GraphNote, NotedLaunch, NotedTensor
+from compass_core.aipubin.graphnote import GraphNote
 from compass_core.errors import CompassError
+from compassc.gbuilder import picture
 
-LANE, BOX_WIDTH, LINE, GAP = 300, 268, 16, 46
-"""Pixels: from lane to lane, of a box, of a line of text, between boxes (where the tensor's name stands)."""
-LABELS = 4
-"""Layers that a box names."""
-LETTERS = 38
 MEMORY_HEIGHT = 360
 NARROW, WIDE, STEP = 640, 1320, 14
-
-
-@dataclass
-class _Box:
-    """A launch, or an input of the graph, in the picture: its lines of text, its lane, and the top and bottom of it."""
-
-    lines: list[str]
-    lane: int
-    top: int = 0
-    cycles: float | None = None
-    end: bool = False
-
-    @property
-    def bottom(self) -> int:
-        return self.top + LINE * len(self.lines) + 10
-
-    @property
-    def middle(self) -> int:
-        return 16 + self.lane * LANE + BOX_WIDTH // 2
 
 
 def graph_page(content: AipuBin, note: GraphNote, title: str, cycles: Sequence[float] = ()) -> str:
@@ -50,8 +26,8 @@ def graph_page(content: AipuBin, note: GraphNote, title: str, cycles: Sequence[f
             code="other-profile",
             help="profile this aipu.bin: compass-run --profile --json",
         )
-    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-    parts = [_head(content, note, title, cycles), _picture(note, cycles), _memory(content, note), _table(note, cycles)]
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8") + picture.style()
+    parts = [_head(content, note, title, cycles), _launches(note, cycles), _memory(content, note), _table(note, cycles)]
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         '<meta name="viewport" content="width=device-width">\n'
@@ -74,130 +50,11 @@ def _head(content: AipuBin, note: GraphNote, title: str, cycles: Sequence[float]
     return f'<h1>{escape(title)}</h1><p>For {escape(content.target)}.</p><div class="tiles">{shown}</div>\n'
 
 
-# ------------------------------------------------------------------------------------------------------- the picture
-
-
-def _picture(note: GraphNote, cycles: Sequence[float]) -> str:
-    tensors = {t.name: t for t in (*note.inputs, *note.tensors, *note.outputs)}
-    lanes = _Lanes(note)
-    boxes = [_Box([_cut(t.name), "input"], lanes.place((), (t.name,)), end=True) for t in note.inputs]
-    boxes += [
-        _Box(_lines(run), lanes.place(run.inputs, run.outputs), cycles=cycles[i] if cycles else None)
-        for i, run in enumerate(note.launches)
-    ]
-    at = 12
-    for box in boxes:
-        box.top = at
-        at = box.bottom + GAP
-    first = len(note.inputs)
-    makers = {t.name: i for i, t in enumerate(note.inputs)}
-    makers |= {name: first + i for i, run in enumerate(note.launches) for name in run.outputs}
-    edges, words = [], []
-    for i, run in enumerate(note.launches):
-        for name in dict.fromkeys(run.inputs):
-            maker = _maker(name, makers, tensors, first)
-            if maker is not None:
-                edges.append(_edge(boxes[maker], boxes[first + i], lanes.of.get(name, boxes[maker].lane)))
-    for name, maker in makers.items():
-        if name in tensors:
-            words.append(
-                _word(tensors[name], boxes[maker], lanes.of.get(name, 0), any(t.name == name for t in note.outputs))
-            )
+def _launches(note: GraphNote, cycles: Sequence[float]) -> str:
     most = max(cycles, default=0.0) or 1.0
-    drawn = "".join([*edges, *(_drawn(box, most) for box in boxes), *words])
-    size = f'width="{lanes.count * LANE + BOX_WIDTH // 2}" height="{at}"'
+    marks = [picture.Mark(bar=c / most, title=f"{c:,.0f} cycles") for c in cycles]
     text = "Each box is a launch with the layers that its kernel computes, in the order they run; lines are tensors."
-    return f'<h2>Launches</h2><p>{text}</p><div class="scroll"><svg {size} role="img">{drawn}</svg></div>\n'
-
-
-def _maker(name: str, makers: Mapping[str, int], tensors: Mapping[str, NotedTensor], first: int) -> int | None:
-    """The box a tensor comes from; of a view, which no launch names as its output, the launch that completes it."""
-    if name in makers:
-        return makers[name]
-    tensor = tensors.get(name)
-    return first + tensor.made if tensor is not None and tensor.made >= 0 else None
-
-
-class _Lanes:
-    """Columns, so that no line crosses a box: a tensor keeps its lane until its last reader."""
-
-    def __init__(self, note: GraphNote) -> None:
-        self.of: dict[str, int] = {}
-        self.count = 1
-        self._busy: list[str | None] = []
-        self._readers = {name: i for i, run in enumerate(note.launches) for name in run.inputs}
-        self._step = -len(note.inputs)
-
-    def place(self, inputs: Sequence[str], outputs: Sequence[str]) -> int:
-        """The lane of the next box."""
-        done = [n for n in dict.fromkeys(inputs) if n in self.of and self._readers.get(n, -1) <= self._step]
-        for name in done:
-            if self._busy[self.of[name]] == name:
-                self._busy[self.of[name]] = None
-        near = [self.of[n] for n in done if self._busy[self.of[n]] is None]
-        lane = min(near) if near else self._free()
-        later = [n for n in outputs if self._readers.get(n, -1) > self._step]
-        for i, name in enumerate(outputs):
-            self.of[name] = lane if not i or name not in later else self._free()
-            if name in later:
-                self._busy[self.of[name]] = name
-        self._step += 1
-        return lane
-
-    def _free(self) -> int:
-        if None not in self._busy:
-            self._busy.append(None)
-        self.count = max(self.count, len(self._busy))
-        return self._busy.index(None)
-
-
-def _lines(run: NotedLaunch) -> list[str]:
-    shown = [f"{_cut(name, LETTERS - len(kind) - 3)}\0{kind}" for name, kind in zip(run.names, run.types, strict=False)]
-    rest = len(shown) - LABELS
-    return shown if rest <= 1 else [*shown[:LABELS], f"and {rest} more layers"]
-
-
-def _cut(text: str, letters: int = LETTERS) -> str:
-    letters = max(letters, 8)
-    return text if len(text) <= letters else "…" + text[len(text) - letters + 1 :]
-
-
-def _drawn(box: _Box, most: float) -> str:
-    left, height = 16 + box.lane * LANE, box.bottom - box.top
-    kind = "box end" if box.end else "box"
-    parts = [f'<rect class="{kind}" x="{left}" y="{box.top}" width="{BOX_WIDTH}" height="{height}" rx="6"/>']
-    for i, line in enumerate(box.lines):
-        name, _, of = line.partition("\0")
-        y = box.top + LINE * (i + 1) + 1
-        parts.append(f'<text x="{left + 10}" y="{y}">{escape(name)} <tspan class="type">{escape(of)}</tspan></text>')
-    if box.cycles is not None:
-        width = round((BOX_WIDTH - 4) * box.cycles / most, 1)
-        parts.append(
-            f'<rect class="heat" x="{left + 2}" y="{box.bottom - 5}" width="{width}" height="3" rx="1.5">'
-            f"<title>{box.cycles:,.0f} cycles</title></rect>"
-        )
-    return "".join(parts)
-
-
-def _edge(start: _Box, end: _Box, lane: int) -> str:
-    x = 16 + lane * LANE + BOX_WIDTH // 2
-    high, low = start.bottom, end.top
-    down, up = high + GAP // 2 - 8, low - 10
-    return (
-        f'<path class="edge" d="M{start.middle} {high} C{start.middle} {high + 10} {x} {high + 4} {x} {down} '
-        f'L{x} {max(up, down)} C{x} {low - 2} {end.middle} {low - 8} {end.middle} {low}"/>'
-    )
-
-
-def _word(tensor: NotedTensor, box: _Box, lane: int, output: bool) -> str:
-    """The label of a tensor beside the line from its box; for outputs of the graph their name."""
-    size = "×".join(map(str, tensor.shape))
-    name = f"output {tensor.name}: " if output else ""
-    x = 16 + lane * LANE + BOX_WIDTH // 2 + 6
-    return (
-        f'<text class="soft" x="{x}" y="{box.bottom + 19}">{escape(_cut(name + tensor.dtype + " " + size, LETTERS))}'
-        f"<title>{escape(tensor.name)}, {tensor.nbytes:,} bytes</title></text>"
-    )
+    return f"<h2>Launches</h2><p>{text}</p>{picture.picture(note, marks)}\n"
 
 
 # ------------------------------------------------------------------------------------------------------------ memory
