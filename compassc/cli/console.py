@@ -86,8 +86,12 @@ class Console:
             self.clear_progress()
             self.detail(f"{name:<8}{record.seconds * 1e3:9.1f} ms  {shown(record.outputs[0])}")
         elif sys.stderr.isatty() and not self.verbose:
-            print(f"\r{name} ...", end="\x1b[K", file=sys.stderr, flush=True)
-            self._progress_shown = True
+            self.progress(f"{name} ...")
+
+    def progress(self, text: str) -> None:
+        """Write the line that the next one overwrites, on a terminal."""
+        print(f"\r{text}", end="\x1b[K", file=sys.stderr, flush=True)
+        self._progress_shown = True
 
     def waiting(self, folder: Path) -> None:
         """Print that another build holds the folder."""

@@ -28,6 +28,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "optimize": "A graph to a simpler one with the same results (GRAPH.txt, GRAPH.bin).",
         "quantize": "A float graph to a graph of integers (GRAPH.txt, GRAPH.bin).",
         "aipubuild": "A model to aipu.bin as a configuration file (.cfg) of the vendor says.",
+        "evaluate": "How good a built model is: accuracy on a data set, and each layer's distance from the float graph.",
     },
     "Look": {
         "check": "Find mistakes in kernel.py without building it.",

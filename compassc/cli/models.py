@@ -9,6 +9,7 @@ from compass_core.errors import UsageError
 from compassc.cli.console import Console, artifact
 from compassc.cli.outputs import hand_over, is_apart, place
 from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
+from compassc.cli.quantizing import request_of, summary, telling
 from compassc.driver.models import ModelRequest, run_model_build, stage_named
 
 NOT_OF_MODELS = {
@@ -43,14 +44,18 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
             target=given["target"],
             shapes=given["shapes"],
             passes=graph_pass_options(given),
+            quantize=request_of(given),
             output=made,
             folder=given["save_temps_dir"],
             final=output if last.name != "gbuild" else None,
             stop_after=last.name,
         )
         console.folder = request.stage_folder()
-        build = run_model_build(request, console.stage, console.waiting)
+        with telling(console):
+            build = run_model_build(request, console.stage, console.waiting)
         console.clear_progress()
+        for line in summary(build.quantised) if build.quantised else ():
+            console.say(line)
         if build.built is None:
             console.made(build.result)
             return

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from compass_core.errors import UsageError
 from compassc.cli.console import Console
 from compassc.cli.options import chain
+from compassc.driver.models import QuantizeRequest
 
 if TYPE_CHECKING:
+    from compassc.quantizer.data import Pictures
     from compassc.quantizer.model import Outcome
     from compassc.quantizer.settings import Settings
 
@@ -56,24 +62,55 @@ quantize_option = click.option(
 )
 
 
-def quantised(console: Console, graph: Any, given: dict[str, Any], **more: Any) -> Outcome:
-    """The graph quantised as the options say; tells which layers stay floats."""
-    import warnings
+MODELS_ONLY = ("calibrate", "quantize", "samples", "mean", "std", "size", "settings", "min_cosine")
+"""What the options above are called among the parameters of a command."""
 
+
+def refuse(given: dict[str, Any]) -> None:
+    """UsageError when one of the options is given for something that is no model."""
+    for name in MODELS_ONLY:
+        if given.get(name) is not None:
+            option = "quantize-settings" if name == "settings" else name.replace("_", "-")
+            raise UsageError(f"--{option} is about models, not about kernels", code="usage")
+
+
+def request_of(given: dict[str, Any]) -> QuantizeRequest | None:
+    """What the options ask of a build; None when none of them is given."""
+    if all(given.get(name) is None for name in MODELS_ONLY):
+        return None
+    settings = settings_of(given) if given.get("settings") else given.get("quantize") or "int8"
+    return QuantizeRequest(
+        given.get("calibrate"), settings, given.get("min_cosine"), pictures_of(given), given.get("samples")
+    )
+
+
+def pictures_of(given: dict[str, Any]) -> Pictures:
+    """How the options say that images become arrays."""
     from compassc.quantizer.data import Pictures
-    from compassc.quantizer.model import quantize_model
 
-    pictures = Pictures(given.get("mean") or (0.0,), given.get("std") or (1.0,), given.get("size"))
+    return Pictures(given.get("mean") or (0.0,), given.get("std") or (1.0,), given.get("size"))
+
+
+@contextmanager
+def telling(console: Console) -> Iterator[None]:
+    """Warnings of what runs inside are said as those of a command."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
-        made = quantize_model(
-            graph, given.get("calibrate"), settings_of(given), min_cosine=given.get("min_cosine"), pictures=pictures,
-            limit=given.get("samples"), **more,
-        )  # fmt: skip
+        yield
     for warning in said:
         if issubclass(warning.category, UserWarning):
             console.say(f"warning: {warning.message}")
-    return made
+
+
+def quantised(console: Console, graph: Any, given: dict[str, Any], **more: Any) -> Outcome:
+    """The graph quantised as the options say; tells which layers stay floats."""
+    from compassc.quantizer.model import quantize_model
+
+    with telling(console):
+        return quantize_model(
+            graph, given.get("calibrate"), settings_of(given), min_cosine=given.get("min_cosine"),
+            pictures=pictures_of(given), limit=given.get("samples"), **more,
+        )  # fmt: skip
 
 
 def settings_of(given: dict[str, Any]) -> Settings:

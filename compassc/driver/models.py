@@ -9,17 +9,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import files, switches, targets
-from compass_core.errors import UsageError
+from compass_core.errors import CompassError, Span, UsageError
 from compassc.driver.build import STAGE_FOLDER_SUFFIX, Listener, StageRecord, run_stages
+from compassc.driver.files import sha256_of
 from compassc.driver.stages import Stage, find_stage
 
 if TYPE_CHECKING:
     from compassc.gbuilder.build import GraphBuild
     from compassc.graph import Graph, Tensor
     from compassc.passes import PassOptions
+    from compassc.quantizer.data import Pictures
+    from compassc.quantizer.model import Outcome
+    from compassc.quantizer.settings import Settings
 
 GRAPH_SUFFIXES = (".txt", ".def")
 """Of files that hold a graph, with which a build may begin."""
+STATISTICS = "calibration.npz"
+"""What calibration found, for `compassc quantize --statistics`."""
+
+
+@dataclass(frozen=True)
+class QuantizeRequest:
+    """How a graph is quantised; the arguments of `compassc.quantizer.quantize_model`. `data`: samples to calibrate with."""
+
+    data: Any = None
+    settings: Settings | str = "int8"
+    min_cosine: float | None = None
+    pictures: Pictures | None = None
+    limit: int | None = None
 
 
 @dataclass
@@ -28,8 +45,8 @@ class ModelRequest:
 
     `source`: the model's file, or a graph's text, which needs no import any more; instead of it `model`, an object that can
     be imported, or `graph`.
-    `shapes`: of inputs, where the model leaves them open. `passes`: options of the stage optimize. `output`: the
-    aipu.bin; the files of the stages go to `folder`, by default `STEM.compass` beside it, and the graph of the last stage
+    `shapes`: of inputs, where the model leaves them open. `passes`: options of the stage optimize.
+    `quantize`: how the graph is quantised; None: not at all. `output`: the aipu.bin; the files of the stages go to `folder`, by default `STEM.compass` beside it, and the graph of the last stage
     to `final` where that is not gbuild. `fuse`: element-wise layers join the kernel of the layer before them.
     """
 
@@ -39,6 +56,7 @@ class ModelRequest:
     target: str = ""
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     passes: PassOptions | None = None
+    quantize: QuantizeRequest | None = None
     output: Path = Path("aipu.bin")
     folder: Path | None = None
     final: Path | None = None
@@ -60,6 +78,7 @@ class ModelBuild:
     target: targets.Target
     graph: Graph | None = None
     graphs: dict[str, Graph] = field(default_factory=dict)
+    quantised: Outcome | None = None
     built: GraphBuild | None = None
     records: list[StageRecord] = field(default_factory=list)
 
@@ -104,6 +123,26 @@ def _optimize(build: ModelBuild) -> list[Path]:
     return _keep(build, "optimize", optimise(build.last_graph(), build.request.passes))
 
 
+def _quantize(build: ModelBuild) -> list[Path]:
+    from compassc.graph.verify import Stage as Guarantee
+    from compassc.graph.verify import check
+    from compassc.quantizer.model import quantize_model
+
+    asked = build.request.quantize
+    assert asked is not None, "the stage runs when it was asked for"
+    made = quantize_model(
+        build.last_graph(), asked.data, asked.settings, min_cosine=asked.min_cosine, pictures=asked.pictures,
+        limit=asked.limit,
+    )  # fmt: skip
+    check(made.graph, Guarantee.QUANTISED)
+    build.quantised = made
+    outputs = _keep(build, "quantize", made.graph)
+    if made.calibration is not None:
+        made.calibration.save(build.folder / STATISTICS)
+        outputs.append(build.folder / STATISTICS)
+    return outputs
+
+
 def _keep(build: ModelBuild, name: str, graph: Graph) -> list[Path]:
     """Takes over what a stage made, and writes it."""
     from compassc.graph.files import save
@@ -128,7 +167,8 @@ def _gbuild(build: ModelBuild) -> list[Path]:
 STAGES: tuple[Stage[ModelBuild], ...] = (
     Stage("import", ".onnx", "float.txt", _load_model, _import),
     Stage("optimize", "float.txt", "opt.txt", _load_graph, _optimize),
-    Stage("gbuild", "opt.txt", ".bin", _load_graph, _gbuild),
+    Stage("quantize", "opt.txt", "quant.txt", _load_graph, _quantize),
+    Stage("gbuild", "quant.txt", ".bin", _load_graph, _gbuild),
 )
 
 
@@ -148,28 +188,33 @@ def run_model_build(
     """Runs the stages up to `request.stop_after` and writes build.yaml; see `run_build`."""
     last = stage_named(request.stop_after)
     build = ModelBuild(request, request.stage_folder(), targets.load(request.target or switches.TARGET.get()))
-    stages = _stages(build)
+    stages = [stage for stage in STAGES if _is_asked(stage.name, request)]
     if last not in stages:
-        raise UsageError(
-            f"'{request.source}' is a graph, which is not imported any more", code="usage",
-            help=f"--stop-after {stages[0].name}",
-        )  # fmt: skip
+        why, help = _MISSING[last.name]
+        raise UsageError(f"'{request.source}' {why}", code="usage", help=help)
+    if request.graph is not None:
+        build.graph = request.graph
+    elif stages[0].name != "import":
+        assert request.source is not None, "there is a model, a graph, or the file of one"
+        stages[0].load(build, request.source)
     with files.locked(build.folder, lambda: waiting(build.folder)):
         run_stages(build, stages, last, listener)
         _write_record(build)
     return build
 
 
-def _stages(build: ModelBuild) -> Sequence[Stage[ModelBuild]]:
-    """The stages that the build's source needs; a graph is taken into the build."""
-    request = build.request
-    if request.graph is not None:
-        build.graph = request.graph
-        return STAGES[1:]
-    if request.source is not None and is_graph(request.source):
-        STAGES[1].load(build, request.source)
-        return STAGES[1:]
-    return STAGES
+_MISSING = {
+    "import": ("is a graph, which is not imported any more", "--stop-after optimize"),
+    "quantize": ("is not to be quantised", "--calibrate DATA, or --quantize fp16"),
+}
+"""Why a stage is none of a build, and what to do."""
+
+
+def _is_asked(name: str, request: ModelRequest) -> bool:
+    """Whether a stage is part of what is asked for."""
+    if name == "import":
+        return request.graph is None and (request.source is None or not is_graph(request.source))
+    return name != "quantize" or request.quantize is not None
 
 
 def _write_record(build: ModelBuild) -> None:
@@ -179,6 +224,7 @@ def _write_record(build: ModelBuild) -> None:
     about = {
         "model": str(request.source) if request.source else None,
         "shapes": {name: list(shape) for name, shape in request.shapes.items()},
+        "quantize": _quantising(request.quantize),
         "layers": {name: len(list(made.computing())) for name, made in build.graphs.items()},
         "inputs": [_described(t) for t in graph.inputs],
         "outputs": [_described(t) for t in graph.outputs],
@@ -186,6 +232,52 @@ def _write_record(build: ModelBuild) -> None:
     write_record(build.folder, build.target.name, build.records, about, {})
 
 
+def _quantising(asked: QuantizeRequest | None) -> dict[str, Any] | None:
+    """What was asked for; data and settings by their names, where they have one."""
+    if asked is None:
+        return None
+    named = {"settings": asked.settings, "calibrate": asked.data}
+    shown = {key: str(value) if isinstance(value, (str, Path)) else None for key, value in named.items()}
+    return {**shown, "min_cosine": asked.min_cosine, "samples": asked.limit}
+
+
 def _described(tensor: Tensor) -> dict[str, Any]:
     numbers = {"scale": tensor.scale, "zero": tensor.zero} if tensor.is_integer else {}
     return {"name": tensor.name, "dtype": tensor.dtype, "shape": list(tensor.shape), **numbers}
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """What the build.yaml of a model says. `graphs`: the stages' texts in the folder, by stage; `source`: the file that it
+    was made from; None where it is not there."""
+
+    graphs: Mapping[str, str]
+    binary: Path
+    source: Path | None
+
+
+def read_record(folder: Path) -> ModelRecord:
+    """Reads the record of a finished build. CompassError where there is none, and where aipu.bin is another one by now."""
+    import yaml
+
+    path = folder / "build.yaml"
+    if not path.is_file():
+        raise CompassError(f"'{folder}' is not the folder of a build: it has no build.yaml", code="unknown-file")
+    try:
+        record = yaml.safe_load(files.read_text(path))
+        stages = {stage["name"]: stage for stage in record["stages"]}
+        source = Path(record["model"]) if record["model"] else None
+        graphs = {stage.name: stage.writes for stage in STAGES if stage.name in stages and stage.name != "gbuild"}
+        made = stages.get("gbuild")
+        binary = next((p for p in (folder / "aipu.bin", Path(made["output"])) if p.is_file()), None) if made else None
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise CompassError(
+            f"not the record of a model's build: {error!r:.300}", Span(str(path), 1), code="bad-record"
+        ) from None
+    if made is None or binary is None or sha256_of(binary) != made["sha256"]:
+        raise CompassError(
+            f"the aipu.bin of the build in '{folder}' is not there any more",
+            code="unknown-file",
+            help="build the model again",
+        )
+    return ModelRecord(graphs, binary, source if source is not None and source.is_file() else None)

@@ -51,11 +51,13 @@ class GraphBuilder:
         return self._producer[tensor.name]
 
     def input(self, name: str, shape: Sequence[int], dtype: str, **quantisation: Any) -> Tensor:
-        """Adds an input of the graph and its Input layer. The tensor is called `name`, or as it becomes free.
+        """Adds an input of the graph and its Input layer. The tensor is called `name`, or as it becomes free; the layer of
+        a tensor NAME_0 is NAME, as of all layers.
 
         `quantisation`: `scale`, `zero`, `limits`, `axis` of the tensor.
         """
-        return self.layer("Input", [], name=name, outputs=[Tensor(name, tuple(shape), dtype, **quantisation)])[0]
+        layer = name.removesuffix("_0") or name
+        return self.layer("Input", [], name=layer, outputs=[Tensor(name, tuple(shape), dtype, **quantisation)])[0]
 
     def constant(self, array: np.ndarray[Any, Any], name: str, **quantisation: Any) -> Tensor:
         """Adds a Constant layer with the array as it is; gives its tensor."""

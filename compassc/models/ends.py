@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,18 @@ Sample = dict[str, Array]
 def stands_for_itself(tensor: Tensor) -> bool:
     """Whether the elements are the numbers: of floats, and of integers that nobody has scaled."""
     return not tensor.is_integer or (tensor.scale == 1.0 and tensor.zero == 0)
+
+
+def is_quantised(graph: Graph) -> bool:
+    """Whether a graph has tensors of integers that stand for real numbers."""
+    return any(not stands_for_itself(t) for t in graph.tensors().values())
+
+
+def with_real_inputs(graph: Graph) -> Graph:
+    """The inputs of a graph as they are for users, who have real numbers where the graph has integers; nothing else."""
+    inputs = tuple(t if stands_for_itself(t) else Tensor(t.name, t.shape, "float32") for t in graph.inputs)
+    layers = [replace(graph.producer()[t.name], outputs=(t,)) for t in inputs]
+    return replace(graph, inputs=inputs, outputs=inputs, layers=tuple(layers), subgraphs={})
 
 
 def to_raw(tensor: Tensor, numbers: Array) -> Array:

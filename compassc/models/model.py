@@ -12,27 +12,30 @@ import numpy as np
 
 from compass_core import files
 from compass_core.errors import UsageError
-from compassc.driver.models import ModelBuild, ModelRequest, run_model_build
+from compassc.driver.models import ModelBuild, ModelRequest, QuantizeRequest, run_model_build
 from compassc.graph import Graph, Layer, Tensor
+from compassc.graph.files import load
 from compassc.layers.arithmetic import Array
-from compassc.models.ends import Sample, named, samples_of, to_raw, to_real
+from compassc.models.ends import Sample, is_quantised, named, samples_of, to_raw, to_real
 
 if TYPE_CHECKING:
     from compass_runtime.job import Job
     from compass_runtime.profile.result import Profile
     from compass_runtime.program import Program
+    from compassc.quantizer.settings import Settings
 
 
 class Model:
     """A built model. `model(x)` runs it on the simulator.
 
-    `graph` is what was built, `floats` the graph before it was quantised (the same, where it was not); `path` is the
-    aipu.bin, `folder` has the files of the stages.
+    `graph` is what was built, `floats` the graph before it was quantised (the same, where it was not; None, where it came
+    quantised); `path` is the aipu.bin, `folder` has the files of the stages.
     """
 
     def __init__(self, graph: Graph, floats: Graph, path: Path, folder: Path, source: Any = None) -> None:
         """`source`: the file or object that the graph was made from, which evaluations compare with."""
-        self.graph, self.floats = graph, floats
+        self.graph = graph
+        self.floats = None if graph is floats and is_quantised(graph) else floats
         self.path, self.folder, self.source = path, folder, source
         self._keep: object = None
 
@@ -46,7 +49,25 @@ class Model:
         model._keep = keep
         return model
 
+    @classmethod
+    def load(cls, folder: Path | str) -> Model:
+        """The model that a build left in a folder (`compassc build`, `compile(..., folder=...)`, `export`). CompassError
+        where that is none, or the build did not reach the aipu.bin."""
+        from compassc.driver.models import read_record
+
+        folder = Path(folder)
+        record = read_record(folder)
+        graphs = {name: load(folder / file) for name, file in record.graphs.items()}
+        last = list(graphs)[-1]
+        floats = graphs.get("optimize", graphs[last])
+        return cls(graphs[last], floats, record.binary, folder, record.source)
+
     # -- what it is
+
+    @property
+    def name(self) -> str:
+        """The file that it was made from, without its suffix; else the graph's name."""
+        return Path(self.source).stem if isinstance(self.source, (str, Path)) else self.graph.name
 
     @property
     def target(self) -> str:
@@ -68,7 +89,7 @@ class Model:
 
     @property
     def quantised(self) -> bool:
-        """Whether it computes otherwise than `floats`."""
+        """Whether it computes with integers that stand for real numbers."""
         return self.graph is not self.floats
 
     @cached_property
@@ -84,7 +105,7 @@ class Model:
 
     def __repr__(self) -> str:
         ends = [", ".join(f"{t.dtype} {list(t.shape)}" for t in tensors) for tensors in (self.inputs, self.outputs)]
-        return f"<Model '{self.graph.name}' for {self.target}: {ends[0]} -> {ends[1]}, {len(self.layers)} layers>"
+        return f"<Model '{self.name}' for {self.target}: {ends[0]} -> {ends[1]}, {len(self.layers)} layers>"
 
     # -- running
 
@@ -109,12 +130,16 @@ class Model:
 
     def tensors(self, *inputs: Any, raw: bool = False, **by_name: Any) -> dict[str, Array]:
         """Every tensor that a launch makes, by name, for one sample. Layers that share a kernel have none between them."""
-        from compass_runtime.tensors import all_tensors
-
         (sample,) = samples_of(self.graph, named(self.graph, by_name if by_name else inputs))
-        made = all_tensors(self._job, self.raw_inputs(sample, raw))
+        made = self.all_tensors(self.raw_inputs(sample, raw))
         known = self.graph.tensors()
         return {n: to_real(known[n], a) if n in known and not raw else a for n, a in made.items()}
+
+    def all_tensors(self, raw_inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The elements of every tensor that a launch makes, by name, for those of the inputs."""
+        from compass_runtime.tensors import all_tensors
+
+        return all_tensors(self._job, raw_inputs)
 
     def profile(self, *inputs: Any, raw: bool = False, **by_name: Any) -> Profile:
         """What a run costs, estimated: `.cycles`, `.layers`, `.lines`. Without arrays the inputs are zeros."""
@@ -156,6 +181,9 @@ def compile(
     model: Any,
     target: str = "",
     *,
+    calibrate: Any = None,
+    quantize: Settings | str | None = None,
+    min_cosine: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     folder: Path | str | None = None,
     fuse: bool = True,
@@ -163,13 +191,17 @@ def compile(
     """Builds a model: `compassc.compile("model.onnx", target="X2_1204")`.
 
     `model` is a file that `compassc import` reads, a graph's text, an `onnx.ModelProto` or a `compassc.graph.Graph`.
-    `shapes`: of inputs by name, where the model leaves them open. `folder`: where aipu.bin and the files of the stages are
+    `calibrate`: samples with which it is quantised: a path, arrays, or a sequence (`compassc.quantizer.data.load`);
+    `quantize`: how, "int8" (the default, given samples), "int16", "w8a16", "fp16", "bf16", or `compassc.quantizer.Settings`;
+    `min_cosine`: layers get more bits until the outputs are as near to the float graph's. `shapes`: of inputs by name, where the model leaves them open. `folder`: where aipu.bin and the files of the stages are
     left, by default a temporary one that lasts as long as the model. `fuse`: element-wise layers join the kernel of the
     layer before them. CompassError naming everything that is not supported.
     """
     keep = tempfile.TemporaryDirectory(prefix="compassc-") if folder is None else None
     place = Path(keep.name if keep else str(folder))
     request = ModelRequest(target=target, shapes=shapes or {}, folder=place, output=place / "aipu.bin", fuse=fuse)
+    if calibrate is not None or quantize is not None or min_cosine is not None:
+        request.quantize = QuantizeRequest(calibrate, quantize or "int8", min_cosine)
     if isinstance(model, Graph):
         request.graph = model
     elif isinstance(model, (str, Path)):

@@ -20,6 +20,8 @@ from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".tif", ".tiff")
+LABELS = ("labels", "label", "targets", "target", "y")
+"""Arrays of an archive with the right answers, which calibration needs not."""
 CODE = "calibration-data"
 
 
@@ -131,8 +133,9 @@ def _named(arrays: Mapping[str, Array], graph: Graph, label: str) -> Mapping[str
     if len(arrays) == len(graph.inputs) == 1:
         return {graph.inputs[0].name: next(iter(arrays.values()))}
     layers = {layer.name: layer.output.name for layer in graph.layers if layer.type == "Input"}
-    found = {layers.get(name, name): array for name, array in arrays.items()}
     wanted = [t.name for t in graph.inputs]
+    renamed = {layers.get(name, name): array for name, array in arrays.items()}
+    found = {name: array for name, array in renamed.items() if name in wanted or name not in LABELS}
     for name in found:
         if name not in wanted:
             raise CompassError(
@@ -207,6 +210,11 @@ def _sample(item: Any, graph: Graph, label: str) -> Mapping[str, Array]:
 
 
 def from_program(path: Path, name: str, graph: Graph) -> Samples:
+    """The samples of the data set that a Python file defines."""
+    return _load(program_of(path, name), graph, Pictures())
+
+
+def program_of(path: Path, name: str) -> Any:
     """The data set that a Python file defines: a class or function without arguments, or a sequence."""
     import runpy
 
@@ -217,12 +225,11 @@ def from_program(path: Path, name: str, graph: Graph) -> Samples:
         if name not in names:
             help = help_for(name, [n for n in names if not n.startswith("_")], "names")
             raise CompassError(f"'{path}' has no '{name}'", code=CODE, help=help)
-        made = names[name]() if callable(names[name]) else names[name]
+        return names[name]() if callable(names[name]) else names[name]
     except CompassError:
         raise
     except Exception as error:
         raise CompassError(f"'{path}:{name}' raises {type(error).__name__}: {error}", code=CODE) from error
-    return _load(made, graph, Pictures())
 
 
 # -- pictures
@@ -232,7 +239,7 @@ def from_images(folder: Path, graph: Graph, pictures: Pictures) -> Samples:
     """The pictures of a folder and those below it, in the order of their names, for the one input of the graph."""
     if len(graph.inputs) != 1:
         raise CompassError(f"a folder of images is for one input, the graph has {len(graph.inputs)}", code=CODE)
-    found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in IMAGES)
+    found = images_in(folder)
     if not found:
         raise CompassError(f"there are no images in '{folder}'", code=CODE, help=f"files ending in {', '.join(IMAGES)}")
     try:
@@ -250,6 +257,11 @@ def from_images(folder: Path, graph: Graph, pictures: Pictures) -> Samples:
     if any(s == 0 for s in pictures.std):
         raise CompassError("a standard deviation of pictures is 0", code=CODE)
     return Samples(len(found), lambda i: {t.name: _picture(found[i], t, layout, pictures)})
+
+
+def images_in(folder: Path) -> list[Path]:
+    """The pictures of a folder and those below it, in the order of their names."""
+    return sorted(p for p in folder.rglob("*") if p.suffix.lower() in IMAGES)
 
 
 def _layout(t: Tensor) -> str:

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -39,6 +40,27 @@ def test_a_build_leaves_every_stage_and_says_how(compassc, model):
         assert Path("again.bin").read_bytes() == whole
 
 
+def test_a_quantised_build_is_that_of_the_stages_by_hand(compassc, model):
+    x = np.random.default_rng(0).normal(size=(6, 1, 28, 28)).astype("float32")
+    np.savez("samples.npz", x=x, labels=np.zeros(6))
+    done = compassc("build", model, "-t", "X2_1204", "--calibrate", "samples.npz", "--samples", "4")
+    assert done.status == 0 and "layers are quantised" in done.err, done.err
+    record = yaml.safe_load(Path("model.compass/build.yaml").read_text())
+    assert [s["name"] for s in record["stages"]] == ["import", "optimize", "quantize", "gbuild"]
+    assert record["quantize"] == {"settings": "int8", "calibrate": "samples.npz", "min_cosine": None, "samples": 4}
+    assert record["inputs"][0]["dtype"] == "int8"
+    whole, quant = Path("aipu.bin").read_bytes(), Path("model.compass/quant.txt").read_text()
+
+    np.savez("four.npz", x=x[:4])
+    for source in (["--calibrate", "four.npz"], ["--statistics", "model.compass/calibration.npz"]):
+        compassc("quantize", "model.compass/opt.txt", *source, "-o", "by_hand/quant.txt")
+        assert Path("by_hand/quant.txt").read_text() == quant
+    assert compassc("build", "by_hand/quant.txt", "-t", "X2_1204", "-o", "again.bin").status == 0
+    assert Path("again.bin").read_bytes() == whole
+    assert compassc("build", model, "--quantize", "fp16", "--stop-after", "quantize", "-o", "half.txt").status == 0
+    assert "float16" in Path("half.txt").read_text()
+
+
 @pytest.mark.parametrize("stage", GRAPHS)
 def test_a_build_of_a_model_ends_where_it_is_told_to(compassc, model, stage):
     assert compassc("build", model, "--stop-after", stage, "-o", "here.txt").status == 0
@@ -64,9 +86,12 @@ def test_passes_are_shown_and_left_out_as_in_optimize(compassc, model):
         (["model.onnx", "--stop-after", "optimise"], "did you mean 'optimize'?"),
         (["model.onnx", "--stop-after", "import", "-o", "-"], "a graph is two files"),
         (["model.onnx", "--set", "n=1"], "--set is about kernels"),
+        (["model.onnx", "--stop-after", "quantize"], "--calibrate DATA"),
+        (["kernel.py", "--calibrate", "x.npz"], "--calibrate is about models"),
     ],
 )
 def test_what_makes_no_sense_is_a_usage_error(compassc, model, words, message):
     compassc("build", model, "--stop-after", "import")
+    Path("kernel.py").write_text("")
     done = compassc("build", *words)
     assert done.status == 2 and message in done.err

@@ -7,14 +7,15 @@ from typing import Any
 
 import click
 
-from compassc.cli import options
+from compassc.cli import options, quantizing
 from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc build kernel.py -t X2_1204
 compassc build kernel.py -k scale --set n=1024 --shape c=4x1024 -o scale.bin
 compassc build kernel.py --stop-after codegen -o -
-compassc build model.onnx -t X2_1204"""
+compassc build model.onnx -t X2_1204
+compassc build model.onnx -t X2_1204 --calibrate samples.npz"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
@@ -27,10 +28,12 @@ compassc build model.onnx -t X2_1204"""
     "--stop-after",
     metavar="STAGE",
     default="gbuild",
-    help="parse, lower, codegen, cc or gbuild; of a model import, optimize or gbuild.",
+    help="parse, lower, codegen, cc or gbuild; of a model import, optimize, quantize or gbuild.",
 )
 @click.option("--save-temps-dir", type=options.FOLDER, metavar="DIR", help="Folder of the stage files.")
 @click.option("--depfile", type=options.OutputPath(), metavar="FILE.d", help="Write make rules.")
+@quantizing.quantize_option
+@quantizing.calibration_options
 @options.compiler_options
 @options.dry_run_option
 @options.pass_options
@@ -40,7 +43,8 @@ def command(console: Console, source: Path | None, **given: Any) -> None:
     """Build kernel.py or a model to aipu.bin, all stages.
 
     Writes ./aipu.bin, and every stage's file to kernel.compass/ beside it; build.yaml there says how each was made.
-    A model leaves its graphs in MODEL.compass/: float.txt as imported, opt.txt after the passes. A graph starts there.
+    A model leaves its graphs in MODEL.compass/: float.txt as imported, opt.txt after the passes, and quant.txt when
+    --calibrate or --quantize is given. A graph starts there.
     """
     from compassc.driver.models import is_graph
     from compassc.importers import is_model
@@ -50,6 +54,7 @@ def command(console: Console, source: Path | None, **given: Any) -> None:
 
         build_file(console, source, given)
         return
+    quantizing.refuse(given)
     from compassc.cli.whole import run_whole
 
     run_whole(console, source, given)

@@ -27,7 +27,7 @@ _ZOOM = (
     '<label class="zoom">zoom <input type="range" min="1" max="20" step="0.5" value="1" '
     "oninput=\"this.closest('section').style.setProperty('--zoom', this.value)\"></label>"
 )
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """The page asks nobody for anything."""
 _CONTEXT = 2
 """Lines shown around those that cost something."""
@@ -35,18 +35,22 @@ _CONTEXT = 2
 
 def page(profile: Profile) -> str:
     """The text of the page."""
-    style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
     title = escape(f"{profile.name} on {profile.model.target.name}")
-    makers = (_head, _timeline, _launches, _tecs, _roofline, _source, _model)
+    makers = (_head, timeline, _launches, _tecs, _roofline, source, _model)
     parts = [make(profile) for make in makers]
     data = json.dumps(as_data(profile)).replace("<", "\\u003c")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width">\n'
-        f"<style>\n{style}</style></head>\n<body><main>\n{''.join(parts)}</main>\n"
+        f"<style>\n{style()}</style></head>\n<body><main>\n{''.join(parts)}</main>\n"
         f'<script type="application/json" id="profile">{data}</script></body></html>\n'
     )
+
+
+def style() -> str:
+    """The CSS of the page and its sections."""
+    return Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 
 
 def _section(title: str, note: str, *parts: str) -> str:
@@ -77,7 +81,8 @@ def _legend(kinds: Iterable[str]) -> str:
     return f'<div class="legend">{items}</div>'
 
 
-def _timeline(profile: Profile) -> str:
+def timeline(profile: Profile) -> str:
+    """The section with the timeline."""
     seen = {span.kind for span in profile.timeline.spans}
     note = "What each TEC and DMA channel does, in cycles from the start. Point at a bar to see its line."
     legend = _legend(kind for kind in _KINDS if kind in seen)
@@ -179,7 +184,8 @@ def _roofline(profile: Profile) -> str:
     return _section("Roofline", note, charts.roofline(profile))
 
 
-def _source(profile: Profile) -> str:
+def source(profile: Profile) -> str:
+    """The section with the source and what its lines cost."""
     files: dict[str, dict[int, Cost]] = {}
     for (file, line), cost in profile.lines.items():
         if file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Key = TypeVar("Key")
 _DIRECTIVE = re.compile(r'# (\d{1,9}) "([^"]*)"')
+_EPSILON = 1e-6
 WAITS = ("dma", "event", "barrier")
 """What a TEC waits for: transfers it started to wait for, events, other TECs."""
 
@@ -124,6 +125,22 @@ class Profile:
         graphs = self.program.content.subgraphs
         ordered = sorted(self.timeline.launches, key=lambda launch: launch.group)
         return [(names.get(graphs[launch.group].text_offset, "?"), launch) for launch in ordered]
+
+    def of_launch(self, group: int) -> Profile:
+        """The part of one sub-graph: its tasks, and what happened on their TECs while it ran, from its start on.
+
+        KeyError when there is no such sub-graph.
+        """
+        launch = {run.group: run for run in self.timeline.launches}[group]
+        tasks = tuple(task for task in self.tasks if task.group == group)
+        tecs, begin, end = {task.tec for task in tasks}, launch.start, launch.end
+        spans = [
+            replace(span, start=span.start - begin, end=span.end - begin)
+            for span in self.timeline.spans
+            if span.tec in tecs and span.start >= begin - _EPSILON and span.end <= end + _EPSILON
+        ]
+        alone = Timeline(spans, [replace(launch, start=0.0, end=end - begin)], end - begin)
+        return replace(self, tasks=tasks, timeline=alone)
 
     @cached_property
     def layers(self) -> list[LayerRun]:

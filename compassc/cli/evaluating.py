@@ -1,0 +1,65 @@
+"""What `compassc evaluate` does with its options."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compassc.cli.console import Console, artifact
+from compassc.cli.quantizing import pictures_of, request_of, telling
+from compassc.driver.build import STAGE_FOLDER_SUFFIX
+from compassc.driver.models import ModelRequest, run_model_build
+
+if TYPE_CHECKING:
+    from compassc.models.model import Model
+
+
+def run(console: Console, source: Path, given: dict[str, Any]) -> None:
+    """Builds what is not built yet, evaluates it, prints tables or JSON, and writes the page."""
+    from compassc.evaluation.evaluating import check, evaluate
+    from compassc.evaluation.metrics import metric_named
+    from compassc.evaluation.table import text
+    from compassc.models.model import Model
+
+    metric = metric_named(given["metric"])
+    console.inputs.append(source)
+    model = Model.load(source) if source.is_dir() else _built(console, source, given)
+
+    def done(count: int, all: int) -> None:
+        if sys.stderr.isatty():
+            console.progress(f"{count} of {all} samples")
+
+    found = evaluate(
+        model, given["data"], labels=given["labels"], pictures=pictures_of(given), metric=metric, limit=given["limit"],
+        reference=not given["no_reference"], detail=given["html"] is not None, jobs=given["jobs"],
+        scheduler=given["scheduler"], done=done,
+    )  # fmt: skip
+    console.clear_progress()
+    artifact(json.dumps(found.as_data(), indent=1) + "\n" if given["as_json"] else text(found, given["top"]) + "\n")
+    if given["html"] is not None:
+        from compass_core import files
+        from compassc.evaluation.page import page
+
+        files.write(given["html"], page(found))
+        console.made(given["html"])
+    check(found)
+
+
+def _built(console: Console, source: Path, given: dict[str, Any]) -> Model:
+    """Builds a model or a graph, with everything in the folder of its stages."""
+    from compassc.models.model import Model
+
+    folder = Path(source.stem + STAGE_FOLDER_SUFFIX)
+    request = ModelRequest(
+        source=source,
+        target=given["target"],
+        shapes=given["shapes"],
+        quantize=request_of(given),
+        folder=folder,
+        output=folder / "aipu.bin",
+    )
+    console.folder = folder
+    with telling(console):
+        return Model.of(run_model_build(request, console.stage, console.waiting))

@@ -1,0 +1,84 @@
+"""Evaluating a model on a data set: here, or on several processes and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from compass_core.errors import CompassError
+from compassc.evaluation.data import DataSet, load
+from compassc.evaluation.metrics import Metric, TopK
+from compassc.evaluation.result import Evaluation
+from compassc.evaluation.running import Part, run_part
+from compassc.evaluation.subjects import Subjects, framework_of
+from compassc.models.ends import with_real_inputs
+from compassc.models.model import Model
+from compassc.quantizer.data import Pictures
+
+AT_ONCE = 8
+"""Samples of a part, after which progress is told."""
+
+
+def evaluate(
+    model: Model,
+    data: Any,
+    *,
+    labels: Any = None,
+    pictures: Pictures | None = None,
+    metric: Metric | None = None,
+    limit: int | None = None,
+    reference: bool = True,
+    detail: bool = False,
+    profile: bool = True,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    done: Callable[[int, int], object] = lambda count, all: None,
+) -> Evaluation:
+    """Runs a data set (`data.load` says which there are) through the model as its framework computes it, the float graph,
+    the quantised graph, and the simulator, and measures how good and how near to each other they are.
+
+    `labels`: instead of those of the data. `pictures`: how images become arrays. `metric`: what is measured with them, by default top-1 and top-5. `limit`: of
+    samples. `reference`: the framework is asked, where the model came from ONNX. `detail`: histograms of the tensors.
+    `profile`: a run is profiled. `jobs`: processes; `scheduler`: the address of a Dask scheduler. `done(count, all)` is
+    called as samples are done. CompassError for data that do not fit, and as the parts raise it.
+    """
+    given = data if isinstance(data, DataSet) else load(data, with_real_inputs(model.graph), labels, pictures, limit)
+    used = metric or TopK()
+    framework = framework_of(model) if reference else None
+    asked = used if given.labels is not None else None
+    whole = Part()
+    for part in _parts(model, framework, given, asked, detail, jobs, scheduler):
+        whole.merge(part)
+        done(whole.count, len(given))
+    metrics = {name: used.total([kept[i] for i in sorted(kept)]) for name, kept in whole.kept.items()}
+    profiled = model.profile(*(given.samples[0][t.name] for t in model.inputs)) if profile else None
+    missing = "" if framework is not None else "the framework's own results are not among these: "
+    missing += "" if framework is not None else "the model's ONNX file is not known" if reference else "not asked for"
+    return Evaluation(model, whole, metrics, profiled, missing)
+
+
+def _parts(
+    model: Model, framework: bytes | None, given: DataSet, metric: Metric | None, detail: bool, jobs: int,
+    scheduler: str | None,
+) -> Iterable[Part]:  # fmt: skip
+    """The parts of the result, in any order."""
+    groups = [range(i, min(i + AT_ONCE, len(given))) for i in range(0, len(given), AT_ONCE)]
+    if jobs > 1 or scheduler is not None:
+        from compassc.evaluation.cluster import run_parts
+
+        yield from run_parts(model, framework, given, groups, metric, detail, jobs, scheduler)
+        return
+    subjects = Subjects(model, framework)
+    for numbers in groups:
+        yield run_part(subjects, given.part(numbers), metric, detail)
+
+
+def check(found: Evaluation) -> None:
+    """CompassError when the simulator gives something else than the exact references."""
+    if found.agreement.first is not None:
+        sample, name = found.agreement.first
+        raise CompassError(
+            f"the simulator's '{name}' is not what the reference gives for sample {sample}",
+            code="evaluation-differs",
+            help="this is a defect of the toolchain: please report it with the model",
+        )

@@ -1,0 +1,142 @@
+"""What is measured of tensors over many samples: how near they are to others, and how their values are spread. Measures of
+parts of the samples add up to that of all, in any order."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from compassc.layers.arithmetic import Array
+
+BINS = 96
+"""The most bins of a histogram."""
+
+
+@dataclass
+class Similarity:
+    """How near arrays are to known ones, all samples taken together; `lowest` is the cosine of the sample that is worst,
+    `at` its number."""
+
+    samples: int = 0
+    count: int = 0
+    dot: float = 0.0
+    known: float = 0.0
+    made: float = 0.0
+    error: float = 0.0
+    lowest: float = math.inf
+    at: int = -1
+
+    def add(self, made: Array, known: Array, sample: int) -> None:
+        """A sample's array, and what it should be; infinities and NaN make the cosine NaN."""
+        a, b = made.reshape(-1).astype(np.float64), known.reshape(-1).astype(np.float64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            difference = a - b
+            one = Similarity(1, a.size, float(a @ b), float(b @ b), float(a @ a), float(difference @ difference))
+        one.lowest, one.at = one.cosine, sample
+        self.merge(one)
+
+    def merge(self, other: Similarity) -> None:
+        """Adds what was measured on other samples."""
+        for name in ("samples", "count", "dot", "known", "made", "error"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        worse = other.lowest < self.lowest or (math.isnan(other.lowest) and not math.isnan(self.lowest))
+        if worse or (other.lowest == self.lowest and other.at < self.at):
+            self.lowest, self.at = other.lowest, other.at
+
+    @property
+    def cosine(self) -> float:
+        """Of the angle between both; 1 where both are zero, 0 where one is."""
+        if not (math.isfinite(self.dot) and math.isfinite(self.known) and math.isfinite(self.made)):
+            return math.nan
+        if self.known == 0 or self.made == 0:
+            return 1.0 if self.known == self.made else 0.0
+        return max(-1.0, min(1.0, self.dot / math.sqrt(self.known) / math.sqrt(self.made)))
+
+    @property
+    def mse(self) -> float:
+        """The mean of squared differences."""
+        return self.error / self.count if self.count else 0.0
+
+    @property
+    def sqnr(self) -> float:
+        """Signal to noise in dB: infinite where nothing differs."""
+        if not (math.isfinite(self.error) and math.isfinite(self.known)):
+            return math.nan
+        if self.error == 0:
+            return math.inf
+        return 10 * math.log10(self.known / self.error) if self.known else -math.inf
+
+    @property
+    def same(self) -> bool:
+        return self.error == 0
+
+    def as_data(self) -> dict[str, Any]:
+        """Numbers; None for those that are not finite."""
+        shown = {"cosine": self.cosine, "mse": self.mse, "sqnr_db": self.sqnr, "worst_cosine": self.lowest}
+        return {k: v if math.isfinite(v) else None for k, v in shown.items()} | {"worst_sample": self.at}
+
+
+@dataclass
+class Histogram:
+    """How often values occur: in bins of the width 2^exponent, of which the first begins at first * 2^exponent."""
+
+    exponent: int = 0
+    first: int = 0
+    counts: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    low: float = math.inf
+    high: float = -math.inf
+
+    def add(self, values: Array) -> None:
+        """Counts the finite values of an array."""
+        flat = values.reshape(-1).astype(np.float64)
+        flat = flat if np.isfinite(flat).all() else flat[np.isfinite(flat)]
+        if not flat.size:
+            return
+        low, high = float(flat.min()), float(flat.max())
+        one = Histogram(_exponent(low, high), low=low, high=high)
+        bins = np.floor(np.ldexp(flat, -one.exponent)).astype(np.int64)
+        one.first = int(bins.min())
+        one.counts = np.bincount(bins - one.first).astype(np.int64)
+        self.merge(one)
+
+    def merge(self, other: Histogram) -> None:
+        """Adds the counts of other values."""
+        if not other.counts.size:
+            return
+        if not self.counts.size:
+            self.exponent, self.first, self.counts = other.exponent, other.first, other.counts.copy()
+            self.low, self.high = other.low, other.high
+            return
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        exponent = max(_exponent(low, high), self.exponent, other.exponent)
+        parts = [(h.first >> exponent - h.exponent, h.widened(exponent)) for h in (self, other)]
+        first = min(at for at, _ in parts)
+        counts = np.zeros(max(at + len(c) for at, c in parts) - first, np.int64)
+        for at, c in parts:
+            counts[at - first : at - first + len(c)] += c
+        self.exponent, self.first, self.counts, self.low, self.high = exponent, first, counts, low, high
+
+    def widened(self, exponent: int) -> Array:
+        """The counts of bins that are 2^exponent wide."""
+        shift = exponent - self.exponent
+        bins = (np.arange(len(self.counts)) + self.first) >> shift
+        return np.bincount(bins - bins[0], self.counts).astype(np.int64)
+
+    def edges(self) -> list[float]:
+        """Where the bins begin, and the end of the last."""
+        return [math.ldexp(self.first + i, self.exponent) for i in range(len(self.counts) + 1)]
+
+    def as_data(self) -> dict[str, Any]:
+        return {"edges": self.edges(), "counts": self.counts.tolist(), "low": self.low, "high": self.high}
+
+
+def _exponent(low: float, high: float) -> int:
+    """The smallest for which all values from `low` to `high` lie in at most BINS bins."""
+    span = high - low or max(abs(low), 1.0) / BINS
+    exponent = math.frexp(span / BINS)[1] - 1
+    while math.floor(math.ldexp(high, -exponent)) - math.floor(math.ldexp(low, -exponent)) >= BINS:
+        exponent += 1
+    return exponent

@@ -1,0 +1,130 @@
+"""What an evaluation compares: the model as its framework computes it, the float graph, the graph that was built by its
+exact references, and the aipu.bin on the simulator. Each gives real numbers for a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compass_core.errors import CompassError
+from compassc.graph import Graph, Layer
+from compassc.graph.dtypes import numpy_dtype
+from compassc.layers.arithmetic import Array
+from compassc.layers.chain import run_graph
+from compassc.models.ends import short_name, to_raw, to_real
+from compassc.models.model import Model
+from compassc.quantizer import execute
+
+FRAMEWORK, FLOATS, INTEGERS, SIMULATOR = "framework", "float graph", "quantised graph", "simulator"
+
+Values = Mapping[str, Array]
+
+
+class Framework:
+    """An ONNX model as ONNX Runtime computes it, or ONNX's reference evaluator where that is not installed."""
+
+    def __init__(self, model: bytes, graph: Graph) -> None:
+        """`model`: the file's content; `graph`: what was imported of it, whose samples are given."""
+        import onnx
+
+        self._graph = graph
+        self._inputs = {short_name(graph, t): t.name for t in graph.inputs}
+        loaded = onnx.load_from_string(model)
+        self._dtypes = {
+            i.name: onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type) for i in loaded.graph.input
+        }
+        self.title, self._run = _session(model, loaded)
+
+    def run(self, sample: Values) -> list[Array]:
+        """The outputs in the model's order."""
+        given = {name: sample[tensor].astype(self._dtypes[name]) for name, tensor in self._inputs.items()}
+        return [np.asarray(a) for a in self._run(None, given)]
+
+
+def _session(model: bytes, loaded: Any) -> tuple[str, Any]:
+    """The name of what computes, and its `run(outputs, inputs)`."""
+    try:
+        import onnxruntime
+    except ImportError:
+        from onnx.reference import ReferenceEvaluator
+
+        return "onnx.reference", ReferenceEvaluator(loaded).run
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    try:
+        return "ONNX Runtime", onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run
+    except Exception as error:
+        raise CompassError(
+            f"ONNX Runtime does not take the model: {str(error)[:300]}",
+            code="evaluation-reference",
+            help="--no-reference leaves it out",
+        ) from error
+
+
+def framework_of(model: Model) -> bytes | None:
+    """The content of the ONNX file that a model was made from; None where it was none, or the file is not there."""
+    source = model.source
+    if isinstance(source, (str, Path)):
+        path = Path(source)
+        if path.suffix.lower() != ".onnx" or not path.is_file():
+            return None
+        from compassc.importers.onnx.source import load
+
+        return bytes(load(path).SerializeToString())  # data in files of their own are part of it
+    return bytes(source.SerializeToString()) if source is not None else None
+
+
+class Subjects:
+    """All of them for a model, each made when it is first asked for."""
+
+    def __init__(self, model: Model, framework: bytes | None) -> None:
+        self.model = model
+        self._framework = framework
+
+    @property
+    def names(self) -> list[str]:
+        """Those that there are, in the order they are compared."""
+        first = [FRAMEWORK] if self._framework is not None else []
+        floats = [FLOATS] if self.model.floats is not None else []
+        return [*first, *floats, *([INTEGERS] if self.model.quantised else []), SIMULATOR]
+
+    def title(self, name: str) -> str:
+        """How a subject is called in a report."""
+        if name == FRAMEWORK:
+            return self.framework.title
+        return f"simulator, {self.model.target}" if name == SIMULATOR else name
+
+    @cached_property
+    def framework(self) -> Framework:
+        assert self._framework is not None, "there is a model of the framework"
+        return Framework(self._framework, self.model.graph)
+
+    def floats(self, graph: Graph, sample: Values) -> dict[str, Array]:
+        """Every tensor of the float graph."""
+        made: dict[str, Array] = {}
+
+        def seen(layer: Layer, _: Sequence[Array], outputs: Sequence[Array]) -> None:
+            made.update(zip([t.name for t in layer.outputs], outputs, strict=True))
+
+        execute.run(graph, {t.name: sample[t.name].astype(numpy_dtype(t.dtype)) for t in graph.inputs}, seen)
+        return made
+
+    def integers(self, sample: Values) -> dict[str, Array]:
+        """Every tensor of the graph that was built, its integers, by the exact references."""
+        graph = self.model.graph
+        return run_graph(graph, {t.name: to_raw(t, sample[t.name]) for t in graph.inputs})
+
+    def real(self, values: Values) -> dict[str, Array]:
+        """The numbers that the tensors of the built graph stand for."""
+        known = self.model.graph.tensors()
+        return {name: to_real(known[name], array) for name, array in values.items() if name in known}
+
+
+def outputs_of(graph: Graph, values: Values) -> list[Array]:
+    """The outputs of a graph among its tensors, as real numbers."""
+    return [to_real(t, values[t.name]) for t in graph.outputs]

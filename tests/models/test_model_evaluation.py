@@ -1,0 +1,204 @@
+"""Evaluations: known networks and trained ones, in all forms of data, here and on processes of a cluster."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trained_digits import digits, write_model
+
+import compassc
+from compass_core.errors import CompassError
+from compassc.evaluation import evaluate
+from compassc.evaluation.data import load
+from compassc.evaluation.running import Content, run_elsewhere, run_part
+from compassc.evaluation.subjects import Subjects, framework_of
+from compassc.models.ends import with_real_inputs
+from compassc.models.model import Model
+
+X, Y = digits()
+TEST = {"image": X[1200:1240], "labels": Y[1200:1240]}
+
+
+@pytest.fixture(scope="session")
+def classifier(tmp_path_factory):
+    """The folder of a quantised build."""
+    folder = tmp_path_factory.mktemp("digits")
+    file = write_model(folder / "digits.onnx")
+    return compassc.compile(file, "X2_1204", calibrate=X[:50], folder=folder / "digits.compass")
+
+
+@pytest.fixture(scope="session")
+def found(classifier):
+    return evaluate(classifier, TEST, detail=True)
+
+
+def test_all_subjects_are_compared(found, classifier):
+    assert [s.title for s in found.subjects] == ["ONNX Runtime", "float graph", "quantised graph", "simulator, X2_1204"]
+    scores = classifier(TEST["image"])
+    assert found.metric("top-1") == (scores.argmax(-1) == TEST["labels"]).mean() > 0.9
+    assert found.metric("top-1", "framework") - found.metric("top-1") <= 0.025
+    assert found.metric("top-5") > 0.97
+    assert found.agreement.first is None and found.agreement.total > len(TEST["labels"])
+    floats, integers, simulator = (s.similarity for s in found.subjects[1:])
+    assert floats.sqnr > 100 and 20 < integers.sqnr < 60 and integers.as_data() == simulator.as_data()
+
+
+def test_layers_have_distances_ranges_and_cycles(found, classifier):
+    rows = {row.layer: row for row in found.layers}
+    assert found.layers[0].layer == "image" and len(rows) == len(found.layers)
+    head, moved = rows["head"], rows["pool_post_transpose"]
+    assert found.worst[0].similarity.sqnr == min(row.similarity.sqnr for row in found.layers)
+    assert head.own.sqnr >= head.similarity.sqnr - 3 and moved.own.same, "what only moves adds no error"
+    assert head.launch is not None and head.cycles > 100
+    assert head.histogram.counts.sum() == 10 * found.samples and head.outside < 0.1
+    low, high = head.limits
+    assert (head.outside > 0) == (head.histogram.low < low or high < head.histogram.high) and high > 1
+    data = json.loads(json.dumps(found.as_data()))
+    assert data["samples"] == 40 and len(data["layers"]) == len(found.layers)
+    assert sum(run.cycles for run in found.profile.layers) <= found.profile.cycles * 1.01
+
+
+def test_the_profile_of_a_launch_is_its_part(found):
+    parts = [found.profile.of_launch(i) for i in range(len(found.profile.layers))]
+    for part, run in zip(parts, found.profile.layers, strict=True):
+        assert part.timeline.cycles == pytest.approx(run.cycles) and len(part.layers) == 1
+        assert all(0 <= s.start <= s.end <= part.timeline.cycles + 1e-3 for s in part.timeline.spans)
+    for place, cost in found.profile.lines.items():
+        assert sum(p.lines[place].work for p in parts if place in p.lines) == pytest.approx(cost.work)
+
+
+def test_a_float_model_is_compared_tensor_by_tensor(model, lenet):
+    x = np.load(lenet / "x0.npy")
+    found = evaluate(model, {"x": np.concatenate([x, -x])}, profile=False)
+    assert not found.metrics and found.profile is None and not model.quantised
+    assert min(row.similarity.sqnr for row in found.layers) > 90 and len(found.layers) > 6
+
+
+def test_a_graph_that_came_quantised_is_compared_with_its_references(integers, lenet):
+    found = evaluate(integers, {"x": np.load(lenet / "x0.npy")}, labels=[8])
+    assert [s.name for s in found.subjects] == ["quantised graph", "simulator"] and not found.layers
+    assert found.metric("top-1") == 1 and found.agreement.first is None and "not known" in found.missing
+
+
+def test_parts_may_be_measured_anywhere_in_any_order(classifier, found):
+    subjects = Subjects(classifier, framework_of(classifier))
+    given = load(TEST, with_real_inputs(classifier.graph))
+    content = Content.of(classifier, framework_of(classifier))
+    first = run_elsewhere(content, content.key, given.part(range(3, 6)), None, True)
+    second = run_part(subjects, given.part(range(3)), None, True)
+    first.merge(second)
+    here = run_part(subjects, given.part(range(6)), None, True)
+    assert first.layers["head_0"].histogram.as_data() == here.layers["head_0"].histogram.as_data()
+    assert first.outputs["simulator"].cosine == pytest.approx(here.outputs["simulator"].cosine, rel=1e-12)
+    assert first.agreement.first is None and first.count == 6
+
+
+def test_a_simulator_that_differs_is_told(classifier, monkeypatch):
+    run = Model.run
+
+    def wrong(self, sample, raw=False):
+        return {name: array + np.asarray(1, array.dtype) for name, array in run(self, sample, raw).items()}
+
+    monkeypatch.setattr(Model, "run", wrong)
+    found = evaluate(classifier, TEST, limit=3, profile=False)
+    assert found.agreement.first == (1, "head_0")
+    from compassc.evaluation.evaluating import check
+    from compassc.evaluation.table import text
+
+    assert "2 of the simulator's" in text(found)
+    with pytest.raises(CompassError, match="is not what the reference gives for sample 1"):
+        check(found)
+
+
+class Pairs:
+    """A data set of samples with labels."""
+
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, index):
+        return X[1200 + index], Y[1200 + index]
+
+
+def test_data_come_in_many_forms(classifier, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graph = with_real_inputs(classifier.graph)
+    x, y = X[1200:1205], Y[1200:1205]
+    np.savez("a.npz", image=x, labels=y)
+    np.save("x.npy", x)
+    np.save("y.npy", y)
+    Path("mine.py").write_text(
+        "import numpy as np\n\n\nclass Data:\n    def __len__(self):\n        return 5\n\n"
+        "    def __getitem__(self, i):\n        return np.load('x.npy')[i], int(np.load('y.npy')[i])\n"
+    )
+    for source, labels in (("a.npz", None), ("x.npy", "y.npy"), ("mine.py:Data", None), (Pairs(), None), (x, y)):
+        data = load(source, graph, labels)
+        assert len(data) == 5 and [int(label) for _, _, label in data.part(range(5))] == y.tolist()
+        assert all(np.array_equal(s["image_0"][0], x[i]) for i, s, _ in data.part(range(5)))
+    assert load("x.npy", graph).labels is None
+    with pytest.raises(CompassError, match="4 labels for 5 samples"):
+        load("x.npy", graph, y[:4])
+
+
+def test_folders_of_images_are_classes(classifier, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for i in range(6):
+        folder = tmp_path / f"{Y[1200 + i]}"
+        folder.mkdir(exist_ok=True)
+        image.fromarray((X[1200 + i, 0] * 255).astype("uint8")).save(folder / f"{i}.png")
+    data = load(tmp_path, with_real_inputs(classifier.graph))
+    names = sorted({str(Y[1200 + i]) for i in range(6)})
+    labels = {i: names.index(str(Y[1200 + i])) for i in range(6)}
+    assert sorted(data.labels) == sorted(labels.values())
+    (_, sample, label), *_ = data.part([0])
+    assert sample["image_0"].max() > 100 and label == 0
+
+
+def test_the_command_prints_tables_or_json(compassc, classifier, tmp_path):
+    np.savez("test.npz", **TEST)
+    Path("score.py").write_text(
+        "def hits(outputs, labels):\n    return sum(o.argmax() == y for o, y in zip(outputs, labels))\n"
+    )
+    done = compassc("evaluate", classifier.folder, "--data", "test.npz", "--limit", 8, "--top", 2)
+    assert done.status == 0, done.err
+    assert "ONNX Runtime" in done.out and "bit for bit" in done.out and "... and" in done.out
+    done = compassc(
+        "evaluate", classifier.folder, "--data", "test.npz", "--limit", 8, "--json", "--metric", "score.py:hits"
+    )
+    assert json.loads(done.out)["subjects"][-1]["metrics"]["hits"] >= 7
+    done = compassc(
+        "evaluate", classifier.source, "--data", "test.npz", "--limit", 4, "--no-reference", "-t", "X2_1204"
+    )
+    assert done.status == 0 and "not asked for" in done.out and Path("digits.compass/aipu.bin").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["--data", "no.npz"], 1, "cannot read 'no.npz'"),
+        (["--data", "labels.npz"], 1, "none of the 10 classes"),
+        (["--data", "shape.npz"], 1, "has the shape"),
+        (["--data", "test.npz", "--metric", "x"], 2, "names no metric"),
+        (["--data", "test.npz", "--scheduler", "tcp://127.0.0.1:1"], 1, "no Dask scheduler"),
+    ],
+)
+def test_mistakes_are_named(compassc, classifier, monkeypatch, words, status, message):
+    np.savez("test.npz", **TEST)
+    np.savez("labels.npz", image=X[:2], labels=[3, 99])
+    np.savez("shape.npz", image=X[:2, :, :5], labels=[3, 9])
+    if "--scheduler" in words:
+        pytest.importorskip("distributed", reason="the package distributed is not installed")
+        monkeypatch.setattr("compassc.evaluation.cluster.WAIT_SECONDS", 1)
+    done = compassc("evaluate", classifier.folder, *words)
+    assert done.status == status and message in done.err
+
+
+def test_a_folder_must_be_that_of_a_build(compassc, classifier, tmp_path):
+    (tmp_path / "empty").mkdir()
+    np.savez("test.npz", **TEST)
+    assert "no build.yaml" in compassc("evaluate", "empty", "--data", "test.npz").err
+    copied = Model.load(classifier.export(tmp_path / "copy"))
+    assert np.array_equal(copied(X[:2]), classifier(X[:2])) and copied.quantised
+    (tmp_path / "copy" / "aipu.bin").write_bytes(b"")
+    assert "not there any more" in compassc("evaluate", "copy", "--data", "test.npz").err
