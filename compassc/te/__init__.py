@@ -11,9 +11,9 @@ module = te.lower(s, [A, B], name="add_one")
 from compassc.te.axes import IterVar, Range, reduce_axis, thread_axis
 from compassc.te.bounds import infer_bounds
 from compassc.te.building import build, create_prim_func
-from compassc.te.construct import compute, extern, placeholder, scan, size_var, tag_scope, var
+from compassc.te.construct import compute, placeholder, size_var, tag_scope, var
 from compassc.te.errors import ExpressionError, ExpressionTypeError, LowerError, ScheduleError
-from compassc.te.lowering import lower
+from compassc.te.lowering import lower, schedule_ops
 from compassc.te.math import (
     Select,
     abs,
@@ -53,33 +53,54 @@ from compassc.te.math import (
     truncdiv,
     truncmod,
 )
+from compassc.te.opaque import (
+    ExternOp,
+    ScanOp,
+    TensorIntrin,
+    View,
+    call_kernel,
+    decl_tensor_intrin,
+    extern,
+    for_range,
+    scan,
+)
 from compassc.te.reduce import all, any, comm_reducer, max, max_value, min, min_value, prod, sum
 from compassc.te.schedule import Schedule, Stage, Trace, create_schedule
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
 from compassc.te.values import Value, cast, const
 
+InferBound, ScheduleOps = infer_bounds, schedule_ops
+"""The steps of lowering under the names of the field: bounds of a normalised schedule, and its loop nest."""
+
 __all__ = [
     "ComputeOp",
     "ExpressionError",
     "ExpressionTypeError",
+    "ExternOp",
+    "InferBound",
     "IterVar",
     "LowerError",
     "Operation",
     "PlaceholderOp",
     "Range",
+    "ScanOp",
     "Schedule",
     "ScheduleError",
+    "ScheduleOps",
     "Select",
     "Stage",
     "Tensor",
+    "TensorIntrin",
     "TensorSlice",
     "Trace",
     "Value",
+    "View",
     "abs",
     "add",
     "all",
     "any",
     "build",
+    "call_kernel",
     "cast",
     "ceil",
     "comm_reducer",
@@ -89,6 +110,7 @@ __all__ = [
     "cosh",
     "create_prim_func",
     "create_schedule",
+    "decl_tensor_intrin",
     "div",
     "erf",
     "exp",
@@ -97,6 +119,7 @@ __all__ = [
     "floor",
     "floordiv",
     "floormod",
+    "for_range",
     "if_then_else",
     "indexdiv",
     "indexmod",
@@ -121,6 +144,7 @@ __all__ = [
     "round",
     "rsqrt",
     "scan",
+    "schedule_ops",
     "sigmoid",
     "sin",
     "sinh",

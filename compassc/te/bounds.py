@@ -21,7 +21,7 @@ from compassc.te.nodes import reads
 from compassc.te.schedule.relations import leaf_extents, root_values
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Annotation, Stage, is_tec, loops_around
-from compassc.te.tensor import ComputeOp
+from compassc.te.tensor import PlaceholderOp
 from compassc.te.values import Value, binary, kind_of
 
 _LARGEST = 1 << 28
@@ -72,7 +72,7 @@ def infer_bounds(schedule: Schedule) -> Bounds:
     found = Bounds()
     inference = _Inference(schedule, found)
     for stage in reversed(schedule.stages):
-        if not isinstance(stage.op, ComputeOp):
+        if isinstance(stage.op, PlaceholderOp):
             continue
         regions = inference.regions(stage)
         found.regions[stage] = regions
@@ -96,6 +96,9 @@ class _Inference:
         for reader in self.schedule.readers(stage):
             self._check_path(stage, reader)
             intervals = self._intervals(stage, reader)
+            if any(t.op is stage.op for t in reader.inputs):
+                whole = [(_dom_min(a), _minus_one(_dom_min(a), _dom_extent(a))) for a in stage.axis]
+                needed = [(known or []) + [span] for known, span in zip(needed, whole)]
             for e in (x for body in reader.body for x in reads(body) if x.tensor.op is stage.op):
                 for i, index in enumerate(e.indices):
                     needed[i] = (needed[i] or []) + [self._index(stage, index, intervals, i)]

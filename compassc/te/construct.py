@@ -27,7 +27,8 @@ def size_var(name: str = "size", dtype: Any = INT32) -> Value:
     return Value(Var(name, data_type(dtype), True))
 
 
-def _shape(given: Any) -> tuple[Expr, ...]:
+def shape_of(given: Any) -> tuple[Expr, ...]:
+    """The dimensions that a shape is written as. ExpressionError for what is no number of elements."""
     listed = given if isinstance(given, (tuple, list)) else (given,)
     shape = tuple(as_expr(int(d) if isinstance(d, float) else d) for d in listed)
     for dim in shape:
@@ -38,7 +39,7 @@ def _shape(given: Any) -> tuple[Expr, ...]:
 
 def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Tensor:
     """A tensor that is given to the kernel; `dtype` is float32 unless it is said."""
-    return PlaceholderOp(name, _shape(shape), FLOAT32 if dtype is None else data_type(dtype)).output(0)
+    return PlaceholderOp(name, shape_of(shape), FLOAT32 if dtype is None else data_type(dtype)).output(0)
 
 
 def compute(
@@ -54,7 +55,7 @@ def compute(
     `fcompute` is called once, with one variable per axis; its parameters name the axes. ExpressionError when its
     parameters do not go with `shape`, and for reductions inside of other arithmetic.
     """
-    extents = _shape(shape)
+    extents = shape_of(shape)
     names = _axis_names(fcompute, len(extents), varargs_names)
     axes = tuple(
         IterVar(Range(Value(e)), n, Kind.DATA_PARALLEL) for n, e in zip(names, extents[: len(names)], strict=True)
@@ -140,13 +141,3 @@ class TagScope(ContextDecorator):
 def tag_scope(tag: str) -> TagScope:
     """A context or decorator that gives the operations made inside of it a tag."""
     return TagScope(tag)
-
-
-def scan(*_: Any, **__: Any) -> Any:
-    """Sequential state. It is not there yet: always an ExpressionError."""
-    raise ExpressionError("te.scan is not supported yet", "write the loop as a kernel (@S.prim_func)")
-
-
-def extern(*_: Any, **__: Any) -> Any:
-    """Statements as an operation. It is not there yet: always an ExpressionError."""
-    raise ExpressionError("te.extern is not supported yet", "write the statements as a kernel (@S.prim_func)")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 from compass_core.errors import CompassError, Span
 
-_PACKAGES = tuple(str(Path(__file__).parents[1] / name) for name in ("te", "tir"))
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 def caller() -> Span | None:
-    """The line outside of these packages that is being run."""
+    """The line outside of the compiler that is being run."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGES):
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         if frame.f_back is None:
             return None
         frame = frame.f_back

@@ -7,20 +7,25 @@ guarded. A reduction begins with its identity, before the outermost loop that it
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
-from compassc.te.axes import IterVar
-from compassc.te.bounds import Bounds
+from compassc.te.axes import IterVar, Kind, Range
+from compassc.te.bound_statements import Match, bound
+from compassc.te.bound_statements import Target as Part
+from compassc.te.bounds import Bounds, Region
 from compassc.te.errors import LowerError
 from compassc.te.machine import Machine
-from compassc.te.nodes import Reduce, TensorRead, rewrite
+from compassc.te.nodes import Reduce, TensorRead, rewrite, substitute
+from compassc.te.opaque import ExternOp, Kernels, ScanOp
 from compassc.te.schedule.relations import predicates, root_values
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Annotation, Stage, loops_around
@@ -45,6 +50,7 @@ class LoopNest:
     allocations: list[Stmt] = field(default_factory=list)
     roots: list[tuple[Stage, Body]] = field(default_factory=list)
     double_buffered: list[Var] = field(default_factory=list)
+    kernels: Kernels = field(default_factory=dict)
 
 
 def loop_nest(schedule: Schedule, bounds: Bounds, parameters: dict[Tensor, Buffer], machine: Machine) -> LoopNest:
@@ -56,6 +62,8 @@ class _Nests:
     def __init__(self, schedule: Schedule, bounds: Bounds, parameters: dict[Tensor, Buffer], machine: Machine) -> None:
         self.schedule, self.bounds, self.machine = schedule, bounds, machine
         self.made = LoopNest()
+        self.parts: set[Operation] = set()
+        """The operations whose memory is that of a scan."""
         self.inner: dict[Stage, list[Stmt]] = defaultdict(list)
         """The memory that a stage has for a turn of the loop that it is computed at."""
         self.places: dict[tuple[Operation, int], Place] = {
@@ -66,8 +74,13 @@ class _Nests:
 
     def run(self) -> LoopNest:
         for stage in self.computed:
+            if isinstance(stage.op, ScanOp):
+                self._allocate(stage)
+                self._share(stage.op)
+        for stage in self.computed:
             self._check_threads(stage)
-            self._allocate(stage)
+            if stage.op not in self.parts:
+                self._allocate(stage)
         for stage in self.computed:
             if stage.attached is None:
                 self.made.roots.append((stage, _Nest(self, stage).statements()))
@@ -85,6 +98,15 @@ class _Nests:
 
     # -- memory
 
+    def _share(self, op: ScanOp) -> None:
+        """The parts of a scan have its memory."""
+        for group in (op.init, op.update, op.state_placeholder):
+            for i, t in enumerate(group):
+                if (t.op, t.value_index) in self.places:
+                    raise LowerError(f"'{t.name}' is a part of the scan '{op.name}' and no parameter", "copy it")
+                self.places[t.op, t.value_index] = self.places[op, i]
+                self.parts.add(t.op)
+
     def _allocate(self, stage: Stage) -> None:
         regions = self.bounds.regions[stage]
         for tensor in stage.op.outputs:
@@ -93,7 +115,11 @@ class _Nests:
                     raise LowerError(f"'{stage.label}' is a parameter, so it is computed on the outermost level")
                 continue
             shape, start = [], []
-            for axis in stage.axis:
+            if isinstance(stage.op, (ScanOp, ExternOp)):
+                regions, axes = _whole(tensor)
+            else:
+                axes = stage.axis
+            for axis in axes:
                 region = regions[axis]
                 if not isinstance(region.extent, IntImm):
                     raise LowerError(
@@ -107,7 +133,7 @@ class _Nests:
             scope = self.machine.scope(stage, inside, self.bound)
             dtype = self.machine.storage_type(stage.label, tensor.dtype)
             data = Var(tensor.name.replace(".", "_").replace("#", "_"), pointer_type(dtype, scope))
-            buffer = Buffer(data, dtype, tuple(shape) or (_ONE,))
+            buffer = Buffer(data, dtype, _aligned(stage, shape) or (_ONE,))
             self.places[stage.op, tensor.value_index] = Place(buffer, tuple(start))
             outside = stage.attached is None or scope == "shared" or stage.double_buffered
             (self.made.allocations if outside else self.inner[stage]).append(S.Alloc(buffer))
@@ -130,10 +156,38 @@ class _Nests:
     def _load(self, e: Expr) -> Expr | None:
         if not isinstance(e, TensorRead):
             return None
-        place = self.places.get((e.tensor.op, e.tensor.value_index))
-        if place is None:
-            raise LowerError(f"'{e.tensor.name}' is read but not among the arguments", "add it to the arguments")
+        place = self.place(e.tensor)
         return E.Load(place.buffer, _indices(place, [self.read(i) for i in e.indices]))
+
+    def place(self, tensor: Tensor) -> Place:
+        """Where a tensor is."""
+        place = self.places.get((tensor.op, tensor.value_index))
+        if place is None:
+            raise LowerError(f"'{tensor.name}' is read but not among the arguments", "add it to the arguments")
+        return place
+
+
+def _whole(tensor: Tensor) -> tuple[dict[IterVar, Region], tuple[IterVar, ...]]:
+    """Regions of all dimensions of a tensor."""
+    axes = tuple(IterVar(Range(Value(d)), f"dim{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
+    return {a: Region(_ZERO, d, True) for a, d in zip(axes, tensor.shape)}, axes
+
+
+def _aligned(stage: Stage, shape: list[IntImm]) -> tuple[IntImm, ...]:
+    """The extents with gaps for the strides that were asked for."""
+    sizes = [e.value for e in shape]
+    for dim in sorted(stage.alignments, reverse=True):
+        factor, offset = stage.alignments[dim]
+        inner = math.prod(sizes[dim + 2 :])
+        fitting = (n for n in range(sizes[dim + 1], sizes[dim + 1] + factor) if n * inner % factor == offset)
+        found = next(fitting, None)
+        if found is None:
+            raise LowerError(
+                f"storage_align of '{stage.label}': strides of dimension {dim} are multiples of {inner}, none of which is "
+                f"{offset} modulo {factor}"
+            )
+        sizes[dim + 1] = found
+    return tuple(IntImm(INT32, n) for n in sizes)
 
 
 def _notes(stage: Stage) -> list[Annotation]:
@@ -158,18 +212,43 @@ class _Nest:
         leaves = stage.leaf_iter_vars
         self.first_reduction = next((i for i, a in enumerate(leaves) if a.is_reduction), len(leaves))
         self.loops = nests.bounds.loops[stage]
+        notes = [stage.annotations.get(a) for a in leaves]
+        self.tensorised = next((i for i, n in enumerate(notes) if n is not None and n.intrin is not None), None)
 
     def statements(self) -> Body:
+        if isinstance(self.stage.op, ExternOp):
+            return tuple(self._extern(self.stage.op))
         return tuple(self._level(0))
+
+    def _extern(self, op: ExternOp) -> list[Stmt]:
+        """The statements of the user's on the buffers of the tensors."""
+        parts = {}
+        given = [*zip(op.input_placeholders, self.stage.inputs), *zip(op.output_placeholders, op.outputs)]
+        for buffer, tensor in given:
+            place = self.nests.place(tensor)
+            begin = _indices(place, [_ZERO] * len(buffer.shape))
+            parts[buffer.data] = buffer, Part(place.buffer, begin, tuple(range(len(buffer.shape))))
+        self.nests.made.kernels |= op.kernels
+        return bound(op.body, parts, op.kernels, f"'{self.stage.label}'")
 
     def _level(self, depth: int) -> list[Stmt]:
         leaves = self.stage.leaf_iter_vars
-        before = self._identity() if self._reduces() and depth == self.first_reduction else []
+        begins = self._reduces() and depth == self.first_reduction and self.tensorised != depth
+        before = self._identity() if begins else []
         if depth == len(leaves):
             return [*before, *self._update()]
         leaf = leaves[depth]
+        if isinstance(self.stage.op, ScanOp):
+            return self._loop(leaf, self.loops[leaf], tuple(self._attached(leaf)))
+        if self.tensorised == depth:
+            return [*before, *self._intrinsic(depth)]
         inner = [*self._attached(leaf), *self._level(depth + 1)]
         return [*before, *self._loop(leaf, self.loops[leaf], tuple(inner))]
+
+    def _intrinsic(self, depth: int) -> list[Stmt]:
+        """The statements of the intrinsic that stands for a loop and those inside of it."""
+        whole = depth <= self.first_reduction
+        return Tensorised(self, depth, self.loops).statements(whole)
 
     def _reduces(self) -> bool:
         return isinstance(self.stage.body[0], Reduce)
@@ -225,6 +304,8 @@ class _Nest:
             if not self.regions[axis].whole and axis.dom is not None:
                 end = binary("add", Value(axis.dom.min), Value(axis.dom.extent)).expr
                 conditions += [Binary("le", axis.dom.min, values[axis]), Binary("lt", values[axis], end)]
+        if self.stage.store_predicate is not None:
+            conditions.append(self._expr(self.stage.store_predicate, values))
         conditions += [c for c in more if not (isinstance(c, IntImm) and c.value)]
         made: Body = tuple(statements)
         for condition in reversed(conditions):
@@ -268,7 +349,8 @@ class _Nest:
     def _identity(self) -> list[Stmt]:
         """The start values, for all elements that the loops inside of here reduce."""
         loops = dict(self.loops)
-        inner = [a for a in self.stage.leaf_iter_vars[self.first_reduction :] if not a.is_reduction]
+        inside = self.stage.leaf_iter_vars[self.first_reduction : self.tensorised]
+        inner = [a for a in inside if not a.is_reduction]
         for axis in inner:
             var = self.loops[axis]
             if isinstance(var, Var):
@@ -276,10 +358,106 @@ class _Nest:
         values = self._values({a: v for a, v in loops.items() if not a.is_reduction})
         first = self.stage.body[0]
         assert isinstance(first, Reduce)
-        start = [self._expr(e, values) for e in (first.init or first.combiner.identity)]
         spatial = {a: v for a, v in loops.items() if not a.is_reduction}
-        stores = [self._store(i, values, e) for i, e in enumerate(start)]
-        made = tuple(self._guarded(spatial, False, stores))
+        if self.tensorised is not None:
+            made: Body = tuple(Tensorised(self, self.tensorised, spatial).reset())
+        else:
+            start = [self._expr(e, values) for e in (first.init or first.combiner.identity)]
+            stores = [self._store(i, values, e) for i, e in enumerate(start)]
+            made = tuple(self._guarded(spatial, False, stores))
         for axis in reversed(inner):
             made = tuple(self._loop(axis, loops[axis], made))
         return list(made)
+
+
+class Tensorised:
+    """The inner loops of a stage as an intrinsic. `loops`: the values of the loops outside."""
+
+    def __init__(self, nest: _Nest, depth: int, loops: dict[IterVar, Expr]) -> None:
+        self.nest, self.stage = nest, nest.stage
+        leaves = self.stage.leaf_iter_vars
+        inside = leaves[depth:]
+        intrin = self.stage.annotations[leaves[depth]].intrin
+        assert intrin is not None
+        self.intrin = intrin
+        self.what = f"tensorize of '{self.stage.label}'"
+        tile = [Var(a.name, INT32, True) for a in inside]
+        self.loops = {**{a: v for a, v in nest.loops.items() if a not in inside}, **dict(zip(inside, tile))}
+        self.loops |= {a: v for a, v in loops.items() if a not in inside}
+        self._check_extents(inside)
+        axes = [*intrin.op.axis, *intrin.op.reduce_axis]
+        ordered = [*(a for a in inside if not a.is_reduction), *(a for a in inside if a.is_reduction)]
+        self.match = Match(intrin, {_variable(a): self.loops[b] for a, b in zip(axes, ordered)}, self.what)
+        self.tile = set(tile)
+        self._check_guards()
+        values = nest._values(self.loops)
+        mapping: dict[Expr, Expr] = {a.as_expr(): v for a, v in values.items()}
+        for mine, theirs in zip(self.stage.body, intrin.op.body, strict=True):
+            self.match.expression(_substituted(mine, mapping), theirs)
+        self.values = values
+
+    def _check_extents(self, inside: list[IterVar]) -> None:
+        op = self.intrin.op
+        for kind, theirs in ((False, op.axis), (True, op.reduce_axis)):
+            mine = [self.nest.extents[a] for a in inside if a.is_reduction is kind]
+            wanted = [a.dom.extent for a in theirs if a.dom is not None]
+            numbers = [[e.value if isinstance(e, IntImm) else str(Value(e)) for e in side] for side in (mine, wanted)]
+            if numbers[0] != numbers[1]:
+                raise LowerError(
+                    f"{self.what}: '{self.intrin.name}' has loops of {numbers[1]} turns, the stage has {numbers[0]}"
+                )
+
+    def _check_guards(self) -> None:
+        for axis, cond in predicates(self.stage, self.nest.extents, self.loops):
+            if any(v in self.tile for v in variables(cond)):
+                raise LowerError(
+                    f"{self.what}: the axis '{axis.name}' is not divided, the last turn has fewer elements"
+                )
+
+    def _parts(self) -> dict[Var, tuple[Buffer, Part]]:
+        zero: dict[Expr, Expr] = dict.fromkeys(self.tile, _ZERO)
+        parts = {}
+        for buffer, tensor in zip(self.intrin.input_buffers, self.intrin.inputs):
+            mine, begin, dims = self.match.found[tensor]
+            place = self.nest.nests.place(mine)
+            parts[buffer.data] = buffer, Part(place.buffer, _indices(place, [substitute(b, zero) for b in begin]), dims)
+        for i, (buffer, output) in enumerate(zip(self.intrin.output_buffers, self.intrin.op.outputs)):
+            place = self.nest.nests.places[self.stage.op, i]
+            theirs = tuple(a.as_expr() for a in self.intrin.op.axis)
+            begin, dims = self.match.place(
+                self.stage.label, tuple(self.values[a] for a in self.stage.axis), output.name, theirs
+            )
+            parts[buffer.data] = buffer, Part(place.buffer, _indices(place, [substitute(b, zero) for b in begin]), dims)
+        return parts
+
+    def reset(self) -> list[Stmt]:
+        """The statements that begin the outputs."""
+        return self._made(self.intrin.reset)
+
+    def statements(self, whole: bool) -> list[Stmt]:
+        """The statements. `whole`: nothing is reduced over outside of the intrinsic."""
+        if not self.intrin.op.reduce_axis:
+            return self._made(self.intrin.body)
+        if not whole:
+            return self._made(self.intrin.update)
+        if self.intrin.body is not None:
+            return self._made(self.intrin.body)
+        return [*self.reset(), *self._made(self.intrin.update)]
+
+    def _made(self, body: Body | None) -> list[Stmt]:
+        assert body is not None, "an intrinsic that reduces has all of its statements"
+        self.nest.nests.made.kernels |= self.intrin.kernels
+        return bound(body, self._parts(), self.intrin.kernels, self.what)
+
+
+def _variable(axis: IterVar) -> Var:
+    e = axis.as_expr()
+    assert isinstance(e, Var)
+    return e
+
+
+def _substituted(e: Expr, mapping: dict[Expr, Expr]) -> Expr:
+    """An expression of a stage by its loops; sources of a reduction, too."""
+    if isinstance(e, Reduce):
+        return e.replace(sources=tuple(substitute(s, mapping) for s in e.sources))
+    return substitute(e, mapping)

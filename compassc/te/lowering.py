@@ -16,14 +16,15 @@ from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.verify import verify
 from compassc.ir.visit import Rewriter, rewrites
 from compassc.te.axes import IterVar
-from compassc.te.bounds import infer_bounds
+from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.errors import ExpressionTypeError, LowerError
-from compassc.te.loopnest import loop_nest
+from compassc.te.loopnest import LoopNest, loop_nest
 from compassc.te.machine import Machine
-from compassc.te.nodes import TensorRead, rewrite, substitute
+from compassc.te.nodes import TensorRead, reads, rewrite, substitute
+from compassc.te.opaque import Kernels, ScanOp
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Annotation, Stage
-from compassc.te.tensor import ComputeOp, Tensor
+from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor
 from compassc.te.values import Value, kind_of
 
 _ZERO = IntImm(INT32, 0)
@@ -49,26 +50,45 @@ def lower(
         raise ExpressionTypeError("te.lower needs the parameters of the kernel: its tensors and variables, in order")
     machine = _machine(target)
     plain = normalised(schedule, machine)
-    parameters, declared, variables = parameters_of(args, machine)
-    for stage in plain.stages:
-        for tensor in stage.op.outputs if stage.is_output else ():
-            if tensor not in parameters:
-                raise LowerError(f"the output '{tensor.name}' is not among the arguments", "add it to them")
-    bounds = infer_bounds(plain)
-    nest = loop_nest(plain, bounds, parameters, machine)
-    body = (*declared, *nest.allocations, *machine.sequence(nest.roots))
-    function = PrimFunc(name, variables, Finish().body(body), VOID)
-    module = IRModule((function,), name, machine.name)
+    module, nest = _plain_loops(plain, infer_bounds(plain), args, name, machine)
     if not simple_mode:
         module = machine.form(module, nest.double_buffered)
     verify(module)
     return module
 
 
-def normalised(schedule: Schedule, machine: Machine) -> Schedule:
+def schedule_ops(
+    schedule: Schedule, bounds: Bounds, args: Sequence[Any] | None = None, name: str = "main", target: Any = None
+) -> IRModule:
+    """The loop nest of a normalised schedule (`Schedule.normalize`) with its bounds (`infer_bounds`), as a kernel of plain
+    loops. `args`: as for `lower`, by default what is given to the expressions and what they give."""
+    if args is None:
+        given = [s.op.output(0) for s in schedule.stages if isinstance(s.op, PlaceholderOp)]
+        args = [*given, *(t for op in schedule.outputs for t in op.outputs)]
+    module, _ = _plain_loops(schedule, bounds, args, name, _machine(target))
+    return module
+
+
+def _plain_loops(
+    plain: Schedule, bounds: Bounds, args: Sequence[Any], name: str, machine: Machine
+) -> tuple[IRModule, LoopNest]:
+    parameters, declared, variables = parameters_of(args, machine)
+    for stage in plain.stages:
+        for tensor in stage.op.outputs if stage.is_output else ():
+            if tensor not in parameters:
+                raise LowerError(f"the output '{tensor.name}' is not among the arguments", "add it to them")
+    nest = loop_nest(plain, bounds, parameters, machine)
+    body = (*declared, *nest.allocations, *machine.sequence(nest.roots))
+    function = PrimFunc(name, variables, Finish().body(body), VOID)
+    return IRModule((function, *_called(nest.kernels, name, machine)), name, machine.name), nest
+
+
+def normalised(schedule: Schedule, machine: Machine | None = None) -> Schedule:
     """The schedule without its inlined stages: their expressions stand where they were read."""
+    machine = machine or Machine("")
     across = [s for s in schedule.stages if _threads_of_reduction(s, machine)]
-    if not across and not any(s.inlined for s in schedule.stages):
+    scans = any(isinstance(s.op, ScanOp) for s in schedule.stages)
+    if not across and not scans and not any(s.inlined for s in schedule.stages):
         return schedule
     made = schedule.replayed(schedule.trace)
     for stage in across:
@@ -80,7 +100,26 @@ def normalised(schedule: Schedule, machine: Machine) -> Schedule:
             if stage.inlined:
                 bodies[stage.op] = stage, stage.body[0]
     made.stages = [s for s in made.stages if not s.inlined]
+    for stage in made.stages:
+        if isinstance(stage.op, ScanOp):
+            _in_the_loop(made, stage, stage.op)
     return made
+
+
+def _in_the_loop(schedule: Schedule, scan: Stage, op: ScanOp) -> None:
+    """Has what depends on the rows before computed in the loop of a scan, as far as it is not inside of it already."""
+    if scan.attached is not None:
+        raise LowerError(f"the scan '{scan.label}' is computed on the outermost level")
+    depends = {t.op for t in op.state_placeholder}
+    for stage in schedule.stages:
+        read = {r.tensor.op for e in stage.body for r in reads(e)} | {t.op for t in stage.inputs}
+        if stage is scan or not (read & depends or stage.op in {t.op for t in op.update}):
+            continue
+        if stage.is_output:
+            raise LowerError(f"'{stage.label}' is a part of the scan '{scan.label}' and no output", "copy it")
+        depends.add(stage.op)
+        if stage.attached is None:
+            stage.attached = (scan, op.scan_axis)
 
 
 def _threads_of_reduction(stage: Stage, machine: Machine) -> list[IterVar]:
@@ -114,6 +153,22 @@ def _inlined(e: Expr, bodies: Mapping[Any, tuple[Stage, Expr]]) -> Expr | None:
     stage, body = bodies[e.tensor.op]
     indices = [rewrite(i, lambda x: _inlined(x, bodies)) for i in e.indices]
     return substitute(body, {axis.as_expr(): index for axis, index in zip(stage.axis, indices)})
+
+
+def _called(kernels: Kernels, name: str, machine: Machine) -> list[PrimFunc]:
+    """The functions of the kernel language that statements call, and what these call."""
+    if not kernels:
+        return []
+    from compassc.language.parser import parse
+
+    if not machine.kernels:
+        raise LowerError(f"'{next(iter(kernels))}' is a kernel of the NPU, {machine.name} does not run it")
+    found: dict[str, PrimFunc] = {}
+    for kernel in kernels.values():
+        for function in parse(kernel, machine.name).functions:
+            if function.name == name or found.setdefault(function.name, function).name != function.name:
+                raise LowerError(f"the kernel and a function that it calls are both named '{name}'", "name=")
+    return list(found.values())
 
 
 def _machine(target: Any) -> Machine:

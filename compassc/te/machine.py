@@ -33,6 +33,8 @@ class Machine:
     memory = "memory"
     together: ClassVar[bool] = False
     """Whether threads can compute a stage together inside of a loop."""
+    kernels: ClassVar[bool] = False
+    """Whether functions of the kernel language can be called."""
     meeting_place: ClassVar[str] = ""
     """The memory for what one thread computes and another one reads."""
 
@@ -75,6 +77,7 @@ class Npu(Machine):
     storage = STORAGE
     memory = "NPU memory"
     together = True
+    kernels = True
     meeting_place = "shared"
     _scopes: ClassVar[Mapping[str, str]] = {
         "global": "global",

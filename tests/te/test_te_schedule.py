@@ -97,7 +97,7 @@ def test_threads_share_stages_out_with_barriers():
         (lambda a, b, c, s: s[b].set_scope("gsram"), "none of"),
         (lambda a, b, c, s: s.cache_read(a, "lsram", [c]), "does not read it"),
         (lambda a, b, c, s: s.rfactor(c, c.op.axis[0]), "not reduced over"),
-        (lambda a, b, c, s: s[b].tensorize(b.op.axis[0], None), "not supported yet"),
+        (lambda a, b, c, s: s[b].tensorize(b.op.axis[0], None), "expected an intrinsic"),
         (lambda a, b, c, s: (s[c].vectorize(c.op.axis[0]), s[c].split(c.op.axis[0], factor=2)), "annotated already"),
         (lambda a, b, c, s: s[te.placeholder((1,))], "has no stage"),
         (lambda a, b, c, s: te.Trace.from_json("{}"), "not a trace"),

@@ -59,7 +59,7 @@ def test_constants_fold_as_the_type_computes():
         (lambda x, f: te.thread_axis(tag="here"), "no thread"),
         (lambda x, f: te.reduce_axis(5), "needs a range"),
         (lambda x, f: te.min_value("bool"), "no smallest value"),
-        (lambda x, f: te.scan(), "not supported yet"),
+        (lambda x, f: te.extern((4,), [x], None), "inputs are tensors"),
     ],
 )
 def test_wrong_expressions_name_the_line(wrong, words):

@@ -36,7 +36,8 @@ def npu_form(module: IRModule, target: Target, double_buffered: Iterable[Var] = 
 
 def _steps(arrays: list[Var]) -> list[_Step]:
     def on_functions(step: Callable[[PrimFunc], PrimFunc]) -> _Step:
-        return lambda module: module.map_functions(step)
+        """The step on the kernel of loops alone: functions that it calls are the user's."""
+        return lambda module: module.map_functions(lambda f: step(f) if f.name == module.entry else f)
 
     return [
         hoist_if_then_else.run,

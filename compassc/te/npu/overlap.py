@@ -179,8 +179,9 @@ def _written(body: Body) -> set[Var]:
             found.add(s.buffer.data)
         elif isinstance(s, S.Assign):
             found.add(s.var)
-        elif isinstance(s, S.Eval) and isinstance(s.value, E.Call):
-            targets = s.value.args[:1] if "dma" in s.value.op else s.value.args
+        elif isinstance(s, S.Eval) and isinstance(s.value, (E.Call, E.FuncCall)):
+            transfer = isinstance(s.value, E.Call) and "dma" in s.value.op
+            targets = s.value.args[:1] if transfer else s.value.args
             found |= {v for v in map(_base, targets) if isinstance(v, Var)}
     return found
 

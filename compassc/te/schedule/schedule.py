@@ -10,6 +10,7 @@ from compassc.ir.exprs import Binary, Expr, IntImm, Select
 from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.te.nodes import Reduce, TensorRead, reads, rewrite, substitute
+from compassc.te.opaque import ScanOp, TensorIntrin
 from compassc.te.schedule.relations import leaf_extents, predicates, root_values
 from compassc.te.schedule.stage import SCOPES, Fuse, Relation, Singleton, Split, Stage
 from compassc.te.schedule.trace import Trace, primitive, replay
@@ -25,6 +26,9 @@ class Schedule:
         self.outputs = tuple(outputs)
         self.stages: list[Stage] = []
         self.trace = Trace()
+        self.groups: list[Group] = []
+        self.intrinsics: dict[str, TensorIntrin] = {}
+        """The intrinsics that steps of traces call by name."""
         self.depth = 0
         for op in post_order(outputs):
             self._add(op, len(self.stages), op in self.outputs)
@@ -53,6 +57,9 @@ class Schedule:
         for stage in self.stages:
             if stage.label == label:
                 return stage
+        for group in self.groups:
+            if group.label == label:
+                return group  # type: ignore[return-value]  # steps of groups are found by their labels, too
         raise ScheduleError(f"there is no stage '{label}'; there are {', '.join(s.label for s in self.stages)}")
 
     def owner(self, axis: IterVar) -> Stage:
@@ -64,7 +71,7 @@ class Schedule:
 
     def readers(self, stage: Stage) -> list[Stage]:
         """The stages that read what a stage computes."""
-        return [s for s in self.stages if any(r.tensor.op is stage.op for e in s.body for r in reads(e))]
+        return [s for s in self.stages if any(t.op is stage.op for t in _read_by(s))]
 
     def reaches(self, stage: Stage, other: Stage) -> bool:
         """Whether `other` reads what `stage` computes, directly or through other stages."""
@@ -80,7 +87,9 @@ class Schedule:
 
     def replayed(self, trace: Trace) -> Schedule:
         """A new schedule of the same expressions with the steps of a trace."""
-        return replay(Schedule(self.outputs), trace)
+        fresh = Schedule(self.outputs)
+        fresh.intrinsics = dict(self.intrinsics)
+        return replay(fresh, trace)
 
     # ---------------------------------------------------------------------------------------------------------- stages
 
@@ -91,7 +100,7 @@ class Schedule:
         _check_scope("cache_read", stage, scope)
         listed = [r if isinstance(r, Stage) else self[r] for r in (readers if isinstance(readers, list) else [readers])]
         for reader in listed:
-            if not any(r.tensor == tensor for e in reader.body for r in reads(e)):
+            if tensor not in _read_by(reader) or isinstance(reader.op, ScanOp):
                 raise ScheduleError(f"cache_read of '{stage.label}': '{reader.label}' does not read it")
         axes = tuple(IterVar(Range(Value(d)), f"ax{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
         copy = TensorRead(tensor, tuple(a.as_expr() for a in axes))
@@ -101,6 +110,7 @@ class Schedule:
         made.scope = scope
         for reader in listed:
             reader.body = tuple(rewrite(e, lambda x: _moved(x, tensor, op)) for e in reader.body)
+            reader.inputs = tuple(op.output(0) if t == tensor else t for t in reader.inputs)
         return op.output(0)
 
     @primitive
@@ -147,9 +157,54 @@ class Schedule:
         _reduce_factored(stage, op, axis, place)
         return op.outputs if op.num_outputs > 1 else op.output(0)
 
-    def create_group(self, *_: Any, **__: Any) -> Any:
-        """Groups of stages are not there yet: always a ScheduleError."""
-        raise ScheduleError("create_group is not supported yet", "attach each stage with compute_at")
+    @primitive
+    def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> Group:
+        """The stages between tensors, to be computed at one place together: what leads from `inputs` to `outputs`."""
+        ends, begins = ([self[t] for t in (x if isinstance(x, (list, tuple)) else [x])] for x in (outputs, inputs))
+        members = []
+        for stage in self.stages:
+            below = stage in begins or any(self.reaches(b, stage) for b in begins)
+            above = stage in ends or any(self.reaches(stage, e) for e in ends)
+            if below and above and (include_inputs or stage not in begins):
+                members.append(stage)
+        for stage in members:
+            stage._computed("create_group")
+        if not members:
+            raise ScheduleError("create_group: no stage leads from the inputs to the outputs")
+        group = Group(self, f"group{len(self.groups)}", members)
+        self.groups.append(group)
+        return group
+
+    def normalize(self) -> Schedule:
+        """The schedule that is lowered: inlined stages stand where they are read, stages of scans in their loops."""
+        from compassc.te.lowering import normalised
+
+        return normalised(self)
+
+
+class Group:
+    """Stages that are moved together: `compute_at` and `compute_root` of all of them."""
+
+    def __init__(self, schedule: Schedule, label: str, members: list[Stage]) -> None:
+        self.schedule, self.label, self.members = schedule, label, members
+
+    @primitive
+    def compute_at(self, parent: Any, axis: IterVar) -> None:
+        """Compute all of its stages inside a loop of a stage that reads what they give."""
+        for stage in self.members:
+            stage.compute_at(parent, axis)
+
+    @primitive
+    def compute_root(self) -> None:
+        """Compute all of its stages on the outermost level."""
+        for stage in self.members:
+            stage.compute_root()
+
+
+def _read_by(stage: Stage) -> list[Tensor]:
+    """The tensors that a stage reads."""
+    scanned = stage.op.init if isinstance(stage.op, ScanOp) else ()
+    return [*(r.tensor for e in stage.body for r in reads(e)), *stage.inputs, *scanned]
 
 
 def create_schedule(ops: Any) -> Schedule:

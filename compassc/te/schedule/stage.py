@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compassc.analysis.structure import variables
+from compassc.ir.dtypes import BOOL
 from compassc.ir.exprs import Expr, IntImm
 from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.errors import ScheduleError
 from compassc.te.nodes import Reduce
+from compassc.te.opaque import ExternOp, ScanOp, TensorIntrin
 from compassc.te.schedule.trace import primitive
-from compassc.te.tensor import ComputeOp, Operation
+from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from compassc.te.values import Value, as_expr, binary, kind_of
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ class Annotation:
 
     loop: str = ""
     thread: IterVar | None = None
+    intrin: TensorIntrin | None = None
 
 
 class Stage:
@@ -68,8 +72,10 @@ class Stage:
 
     def __init__(self, schedule: Schedule, op: Operation, label: str, is_output: bool = False) -> None:
         self.schedule, self.op, self.label, self.is_output = schedule, op, label, is_output
-        self.body: tuple[Expr, ...] = op.body if isinstance(op, ComputeOp) else ()
-        self.axis: tuple[IterVar, ...] = op.axis if isinstance(op, ComputeOp) else ()
+        self.body: tuple[Expr, ...] = op.body if isinstance(op, (ComputeOp, ScanOp)) else ()
+        self.axis: tuple[IterVar, ...] = op.axis if isinstance(op, (ComputeOp, ScanOp)) else ()
+        self.inputs: tuple[Tensor, ...] = op.inputs if isinstance(op, ExternOp) else ()
+        """The tensors that statements read, whole."""
         self.reduce_axis: tuple[IterVar, ...] = op.reduce_axis if isinstance(op, ComputeOp) else ()
         self.relations: list[Relation] = []
         self.all_iter_vars: list[IterVar] = [*self.axis, *self.reduce_axis]
@@ -79,6 +85,10 @@ class Stage:
         self.inlined = False
         self.scope = ""
         self.double_buffered = False
+        self.alignments: dict[int, tuple[int, int]] = {}
+        """By dimension: what its stride is modulo what."""
+        self.store_predicate: Expr | None = None
+        self.environment: tuple[IterVar, ...] = ()
 
     # ------------------------------------------------------------------------------------------------ names and checks
 
@@ -105,7 +115,7 @@ class Stage:
 
     def _computed(self, step: str) -> None:
         if not isinstance(self.op, ComputeOp):
-            raise ScheduleError(f"{step} of '{self.label}': it is given to the kernel, not computed")
+            raise ScheduleError(f"{step} of '{self.label}': {_NOT_COMPUTED[type(self.op)]}")
         if self.inlined:
             raise ScheduleError(f"{step} of '{self.label}': it is computed inline and has no loops")
 
@@ -127,7 +137,7 @@ class Stage:
     def _plain(self, step: str, axis: IterVar) -> None:
         """ScheduleError when a loop is annotated, or when a stage is computed at it: both belong to that very loop."""
         found = self.annotations.get(axis)
-        if found is not None and (found.loop or found.thread is not None):
+        if found is not None and (found.loop or found.thread is not None or found.intrin is not None):
             raise ScheduleError(
                 f"{step} of '{self.label}': the axis '{axis.name}' is annotated already", "annotate loops last"
             )
@@ -269,7 +279,10 @@ class Stage:
     @primitive
     def compute_at(self, parent: Any, axis: IterVar) -> None:
         """Compute it inside a loop of a stage that reads it: as much as one turn of that loop needs."""
-        self._computed("compute_at")
+        if not isinstance(self.op, ExternOp):
+            self._computed("compute_at")
+        if any(isinstance(s.op, ScanOp) and self.op in [t.op for t in s.op.update] for s in self.schedule.stages):
+            raise ScheduleError(f"compute_at of '{self.label}': it is the update of a scan and stays in its loop")
         stage = parent if isinstance(parent, Stage) else self.schedule[parent]
         stage._leaf("compute_at", axis)
         if self.is_output:
@@ -301,7 +314,7 @@ class Stage:
         """The memory of what it computes: global, shared (of a core), lsram (of a TEC), local (registers)."""
         if scope not in SCOPES:
             raise ScheduleError(f"set_scope of '{self.label}': '{scope}' is none of {', '.join(SCOPES)}")
-        if not isinstance(self.op, ComputeOp) or (self.is_output and scope != "global"):
+        if isinstance(self.op, PlaceholderOp) or (self.is_output and scope != "global"):
             raise ScheduleError(f"set_scope of '{self.label}': parameters of the kernel are in global memory")
         self.scope = scope
 
@@ -313,13 +326,90 @@ class Stage:
             raise ScheduleError(f"double_buffer of '{self.label}': it is an output")
         self.double_buffered = True
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _MISSING:
-            raise ScheduleError(f"{name} of '{self.label}' is not supported yet")
-        raise AttributeError(f"a stage has no '{name}'")
+    @primitive
+    def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
+        """Leave gaps in its memory, so that the stride of an axis is `offset` modulo `factor` elements."""
+        self._computed("storage_align")
+        place = next((i for i, a in enumerate(self.axis) if a is axis), None)
+        if place is None:
+            raise ScheduleError(
+                f"storage_align of '{self.label}': '{getattr(axis, 'name', axis)}' is no axis of its tensor"
+            )
+        if place == len(self.axis) - 1:
+            raise ScheduleError(f"storage_align of '{self.label}': the stride of the last axis '{axis.name}' is 1")
+        if not (isinstance(factor, int) and isinstance(offset, int) and factor > 0 and 0 <= offset < factor):
+            raise ScheduleError(f"storage_align of '{self.label}': no stride is {offset} modulo {factor}")
+        if self.is_output:
+            raise ScheduleError(f"storage_align of '{self.label}': it is an output, which has no gaps")
+        self.alignments[place] = (factor, offset)
+
+    @primitive
+    def tensorize(self, axis: IterVar, intrin: TensorIntrin) -> None:
+        """Put an intrinsic (`te.decl_tensor_intrin`) in the place of a loop and of those inside of it."""
+        found = self._annotation("tensorize", axis)
+        if not isinstance(intrin, TensorIntrin):
+            raise ScheduleError(
+                f"tensorize of '{self.label}': expected an intrinsic, got {type(intrin).__name__}",
+                "te.decl_tensor_intrin makes one",
+            )
+        inside = self.leaf_iter_vars[self.leaf_iter_vars.index(axis) :]
+        marked = [a.name for a in inside if (n := self.annotations.get(a)) is not None and (n.loop or n.thread)]
+        if marked:
+            raise ScheduleError(f"tensorize of '{self.label}': the loop '{marked[0]}' inside of it is annotated")
+        count = len(intrin.op.axis) + len(intrin.op.reduce_axis)
+        if len(inside) != count:
+            raise ScheduleError(
+                f"tensorize of '{self.label}': '{intrin.name}' has {count} loops, there are {len(inside)} from "
+                f"'{axis.name}' on"
+            )
+        found.intrin = intrin
+
+    @primitive
+    def env_threads(self, threads: Any) -> None:
+        """Threads that run around the whole stage. On the NPU all TECs run the whole kernel, so nothing has to be done."""
+        listed = list(threads) if isinstance(threads, (list, tuple)) else [threads]
+        for thread in listed:
+            if not isinstance(thread, IterVar) or thread.kind is not Kind.THREAD:
+                raise ScheduleError(f"env_threads of '{self.label}': {thread!r} is no thread axis (te.thread_axis)")
+        self.environment = tuple(listed)
+
+    @primitive
+    def set_store_predicate(self, predicate: Any) -> None:
+        """Store elements only where a condition on the axes holds; the others keep what was in memory."""
+        self._computed("set_store_predicate")
+        e = as_expr(predicate)
+        if not e.dtype.is_scalar or kind_of(e) is not BOOL:
+            raise ScheduleError(f"set_store_predicate of '{self.label}': {Value(e)} is no condition")
+        known = {a.as_expr() for a in self.axis}
+        other = [v.name for v in variables(e) if v not in known]
+        if other:
+            raise ScheduleError(
+                f"set_store_predicate of '{self.label}': '{other[0]}' is none of its axes", "write it with s[t].op.axis"
+            )
+        self.store_predicate = e
+
+    @primitive
+    def prefetch(self, tensor: Tensor, axis: IterVar, offset: Any = 1) -> Tensor:
+        """Bring what one turn of a loop reads of a tensor into LSRAM, a turn ahead: a copy with `double_buffer`."""
+        self._leaf("prefetch", axis)
+        if not isinstance(offset, int) or offset != 1:
+            raise ScheduleError(f"prefetch of '{self.label}': the offset is {offset!r}, possible is a turn ahead, 1")
+        copy: Tensor = self.schedule.cache_read(tensor, "lsram", [self])
+        made = self.schedule[copy]
+        made.compute_at(self, axis)
+        made.double_buffer()
+        return copy
+
+    def rolling_buffer(self) -> None:
+        """A buffer that goes round is not supported: always a ScheduleError."""
+        raise ScheduleError(f"rolling_buffer of '{self.label}' is not supported", "recompute rows, or double_buffer")
 
 
-_MISSING = frozenset("prefetch tensorize storage_align rolling_buffer env_threads set_store_predicate".split())
+_NOT_COMPUTED = {
+    PlaceholderOp: "it is given to the kernel, not computed",
+    ScanOp: "it is a scan, whose loop is as it is; schedule its update",
+    ExternOp: "its statements are given, it has no loops",
+}
 
 
 def loops_around(stage: Stage) -> list[tuple[Stage, IterVar]]:

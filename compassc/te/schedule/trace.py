@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compassc.ir.exprs import IntImm, Var
+from compassc.ir.exprs import Binary, Expr, IntImm, Unary, Var
 from compassc.te.axes import IterVar, Kind
 from compassc.te.errors import ScheduleError
+from compassc.te.opaque import TensorIntrin
 from compassc.te.tensor import Operation, Tensor
-from compassc.te.values import Operand, as_expr
+from compassc.te.values import Operand, Value, as_expr
 
 if TYPE_CHECKING:
     from compassc.te.schedule.schedule import Schedule
@@ -77,12 +78,21 @@ class Trace:
 def _shown(argument: Any) -> str:
     if isinstance(argument, dict):
         ((kind, value),) = argument.items()
-        if kind == "thread":
+        if kind in ("thread", "intrin"):
             return repr(value)
+        if kind == "expr":
+            return _shown_tree(value)
         return f's["{value}"]' if kind == "stage" else str(value[1] if kind == "axis" else value[0])
     if isinstance(argument, list):
         return f"[{', '.join(map(_shown, argument))}]"
     return repr(argument)
+
+
+def _shown_tree(tree: Any) -> str:
+    if not isinstance(tree, list):
+        return _shown(tree)
+    op, *operands = tree
+    return f"{op}({', '.join(map(_shown_tree, operands))})"
 
 
 def primitive(function: _F) -> _F:
@@ -120,14 +130,40 @@ def _recorded(schedule: Schedule, value: Any) -> Any:
         return {"stage": value.label}
     if isinstance(value, (list, tuple)):
         return [_recorded(schedule, v) for v in value]
+    if isinstance(value, TensorIntrin):
+        schedule.intrinsics[value.name] = value
+        return {"intrin": value.name}
     if isinstance(value, Operand):
         e = as_expr(value)
         if isinstance(e, IntImm):
             return e.value
         if isinstance(e, Var):
             return {"var": [e.name]}
-        raise ScheduleError(f"{value!r} cannot be an argument of a step: give a number or a variable")
+        return {"expr": _tree(schedule, e)}
     return value
+
+
+def _tree(schedule: Schedule, e: Expr) -> Any:
+    """An expression on axes as data: numbers, references to axes, and lists of an operator and its operands."""
+    if isinstance(e, IntImm):
+        return e.value
+    if isinstance(e, Var):
+        for stage in schedule.stages:
+            for axis in stage.all_iter_vars:
+                if axis.as_expr() is e:
+                    return {"axis": [stage.label, stage.label_of(axis)]}
+    if isinstance(e, (Binary, Unary)):
+        return [e.op, *(_tree(schedule, x) for x in e.children())]
+    raise ScheduleError(f"{Value(e)} cannot be an argument of a step: use numbers, axes and operators")
+
+
+def _expression(schedule: Schedule, tree: Any) -> Expr:
+    """The expression that `_tree` wrote."""
+    if isinstance(tree, list):
+        operands = [_expression(schedule, x) for x in tree[1:]]
+        return Binary(tree[0], *operands) if len(operands) == 2 else Unary(tree[0], *operands)
+    found = _resolved(schedule, tree)
+    return as_expr(found)
 
 
 def replay(schedule: Schedule, trace: Trace) -> Schedule:
@@ -154,6 +190,12 @@ def _resolved(schedule: Schedule, value: Any) -> Any:
         return thread_axis(what)
     if kind == "stage":
         return schedule.stage(what)
+    if kind == "expr":
+        return Value(_expression(schedule, what))
+    if kind == "intrin":
+        if what not in schedule.intrinsics:
+            raise ScheduleError(f"the intrinsic '{what}' is not known", "schedule.intrinsics[name] = intrinsic")
+        return schedule.intrinsics[what]
     if kind == "var":
         raise ScheduleError(f"a trace with the variable '{what[0]}' cannot be replayed: its sizes are not numbers")
     stage: Stage = schedule.stage(what[0])

@@ -1,0 +1,186 @@
+"""The statements of `extern` and of tensor intrinsics on the buffers that their tensors have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
+from compassc.analysis.structure import Interner, variables
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32, PointerType, Type
+from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.stmts import Body, Stmt
+from compassc.ir.visit import Rewriter, Rewritten, rewrites
+from compassc.passes._blocks import fresh_copy
+from compassc.passes.flatten_buffer import position
+from compassc.te.errors import LowerError
+from compassc.te.nodes import Reduce, TensorRead, substitute
+from compassc.te.opaque import Kernels, TensorIntrin
+from compassc.te.tensor import Tensor
+from compassc.te.values import show
+
+_ZERO = IntImm(INT32, 0)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A part of a buffer: where it begins, and which of the buffer's dimensions the part's are."""
+
+    buffer: Buffer
+    begin: tuple[Expr, ...]
+    dims: tuple[int, ...]
+
+    def indices(self, inner: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        found = list(self.begin)
+        for dim, index in zip(self.dims, inner):
+            found[dim] = Binary("add", found[dim], index)
+        return tuple(found)
+
+    def strides(self) -> list[int]:
+        """Elements between neighbours in each dimension of the part."""
+        sizes = [e.value if isinstance(e, IntImm) else 0 for e in self.buffer.shape]
+        made = []
+        for dim in self.dims:
+            stride = 1
+            for size in sizes[dim + 1 :]:
+                stride *= size
+            made.append(stride)
+        return made
+
+
+def bound(body: Body, parts: dict[Var, tuple[Buffer, Target]], kernels: Kernels, what: str) -> list[Stmt]:
+    """Statements on declared buffers as statements on what these stand for."""
+    return list(fresh_copy(_Bound(parts, kernels, what).body(body)))
+
+
+class _Bound(Rewriter):
+    def __init__(self, parts: dict[Var, tuple[Buffer, Target]], kernels: Kernels, what: str) -> None:
+        super().__init__()
+        self.parts, self.kernels, self.what = parts, kernels, what
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        found = self.parts.get(e.buffer.data)
+        if found is None:
+            return self.default(e)
+        indices = tuple(map(self.expr, e.indices))
+        return E.Load(found[1].buffer, found[1].indices(indices), e.mask)
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Rewritten:
+        found = self.parts.get(s.buffer.data)
+        if found is None:
+            return self.default_stmt(s)
+        indices = tuple(map(self.expr, s.indices))
+        return S.Store(found[1].buffer, found[1].indices(indices), self.expr(s.value), s.mask)
+
+    @rewrites(E.Pointer)
+    def rewrite_pointer(self, e: E.Pointer) -> Expr:
+        found = self.parts.get(e.base) if isinstance(e.base, Var) else None
+        if found is None:
+            return self.default(e)
+        declared, part = found
+        whole = Target(declared, (_ZERO,) * len(declared.shape), tuple(range(len(declared.shape))))
+        sizes = [d.value if isinstance(d, IntImm) else 2 for d in declared.shape]
+        differ = [d for d, (a, b, n) in enumerate(zip(part.strides(), whole.strides(), sizes)) if a != b and n > 1]
+        if differ and all(isinstance(d, IntImm) for d in part.buffer.shape):
+            raise LowerError(
+                f"{self.what}: '{declared.data.name}' is expected in one piece, but dimension {differ[0]} of "
+                f"'{part.buffer.data.name}' has stride {part.strides()[differ[0]]}, not {whole.strides()[differ[0]]}",
+                "copy the part with cache_read first",
+            )
+        start = position(part.buffer.shape, part.begin)
+        return E.Pointer(e.elem, part.buffer.data, Binary("add", start, self.expr(e.offset)))
+
+    @rewrites(E.FuncCall)
+    def rewrite_func_call(self, e: E.FuncCall) -> Expr:
+        e = self.default(e)
+        kernel = self.kernels.get(e.func)
+        for param, arg in zip(kernel.params if kernel is not None else (), e.args):
+            if arg.dtype is not param.type:
+                raise LowerError(
+                    f"{self.what}: the parameter '{param.name}' of '{e.func}' is {_kind(param.type)}, it is given "
+                    f"{_kind(arg.dtype)}",
+                    "set the scope of the stage, or change the parameter's",
+                )
+        return e
+
+
+def _kind(t: Type) -> str:
+    return f"{t.elem} in {t.scope} memory" if isinstance(t, PointerType) else str(t)
+
+
+# ---------------------------------------------------------------------------------------------------- intrinsics
+
+
+class Match:
+    """An intrinsic held against the inner loops of a stage: `begins` says where the parts of its tensors begin."""
+
+    def __init__(self, intrin: TensorIntrin, tile: dict[Var, Expr], what: str) -> None:
+        self.intrin, self.what = intrin, what
+        self.tile = tile
+        """The variables of the intrinsic's axes and the loops that they are."""
+        self.found: dict[Tensor, tuple[Tensor, tuple[Expr, ...], tuple[int, ...]]] = {}
+        self.facts = Arith()
+        self.simplify = Simplifier(self.facts).expr
+        self.same = Interner().same
+
+    def expression(self, mine: Expr, theirs: Expr) -> None:
+        """LowerError where an expression is not what the intrinsic computes. `mine`: of the stage, by its loops."""
+        if isinstance(theirs, Reduce) and isinstance(mine, Reduce):
+            if theirs.combiner.name != mine.combiner.name or len(theirs.sources) != len(mine.sources):
+                raise self.error(f"it reduces by '{theirs.combiner.name}', the stage by '{mine.combiner.name}'")
+            for a, b in zip(mine.sources, theirs.sources):
+                self.expression(a, b)
+            return
+        if isinstance(theirs, TensorRead) and isinstance(mine, TensorRead):
+            self._read(mine, theirs)
+            return
+        parts = mine.children(), theirs.children()
+        named = (getattr(mine, "op", None), mine.dtype) == (getattr(theirs, "op", None), theirs.dtype)
+        if type(mine) is not type(theirs) or not named or len(parts[0]) != len(parts[1]):
+            raise self.error(f"it computes {show(theirs)}, the stage {show(mine)}")
+        if not parts[0] and not self.same(mine, substitute(theirs, dict(self.tile))):
+            raise self.error(f"it has {show(theirs)}, the stage {show(mine)}")
+        for a, b in zip(*parts):
+            self.expression(a, b)
+
+    def _read(self, mine: TensorRead, theirs: TensorRead) -> None:
+        if mine.dtype is not theirs.dtype:
+            raise self.error(f"'{theirs.tensor.name}' is {theirs.dtype}, '{mine.tensor.name}' is {mine.dtype}")
+        place = self.place(mine.tensor.name, mine.indices, theirs.tensor.name, theirs.indices)
+        known = self.found.setdefault(theirs.tensor, (mine.tensor, *place))
+        if known[0] != mine.tensor or known[2] != place[1] or not all(map(self.same, known[1], place[0])):
+            raise self.error(f"'{theirs.tensor.name}' would stand for two parts of tensors")
+
+    def place(
+        self, name: str, mine: tuple[Expr, ...], their_name: str, theirs: tuple[Expr, ...]
+    ) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
+        """Where a part begins, and which dimensions it has, by the indices of one element on both sides."""
+        loops = {v for e in self.tile.values() for v in variables(e)}
+        inner = [self.simplify(substitute(i, dict(self.tile))) for i in theirs]
+        begin: list[Expr] = []
+        dims: list[int] = []
+        for dim, index in enumerate(mine):
+            index = self.simplify(index)
+            if not variables(index) & loops:
+                begin.append(index)
+                continue
+            if len(dims) == len(inner):
+                raise self.error(f"'{name}' is walked through in more dimensions than '{their_name}' has")
+            rest = self.simplify(Binary("sub", index, inner[len(dims)]))
+            if variables(rest) & loops:
+                raise self.error(f"dimension {dim} of '{name}' is walked through by {show(index)}")
+            dims.append(dim)
+            begin.append(rest)
+        fixed = [i for i in inner if not variables(i) & loops]
+        if len(dims) != len(inner) and len(dims) + len(fixed) != len(inner):
+            raise self.error(f"'{name}' is walked through in {len(dims)} dimensions, '{their_name}' has {len(inner)}")
+        if len(dims) != len(inner):
+            raise self.error(f"'{their_name}' has dimensions of one element, which '{name}' has no loops for")
+        return tuple(begin), tuple(dims)
+
+    def error(self, why: str) -> LowerError:
+        return LowerError(f"{self.what}: the intrinsic '{self.intrin.name}' is something else: {why}")

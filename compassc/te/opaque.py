@@ -1,0 +1,351 @@
+"""Operations that are no expressions: sequences (`scan`) and statements of the user's (`extern`), and calls of kernels.
+
+Statements are made of what `View`s give: elements are values, `view.store(value, i, j)` writes one, `view.ptr(i, j)` is an
+address, `call_kernel` calls a function that was written in the kernel language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32, VOID, DataType, PointerType, pointer_type
+from compassc.ir.exprs import Buffer, Expr, IntImm, Var
+from compassc.ir.stmts import Body, Stmt
+from compassc.te.axes import IterVar, Kind, Range
+from compassc.te.errors import ExpressionError, ExpressionTypeError
+from compassc.te.nodes import TensorRead
+from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from compassc.te.values import Value, as_expr, data_type, immediate
+
+if TYPE_CHECKING:
+    from compassc.language.functions import PyPrimFunc
+
+Kernels = dict[str, "PyPrimFunc"]
+_ZERO = IntImm(INT32, 0)
+
+
+# ---------------------------------------------------------------------------------------------------------------- scan
+
+
+class ScanOp(Operation):
+    """Tensors whose rows follow from those before: `init` gives the first, `update` the others, read from `state`.
+
+    `scan_axis` counts the rows of `update`; `spatial_axis_` are the other dimensions.
+    """
+
+    kind = "scan"
+
+    def __init__(
+        self, name: str, init: Sequence[Tensor], update: Sequence[Tensor], state: Sequence[Tensor],
+        inputs: Sequence[Tensor], tag: str = "", attrs: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(name, tag, attrs)
+        self.init, self.update = tuple(init), tuple(update)
+        self.state_placeholder, self.inputs = tuple(state), tuple(inputs)
+        first, end = init[0].shape[0], update[0].shape[0]
+        self.scan_axis = IterVar(Range(Value(first), Value(end)), f"{name}.idx", Kind.ORDERED)
+        self.spatial_axis_ = tuple(
+            IterVar(Range(Value(d)), f"{name}.i{i}", Kind.DATA_PARALLEL) for i, d in enumerate(update[0].shape[1:])
+        )
+        self.axis = (self.scan_axis, *self.spatial_axis_)
+        indices = tuple(a.as_expr() for a in self.axis)
+        self.body: tuple[Expr, ...] = tuple(TensorRead(t, indices[: t.ndim]) for t in update)
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.update)
+
+    def output(self, index: int) -> Tensor:
+        state = self.state_placeholder[index]
+        return Tensor(self, index, state.shape, state.dtype)
+
+    @property
+    def input_tensors(self) -> list[Tensor]:
+        return list(dict.fromkeys([*self.init, *self.update, *self.inputs]))
+
+
+def scan(
+    init: Any,
+    update: Any,
+    state_placeholder: Any,
+    inputs: Any = None,
+    name: str = "scan",
+    tag: str = "",
+    attrs: Mapping[str, Any] | None = None,
+) -> Any:
+    """Rows that follow from those before: row t of `update` is computed from rows of `state_placeholder` before t.
+
+    `init` has the first rows, the state as many as the result. Arguments are tensors, or lists of as many each, and so is
+    the result. ExpressionError where lists, types or shapes do not go together.
+    """
+    several = isinstance(init, (list, tuple))
+    groups = [list(g) if isinstance(g, (list, tuple)) else [g] for g in (init, update, state_placeholder)]
+    if len({len(g) for g in groups}) != 1:
+        counts = ", ".join(f"{len(g)} {what}" for g, what in zip(groups, ("init", "update", "state")))
+        raise ExpressionError(f"'{name}': the lists have different lengths: {counts}")
+    for first, new, state in zip(*groups):
+        _check_state(name, first, new, state)
+    lengths = {tuple(_number(t.shape[0]) for t in group) for group in zip(*groups)}
+    if len(lengths) != 1:
+        raise ExpressionError(f"'{name}': all states of a scan have the same number of rows")
+    given = [] if inputs is None else list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    rows = [_computed(t, f"{name}.init") for t in groups[0]]
+    op = ScanOp(name, rows, [_computed(t, f"{name}.update") for t in groups[1]], groups[2], given, tag, attrs)
+    return op.outputs if several else op.output(0)
+
+
+def _check_state(name: str, init: Tensor, update: Tensor, state: Tensor) -> None:
+    if not init.dtype is update.dtype is state.dtype:
+        raise ExpressionTypeError(
+            f"'{name}': init is {init.dtype}, update {update.dtype}, the state {state.dtype}: the types differ"
+        )
+    shapes = [tuple(map(_number, t.shape)) for t in (init, update, state)]
+    if len({len(s) for s in shapes}) != 1 or len({s[1:] for s in shapes}) != 1 or not shapes[0]:
+        raise ExpressionError(f"'{name}': init, update and state have other dimensions than each other: {shapes}")
+    if shapes[1][0] != shapes[2][0]:
+        raise ExpressionError(f"'{name}': update has {shapes[1][0]} rows, the state {shapes[2][0]}")
+    if not isinstance(state.op, PlaceholderOp):
+        raise ExpressionError(f"'{name}': the state is a placeholder", "make it with te.placeholder")
+
+
+def _number(e: Expr) -> Any:
+    return e.value if isinstance(e, IntImm) else e
+
+
+def _computed(tensor: Tensor, name: str) -> Tensor:
+    """The tensor, or a copy of it where it is not computed: a scan has the memory of its parts."""
+    if isinstance(tensor.op, ComputeOp):
+        return tensor
+    axes = tuple(IterVar(Range(Value(d)), f"i{i}", Kind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
+    return ComputeOp(name, axes, (TensorRead(tensor, tuple(a.as_expr() for a in axes)),)).output(0)
+
+
+# -------------------------------------------------------------------------------------------------------------- extern
+
+
+class ExternOp(Operation):
+    """Statements (`body`) on buffers that stand for its inputs and outputs; `kernels`: the functions that they call."""
+
+    kind = "extern"
+
+    def __init__(
+        self, name: str, inputs: Sequence[Tensor], buffers: Sequence[Buffer], outputs: Sequence[Buffer], body: Body,
+        kernels: Kernels, tag: str = "", attrs: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(name, tag, attrs)
+        self.inputs, self.input_placeholders, self.output_placeholders = tuple(inputs), tuple(buffers), tuple(outputs)
+        self.body, self.kernels = body, kernels
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.output_placeholders)
+
+    def output(self, index: int) -> Tensor:
+        buffer = self.output_placeholders[index]
+        return Tensor(self, index, buffer.shape, buffer.dtype)
+
+    @property
+    def input_tensors(self) -> list[Tensor]:
+        return list(dict.fromkeys(self.inputs))
+
+
+class View:
+    """A buffer in statements: `view[i, j]` is the value of an element."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+
+    @property
+    def dtype(self) -> DataType:
+        return self.buffer.dtype
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        return self.buffer.shape
+
+    def _indices(self, given: Sequence[Any]) -> tuple[Expr, ...]:
+        if len(given) != len(self.shape):
+            raise ExpressionError(
+                f"'{self.buffer.data.name}' has {len(self.shape)} dimensions, got {len(given)} indices"
+            )
+        return tuple(as_expr(i) for i in given)
+
+    def __getitem__(self, indices: Any) -> Value:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        return Value(E.Load(self.buffer, self._indices(given)))
+
+    def store(self, value: Any, *indices: Any) -> Stmt:
+        """The statement that writes an element."""
+        e = as_expr(value)
+        if isinstance(e, (IntImm, E.FloatImm)) and e.dtype is not self.dtype:
+            e = immediate(e.value, self.dtype)
+        if e.dtype is not self.dtype:
+            raise ExpressionTypeError(f"'{self.buffer.data.name}' has {self.dtype} elements, the value is {e.dtype}")
+        return S.Store(self.buffer, self._indices(indices), e, None)
+
+    def ptr(self, *indices: Any) -> Expr:
+        """The address of an element, of the first one without indices."""
+        from compassc.passes.flatten_buffer import position
+
+        where = position(self.shape, self._indices(indices)) if indices else _ZERO
+        return E.Pointer(self.dtype, self.buffer.data, where)
+
+
+_active: list[Kernels] = []
+
+
+@contextmanager
+def collected() -> Iterator[Kernels]:
+    """The kernels that are called while statements are made."""
+    _active.append({})
+    try:
+        yield _active[-1]
+    finally:
+        _active.pop()
+
+
+def call_kernel(kernel: PyPrimFunc, *args: Any) -> Stmt:
+    """The statement that calls a function of the kernel language (`@S.prim_func`) without a result.
+
+    Arguments are views and addresses where it takes pointers, else numbers. ExpressionError where they do not go with its
+    parameters.
+    """
+    from compassc.language.functions import PyPrimFunc
+
+    if not isinstance(kernel, PyPrimFunc):
+        raise ExpressionTypeError(f"call_kernel takes a function made by S.prim_func, got {type(kernel).__name__}")
+    if not _active:
+        raise ExpressionError("call_kernel makes a statement of te.extern or of a tensor intrinsic; call it there")
+    if len(args) != len(kernel.params):
+        raise ExpressionError(f"'{kernel.__name__}' takes {len(kernel.params)} arguments, got {len(args)}")
+    if not kernel.ret_type.is_void:
+        raise ExpressionError(f"'{kernel.__name__}' returns a value; a function that is called as a statement does not")
+    other = _active[-1].setdefault(kernel.__name__, kernel)
+    if other is not kernel:
+        raise ExpressionError(f"two kernels are called '{kernel.__name__}'", "rename one")
+    passed = tuple(_argument(kernel, p.name, p.type, a) for p, a in zip(kernel.params, args))
+    return S.Eval(E.FuncCall(kernel.__name__, passed, VOID))
+
+
+def _argument(kernel: PyPrimFunc, name: str, kind: Any, given: Any) -> Expr:
+    e = given.ptr() if isinstance(given, View) else given if isinstance(given, Expr) else as_expr(given)
+    if isinstance(kind, PointerType):
+        if not isinstance(e.dtype, PointerType) or e.dtype.elem is not kind.elem:
+            raise ExpressionTypeError(f"'{kernel.__name__}': the parameter '{name}' is {kind}, got {e.dtype}")
+        return e
+    if isinstance(e.dtype, PointerType):
+        raise ExpressionTypeError(f"'{kernel.__name__}': the parameter '{name}' is {kind}, got an address")
+    if isinstance(e, (IntImm, E.FloatImm)):
+        return immediate(e.value, kind)
+    return e if e.dtype is kind else E.Cast(kind, e)
+
+
+def body_of(made: Any, what: str) -> Body:
+    """Statements as a body: one, several, or an expression that is evaluated."""
+    if isinstance(made, (list, tuple)):
+        return tuple(s for part in made for s in body_of(part, what))
+    if isinstance(made, Stmt):
+        return (made,)
+    if isinstance(made, (Value, Expr)):
+        return (S.Eval(as_expr(made)),)
+    raise ExpressionError(f"'{what}': expected a statement or an expression, got {type(made).__name__}")
+
+
+def for_range(begin: Any, end: Any, body: Callable[[Value], Any], name: str = "i") -> Stmt:
+    """A loop as a statement; `body` gets its variable and gives statements."""
+    var = Var(name, INT32, True)
+    return S.For(var, "serial", as_expr(begin), as_expr(end), IntImm(INT32, 1), body_of(body(Value(var)), name))
+
+
+def declared(name: str, shape: tuple[Expr, ...], kind: DataType) -> Buffer:
+    """A buffer that stands for a tensor in statements."""
+    return Buffer(Var(name, pointer_type(kind, "global")), kind, shape or (IntImm(INT32, 1),))
+
+
+def extern(
+    shape: Any,
+    inputs: Any,
+    fcompute: Callable[..., Any],
+    name: str = "extern",
+    dtype: Any = None,
+    tag: str = "",
+    attrs: Mapping[str, Any] | None = None,
+) -> Any:
+    """Tensors that statements compute: `fcompute(ins, outs)` gets views of inputs and outputs and gives statements.
+
+    `shape`: of the output, or a list of shapes. `dtype`: of all outputs or a list; that of the inputs when these agree.
+    ExpressionError where these do not go together.
+    """
+    from compassc.te.construct import shape_of
+
+    several = isinstance(shape, list) and bool(shape) and isinstance(shape[0], (list, tuple))
+    shapes = [shape_of(s) for s in (shape if several else [shape])]
+    tensors = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise ExpressionTypeError(f"'{name}': inputs are tensors, got {type(t).__name__}")
+    kinds = _kinds(name, dtype, tensors, len(shapes))
+    ins = [declared(t.name.replace(".", "_"), t.shape, t.dtype) for t in tensors]
+    outs = [declared(f"{name}_{i}" if several else name, s, k) for i, (s, k) in enumerate(zip(shapes, kinds))]
+    with collected() as kernels:
+        body = body_of(fcompute([View(b) for b in ins], [View(b) for b in outs]), name)
+    op = ExternOp(name, tensors, ins, outs, body, kernels, tag, attrs)
+    return op.outputs if several else op.output(0)
+
+
+def _kinds(name: str, given: Any, tensors: Sequence[Tensor], count: int) -> list[DataType]:
+    if given is None:
+        found = {t.dtype for t in tensors}
+        if len(found) != 1:
+            raise ExpressionError(f"'{name}': the inputs have no type in common", "say dtype")
+        return [found.pop()] * count
+    if not isinstance(given, (list, tuple)):
+        return [data_type(given)] * count
+    if len(given) != count:
+        raise ExpressionError(f"'{name}': {len(given)} types are given for {count} outputs")
+    return [data_type(k) for k in given]
+
+
+# ------------------------------------------------------------------------------------------------------- intrinsics
+
+
+class TensorIntrin:
+    """What `tensorize` puts in the place of loops: `op` says what it computes, `fcompute(ins, outs)` gives its statements:
+    all of them, or a tuple (whole, reset, update) for reductions."""
+
+    def __init__(self, op: ComputeOp, fcompute: Callable[..., Any], name: str) -> None:
+        self.op, self.name = op, name
+        self.inputs = op.input_tensors
+        self.input_buffers = [declared(t.name, t.shape, t.dtype) for t in self.inputs]
+        self.output_buffers = [declared(t.name, t.shape, t.dtype) for t in op.outputs]
+        views = [[View(b) for b in side] for side in (self.input_buffers, self.output_buffers)]
+        with collected() as self.kernels:
+            made = fcompute(*views)
+            parts = made if isinstance(made, tuple) and len(made) == 3 else (made, None, None)
+            self.body, self.reset, self.update = (None if p is None else body_of(p, name) for p in parts)
+        if op.reduce_axis and (self.reset is None or self.update is None):
+            raise ExpressionError(
+                f"'{name}' reduces: give (whole, reset, update), of which whole may be None",
+                "see te.decl_tensor_intrin",
+            )
+        if not op.reduce_axis and self.body is None:
+            raise ExpressionError(f"'{name}' has no statements")
+
+
+def decl_tensor_intrin(op: Any, fcompute: Callable[..., Any], name: str = "tensor_intrin") -> TensorIntrin:
+    """An intrinsic for `tensorize`. `op`: an operation on placeholders that says what it computes; `fcompute(ins, outs)`
+    gives its statements (`call_kernel`, `view.store`): a body, or (whole, reset, update) when it reduces, where `reset`
+    begins the outputs and `update` joins one more part."""
+    found = op.op if isinstance(op, Tensor) else op
+    if not isinstance(found, ComputeOp):
+        raise ExpressionTypeError(f"an intrinsic is described by te.compute, got {type(found).__name__}")
+    if not all(isinstance(t.op, PlaceholderOp) for t in found.input_tensors):
+        raise ExpressionError(f"'{name}' is described by one te.compute on placeholders")
+    for t in (*found.input_tensors, *found.outputs):
+        if not all(isinstance(d, IntImm) for d in t.shape):
+            raise ExpressionError(f"'{name}': '{t.name}' has a dimension that is no number")
+    return TensorIntrin(found, fcompute, name)
