@@ -72,6 +72,8 @@ def _merged(found: tuple[Expr, ...], given: tuple[Expr, ...], explicit: object) 
     """The regions that were found, with those that the user gave in their place."""
     if not isinstance(explicit, list) or not explicit:
         return found
+    if explicit[0] == "only":  # the user hid what else there is
+        return given
     kept = {i: given[i] for i in explicit if i < len(given)}
     data = {r.buffer.data for r in kept.values()}  # type: ignore[attr-defined]
     rest = [r for r in found if r.buffer.data not in data]  # type: ignore[attr-defined]

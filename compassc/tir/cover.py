@@ -8,8 +8,9 @@ from compassc.analysis.arith import Arith
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, Var
+from compassc.ir.visit import walk_exprs
 from compassc.te.bounds import Interval, Unbounded, interval
-from compassc.tir.blocks import add, at, axes_of, constant, number, sub, uses
+from compassc.tir.blocks import add, at, axes_of, conjuncts, constant, number, sub, uses
 from compassc.tir.itermap import covers
 from compassc.tir.regions import Spans
 from compassc.tir.tree import Tree
@@ -95,8 +96,21 @@ def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For]) -> b
     outside = [s.var for s in fixed]
     if any(a.is_reduction and uses(a.binding, outside) for a in axes_of(block)):
         return False  # the turn has a part of the sum only
+    if _conditional_point(block, region):
+        return False
     mapping: dict[Var, Expr] = dict(zip(block.vars, block.bindings))
     return covers([at(e, mapping) for e in region.starts], {s.var: constant(s.stop) or 0 for s in free})
+
+
+def _conditional_point(block: S.Block, region: E.Region) -> bool:
+    """Whether a condition is about an axis that what is written does not tell of: one of a single point. There may be
+    turns in which nothing is written."""
+    for c in conjuncts(block.where):
+        used = [x for x in walk_exprs(c) if type(x) is Var]
+        for a in axes_of(block):
+            if uses(a.binding, used) and not any(uses(e, (a.var,)) for e in region.starts):
+                return True
+    return False
 
 
 def _holds(outer: Spans, inner: Spans, facts: Arith, size: Sequence[Expr]) -> bool:

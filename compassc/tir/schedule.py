@@ -10,14 +10,20 @@ from compassc.ir.stmts import PrimFunc
 from compassc.te.errors import ExpressionError, ExpressionTypeError, ScheduleError
 from compassc.tir.base import ROOT, Base, module_of
 from compassc.tir.canonical import canonical
+from compassc.tir.inlining import Inlining
+from compassc.tir.layouts import Layouts
 from compassc.tir.loops import Loops
+from compassc.tir.notes import Notes
+from compassc.tir.placement import Placement
 from compassc.tir.queries import Queries
+from compassc.tir.reductions import Reductions
+from compassc.tir.sampling import Sampling
 from compassc.tir.trace import BlockRV, ExprRV, LoopRV, Symbol, Trace, instruction
 
 LARGEST_SEED = 2**31 - 1
 
 
-class Schedule(Queries, Loops):
+class Schedule(Queries, Loops, Placement, Inlining, Notes, Layouts, Reductions, Sampling):
     """How a function of blocks is computed: `mod` is it as it is now, `trace` has the steps so far.
 
     `mod`: a PrimFunc or an IRModule. `seed` (1 to 2^31 - 1) is where sampling begins. `enable_check=False` leaves out

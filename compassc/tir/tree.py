@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Var
 from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import is_declaration
 
 Node = S.For | S.Block
@@ -68,7 +69,7 @@ class Tree:
         for i, child in enumerate(statements):
             if child in chain:
                 return i
-        raise KeyError(s)
+        raise ScheduleError("a block of a beginning is done with the block that it belongs to, and not moved")
 
     def is_inside(self, s: Stmt, outer: Stmt) -> bool:
         return outer in self.around(s)

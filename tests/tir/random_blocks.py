@@ -64,6 +64,95 @@ def _on_loop(name):
     return lambda draw, s: getattr(s, name)(_loop(draw, s))
 
 
+def _two(name):
+    def step(draw, s):
+        block = _block(draw, s)
+        others = s.get_consumers(block) if name == "compute_at" else s.get_producers(block)
+        loops = s.get_loops(draw.choice(others)) if others and draw.random() < 0.8 else [_loop(draw, s)]
+        if loops:
+            getattr(s, name)(block, draw.choice(loops), draw.random() < 0.2, draw.choice((-1, -1, -2)))
+
+    return step
+
+
+def _scope(draw):
+    return draw.choice(("global", "lsram", "shared", "local"))
+
+
+def _cache(name, side):
+    def step(draw, s):
+        block = _block(draw, s)
+        regions = getattr(s.get(block), side)
+        getattr(s, name)(block, draw.randrange(max(len(regions), 1)), _scope(draw))
+
+    return step
+
+
+def _at(name, side):
+    def step(draw, s):
+        block = _block(draw, s)
+        loops = s.get_loops(block)
+        if not loops:
+            raise tir.ScheduleError("no loops")
+        regions = getattr(s.get(block), side)
+        getattr(s, name)(draw.choice(loops), block, draw.randrange(max(len(regions), 1)), _scope(draw))
+
+    return step
+
+
+def _decompose(draw, s):
+    block = _block(draw, s)
+    s.decompose_reduction(block, draw.choice(s.get_loops(block) or [None]))
+
+
+def _tile(draw, s):
+    loop = _loop(draw, s)
+    s.split(loop, s.sample_perfect_tile(loop, draw.randint(1, 3), draw.choice((4, 16))))
+
+
+def _location(draw, s):
+    block = _block(draw, s)
+    s.compute_at(block, s.sample_compute_location(block))
+
+
+def _maps(n: int):
+    """Maps of `n` indices."""
+    yield lambda *i: i[::-1]
+    yield lambda *i: (*i[:-1], i[-1] // 2, i[-1] % 2)
+    yield lambda *i: (i[0] // 3, *i[1:], i[0] % 3)
+    if n > 1:
+        yield lambda *i: (*i[1:], i[0])
+
+
+def _layout(draw, s):
+    block = _block(draw, s)
+    side = draw.choice(("reads", "writes"))
+    regions = getattr(s.get(block), side)
+    data = [r.buffer.data for r in regions]
+    places = [i for i, d in enumerate(data) if d not in s.parameters("main")]
+    if not places:
+        raise tir.ScheduleError("parameters only")
+    place = draw.choice(places)
+    n = len(s.buffers("main")[data[place]].shape)
+    s.transform_layout(block, (side[:-1], place), draw.choice(list(_maps(n))), draw.choice((None, 0, 3)))
+
+
+def _points(draw, s):
+    block = _block(draw, s)
+    n = len(s.get(block).vars)
+    s.transform_block_layout(block, draw.choice(list(_maps(n))))
+
+
+def _pads(draw, s):
+    block = _block(draw, s)
+    s.pad_einsum(block, [draw.randint(1, 4) for _ in s.get(block).vars])
+
+
+def _unpad(draw, s):
+    block = _block(draw, s)
+    s.decompose_padding(block, draw.choice(s.get_loops(block) or [None]))
+
+
 STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "split": _split,
     "fuse": _fuse,
@@ -72,6 +161,25 @@ STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "vectorize": _on_loop("vectorize"),
     "unroll": _on_loop("unroll"),
     "add_unit_loop": _on_loop("add_unit_loop"),
+    "compute_at": _two("compute_at"),
+    "reverse_compute_at": _two("reverse_compute_at"),
+    "compute_inline": lambda draw, s: s.compute_inline(_block(draw, s)),
+    "reverse_compute_inline": lambda draw, s: s.reverse_compute_inline(_block(draw, s)),
+    "cache_read": _cache("cache_read", "reads"),
+    "cache_write": _cache("cache_write", "writes"),
+    "read_at": _at("read_at", "reads"),
+    "write_at": _at("write_at", "writes"),
+    "reindex": lambda draw, s: s.reindex(_block(draw, s), draw.choice((("read", 0), ("read", 1), ("write", 0)))),
+    "decompose_reduction": _decompose,
+    "rfactor": lambda draw, s: s.rfactor(_loop(draw, s), draw.choice((0, 0, 1, -1))),
+    "set_scope": lambda draw, s: s.set_scope(_block(draw, s), 0, _scope(draw)),
+    "storage_align": lambda draw, s: s.storage_align(_block(draw, s), 0, 0, draw.choice((4, 8)), draw.choice((0, 1))),
+    "transform_layout": _layout,
+    "transform_block_layout": _points,
+    "pad_einsum": _pads,
+    "decompose_padding": _unpad,
+    "sample_perfect_tile": _tile,
+    "sample_compute_location": _location,
     "bind": lambda draw, s: s.bind(
         _loop(draw, s), draw.choice(("threadIdx.x", "threadIdx.x", "blockIdx.x", "vthread"))
     ),
@@ -88,7 +196,7 @@ def steps(draw: random.Random, s: tir.Schedule, count: int) -> Counter[str]:
             STEPS[name](draw, s)
             taken[name] += 1
             verify(s.mod)
-        except tir.ScheduleError:
+        except (tir.ScheduleError, te.ExpressionTypeError):
             assert s.mod is before, f"{name} was refused and has changed something"
             taken["refused"] += 1
     return taken

@@ -8,14 +8,14 @@ from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import substitute_body
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import axes_of, conjuncts, joined
-from compassc.tir.canonical import canonical
+from compassc.tir.canonical import EXPLICIT, canonical
 from compassc.tir.decompose import decomposed, reduction_loops
 from compassc.tir.tree import Tree
 
 
 def flattened(function: PrimFunc) -> PrimFunc:
     """The function with the innermost blocks only: those around them are loops and conditions."""
-    body = _flat(function.body, [])
+    body = _flat(function.body, [])  # what the user said of regions is for schedules alone
     return canonical(function.replace(body=body))
 
 
@@ -25,6 +25,7 @@ def _flat(body: Body, conditions: list[Expr]) -> Body:
         if not isinstance(s, S.Block):
             made.append(s.map(lambda e: e, lambda inner: _flat(inner, conditions)))
             continue
+        s = s.replace(annotations=tuple((k, v) for k, v in s.annotations if k not in EXPLICIT.values()))
         outer = [*conditions, *conjuncts(s.where)]
         if not any(isinstance(x, S.Block) for x in _inside(s.body)):
             made.append(s.replace(where=joined(outer)))

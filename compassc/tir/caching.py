@@ -1,0 +1,477 @@
+"""Steps that copy: what a block reads or writes goes by another buffer, in another memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import pointer_type
+from compassc.ir.exprs import Binary, Buffer, Expr, Var
+from compassc.ir.stmts import Body, Stmt
+from compassc.ir.visit import Rewriter, rewrites
+from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.tir.base import Base
+from compassc.tir.blocks import (
+    Axis,
+    add,
+    axes_of,
+    constant,
+    is_declaration,
+    joined,
+    loop,
+    new_block,
+    number,
+    view,
+)
+from compassc.tir.checks import read, writers, written
+from compassc.tir.cover import data_of, facts_of, reach_of, spans_of, writes_of
+from compassc.tir.regions import box
+from compassc.tir.trace import BlockRV, LoopRV, instruction
+from compassc.tir.tree import Tree, edit, edit_block
+
+Range = tuple[Expr, Expr]
+_SCOPES = {"": "global", "local": "private", "private": "private"}
+_PLAIN = ("global", "shared", "lsram", "constant")
+_FOREIGN = ("warp", "wmma", "texture", "m16n8k8", "amx", "metal", "gsram")
+
+
+def memory_scope(step: str, scope: Any) -> str:
+    """The memory that a scope of a schedule names. ScheduleError for none, or one that this target does not have."""
+    if not isinstance(scope, str):
+        raise ExpressionTypeError(f"{step}: the scope is a str, got {type(scope).__name__}")
+    if scope in _SCOPES:
+        return _SCOPES[scope]
+    head, _, tag = scope.partition(".")
+    if head in _PLAIN and (not tag or (head == "global" and tag in "123")):
+        return scope
+    if scope.startswith(_FOREIGN):
+        raise ScheduleError(f"{step}: there is no memory '{scope}' on an NPU", "use shared, lsram or local")
+    raise ScheduleError(f"{step}: '{scope}' is no memory", "use global, shared, lsram or local")
+
+
+class Caching(Base):
+    """Steps that copy."""
+
+    @instruction("CacheRead", ("block", "consumer_blocks"), ("read_buffer_index", "storage_scope"))
+    def cache_read(
+        self,
+        block: BlockRV,
+        read_buffer_index: Any,
+        storage_scope: str,
+        consumer_blocks: Sequence[BlockRV] | None = None,
+    ) -> BlockRV:
+        """Copy a buffer that a block reads; the blocks of `consumer_blocks`, or all that read it, read the copy."""
+        step = "cache_read"
+        function, tree, s = self.located_block(block)
+        scope = memory_scope(step, storage_scope)
+        buffer = self._given(step, s, "reads", "read_buffer_index", read_buffer_index)
+        around = tree.scope(s)
+        makers = self._one_writer(step, tree, buffer, around)
+        users = [b for b in tree.inside(around) if buffer.data in read(b) and b not in makers]
+        if consumer_blocks:
+            listed = [self.located_block(c)[2] for c in consumer_blocks]
+            for c in listed:
+                if c not in users:
+                    raise ScheduleError(f"{step} of '{buffer.data.name}': '{c.name}' does not read it in this scope")
+            users = listed
+        early = [b.name for b in users if makers and tree.order[b] < tree.order[makers[-1]]]
+        if early:
+            raise ScheduleError(
+                f"{step} of '{buffer.data.name}': '{early[0]}' reads it before '{makers[-1].name}' writes it"
+            )
+        copy = self._copy(step, function, tree, buffer, scope, storage_scope)
+        if makers:
+            meeting = _common(tree, [*makers, *users])
+            ranges = _written_ranges(tree, makers[-1], buffer, meeting)
+            place = _place_after(step, tree, makers[-1], users, meeting)
+        else:
+            meeting, ranges = around, [(number(0, e), e) for e in buffer.shape]
+            place = _first_place(tree, meeting)
+        name = self.free_block_name(tree, copy.data.name)
+        nest = copy_nest(name, copy, buffer, ranges, fixed_of(tree, meeting))
+        body = tree.function.body
+        redirect = _Buffers({buffer.data: copy}, stores=False)
+        body = insert(body, meeting, place, nest)
+        for user in users:
+            body = edit_block(body, user.name, lambda b: redirect.body((b,)))
+        self.commit(function, allocated(body, copy, around))
+        return self.new_block(function, name)
+
+    @instruction("CacheWrite", ("block", "consumer_blocks"), ("write_buffer_index", "storage_scope"))
+    def cache_write(
+        self,
+        block: BlockRV,
+        write_buffer_index: Any,
+        storage_scope: str,
+        consumer_blocks: Sequence[BlockRV] | None = None,
+    ) -> BlockRV:
+        """Have a block write another buffer, of which the old one becomes a copy. Who reads the old one goes on doing so,
+        but for `consumer_blocks`."""
+        step = "cache_write"
+        function, tree, s = self.located_block(block)
+        scope = memory_scope(step, storage_scope)
+        buffer = self._given(step, s, "writes", "write_buffer_index", write_buffer_index)
+        around = tree.scope(s)
+        self._one_writer(step, tree, buffer, around)
+        users = [b for b in tree.inside(around) if buffer.data in read(b) and b is not s]
+        moved = [self.located_block(c)[2] for c in consumer_blocks or ()]
+        for c in moved:
+            if c not in users:
+                raise ScheduleError(f"{step} of '{buffer.data.name}': '{c.name}' does not read it in this scope")
+        copy = self._copy(step, function, tree, buffer, scope, storage_scope)
+        meeting = _common(tree, [s, *users]) if users else around
+        ranges = _written_ranges(tree, s, buffer, meeting)
+        name = self.free_block_name(tree, copy.data.name)
+        nest = copy_nest(name, buffer, copy, ranges, fixed_of(tree, meeting))
+        body = insert(tree.function.body, meeting, _place_after(step, tree, s, users, meeting), nest)
+        body = edit_block(body, s.name, lambda b: _Buffers({buffer.data: copy}).body((b,)))
+        for c in moved:
+            body = edit_block(body, c.name, lambda b: _Buffers({buffer.data: copy}, stores=False).body((b,)))
+        self.commit(function, allocated(body, copy, around))
+        return self.new_block(function, name)
+
+    @instruction("CacheInplace", ("block",), ("read_buffer_index", "storage_scope"))
+    def cache_inplace(self, block: BlockRV, read_buffer_index: Any, storage_scope: str) -> list[BlockRV]:
+        """Copy a buffer that a block reads and writes, before and after the block."""
+        step = "cache_inplace"
+        function, tree, s = self.located_block(block)
+        scope = memory_scope(step, storage_scope)
+        buffer = self._given(step, s, "reads", "read_buffer_index", read_buffer_index)
+        if buffer.data not in written(s):
+            raise ScheduleError(f"{step} of '{s.name}': it does not write '{buffer.data.name}'")
+        around = tree.scope(s)
+        self._one_writer(step, tree, buffer, around)
+        copy = self._copy(step, function, tree, buffer, scope, storage_scope)
+        _check_apart(step, tree, s, buffer)
+        whole: list[Range] = [(number(0, e), e) for e in buffer.shape]
+        first = self.free_block_name(tree, copy.data.name)
+        last = self.free_block_name(tree, f"{copy.data.name}_out")
+        place = tree.position(s, around)
+        body = insert(tree.function.body, around, place + 1, copy_nest(last, buffer, copy, whole, []))
+        body = insert(body, _again(body, around), place, copy_nest(first, copy, buffer, whole, []))
+        body = edit_block(body, s.name, lambda b: _Buffers({buffer.data: copy}).body((b,)))
+        self.commit(function, allocated(body, copy, around))
+        return [self.new_block(function, first), self.new_block(function, last)]
+
+    @instruction("ReadAt", ("loop", "block"), ("read_buffer_index", "storage_scope"))
+    def read_at(self, loop: LoopRV, block: BlockRV, read_buffer_index: Any, storage_scope: str) -> BlockRV:
+        """Copy what one turn of a loop reads of a buffer: `cache_read`, and `compute_at` of the copy."""
+        made = self.cache_read(block, read_buffer_index, storage_scope)
+        self.compute_at(made, loop)  # type: ignore[attr-defined]
+        return made
+
+    @instruction("WriteAt", ("loop", "block"), ("write_buffer_index", "storage_scope"))
+    def write_at(self, loop: LoopRV, block: BlockRV, write_buffer_index: Any, storage_scope: str) -> BlockRV:
+        """Copy what one turn of a loop writes of a buffer: `cache_write`, and `reverse_compute_at` of the copy."""
+        made = self.cache_write(block, write_buffer_index, storage_scope)
+        self.reverse_compute_at(made, loop)  # type: ignore[attr-defined]
+        return made
+
+    @instruction("ReIndex", ("block",), ("buffer",))
+    def reindex(self, block: BlockRV, buffer: Any) -> BlockRV:
+        """Copy a buffer so that a block accesses it by its own axes: a dimension for each axis that the access uses."""
+        step = "reindex"
+        function, tree, s = self.located_block(block)
+        side, found = self.given_buffer(step, s, buffer)
+        self._one_writer(step, tree, found, tree.scope(s))
+        if tree.inside(s):
+            raise ScheduleError(f"{step} of '{s.name}': it has blocks in it")
+        access = _only_access(step, s, found)
+        used = [a for a in axes_of(s) if any(_has(e, a.var) for e in access)]
+        if any(constant(a.start) != 0 for a in used):
+            raise ScheduleError(f"{step} of '{s.name}': an axis does not begin at 0")
+        data = Var(f"{found.data.name}_reindex", pointer_type(found.dtype, "global"))
+        copy = Buffer(data, found.dtype, tuple(a.extent for a in used) or (number(1),))
+        axes = [
+            Axis(Var(f"v{i}", a.var.dtype), "spatial", a.start, a.extent, Var(f"ax{i}", a.var.dtype))
+            for i, a in enumerate(used)
+        ]
+        mapping: dict[Var, Expr] = {a.var: new.var for a, new in zip(used, axes)}
+        old = tuple(_at(e, mapping) for e in access)
+        new_indices = tuple(a.var for a in axes) or (number(0),)
+        name = self.free_block_name(tree, data.name)
+        if side == "read":
+            store = S.Store(view(copy), new_indices, E.Load(view(found), old), None)
+        else:
+            self._check_written_once(step, s, access)
+            store = S.Store(view(found), old, E.Load(view(copy), new_indices), None)
+        there = []  # an index may be outside of the buffer where nobody uses what is there
+        at_loops: dict[Var, Expr] = {a.var: a.binding for a in axes}
+        for e, extent in zip(old, found.shape):
+            point = _at(e, at_loops)
+            there += [Binary("le", number(0, point), point), Binary("lt", point, extent)]
+        nest = loops_of(new_block(name, axes, (store,), where=joined(there)))
+        _check_apart(step, tree, s, found)
+        around = tree.scope(s)
+        place = tree.position(s, around)
+        body = insert(tree.function.body, around, place if side == "read" else place + 1, nest)
+        indices = tuple(a.var for a in used) or (number(0),)
+        change = _Reindexed(
+            found.data, view(copy), indices, loads=side == "read" or bool(s.init) or found.data in read(s)
+        )
+        body = edit_block(body, s.name, lambda b: change.body((b,)))
+        self.noted = {"buffer": [side, [data_of(r) for r in getattr(s, side + "s")].index(found.data)]}
+        self.commit(function, allocated(body, copy, around))
+        return self.new_block(function, name)
+
+    # ------------------------------------------------------------------------------------------------------- arguments
+
+    def given_buffer(self, step: str, s: S.Block, given: Any) -> tuple[str, Buffer]:
+        """The side of a block and the buffer that `("read", 0)`, a name or a Buffer mean."""
+        if isinstance(given, (tuple, list)) and len(given) == 2 and given[0] in ("read", "write"):
+            return given[0], self._given(step, s, given[0] + "s", "", given[1])
+        for side in ("read", "write"):
+            regions = getattr(s, side + "s")
+            name = given.data.name if isinstance(given, Buffer) else given
+            matches = [r for r in regions if r.buffer.data.name == name]
+            if len(matches) == 1:
+                return side, self._given(step, s, side + "s", "", regions.index(matches[0]))
+        raise ScheduleError(
+            f"{step} of '{s.name}': it has no buffer {given!r}", 'give ("read", 0), ("write", 0) or a name'
+        )
+
+    def _given(self, step: str, s: S.Block, side: str, argument: str, given: Any) -> Buffer:
+        """The buffer at a place of what a block reads or writes."""
+        regions = getattr(s, side)
+        names = [data_of(r).name for r in regions]
+        given = self.number(given)
+        if isinstance(given, Buffer):
+            given = given.data.name
+        if isinstance(given, str):
+            if names.count(given) != 1:
+                raise ScheduleError(
+                    f"{step} of '{s.name}': '{given}' is {names.count(given)} times among its {side} {names}"
+                )
+            given = names.index(given)
+        if isinstance(given, bool) or not isinstance(given, int):
+            raise ExpressionTypeError(
+                f"{step}: {argument or 'the place of a buffer'} is an int, got {type(given).__name__}"
+            )
+        if not 0 <= given < len(regions):
+            raise ScheduleError(
+                f"{step} of '{s.name}': there is no place {given} among its {len(regions)} {side}: {names}"
+            )
+        if argument:
+            self.noted = {argument: given}
+        function = next(f.name for f in self.mod.functions if s in self.tree(f.name).order)
+        return self.buffers(function)[data_of(regions[given])]
+
+    def _one_writer(self, step: str, tree: Tree, buffer: Buffer, scope: S.Block | None) -> list[S.Block]:
+        found = writers(tree, buffer.data, scope)
+        if len(found) > 1:
+            listed = ", ".join(b.name for b in found)
+            raise ScheduleError(f"{step}: '{buffer.data.name}' is written by several blocks: {listed}")
+        return found
+
+    def _copy(self, step: str, function: str, tree: Tree, buffer: Buffer, scope: str, word: str) -> Buffer:
+        taken = {b.data.name for b in self.buffers(function).values()}
+        base = f"{buffer.data.name}_{word.replace('.', '_') or 'global'}"
+        name, count = base, 0
+        while name in taken:
+            count += 1
+            name = f"{base}_{count}"
+        return Buffer(Var(name, pointer_type(buffer.dtype, scope)), buffer.dtype, buffer.shape)
+
+    def _check_written_once(self, step: str, s: S.Block, access: tuple[Expr, ...]) -> None:
+        plain = [e for e in access if isinstance(e, Var)]
+        if len(set(plain)) != len(access):
+            raise ScheduleError(f"{step} of '{s.name}': its indices are not its axes, each once")
+
+
+# ------------------------------------------------------------------------------------------------------------ the copies
+
+
+def copy_nest(name: str, to: Buffer, source: Buffer, ranges: Sequence[Range], around: Sequence[S.For]) -> Body:
+    """Loops that copy a box of a buffer to the same place of another one."""
+    axes: list[Axis] = []
+    conditions: list[Expr] = []
+    for d, ((start, extent), whole) in enumerate(zip(ranges, to.shape)):
+        var = Var(f"ax{d}", number(0, whole).dtype)
+        binding = add(start, var)
+        axes.append(Axis(Var(f"v{d}", var.dtype), "spatial", number(0, whole), whole, binding))
+        conditions += [Binary("le", number(0, whole), binding), Binary("lt", binding, whole)]
+    points = tuple(a.var for a in axes)
+    store = S.Store(view(to), points, E.Load(view(source), points), None)
+    made: Body = (new_block(name, axes, (store,), where=joined(conditions)),)
+    for d, (_, extent) in reversed(list(enumerate(ranges))):
+        binding = axes[d].binding
+        var = binding if isinstance(binding, Var) else binding.children()[-1]
+        assert isinstance(var, Var)
+        made = (loop(var, extent, made),)
+    return made
+
+
+def loops_of(block: S.Block) -> Body:
+    """A block in loops over its axes, which are bound to their variables."""
+    made: Body = (block,)
+    for a in reversed(axes_of(block)):
+        assert isinstance(a.binding, Var)
+        made = (loop(a.binding, a.extent, made),)
+    return made
+
+
+def _common(tree: Tree, blocks: Sequence[Stmt]) -> Stmt | None:
+    """The innermost loop (or block, or the function) around all of them."""
+    chains = [tree.around(b)[::-1] for b in blocks]
+    found: Stmt | None = None
+    for level in zip(*chains):
+        if any(s is not level[0] for s in level) or not isinstance(level[0], (S.For, S.Block)):
+            break
+        found = level[0]
+    return found
+
+
+def fixed_of(tree: Tree, meeting: Stmt | None) -> list[S.For]:
+    """The loops that stand still inside of a statement."""
+    if meeting is None:
+        return []
+    inner = [meeting] if isinstance(meeting, S.For) else []
+    return [*tree.loops_around(meeting, all_of_them=True), *inner]
+
+
+def _written_ranges(tree: Tree, block: S.Block, buffer: Buffer, meeting: Stmt | None) -> list[Range]:
+    """The box of a buffer that a block writes while the loops around a place stand still."""
+    fixed = fixed_of(tree, meeting)
+    reach = reach_of(tree, block, fixed)
+    spans = [spans_of(r, block, reach) for r in writes_of(block, buffer.data)]
+    found = box(spans, buffer, facts_of(fixed))
+    return [r if constant(r[1]) is not None else (number(0, e), e) for r, e in zip(found, buffer.shape)]
+
+
+def _place_after(step: str, tree: Tree, maker: S.Block, users: Sequence[S.Block], meeting: Stmt | None) -> int:
+    """The place of a copy in the loop around a block and its users: after the one, before the others."""
+    place = tree.position(maker, meeting) + 1
+    for user in users:
+        if tree.position(user, meeting) < place:
+            raise ScheduleError(
+                f"{step} of '{maker.name}': '{user.name}' is computed in the loops of '{maker.name}', other blocks that "
+                "read the same are not: there is no place for a copy before all of them",
+                "say with consumer_blocks which of them read the copy",
+            )
+    return place
+
+
+def _check_apart(step: str, tree: Tree, s: S.Block, buffer: Buffer) -> None:
+    """ScheduleError when another block in the same loops uses a buffer, whose copy comes before or after these loops."""
+    around = tree.scope(s)
+    place = tree.position(s, around)
+    for other in tree.inside(around):
+        if other is not s and buffer.data in read(other) | written(other) and tree.position(other, around) == place:
+            raise ScheduleError(
+                f"{step} of '{buffer.data.name}': '{other.name}' uses it, too, in the loops of '{s.name}'",
+                "take this step before the other block is computed there",
+            )
+
+
+def _first_place(tree: Tree, scope: S.Block | None) -> int:
+    body = tree.function.body if scope is None else scope.body
+    return next((i for i, s in enumerate(body) if not is_declaration(s)), len(body))
+
+
+def insert(body: Body, at: Stmt | None, place: int, made: Body) -> Body:
+    """A body with statements at a place of a loop, of a block or of itself."""
+    if at is None:
+        return (*body[:place], *made, *body[place:])
+    assert isinstance(at, (S.For, S.Block))
+    return edit(body, {at: (at.replace(body=(*at.body[:place], *made, *at.body[place:])),)})
+
+
+def _again(body: Body, scope: S.Block | None) -> Stmt | None:
+    """The block of the same name after a change."""
+    from compassc.ir.visit import walk_stmts
+
+    if scope is None:
+        return None
+    return next(s for s in walk_stmts(body) if isinstance(s, S.Block) and s.name == scope.name)
+
+
+def allocated(body: Body, buffer: Buffer, scope: S.Block | None) -> Body:
+    """A body with memory for a buffer at the beginning of a scope."""
+    if scope is None:
+        place = next((i for i, s in enumerate(body) if not is_declaration(s)), len(body))
+        return (*body[:place], S.Alloc(buffer), *body[place:])
+    return edit_block(body, scope.name, lambda b: (b.replace(body=(S.Alloc(buffer), *b.body)),))
+
+
+class _Buffers(Rewriter):
+    """Accesses of buffers as accesses of others, at the same indices."""
+
+    def __init__(self, buffers: dict[Var, Buffer], stores: bool = True) -> None:
+        super().__init__()
+        self.buffers, self.stores = buffers, stores
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        mask = None if e.mask is None else self.expr(e.mask)
+        return E.Load(self._new(e.buffer), tuple(map(self.expr, e.indices)), mask)
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Stmt:
+        indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
+        mask = None if s.mask is None else self.expr(s.mask)
+        return S.Store(self._new(s.buffer) if self.stores else s.buffer, indices, value, mask, span=s.span)
+
+    def _new(self, buffer: Buffer) -> Buffer:
+        return view(self.buffers[buffer.data]) if buffer.data in self.buffers else buffer
+
+    @rewrites(E.Region)
+    def rewrite_region(self, e: E.Region) -> Expr:
+        return E.Region(self._new(e.buffer), e.starts, e.extents)
+
+
+class _Reindexed(Rewriter):
+    """All accesses of one buffer as accesses of another one, at certain indices."""
+
+    def __init__(self, data: Var, buffer: Buffer, indices: tuple[Expr, ...], loads: bool) -> None:
+        super().__init__()
+        self.data, self.buffer, self.indices, self.loads = data, buffer, indices, loads
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        if e.buffer.data is self.data:
+            return E.Load(self.buffer, self.indices)
+        return E.Load(e.buffer, tuple(map(self.expr, e.indices)), e.mask)
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Stmt:
+        value = self.expr(s.value)
+        if s.buffer.data is self.data:
+            return S.Store(self.buffer, self.indices, value, None, span=s.span)
+        return S.Store(s.buffer, tuple(map(self.expr, s.indices)), value, s.mask, span=s.span)
+
+
+def _only_access(step: str, s: S.Block, buffer: Buffer) -> tuple[Expr, ...]:
+    """The indices of all accesses of a buffer in a block, which must be the same."""
+    from compassc.analysis.structure import Interner
+
+    found = [tuple(i) for i in _accesses((*s.init, *s.body), buffer.data)]
+    same = Interner().same
+    if not found or any(not all(map(same, a, found[0])) for a in found[1:]):
+        raise ScheduleError(f"{step} of '{s.name}': it does not access '{buffer.data.name}' at one and the same index")
+    return found[0]
+
+
+def _accesses(body: Iterable[Stmt], data: Var) -> Iterable[tuple[Expr, ...]]:
+    from compassc.ir.visit import walk_exprs, walk_stmts
+
+    for s in walk_stmts(tuple(body)):
+        if isinstance(s, S.Store) and s.buffer.data is data:
+            yield s.indices
+        for root in s.exprs():
+            for e in walk_exprs(root):
+                if isinstance(e, E.Load) and e.buffer.data is data:
+                    yield e.indices
+
+
+def _has(e: Expr, var: Var) -> bool:
+    from compassc.tir.blocks import uses
+
+    return uses(e, (var,))
+
+
+def _at(e: Expr, mapping: dict[Var, Expr]) -> Expr:
+    from compassc.tir.blocks import at
+
+    return at(e, mapping)

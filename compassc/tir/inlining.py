@@ -1,0 +1,178 @@
+"""Steps that put a block's expression in place of what reads it, or of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import PointerType
+from compassc.ir.exprs import Binary, Expr, Var
+from compassc.ir.stmts import Body, Stmt
+from compassc.ir.visit import Rewriter, rewrites, substitute, walk_exprs
+from compassc.te.errors import ScheduleError
+from compassc.tir.base import Base
+from compassc.tir.blocks import add, at, axes_of, conjuncts, constant, joined
+from compassc.tir.checks import has_effects, is_load_of, read, single_store, why_foreign, why_not_complete, writers
+from compassc.tir.placement import check_only_flow, unconditional
+from compassc.tir.queries import is_output
+from compassc.tir.trace import BlockRV, instruction
+from compassc.tir.tree import Tree, edit
+
+
+class Inlining(Base):
+    """Steps that make two blocks one."""
+
+    @instruction("ComputeInline", ("block",))
+    def compute_inline(self, block: BlockRV) -> None:
+        """Put a block's expression in place of every element of it that is read; the block and its buffer are gone."""
+        function, tree, s = self.located_block(block)
+        store = _simple("compute_inline", tree, s)
+        if is_output(self, function, tree, s):
+            raise ScheduleError(f"compute_inline of '{s.name}': it is an output")
+        check_only_flow("compute_inline", tree, s)
+        foreign = why_foreign(tree, s)
+        if foreign:
+            raise ScheduleError(f"compute_inline of '{s.name}': {foreign}")
+        axes = _indexed("compute_inline", s, store.indices)
+        data = store.buffer.data
+        _check_no_address("compute_inline", s, tree, data)
+        body = edit(tree.function.body, {s: ()})
+
+        def value(e: E.Load) -> Expr:
+            mapping: dict[Var, Expr] = {a.var: a.start for a in axes_of(s)}
+            mapping.update({a: i for a, i in zip(axes, e.indices) if a is not None})
+            return substitute(store.value, mapping)
+
+        body = _Replaced(data, value).body(body)
+        self.commit(function, without(body, data))
+
+    @instruction("ReverseComputeInline", ("block",))
+    def reverse_compute_inline(self, block: BlockRV) -> None:
+        """Have the one block that a block reads store what this one makes of it; this block is gone, and the buffer
+        between them."""
+        step = "reverse_compute_inline"
+        function, tree, s = self.located_block(block)
+        store = _simple(step, tree, s)
+        if not unconditional(s):
+            raise ScheduleError(f"{step} of '{s.name}': it is done under a condition, which its loops brought")
+        check_only_flow(step, tree, s)
+        scope = tree.scope(s)
+        made = [d for d in read(s) if writers(tree, d, scope)]
+        if not made:
+            raise ScheduleError(f"{step} of '{s.name}': it reads no block")
+        latest = max(made, key=lambda d: max(tree.order[w] for w in writers(tree, d, scope)))
+        producers = writers(tree, latest, scope)
+        if len(producers) != 1:
+            raise ScheduleError(
+                f"{step} of '{s.name}': '{latest.name}' is written by {len(producers)} blocks, not by one"
+            )
+        producer = producers[0]
+        first = _simple(step, tree, producer)
+        others = [b.name for b in tree.inside(scope) if b is not s and latest in read(b)]
+        if others or is_output(self, function, tree, producer):
+            raise ScheduleError(
+                f"{step} of '{s.name}': '{latest.name}' is needed elsewhere, too: {', '.join(others) or 'as output'}"
+            )
+        loads = [e for e in walk_exprs(store.value) if is_load_of(e, latest)]
+        indices = loads[0].indices  # type: ignore[attr-defined]
+        for e in loads:
+            if any(a is not b for a, b in zip(e.indices, indices)):  # type: ignore[attr-defined]
+                raise ScheduleError(f"{step} of '{s.name}': it reads '{latest.name}' at different indices")
+        axes = _indexed(step, s, indices)
+        mapping: dict[Var, Expr] = {a: i for a, i in zip(axes, first.indices) if a is not None}
+        mapping.update({a.var: a.start for a in axes_of(s) if a.var not in mapping})
+        value = _at_points(store.value, latest, first.value, mapping)
+        new = S.Store(store.buffer, tuple(at(i, mapping) for i in store.indices), value, None, span=store.span)
+        bindings: dict[Var, Expr] = dict(zip(producer.vars, producer.bindings))
+        inside = []
+        for a in axes_of(s):
+            point = at(mapping[a.var], bindings)
+            inside += [Binary("le", a.start, point), Binary("lt", point, add(a.start, a.extent))]
+        where = joined([*conjuncts(producer.where), *inside])
+        changes = {s: (), producer: (producer.replace(body=(new,), where=where),)}
+        self.commit(function, without(edit(tree.function.body, changes), latest))
+
+
+def _at_points(value: Expr, data: Var, inner: Expr, mapping: dict[Var, Expr]) -> Expr:
+    """An expression with its axes replaced, and with another one in place of the elements of a buffer."""
+    if is_load_of(value, data):
+        return inner
+    if isinstance(value, Var):
+        return mapping.get(value, value)
+    return value.map(lambda e: _at_points(e, data, inner, mapping))
+
+
+def _simple(step: str, tree: Tree, block: S.Block) -> S.Store:
+    """The store that is all a block does. ScheduleError where it does more, or depends on more than its axes."""
+    reason = why_not_complete(tree, block)
+    if block.init:
+        reason = "it has an init"
+    if reason:
+        raise ScheduleError(f"{step} of '{block.name}': {reason}")
+    store = single_store(block)
+    if store is None:
+        raise ScheduleError(f"{step} of '{block.name}': its body is not a single store")
+    if has_effects(store.value):
+        raise ScheduleError(f"{step} of '{block.name}': what it stores has side effects")
+    return store
+
+
+def _indexed(step: str, block: S.Block, indices: tuple[Expr, ...]) -> list[Var | None]:
+    """The axis that each index is; None for the only element of a dimension. ScheduleError where an index is something
+    else, or an axis is missing."""
+    found: list[Var | None] = []
+    own = {a.var: a for a in axes_of(block)}
+    for i in indices:
+        if isinstance(i, Var) and i in own and i not in found:
+            found.append(i)
+        elif constant(i) is not None:
+            found.append(None)
+        else:
+            raise ScheduleError(f"{step} of '{block.name}': its indices are not its axes, each once")
+    for var, a in own.items():
+        if var not in found and constant(a.extent) != 1:
+            raise ScheduleError(f"{step} of '{block.name}': its axis '{var.name}' is no index")
+    return found
+
+
+def _check_no_address(step: str, block: S.Block, tree: Tree, data: Var) -> None:
+    for s in tree.parents:
+        if isinstance(s, (S.Alloc, S.DeclBuffer, S.Block)):
+            continue
+        for root in s.exprs():
+            if root is data and isinstance(s, S.Store):
+                continue
+            if _has_address(root, data):
+                raise ScheduleError(f"{step} of '{block.name}': an address of '{data.name}' is taken")
+
+
+def _has_address(e: Expr, data: Var) -> bool:
+    if isinstance(e, E.Load):
+        return any(_has_address(i, data) for i in e.indices) or (e.buffer.data is data and e.mask is not None)
+    if isinstance(e, Var):
+        return e is data and isinstance(e.dtype, PointerType)
+    return any(_has_address(c, data) for c in e.children())
+
+
+class _Replaced(Rewriter):
+    """Elements of a buffer as other expressions."""
+
+    def __init__(self, data: Var, value: Callable[[E.Load], Expr]) -> None:
+        super().__init__()
+        self.data, self.value = data, value
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        e = self.default(e)
+        return self.value(e) if e.buffer.data is self.data else e
+
+
+def without(body: Body, data: Var) -> Body:
+    """A body without the memory of a buffer that nothing uses any more."""
+    made: list[Stmt] = []
+    for s in body:
+        if isinstance(s, S.Alloc) and s.buffer.data is data:
+            continue
+        made.append(s.map(lambda e: e, lambda inner: without(inner, data)))
+    return tuple(made)

@@ -1,0 +1,409 @@
+"""Steps on layouts: how a buffer lies in memory, how the points of a block are numbered; padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import BOOL, pointer_type
+from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm, Var
+from compassc.ir.stmts import Body, Stmt
+from compassc.ir.visit import Rewriter, rewrites
+from compassc.te.errors import ExpressionError, ScheduleError
+from compassc.te.values import Value, as_expr, immediate
+from compassc.tir.blocks import (
+    Axis,
+    at,
+    axes_of,
+    constant,
+    joined,
+    loop,
+    new_block,
+    number,
+    uses,
+    view,
+    with_axes,
+)
+from compassc.tir.caching import Caching, allocated, insert, loops_of
+from compassc.tir.checks import has_effects, single_store, why_foreign, why_unordered
+from compassc.tir.index_map import IndexMap, as_index_map
+from compassc.tir.placement import unconditional
+from compassc.tir.trace import BlockRV, LoopRV, instruction
+from compassc.tir.tree import Tree, edit
+
+
+class Layouts(Caching):
+    """Steps on layouts and padding."""
+
+    @instruction("TransformLayout", ("block",), ("buffer", "index_map", "pad_value", "assume_injective_transform"))
+    def transform_layout(
+        self,
+        block: BlockRV,
+        buffer: Any,
+        index_map: Any,
+        pad_value: Any = None,
+        *,
+        assume_injective_transform: bool = False,
+    ) -> None:
+        """Have a buffer lie otherwise: its element at `i...` is at `index_map(i...)`. What no index becomes holds
+        `pad_value`."""
+        step = "transform_layout"
+        function, tree, s = self.located_block(block)
+        side, found = self.given_buffer(step, s, buffer)
+        chosen = as_index_map(index_map, len(found.shape))
+        if len(chosen.params) != len(found.shape) or any(constant(e) is None for e in found.shape):
+            raise ScheduleError(
+                f"{step} of '{found.data.name}': it has {len(found.shape)} dimensions of constant extents or others, the map "
+                f"takes {len(chosen.params)} indices"
+            )
+        padding: Expr = IntImm(BOOL, 0)
+        try:
+            shape = tuple(chosen.map_shape([Value(e) for e in found.shape]))
+            if not assume_injective_transform:
+                _, padding = chosen.non_surjective_inverse([Value(e) for e in found.shape])
+        except ExpressionError as error:
+            raise ScheduleError(f"{step} of '{found.data.name}': {error.message}") from None
+        padded = not (isinstance(padding, IntImm) and not padding.value)
+        if padded and pad_value is None:
+            raise ScheduleError(
+                f"{step} of '{found.data.name}': no index becomes an element where {Value(padding)}; say what it holds",
+                "give pad_value",
+            )
+        if padded and found.data in self.parameters(function) and side == "read":
+            raise ScheduleError(
+                f"{step} of '{found.data.name}': it is a parameter that is read, which the caller fills"
+            )
+        new = Buffer(found.data, found.dtype, shape)
+        body = _Laid(found.data, new, chosen).body(tree.function.body)
+        if padded:
+            body = self._padded(step, tree, body, s, new, chosen, found, pad_value)
+        places = [r.buffer.data for r in getattr(s, side + "s")]
+        self.noted = {"buffer": [side, places.index(found.data)], "index_map": chosen}
+        self.commit(function, body)
+
+    def _padded(
+        self, step: str, tree: Tree, body: Body, s: S.Block, new: Buffer, chosen: IndexMap, old: Buffer, pad: Any
+    ) -> Body:
+        """The body with a block that fills what no index becomes, before the blocks that write the buffer."""
+        back, padding = chosen.non_surjective_inverse([Value(e) for e in old.shape])
+        loops = [Var(f"ax{i}", number(0).dtype) for i in range(len(new.shape))]
+        axes = [
+            Axis(Var(f"v{i}", v.dtype), "spatial", number(0), e, v) for i, (v, e) in enumerate(zip(loops, new.shape))
+        ]
+        points: dict[Var, Expr] = {p: a.var for p, a in zip(back.params, axes)}
+        at_loops: dict[Var, Expr] = dict(zip(back.params, loops))
+        if callable(pad) and not isinstance(pad, IndexMap):
+            pad = pad(*[Value(a.var) for a in axes])
+        value = immediate(pad, new.dtype) if isinstance(pad, (int, float)) else as_expr(pad)
+        if value.dtype is not new.dtype or any(isinstance(x, E.Load) for x in _all(value)):
+            raise ScheduleError(f"{step} of '{old.data.name}': pad_value is a {value.dtype}, or reads memory")
+        name = self.free_block_name(tree, f"{old.data.name}_pad")
+        store = S.Store(view(new), tuple(a.var for a in axes), at(value, points), None)
+        nest = loops_of(new_block(name, axes, (store,), where=at(padding, at_loops)))
+        scope = tree.scope(s)
+        if scope is not None:
+            raise ScheduleError(f"{step} of '{old.data.name}': padding is made on the outermost level only")
+        place = next(i for i, x in enumerate(body) if not isinstance(x, (S.Alloc, S.DeclBuffer, S.AllocConst)))
+        return insert(body, None, place, nest)
+
+    @instruction("TransformBlockLayout", ("block",), ("index_map",))
+    def transform_block_layout(self, block: BlockRV, index_map: Any) -> None:
+        """Number the points of a block otherwise: its axes become `index_map(axes...)`, with a loop for each."""
+        step = "transform_block_layout"
+        function, tree, s = self.located_block(block)
+        axes = axes_of(s)
+        chosen = as_index_map(index_map, len(axes))
+        if len(chosen.params) != len(axes):
+            raise ScheduleError(f"{step} of '{s.name}': it has {len(axes)} axes, the map takes {len(chosen.params)}")
+        reason = why_unordered(tree, s)
+        loops = tree.loops_around(s)
+        if reason or not unconditional(s):
+            raise ScheduleError(f"{step} of '{s.name}': {reason or 'it is done under a condition'}")
+        if [a.binding for a in axes] != [x.var for x in loops] or any(len(x.body) != 1 for x in loops):
+            raise ScheduleError(f"{step} of '{s.name}': its axes are not bound to the loops around it, each to one")
+        if any(constant(a.start) != 0 for a in axes) or any(x.kind != "serial" for x in loops):
+            raise ScheduleError(f"{step} of '{s.name}': its loops are not plain ones from 0 on")
+        extents = [Value(a.extent) for a in axes]
+        try:
+            inverse, shape = chosen.inverse(extents), chosen.map_shape(extents)
+        except ExpressionError as error:
+            raise ScheduleError(f"{step} of '{s.name}': {error.message}") from None
+        made: list[Axis] = []
+        for i, (e, extent) in enumerate(zip(chosen.exprs, shape)):
+            kinds = {a.kind for p, a in zip(chosen.params, axes) if uses(e, (p,))} or {"spatial"}
+            if len(kinds) > 1:
+                raise ScheduleError(f"{step} of '{s.name}': axis {i} would be spatial and reduced over")
+            made.append(
+                Axis(Var(f"v{i}", number(0).dtype), kinds.pop(), number(0), extent, Var(f"ax{i}", number(0).dtype))
+            )
+        mapping: dict[Var, Expr] = {a.var: e for a, e in zip(axes, inverse.map_indices([Value(m.var) for m in made]))}
+        facts = Arith()
+        for m in made:
+            facts.bind_loop(m.var, m.start, m.extent, number(1))
+        simplify = Simplifier(facts).expr
+        mapping = {v: simplify(e) for v, e in mapping.items()}
+        change = _Points(mapping)
+        new = with_axes(s, made, change.body(s.body), change.body(s.init))
+        self.noted = {"index_map": chosen}
+        self.commit(function, edit(tree.function.body, {loops[0] if loops else s: loops_of(new)}))
+
+    # --------------------------------------------------------------------------------------------------------- padding
+
+    @instruction("DecomposePadding", ("block", "loop"))
+    def decompose_padding(self, block: BlockRV, loop: LoopRV) -> BlockRV:
+        """Fill a padded tensor with its constant before a loop, and copy only what is inside of the padding."""
+        step = "decompose_padding"
+        function, tree, s = self.located_block(block)
+        _, _, before = self.located_loop(loop)
+        loops = tree.loops_around(s)
+        if before not in loops:
+            raise ScheduleError(f"{step} of '{s.name}': the loop '{before.var.name}' is not around it")
+        select, store = _padding(step, tree, s)
+        inner = loops[loops.index(before) :]
+        for x in inner:
+            if len(x.body) != 1 or not isinstance(x.body[0], (S.For, S.Block)):
+                raise ScheduleError(f"{step} of '{s.name}': it is not all that is in '{x.var.name}'")
+        fresh_loops = {x.var: Var(x.var.name, x.var.dtype) for x in inner}
+        mapping: dict[Var, Expr] = dict(fresh_loops)
+        axes = [a._replace(var=Var(a.var.name, a.var.dtype), binding=at(a.binding, mapping)) for a in axes_of(s)]
+        points: dict[Var, Expr] = {a.var: n.var for a, n in zip(axes_of(s), axes)}
+        name = self.free_block_name(tree, f"{s.name}_pad_const")
+        fill = S.Store(store.buffer, tuple(at(i, points) for i in store.indices), select.b, None)
+        nest: Body = (new_block(name, axes, (fill,), where=at(s.where, mapping)),)
+        for x in reversed(inner):
+            nest = (_loop_like(fresh_loops[x.var], x, nest),)
+        bound: dict[Var, Expr] = dict(zip(s.vars, s.bindings))
+        where = joined([c for c in (s.where, at(select.cond, bound)) if not _is_true(c)])
+        copy = s.replace(where=where, body=(S.Store(store.buffer, store.indices, select.a, None, span=store.span),))
+        body = edit(tree.function.body, {before: (*nest, *edit((before,), {s: (copy,)}))})
+        self.commit(function, body)
+        return self.new_block(function, name)
+
+    def can_decompose_padding(self, block: BlockRV, loop: LoopRV) -> bool:
+        """Whether `decompose_padding` is legal; nothing changes."""
+        saved = self.snapshot()
+        self.depth += 1
+        try:
+            self.decompose_padding(block, loop)
+        except ScheduleError:
+            return False
+        finally:
+            self.depth -= 1
+            self.restore(saved)
+        return True
+
+    @instruction("PadEinsum", ("block",), ("padding",))
+    def pad_einsum(self, block: BlockRV, padding: Sequence[int]) -> None:
+        """Round the extent of each axis of a block up to a multiple of its entry: what it reads is copied with zeros
+        outside, what it writes is copied back."""
+        step = "pad_einsum"
+        function, tree, s = self.located_block(block)
+        axes = axes_of(s)
+        loops = tree.loops_around(s)
+        if len(padding) != len(axes) or any(isinstance(p, bool) or not isinstance(p, int) or p <= 0 for p in padding):
+            raise ScheduleError(f"{step} of '{s.name}': give a positive number for each of its {len(axes)} axes")
+        if [a.binding for a in axes] != [x.var for x in loops] or any(len(x.body) != 1 for x in loops) or tree.scope(s):
+            raise ScheduleError(f"{step} of '{s.name}': its axes are not bound to the loops around it, each to one")
+        reason = why_unordered(tree, s) or why_foreign(tree, s)
+        if reason:
+            raise ScheduleError(f"{step} of '{s.name}': {reason}")
+        new_extents: dict[Var, int] = {}
+        for a, p in zip(axes, padding):
+            extent = constant(a.extent)
+            if extent is None or constant(a.start) != 0:
+                raise ScheduleError(f"{step} of '{s.name}': the range of '{a.var.name}' is not known")
+            new_extents[a.var] = -(-extent // p) * p
+        self._check_sum(step, s)
+        nests_before: Body = ()
+        nests_after: Body = ()
+        body_map: dict[Var, tuple[Buffer, tuple[Expr, ...]]] = {}
+        made: list[Buffer] = []
+        for data, indices, writes in _plain_accesses(step, s):
+            old = self.buffers(function)[data]
+            size = tuple(number(new_extents[i]) for i in indices)
+            pad = Buffer(Var(f"{data.name}_pad", pointer_type(old.dtype, "global")), old.dtype, size)
+            made.append(pad)
+            body_map[data] = view(pad), tuple(indices)
+            name = self.free_block_name(tree, f"{data.name}_pad")
+            if writes:
+                nests_after += loops_of(_copy_block(name, old, pad, old.shape))
+            else:
+                nests_before += loops_of(_fill_block(name, pad, old))
+        scope_loops = {x: number(new_extents[a.var]) for x, a in zip(loops, axes)}
+        change = _Einsum(body_map)
+        block_made = with_axes(
+            s, [a._replace(extent=number(new_extents[a.var])) for a in axes], change.body(s.body), change.body(s.init)
+        )
+        nest: Body = (block_made,)
+        for x in reversed(loops):
+            nest = (x.replace(stop=scope_loops[x], body=nest),)
+        body = edit(tree.function.body, {loops[0]: (*nests_before, *nest, *nests_after)})
+        for buffer in made:
+            body = allocated(body, buffer, None)
+        self.commit(function, body)
+
+    def _check_sum(self, step: str, s: S.Block) -> None:
+        """ScheduleError unless zeros outside change nothing: a product summed up, or a value of one point."""
+        for x in s.body:
+            for e in (y for root in x.exprs() for y in _all(root)):
+                if isinstance(e, Binary) and e.op in ("div", "mod", "floordiv", "floormod") and constant(e.b) is None:
+                    raise ScheduleError(f"{step} of '{s.name}': it divides, and outside there are zeros")
+        if not s.init:
+            return
+        store = single_store(s)
+        value = store.value if store is not None else None
+        ok = isinstance(value, Binary) and value.op == "add" and _zero_stays(value.b)
+        if not ok:
+            raise ScheduleError(f"{step} of '{s.name}': it is no sum of products, zeros outside would change it")
+
+
+def _zero_stays(e: Expr) -> bool:
+    """Whether an expression is 0 where everything that it reads is 0."""
+    if isinstance(e, E.Load):
+        return True
+    if isinstance(e, E.Cast):
+        return _zero_stays(e.value)
+    if isinstance(e, Binary) and e.op == "mul":
+        return _zero_stays(e.a) or _zero_stays(e.b)
+    return isinstance(e, Binary) and e.op in ("add", "sub") and _zero_stays(e.a) and _zero_stays(e.b)
+
+
+def _plain_accesses(step: str, s: S.Block) -> list[tuple[Var, tuple[Var, ...], bool]]:
+    """The buffers that a block accesses, with the axes that are their indices, and whether they are written."""
+    found: dict[Var, tuple[tuple[Expr, ...], bool]] = {}
+    written = {r.buffer.data for r in s.writes}  # type: ignore[attr-defined]
+    for region in (*s.reads, *s.writes):
+        assert isinstance(region, E.Region)
+        data = region.buffer.data
+        own = set(s.vars)
+        plain = all(isinstance(i, Var) and i in own for i in region.starts) and all(
+            constant(e) == 1 for e in region.extents
+        )
+        if not plain or (data in found and found[data][0] != region.starts):
+            raise ScheduleError(f"{step} of '{s.name}': '{data.name}' is not accessed at plain axes")
+        found[data] = region.starts, data in written
+    return [(d, i, w) for d, (i, w) in found.items()]  # type: ignore[misc]
+
+
+def _copy_block(name: str, to: Buffer, source: Buffer, shape: tuple[Expr, ...]) -> S.Block:
+    axes = [
+        Axis(Var(f"v{i}", number(0).dtype), "spatial", number(0), e, Var(f"ax{i}", number(0).dtype))
+        for i, e in enumerate(shape)
+    ]
+    points = tuple(a.var for a in axes)
+    return new_block(name, axes, (S.Store(view(to), points, E.Load(view(source), points), None),))
+
+
+def _fill_block(name: str, pad: Buffer, old: Buffer) -> S.Block:
+    """A block that copies a buffer into a larger one, with zeros outside."""
+    block = _copy_block(name, pad, old, pad.shape)
+    store = block.body[0]
+    assert isinstance(store, S.Store)
+    inside = [Binary("lt", v, e) for v, e, big in zip(block.vars, old.shape, pad.shape) if constant(e) != constant(big)]
+    zero = immediate(0, pad.dtype)
+    value = E.Select(joined(inside), store.value, zero) if inside else store.value
+    return block.replace(body=(S.Store(store.buffer, store.indices, value, None),))
+
+
+def _padding(step: str, tree: Tree, s: S.Block) -> tuple[E.Select, S.Store]:
+    store = single_store(s)
+    reason = why_unordered(tree, s) or why_foreign(tree, s)
+    if reason or s.init:
+        raise ScheduleError(f"{step} of '{s.name}': {reason or 'it has an init'}")
+    if store is None or not isinstance(store.value, E.Select):
+        raise ScheduleError(f"{step} of '{s.name}': what it stores is no choice between a value and a constant")
+    select = store.value
+    if not isinstance(select.b, (IntImm, FloatImm)) or has_effects(select.a):
+        raise ScheduleError(f"{step} of '{s.name}': the value outside is no constant, or the one inside has effects")
+    return select, store
+
+
+def _loop_like(var: Var, like: S.For, body: Body) -> S.For:
+    return loop(var, like.stop, body, like)
+
+
+def _is_true(e: Expr) -> bool:
+    return isinstance(e, IntImm) and bool(e.value)
+
+
+def _all(e: Expr) -> list[Expr]:
+    from compassc.ir.visit import walk_exprs
+
+    return list(walk_exprs(e))
+
+
+class _Laid(Rewriter):
+    """A buffer in another layout: its memory, its declaration, its accesses."""
+
+    def __init__(self, data: Var, new: Buffer, chosen: IndexMap) -> None:
+        super().__init__()
+        self.data, self.new, self.chosen = data, new, chosen
+
+    def _indices(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(self.chosen.map_indices([Value(i) for i in indices]))
+
+    @rewrites(S.Alloc)
+    def rewrite_alloc(self, s: S.Alloc) -> Stmt:
+        return S.Alloc(self.new, span=s.span) if s.buffer.data is self.data else s
+
+    @rewrites(S.DeclBuffer)
+    def rewrite_declaration(self, s: S.DeclBuffer) -> Stmt:
+        return S.DeclBuffer(self.new, span=s.span) if s.buffer.data is self.data else s
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        indices = tuple(map(self.expr, e.indices))
+        if e.buffer.data is not self.data:
+            return E.Load(e.buffer, indices, e.mask)
+        return E.Load(view(self.new), self._indices(indices), e.mask)
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Stmt:
+        indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
+        if s.buffer.data is not self.data:
+            return S.Store(s.buffer, indices, value, s.mask, span=s.span)
+        return S.Store(view(self.new), self._indices(indices), value, s.mask, span=s.span)
+
+    @rewrites(E.Region)
+    def rewrite_region(self, e: E.Region) -> Expr:
+        if e.buffer.data is not self.data:
+            return e
+        zeros = tuple(number(0) for _ in self.new.shape)
+        return E.Region(view(self.new), zeros, self.new.shape)
+
+
+class _Points(Rewriter):
+    """Axes as expressions of others."""
+
+    def __init__(self, mapping: dict[Var, Expr]) -> None:
+        super().__init__()
+        self.mapping = mapping
+
+    @rewrites(Var)
+    def rewrite_var(self, e: Var) -> Expr:
+        return self.mapping.get(e, e)
+
+
+class _Einsum(Rewriter):
+    """Accesses of buffers as accesses of larger ones."""
+
+    def __init__(self, buffers: dict[Var, tuple[Buffer, tuple[Expr, ...]]]) -> None:
+        super().__init__()
+        self.buffers = buffers
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        found = self.buffers.get(e.buffer.data)
+        return E.Load(found[0], found[1]) if found else e
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Stmt:
+        value = self.expr(s.value)
+        found = self.buffers.get(s.buffer.data)
+        if found is None:
+            return S.Store(s.buffer, s.indices, value, s.mask, span=s.span)
+        return S.Store(found[0], found[1], value, None, span=s.span)

@@ -1,0 +1,301 @@
+"""Steps that move a block to a loop: as much of it as one turn of that loop needs, or can be made of what a turn gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.stmts import Body
+from compassc.te.errors import ScheduleError
+from compassc.tir.base import Base, Place
+from compassc.tir.blocks import (
+    Axis,
+    add,
+    axes_of,
+    conjuncts,
+    constant,
+    is_declaration,
+    joined,
+    loop,
+    number,
+    sub,
+    with_axes,
+)
+from compassc.tir.checks import read, why_foreign, why_no_reduction, why_not_complete, written
+from compassc.tir.cover import data_of, facts_of, fills, reach_of, reads_of, spans_of, writes_of
+from compassc.tir.itermap import bijective
+from compassc.tir.queries import consumers_of, is_output, producers_of
+from compassc.tir.regions import Spans, box
+from compassc.tir.trace import BlockRV, LoopRV, instruction
+from compassc.tir.tree import Tree, edit, edit_loop
+
+Range = tuple[Expr, Expr]
+MARKS = {"@root": "root", "@inline": "inline"}
+
+
+class Placement(Base):
+    """Steps that move blocks to loops."""
+
+    @instruction("ComputeAt", ("block", "loop"), ("preserve_unit_loops", "index"))
+    def compute_at(self, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1) -> None:
+        """Compute a block inside of a loop around all that read it: what one turn needs. `index`: its place among the
+        statements of the loop, -1 the last possible, -2 the first."""
+        if self._marked(loop, block, "compute_inline"):
+            return
+        move = _Move(self, "compute_at", block, loop)
+        move.check_block()
+        if is_output(self, move.function, move.tree, move.block):
+            raise move.error("it is an output")
+        consumers = consumers_of(move.tree, move.block)
+        outside = [b.name for b in consumers if not move.tree.is_inside(b, move.loop)]
+        if outside or not consumers:
+            raise move.error(
+                f"{len(outside)} of the {len(consumers)} blocks that read it are not inside of the loop: "
+                f"{', '.join(outside) or 'nobody reads it'}"
+            )
+        ranges = move.needed(consumers)
+        self.commit(move.function, move.moved(ranges, consumers, preserve_unit_loops, index))
+
+    @instruction("ReverseComputeAt", ("block", "loop"), ("preserve_unit_loops", "index"))
+    def reverse_compute_at(
+        self, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
+    ) -> None:
+        """Compute a block inside of a loop in which all that it reads is computed: what can be made of one turn."""
+        if self._marked(loop, block, "reverse_compute_inline"):
+            return
+        move = _Move(self, "reverse_compute_at", block, loop)
+        move.check_block()
+        producers = producers_of(move.tree, move.block)
+        outside = [b.name for b in producers if not move.tree.is_inside(b, move.loop)]
+        if outside or not producers:
+            raise move.error(
+                f"{len(outside)} of the {len(producers)} blocks that it reads are not inside of the loop: "
+                f"{', '.join(outside) or 'it reads no block'}"
+            )
+        ranges = move.given(producers)
+        self.commit(move.function, move.moved(ranges, (), preserve_unit_loops, index))
+
+    def _marked(self, loop: LoopRV, block: BlockRV, inline: str) -> bool:
+        """Whether the loop is a mark of `sample_compute_location`, which is obeyed here."""
+        found = self.symbols.get(loop)
+        if not isinstance(found, Place) or found.key not in MARKS:
+            return False
+        if MARKS[str(found.key)] == "inline":
+            getattr(self, inline)(block)
+        return True
+
+
+class _Move:
+    """One move of a block into a loop."""
+
+    def __init__(self, schedule: Base, step: str, block: BlockRV, loop: LoopRV) -> None:
+        self.step = step
+        self.function, self.tree, self.block = schedule.located_block(block)
+        other, _, self.loop = schedule.located_loop(loop)
+        self.buffers = schedule.buffers(self.function)
+        if other != self.function or self.tree.scope(self.block) is not self.tree.scope(self.loop):
+            raise self.error("the loop is in another block")
+        if self.tree.is_inside(self.block, self.loop):
+            raise self.error("the loop is around it already")
+        self.fixed = [*self.tree.loops_around(self.loop, all_of_them=True), self.loop]
+        self.facts = facts_of(self.fixed)
+        self.simplify = Simplifier(self.facts).expr
+
+    def error(self, reason: str) -> ScheduleError:
+        return ScheduleError(f"{self.step} of '{self.block.name}' at '{self.loop.var.name}': {reason}")
+
+    def check_block(self) -> None:
+        """ScheduleError for a block that must be computed where it is."""
+        complete = why_not_complete(self.tree, self.block)
+        if complete and (reduction := why_no_reduction(self.tree, self.block)):
+            raise self.error(f"{complete}; {reduction}")
+        foreign = why_foreign(self.tree, self.block)
+        if foreign:
+            raise self.error(foreign)
+        check_only_flow(self.step, self.tree, self.block)
+        for above in self.tree.around(self.block):
+            if isinstance(above, S.Block):
+                break
+            if not isinstance(above, S.For):
+                raise self.error("it stands in a condition")
+
+    # -- which points
+
+    def needed(self, consumers: Sequence[S.Block]) -> dict[Var, Range]:
+        """The ranges of axes that one turn of the loop needs; axes that are not named are needed whole."""
+        ranges: dict[Var, Range] = {}
+        for region in self.block.writes:
+            data = data_of(region)
+            spans: list[Spans] = []
+            for c in consumers:
+                reach = reach_of(self.tree, c, self.fixed)
+                spans += [spans_of(r, c, reach) for r in (*reads_of(c, data), *writes_of(c, data))]
+            if not spans:
+                continue
+            found = box(spans, self.buffers[data], self.facts)
+            for axis, range_ in self._by_axes(region, found).items():
+                ranges[axis] = range_ if axis not in ranges else self._whole(axis)
+        return ranges
+
+    def _whole(self, var: Var) -> Range:
+        axis = next(a for a in axes_of(self.block) if a.var is var)
+        return axis.start, axis.extent
+
+    def _by_axes(self, region: Expr, found: Sequence[Range]) -> dict[Var, Range]:
+        """The ranges of the axes that are an index each."""
+        assert isinstance(region, E.Region)
+        ranges: dict[Var, Range] = {}
+        twice: set[Var] = set()
+        for index, extent, (start, count) in zip(region.starts, region.extents, found):
+            plain = plain_index(index)
+            if plain is None or constant(extent) != 1 or not isinstance(count, IntImm):
+                continue
+            var, offset = plain
+            if var in ranges:
+                twice.add(var)
+            ranges[var] = self.simplify(sub(start, number(offset, start))), count
+        return {var: r for var, r in ranges.items() if var not in twice}
+
+    def given(self, producers: Sequence[S.Block]) -> dict[Var, Range]:
+        """The ranges of axes for which a turn of the loop gives all that is read."""
+        ranges: dict[Var, Range] = {}
+        reduced = {a.var for a in axes_of(self.block) if a.is_reduction}
+        for p in producers:
+            reach = reach_of(self.tree, p, self.fixed)
+            for region in p.writes:
+                data = data_of(region)
+                if data not in read(self.block):
+                    continue
+                if why_foreign(self.tree, p) or not fills(self.tree, p, region, self.fixed):
+                    raise self.error(f"a turn of the loop does not surely write a whole box of '{data.name}'")
+                found = box([spans_of(region, p, reach)], self.buffers[data], self.facts)
+                for var, range_ in self._usable(data, found).items():
+                    if var in ranges and not self._same(ranges[var], range_):
+                        raise self.error("what it reads is given in different ranges")
+                    ranges[var] = range_
+                    if var in reduced:
+                        self._check_once(p)
+        return ranges
+
+    def _usable(self, data: Var, found: Sequence[Range]) -> dict[Var, Range]:
+        """The ranges of the block's axes whose reads of a buffer are within a box."""
+        ranges: dict[Var, Range] = {}
+        shape = self.buffers[data].shape
+        for region in reads_of(self.block, data):
+            assert isinstance(region, E.Region)
+            for d, (index, extent) in enumerate(zip(region.starts, region.extents)):
+                start, count = found[d]
+                if constant(start) == 0 and self.facts.compare("ge", count, shape[d]) is True:
+                    continue
+                plain = plain_index(index)
+                if plain is None or constant(extent) != 1 or not isinstance(count, IntImm):
+                    raise self.error(
+                        f"a turn of the loop gives a part of dimension {d} of '{data.name}', of which it needs more than "
+                        "one element at each point, or at an index that is no axis"
+                    )
+                var, offset = plain
+                axis = next(a for a in axes_of(self.block) if a.var is var)
+                first, beyond = constant(axis.start), constant(axis.extent)
+                dim = constant(shape[d])
+                if (
+                    first is None
+                    or beyond is None
+                    or dim is None
+                    or first + offset < 0
+                    or first + beyond + offset > dim
+                ):
+                    raise self.error(f"axis '{var.name}' goes beyond dimension {d} of '{data.name}'")
+                made = self.simplify(sub(start, number(offset, start))), count
+                if var in ranges and not self._same(ranges[var], made):
+                    raise self.error(f"one axis is the index of two dimensions of '{data.name}'")
+                ranges[var] = made
+        return ranges
+
+    def _same(self, a: Range, b: Range) -> bool:
+        return self.facts.difference(a[0], b[0]) == (0, 0) and constant(a[1]) == constant(b[1])
+
+    def _check_once(self, p: S.Block) -> None:
+        """ScheduleError when what a block gives is given more than once: then it would be joined more than once."""
+        loops = {s.var: constant(s.stop) or 0 for s in self.tree.loops_around(p, all_of_them=True)}
+        if not all(loops.values()) or not bijective([a.binding for a in axes_of(p)], loops):
+            raise self.error(f"'{p.name}' is not surely computed once for each element, but it reduces over it")
+
+    # -- the new place
+
+    def moved(
+        self, ranges: dict[Var, Range], consumers: Sequence[S.Block], preserve_unit_loops: bool, index: int
+    ) -> Body:
+        """The body of the function with the block in the loop."""
+        nest = self._nest(ranges, preserve_unit_loops)
+        place = self._position(consumers, index)
+        body = edit(self.tree.function.body, {self.block: ()})
+        return edit_loop(body, self.loop.var, lambda s: (s.replace(body=(*s.body[:place], *nest, *s.body[place:])),))
+
+    def _position(self, consumers: Sequence[S.Block], index: int) -> int:
+        inside = [p for p in producers_of(self.tree, self.block) if self.tree.is_inside(p, self.loop)]
+        first = max([self.tree.position(p, self.loop) + 1 for p in inside], default=0)
+        while first < len(self.loop.body) and is_declaration(self.loop.body[first]):
+            first += 1
+        last = min([self.tree.position(c, self.loop) for c in consumers], default=len(self.loop.body))
+        if first > last:
+            raise self.error("what it reads is computed after what reads it")
+        if index in (-1, -2):
+            return last if index == -1 else first
+        if not first <= index <= last:
+            raise self.error(f"its place among the statements of the loop is {first} to {last}, not {index}")
+        return index
+
+    def _nest(self, ranges: dict[Var, Range], preserve_unit_loops: bool) -> Body:
+        """The loops of the block at its new place."""
+        axes: list[Axis] = []
+        loops: list[tuple[Var, Expr]] = []
+        conditions: list[Expr] = []
+        for a in axes_of(self.block):
+            start, extent = ranges.get(a.var, (a.start, a.extent))
+            if self.facts.compare("ge", extent, a.extent) is True:
+                start, extent = a.start, a.extent
+            binding = start
+            if constant(extent) != 1 or preserve_unit_loops:
+                var = Var(f"ax{len(loops)}", a.var.dtype)
+                loops.append((var, extent))
+                binding = add(start, var)
+            axes.append(a._replace(binding=binding))
+            if start is not a.start:
+                conditions += [Binary("le", a.start, binding), Binary("lt", binding, add(a.start, a.extent))]
+        made: Body = (with_axes(self.block, axes).replace(where=joined(conditions)),)
+        for var, extent in reversed(loops):
+            made = (loop(var, extent, made),)
+        return made
+
+
+def plain_index(index: Expr) -> tuple[Var, int] | None:
+    """The variable and the number whose sum an index is."""
+    if isinstance(index, Var):
+        return index, 0
+    if isinstance(index, Binary) and index.op in ("add", "sub") and isinstance(index.a, Var):
+        value = constant(index.b)
+        if value is not None:
+            return index.a, value if index.op == "add" else -value
+    return None
+
+
+def check_only_flow(step: str, tree: Tree, block: S.Block) -> None:
+    """ScheduleError when a block may not move because what it reads is overwritten later, or what it writes was read
+    before."""
+    around = tree.inside(tree.scope(block))
+    for other in around:
+        if other is block:
+            continue
+        later = tree.order[other] > tree.order[block]
+        if later and written(other) & (read(block) - written(block)):
+            raise ScheduleError(f"{step} of '{block.name}': '{other.name}' overwrites later what it reads")
+        if not later and read(other) & (written(block) - written(other)):
+            raise ScheduleError(f"{step} of '{block.name}': '{other.name}' reads before what it writes")
+
+
+def unconditional(block: S.Block) -> bool:
+    """Whether a block does something at every point of the loops around it."""
+    return not conjuncts(block.where)

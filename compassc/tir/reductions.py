@@ -1,0 +1,213 @@
+"""Steps on reductions: where they begin, and partial results."""
+
+from __future__ import annotations
+
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import DataType, pointer_type
+from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm, Var
+from compassc.ir.stmts import Body
+from compassc.te.errors import ScheduleError
+from compassc.te.reduce import max_value, min_value
+from compassc.tir.base import Base
+from compassc.tir.blocks import (
+    Axis,
+    at,
+    axes_of,
+    conjuncts,
+    constant,
+    fresh,
+    fresh_axes,
+    joined,
+    loop,
+    new_block,
+    number,
+    reduction_parts,
+    uses,
+    view,
+)
+from compassc.tir.caching import allocated
+from compassc.tir.checks import why_foreign, why_no_reduction
+from compassc.tir.decompose import decomposed, reduction_loops
+from compassc.tir.trace import BlockRV, LoopRV, instruction
+from compassc.tir.tree import Tree, edit
+
+
+class Reductions(Base):
+    """Steps on reductions."""
+
+    @instruction("DecomposeReduction", ("block", "loop"))
+    def decompose_reduction(self, block: BlockRV, loop: LoopRV) -> BlockRV:
+        """Make the beginning of a reduction a block of its own before a loop around all that is reduced over; the block
+        is the update from then on."""
+        function, tree, s = self.located_block(block)
+        _, _, before = self.located_loop(loop)
+        reason = why_no_reduction(tree, s)
+        if reason:
+            raise ScheduleError(f"decompose_reduction of '{s.name}': {reason}")
+        if before not in tree.loops_around(s):
+            raise ScheduleError(f"decompose_reduction of '{s.name}': the loop '{before.var.name}' is not around it")
+        names = (self.free_block_name(tree, f"{s.name}_init"), self.free_block_name(tree, f"{s.name}_update"))
+        self.commit(function, decomposed(tree, s, before, names), {s.name: names[1]})
+        return self.new_block(function, names[0])
+
+    @instruction("RFactor", ("loop",), ("factor_axis",))
+    def rfactor(self, loop: LoopRV, factor_axis: int) -> BlockRV:
+        """Reduce along all loops but one into a buffer with a dimension for that one, at place `factor_axis`; the block
+        reduces along it alone. Sums of floats are added in another order."""
+        function, tree, s = self.located_loop(loop)
+        block = _only_block(tree, s)
+        factoring = _Factoring(tree, block, s, factor_axis)
+        name = self.free_block_name(tree, f"{block.name}_rf")
+        scope = tree.scope(block)
+        body, buffer = factoring.run(name, self.buffers(function))
+        self.commit(function, allocated(body, buffer, scope))
+        return self.new_block(function, name)
+
+
+def _only_block(tree: Tree, s: S.For) -> S.Block:
+    """The block that is all there is in a loop and in the loops around it."""
+    inside = tree.inside(s)
+    if len(inside) != 1:
+        raise ScheduleError(f"rfactor of '{s.var.name}': there are {len(inside)} blocks in it, not one")
+    for above in [*tree.around(inside[0])]:
+        if isinstance(above, S.Block):
+            break
+        if not isinstance(above, S.For) or len(above.body) != 1:
+            what = above.var.name if isinstance(above, S.For) else "a condition"
+            raise ScheduleError(f"rfactor of '{s.var.name}': '{inside[0].name}' is not all that is in '{what}'")
+    return inside[0]
+
+
+class _Factoring:
+    """One rfactor: the checks, the reducer, both blocks."""
+
+    def __init__(self, tree: Tree, block: S.Block, factor: S.For, place: int) -> None:
+        self.tree, self.block, self.factor = tree, block, factor
+        reason = why_no_reduction(tree, block) or why_foreign(tree, block)
+        if reason:
+            raise self.error(reason)
+        self.loops = tree.loops_around(block)
+        self.spatial = [a for a in axes_of(block) if not a.is_reduction]
+        self.reduced = [a for a in axes_of(block) if a.is_reduction]
+        if factor.kind != "serial":
+            raise self.error(f"the loop is {factor.kind}")
+        reducing = reduction_loops(tree, block)
+        if factor not in reducing:
+            raise self.error("nothing is reduced over it")
+        self.reducing = [s for s in reducing if s is not factor]
+        for s in reducing:
+            if any(uses(a.binding, (s.var,)) for a in self.spatial):
+                raise self.error(f"'{s.var.name}' is reduced over in part only: a spatial axis depends on it, too")
+            if constant(s.stop) is None:
+                raise self.error(f"the extent of '{s.var.name}' is not known")
+        self.store, self.source, self.op, self.identity = self._reducer()
+        rank = len(self.store.indices)
+        if not -(rank + 1) <= place <= rank:
+            raise self.error(f"there is no place {place} for a dimension beside {rank}")
+        self.place = place + rank + 1 if place < 0 else place
+
+    def error(self, reason: str) -> ScheduleError:
+        return ScheduleError(f"rfactor of '{self.block.name}' along '{self.factor.var.name}': {reason}")
+
+    def _reducer(self) -> tuple[S.Store, Expr, str, Expr]:
+        """The store of the reduction, what it joins, by which operator, and the value that changes nothing."""
+        parts = reduction_parts(self.block)
+        init = self.block.init
+        if parts is None or len(init) != 1 or not isinstance(init[0], S.Store):
+            raise self.error("there is no matching reducer: it is no `B[...] = op(B[...], source)`")
+        store, source = parts
+        value = store.value
+        assert isinstance(value, Binary)
+        neutral = _neutral(value.op, store.buffer.dtype)
+        given = init[0].value
+        same = isinstance(given, (IntImm, FloatImm)) and neutral is not None and given.value == neutral.value  # type: ignore[attr-defined]
+        if neutral is None or not same:
+            raise self.error(f"there is no matching reducer: '{value.op}' from {given!r} on")
+        return store, source, value.op, given
+
+    def run(self, name: str, buffers: dict[Var, Buffer]) -> tuple[Body, Buffer]:
+        """The body of the function with both blocks, and the buffer between them."""
+        old = buffers[self.store.buffer.data]
+        taken = {b.data.name for b in buffers.values()}
+        label, count = f"{old.data.name}_rf", 0
+        while label in taken:
+            count += 1
+            label = f"{old.data.name}_rf_{count}"
+        shape = (*old.shape[: self.place], self.factor.stop, *old.shape[self.place :])
+        buffer = Buffer(
+            Var(label, pointer_type(old.dtype, old.scope if old.scope != "constant" else "global")), old.dtype, shape
+        )
+        top = self.loops[0]
+        partial = self._partial(name, buffer)
+        first = edit((top,), {self.block: (partial,)})
+        return edit(self.tree.function.body, {top: (*first, *self._final(buffer))}), buffer
+
+    def _at(self, indices: tuple[Expr, ...], factor: Expr) -> tuple[Expr, ...]:
+        return (*indices[: self.place], factor, *indices[self.place :])
+
+    def _partial(self, name: str, buffer: Buffer) -> S.Block:
+        """The block that reduces along all loops but the factored one."""
+        factor = Axis(_axis(self.factor), "spatial", number(0), self.factor.stop, self.factor.var)
+        rest = [Axis(_axis(s), "reduce", number(0), s.stop, s.var) for s in self.reducing]
+        spatial, renames = fresh_axes(self.spatial)
+        by_loop: dict[Var, Expr] = {s.var: a.var for s, a in zip([self.factor, *self.reducing], [factor, *rest])}
+        mapping: dict[Var, Expr] = dict(renames)
+        mapping.update({a.var: at(a.binding, by_loop) for a in self.reduced})
+        loops = [self.factor.var, *(s.var for s in self.reducing)]
+        outside = [c for c in conjuncts(self.block.where) if not uses(c, loops)]
+        spatial_loops = {s.var for s in self.loops} - set(loops)
+        inside = []
+        for c in conjuncts(self.block.where):
+            if uses(c, loops):
+                if uses(c, spatial_loops):
+                    raise self.error("its condition joins loops that are reduced over and others")
+                inside.append(at(c, by_loop))
+        source = at(self.source, mapping)
+        if inside:
+            source = E.Select(joined(inside), source, self.identity)
+        indices = self._at(tuple(at(i, mapping) for i in self.store.indices), factor.var)
+        target = E.Load(view(buffer), indices)
+        init: Body = (S.Store(view(buffer), indices, self.identity, None),)
+        update: Body = (S.Store(view(buffer), indices, Binary(self.op, target, source), None),)
+        axes = [*([factor] if self.place == 0 else []), *spatial, *([] if self.place == 0 else [factor]), *rest]
+        if not rest:  # nothing is left to reduce over
+            init, update = (), (S.Store(view(buffer), indices, source, None),)
+        return new_block(name, axes, update, init, joined(outside)).replace(annotations=self.block.annotations)
+
+    def _final(self, buffer: Buffer) -> Body:
+        """The nest that reduces along the factored loop."""
+        kept = [s for s in self.loops if s not in self.reducing]
+        loops = {s.var: fresh(s.var) for s in kept}
+        mapping: dict[Var, Expr] = dict(loops)
+        factor = Axis(_axis(self.factor), "reduce", number(0), self.factor.stop, loops[self.factor.var])
+        spatial, renames = fresh_axes([a._replace(binding=at(a.binding, mapping)) for a in self.spatial])
+        axes_map: dict[Var, Expr] = dict(renames)
+        indices = tuple(at(i, axes_map) for i in self.store.indices)
+        target, source = E.Load(self.store.buffer, indices), E.Load(view(buffer), self._at(indices, factor.var))
+        init: Body = (S.Store(self.store.buffer, indices, self.identity, None),)
+        update: Body = (S.Store(self.store.buffer, indices, Binary(self.op, target, source), None),)
+        dropped = [self.factor.var, *(s.var for s in self.reducing)]
+        where = [at(c, mapping) for c in conjuncts(self.block.where) if not uses(c, dropped)]
+        axes = [*([factor] if self.place == 0 else []), *spatial, *([] if self.place == 0 else [factor])]
+        made: Body = (new_block(self.block.name, axes, update, init, joined(where)),)
+        for s in reversed(kept):
+            made = (loop(loops[s.var], s.stop, made, s if s is not self.factor else None),)
+        return made
+
+
+def _axis(s: S.For) -> Var:
+    return Var(f"v{s.var.name}", s.var.dtype)
+
+
+def _neutral(op: str, kind: DataType) -> IntImm | FloatImm | None:
+    """The number that joining with changes nothing."""
+    if op in ("add", "mul"):
+        value = 0 if op == "add" else 1
+        return IntImm(kind, value) if kind.is_integer else FloatImm(kind, value)
+    if op in ("min", "max") and not kind.is_bool:
+        made = (max_value if op == "min" else min_value)(kind).expr
+        return made if isinstance(made, (IntImm, FloatImm)) else None
+    if op in ("and", "or"):
+        return IntImm(kind, int(op == "and"))
+    return None

@@ -1,0 +1,183 @@
+"""What each step on blocks makes, and when it is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compass_core.errors import CompassError
+from compassc import te, tir
+from compassc.dsl import BuildManager
+from tests.te.interpreter import Kernel
+
+
+def chain(n=32, m=16):
+    """A, B = A + 1, C = B * 2."""
+    a = te.placeholder((n, m), "int32", name="A")
+    b = te.compute((n, m), lambda i, j: a[i, j] + 1, name="B")
+    c = te.compute((n, m), lambda i, j: b[i, j] * 2, name="C")
+    return te.create_prim_func([a, c])
+
+
+def blur(n=16):
+    a = te.placeholder((n + 2,), "int32", name="A")
+    b = te.compute((n + 2,), lambda i: a[i] * 3, name="B")
+    c = te.compute((n,), lambda i: b[i] + b[i + 1] + b[i + 2], name="C")
+    return te.create_prim_func([a, c])
+
+
+def matmul(n=8, m=8, k=16):
+    a, b = te.placeholder((n, k), "int32", name="A"), te.placeholder((k, m), "int32", name="B")
+    r = te.reduce_axis((0, k), name="k")
+    return te.create_prim_func([a, b, te.compute((n, m), lambda i, j: te.sum(a[i, r] * b[r, j], r), name="C")])
+
+
+def same(plain, s, *shapes):
+    """Whether a schedule computes what its function does."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-9, 9, shape).astype("int32") for shape in shapes]
+    found = [a.copy() for a in arrays]
+    for module, given in ((plain.module(), arrays), (s.mod, found)):
+        Kernel(tir.lower(module, "X2_1204").entry_func)(*given)
+    for a, b in zip(arrays, found, strict=True):
+        np.testing.assert_array_equal(a, b)
+    return True
+
+
+def test_compute_at_computes_what_a_turn_needs():
+    f = blur()
+    s = tir.Schedule(f)
+    outer, _ = s.split(s.get_loops("C")[0], [None, 4])
+    s.compute_at("B", outer)
+    assert s.get(s.get_loops("B")[1]).stop.value == 6
+    low = tir.lower(s.mod, "X2_1204", simple_mode=True).script()
+    assert "B = T.alloc((6,)" in low, low
+    assert same(f, s, 18, 16)
+
+
+def test_reverse_compute_at_follows_the_producer():
+    f = chain()
+    s = tir.Schedule(f)
+    s.reverse_compute_at("C", s.get_loops("B")[0])
+    assert len(s.get_loops("C")) == 2 and s.get(s.get_loops("C")[0]) is s.get(s.get_loops("B")[0])
+    assert same(f, s, (32, 16), (32, 16))
+
+
+def test_what_is_given_in_part_is_not_read_early():
+    s = tir.Schedule(blur())
+    outer, _ = s.split(s.get_loops("B")[0], [None, 6])
+    with pytest.raises(tir.ScheduleError, match="needs more than one element"):
+        s.reverse_compute_at("C", outer)
+
+
+@pytest.mark.parametrize("step", ["compute_inline", "reverse_compute_inline"])
+def test_inlining_leaves_one_block(step):
+    f = chain()
+    s = tir.Schedule(f)
+    getattr(s, step)("B" if step == "compute_inline" else "C")
+    assert len(s.get_child_blocks("root")) == 1 and "T.alloc" not in s.mod.script()
+    assert same(f, s, (32, 16), (32, 16))
+
+
+def test_caches_become_transfers():
+    f = chain(64, 32)
+    s = tir.Schedule(f)
+    s.compute_inline("B")
+    i, _ = s.get_loops("C")
+    tec, rows = s.split(i, [4, None])
+    s.bind(tec, "threadIdx.x")
+    s.read_at(rows, "C", 0, "lsram")
+    s.write_at(rows, "C", 0, "lsram")
+    lowered = tir.lower(s.mod, "X2_1204").script()
+    assert lowered.count("S.dma_copy(") == 2 and "A_lsram = T.alloc((1, 32)" in lowered, lowered
+    a, c = np.arange(64 * 32, dtype="int32").reshape(64, 32), np.zeros((64, 32), "int32")
+    BuildManager("X2_1204").build(s.mod)(a, c)
+    np.testing.assert_array_equal(c, (a + 1) * 2)
+
+
+def test_reductions_are_taken_apart():
+    f = matmul()
+    s = tir.Schedule(f)
+    _, _, k = s.get_loops("C")
+    ko, _ = s.split(k, [4, None])
+    made = s.rfactor(ko, 0)
+    assert s.get(made).name == "C_rf" and s.get(made).writes[0].buffer.data.name == "C_rf"
+    begin = s.decompose_reduction(made, s.get_loops(made)[2])
+    assert s.get(begin).name == "C_rf_init" and s.get(made).name == "C_rf_update" and not s.get(made).init
+    assert same(f, s, (8, 16), (16, 8), (8, 8))
+
+
+def test_layouts_and_padding():
+    f = chain(10, 6)
+    s = tir.Schedule(f)
+    s.transform_layout("B", ("write", 0), lambda i, j: (j, i // 4, i % 4), pad_value=7)
+    assert "T.alloc((6, 3, 4)" in s.mod.script()
+    s.transform_block_layout("C", lambda i, j: (i * 6 + j,))
+    assert [x.stop.value for x in map(s.get, s.get_loops("C"))] == [60]
+    assert same(f, s, (10, 6), (10, 6))
+    f = matmul(5, 6, 7)
+    s = tir.Schedule(f)
+    s.pad_einsum("C", [4, 4, 4])
+    assert [x.stop.value for x in map(s.get, s.get_loops("C"))] == [8, 8, 8]
+    assert same(f, s, (5, 7), (7, 6), (5, 6))
+
+
+def test_notes_and_samples():
+    s = tir.Schedule(chain(), seed=5)
+    i, _ = s.get_loops("B")
+    s.annotate(i, "k", 1)
+    s.annotate(i, "k", 2)
+    assert dict(s.get(i).annotations) == {"k": 1} and "annotations={'k': 1}" in s.mod.script()
+    with pytest.raises(tir.ScheduleError, match="it has the annotation|the loop has the annotation"):
+        s.split(i, [2, None])
+    s.unannotate(i, "k")
+    with pytest.raises(IndexError, match="'k'"):
+        s.unannotate(i, "k")
+    factors = s.sample_perfect_tile(i, 3, 4)
+    assert np.prod([s.get(v) for v in factors]) == 32 and s.get(factors[-1]) <= 4
+    made = s.split(i, factors)
+    assert s.trace.decisions and len(made) == 3
+    again = tir.Schedule(chain(), seed=77)
+    s.trace.apply_to_schedule(again)
+    assert again.mod.script() == s.mod.script()
+    other = s.sample_categorical([3, 5], [0.5, 0.5], decision=1)
+    assert s.get(other) == 5
+
+
+REFUSED = {
+    "compute_at of .* it is an output": lambda s: s.compute_at("C", s.get_loops("B")[0]),
+    "it is an output": lambda s: s.compute_inline("C"),
+    "the loop is around it already": lambda s: s.compute_at("B", s.get_loops("B")[0]),
+    "no place 3 among its 1 reads": lambda s: s.cache_read("C", 3, "lsram"),
+    "'sram' is no memory": lambda s: s.cache_read("C", 0, "sram"),
+    "there is no memory 'warp'": lambda s: s.set_scope("B", 0, "warp"),
+    "it is a parameter": lambda s: s.set_scope("C", 0, "lsram"),
+    "it is no reduction": lambda s: s.decompose_reduction("B", s.get_loops("B")[0]),
+    "rfactor of .*it is no reduction": lambda s: s.rfactor(s.get_loops("B")[0], 0),
+    "there is no dimension 2": lambda s: s.storage_align("B", 0, 2, 8, 0),
+    "takes 1 indices": lambda s: s.transform_layout("B", "B", lambda i: i),
+    "not surely one to one": lambda s: s.transform_layout("B", ("write", 0), lambda i, j: (i + j,)),
+    "say what it holds": lambda s: s.transform_layout("B", ("write", 0), lambda i, j: (i // 5, i % 5, j)),
+    "no choice between": lambda s: s.decompose_padding("B", s.get_loops("B")[0]),
+    "the decision is 4": lambda s: s.sample_categorical([1], [1.0], decision=4),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_steps_are_refused_with_the_reason(message):
+    s = tir.Schedule(chain())
+    before = s.mod
+    with pytest.raises(CompassError, match=message):
+        REFUSED[message](s)
+    assert s.mod is before
+
+
+def test_index_maps():
+    m = tir.IndexMap.from_func(lambda i, j: (j // 4, i, j % 4))
+    assert [e.value for e in m.map_shape([3, 8])] == [2, 3, 4]
+    data = np.arange(24).reshape(3, 8)
+    moved = m.map_ndarray(data)
+    assert moved.shape == (2, 3, 4) and (moved == data.reshape(3, 2, 4).transpose(1, 0, 2)).all()
+    assert tir.IndexMap.from_text(m.as_text()).is_equivalent_to(m)
+    with pytest.raises(CompassError, match="one to one"):
+        tir.IndexMap.from_func(lambda i, j: (i + j,)).inverse([3, 8])
