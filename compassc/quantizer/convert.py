@@ -19,7 +19,8 @@ from compassc.quantizer.prepare import prepared
 from compassc.quantizer.rules import all_rules
 from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.statistics import Calibration, Record
-from compassc.quantizer.strategies import parse
+from compassc.quantizer.strategies import Range, parse
+from compassc.quantizer.unify import unified
 
 STAYING_FLOAT32 = ("biases", "negative_slope")
 """Constants that layers of half floats have in float32."""
@@ -49,6 +50,7 @@ class _Walk:
     floats: dict[str, str] = field(default_factory=dict)
     faults: list[CompassError] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    ranges: Mapping[str, Range] = field(default_factory=dict)
 
     # -- records
 
@@ -66,6 +68,7 @@ class _Walk:
 
     def walk(self) -> Quantised:
         decided = decide(self.graph, self.settings)
+        self.ranges = unified(self.graph, self.record, self.settings)
         self.names = {layer.name for layer in self.graph.layers} | set(self.graph.tensors())
         for layer in self.graph.layers:
             try:
@@ -122,7 +125,7 @@ class _Walk:
         """Of a tensor of which only its values are known."""
         record = self.record(name)
         strategy, mode = parse(settings.activation_strategy), settings.mode
-        low, high = strategy.range(record, settings.activation_bits, mode != ASYMMETRIC)
+        low, high = self.ranges.get(name) or strategy.range(record, settings.activation_bits, mode != ASYMMETRIC)
         return levels(low, high, mode, settings.activation_bits, record.least < 0 or settings.force_signed)
 
     def constant(self, layer: Layer, settings: LayerSettings, reason: str | None) -> Layer:
@@ -169,7 +172,15 @@ class _Walk:
             inputs = tuple(self.as_integers(t, settings) for t in layer.inputs)
             moments = self.calibration.moments.get(layer.name) if self.calibration else None
             job = Job(
-                layer, inputs, settings, self.record, moments, self.settings.correct_biases, self.constants, self.free
+                layer,
+                inputs,
+                settings,
+                self.record,
+                self.ranges,
+                moments,
+                self.settings.correct_biases,
+                self.constants,
+                self.free,
             )
             made = all_rules()[layer.type](job)
             listed = made if isinstance(made, list) else [made]

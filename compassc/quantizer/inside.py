@@ -38,6 +38,8 @@ def lstm(layer: Layer, x: Array, h: Array, c: Array) -> Mapping[str, Array]:
     made: dict[str, list[Array]] = {name: [] for name in ("gates", "candidates", "cells", "hidden", "gates_out",
                                                           "candidates_out", "cells_out")}  # fmt: skip
     found: dict[str, Array] = {}
+    if hidden.shape[0] == x.shape[0]:
+        made["hidden"].append(hidden)  # it has the scale of the states that follow
     for t, xt in enumerate(_flipped(layer, x.astype(np.float64)).transpose(1, 0, 2)):
         s = xt @ wx.T + hidden @ wh.T + biases
         i, g, f, o = np.split(s, 4, -1)
@@ -62,6 +64,8 @@ def gru(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
     hidden = h.reshape(-1, cell).astype(np.float64)
     names = ("gates", "gates_out", "candidates", "candidates_out", "hidden", "recurrent")
     made: dict[str, list[Array]] = {name: [] for name in names}
+    if hidden.shape[0] == x.shape[0]:
+        made["hidden"].append(hidden)
     for xt in _flipped(layer, x.astype(np.float64)).transpose(1, 0, 2):
         s = xt @ wx.T
         gates = s[:, :two] + hidden @ wh[:two].T + biases[:two]

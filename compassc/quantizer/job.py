@@ -35,6 +35,8 @@ class Job:
     inputs: tuple[Tensor, ...]
     settings: LayerSettings
     record: Callable[[str], Record]
+    ranges: Mapping[str, tuple[float, float]]
+    """Of tensors that have no range of their own, but one with others."""
     moments: Moments | None = None
     correct: bool = False
     integers: Mapping[str, Array] | None = None
@@ -61,6 +63,8 @@ class Job:
     def range(self, index: int = 0, symmetric: bool | None = None) -> tuple[float, float]:
         """What an output's integers have to stand for."""
         name = self.layer.outputs[index].name
+        if name in self.ranges:
+            return self.ranges[name]
         even = self.mode != ASYMMETRIC if symmetric is None else symmetric
         return parse(self.settings.activation_strategy).range(self.record(name), self.bits, even)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +78,15 @@ _HALF: Mapping[str, Any] = {"float": "float16"}
 _NARROW: Mapping[str, Any] = {"weight_bits": 8, "bias_bits": 32}
 # the forms of 16 bits know the deviation to a few bits only
 _NORMS = {f"type:{kind}": _HALF for kind in ("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", "RMSNorm")}
+# places in images need more digits than half floats have
+_PLACES: dict[str, Mapping[str, Any]] = {
+    f"type:{kind}": {"float": "float32"}
+    for kind in "NMS DecodeBox FilterBoxes GetValidCount RoiAlign MaxRoiPool GridSample AffineGrid".split()
+}
 PRESET_LAYERS: dict[str, dict[str, Mapping[str, Any]]] = {
-    "int8": {"type:RMSNorm": _HALF},
-    "w8a16": _NORMS,
-    "int16": {**_NORMS, "type:BasicLSTM": _NARROW, "type:GRU*": _NARROW},
+    "int8": {**_PLACES, "type:RMSNorm": _HALF},
+    "w8a16": {**_PLACES, **_NORMS},
+    "int16": {**_PLACES, **_NORMS, "type:BasicLSTM": _NARROW, "type:GRU*": _NARROW},
 }
 """Settings of single types that belong to those names."""
 
@@ -88,10 +95,11 @@ PRESET_LAYERS: dict[str, dict[str, Mapping[str, Any]]] = {
 class Settings:
     """Settings of a graph: `common` of all layers, `layers` of those whose names (or `type:` and their types) match.
 
-    Types go before names; of several names that match the last counts. `fallback`: the type of layers that have no
+    Names go before types, full names before those with `*` and `?`, later keys before earlier ones. `fallback`: the type of layers that have no
     quantised form. `equalise`: scales of channels are moved between neighbouring linear layers first. `correct_biases`:
     biases make up for the mean error of rounded weights. `only_kernels`: layers whose integers no kernel of the library
     computes with have none. `momentum`: how much of a running mean stays when a sample is added.
+    `unify`: tensors that meet at a Concat take one range where the largest is at most so many times the smallest; 1: never.
     """
 
     common: LayerSettings = LayerSettings()
@@ -101,6 +109,7 @@ class Settings:
     correct_biases: bool = False
     only_kernels: bool = True
     momentum: float = 0.9
+    unify: float = 1.0
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Settings:
@@ -144,7 +153,9 @@ class Settings:
                 f"'fallback' is {wrong!r}, expected one of {', '.join(FLOAT_TYPES)}", code="quantize-settings"
             )
         for key, value in of_graph.items():
-            if key not in ("fallback", "momentum") and not isinstance(value, bool):
+            if key == "unify" and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 1):
+                raise UsageError(f"'unify' is {value!r}, expected a number from 1", code="quantize-settings")
+            if key not in ("fallback", "momentum", "unify") and not isinstance(value, bool):
                 raise UsageError(f"'{key}' is {value!r}, expected true or false", code="quantize-settings")
         if not 0 <= of_graph.get("momentum", 0.9) <= 1:
             raise UsageError(f"'momentum' is {of_graph['momentum']}, expected 0 to 1", code="quantize-settings")
@@ -158,23 +169,53 @@ class Settings:
     def of(self, layer: Layer) -> LayerSettings:
         """The settings of a layer."""
         found: dict[str, Any] = {}
-        for prefix, name in ((BY_TYPE, layer.type), ("", layer.name)):
-            for key, given in self.layers:
-                if key.startswith(BY_TYPE) == bool(prefix) and fnmatchcase(name, key[len(prefix) :]):
-                    found |= given
+        for pattern, given in self._types:
+            if fnmatchcase(layer.type, pattern):
+                found |= given
+        for pattern, given in self._patterns:
+            if fnmatchcase(layer.name, pattern):
+                found |= given
+        found |= self._exact.get(layer.name, {})
         return replace(self.common, **found) if found else self.common
+
+    @cached_property
+    def _types(self) -> list[tuple[str, Mapping[str, Any]]]:
+        return [(key[len(BY_TYPE) :], given) for key, given in self.layers if key.startswith(BY_TYPE)]
+
+    @cached_property
+    def _patterns(self) -> list[tuple[str, Mapping[str, Any]]]:
+        return [(k, given) for k, given in self.layers if not k.startswith(BY_TYPE) and exact_name(k) is None]
+
+    @cached_property
+    def _exact(self) -> dict[str, dict[str, Any]]:
+        """Settings of layers that are named in full: there may be as many as layers."""
+        made: dict[str, dict[str, Any]] = {}
+        for key, given in self.layers:
+            name = exact_name(key)
+            if name is not None and not key.startswith(BY_TYPE):
+                made.setdefault(name, {}).update(given)
+        return made
 
     def unmatched(self, layers: tuple[Layer, ...]) -> list[str]:
         """Keys of `layers` that are no type, or match no name in a graph."""
         from compassc.layers.declare import all_types
 
-        names = [layer.name for layer in layers]
+        names = {layer.name for layer in layers}
         types = {*all_types(), *(layer.type for layer in layers)}
         return [
             key
             for key, _ in self.layers
-            if not any(fnmatchcase(n, key.removeprefix(BY_TYPE)) for n in (types if key.startswith(BY_TYPE) else names))
+            if exact_name(key) not in names
+            and not any(
+                fnmatchcase(n, key.removeprefix(BY_TYPE)) for n in (types if key.startswith(BY_TYPE) else names)
+            )
         ]
+
+
+def exact_name(key: str) -> str | None:
+    """The one name that a key matches; None where it may match several."""
+    name = key.replace("[[]", "[").replace("[*]", "*").replace("[?]", "?")
+    return name if escape(name) == key else None
 
 
 def checked(given: dict[str, Any]) -> dict[str, Any]:

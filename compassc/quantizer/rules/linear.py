@@ -19,7 +19,7 @@ from compassc.quantizer.statistics import Record
 from compassc.quantizer.strategies import parse
 
 ALWAYS_PER_CHANNEL = ("DepthwiseConv",)
-WIDE_WEIGHTS = {"BatchNorm": 16, "BiasAdd": 16}
+WIDE_WEIGHTS = {"BatchNorm": 16}
 """Types whose weights have so many bits at least: a channel has one alone."""
 
 
@@ -160,9 +160,13 @@ def batch_norm(job: Job) -> Layer:
 
 @rule("BiasAdd")
 def bias_add(job: Job) -> Layer:
-    """A batch normalisation with weights 1, which the layer does not keep."""
+    """Biases in the scale of the input; weights are 1."""
+    settings, source = job.settings, job.input
+    out = job.output(True)
     biases = job.layer.constant("biases").reshape(-1)
-    made, linear = quantised(job, np.ones_like(biases), 1, rounded=False)
-    if linear.is_one:
-        return made
-    raise NotQuantised("its factors per channel have no place in the layer")
+    scale = scale_of(source)
+    whole = quantised_biases(biases, scale, settings.bias_bits, source.scalar_zero, settings.bias_effective_bits)
+    attributes = {**factor(scale_of(out) / scale, settings.factor_bits).attributes(), "biases_scale": float(scale),
+                  "biases_zp": 0}  # fmt: skip
+    kind = "int32" if settings.bias_bits <= 32 else "int64"
+    return job.made(out, attributes, {"biases": typed(whole, kind)}, without=("weights",))

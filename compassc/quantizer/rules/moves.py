@@ -50,6 +50,9 @@ def pad(job: Job) -> Layer:
         return job.made(out)
     value = np.asarray(job.layer.number("constant_value", 0.0), np.float32)
     whole = quantise(value, out.scalar_scale, out.scalar_zero, out.low, out.high)
+    off = abs((int(whole) + out.scalar_zero) / out.scalar_scale - float(value))
+    if off > 1 / out.scalar_scale:
+        raise NotQuantised(f"the constant {float(value)} lies outside the range of its input")
     return job.made(out, {"constant_value": int(whole)})
 
 

@@ -106,7 +106,8 @@ def group_norm(job: Job) -> Layer:
     count = int(np.prod(job.input.shape[1:])) // job.layer.integer("group")
     scale, attributes = _normalised(job, count)
     out = job.output(True)
-    more, constants = _affine(job, out, scale, job.settings.per_channel)
+    last = job.layer.axis("axis", -1) == len(job.input.shape) - 1
+    more, constants = _affine(job, out, scale, job.settings.per_channel and last)
     return job.made(out, {**attributes, **more}, {**LUT, **constants})
 
 
@@ -132,7 +133,7 @@ def mvn(job: Job) -> Layer:
     made = factor(F32(first) * F32(int(last.multiplier)) * F32(2.0) ** -int(last.shift), job.bits)
     shift = int(made.shift) + int(attributes["norm_shift_value"])
     kept = {k: v for k, v in attributes.items() if k.startswith("var_")}
-    return job.made(out, {**kept, **made.attributes(), "shift_value": shift}, LUT)
+    return job.made(out, {**kept, **made.attributes(), "shift_value": shift}, LUT, without=("weights", "biases"))
 
 
 @rule("Moments")

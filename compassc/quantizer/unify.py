@@ -1,0 +1,71 @@
+"""One range for the tensors that meet at a Concat, where theirs are near each other: nothing has to be rescaled there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from compassc.graph import Graph, Layer
+from compassc.quantizer.job import is_float
+from compassc.quantizer.settings import Settings
+from compassc.quantizer.statistics import Record
+from compassc.quantizer.strategies import Range, parse
+
+MEETING = ("Concat",)
+"""Layers whose inputs and output take one scale."""
+KEEPING = ("Resize", "Interp", "Pad", "Split")
+"""Layers that hand the scale of their input on, besides those that only move elements."""
+
+
+def unified(graph: Graph, record: Callable[[str], Record], settings: Settings) -> dict[str, Range]:
+    """Ranges of tensors by name, instead of their own: of those that meet, where the largest is at most `settings.unify`
+    times the smallest."""
+    if settings.unify <= 1:
+        return {}
+    groups: dict[str, set[str]] = {}
+    for layer in graph.layers:
+        if layer.type in MEETING and is_float(layer.output) and not settings.of(layer).float:
+            _join(groups, {layer.output.name, *(decider(graph, t.name) for t in layer.inputs)})
+    producers = graph.producer()
+    made: dict[str, Range] = {}
+    for group in {id(g): g for g in groups.values()}.values():
+        if any(producers[name].type == "Constant" for name in group):
+            continue
+        ranges = {name: range_of(producers[name], record(name), settings) for name in group}
+        if alike(ranges, settings):
+            whole = min(low for low, _ in ranges.values()), max(high for _, high in ranges.values())
+            made |= dict.fromkeys(group, whole)
+    return made
+
+
+def _join(groups: dict[str, set[str]], names: set[str]) -> None:
+    """Joins the groups of names."""
+    joined = set(names)
+    for name in names:
+        joined |= groups.get(name, set())
+    groups.update(dict.fromkeys(joined, joined))
+
+
+def decider(graph: Graph, name: str) -> str:
+    """The tensor whose range decides the scale of another one: through layers that keep it."""
+    from compassc.quantizer.rules.moves import MOVES
+
+    producers, keeping = graph.producer(), {*MOVES.split(), *KEEPING}
+    while True:
+        layer = producers[name]
+        pools = layer.type == "Pooling" and str(layer.attributes.get("method", "")).upper() in ("MAX", "AVG")
+        if not (layer.type in keeping or pools) or not layer.inputs:
+            return name
+        name = layer.input.name
+
+
+def range_of(layer: Layer, record: Record, settings: Settings) -> Range:
+    own = settings.of(layer)
+    return parse(own.activation_strategy).range(record, own.activation_bits, own.mode != "asymmetric")
+
+
+def alike(ranges: Mapping[str, Range], settings: Settings) -> bool:
+    """Whether ranges are near each other and on the same sides of zero."""
+    reaches = [max(-low, high) for low, high in ranges.values()]
+    sides = {low < 0 for low, _ in ranges.values()}
+    near = min(reaches) > 0 and max(reaches) <= settings.unify * min(reaches)
+    return near and (len(sides) == 1 or settings.common.force_signed)
