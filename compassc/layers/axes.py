@@ -17,11 +17,13 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import as_stored, wide_kind
 from compassc.layers.kernels import follow
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, widened
 from compassc.layers.vectors import WIDE, pointee
 
 SLAB_BYTES = 20480
 """LSRAM for the elements of one position, of all staged operands together."""
+BUNCHES = 16
+"""Transfers that positions should be shared over at least, for the TECs to have the same."""
 BYTES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2}
 """Bytes of an element where they are not 4."""
 
@@ -155,12 +157,12 @@ class AxisLoop:
 
     def load(self, name: str) -> Value:
         """An operand's elements in their wide form."""
-        tensor, dtype = self.kinds[name], self.dtypes[name]
-        if tensor is None:
-            return self.k.let(f'wide({self.raw(name)}, "{dtype}")', WIDE[dtype])
-        kind = wide_kind(tensor)
-        low, high = (tensor.low, tensor.high) if kind == "int32" else (0, 0)
-        return self.k.let(f'wide({self.raw(name)}, "{dtype}")', kind, low, high)
+        tensor, dtype, held = self.kinds[name], self.dtypes[name], self.k.fresh()
+        kind = WIDE[dtype] if tensor is None else wide_kind(tensor)
+        for line in widened(held, self.raw(name), dtype):
+            self.k.do(line)
+        low, high = (tensor.low, tensor.high) if tensor is not None and kind == "int32" else (0, 0)
+        return Value(held, kind, low, high)
 
     def store(self, name: str, value: str, dtype: str = "") -> None:
         """Stores lanes in the wide form; where the lanes are joined, the one result."""
@@ -353,8 +355,45 @@ class AxisLoop:
 
     def kernel(self, before: Sequence[str] = ()) -> Kernel:
         """The kernel whose body has been written. `before`: lines ahead of the loop."""
-        slabs = [f'slab_{n} = S.alloc({self.slab}, "{pointee(self.dtypes[n])}", scope="lsram")' for n in self.staged]
-        return finish(self.k, [*self.k.head, *slabs, *before, *self.loop()])
+        bunch = self._bunch()
+        sizes = {n: bunch[0] if bunch and n not in self.scratch else self.slab for n in self.staged}
+        slabs = [
+            f'{"all" if bunch and n not in self.scratch else "slab"}_{n} = S.alloc({sizes[n]}, "{pointee(self.dtypes[n])}", '
+            'scope="lsram")'
+            for n in self.staged
+        ]
+        loop = self._in_bunches(bunch[1]) if bunch else self.loop()
+        return finish(self.k, [*self.k.head, *slabs, *before, *loop])
+
+    def _bunch(self) -> tuple[int, int] | None:
+        """(elements of LSRAM, positions) that one transfer moves; None where positions do not lie behind each other."""
+        moved = [n for n in self.staged if n not in self.scratch]
+        steps = [d.steps[self.names.index(n)] for n in moved for d in self.kept]
+        if not moved or not self.across or len(self.kept) != 1 or any(s != self.lane.size for s in steps):
+            return None
+        room = SLAB_BYTES - sum(self.slab * BYTES.get(self.dtypes[n], 4) for n in self.scratch)
+        elements = room // sum(BYTES.get(self.dtypes[n], 4) for n in moved) // LANES * LANES
+        fitting = elements // self.lane.size
+        return (elements, max(1, min(fitting, -(-self.kept[0].size // BUNCHES)))) if fitting > 1 else None
+
+    def _in_bunches(self, many: int) -> list[str]:
+        """The loop over the positions around the body, with one transfer for several of them."""
+        k = self.k
+        total, each = k.scalar(self.kept[0].size), k.scalar(many)
+        moved = [n for n in self.staged if n not in self.scratch]
+        read = [n for n in moved if n not in self.written]
+        span = f"(past_item - from_item) * {self._width}"
+        inner = [f"mask = S.tail_mask({LANES}, {LANES})", "one = S.tail_mask(1, 32)", "i0 = item + 0"]
+        inner += [f"base_{n} = {self._base(i)}" for i, n in enumerate(self.names)]
+        inner += [f"slab_{n} = all_{n} + (item - from_item) * {self._width}" for n in moved]
+        return [
+            f"for from_item in range(S.get_local_id() * {each}, {total}, S.get_local_size() * {each}):",
+            f"    past_item = S.min(from_item + {each}, {total})",
+            *(f"    S.dma_copy(all_{n}, {self.pointers[n]} + from_item * {self._width}, {span})" for n in read),
+            "    for item in range(from_item, past_item):",
+            *(f"        {line}" for line in [*inner, *k.body]),
+            *(f"    S.dma_copy({self.pointers[n]} + from_item * {self._width}, all_{n}, {span})" for n in self.written),
+        ]
 
     def loop(self, everywhere: bool = False) -> list[str]:
         """The loop over the positions around the body; `everywhere`: every core goes to all of them."""

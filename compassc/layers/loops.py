@@ -9,7 +9,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.broadcast import common_shape
 from compassc.layers.emit import as_stored, wide_kind
 from compassc.layers.kernels import STEPS
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
+from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, last_cleared, loaded
 from compassc.layers.vectors import WIDE
 
 TILES_BYTES = 24576
@@ -134,20 +134,26 @@ def _tiles(k: KernelSource, space: IterationSpace, operands: list[Operand], resu
     tile = TILES_BYTES // sum(sizes) // LANES * LANES
     n = k.scalar(space.dims[0])
     made = [f"tile_y{i or ''}" for i in range(len(results))]
+    # lanes behind the last element do no harm where nothing is looked up by them
+    masked = any("mask" in line for line in k.body)
+    mask = "mask" if masked else ""
     lines = [
-        f'{name} = S.alloc({tile}, "{pointee(r.tensor.dtype)}", scope="lsram")'
+        f'{name} = S.alloc({tile + LANES}, "{pointee(r.tensor.dtype)}", scope="lsram")'
         for name, r in zip(made, results, strict=True)
     ]
     copies, loads = [], []
     for i, ((name, t, p), whole) in enumerate(zip(operands, full, strict=True)):
         if whole:
-            lines.append(f'tile{i} = S.alloc({tile}, "{pointee(t.dtype)}", scope="lsram")')
+            lines.append(f'tile{i} = S.alloc({tile + LANES}, "{pointee(t.dtype)}", scope="lsram")')
+            if not masked:
+                copies.append(last_cleared(f"tile{i}", "now", t.dtype))
             copies.append(f"S.dma_copy(tile{i}, {p} + at, now)")
-            loads.append(f'{name} = load(tile{i} + i, mask, "{t.dtype}", {LANES})')
+            loads += loaded(name, f"tile{i} + i", t.dtype, mask)
         else:
             lines.append(_everywhere(name, p, t.dtype))
-    inner = ["mask = S.tail_mask(S.min(now - i, 32), 32)", *loads, *k.body]
-    inner += [f"S.vstore({r.stored}, {name} + i, mask)" for name, r in zip(made, results, strict=True)]
+    inner = [*(["mask = S.tail_mask(S.min(now - i, 32), 32)"] if masked else []), *loads, *k.body]
+    store = ", mask" if masked else ""
+    inner += [f"S.vstore({r.stored}, {name} + i{store})" for name, r in zip(made, results, strict=True)]
     return [
         *lines,
         f"part = shared_part({n}, {LANES})",
@@ -175,7 +181,7 @@ def _rows(k: KernelSource, space: IterationSpace, operands: list[Operand], resul
         terms = [f"at{d} * {k.scalar(s)}" for d, s in enumerate(strides[:-1]) if s]
         lines.append(f"o{i} = {' + '.join(terms) or 'S.i32(0)'}")
         if strides[-1] == 1:
-            loads.append(f'{name} = load({p} + o{i} + i, mask, "{t.dtype}", {LANES})')
+            loads += loaded(name, f"{p} + o{i} + i", t.dtype, "mask")
         else:
             lines.append(_everywhere(name, f"({p} + o{i})", t.dtype))
     indices = []

@@ -14,7 +14,7 @@ import numpy as np
 
 from compassc.graph import LayerError, Tensor
 from compassc.layers.arithmetic import Array
-from compassc.layers.vectors import pointee
+from compassc.layers.vectors import WIDE, pointee
 
 LANES = 32
 """Elements that one pass of an element-wise loop takes."""
@@ -155,6 +155,29 @@ def {name}(
 ):
 {body}
 """
+
+
+def loaded(name: str, place: str, dtype: str, mask: str = "") -> list[str]:
+    """Statements that load lanes in their wide form into a variable."""
+    given = f"S.vload({place}, {mask}, lanes={LANES})" if mask else f"S.vload({place}, lanes={LANES})"
+    return widened(name, given, dtype)
+
+
+def widened(name: str, given: str, dtype: str) -> list[str]:
+    """Statements that put stored lanes in their wide form into a variable; each step has a name, so that it is done
+    once."""
+    if WIDE[dtype] == dtype:
+        return [f"{name} = {given}"]
+    lines, held = [f"{name}_raw = {given}"], f"{name}_raw"
+    if dtype in ("int8", "uint8", "bool"):
+        lines.append(f'{name}_half = S.cast({held}, "{pointee(dtype).replace("8", "16")}")')
+        held = f"{name}_half"
+    return [*lines, f'{name} = S.cast({held}, "{WIDE[dtype]}")']
+
+
+def last_cleared(tile: str, count: str, dtype: str) -> str:
+    """The statement that sets the vector in which `count` elements end to 0, so that whole vectors may be read."""
+    return f'S.vstore(S.vbcast(S.cast(0, "{pointee(dtype)}"), lanes={LANES}), {tile} + ({count} & {-LANES}))'
 
 
 def finish(source: KernelSource, lines: list[str]) -> Kernel:

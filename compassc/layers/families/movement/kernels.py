@@ -8,11 +8,12 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.emit import requantise_rounded, wide_kind
+from compassc.layers.families.movement.branches import Branch, rescaled
 from compassc.layers.families.movement.indexed import fill_value, sliced_at_run_time
 from compassc.layers.families.movement.reference import PAD_MODES, kept_of, slice_indices, stride_places
 from compassc.layers.families.movement.reference import batch_to_space_nd as batch_to_space_nd_reference
 from compassc.layers.kernels import kernel
-from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, rows, strides_of
+from compassc.layers.moving import Copy, bits_of, copy_lines, raw_pointer, strides_of
 from compassc.layers.remapping import OUTSIDE, remap_kernel, remap_lines
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
@@ -107,10 +108,10 @@ def concat(layer: Layer) -> Kernel:
         k.body = []
         value = k.shifted(Value("x", "int32", x.low, x.high), x.scalar_zero)
         result = requantise_rounded(k, value, m, n, y)
-        load = f'x = wide(S.vload({{at}}, mask, lanes={LANES}{{stride}}), "{x.dtype}")'
-        store = f'S.vstore(narrow({result.name}, "{y.dtype}"), {{at}}, mask{{stride}})'
-        lines += rows(k, place, pointer, target, load, k.body, store, str(i))
-    return finish(k, lines or ["pass"])
+        inner = x.shape[axis] * strides[axis]
+        branch = Branch(x.count // inner, inner, place.target, y.shape[axis] * strides[axis])
+        lines += rescaled(k, x, y, branch, (pointer, target), k.body, result, str(i))
+    return finish(k, [*k.head, *lines] if lines else ["pass"])
 
 
 @kernel("Pad")
