@@ -95,6 +95,9 @@ MODULES: dict[str, Names] = {
     ),
     "tvm.target": Names(_from(framework="Target")),
     "tvm.te": Names(like=("compassc.te",)),
+    "tvm.topi": Names(like=("compassc.topi",)),
+    "tvm.topi.image": Names(like=("compassc.topi.image",)),
+    "tvm.topi.nn": Names(like=("compassc.topi.nn",)),
     "tvm.testing": Names(_from(framework="main") | {"assert_allclose": "numpy.testing:"}),
     "tvm.tir": Names(
         _from(framework="IRModule", ir="PrimFunc")
@@ -105,7 +108,6 @@ MODULES: dict[str, Names] = {
 
 _GRAPHS = "models and their graphs are not compiled here: write the layer as a kernel, or build a Compass IR graph with `compassc gbuild`"
 _SCHEDULES = "schedules are not available: write the loops of the kernel as they are to run"
-_TENSORS = "operator definitions are not available: write the operator with te.compute"
 _TUNING = "there is nothing to tune without schedules"
 _REMOTE = "remote sessions are not available: kernels run on the simulator of this machine"
 _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
@@ -138,7 +140,6 @@ MISSING: dict[str, str] = {
         _SCRIPT,
     ),
     **dict.fromkeys(("tvm.tir.Schedule", "tvm.tir.schedule", "tvm.compass.dsl.schedule"), _SCHEDULES),
-    "tvm.topi": _TENSORS,
     **dict.fromkeys(("tvm.transform", "tvm.tir.transform", "tvm.ir.transform"), _PASSES),
     "tvm.arith": "simplification has no interface of its own",
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",

@@ -170,6 +170,9 @@ class CudaText(CText):
             self.line(f"{self.type(s.buffer.dtype)} {self.define(s.buffer.data)}[{count}];")
         self.body(body)
 
+    def alloc(self, s: S.Alloc) -> None:
+        """Arrays are declared at the beginning of a kernel."""
+
     def loop(self, s: S.For) -> None:
         if s.kind not in S.THREAD_LOOPS:
             if s.kind not in ("serial", "vectorized", "unrolled"):

@@ -365,6 +365,10 @@ class HostText(CText):
         address, step, lanes = self._at(s.buffer, s.indices[0])
         vector, element = self.type(s.value.dtype), self.type(s.buffer.dtype)
         value = self.expr(s.value)
+        if s.value.dtype.is_bool:  # a vector of truths has a bit for each, memory a byte
+            vector = self.type(DataType("uint8").with_lanes(lanes))
+            element, value = "uint8", f"__builtin_convertvector({value}, {vector})"
+            address = f"(uint8 *){address}"
         if step == 1 and s.mask is None and lanes != 3:
             self.line(f"*({vector} *){address} = {value};")
         elif step == 1 and s.mask is not None:

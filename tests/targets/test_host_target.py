@@ -122,11 +122,13 @@ def test_largest_and_smallest_pass_over_what_is_no_number():
         assert found.tolist() == [0, 1, 0, np.inf]
 
 
-def test_truths_are_stored():
-    module = built((6,), "int32", lambda x: x > 2)
-    found = np.zeros(6, bool)
-    module(np.arange(6, dtype="int32"), found)
-    assert found.tolist() == [False] * 3 + [True] * 3
+@pytest.mark.parametrize("lanes", [1, 3, 8])
+def test_truths_are_stored(lanes):
+    """A byte each, by vectors of them, too."""
+    module = built((10,), "int32", lambda x: x > 2, lambda s, axes: s.vectorize(s.split(axes[0], factor=lanes)[1]))
+    found = np.zeros(10, bool)
+    module(np.arange(10, dtype="int32"), found)
+    assert found.tolist() == [False] * 3 + [True] * 7
 
 
 # ---------------------------------------------------------------------------------------------------- calls of modules

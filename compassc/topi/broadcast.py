@@ -1,0 +1,123 @@
+"""Operators of several tensors whose shapes are stretched to each other's as NumPy does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compassc import te
+from compassc.te.errors import ExpressionError
+from compassc.te.tensor import Tensor
+from compassc.te.values import Value
+from compassc.topi.declare import NUMBERS, REALS, WHOLE, Sample, Whole, number, operator, sample, sizes
+
+_SHAPES = (sample((5, 7), (5, 7)), sample((2, 1, 3), (4, 1)), sample((3,), (1,)))
+
+
+def common_shape(shapes: Sequence[Sequence[Any]], what: str) -> list[Any]:
+    """The shape that all are stretched to. ExpressionError where they do not go together."""
+    rank = max(map(len, shapes))
+    made: list[Any] = []
+    for place in range(1, rank + 1):
+        found = [s[-place] for s in shapes if len(s) >= place]
+        wide = [d for d in found if not (isinstance(d, int) and d == 1)] or [1]
+        known = {d for d in wide if isinstance(d, int)}
+        if len(known) > 1:
+            raise ExpressionError(f"topi.{what}: shapes {[list(map(str, s)) for s in shapes]} do not go together")
+        made.insert(0, next(iter(known)) if known else wide[0])
+    return made
+
+
+def stretched(x: Any, indices: Sequence[Any]) -> Value:
+    """The element of a tensor (or the number) at an index of the common shape."""
+    if not isinstance(x, Tensor):
+        return te.const(x) if isinstance(x, (int, float)) else x
+    own = sizes(x)
+    rest = indices[len(indices) - len(own) :] if own else ()
+    found: Value = x[tuple(0 if isinstance(d, int) and d == 1 else i for d, i in zip(own, rest))]
+    return found
+
+
+def joined(function: Callable[..., Any], name: str, *inputs: Any) -> Tensor:
+    """A function of the elements of several tensors and numbers. A Python number has the type of the tensors."""
+    tensors = [x for x in inputs if isinstance(x, Tensor)]
+    if not tensors:
+        raise ExpressionError(f"topi.{name} needs a tensor")
+    given = [number(x, tensors[0].dtype) if isinstance(x, (int, float)) else x for x in inputs]
+    shape = common_shape([sizes(t) for t in tensors], name)
+    made: Tensor = te.compute(
+        shape, lambda *i: function(*(stretched(x, i) for x in given)), name=f"T_{name}", tag="broadcast"
+    )
+    return made
+
+
+def _binary(
+    name: str, function: Callable[..., Any], reference: Callable[..., Any], doc: str, types: tuple[str, ...] = NUMBERS,
+    *samples: Sample
+) -> Callable[[Any, Any], Tensor]:  # fmt: skip
+    def apply(a: Any, b: Any) -> Tensor:
+        return joined(function, name, a, b)
+
+    apply.__name__, apply.__doc__ = name, doc
+    return operator(reference, *(samples or _SHAPES), types=types)(apply)
+
+
+add = _binary("add", lambda a, b: a + b, np.add, "a + b.")
+subtract = _binary("subtract", lambda a, b: a - b, np.subtract, "a - b.")
+multiply = _binary("multiply", lambda a, b: a * b, np.multiply, "a * b.")
+maximum = _binary("maximum", lambda a, b: te.max(a, b), np.maximum, "The larger one.")
+minimum = _binary("minimum", lambda a, b: te.min(a, b), np.minimum, "The smaller one.")
+_DIVISOR = (sample((5, 7), (7,), low=0.5, high=4.0),)
+_NUMBERS_BELOW = (
+    sample(Whole((5, 7), -50, 50), Whole((7,), 1, 9)),
+    sample(Whole((5, 7), -50, 50), Whole((7,), -9, -1)),
+)
+divide = _binary("divide", te.div, np.divide, "a / b: of reals; of whole numbers cut towards zero.", REALS, *_DIVISOR)
+floor_divide = _binary(
+    "floor_divide", te.floordiv, np.floor_divide, "The quotient rounded down.", ("int32",), *_NUMBERS_BELOW
+)
+floor_mod = _binary("floor_mod", te.floormod, np.mod, "What floor_divide leaves.", ("int32",), *_NUMBERS_BELOW)
+mod = _binary(
+    "mod", te.truncmod, np.fmod, "What a division that cuts towards zero leaves.", ("int32",), *_NUMBERS_BELOW
+)
+power = _binary(
+    "power", te.power, np.power, "a to the power b.", ("float32",), sample((5, 7), (5, 7), low=0.5, high=2.0)
+)
+_SHIFTS = (sample(Whole((5, 7), -99, 99), Whole((7,), 0, 8)),)
+left_shift = _binary("left_shift", lambda a, b: a << b, np.left_shift, "a times 2 to the b.", ("int32",), *_SHIFTS)
+right_shift = _binary(
+    "right_shift", lambda a, b: a >> b, np.right_shift, "a over 2 to the b, rounded down.", ("int32",), *_SHIFTS
+)
+bitwise_and = _binary("bitwise_and", lambda a, b: a & b, np.bitwise_and, "Bits that are in both.", WHOLE)
+bitwise_or = _binary("bitwise_or", lambda a, b: a | b, np.bitwise_or, "Bits that are in one.", WHOLE)
+bitwise_xor = _binary("bitwise_xor", lambda a, b: a ^ b, np.bitwise_xor, "Bits that are in one alone.", WHOLE)
+equal = _binary("equal", lambda a, b: a == b, np.equal, "Whether a is b.")
+not_equal = _binary("not_equal", lambda a, b: a != b, np.not_equal, "Whether a is not b.")
+less = _binary("less", lambda a, b: a < b, np.less, "Whether a is below b.")
+less_equal = _binary("less_equal", lambda a, b: a <= b, np.less_equal, "Whether a is not above b.")
+greater = _binary("greater", lambda a, b: a > b, np.greater, "Whether a is above b.")
+greater_equal = _binary("greater_equal", lambda a, b: a >= b, np.greater_equal, "Whether a is not below b.")
+
+
+@operator(lambda c, x, y: np.where(c != 0, x, y), sample(Whole((5, 1), 0, 2), (5, 7), (7,)))
+def where(condition: Tensor, x: Any, y: Any) -> Tensor:
+    """x where the condition is not 0, else y."""
+    zero = number(0, condition.dtype)
+
+    def chosen(c: Value, a: Value, b: Value) -> Value:
+        return te.if_then_else(c if c.dtype.is_bool else c != zero, a, b)
+
+    typed = next(t for t in (x, y) if isinstance(t, Tensor))
+    given = [number(t, typed.dtype) if isinstance(t, (int, float)) else t for t in (x, y)]
+    return joined(chosen, "where", condition, *given)
+
+
+@operator(lambda x, shape: np.broadcast_to(x, shape), sample((3, 1), [2, 3, 4]))
+def broadcast_to(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """x stretched to a shape."""
+    if common_shape([sizes(x), list(shape)], "broadcast_to") != list(shape):
+        raise ExpressionError(f"topi.broadcast_to: a tensor of shape {sizes(x)} cannot be stretched to {list(shape)}")
+    made: Tensor = te.compute(list(shape), lambda *i: stretched(x, i), name="T_broadcast_to", tag="broadcast")
+    return made

@@ -1,0 +1,139 @@
+"""How operators are declared: definition, reference in NumPy, samples; and the table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from compassc.ir.dtypes import DataType, dtype
+from compassc.ir.exprs import Expr, IntImm
+from compassc.te.errors import ExpressionError
+from compassc.te.tensor import Tensor
+from compassc.te.values import Value, as_expr
+
+F = TypeVar("F", bound=Callable[..., Any])
+NUMBERS = ("int8", "float16", "float32")
+REALS = ("float16", "float32")
+WHOLE = ("int8", "int32")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An input of whole numbers from `low` to `high` (not with it), whatever type is tried."""
+
+    shape: tuple[int, ...]
+    low: int
+    high: int
+    dtype: str = "int32"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One way to call an operator: a tuple is a tensor of that shape, a list of tuples a list of tensors, anything else
+    an argument as it is. `low`, `high`: the values of reals."""
+
+    args: tuple[Any, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    low: float = -3.0
+    high: float = 3.0
+
+
+def sample(*args: Any, low: float = -3.0, high: float = 3.0, **options: Any) -> Sample:
+    """A `Sample` with its options as keywords."""
+    return Sample(args, options, low, high)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator. `reference` takes arrays and options as `define` takes tensors and options, and computes wide enough
+    to be right. `types`: the types that the samples are tried with."""
+
+    name: str
+    define: Callable[..., Any]
+    reference: Callable[..., Any]
+    samples: tuple[Sample, ...]
+    types: tuple[str, ...]
+
+
+OPERATORS: dict[str, Operator] = {}
+"""Every operator by name."""
+
+
+def operator(
+    reference: Callable[..., Any], *samples: Sample, types: tuple[str, ...] = NUMBERS, name: str = ""
+) -> Callable[[F], F]:
+    """Declares the decorated function as the definition of the operator of its name."""
+
+    def register(define: F) -> F:
+        called = name or define.__name__
+        assert called not in OPERATORS, f"'{called}' is declared twice"
+        OPERATORS[called] = Operator(called, define, reference, samples, types)
+        return define
+
+    return register
+
+
+# --------------------------------------------------------------------------------------------- what definitions share
+
+
+def sizes(t: Tensor) -> list[Any]:
+    """The extents of a tensor: numbers, values where they are open."""
+    return [e.value if isinstance(e, IntImm) else Value(e) for e in t.shape]
+
+
+def numbers(t: Tensor, what: str) -> list[int]:
+    """The extents of a tensor. ExpressionError where one is open."""
+    found = sizes(t)
+    for d in found:
+        if not isinstance(d, int):
+            raise ExpressionError(f"topi.{what} needs constant sizes, '{t.name}' has {d}")
+    return found
+
+
+def number(value: Any, kind: Any) -> Value:
+    """A constant of a type."""
+    from compassc.te.values import const
+
+    return const(value, str(dtype(kind)))
+
+
+def axis_of(axis: int, rank: int, what: str) -> int:
+    """An axis counted from the front. ExpressionError where there is none such."""
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        raise ExpressionError(f"topi.{what}: a tensor of {rank} dimensions has no axis {axis}")
+    return axis % rank
+
+
+def axes_of(axis: Any, rank: int, what: str) -> list[int]:
+    """Axes counted from the front, in order; all of them for None."""
+    if axis is None:
+        return list(range(rank))
+    listed = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return sorted({axis_of(a, rank, what) for a in listed})
+
+
+def pair(value: Any, count: int = 2) -> tuple[int, ...]:
+    """A number for each of `count` dimensions."""
+    given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
+    if len(given) != count:
+        raise ExpressionError(f"expected {count} numbers, got {value!r}")
+    return given
+
+
+def is_real(t: Tensor) -> bool:
+    return t.dtype.is_floating
+
+
+def wide(kind: DataType) -> DataType:
+    """The type that sums of a type are computed in."""
+    return dtype("float32") if kind.is_floating and kind.bits < 32 else kind
+
+
+def value(x: Any) -> Value:
+    """Whatever stands for a value, as one."""
+    return Value(as_expr(x))
+
+
+def shape_value(e: Expr) -> Any:
+    return e.value if isinstance(e, IntImm) else Value(e)

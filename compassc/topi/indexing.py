@@ -1,0 +1,256 @@
+"""Operators whose places are data: take, gather, scatter, one-hot, and sorting by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from compassc import te
+from compassc.ir.dtypes import INT32
+from compassc.te.errors import ExpressionError
+from compassc.te.tensor import Tensor
+from compassc.te.values import Value
+from compassc.topi.declare import Whole, axis_of, number, numbers, operator, sample, sizes
+from compassc.topi.elementwise import cast
+
+
+def _inside(place: Value, extent: Any, mode: str) -> Value:
+    """A place on an axis: of `clip` the nearest there is, of `wrap` counted round; of `fast` as it is."""
+    if mode == "clip":
+        return te.min(te.max(place, 0), extent - 1)
+    if mode == "wrap":
+        return place % extent
+    if mode == "fast":
+        return place
+    raise ExpressionError(f"topi.take has no mode '{mode}': clip, wrap, fast")
+
+
+def _place(e: Any, extent: Any) -> Value:
+    """A place that may count from the end."""
+    at = te.cast(e, INT32)
+    return te.Select(at < 0, at + extent, at)
+
+
+@operator(
+    lambda a, indices, axis=None, mode="clip": np.take(a, indices, axis, mode=mode),
+    sample((5, 4), Whole((2, 3), -1, 7), 0), sample((3, 6), Whole((4,), 0, 6), 1, "wrap"), sample((12,), Whole((5,), 0, 12)),
+)  # fmt: skip
+def take(a: Tensor, indices: Tensor, axis: int | None = None, mode: str = "clip") -> Tensor:
+    """The elements (or slices on an axis) at these places."""
+    if axis is None:
+        from compassc.topi.movement import reshape
+
+        return take(reshape(a, [int(np.prod(numbers(a, "take"), dtype=np.int64))]), indices, 0, mode)
+    at, shape = axis_of(axis, a.ndim, "take"), sizes(a)
+    end = at + indices.ndim
+
+    def element(*i: Any) -> Value:
+        place = _inside(te.cast(indices[tuple(i[at:end])], INT32), shape[at], mode)
+        found: Value = a[(*i[:at], place, *i[end:])]
+        return found
+
+    made: Tensor = te.compute([*shape[:at], *sizes(indices), *shape[at + 1 :]], element, name="T_take", tag="injective")
+    return made
+
+
+@operator(
+    lambda data, axis, indices: np.take_along_axis(data, indices, axis), sample((4, 5), 1, Whole((4, 3), 0, 5)),
+    sample((4, 5), 0, Whole((2, 5), -4, 4)),
+)  # fmt: skip
+def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
+    """The element of each place on an axis, the other indices as they are."""
+    at, shape = axis_of(axis, data.ndim, "gather"), sizes(data)
+    made: Tensor = te.compute(
+        sizes(indices),
+        lambda *i: data[(*i[:at], _place(indices[i], shape[at]), *i[at + 1 :])],
+        name="T_gather",
+        tag="injective",
+    )
+    return made
+
+
+@operator(
+    lambda a, indices: a[tuple(indices)], sample((4, 5), Whole((2, 3), 0, 4)), sample((4, 5), Whole((1, 3), 0, 4))
+)
+def gather_nd(a: Tensor, indices: Tensor) -> Tensor:
+    """The elements at the places whose indices are the columns of `indices`."""
+    count = numbers(indices, "gather_nd")[0]
+    shape, rest = sizes(a), sizes(indices)[1:]
+
+    def element(*i: Any) -> Value:
+        where = [_place(indices[(n, *i[: len(rest)])], shape[n]) for n in range(count)]
+        found: Value = a[(*where, *i[len(rest) :])]
+        return found
+
+    made: Tensor = te.compute([*rest, *shape[count:]], element, name="T_gather_nd", tag="injective")
+    return made
+
+
+def _scattered(data: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "update") -> Any:
+    found = data.copy()
+    with np.errstate(over="ignore"):
+        for i in np.ndindex(indices.shape):
+            at = (*i[:axis], indices[i], *i[axis + 1 :])
+            old, new = found[at], updates[i]
+            found[at] = {"update": new, "add": old + new, "mul": old * new, "min": np.minimum(old, new),
+                         "max": np.maximum(old, new)}[reduction]  # fmt: skip
+    return found
+
+
+@operator(
+    _scattered, sample((5, 3), Whole((4, 3), 0, 5), (4, 3)), sample((3, 6), Whole((3, 4), -6, 6), (3, 4), 1),
+    *(sample((5, 3), Whole((7, 3), 0, 5), (7, 3), 0, r) for r in ("add", "min", "max")),
+)  # fmt: skip
+def scatter_elements(
+    data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0, reduction: str = "update"
+) -> Tensor:
+    """`data` with updates at places of an axis: of `update` the last one of a place counts, else all are joined."""
+    at, shape = axis_of(axis, data.ndim, "scatter_elements"), sizes(data)
+    count = sizes(indices)[at]
+    if sizes(updates) != sizes(indices):
+        raise ExpressionError("topi.scatter_elements: indices and updates are of different shapes")
+    k = te.reduce_axis((0, count), name="k")
+
+    def hits(i: Any) -> Any:
+        where = (*i[:at], k, *i[at + 1 :])
+        there = _covered(i, at, sizes(indices), shape)
+        return where, te.all(*there, _place(indices[where], shape[at]) == i[at])
+
+    if reduction == "update":
+
+        def last(*i: Any) -> Any:
+            _, hit = hits(i)
+            return te.max(te.if_then_else(hit, te.cast(k, INT32), te.const(-1)), axis=k)
+
+        found: Tensor = te.compute(shape, last, name="T_scatter_last", tag="comm_reduce")
+
+        def element(*i: Any) -> Any:
+            where = (*i[:at], found[i], *i[at + 1 :])
+            return te.if_then_else(found[i] >= 0, updates[where], data[i])
+
+        made: Tensor = te.compute(shape, element, name="T_scatter", tag="injective")
+        return made
+    joins: dict[str, tuple[Any, Any, Any]] = {
+        "add": (te.sum, lambda a, b: a + b, number(0, data.dtype)),
+        "mul": (te.prod, lambda a, b: a * b, number(1, data.dtype)),
+        "min": (te.min, lambda a, b: te.min(a, b), te.max_value(data.dtype)),
+        "max": (te.max, lambda a, b: te.max(a, b), te.min_value(data.dtype)),
+    }
+    if reduction not in joins:
+        raise ExpressionError(f"topi.scatter_elements has no reduction '{reduction}': update, {', '.join(joins)}")
+    reducer, join, nothing = joins[reduction]
+
+    def together(*i: Any) -> Any:
+        where, hit = hits(i)
+        return reducer(te.if_then_else(hit, updates[where], nothing), axis=k)
+
+    joined: Tensor = te.compute(shape, together, name="T_scatter_joined", tag="comm_reduce")
+    result: Tensor = te.compute(shape, lambda *i: join(data[i], joined[i]), name="T_scatter", tag="injective")
+    return result
+
+
+def _covered(i: Sequence[Any], at: int, inner: Sequence[Any], shape: Sequence[Any]) -> list[Any]:
+    """That an index is inside of smaller axes."""
+    return [v < n for d, (v, n, m) in enumerate(zip(i, inner, shape)) if d != at and n is not m and n != m]
+
+
+@operator(
+    lambda indices, depth, dtype="float32": np.eye(depth, dtype=dtype)[indices],
+    sample(Whole((3, 2), 0, 5), 5),
+    types=("int32",),
+)
+def one_hot(indices: Tensor, depth: int, dtype: str = "float32") -> Tensor:
+    """A new last axis: 1 at the place that is said, else 0."""
+    on, off = number(1, dtype), number(0, dtype)
+    made: Tensor = te.compute(
+        [*sizes(indices), depth],
+        lambda *i: te.Select(te.cast(indices[i[:-1]], INT32) == i[-1], on, off),
+        name="T_one_hot",
+        tag="injective",
+    )
+    return made
+
+
+# -------------------------------------------------------------------------------------------------------------- sorting
+
+
+def _ranks(data: Tensor, at: int, is_ascend: bool) -> Tensor:
+    """How many elements of its row come before each element; equal ones in order of their places."""
+    shape = sizes(data)
+    k = te.reduce_axis((0, shape[at]), name="k")
+
+    def element(*i: Any) -> Any:
+        own, other = data[i], data[(*i[:at], k, *i[at + 1 :])]
+        before = other < own if is_ascend else other > own
+        tie = te.all(other == own, te.cast(k, INT32) < i[at])
+        return te.sum(te.Select(te.any(before, tie), te.const(1), te.const(0)), axis=k)
+
+    made: Tensor = te.compute(shape, element, name="T_ranks", tag="comm_reduce")
+    return made
+
+
+def _at_rank(ranks: Tensor, at: int, count: Any) -> Tensor:
+    """The place of the element of each rank."""
+    shape = sizes(ranks)
+    k = te.reduce_axis((0, shape[at]), name="j")
+
+    def element(*i: Any) -> Any:
+        hit = ranks[(*i[:at], k, *i[at + 1 :])] == i[at]
+        return te.max(te.Select(hit, te.cast(k, INT32), te.const(-1)), axis=k)
+
+    made: Tensor = te.compute([*shape[:at], count, *shape[at + 1 :]], element, name="T_places", tag="comm_reduce")
+    return made
+
+
+def _topk(x: Any, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False) -> Any:
+    places = np.argsort(x if is_ascend else -x.astype("float64"), axis=axis, kind="stable")
+    places = np.take(places, range(k or x.shape[axis]), axis)
+    values = np.take_along_axis(x, places, axis)
+    return {"both": [values, places], "values": values, "indices": places}[ret_type]
+
+
+@operator(
+    _topk,
+    sample((3, 9), 4),
+    sample((5, 4), 2, 0, "values", True),
+    sample((2, 7), 0, 1, "indices", True),
+    sample((8,), 3),
+)
+def topk(
+    data: Tensor, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int32"
+) -> Any:
+    """The `k` largest (or with `is_ascend` smallest) elements of an axis in order, and their places; all for k = 0.
+
+    `ret_type`: both, values or indices. Of equal ones the first comes first.
+    """
+    at = axis_of(axis, data.ndim, "topk")
+    places = _at_rank(_ranks(data, at, is_ascend), at, k or sizes(data)[at])
+    kept = places if dtype == "int32" else cast(places, dtype)
+    if ret_type == "indices":
+        return kept
+    values: Tensor = te.compute(
+        sizes(places), lambda *i: data[(*i[:at], places[i], *i[at + 1 :])], name="T_topk", tag="injective"
+    )
+    return values if ret_type == "values" else [values, kept]
+
+
+@operator(
+    lambda x, axis=-1, is_ascend=True: np.argsort(x if is_ascend else -x.astype("f8"), axis, kind="stable"),
+    sample((3, 7)), sample((5, 2), 0, False),
+)  # fmt: skip
+def argsort(data: Tensor, axis: int = -1, is_ascend: bool = True, dtype: str = "int32") -> Tensor:
+    """The places of the elements in order."""
+    found: Tensor = topk(data, 0, axis, "indices", is_ascend, dtype)
+    return found
+
+
+@operator(
+    lambda x, axis=-1, is_ascend=True: np.sort(x, axis) if is_ascend else np.flip(np.sort(x, axis), axis),
+    sample((3, 7)), sample((5, 2), 0, False),
+)  # fmt: skip
+def sort(data: Tensor, axis: int = -1, is_ascend: bool = True) -> Tensor:
+    """The elements in order."""
+    found: Tensor = topk(data, 0, axis, "values", is_ascend)
+    return found

@@ -1,0 +1,217 @@
+"""Softmax and normalisations; what they sum is in float32."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from compassc import te
+from compassc.te.errors import ExpressionError
+from compassc.te.tensor import Tensor
+from compassc.topi.declare import REALS, axes_of, axis_of, numbers, operator, sample, sizes
+from compassc.topi.elementwise import mapped
+from compassc.topi.movement import reshape
+
+_FLOAT = "float32"
+
+
+def _soft(x: Any, axis: int = -1) -> Any:
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def _rows(x: Tensor, axis: int, what: str) -> tuple[int, Any]:
+    at = axis_of(axis, x.ndim, what)
+    return at, lambda i: (*i[:at], *i[at + 1 :])
+
+
+def _peak_and_sum(x: Tensor, at: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The largest of each row, e to what an element is above it, and the sum of these."""
+    shape = sizes(x)
+    others = [*shape[:at], *shape[at + 1 :]] or [1]
+    k, j = (te.reduce_axis((0, shape[at]), name=n) for n in "kj")
+
+    def full(i: Any, r: Any) -> Any:
+        rest = i if x.ndim > 1 else ()
+        return (*rest[:at], r, *rest[at:])
+
+    def row(i: Any) -> Any:
+        return (*i[:at], *i[at + 1 :]) or (0,)
+
+    peak: Tensor = te.compute(others, lambda *i: te.max(x[full(i, k)], axis=k), name="T_softmax_max", tag="row_reduce")
+    power: Tensor = te.compute(
+        shape, lambda *i: te.exp(te.cast(x[i], _FLOAT) - te.cast(peak[row(i)], _FLOAT)), name="T_softmax_exp", tag="row"
+    )
+    total: Tensor = te.compute(
+        others, lambda *i: te.sum(power[full(i, j)], axis=j), name="T_softmax_sum", tag="row_reduce"
+    )
+    return peak, power, total
+
+
+@operator(_soft, sample((4, 9)), sample((3, 5, 2), 1), sample((7,)), types=REALS)
+def softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """e to the power of each element over the sum of these on an axis."""
+    at, row = _rows(x, axis, "softmax")
+    _, power, total = _peak_and_sum(x, at)
+    made: Tensor = te.compute(
+        sizes(x), lambda *i: te.cast(power[i] / total[row(i) or (0,)], x.dtype), name="T_softmax_norm", tag="softmax"
+    )
+    return made
+
+
+@operator(lambda x, axis=-1: np.log(_soft(x, axis)), sample((4, 9)), sample((3, 5, 2), 1), types=REALS)
+def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """The logarithm of softmax."""
+    at, row = _rows(x, axis, "log_softmax")
+    peak, _, total = _peak_and_sum(x, at)
+
+    def element(*i: Any) -> Any:
+        r = row(i) or (0,)
+        return te.cast(te.cast(x[i], _FLOAT) - te.cast(peak[r], _FLOAT) - te.log(total[r]), x.dtype)
+
+    made: Tensor = te.compute(sizes(x), element, name="T_log_softmax", tag="softmax")
+    return made
+
+
+def _statistics(x: Tensor, axes: list[int], what: str, centred: bool = True) -> tuple[Any, Any, int]:
+    """Sums of elements and of their squares (about the mean where they are centred) over axes, by the other indices."""
+    shape = numbers(x, what)
+    others = [d for d in range(x.ndim) if d not in axes]
+    made = [shape[d] for d in others] or [1]
+    count = prod(shape[d] for d in axes)
+
+    def over(name: str) -> dict[int, Any]:
+        return {d: te.reduce_axis((0, shape[d]), name=f"{name}{d}") for d in axes}
+
+    def at(i: Any, r: dict[int, Any]) -> Any:
+        own = dict(zip(others, i))
+        return tuple(r[d] if d in r else own[d] for d in range(x.ndim))
+
+    def total(*i: Any) -> Any:
+        return te.sum(te.cast(x[at(i, first)], _FLOAT), axis=list(first.values()))
+
+    first, second = over("k"), over("j")
+    mean: Tensor | None = None
+    if centred:
+        sums: Tensor = te.compute(made, total, name=f"T_{what}_sum", tag="row_reduce")
+        mean = mapped(sums, lambda v: v * te.const(1 / count, _FLOAT), f"T_{what}_mean")
+
+    def squares(*i: Any) -> Any:
+        value = te.cast(x[at(i, second)], _FLOAT)
+        apart = value - mean[i] if mean is not None else value
+        return te.sum(apart * apart, axis=list(second.values()))
+
+    spread: Tensor = te.compute(made, squares, name=f"T_{what}_squares", tag="row_reduce")
+    return mean, spread, count
+
+
+def _normal(x: Any, axes: Any, epsilon: float) -> Any:
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
+
+
+@operator(
+    lambda x, g, b, axis, epsilon=1e-5: _normal(x, tuple(axis), epsilon) * g + b,
+    sample((3, 4, 5), (5,), (5,), [2]), sample((3, 4, 5), (4, 5), (4, 5), [1, 2], 1e-3), types=REALS,
+)  # fmt: skip
+def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
+    """Elements less their mean over the root of their variance on axes, times `gamma`, plus `beta`."""
+    axes = axes_of(axis, data.ndim, "layer_norm")
+    mean, spread, count = _statistics(data, axes, "layer_norm")
+    others = [d for d in range(data.ndim) if d not in axes]
+
+    def element(*i: Any) -> Any:
+        row, own = tuple(i[d] for d in others) or (0,), tuple(i[d] for d in axes)
+        scale = te.rsqrt(spread[row] * te.const(1 / count, _FLOAT) + te.const(epsilon, _FLOAT))
+        normal = (te.cast(data[i], _FLOAT) - mean[row]) * scale
+        return te.cast(normal * te.cast(gamma[own], _FLOAT) + te.cast(beta[own], _FLOAT), data.dtype)
+
+    made: Tensor = te.compute(sizes(data), element, name="T_layer_norm", tag="row")
+    return made
+
+
+@operator(
+    lambda x, w, axis, epsilon=1e-5: x / np.sqrt((x * x).mean(tuple(axis), keepdims=True) + epsilon) * w,
+    sample((3, 4, 5), (5,), [-1]), types=REALS,
+)  # fmt: skip
+def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
+    """Elements over the root of the mean of their squares on axes, times `weight`."""
+    axes = axes_of(axis, data.ndim, "rms_norm")
+    _, spread, count = _statistics(data, axes, "rms_norm", centred=False)
+    others = [d for d in range(data.ndim) if d not in axes]
+
+    def element(*i: Any) -> Any:
+        row, own = tuple(i[d] for d in others) or (0,), tuple(i[d] for d in axes)
+        scale = te.rsqrt(spread[row] * te.const(1 / count, _FLOAT) + te.const(epsilon, _FLOAT))
+        return te.cast(te.cast(data[i], _FLOAT) * scale * te.cast(weight[own], _FLOAT), data.dtype)
+
+    made: Tensor = te.compute(sizes(data), element, name="T_rms_norm", tag="row")
+    return made
+
+
+def _grouped(x: Any, g: Any, b: Any, num_groups: int, channel_axis: int, axes: Any, epsilon: float = 1e-5) -> Any:
+    n, c, *space = x.shape
+    parts = x.reshape(n, num_groups, -1)
+    made = _normal(parts, (2,), epsilon).reshape(x.shape)
+    wide = (1, c, *[1] * len(space))
+    return made * g.reshape(wide) + b.reshape(wide)
+
+
+@operator(_grouped, sample((2, 6, 3, 4), (6,), (6,), 3, 1, [2, 3]), types=REALS)
+def group_norm(
+    data: Tensor, gamma: Tensor, beta: Tensor, num_groups: int, channel_axis: int, axes: Any, epsilon: float = 1e-5
+) -> Tensor:
+    """`layer_norm` of groups of channels, which are axis 1, and of all further axes."""
+    n, channels, *space = numbers(data, "group_norm")
+    if axis_of(channel_axis, data.ndim, "group_norm") != 1 or axes_of(axes, data.ndim, "group_norm") != list(
+        range(2, data.ndim)
+    ):
+        raise ExpressionError("topi.nn.group_norm takes channels on axis 1 and reduces over all further axes")
+    if channels % num_groups:
+        raise ExpressionError(f"topi.nn.group_norm: {channels} channels are no {num_groups} groups")
+    each = channels // num_groups
+    parts = reshape(data, [n, num_groups, each, *space])
+    mean, spread, count = _statistics(parts, list(range(2, parts.ndim)), "group_norm")
+
+    def element(*i: Any) -> Any:
+        row = (i[0], i[1] // each)
+        scale = te.rsqrt(spread[row] * te.const(1 / count, _FLOAT) + te.const(epsilon, _FLOAT))
+        normal = (te.cast(data[i], _FLOAT) - mean[row]) * scale
+        return te.cast(normal * te.cast(gamma[i[1]], _FLOAT) + te.cast(beta[i[1]], _FLOAT), data.dtype)
+
+    made: Tensor = te.compute(sizes(data), element, name="T_group_norm", tag="row")
+    return made
+
+
+def _batch(x: Any, g: Any, b: Any, m: Any, v: Any, axis: int = 1, epsilon: float = 1e-5) -> Any:
+    wide = [1] * x.ndim
+    wide[axis] = -1
+    g, b, m, v = (p.reshape(wide) for p in (g, b, m, np.abs(v)))
+    return (x - m) / np.sqrt(v + epsilon) * g + b
+
+
+@operator(
+    _batch,
+    sample((2, 4, 3, 3), (4,), (4,), (4,), (4,), low=0.5),
+    sample((2, 3, 5), (5,), (5,), (5,), (5,), 2, low=0.5),
+    types=REALS,
+)
+def batch_norm(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: Tensor,
+    moving_var: Tensor,
+    axis: int = 1,
+    epsilon: float = 1e-5,
+) -> Tensor:
+    """Elements less a mean over the root of a variance, times `gamma`, plus `beta`: numbers of each channel."""
+    at = axis_of(axis, data.ndim, "batch_norm")
+
+    def element(*i: Any) -> Any:
+        g, b, m, v = (te.cast(t[i[at]], _FLOAT) for t in (gamma, beta, moving_mean, moving_var))
+        return te.cast((te.cast(data[i], _FLOAT) - m) * te.rsqrt(v + te.const(epsilon, _FLOAT)) * g + b, data.dtype)
+
+    made: Tensor = te.compute(sizes(data), element, name="T_batch_norm", tag="broadcast")
+    return made

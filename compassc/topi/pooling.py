@@ -1,0 +1,181 @@
+"""Pooling: the largest or the mean of windows."""
+
+from __future__ import annotations
+
+from itertools import product as tuples
+from typing import Any
+
+import numpy as np
+
+from compassc import te
+from compassc.te.errors import ExpressionError
+from compassc.te.tensor import Tensor
+from compassc.topi.declare import NUMBERS, REALS, number, numbers, operator, pair, sample
+from compassc.topi.movement import pad
+
+
+def _places(layout: str) -> tuple[int, int]:
+    if layout not in ("NCHW", "NHWC"):
+        raise ExpressionError(f"there is no pooling of '{layout}': NCHW, NHWC")
+    return (2, 3) if layout == "NCHW" else (1, 2)
+
+
+def _pooled(
+    x: Any, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
+    layout: str = "NCHW", count_include_pad: bool = True,
+) -> Any:  # fmt: skip
+    if layout == "NHWC":
+        made = _pooled(x.transpose(0, 3, 1, 2), kernel, stride, dilation, padding, pool_type, ceil_mode)
+        return made.transpose(0, 2, 3, 1)
+    (kh, kw), (sy, sx), (ly, lx), (top, left, bottom, right) = pair(kernel), pair(stride), pair(dilation), padding
+    nothing = -np.inf if pool_type == "max" else 0
+    wide = np.pad(x.astype("f8"), [(0, 0), (0, 0), (top, bottom), (left, right)], constant_values=nothing)
+    ones = np.pad(np.ones_like(x, "f8"), [(0, 0), (0, 0), (top, bottom), (left, right)])
+    oh = _count(x.shape[2] + top + bottom, kh, sy, ly, ceil_mode)
+    ow = _count(x.shape[3] + left + right, kw, sx, lx, ceil_mode)
+    found = np.zeros((*x.shape[:2], oh, ow))
+    for i, j in tuples(range(oh), range(ow)):
+        cut = np.s_[:, :, i * sy : i * sy + (kh - 1) * ly + 1 : ly, j * sx : j * sx + (kw - 1) * lx + 1 : lx]
+        window = wide[cut]
+        count = kh * kw if count_include_pad else np.maximum(ones[cut].sum((2, 3)), 1)
+        found[:, :, i, j] = window.max((2, 3)) if pool_type == "max" else window.sum((2, 3)) / count
+    return found
+
+
+def _count(size: int, window: int, stride: int, dilation: int, ceil_mode: bool) -> int:
+    left = size - (window - 1) * dilation - 1
+    return (-(-left // stride) if ceil_mode else left // stride) + 1
+
+
+def pool2d(
+    data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False,
+    layout: str = "NCHW", count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    """The largest (`max`) or the mean (`avg`) of each window; `padding` is top, left, bottom, right. With `ceil_mode` a
+    window may go beyond the end; without `count_include_pad` a mean is of the elements that exist."""
+    (h, w), (kh, kw), (sy, sx), (ly, lx) = _places(layout), pair(kernel), pair(stride), pair(dilation)
+    top, left, bottom, right = pair(padding, 4) if len(pair_list(padding)) == 4 else (*pair(padding), *pair(padding))
+    shape = numbers(data, "pool2d")
+    oh = _count(shape[h] + top + bottom, kh, sy, ly, ceil_mode)
+    ow = _count(shape[w] + left + right, kw, sx, lx, ceil_mode)
+    low, high = [0] * 4, [0] * 4
+    low[h], low[w] = top, left
+    high[h] = max((oh - 1) * sy + (kh - 1) * ly + 1 - shape[h] - top, 0)
+    high[w] = max((ow - 1) * sx + (kw - 1) * lx + 1 - shape[w] - left, 0)
+    if pool_type not in ("max", "avg"):
+        raise ExpressionError(f"there is no pooling '{pool_type}': max, avg")
+    nothing = _least(data) if pool_type == "max" else 0
+    padded = pad(data, low, high, nothing) if any((*low, *high)) else data
+    ry, rx = te.reduce_axis((0, kh), name="ry"), te.reduce_axis((0, kw), name="rx")
+    made = list(shape)
+    made[h], made[w] = oh, ow
+    kind = "float32" if data.dtype.is_floating else "int32"
+
+    def element(*i: Any) -> Any:
+        at = list(i)
+        at[h], at[w] = i[h] * sy + ry * ly, i[w] * sx + rx * lx
+        value = padded[tuple(at)]
+        if pool_type == "max":
+            return te.max(value, axis=[ry, rx])
+        return te.sum(te.cast(value, kind), axis=[ry, rx])
+
+    found: Tensor = te.compute(made, element, name=f"T_pool_{pool_type}", tag=f"pool_{pool_type}")
+    if pool_type == "max":
+        return found
+    starts = ((h, sy, ly, kh, top, shape[h]), (w, sx, lx, kw, left, shape[w]))
+
+    def mean(*i: Any) -> Any:
+        if count_include_pad:
+            return te.cast(found[i] * te.const(1 / (kh * kw), "float32"), data.dtype)
+        counted = [_existing(i[d], s, l, k, before, extent) for d, s, l, k, before, extent in starts]
+        count = te.cast(te.max(counted[0] * counted[1], 1), "float32")
+        return te.cast(found[i] / count, data.dtype)
+
+    if not data.dtype.is_floating:
+        raise ExpressionError("topi.nn.pool2d: the mean of whole numbers has no rounding here", "cast to float32")
+    result: Tensor = te.compute(made, mean, name="T_pool_mean", tag="elemwise")
+    return result
+
+
+def pair_list(padding: Any) -> list[Any]:
+    return list(padding) if isinstance(padding, (tuple, list)) else [padding]
+
+
+def _existing(place: Any, stride: int, dilation: int, window: int, before: int, extent: int) -> Any:
+    """How many elements of a window exist on an axis."""
+    start = place * stride - before
+    first = te.max((te.const(dilation - 1) - start) // dilation, 0) if before else te.const(0)
+    last = te.min((te.const(extent - 1) - start) // dilation, window - 1)
+    return te.max(last - first + 1, 0)
+
+
+def _least(data: Tensor) -> Any:
+    return -3.4028234663852886e38 if data.dtype == "float32" else data.dtype.range()[0]
+
+
+_MAX = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "max"), sample((1, 6, 7, 3), 2, 2, 1, [0, 0, 0, 0], "max", False, "NHWC"),
+        sample((1, 2, 7, 7), 3, 2, 1, [0, 0, 0, 0], "max", True))  # fmt: skip
+_MEAN = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "avg"), sample((1, 2, 6, 6), 3, 2, 1, [1, 1, 1, 1], "avg", False, "NCHW", False))  # fmt: skip
+operator(_pooled, *_MAX, types=NUMBERS, name="max_pool2d")(pool2d)
+operator(_pooled, *_MEAN, types=REALS, name="avg_pool2d")(pool2d)
+
+
+@operator(lambda x, pool_type: getattr(x, {"max": "max", "avg": "mean"}[pool_type])((2, 3), keepdims=True),
+          sample((2, 3, 4, 5), "avg"), sample((2, 3, 4, 5), "max"), types=REALS)  # fmt: skip
+def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
+    """The largest or the mean of each channel."""
+    from compassc.topi import reduction
+
+    reducer = {"max": reduction.max, "avg": reduction.mean}.get(pool_type)
+    if reducer is None:
+        raise ExpressionError(f"there is no pooling '{pool_type}': max, avg")
+    return reducer(data, _places(layout), True)
+
+
+def _adapted(x: Any, output_size: Any, pool_type: str) -> Any:
+    oh, ow = pair(output_size)
+    h, w = x.shape[2:]
+    found = np.zeros((*x.shape[:2], oh, ow))
+    for i, j in tuples(range(oh), range(ow)):
+        part = x[:, :, i * h // oh : -(-(i + 1) * h // oh), j * w // ow : -(-(j + 1) * w // ow)].astype("f8")
+        found[:, :, i, j] = part.max((2, 3)) if pool_type == "max" else part.mean((2, 3))
+    return found
+
+
+@operator(_adapted, sample((1, 2, 7, 9), [3, 4], "avg"), sample((1, 2, 7, 9), [3, 4], "max"), types=REALS)
+def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> Tensor:
+    """Windows that share a picture out evenly, whatever its size; NCHW."""
+    if layout != "NCHW" or pool_type not in ("max", "avg"):
+        raise ExpressionError(f"topi.nn.adaptive_pool has no '{pool_type}' of '{layout}': max, avg of NCHW")
+    (n, c, h, w), (oh, ow) = numbers(data, "adaptive_pool"), pair(output_size)
+    ry = te.reduce_axis((0, max(_span(i, h, oh) for i in range(oh))), name="ry")
+    rx = te.reduce_axis((0, max(_span(i, w, ow) for i in range(ow))), name="rx")
+
+    def first(i: Any, size: int, parts: int) -> Any:
+        return (i * size) // parts
+
+    def count(i: Any, size: int, parts: int) -> Any:
+        return ((i + 1) * size + parts - 1) // parts - first(i, size, parts)
+
+    def element(b: Any, k: Any, y: Any, x: Any) -> Any:
+        inside = te.all(ry < count(y, h, oh), rx < count(x, w, ow))
+        at = te.min(first(y, h, oh) + ry, h - 1), te.min(first(x, w, ow) + rx, w - 1)
+        if pool_type == "max":
+            return te.max(te.Select(inside, data[(b, k, *at)], number(_least(data), data.dtype)), axis=[ry, rx])
+        value = te.cast(data[(b, k, *at)], "float32")
+        return te.sum(te.Select(inside, value, te.const(0.0)), axis=[ry, rx])
+
+    found: Tensor = te.compute([n, c, oh, ow], element, name="T_adaptive_pool", tag=f"pool_{pool_type}")
+    if pool_type == "max":
+        return found
+
+    def mean(b: Any, k: Any, y: Any, x: Any) -> Any:
+        size = te.cast(count(y, h, oh) * count(x, w, ow), "float32")
+        return te.cast(found[b, k, y, x] / size, data.dtype)
+
+    result: Tensor = te.compute([n, c, oh, ow], mean, name="T_adaptive_mean", tag="elemwise")
+    return result
+
+
+def _span(i: int, size: int, parts: int) -> int:
+    return -(-(i + 1) * size // parts) - i * size // parts

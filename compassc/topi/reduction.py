@@ -1,0 +1,144 @@
+"""Reductions over axes, and the places of the largest and the smallest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compassc import te
+from compassc.ir.dtypes import INT32
+from compassc.te.axes import IterVar
+from compassc.te.tensor import Tensor
+from compassc.te.values import Value
+from compassc.topi.declare import REALS, axes_of, axis_of, number, numbers, operator, sample, sizes, wide
+from compassc.topi.elementwise import cast, mapped
+
+_SAMPLES = (sample((4, 5)), sample((3, 4, 5), 1), sample((3, 4, 5), [0, 2], keepdims=True), sample((3, 4, 5), -1))
+
+
+def reduced(x: Tensor, axis: Any, keepdims: bool, function: Callable[[Value, list[IterVar]], Any], name: str) -> Tensor:
+    """A reduction of the elements over axes; `function` gets an element and the axes to reduce over."""
+    axes, shape = axes_of(axis, x.ndim, name), sizes(x)
+    over = {d: te.reduce_axis((0, shape[d]), name=f"k{d}") for d in axes}
+    kept = [d for d in range(x.ndim) if d not in axes]
+    made = [1 if d in axes else shape[d] for d in range(x.ndim)] if keepdims else [shape[d] for d in kept]
+
+    def element(*i: Any) -> Any:
+        places = dict(zip(range(x.ndim) if keepdims else kept, i))
+        return function(x[tuple(over[d] if d in over else places[d] for d in range(x.ndim))], list(over.values()))
+
+    found: Tensor = te.compute(made or [1], element, name=f"T_{name}", tag="comm_reduce")
+    return found
+
+
+def _wide(x: Tensor, axis: Any, keepdims: bool, reducer: Any, name: str) -> Tensor:
+    """A reduction of narrow reals in float32, the result as they are."""
+    kind = wide(x.dtype)
+    found = reduced(x, axis, keepdims, lambda e, over: reducer(te.cast(e, kind), over), name)
+    return found if kind is x.dtype else cast(found, str(x.dtype))
+
+
+@operator(lambda x, axis=None, keepdims=False: np.sum(x, _np(axis), dtype=x.dtype, keepdims=keepdims), *_SAMPLES)
+def sum(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The sum, in the type of the elements; of float16 it is computed in float32."""
+    return _wide(data, axis, keepdims, te.sum, "sum")
+
+
+@operator(
+    lambda x, axis=None, keepdims=False: np.prod(x, _np(axis), dtype=x.dtype, keepdims=keepdims),
+    *(sample(*s.args, low=0.5, high=1.5, **s.options) for s in _SAMPLES),
+)
+def prod(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The product, in the type of the elements; of float16 it is computed in float32."""
+    return _wide(data, axis, keepdims, te.prod, "prod")
+
+
+@operator(lambda x, axis=None, keepdims=False: np.max(x, _np(axis), keepdims=keepdims), *_SAMPLES)
+def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The largest element."""
+    return reduced(data, axis, keepdims, te.max, "max")
+
+
+@operator(lambda x, axis=None, keepdims=False: np.min(x, _np(axis), keepdims=keepdims), *_SAMPLES)
+def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The smallest element."""
+    return reduced(data, axis, keepdims, te.min, "min")
+
+
+@operator(lambda x, axis=None, keepdims=False: np.mean(x, _np(axis), keepdims=keepdims), *_SAMPLES, types=REALS)
+def mean(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The sum over the count."""
+    shape = numbers(data, "mean")
+    count = int(np.prod([shape[d] for d in axes_of(axis, data.ndim, "mean")], dtype=np.int64))
+    total = reduced(data, axis, keepdims, lambda e, over: te.sum(te.cast(e, "float32"), over), "mean_sum")
+    return mapped(total, lambda v: te.cast(v * te.const(1 / count, "float32"), data.dtype), "T_mean")
+
+
+def _np(axis: Any) -> Any:
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+def _place(name: str, better: Callable[[Value, Value], Any], worst: Callable[[str], Any]) -> Callable[..., Tensor]:
+    """The first place of the best element."""
+
+    def join(a: Any, b: Any) -> tuple[Value, Value]:
+        tie = te.all(a[1] == b[1], a[0] < b[0])
+        first = te.any(better(a[1], b[1]), tie)
+        return te.Select(first, a[0], b[0]), te.Select(first, a[1], b[1])
+
+    reducer = te.comm_reducer(join, lambda place, kind: (te.const((1 << 31) - 1, place), worst(kind)), name=name)
+
+    def apply(data: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        from compassc.topi.movement import reshape
+
+        if axis is None:
+            shape = numbers(data, name)
+            flat = reshape(data, [int(np.prod(shape, dtype=np.int64))])
+            found = apply(flat, 0)
+            return reshape(found, [1] * data.ndim) if keepdims else found
+        at, shape = axis_of(axis, data.ndim, name), sizes(data)
+        k = te.reduce_axis((0, shape[at]), name="k")
+        made = [1 if d == at else e for d, e in enumerate(shape) if keepdims or d != at]
+
+        def element(*i: Any) -> Any:
+            rest = (*i[:at], *i[at + 1 :]) if keepdims else i if data.ndim > 1 else ()
+            value = data[(*rest[:at], k, *rest[at:])]
+            return reducer((te.cast(k, INT32), value), axis=k)
+
+        places: Tensor = te.compute(made or [1], element, name=f"T_{name}", tag="comm_reduce_idx")[0]
+        return mapped(places, lambda v: v, f"T_{name}_place")
+
+    apply.__name__ = name
+    apply.__doc__ = (
+        f"The place of the {name[3:]}imum on an axis, the first one of equal ones; of all elements for None."
+    )
+    return apply
+
+
+def _arg(reference: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+        found = reference(x, axis)
+        return np.expand_dims(found, axis) if keepdims and axis is not None else np.reshape(found, np.shape(found) or 1)
+
+    return apply
+
+
+_ARG_SAMPLES = (sample((4, 6), 1), sample((3, 4, 5), 0, keepdims=True), sample((3, 4)))
+argmax = operator(_arg(np.argmax), *_ARG_SAMPLES)(_place("argmax", lambda a, b: a > b, te.min_value))
+argmin = operator(_arg(np.argmin), *_ARG_SAMPLES)(_place("argmin", lambda a, b: a < b, te.max_value))
+
+
+@operator(lambda x, axis=None: np.all(x != 0, _np(axis)), sample((3, 5), 1), types=("int8",))
+def all(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Whether no element is 0."""
+    zero = number(0, data.dtype)
+    return reduced(data, axis, keepdims, lambda e, over: te.all(e != zero, axis=over), "all")
+
+
+@operator(lambda x, axis=None: np.any(x != 0, _np(axis)), sample((3, 5), 1), types=("int8",))
+def any(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Whether an element is not 0."""
+    zero = number(0, data.dtype)
+    return reduced(data, axis, keepdims, lambda e, over: te.any(e != zero, axis=over), "any")

@@ -1,0 +1,70 @@
+"""Every operator of the table with its default schedules, against its reference in NumPy.
+
+`python -m tests.topi --target X2_1204` tries all of them on any target; here the host has all, the simulator one each of the
+ways that schedules differ.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from compassc import te, topi
+from tests.topi.trying import tried
+
+ON_SIMULATOR = ("add", "sum", "softmax", "dense", "depthwise_conv2d_nchw", "transpose")
+
+
+@pytest.mark.parametrize("name", topi.OPERATORS)
+def test_on_the_host(name):
+    assert tried(topi.OPERATORS[name], "llvm -opt-level=1", together=True)
+
+
+@pytest.mark.parametrize("name", ON_SIMULATOR)
+def test_on_the_simulator(name):
+    assert tried(topi.OPERATORS[name], "X2_1204", storable=True, most=1)
+
+
+def test_the_table_is_complete():
+    """Every public function is declared, with a page's worth of text and samples."""
+    plain = {"schedule", "conv1d", "conv2d", "pool2d"}  # by layout or kind they are others
+    functions = [n for n in topi.__all__ if callable(getattr(topi, n)) and n[0].islower()]
+    assert set(functions) - plain <= set(topi.OPERATORS)
+    for operator in topi.OPERATORS.values():
+        assert operator.samples and operator.types and operator.define.__doc__, operator.name
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda a, b: topi.add(a, b), "do not go together"),
+        (lambda a, b: topi.matmul(a, b), "reduced over differ"),
+        (lambda a, b: topi.sum(a, 2), "has no axis 2"),
+        (lambda a, b: topi.reshape(a, [5]), "12 elements"),
+        (lambda a, b: topi.transpose(a, [0, 0]), "does not name each"),
+        (lambda a, b: topi.concatenate([a, b]), "differ on other axes"),
+        (lambda a, b: topi.nn.conv2d(a, b, layout="HWCN"), "no layout 'HWCN'"),
+        (lambda a, b: topi.take(a, b, 0, "raise"), "no mode 'raise'"),
+    ],
+)
+def test_what_is_refused_names_the_reason(call, said):
+    a, b = te.placeholder((3, 4), "int32", name="a"), te.placeholder((3, 5), "int32", name="b")
+    with pytest.raises(te.ExpressionError, match=said):
+        call(a, b)
+
+
+@pytest.mark.parametrize("target", ["X2_1204", "llvm", "cuda"])
+def test_knobs(target):
+    """A knob changes the schedule, never what it computes is wrong: the trace says what was done."""
+    a, b = te.placeholder((64, 64), name="a"), te.placeholder((64, 64), name="b")
+    c = topi.matmul(a, b)
+    knobs = {"X2_1204": {"lanes": 16}, "llvm": {"rows": 4, "columns": 1}, "cuda": {"threads": 64}}[target]
+    plain, turned = topi.schedule(c, target), topi.schedule(c, target, **knobs)
+    assert str(plain.trace) != str(turned.trace)
+    with pytest.raises(TypeError):
+        topi.schedule(c, target, speed=11)
+
+
+def test_a_schedule_that_no_memory_holds_is_refused():
+    a = te.placeholder((1 << 20,), name="a")
+    with pytest.raises(te.LowerError, match="memory|bytes"):
+        topi.schedule(topi.sort(a), "X2_1204")

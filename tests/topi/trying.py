@@ -1,0 +1,104 @@
+"""Operators of the table on the inputs of their samples, held against their references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compassc import targets, te, topi
+from compassc.topi.declare import Operator, Sample, Whole
+from compassc.topi.schedules import inputs_of
+
+TOLERANCE = {"float16": 2e-2, "float32": 2e-4}
+
+
+def made_inputs(sample: Sample, kind: str, seed: int = 0) -> tuple[list[Any], list[Any]]:
+    """The arguments of a sample as tensors, and as arrays."""
+    rng, count = np.random.default_rng(seed), iter(range(100))
+
+    def one(given: Any) -> tuple[Any, Any]:
+        if isinstance(given, Whole):
+            array = rng.integers(given.low, given.high, given.shape).astype(given.dtype)
+            return te.placeholder(given.shape, given.dtype, name=f"x{next(count)}"), array
+        if isinstance(given, list) and given and all(isinstance(g, tuple) for g in given):
+            pairs = [one(g) for g in given]
+            return [t for t, _ in pairs], [a for _, a in pairs]
+        if isinstance(given, tuple) and given and all(isinstance(d, int) for d in given):
+            if kind.startswith("int"):
+                array = rng.integers(-50 if kind == "int8" else -999, 50, given).astype(kind)
+            else:
+                array = rng.uniform(sample.low, sample.high, given).astype(kind)
+            return te.placeholder(given, kind, name=f"x{next(count)}"), array
+        return given, given
+
+    arrays, found = [], []
+    for given in sample.args:
+        t, a = one(given)
+        found.append(t)
+        arrays.append(a)
+    return found, arrays
+
+
+def wanted_of(operator: Operator, sample: Sample, arrays: list[Any]) -> list[Any]:
+    """What the reference gives, of narrow reals in float32."""
+
+    def widened(a: Any) -> Any:
+        if isinstance(a, list) and a and isinstance(a[0], np.ndarray):
+            return [widened(x) for x in a]
+        return a.astype("float32") if isinstance(a, np.ndarray) and a.dtype == np.float16 else a
+
+    with np.errstate(all="ignore"):
+        found = operator.reference(*map(widened, arrays), **sample.options)
+    return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+def compare(name: str, kind: str, found: list[Any], wanted: list[Any]) -> None:
+    assert len(found) == len(wanted), name
+    for f, w in zip(found, wanted, strict=True):
+        w = np.asarray(w).reshape(f.shape)
+        if f.dtype.kind in "iub":
+            np.testing.assert_array_equal(f, w.astype(f.dtype), err_msg=name)
+        else:
+            tolerance = TOLERANCE.get(kind, 2e-4)
+            np.testing.assert_allclose(f.astype("f8"), w.astype("f8"), rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def tried(
+    operator: Operator, target: str, storable: bool = False, seed: int = 0, most: int = 99, together: bool = False
+) -> int:
+    """Builds all samples of an operator for all types with default schedules, calls them and compares; gives how many.
+
+    `storable`: leave those out whose results the target's memory does not hold; `most`: samples for each type; `together`:
+    all in one kernel.
+    """
+    cases = []
+    for kind in operator.types:
+        for sample in operator.samples[:most]:
+            tensors, arrays = made_inputs(sample, kind, seed)
+            outs = operator.define(*tensors, **sample.options)
+            outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+            if not storable or not any(t.dtype.is_bool for t in outs):
+                cases.append((f"{operator.name} {kind} {sample}", kind, tensors, arrays, outs, sample))
+    for group in [cases] if together else [[case] for case in cases]:
+        _run(operator, group, target)
+    return len(cases)
+
+
+def _run(operator: Operator, cases: list[Any], target: str) -> None:
+    """One kernel for some cases."""
+    args, given, ends = [], [], []
+    for label, kind, tensors, arrays, outs, sample in cases:
+        args += [t for x in tensors for t in (x if isinstance(x, list) else [x]) if isinstance(t, te.Tensor)]
+        given += [a for x in arrays for a in (x if isinstance(x, list) else [x]) if isinstance(a, np.ndarray)]
+        results = [np.zeros([d.value for d in t.shape], str(t.dtype)) for t in outs]
+        ends.append((label, kind, results, wanted_of(operator, sample, arrays)))
+    outs = [t for case in cases for t in case[4]]
+    try:
+        assert set(inputs_of(outs)) <= set(args)
+        module = targets.build(topi.schedule(outs, target), [*args, *outs], target)
+        module(*given, *(r for _, _, results, _ in ends for r in results))
+    except Exception as error:
+        raise AssertionError(f"{cases[0][0]}: {error}") from error
+    for label, kind, results, wanted in ends:
+        compare(label, kind, results, wanted)
