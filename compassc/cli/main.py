@@ -24,7 +24,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "gbuild": "Object and parameters, or a Compass IR graph, to aipu.bin.",
     },
     "Models": {
-        "import": "A model (ONNX, TFLite) to a graph (GRAPH.txt, GRAPH.bin).",
+        "import": "A model (ONNX, TFLite, PyTorch) to a graph (GRAPH.txt, GRAPH.bin).",
         "optimize": "A graph to a simpler one with the same results (GRAPH.txt, GRAPH.bin).",
         "quantize": "A float graph to a graph of integers (GRAPH.txt, GRAPH.bin).",
         "aipubuild": "A model to aipu.bin as a configuration file (.cfg) of the vendor says.",

@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from compassc.graph.graph import Graph
 
-IMPORTERS = {".onnx": "compassc.importers.onnx", ".tflite": "compassc.importers.tflite"}
+IMPORTERS = {
+    ".onnx": "compassc.importers.onnx",
+    ".tflite": "compassc.importers.tflite",
+    ".pt2": "compassc.importers.torch",
+}
 """Module that imports files of a suffix, by its function `import_file`."""
+OTHERS = {
+    (".pt", ".pth", ".bin", ".safetensors"): "these are weights without their network; save the program: "
+    "torch.export.save(torch.export.export(model.eval(), (example,)), 'model.pt2')",
+    (".pb", ".h5", ".keras"): "convert it to TFLite (tf.lite.TFLiteConverter) or to ONNX (tf2onnx)",
+    (".caffemodel", ".prototxt", ".pdmodel", ".mlmodel"): "convert it to ONNX",
+}
+"""What to do with files of other kinds, by their suffixes."""
 FRAMEWORKS = {"onnx": "ONNX", "tflite": "TFLite"}
 """Modules here that have a table of operators (`docs.rows`, `docs.page`), with the name that the framework goes by."""
 
@@ -30,7 +41,10 @@ def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) 
 
     if not is_model(path):
         known = ", ".join(IMPORTERS)
-        raise UsageError(f"'{path}' is no model that can be imported: known are {known}", code="unknown-model")
+        help = next((text for suffixes, text in OTHERS.items() if path.suffix.lower() in suffixes), "")
+        raise UsageError(
+            f"'{path}' is no model that can be imported: known are {known}", code="unknown-model", help=help
+        )
     graph: Graph = import_module(IMPORTERS[path.suffix.lower()]).import_file(path, shapes)
     return graph
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.suggest import help_for
 
+MOST_ELEMENTS = 1 << 40
+"""Of an input, each dimension counted as 1 at least."""
 Dims = Sequence[int | None]
 """Dimensions of an input, None for open ones."""
 
@@ -28,6 +31,9 @@ def input_shapes(
         if any(d is None for d in shape):
             open_dims.append(f"{name}={'x'.join('?' if d is None else str(d) for d in shape)}")
         found[name] = tuple(d or 0 for d in shape)
+        if prod(max(d, 1) for d in found[name]) > MOST_ELEMENTS:
+            size = "x".join(map(str, found[name]))
+            raise CompassError(f"'{path}': the input '{name}' is {size}, more than a device can hold", code=code)
     if open_dims:
         spelled = " ".join(f"--shape {text}" for text in open_dims)
         raise CompassError(

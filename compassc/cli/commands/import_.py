@@ -40,7 +40,7 @@ def command(
     framework: str,
     write_docs: Path | None,
 ) -> None:
-    """A model (ONNX, TFLite) to a graph (GRAPH.txt, GRAPH.bin).
+    """A model (ONNX, TFLite, PyTorch) to a graph (GRAPH.txt, GRAPH.bin).
 
     Operators become layers, constants are computed, images get their channels last. What is not supported is named at
     once, with the reason. Without -o the graph lies beside the model.

@@ -138,7 +138,8 @@ def opset_of(model: ModelProto) -> int:
 
 
 def input_dims(graph: GraphProto, known: Container[str], path: str) -> dict[str, Dims | None]:
-    """The dimensions of each input that is no initialiser; None for open ones, and for inputs that say nothing of them.
+    """The dimensions of each input that is no initialiser; None for open ones (some write -1 for them), and for inputs
+    that say nothing of them.
 
     `known`: inputs with fixed content, which are left out.
     """
@@ -150,7 +151,7 @@ def input_dims(graph: GraphProto, known: Container[str], path: str) -> dict[str,
         if item.type.WhichOneof("value") != "tensor_type":
             raise CompassError(f"'{path}': the input '{item.name}' is no tensor", code="onnx-model")
         tensor = item.type.tensor_type
-        dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+        dims = [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim]
         found[item.name] = dims if tensor.HasField("shape") else None
     return found
 

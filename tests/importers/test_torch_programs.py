@@ -1,0 +1,98 @@
+"""PyTorch programs against PyTorch, where it is installed; what is said where it is not, and of other files."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from compass_core.errors import CompassError
+from compassc.importers import import_model
+from compassc.importers import torch as importer
+
+INSTALLED = all(importlib.util.find_spec(name) for name in importer.PACKAGES)
+needs_torch = pytest.mark.skipif(not INSTALLED, reason="torch and onnxscript are not installed")
+
+
+def test_missing_packages_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(importer, "PACKAGES", ("onnx", "no_such_torch", "no_such_script"))
+    (tmp_path / "m.pt2").write_bytes(b"")
+    with pytest.raises(CompassError, match="needs no_such_torch and no_such_script") as caught:
+        import_model(tmp_path / "m.pt2")
+    assert caught.value.code == "missing-package" and "compassc[torch]" in caught.value.help
+
+
+@pytest.mark.parametrize(("name", "help"), [("m.pth", "torch.export.save"), ("m.h5", "TFLite"), ("m.x", "")])
+def test_files_of_other_kinds_are_told_what_to_do(name, help, tmp_path):
+    with pytest.raises(CompassError, match="known are .onnx, .tflite, .pt2") as caught:
+        import_model(tmp_path / name)
+    assert help in (caught.value.help or "")
+
+
+def networks():
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(6, 8, batch_first=True)
+            self.out = nn.Linear(8, 3)
+
+        def forward(self, x):
+            return torch.log_softmax(self.out(self.lstm(x)[0][:, -1]), -1)
+
+    return {
+        "convolutions": (
+            nn.Sequential(
+                nn.Conv2d(3, 8, 3, padding=1),
+                nn.BatchNorm2d(8),
+                nn.SiLU(),
+                nn.MaxPool2d(2),
+                nn.Conv2d(8, 8, 3, groups=8),
+                nn.Hardswish(),
+                nn.AdaptiveAvgPool2d(1),
+                nn.Flatten(),
+                nn.Linear(8, 5),
+            ),
+            torch.randn(1, 3, 16, 16),
+        ),
+        "transformer": (nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), torch.randn(1, 7, 16)),
+        "lstm": (Recurrent(), torch.randn(1, 5, 6)),
+    }
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["convolutions", "transformer", "lstm"])
+def test_programs_compute_what_pytorch_computes(name, tmp_path, chained):
+    import torch
+
+    model, x = networks()[name]
+    model.eval()
+    torch.export.save(torch.export.export(model, (x,)), tmp_path / "m.pt2")
+    graph = import_model(tmp_path / "m.pt2")
+    with torch.no_grad():
+        want = model(x).numpy()
+    np.testing.assert_allclose(chained(graph, x.numpy())[0], want, rtol=1e-4, atol=1e-5)
+
+
+@needs_torch
+def test_dynamic_dimensions_are_given(tmp_path, chained):
+    import torch
+
+    model, x = torch.nn.Linear(4, 3).eval(), torch.randn(2, 5, 4)
+    shapes = {"input": {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}}
+    torch.export.save(torch.export.export(model, (x,), dynamic_shapes=shapes), tmp_path / "m.pt2")
+    with pytest.raises(CompassError, match="open") as caught:
+        import_model(tmp_path / "m.pt2")
+    assert "--shape input=1x?x4" in caught.value.help
+    graph = import_model(tmp_path / "m.pt2", {"input": (2, 9, 4)})
+    assert graph.outputs[0].shape == (2, 9, 3)
+
+
+@needs_torch
+def test_damaged_programs_are_refused(tmp_path):
+    (tmp_path / "m.pt2").write_bytes(b"PK\3\4 not a program")
+    with pytest.raises(CompassError, match="no program of torch.export"):
+        import_model(tmp_path / "m.pt2")
