@@ -87,7 +87,12 @@ def _sections(text: str, path: str) -> list[Section]:
             sections.append(current)
             GRAPH_LAYERS.check(len(sections) - 1, path, Span(path, number))
         if not is_label(line.replace("\t", " ")):
-            raise CompassError("the line has characters that cannot be printed", Span(path, number), code="compass-ir")
+            raise CompassError(
+                "the line has characters that cannot be printed",
+                Span(path, number),
+                code="compass-ir",
+                help="a graph is a text of 'key=value' lines; of a model `compassc import` makes one",
+            )
         parts = line.split("=")
         if len(parts) != 2:
             raise CompassError(

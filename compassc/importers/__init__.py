@@ -32,6 +32,18 @@ def is_model(path: Path) -> bool:
     return path.suffix.lower() in IMPORTERS
 
 
+def refuse_models(path: Path) -> None:
+    """UsageError for a file that is a model where a graph is wanted."""
+    from compass_core.errors import UsageError
+
+    if is_model(path):
+        raise UsageError(
+            f"'{path}' is a model, not a graph",
+            code="usage",
+            help=f"`compassc import {path}` makes a graph of it, `compassc build {path}` all up to aipu.bin",
+        )
+
+
 def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
     """The graph of the model in a file. `shapes`: of inputs by name, where the model leaves them open.
 

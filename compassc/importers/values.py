@@ -35,6 +35,10 @@ class Refused(Exception):
     """A node is in a form that cannot be imported; the message is the reason."""
 
 
+class Reported(Refused):
+    """A node cannot be imported for reasons that are listed already: those of the nodes inside of it."""
+
+
 class NotConstant(Refused):
     """A node needs the content of tensors that is only known at run time. `tensors`: their names in the graph."""
 

@@ -229,3 +229,23 @@ def test_colours_change_nothing_but_colours():
 
     plain = text(CompassError("wrong", code="x", notes=(Note("why"),), help="do"))
     assert click.unstyle(colored(plain)) == plain and colored(plain) != plain
+
+
+@pytest.mark.parametrize(
+    ("span", "shown"),
+    [
+        (lambda file: Span(file, 1), "  " + "x" * 200 + "..."),
+        (lambda file: Span(file, 1, 5000, 1, 5003), "  ..." + "x" * 50 + "bad" + "x" * 147 + "..."),
+        (lambda file: Span(file, 1, 9990, 1, 9999), "  ..." + "x" * 61),
+    ],
+)
+def test_of_long_lines_the_part_at_the_place_is_shown(tmp_path, span, shown):
+    line = "x" * 4999 + "bad" + "x" * 4998
+    (tmp_path / "long.txt").write_text(line)
+    place = span(str(tmp_path / "long.txt"))
+    _, source, carets = text(CompassError("wrong", place)).split("\n")
+    assert source == shown
+    if place.col:
+        marked = source[carets.index("^") : len(carets)]
+        assert marked == line[place.col - 1 : place.end_col - 1]
+    assert len(carets) <= len(source)

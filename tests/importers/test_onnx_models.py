@@ -25,7 +25,7 @@ def model_file(tmp_path):
 def test_a_batch_that_is_open_is_one_and_other_sizes_are_given(model_file):
     with pytest.raises(CompassError, match="leaves dimensions of its inputs open") as caught:
         import_file(model_file)
-    assert "--shape x=1x3x?x8" in caught.value.help
+    assert "--shape x=1x3xheightx8, or of a name: --shape height=1" in caught.value.help
     assert import_file(model_file, {"x": (1, 3, 6, 8)}).outputs[0].shape == (1, 4, 6, 8)
     assert import_file(model_file, {"x": (2, 3, 6, 8)}).outputs[0].shape == (2, 4, 6, 8)
 
@@ -34,7 +34,7 @@ def test_a_batch_that_is_open_is_one_and_other_sizes_are_given(model_file):
     ("shapes", "words"),
     [
         ({"y": (1,)}, "no input 'y'"),
-        ({"x": (1, 3, 6)}, "is ?x3x?x8 in the model"),
+        ({"x": (1, 3, 6)}, "is batchx3xheightx8 in the model"),
         ({"x": (1, 3, 6, 9)}, "not 1x3x6x9"),
     ],
 )
@@ -80,7 +80,7 @@ def test_everything_that_is_not_supported_is_named_at_once():
     net = Net(17)
     x = net.input("x", 1, 4, 8, 8)
     y = net("Add", net("RandomNormalLike", x), net("Resize", x, "", net.constant([1, 1, 2, 2]), mode="linear"))
-    z = net("GridSample", x, net.input("grid", 1, 4, 4, 2), mode="bicubic")
+    z = net("GridSample", x, net.input("grid", 1, 4, 4, 2), mode="no mode")
     with pytest.raises(RefusedModel) as caught:
         import_model(net.model(y, net("DepthToSpace", net("Det", z), blocksize=2)))
     assert [r.operator for r in caught.value.refusals] == ["RandomNormalLike", "GridSample"]
@@ -129,7 +129,7 @@ def test_a_build_may_stop_after_the_import_and_takes_no_options_of_kernels(compa
 
 def test_a_refused_model_leaves_what_was_there(compassc, tmp_path):
     net = Net()
-    onnx.save(net.model(net("Det", net.input("x", 1, 3, 3))), tmp_path / "model.onnx")
+    onnx.save(net.model(net("Det", net.input("x", 1, 4, 4))), tmp_path / "model.onnx")
     (tmp_path / "model.txt").write_text("mine")
     done = compassc("import", str(tmp_path / "model.onnx"))
     assert done.status == 1
@@ -254,3 +254,58 @@ def test_weights_may_be_sparse_or_tensors_of_any_form(chained):
     model = net.model(net("Add", x, "w"))
     (got,) = chained(import_model(model), np.zeros((2, 3), np.float32))
     np.testing.assert_array_equal(got, [[2, 0, 0], [0, 5, 0]])
+
+
+def named_model():
+    """Two inputs with dimensions of one name."""
+    sizes = {"x": ["batch", "length", 4], "y": ["batch", "length", 4]}
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in sizes.items()]
+    outputs = [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)]
+    graph = helper.make_graph([helper.make_node("Add", ["x", "y"], ["z"])], "named", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "result"),
+    [
+        ({"length": (7,)}, (1, 7, 4)),
+        ({"length": (7,), "batch": (3,)}, (3, 7, 4)),
+        ({"x": (2, 5, 4)}, (2, 5, 4)),
+    ],
+)
+def test_named_dimensions_are_given_once_for_all_inputs(shapes, result):
+    assert import_model(named_model(), shapes).outputs[0].shape == result
+
+
+def test_open_dimensions_are_told_with_their_names():
+    with pytest.raises(CompassError, match="open") as caught:
+        import_model(named_model())
+    assert "--shape x=1xlengthx4 --shape y=1xlengthx4, or of a name: --shape length=1" in caught.value.help
+
+
+def test_inputs_of_types_that_graphs_do_not_have_are_refused_with_the_rest():
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT8E4M3FNUZ, [4])]
+    inputs.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, [4]))
+    nodes = [helper.make_node("Cast", ["x"], ["u"], to=TensorProto.FLOAT), helper.make_node("NonZero", ["y"], ["v"])]
+    outputs = [helper.make_tensor_value_info(n, t, None) for n, t in (("u", 1), ("v", TensorProto.INT64))]
+    graph = helper.make_graph(nodes, "types", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    with pytest.raises(RefusedModel) as caught:
+        import_model(model)
+    assert [r.node for r in caught.value.refusals] == ["the input 'x'", "v"]
+
+
+@pytest.mark.parametrize("sizes", [[1 << 40, 1 << 40], [0, 1 << 40, 1 << 40]])
+def test_inputs_that_no_memory_holds_are_refused(sizes):
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes)]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph([helper.make_node("Abs", ["x"], ["y"])], "large", inputs, outputs)
+    with pytest.raises(CompassError, match="more than a device can hold"):
+        import_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
+
+
+@pytest.mark.parametrize("command", ["optimize", "gbuild", "quantize"])
+def test_a_model_where_a_graph_is_wanted(compassc, model_file, command):
+    data = ("--calibrate", str(model_file)) if command == "quantize" else ()
+    done = compassc(command, str(model_file), *data)
+    assert done.status == 2 and "is a model, not a graph" in done.err and "compassc build" in done.err

@@ -7,6 +7,9 @@ from compass_core.errors import CompassError
 from compassc.importers import import_model
 from compassc.importers.refusals import RefusedModel
 from compassc.importers.tflite import import_bytes
+from compassc.importers.tflite.convert import Conversion
+from compassc.importers.tflite.source import Model as ModelRead
+from compassc.importers.tflite.source import Node, TensorInfo
 from compassc.onnx_backend.running import on_simulator
 from tests.importers import tflite_cases, tflite_quantised, tflite_reference
 from tests.importers.tflite_models import Model
@@ -88,3 +91,13 @@ def test_constants_that_nobody_could_hold_are_refused():
     with pytest.raises(RefusedModel) as caught:
         import_bytes(net.bytes(net("ADD", [net.input("x", (1,)), filled], (1, 1, 1))))
     assert "is not computed at import" in caught.value.notes[0].message
+
+
+@pytest.mark.parametrize(("kind", "why"), [("sparse FLOAT32", "without its zeros"), ("STRING", "is of STRING")])
+def test_inputs_that_are_no_plain_numbers_are_refused(kind, why):
+    none = np.zeros(0)
+    tensors = [TensorInfo(n, t, (4,), None, none, none, 0, False) for n, t in (("x", kind), ("y", "FLOAT32"))]
+    b = Conversion(ModelRead("m", tuple(tensors), (0,), (1,), (Node(0, "ABS", 1, (0,), (1,)),)), strict=True)
+    b.input(0, tensors[0], (4,))
+    b.run()
+    assert [why in r.reason for r in b.refusals] == [True]

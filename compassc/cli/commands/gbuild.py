@@ -58,6 +58,9 @@ def command(
     the built-in layers, whose kernels are compiled in GRAPH.compass beside the output. Element-wise layers join the
     kernel of the layer before them, with the same results.
     """
+    from compassc.importers import refuse_models
+
+    refuse_models(source)
     if source.suffix in GRAPH_SUFFIXES:
         _graph(console, source, output, target, given)
         return

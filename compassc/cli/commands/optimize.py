@@ -44,6 +44,7 @@ def command(
     from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
     from compassc.graph import files, passes, verify
     from compassc.graph.specialise import specialise
+    from compassc.importers import refuse_models
 
     if given["print_pipeline"]:
         click.echo(graph_pipeline_text())
@@ -53,6 +54,7 @@ def command(
         raise UsageError("optimize needs the graph's file", code="usage", help=help)
     if is_apart(output):
         raise UsageError("a graph is two files, which need a name", code="usage", help="-o opt.txt")
+    refuse_models(source)
     chosen = graph_pass_options(given)
     path = output or source.with_suffix(".opt.txt")
     console.inputs.append(source)

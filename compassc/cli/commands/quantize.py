@@ -45,12 +45,14 @@ def command(
     from compass_core.errors import UsageError
     from compassc.cli.outputs import is_apart
     from compassc.graph import files, verify
+    from compassc.importers import refuse_models
     from compassc.quantizer import Calibration
 
     if is_apart(output):
         raise UsageError("a graph is two files, which need a name", code="usage", help="-o quant.txt")
     path = output or source.with_suffix(".quant.txt")
     console.inputs.append(source)
+    refuse_models(source)
     graph = files.load(source, weights)
     verify.check(graph)
     made = quantizing.quantised(console, graph, given, calibration=Calibration.load(statistics) if statistics else None)

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compass_core.errors import CompassError
 from compassc.graph.graph import Graph
-from compassc.importers.refusals import RefusedModel, quietly
+from compassc.importers.refusals import UNKNOWN, Refusal, RefusedModel, quietly
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -60,7 +59,9 @@ def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path:
     for name, shape in input_shapes(dims, shapes, path, "onnx-open-shape").items():
         b.name, dtype = name, stored_type(types[name])
         if dtype not in IR_DTYPES:
-            raise CompassError(f"'{path}': graphs have no type for the input '{name}' of {dtype}", code=UNSUPPORTED)
+            b.refusals.append(Refusal(f"the input '{name}'", "graph", f"graphs have no type for {dtype}"))
+            given[name] = UNKNOWN
+            continue
         tensor = b.graph.input(f"{name}_0", shape, dtype)
         names[tensor.name] = name
         given[name] = b.value(tensor, types[name])

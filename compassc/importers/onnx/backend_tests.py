@@ -24,12 +24,6 @@ NOT_PASSED: dict[str, tuple[str, ...]] = {
         "test_bitcast_*float64*",
     ),
     "graphs have no type for these floats of 8 bits": ("test_cast*FNUZ*", "test_cast_e8m0_*"),
-    "there is no layer for it": (
-        "test_det_*",
-        "test_gridsample_bicubic*",
-        "test_gridsample_volumetric_*",
-        "test_gridsample_reflection_padding",
-    ),
     "how many results it gives follows from the values": (
         "test_nonmaxsuppression_*",
         "test_nonzero_example",
@@ -39,7 +33,6 @@ NOT_PASSED: dict[str, tuple[str, ...]] = {
     "the layer Mod gives no number for infinite divisors": ("test_mod_float_edge_cases_fmod_0_*",),
     "images are decoded on the host": ("test_image_decoder_*",),
     "text is not supported": ("test_tfidfvectorizer_*",),
-    "a shape in the expanded function is computed by a loop": ("test_affine_grid_3d_align_corners_expanded",),
 }
 
 NO_KERNEL: dict[str, str] = {

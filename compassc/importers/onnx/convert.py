@@ -12,7 +12,7 @@ from compassc.importers.onnx.declare import CONSTANT_ONLY, IGNORED, REFUSED, Ope
 from compassc.importers.onnx.folding import dense, evaluate, is_random
 from compassc.importers.onnx.protobuf import array_of, attribute_value
 from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknown
-from compassc.importers.values import NotConstant, Refused, Value
+from compassc.importers.values import NotConstant, Refused, Reported, Value
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
@@ -116,13 +116,15 @@ class Conversion(Building):
         base = node.name or next((o for o in node.output if o), node.op_type)
         self.name = base
         tensors: tuple[str, ...] = ()
+        inputs: list[Any] = []
+        outputs: Sequence[Item] = [UNKNOWN] * len(node.output)
+        reason = ""
         try:
             inputs = [self.scope.find(name) if name else None for name in node.input]
-            if any(i is UNKNOWN for i in inputs):
-                outputs: Sequence[Item] = [UNKNOWN] * len(node.output)
-            else:
+            if not any(i is UNKNOWN for i in inputs):
                 outputs = self._made(node, inputs)
-            reason = ""
+        except Reported:
+            pass  # each of the nodes inside says why
         except NotConstant as error:
             reason, tensors = str(error), error.tensors
         except Refused as error:
@@ -131,7 +133,6 @@ class Conversion(Building):
             reason = f"its inputs and attributes contradict each other: {error}"
         if reason:
             self.refusals.append(Refusal(base, node.op_type, reason, tensors))
-            outputs = [UNKNOWN] * len(node.output)
         else:
             origin = Origin(node, inputs)
             self._origins.update((id(v), (v, origin)) for v in outputs if isinstance(v, Value))

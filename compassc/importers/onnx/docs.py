@@ -66,7 +66,8 @@ HEAD = """\
 the package `onnx`: `pip install "compassc[onnx]"`.
 
 - Opsets 7 to the newest that the installed package knows; older models are converted by it.
-- Shapes are static. A first dimension that the model leaves open is 1, others are given: `--shape image=1x3x224x224`.
+- Shapes are static. A first dimension that the model leaves open is 1, others are given: `--shape image=1x3x224x224`, or a
+  dimension by its name in the model, `--shape sequence=128`, which inputs share.
 - What does not depend on inputs is computed at import, so most arithmetic on shapes is gone. `If` with a known condition is
   its branch, `Loop` and `Scan` with a known number of steps are unrolled; functions and operators that ONNX defines by
   others are replaced by these.

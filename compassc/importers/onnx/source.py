@@ -151,9 +151,14 @@ def input_dims(graph: GraphProto, known: Container[str], path: str) -> dict[str,
         if item.type.WhichOneof("value") != "tensor_type":
             raise CompassError(f"'{path}': the input '{item.name}' is no tensor", code="onnx-model")
         tensor = item.type.tensor_type
-        dims = [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim]
-        found[item.name] = dims if tensor.HasField("shape") else None
+        found[item.name] = [_dim(d) for d in tensor.shape.dim] if tensor.HasField("shape") else None
     return found
+
+
+def _dim(dim: Any) -> int | str | None:
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return int(dim.dim_value)
+    return dim.dim_param or None
 
 
 def dtype_of(item: ValueInfoProto) -> np.dtype[Any]:

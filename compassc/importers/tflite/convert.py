@@ -26,7 +26,7 @@ from compassc.importers.onnx.operators.quantised import (
 from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknown
 from compassc.importers.tflite import endings, tables
 from compassc.importers.tflite.declare import MOVES, QUANTISED, TABLE, TABLED, Call, Item
-from compassc.importers.tflite.source import NOT_PLAIN, Model, Node, TensorInfo
+from compassc.importers.tflite.source import Model, Node, TensorInfo
 from compassc.importers.values import Array, NotConstant, Refused, Value, room, stored_type
 
 FUSED = "fused_activation_function"
@@ -60,7 +60,9 @@ class Conversion(Building):
 
         self.name = tensor.name
         try:
-            if tensor.type in NOT_PLAIN or stored_type(tensor.dtype) not in IR_DTYPES:
+            if tensor.no_numbers:
+                raise Refused(tensor.no_numbers)
+            if stored_type(tensor.dtype) not in IR_DTYPES:
                 raise Refused(f"graphs have no type for {tensor.type}")
             levels, dtype = self.levels(tensor), stored_type(tensor.dtype)
             if levels is None:
@@ -84,10 +86,8 @@ class Conversion(Building):
             return None
         if index not in self.items:
             tensor = self.model.tensors[index]
-            if tensor.type in NOT_PLAIN:
-                raise Refused(f"its tensor '{tensor.name}' is of {tensor.type}")
-            if tensor.type.startswith("sparse"):
-                raise Refused(f"its tensor '{tensor.name}' is stored without its zeros, which is not supported")
+            if tensor.no_numbers:
+                raise Refused(f"its tensor {tensor.no_numbers}")
             if tensor.variable:
                 raise Refused(f"its tensor '{tensor.name}' is kept from run to run")
             if tensor.array is None and 0 in tensor.shape:
@@ -169,8 +169,8 @@ class Conversion(Building):
         ending = endings.ending_of(options.pop(FUSED, 0))
         infos = [self.model.tensors[i] for i in node.outputs]
         for info in infos:
-            if info.type in NOT_PLAIN or info.type.startswith("sparse"):
-                raise Refused(f"its output '{info.name}' is of {info.type}")
+            if info.no_numbers:
+                raise Refused(f"its output {info.no_numbers}")
         levels = [self.levels(t) for t in infos]
         call = Call(node.operator, inputs, options)
         found = self._in_integers(call, levels, ending)

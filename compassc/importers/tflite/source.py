@@ -47,6 +47,13 @@ class TensorInfo:
     variable: bool
 
     @property
+    def no_numbers(self) -> str:
+        """Why its elements are none of a graph; "" for numbers."""
+        if self.type.startswith("sparse"):
+            return f"'{self.name}' is stored without its zeros, which is not supported"
+        return f"'{self.name}' is of {self.type}, which graphs do not have" if self.type in NOT_PLAIN else ""
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         import ml_dtypes  # noqa: F401 (makes the names of its types known)
 

@@ -29,6 +29,8 @@ from compass_core.errors.excerpts import source_line
 FORMATS = ("text", "json")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _MOST_LINES = 4
+_MOST_COLUMNS = 200
+"""Of an excerpt: lines of files that are no text for people may have millions."""
 _STYLES = {"error": "31", "warning": "35", "note": "36", "help": "32"}
 _BOLD, _GREEN, _RESET = "\x1b[1m", "\x1b[1;32m", "\x1b[0m"
 _LABEL = re.compile(r"^(?P<place>.*?)(?P<label>error|warning|note|help): (?P<text>.*)$")
@@ -98,9 +100,26 @@ def excerpt(span: Span | None) -> list[str]:
         if number == 0:
             lines.append("  ...")
         elif source := source_line(span, number):
-            lines.append(f"  {source}")
-            lines.append("  " + _carets(source, number, span, last))
+            shown, place = _part(source, number, span, last)
+            lines.append(f"  {shown}")
+            lines.append("  " + _carets(shown, number, place, last))
     return lines
+
+
+def _part(source: str, number: int, span: Span, last: int) -> tuple[str, Span]:
+    """A source line with the span in it; of a line that is too long the part where the span begins."""
+    if len(source) <= _MOST_COLUMNS:
+        return source, span
+    begins = number == span.line and span.col > 0
+    first = max(0, min(span.col - 1 if begins else 0, len(source)) - _MOST_COLUMNS // 4)
+    cut = source[first : first + _MOST_COLUMNS]
+    before, after = ("..." if first else ""), ("..." if first + len(cut) < len(source) else "")
+    moved, shown = first - len(before), f"{before}{cut}{after}"
+    if begins:
+        span = replace(span, col=span.col - moved)
+    if span.col and number == last and span.end_col:
+        span = replace(span, end_col=min(max(span.end_col - moved, 1), len(before) + len(cut) + 1))
+    return shown, span
 
 
 def _carets(source: str, number: int, span: Span, last: int) -> str:

@@ -11,7 +11,7 @@ from compassc.importers.onnx.declare import Constant, constant_only, operator, r
 from compassc.importers.onnx.operators.elementwise import combined
 from compassc.importers.onnx.operators.indexing import gather
 from compassc.importers.onnx.operators.movement import concat, split
-from compassc.importers.values import NotConstant, Refused, Value
+from compassc.importers.values import NotConstant, Refused, Reported, Value
 
 if TYPE_CHECKING:
     from onnx import GraphProto
@@ -39,11 +39,12 @@ def branch(b: Conversion, condition: Value, *, then_branch: GraphProto, else_bra
     before = len(b.refusals)
     both = [b.run(graph, {}) for graph in (then_branch, else_branch)]
     if len(b.refusals) > before:
-        raise Refused("nodes of its branches are refused")
+        raise Reported("nodes of its branches are refused")
     found = []
     for x, y in zip(*both, strict=True):
         if not isinstance(x, Value) or not isinstance(y, Value) or x.shape != y.shape or x.dtype != y.dtype:
-            raise Refused("its condition is computed, and its branches give tensors of different shapes or types")
+            reason = "its condition is computed, and its branches give tensors of different shapes or types"
+            raise NotConstant(reason, [condition.tensor.name] if condition.tensor else [])
         found.append(combined(b, [condition, x, y], "Where", x.dtype))
     return found
 
@@ -74,7 +75,7 @@ def _run(b: Conversion, body: GraphProto, given: dict[str, Any]) -> list[Any]:
     before = len(b.refusals)
     outputs = b.run(body, given)
     if len(b.refusals) > before:
-        raise Refused("nodes of its body are refused")
+        raise Reported("nodes of its body are refused")
     return outputs
 
 
@@ -218,5 +219,4 @@ def has_element(b: Conversion, x: Any = None) -> Value:
     return Value.of(np.asarray(x is not None))
 
 
-refuse("there is no layer for determinants", "Det")
 constant_only("ConstantOfShape", "Range", "MelWeightMatrix", "BlackmanWindow", "HammingWindow", "HannWindow")

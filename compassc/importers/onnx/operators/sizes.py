@@ -11,8 +11,8 @@ from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator, refuse
 from compassc.importers.onnx.operators.indexing import gather
 from compassc.importers.onnx.operators.interpolation import Axis, matrix_of, nearest_of, places_of
-from compassc.importers.onnx.operators.linear import fully_connected, multiply
-from compassc.importers.values import Refused, Value, channels_last, stored_type
+from compassc.importers.onnx.operators.linear import fully_connected
+from compassc.importers.values import Refused, Value, channels_last
 
 LAYER_MODES = (
     "half_pixel",
@@ -143,42 +143,6 @@ def _outside(spec: Axis) -> Any:
         return np.zeros(spec.result, bool)
     at = places_of(spec)
     return (at < 0) | (at > spec.size - 1)
-
-
-@operator("GridSample", since=16, partly="images; linear and nearest; padding by zeros or border")
-def grid_sample(
-    b: Building, x: Value, grid: Value, *, mode: str = "linear", padding_mode: str = "zeros", align_corners: int = 0
-) -> Value:
-    if x.rank != 4:
-        raise Refused("volumes are not supported")
-    if mode in ("cubic", "bicubic"):
-        raise Refused("cubic interpolation at computed places is not supported")
-    if padding_mode == "reflection":
-        raise Refused("reflection at the border is not supported")
-    method = "NEAREST" if mode == "nearest" else "BILINEAR"
-    n, c = x.shape[:2]
-    tensors = [b.image(x), b.laid(grid)]
-    made = b.layer(
-        "GridSample",
-        tensors,
-        (n, *grid.shape[1:3], c),
-        stored_type(x.dtype),
-        method=method,
-        padding_mode=padding_mode.upper(),
-        align_corners=bool(align_corners),
-    )
-    return b.value(made, x.dtype, channels_last(4))
-
-
-@operator("AffineGrid", since=20)
-def affine_grid(b: Building, theta: Value, size: Constant, *, align_corners: int = 0) -> Value:
-    """A product of the grid of the whole image, which is known, with the map."""
-    dims = [int(d) for d in size][2:]
-    lines = [np.linspace(-1, 1, d) if align_corners else (2 * np.arange(d) + 1) / d - 1 for d in dims]
-    grids = np.meshgrid(*lines, indexing="ij")
-    points = np.stack([*reversed(grids), np.ones_like(grids[0])], -1).reshape(-1, len(dims) + 1)
-    moved = multiply(b, Value.of(points[None].astype(theta.dtype)), b.transpose(theta, (0, 2, 1)))
-    return b.reshape(moved, (theta.shape[0], *dims, len(dims)))
 
 
 refuse("how many results it gives follows from the values; run it behind the network", "NonMaxSuppression")
