@@ -103,6 +103,7 @@ docs: $(INSTALLED)
 	$(BIN)/python -m compassc ops --write-docs docs/ops
 	$(BIN)/python -m compassc.dsl.stubs
 	$(BIN)/python -m compassc.reference.costs
+	$(BIN)/python -m compassc.reference.primitives
 	$(BIN)/python -m compassc layers --write-docs docs/layers
 	$(BIN)/python -m compassc import --write-docs docs/onnx.md
 	$(BIN)/python -m compassc import --framework tflite --write-docs docs/tflite.md

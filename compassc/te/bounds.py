@@ -95,6 +95,8 @@ class _Inference:
         needed: list[list[Interval] | None] = [None] * len(stage.axis)
         for reader in self.schedule.readers(stage):
             self._check_path(stage, reader)
+            if not stage.axis:
+                continue  # a scalar, or statements that give all of their tensors
             intervals = self._intervals(stage, reader)
             if any(t.op is stage.op for t in reader.inputs):
                 whole = [(_dom_min(a), _minus_one(_dom_min(a), _dom_extent(a))) for a in stage.axis]

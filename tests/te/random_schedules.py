@@ -48,18 +48,23 @@ class Case:
 def case(draw: random.Random) -> Case:
     """One to five operations on one or two inputs."""
     inputs = [
-        te.placeholder([draw.randint(1, 7) for _ in range(draw.randint(1, 3))], draw.choice(DTYPES), name=f"x{i}")
+        te.placeholder([_extent(draw) for _ in range(draw.randint(1, 3))], draw.choice(DTYPES), name=f"x{i}")
         for i in range(draw.randint(1, 2))
     ]
     known, computed = list(inputs), []
     for i in range(draw.randint(1, 5)):
-        made = _operation(draw, known, f"t{i}")
+        made = _statements(draw, known, f"t{i}", computed) or _operation(draw, known, f"t{i}")
         known.append(made)
         computed.append(made)
     read = {t for c in computed for t in c.op.input_tensors}
     outputs = [t for t in computed if t not in read]
     used = {t for t in read if t in inputs}
     return Case([t for t in inputs if t in used], computed, outputs)
+
+
+def _extent(draw: random.Random) -> int:
+    """Small, and sometimes enough for a transfer or a vector."""
+    return draw.randint(8, 40) if draw.random() < 0.15 else draw.randint(1, 7)
 
 
 def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Tensor:
@@ -120,6 +125,35 @@ def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Ten
     return te.compute(shape, lambda *i: op(source[i].astype("int32")), name=name)
 
 
+def _statements(draw: random.Random, known: list[te.Tensor], name: str, computed: list[te.Tensor]) -> te.Tensor | None:
+    """Sometimes a scan, whose parts are `computed`, too, or statements as an operation."""
+    kind = draw.choice(("none",) * 8 + ("scan", "extern"))
+    source = draw.choice(known[-3:])
+    shape = [d.value for d in source.shape]
+    if kind == "scan":
+        state = te.placeholder(shape, "int32", name=f"{name}_state")
+        init = te.compute([1, *shape[1:]], lambda i, *r: source[(0, *r)].astype("int32"), name=f"{name}_init")
+        between = te.compute(shape, lambda t, *r: state[(t - 1, *r)] * 3, name=f"{name}_between")
+        read = draw.choice((state, between))
+        back = 0 if read is between else 1
+        update = te.compute(
+            shape, lambda t, *r: read[(t - back, *r)] - source[(t, *r)].astype("int32"), name=f"{name}_update"
+        )
+        computed += [init, update, *([between] if read is between else [])]
+        return te.scan(init, update, state, name=name)
+    if kind == "extern":
+        return te.extern(shape, [source], lambda ins, outs: _backwards(ins[0], outs[0], ()), name=name)
+    return None
+
+
+def _backwards(source: te.View, target: te.View, indices: tuple) -> object:
+    """Statements that turn the first dimension round."""
+    dims = [d.value for d in source.shape]
+    if len(indices) < len(dims):
+        return te.for_range(0, dims[len(indices)], lambda i: _backwards(source, target, (*indices, i)))
+    return target.store(source[(dims[0] - 1 - indices[0], *indices[1:])], *indices)
+
+
 def steps(draw: random.Random, schedule: te.Schedule, count: int) -> Counter[str]:
     """Takes random steps; counts those that were taken and those that were refused."""
     taken: Counter[str] = Counter()
@@ -134,7 +168,7 @@ def steps(draw: random.Random, schedule: te.Schedule, count: int) -> Counter[str
 
 
 def _stage(draw: random.Random, schedule: te.Schedule) -> te.Stage:
-    return draw.choice([s for s in schedule.stages if isinstance(s.op, te.ComputeOp)])
+    return draw.choice([s for s in schedule.stages if not isinstance(s.op, te.PlaceholderOp)])
 
 
 def _leaf(draw: random.Random, stage: te.Stage) -> te.IterVar:
@@ -145,7 +179,7 @@ def _leaf(draw: random.Random, stage: te.Stage) -> te.IterVar:
 
 def _split(draw, schedule):
     stage = _stage(draw, schedule)
-    options = draw.choice(({"factor": draw.randint(1, 5)}, {"nparts": draw.randint(1, 5)}))
+    options = draw.choice(({"factor": draw.choice((1, 2, 3, 4, 5, 8, 16))}, {"nparts": draw.randint(1, 5)}))
     stage.split(_leaf(draw, stage), **options)
 
 
@@ -201,6 +235,35 @@ def _factor(draw, schedule):
     schedule.rfactor(stage.op.output(0), _leaf(draw, stage), draw.choice((0, 0, -1)))
 
 
+def _align(draw, schedule):
+    stage = _stage(draw, schedule)
+    factor = draw.randint(1, 8)
+    if len(stage.axis) < 2:
+        raise te.ScheduleError("one dimension")
+    stage.storage_align(draw.choice(stage.axis), factor, draw.randrange(factor))
+
+
+def _prefetch(draw, schedule):
+    stage = _stage(draw, schedule)
+    tensors = stage.op.input_tensors
+    if not tensors:
+        raise te.ScheduleError("reads nothing")
+    stage.prefetch(draw.choice(tensors), _leaf(draw, stage))
+
+
+def _group(draw, schedule):
+    end, begin = _stage(draw, schedule), draw.choice(schedule.stages)
+    group = schedule.create_group(end.op.output(0), begin.op.output(0), draw.random() < 0.5)
+    readers = schedule.readers(end)
+    if readers:
+        parent = draw.choice(readers)
+        group.compute_at(parent, _leaf(draw, parent))
+
+
+def _threads(draw, schedule):
+    _stage(draw, schedule).env_threads([te.thread_axis("threadIdx.x")])
+
+
 def _double(draw, schedule):
     """Mostly a copy into LSRAM or out of it that a loop has."""
     _stage(draw, schedule).double_buffer()
@@ -220,6 +283,10 @@ _STEPS = {
     "cache_write": _write,
     "rfactor": _factor,
     "double_buffer": _double,
+    "storage_align": _align,
+    "prefetch": _prefetch,
+    "create_group": _group,
+    "env_threads": _threads,
 }
 
 

@@ -300,6 +300,11 @@ class Stage:
         if len(self.body) > 1 or isinstance(self.body[0], Reduce):
             what = "a reduction" if isinstance(self.body[0], Reduce) else "an operation of several outputs"
             raise ScheduleError(f"compute_inline of '{self.label}': {what} has no expression for one element")
+        for reader in self.schedule.readers(self):
+            if isinstance(reader.op, (ScanOp, ExternOp)):
+                raise ScheduleError(
+                    f"compute_inline of '{self.label}': '{reader.label}' reads it as a whole, which needs its memory"
+                )
         if self.relations or self.annotations:
             raise ScheduleError(f"compute_inline of '{self.label}': its loops were scheduled already")
         self.inlined, self.attached = True, None
