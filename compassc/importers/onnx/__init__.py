@@ -56,7 +56,7 @@ def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path:
     types = {i.name: dtype_of(i) for i in model.graph.input}
     names: dict[str, str] = {}
     dims = input_dims(model.graph, known, path)
-    for name, shape in input_shapes(dims, shapes, path, "onnx-open-shape").items():
+    for name, shape in input_shapes(dims, shapes, path, code="onnx-open-shape").items():
         b.name, dtype = name, stored_type(types[name])
         if dtype not in IR_DTYPES:
             b.refusals.append(Refusal(f"the input '{name}'", "graph", f"graphs have no type for {dtype}"))

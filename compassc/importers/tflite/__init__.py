@@ -43,7 +43,7 @@ def _imported(model: Model, shapes: Shapes, path: str) -> Graph:
     from compassc.importers.tflite.convert import Conversion
 
     infos = [model.tensors[i] for i in model.inputs]
-    sizes = input_shapes({t.name: t.shape for t in infos}, shapes, path, "tflite-open-shape")
+    sizes = input_shapes({t.name: t.shape for t in infos}, shapes, path, code="tflite-open-shape")
     b = Conversion(model, strict=not shapes)
     for index, info in zip(model.inputs, infos, strict=True):
         b.input(index, info, sizes[info.name])
