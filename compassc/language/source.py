@@ -62,12 +62,13 @@ def node_span(node: ast.AST, file: str) -> Span:
     """The range of a syntax node, columns counted from 1 in characters."""
     line, col = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
     end_line, end_col = getattr(node, "end_lineno", line), getattr(node, "end_col_offset", col + 1)
-    return Span(file, line, _characters(file, line, col) + 1, end_line, _characters(file, end_line, end_col) + 1)
+    lines = linecache.getlines(file)
+    return Span(file, line, _characters(lines, line, col) + 1, end_line, _characters(lines, end_line, end_col) + 1)
 
 
-def _characters(file: str, line: int, offset: int) -> int:
+def _characters(lines: list[str], line: int, offset: int) -> int:
     """A byte offset in a line, which is what syntax trees have, as a number of characters."""
-    text = linecache.getline(file, line)
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
     return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
 
 
@@ -106,7 +107,8 @@ def code_span(code: CodeType, instruction: int, line: int) -> Span:
     first, last, col, end_col = list(positions())[instruction // 2]
     if first is None or last is None or col is None:
         return Span(file, line)
-    return Span(file, first, _characters(file, first, col) + 1, last, _characters(file, last, end_col or 0) + 1)
+    lines = linecache.getlines(file)
+    return Span(file, first, _characters(lines, first, col) + 1, last, _characters(lines, last, end_col or 0) + 1)
 
 
 def user_line(error: BaseException, file: str = "") -> Span | None:

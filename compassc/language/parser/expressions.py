@@ -103,10 +103,14 @@ class Evaluator:
         self.scope, self.file, self.chain = scope, file, chain
         self.operands: tuple[ast.expr | None, tuple[tuple[ast.expr, Any], ...]] = (None, ())
         self.statement: ast.expr | None = None  # the expression that is a statement of its own
+        self._places: dict[ast.AST, Span] = {}
 
     def place(self, node: ast.AST) -> Span:
         """The place of a syntax node."""
-        return header_span(node, self.file)
+        found = self._places.get(node)
+        if found is None:
+            found = self._places[node] = header_span(node, self.file)
+        return found
 
     def eval(self, node: ast.expr) -> Any:
         """The value of an expression; every CompassError gets the position of the innermost node."""
@@ -367,7 +371,7 @@ class Evaluator:
         keywords = ((k.value, kwargs[k.arg]) for k in node.keywords if k.arg is not None)
         self.operands = node, (*given, *keywords)
         if not isinstance(func, (PyPrimFunc, Macro)):
-            return self.call(func, args, kwargs, ast.unparse(node.func))
+            return self.call(func, args, kwargs, node.func)
         how = (
             f"in macro {func.__name__}, expanded here"
             if isinstance(func, Macro)
@@ -383,10 +387,13 @@ class Evaluator:
         finally:
             self.chain.pop()
 
-    def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> Any:
+    def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], written: ast.expr) -> Any:
+        """The value of a call of a function that is no kernel function; `written`: how the kernel names it."""
         if not callable(func):
             raise CompassError(
-                f"{name} is not callable", code="not-callable", help="call functions and operations; S.TYPE(x) converts"
+                f"{ast.unparse(written)} is not callable",
+                code="not-callable",
+                help="call functions and operations; S.TYPE(x) converts",
             )
         if (getattr(func, "__module__", None) or "").startswith("compassc."):
             if args and isinstance(args[0], RuntimeText) and getattr(func, "op", None) is get("printf"):
@@ -394,7 +401,8 @@ class Evaluator:
             try:
                 return func(*args, **kwargs)
             except TypeError as e:
-                raise _wrong_arguments(func, args, kwargs, name) or e from None
+                raise _wrong_arguments(func, args, kwargs, ast.unparse(written)) or e from None
+        name = ast.unparse(written)
         if any(map(is_runtime, (*args, *kwargs.values()))):
             if func is str and len(args) == 1:
                 return text_of(args[0])
