@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array, dequantise
@@ -123,10 +124,14 @@ def _compare(
 
 
 def output_cosine(graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = 8) -> float:
-    """The smallest cosine of an output of the graph."""
+    """The smallest cosine of an output of the graph. CompassError where no output holds real numbers."""
     ends = {t.name for t in graph.outputs}
     rows = [row for row in similarity(graph, quantised, samples, limit) if row.name in ends]
-    return min((row.cosine for row in rows), default=1.0)
+    if not rows:
+        raise CompassError(
+            "no output of the graph holds real numbers, of which a cosine could be told", code="calibration-data"
+        )
+    return min(row.cosine for row in rows)
 
 
 def _some(samples: Iterable[Sample], limit: int | None) -> Iterable[Sample]:

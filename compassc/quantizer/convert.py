@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,12 +17,15 @@ from compassc.layers.declare import store
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_float, whole_type
 from compassc.quantizer.numbers import ASYMMETRIC, levels, limits_of, stored
 from compassc.quantizer.prepare import prepared
+from compassc.quantizer.rows import TYPES as LINEAR_TYPES
 from compassc.quantizer.rules import all_rules
 from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.statistics import Calibration, Record
 from compassc.quantizer.strategies import Range, parse
 from compassc.quantizer.unify import unified
 
+HALF_MOST = 65504.0
+"""The largest float16."""
 STAYING_FLOAT32 = ("biases", "negative_slope")
 """Constants that layers of half floats have in float32."""
 RESCALING = ("NONE", "RELU", "RELU6", "CLIP", "LEAKYRELU", "PRELU", "CRELU")
@@ -109,7 +113,14 @@ class _Walk:
             except (NotQuantised, OverflowError) as error:
                 reason = str(error)
         self.floats[layer.name] = reason
-        return [self.floating(layer, settings.float or self.settings.fallback)]
+        return [self.floating(layer, settings.float or self.fallback_of(layer))]
+
+    def fallback_of(self, layer: Layer) -> str:
+        """The type of a layer without integers: float32 where half floats do not hold its values."""
+        records = self.calibration.records if self.calibration else {}
+        found = [records[t.name] for t in (*layer.inputs, *layer.outputs) if t.name in records]
+        wide = any(max(-r.least, r.most) > HALF_MOST / 2 for r in found)
+        return "float32" if wide and self.settings.fallback == "float16" else self.settings.fallback
 
     def input(self, layer: Layer, settings: LayerSettings, reason: str | None) -> Layer:
         own = layer.output
@@ -137,7 +148,7 @@ class _Walk:
             return replace(marked(layer, (made,), False), constants={"weights": content})
         if reason is not None:
             made = replace(own, dtype=settings.float or self.settings.fallback)
-            content = store(values.reshape(own.shape), made.dtype, own.shape)
+            content = in_float(layer, "weights", made.dtype).reshape(own.shape)
             return replace(marked(layer, (made,), True), constants={"weights": content})
         if not np.isfinite(values).all():
             raise LayerError(f"'{own.name}' has values that are not finite")
@@ -260,13 +271,25 @@ def marked(layer: Layer, outputs: Sequence[Tensor], is_unquantifiable: bool) -> 
     return replace(layer, outputs=tuple(outputs), attributes=attributes)
 
 
+def in_float(layer: Layer, key: str, dtype: str) -> Array:
+    """A constant of a layer in a float type; what half floats do not hold is limited, with a warning."""
+    array = layer.constants[key]
+    most = float(np.abs(array[np.isfinite(array)]).max(initial=0))
+    if dtype == "float16" and most > HALF_MOST:
+        warnings.warn(
+            f"'{key}' of the layer '{layer.name}' goes to {most:g}, float16 only to {HALF_MOST:g}: it is limited to that",
+            stacklevel=2,
+        )
+    return store(array, dtype, array.shape)
+
+
 def float_layer(layer: Layer, dtype: str) -> Layer:
     """A layer with its constants in a float type; its tensors are still the old ones."""
     constants = {}
     for key, array in layer.constants.items():
         if array.dtype.name in FLOAT_TYPES:
             kind = "float32" if key in STAYING_FLOAT32 else dtype
-            array = store(array, kind, array.shape) if array.dtype != numpy_dtype(kind) else array
+            array = in_float(layer, key, kind) if array.dtype != numpy_dtype(kind) else array
         constants[key] = array
     attributes: dict[str, Any] = {**layer.attributes, "is_perf_mode": True, "unquantifiable": True}
     if "weights" in layer.constants and layer.type != "Constant":
@@ -335,7 +358,24 @@ def quantize_with_reasons(graph: Graph, calibration: Calibration | None, setting
             code="quantize-settings",
             help="names of layers may have * and ?; types are written type:Softmax",
         )
+    if calibration is not None and not calibration.moments and (wanting := wants_moments(graph, settings)):
+        raise graph.error(
+            wanting,
+            f"the statistics have nothing about the weights of '{wanting.name}', which 'rounding: adaptive' and "
+            "'correct_biases' look at",
+            "calibrate again with the same settings",
+            "calibration-data",
+        )
     return _Walk(prepared(graph, settings), calibration, settings).walk()
+
+
+def wants_moments(graph: Graph, settings: Settings) -> Layer | None:
+    """A layer whose weights are rounded, or whose biases are corrected, by what its inputs are like."""
+    for layer in graph.layers:
+        own = settings.of(layer)
+        if layer.type in LINEAR_TYPES and not own.float and (settings.correct_biases or own.rounding == "adaptive"):
+            return layer
+    return None
 
 
 def quantize(graph: Graph, calibration: Calibration | None, settings: Settings | None = None) -> Graph:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 from compassc.layers.arithmetic import Array
 from compassc.quantizer.statistics import Record
@@ -55,7 +56,14 @@ class Chosen(NamedTuple):
         return self.entry.histogram and not (self.entry.range is _percentile and (self.number or 1.0) <= 1)
 
     def range(self, record: Record, bits: int, symmetric: bool) -> Range:
-        """The range for a record, 0 included."""
+        """The range for a record, 0 included. CompassError where the record lacks what the strategy looks at."""
+        varied = record.least < record.most
+        if varied and (self.histogram and not record.counts.any() or self.entry.moments and not record.std):
+            raise CompassError(
+                "the statistics were not made for this strategy",
+                code="calibration-data",
+                help="calibrate again with the same settings",
+            )
         low, high = self.entry.range(record, Wanted(bits, symmetric, self.number, self.listed))
         return min(low, 0.0), max(high, 0.0)
 

@@ -108,3 +108,12 @@ def test_layers_get_more_bits_until_outputs_are_near_enough():
     assert 0 < len(fine.raised) < len(list(graph.computing()))
     raised = {layer.name: layer for layer in fine.graph.layers}
     assert all(raised[name].outputs[0].dtype in ("int16", "uint16", "float16") for name in fine.raised)
+
+
+@pytest.mark.parametrize("settings", ["int8", "w8a16"])
+@pytest.mark.parametrize("name", ["gru", "lstm", "kws", "pools", "segmentation"])
+def test_known_networks_are_near_on_other_data(name, settings):
+    graph = files.load(Path(__file__).parents[1] / "data" / "graphs" / name / "float.txt")
+    made = quantize_model(graph, samples(graph), settings)
+    assert not [why for why in made.floats.values() if why]
+    assert output_cosine(graph, made.graph, samples(graph, 4, seed=1)) >= NEAR[settings] - 0.0005
