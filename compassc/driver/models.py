@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 GRAPH_SUFFIXES = (".txt", ".def")
 """Of files that hold a graph, with which a build may begin."""
+EVEN = "even.txt"
+"""The float graph with the weights of neighbouring layers evened out, where the settings ask for that: what the quantised
+one is to be compared with."""
 STATISTICS = "calibration.npz"
 """What calibration found, for `compassc quantize --statistics`."""
 
@@ -71,13 +74,16 @@ class ModelRequest:
 
 @dataclass
 class ModelBuild:
-    """The state of a build: the graph as the last stage left it; `graphs` has those of all stages by the stage's name."""
+    """The state of a build: the graph as the last stage left it; `graphs` has those of all stages by the stage's name.
+
+    `floats`: the graph that a quantised one stands for."""
 
     request: ModelRequest
     folder: Path
     target: targets.Target
     graph: Graph | None = None
     graphs: dict[str, Graph] = field(default_factory=dict)
+    floats: Graph | None = None
     quantised: Outcome | None = None
     built: GraphBuild | None = None
     records: list[StageRecord] = field(default_factory=list)
@@ -130,13 +136,20 @@ def _quantize(build: ModelBuild) -> list[Path]:
 
     asked = build.request.quantize
     assert asked is not None, "the stage runs when it was asked for"
+    build.floats = build.last_graph()
     made = quantize_model(
-        build.last_graph(), asked.data, asked.settings, min_cosine=asked.min_cosine, pictures=asked.pictures,
+        build.floats, asked.data, asked.settings, min_cosine=asked.min_cosine, pictures=asked.pictures,
         limit=asked.limit,
     )  # fmt: skip
     check(made.graph, Guarantee.QUANTISED)
     build.quantised = made
     outputs = _keep(build, "quantize", made.graph)
+    if made.settings.equalise:
+        from compassc.graph.files import save
+        from compassc.quantizer.equalise import equalised
+
+        build.floats = equalised(build.floats)
+        outputs += [build.folder / EVEN, save(build.floats, build.folder / EVEN)]
     if made.calibration is not None:
         made.calibration.save(build.folder / STATISTICS)
         outputs.append(build.folder / STATISTICS)
@@ -225,11 +238,19 @@ def _write_record(build: ModelBuild) -> None:
         "model": str(request.source) if request.source else None,
         "shapes": {name: list(shape) for name, shape in request.shapes.items()},
         "quantize": _quantising(request.quantize),
+        "floats": _floats(build),
         "layers": {name: len(list(made.computing())) for name, made in build.graphs.items()},
         "inputs": [_described(t) for t in graph.inputs],
         "outputs": [_described(t) for t in graph.outputs],
     }
     write_record(build.folder, build.target.name, build.records, about, {})
+
+
+def _floats(build: ModelBuild) -> str | None:
+    """The file of the graph that a quantised one stands for."""
+    if build.floats is None:
+        return None
+    return EVEN if build.floats is not build.graphs["optimize"] else stage_named("optimize").writes
 
 
 def _quantising(asked: QuantizeRequest | None) -> dict[str, Any] | None:
@@ -248,10 +269,11 @@ def _described(tensor: Tensor) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """What the build.yaml of a model says. `graphs`: the stages' texts in the folder, by stage; `source`: the file that it
-    was made from; None where it is not there."""
+    """What the build.yaml of a model says. `graph`: the text of the graph that was built; `floats`: that of the one it was
+    quantised from; `source`: the file that it was made from. None where there is none."""
 
-    graphs: Mapping[str, str]
+    graph: Path
+    floats: Path | None
     binary: Path
     source: Path | None
 
@@ -267,7 +289,8 @@ def read_record(folder: Path) -> ModelRecord:
         record = yaml.safe_load(files.read_text(path))
         stages = {stage["name"]: stage for stage in record["stages"]}
         source = Path(record["model"]) if record["model"] else None
-        graphs = {stage.name: stage.writes for stage in STAGES if stage.name in stages and stage.name != "gbuild"}
+        graphs = [stage.writes for stage in STAGES if stage.name in stages and stage.name != "gbuild"]
+        floats = folder / record["floats"] if record["floats"] else None
         made = stages.get("gbuild")
         binary = next((p for p in (folder / "aipu.bin", Path(made["output"])) if p.is_file()), None) if made else None
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -280,4 +303,4 @@ def read_record(folder: Path) -> ModelRecord:
             code="unknown-file",
             help="build the model again",
         )
-    return ModelRecord(graphs, binary, source if source is not None and source.is_file() else None)
+    return ModelRecord(folder / graphs[-1], floats, binary, source if source is not None and source.is_file() else None)

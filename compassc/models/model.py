@@ -43,7 +43,7 @@ class Model:
     def of(cls, build: ModelBuild, keep: object = None) -> Model:
         """The model of a finished build. `keep`: what its files last as long as."""
         request = build.request
-        floats = build.graphs.get("optimize", build.last_graph())
+        floats = build.floats or build.last_graph()
         source = request.model if request.model is not None else request.source
         model = cls(build.last_graph(), floats, build.result, build.folder, source)
         model._keep = keep
@@ -57,10 +57,9 @@ class Model:
 
         folder = Path(folder)
         record = read_record(folder)
-        graphs = {name: load(folder / file) for name, file in record.graphs.items()}
-        last = list(graphs)[-1]
-        floats = graphs.get("optimize", graphs[last])
-        return cls(graphs[last], floats, record.binary, folder, record.source)
+        graph = load(record.graph)
+        floats = load(record.floats) if record.floats is not None else graph
+        return cls(graph, floats, record.binary, folder, record.source)
 
     # -- what it is
 

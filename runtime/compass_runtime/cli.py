@@ -146,7 +146,9 @@ class Options:
 @click.option(
     "--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="its timeline for Perfetto"
 )
-@click.option("--float", "real", is_flag=True, help="quantised outputs (and dumps) as the real numbers they stand for")
+@click.option(
+    "--float", "real", is_flag=True, help="quantised inputs and outputs (and dumps) as the real numbers they stand for"
+)
 @click.option(
     "--dump-layers",
     type=click.Path(path_type=Path, file_okay=False),
@@ -244,7 +246,9 @@ def run(options: Options) -> int:
     tensors = {info.name: info for info in (*program.inputs, *program.outputs)}
     if list(sources.values()).count(STDIO) > 1:
         raise UsageError("--inputs: only one tensor can come from stdin", code="inputs-mixed")
-    arrays = {name: read_array(path, tensors[name], raw=options.raw) for name, path in sources.items()}
+    arrays = {
+        name: read_array(path, tensors[name], raw=options.raw, real=options.real) for name, path in sources.items()
+    }
     targets = output_files(program, options)
     expected = expected_arrays(program, options.expect, options.raw)
     messages = _message_stream(targets, options)

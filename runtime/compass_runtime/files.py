@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from compass_core import files
 from compass_core.errors import CompassError
 from compass_core.reading import arrays
+from compass_runtime.quantisation import NOT_QUANTISED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,13 +31,15 @@ _RAW_HELP = (
 )
 
 
-def read_array(path: Path, info: TensorInfo, any_dtype: bool = False, raw: bool = False) -> Array:
+def read_array(path: Path, info: TensorInfo, any_dtype: bool = False, raw: bool = False, real: bool = False) -> Array:
     """The array in a file; CompassError naming the file when it is none, or of another dtype than the tensor.
 
-    `raw`: a name that says nothing means raw bytes.
+    `raw`: a name that says nothing means raw bytes. `real`: floats for a quantised tensor are the numbers it stands for.
     """
     array = _read(path, info, raw)
     wanted = info.numpy_dtype
+    if real and array.dtype.kind == "f" and wanted.kind in "iu" and info.quantisation != NOT_QUANTISED:
+        return info.quantisation.integers(array, wanted)
     if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize and info.dtype.name == "bfloat16":
         array = array.view(wanted)  # .npy has no name for bfloat16
     if array.dtype != wanted and array.dtype == wanted.newbyteorder():
@@ -45,7 +48,8 @@ def read_array(path: Path, info: TensorInfo, any_dtype: bool = False, raw: bool 
         raise CompassError(
             f"'{path}' has elements of type {array.dtype.name}, but '{info.name}' is {info.dtype.name}",
             code="tensor-dtype",
-            help=f"numpy.save('{path}', array.astype('{info.dtype.name}'))",
+            help=f"numpy.save('{path}', array.astype('{info.dtype.name}'))"
+            + ("; with --float real numbers are quantised" if info.quantisation != NOT_QUANTISED else ""),
         )
     return array
 

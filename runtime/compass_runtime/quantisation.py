@@ -30,6 +30,17 @@ class Quantisation:
             np.float32
         )
 
+    def integers(self, array: Array, dtype: np.dtype[Any]) -> Array:
+        """The integers of a type that are nearest to real numbers, limited to the type's range; 0 for NaN."""
+        import numpy as np
+
+        limits = np.iinfo(dtype)
+        scale = np.asarray(self._spread(self.scale, array.ndim), np.float32)
+        zero = np.asarray(self._spread(self.zero_point, array.ndim), np.float32)
+        with np.errstate(invalid="ignore", over="ignore"):
+            wide = np.nan_to_num(np.rint(array.astype(np.float32) * scale - zero), nan=0.0)
+        return np.clip(wide.astype(np.float64), limits.min, limits.max).astype(dtype)
+
     def _spread(self, numbers: float | tuple[float, ...], rank: int) -> Array:
         """The numbers as an array that broadcasts along their axis."""
         import numpy as np

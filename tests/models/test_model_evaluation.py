@@ -202,3 +202,28 @@ def test_a_folder_must_be_that_of_a_build(compassc, classifier, tmp_path):
     assert np.array_equal(copied(X[:2]), classifier(X[:2])) and copied.quantised
     (tmp_path / "copy" / "aipu.bin").write_bytes(b"")
     assert "not there any more" in compassc("evaluate", "copy", "--data", "test.npz").err
+
+
+def test_equalised_graphs_are_compared_with_what_they_stand_for(tmp_path):
+    from compassc.graph import GraphBuilder
+    from compassc.quantizer import Settings
+
+    rng = np.random.default_rng(0)
+    g = GraphBuilder("uneven")
+    tensor = g.input("x_0", (1, 16), "float32")
+    for name, size, scale in (("a", 12, np.r_[300.0, np.ones(11)]), ("b", 4, np.ones(4))):
+        weights = (rng.normal(size=(size, tensor.shape[1])) * scale[:, None]).astype("float32")
+        if name == "b":
+            weights[:, 0] /= 300
+        given = {"num_output": size, "with_activation": "RELU" if name == "a" else "NONE"}
+        constants = {"weights": weights, "biases": np.zeros(size, np.float32)}
+        outputs = [((1, size), "float32")]
+        (tensor,) = g.layer(
+            "FullyConnected", [tensor], name=name, outputs=outputs, attributes=given, constants=constants
+        )
+    x = rng.normal(size=(30, 16)).astype("float32")
+    settings = Settings.preset("int8", equalise=True)
+    made = compassc.compile(g.finish([tensor]), "X2_1204", calibrate=x, quantize=settings, folder=tmp_path)
+    assert (tmp_path / "even.txt").is_file()
+    for model in (made, Model.load(tmp_path)):
+        assert min(row.similarity.cosine for row in evaluate(model, x, profile=False).layers) > 0.99

@@ -51,10 +51,10 @@ class Done(NamedTuple):
 def run(capsys, monkeypatch):
     """Runs compass-run on a program with the known input."""
 
-    def start(program, *words):
+    def start(program, *words, given="x.npy"):
         monkeypatch.chdir(program.parent)
         with pytest.raises(SystemExit) as end:
-            main([str(program), "--inputs", str(program.parent / "x.npy"), *map(str, words)])
+            main([str(program), "--inputs", str(program.parent / given), *map(str, words)])
         return Done(end.value.code, *capsys.readouterr())
 
     return start
@@ -129,6 +129,25 @@ def test_nothing_to_compare_is_an_error(lenet, tmp_path, run):
         done = run(lenet, "--compare", place)
         assert done.returncode == 1 and word in done.stderr
     assert run(lenet, "--compare", tmp_path, "--profile").returncode == 2
+
+
+def test_float_takes_real_numbers(lenet, known, tmp_path, run):
+    (info,) = Program.load(lenet).inputs
+    reals = info.quantisation.real(known["x_0"])
+    assert np.array_equal(info.quantisation.integers(reals, info.numpy_dtype), known["x_0"])
+    np.save(tmp_path / "reals.npy", reals)
+    done = run(lenet, "--float", "-o", tmp_path / "y.npy", given=tmp_path / "reals.npy")
+    assert done.returncode == 0, done.stderr
+    run(lenet, "--float", "-o", tmp_path / "z.npy")
+    assert np.array_equal(np.load(tmp_path / "y.npy"), np.load(tmp_path / "z.npy"))
+    done = run(lenet, given=tmp_path / "reals.npy")
+    assert done.returncode == 1 and "--float" in done.stderr
+
+
+def test_integers_are_the_nearest_in_the_range_of_the_type():
+    spread = Quantisation((2.0, 4.0), (0, 1), 1)
+    found = spread.integers(np.array([[0.25, 0.5], [1000, np.nan], [-np.inf, -1]]), np.dtype("int8"))
+    assert found.tolist() == [[0, 1], [127, 0], [-128, -5]]
 
 
 def test_float_gives_the_real_numbers(lenet, known, tmp_path, run):
