@@ -126,18 +126,22 @@ def layer_type(*names: str, summary: str, use: str, **fields: object) -> LayerTy
 
 
 class Row(NamedTuple):
-    """Layer types in a table: `names` apart by blanks; `reference` of all types, or of floats and of integers."""
+    """Layer types in a table: `names` apart by blanks; `reference` of all types, or of floats and of integers (None where
+    there is none)."""
 
     names: str
     summary: str
     use: str
-    reference: Reference | tuple[Reference, Reference]
+    reference: Reference | tuple[Reference | None, Reference | None] | None
     attributes: tuple[Attribute, ...] = ()
     inputs: str = "x"
     outputs: str = "y"
     constants: tuple[Constant, ...] = ()
     same_shape: bool = False
     fusion: Fusion | None = None
+    notes: str = ""
+    no_integers: str = ""
+    refused: str = ""
 
 
 def declare_table(rows: Iterable[Row], fusion: Fusion) -> None:
@@ -155,6 +159,9 @@ def declare_table(rows: Iterable[Row], fusion: Fusion) -> None:
             attributes=row.attributes,
             constants=row.constants,
             same_shape=row.same_shape,
+            notes=row.notes,
+            no_integers=row.no_integers,
+            refused=row.refused,
             float=floats,
             quantised=integers,
         )

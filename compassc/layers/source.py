@@ -6,8 +6,10 @@ Numbers are scalar parameters, so that layers that differ in them alone have the
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -180,18 +182,32 @@ def last_cleared(tile: str, count: str, dtype: str) -> str:
     return f'S.vstore(S.vbcast(S.cast(0, "{pointee(dtype)}"), lanes={LANES}), {tile} + ({count} & {-LANES}))'
 
 
-def finish(source: KernelSource, lines: list[str]) -> Kernel:
-    """The kernel with these lines as its body and imports of the functions they use."""
+CALLED = re.compile(r"(?<![\w.])([a-z]\w*)\(")
+"""The name of a function that is called, but not of one of the DSL."""
+
+
+@cache
+def _functions() -> dict[str, str]:
+    """The functions that kernels may call: the module of each."""
     from compassc.layers import inverse, joins, vectors
 
+    return {
+        name: module.__name__
+        for module in (inverse, joins, vectors)
+        for name, found in vars(module).items()
+        if name.islower() and not name.startswith("_") and callable(found)
+    }
+
+
+def finish(source: KernelSource, lines: list[str]) -> Kernel:
+    """The kernel with these lines as its body and imports of the functions they use."""
     body = "\n".join("    " + line if line else "" for line in lines)
-    found = {name: module for module in (inverse, joins, vectors) for name in vars(module)}
-    used = {n: m for n, m in found.items() if n.islower() and not n.startswith("_") and f"{n}(" in body}
+    modules = _functions()
+    used = sorted({(modules[name], name) for name in CALLED.findall(body) if name in modules})
     listed = "\n".join(f"    {p.name}: {p.type}," for p in source.parameters)
     imports = "\n".join(
-        f"from {m.__name__} import {', '.join(sorted(n for n in used if used[n] is m))}"
-        for m in (inverse, joins, vectors)
-        if m in used.values()
+        f"from {module} import {', '.join(name for m, name in used if m == module)}"
+        for module in dict.fromkeys(m for m, _ in used)
     )
     text = HEADER.format(imports=imports, name="layer", parameters=listed, body=body)
     return Kernel(text, tuple(p.argument for p in source.parameters))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table
 from compassc.layers.families.activation.reference import (
     ALONE,
     METHODS,
@@ -32,78 +32,84 @@ _RECTIFIER_KEYS = (
     Attribute("clip_max", "float", "of CLIP and HARDSIGMOID: the upper limit", "none, 1"),
     Attribute("negative_slope_value", "float", "of LEAKYRELU: the factor of negative values", "none"),
 )
-layer_type(
-    "Activation",
-    summary="A function of each element, by method.",
-    use="common",
-    fusion=Fusion.ELEMENTWISE,
-    attributes=(Attribute("method", "word", "the function"), *_PARAMETERS, *_RECTIFIER_KEYS),
-    constants=_TABLE,
-    float=activation,
-    quantised=quantised_activation,
-)
-for _method, _names in ALONE.items():
-    layer_type(
-        *_names,
-        summary=f"Of each element {METHODS[_method].summary}.",
-        use=METHODS[_method].use,
-        fusion=Fusion.ELEMENTWISE,
+
+TABLE = (
+    Row(
+        "Activation",
+        "A function of each element, by method.",
+        "common",
+        (activation, quantised_activation),
+        attributes=(Attribute("method", "word", "the function"), *_PARAMETERS, *_RECTIFIER_KEYS),
         constants=_TABLE,
-        attributes=tuple(Attribute(k, "float", "a parameter", str(d)) for k, d in METHODS[_method].parameters.items()),
-        float=activation,
-        quantised=quantised_activation,
-    )
-for _method, _name in RECTIFIERS.items():
-    layer_type(
-        _name,
-        summary=f"The rectifier {_method}.",
-        use="common",
         fusion=Fusion.ELEMENTWISE,
-        attributes=_RECTIFIER_KEYS,
-        float=activation,
-        quantised=quantised_activation,
-    )
-for _name, _row in PLAIN.items():
-    layer_type(
-        _name,
-        summary=f"Of each element {_row.summary}.",
-        use="sometimes",
+    ),
+    *(
+        Row(
+            " ".join(_names),
+            f"Of each element {METHODS[_method].summary}.",
+            METHODS[_method].use,
+            (activation, quantised_activation),
+            attributes=tuple(
+                Attribute(k, "float", "a parameter", str(d)) for k, d in METHODS[_method].parameters.items()
+            ),
+            constants=_TABLE,
+            fusion=Fusion.ELEMENTWISE,
+        )
+        for _method, _names in ALONE.items()
+    ),
+    *(
+        Row(
+            _name,
+            f"The rectifier {_method}.",
+            "common",
+            (activation, quantised_activation),
+            attributes=_RECTIFIER_KEYS,
+            fusion=Fusion.ELEMENTWISE,
+        )
+        for _method, _name in RECTIFIERS.items()
+    ),
+    *(
+        Row(
+            _name,
+            f"Of each element {_row.summary}.",
+            "sometimes",
+            (_plain, plain_tabled),
+            constants=_TABLE,
+            fusion=Fusion.ELEMENTWISE,
+        )
+        for _name, _row in PLAIN.items()
+    ),
+    *(
+        Row(
+            _name,
+            f"The {_text} of each element, in radians.",
+            "sometimes",
+            (trigonometric, quantised_trigonometric),
+            constants=_TABLE,
+            fusion=Fusion.ELEMENTWISE,
+        )
+        for _name, _text in (("Sine", "sine"), ("Cosine", "cosine"))
+    ),
+    Row(
+        "Abs",
+        "The magnitude of each element.",
+        "sometimes",
+        (lambda layer, x: np.abs(x), quantised_abs),
         fusion=Fusion.ELEMENTWISE,
-        constants=_TABLE,
-        float=_plain,
-        quantised=plain_tabled,
-    )
-for _name, _text in (("Sine", "sine"), ("Cosine", "cosine")):
-    layer_type(
-        _name,
-        summary=f"The {_text} of each element, in radians.",
-        use="sometimes",
+    ),
+    Row(
+        "Negative",
+        "The negative of each element.",
+        "sometimes",
+        (lambda layer, x: -x, quantised_negative),
         fusion=Fusion.ELEMENTWISE,
-        constants=_TABLE,
-        float=trigonometric,
-        quantised=quantised_trigonometric,
-    )
-layer_type(
-    "Abs",
-    summary="The magnitude of each element.",
-    use="sometimes",
-    fusion=Fusion.ELEMENTWISE,
-    float=lambda layer, x: np.abs(x),
-    quantised=quantised_abs,
+    ),
+    Row(
+        "Sign",
+        "-1, 0 or 1 of each element.",
+        "sometimes",
+        (lambda layer, x: np.sign(x), quantised_sign),
+        fusion=Fusion.ELEMENTWISE,
+    ),
 )
-layer_type(
-    "Negative",
-    summary="The negative of each element.",
-    use="sometimes",
-    fusion=Fusion.ELEMENTWISE,
-    float=lambda layer, x: -x,
-    quantised=quantised_negative,
-)
-layer_type(
-    "Sign",
-    summary="-1, 0 or 1 of each element.",
-    use="sometimes",
-    fusion=Fusion.ELEMENTWISE,
-    float=lambda layer, x: np.sign(x),
-    quantised=quantised_sign,
-)
+declare_table(TABLE, Fusion.OPAQUE)

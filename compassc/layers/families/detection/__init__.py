@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table
 from compassc.layers.families.detection.boxes import (
     bounding_box,
     decode_box,
@@ -32,8 +32,6 @@ REFUSED = {
     ),
     "RefineDetDetection": ("Boxes refined in two steps.", "rare", "the format leaves open what it computes"),
 }
-for _name, (_summary, _use, _reason) in REFUSED.items():
-    layer_type(_name, summary=_summary, use=_use, fusion=Fusion.OPAQUE, refused=_reason)
 
 NO_INTEGERS = (
     "its fixed-point form has not been held against known results; keep the layer in floats (`unquantifiable=true`)"
@@ -52,181 +50,192 @@ LISTED = (
     "Boxes come by class, and in the order of the input within a class. Classes without boxes are left out of the lists of "
     "numbers and labels; labels count from 0. What is not taken is 0."
 )
-layer_type(
-    "NMS",
-    summary="Boxes without those that overlap a better one.",
-    use="common",
-    inputs="boxes (y0, x0, y1, x1), boxes per class, classes, scores",
-    outputs="boxes, boxes per class, scores, indices within the class",
-    attributes=(
-        Attribute("method", "word", ", ".join(METHODS), "HARD"),
-        Attribute("iou_threshold", "float", "the largest overlap; quantised, times 2^iou_thresh_shift", "0.6"),
-        Attribute("score_threshold", "float", "boxes with a score above it are kept", "none"),
-        Attribute("max_output_size", "int", "boxes kept of a class", "rows of the output"),
-        Attribute("soft_nms_sigma", "float", "how steeply GAUSSIAN lowers scores", "0"),
-        Attribute("center_point_box", "int", "1, boxes of centres and sizes, is refused", "0"),
-        Attribute("areas_shift", "int", "bits that quantised areas lose", "13", "quantised"),
-        Attribute("iou_thresh_shift", "int", "fraction bits of the overlap", "8", "quantised"),
-        Attribute("scale_value", "int", "multiplier of the boxes", "1", "quantised"),
-        Attribute("shift_value", "int", "shift of the boxes", "0", "quantised"),
+
+TABLE = (
+    *(
+        Row(
+            _name,
+            _summary,
+            _use,
+            None,
+            fusion=Fusion.OPAQUE,
+            refused=_reason,
+        )
+        for _name, (_summary, _use, _reason) in REFUSED.items()
     ),
-    float=nms,
-    quantised=nms,
-    notes="Of boxes with equal scores the first comes first. Boxes for which the output has no room are not counted. "
-    "Quantised GAUSSIAN suppression is refused: the order of its roundings is not defined. The TECs share the boxes of a "
-    "class; up to 24,576 (GAUSSIAN: 6,144) fit.",
-)
-layer_type(
-    "DecodeBox",
-    summary="Boxes from anchors and their offsets, by class.",
-    use="sometimes",
-    inputs="scores, offsets (y, x, h, w), anchors (y, x, h, w; or constants)",
-    outputs="boxes, boxes per class, classes, scores, labels",
-    attributes=(
-        THRESHOLD,
-        VARIANCE,
-        Attribute("class_num", "int", "the last columns of the scores, which count", "all"),
-        Attribute("proposal_normalized", "flag", "boxes are parts of the image", "true", "float"),
-        Attribute("clip", "flag", "boxes are cut at the image", "true"),
-        *IMAGE,
-        Attribute("box_shift", "int", "fraction bits of the tables", form="quantised"),
-        Attribute("score_threshold_uint8", "int", "the quantised threshold", form="quantised"),
+    Row(
+        "NMS",
+        "Boxes without those that overlap a better one.",
+        "common",
+        nms,
+        attributes=(
+            Attribute("method", "word", ", ".join(METHODS), "HARD"),
+            Attribute("iou_threshold", "float", "the largest overlap; quantised, times 2^iou_thresh_shift", "0.6"),
+            Attribute("score_threshold", "float", "boxes with a score above it are kept", "none"),
+            Attribute("max_output_size", "int", "boxes kept of a class", "rows of the output"),
+            Attribute("soft_nms_sigma", "float", "how steeply GAUSSIAN lowers scores", "0"),
+            Attribute("center_point_box", "int", "1, boxes of centres and sizes, is refused", "0"),
+            Attribute("areas_shift", "int", "bits that quantised areas lose", "13", "quantised"),
+            Attribute("iou_thresh_shift", "int", "fraction bits of the overlap", "8", "quantised"),
+            Attribute("scale_value", "int", "multiplier of the boxes", "1", "quantised"),
+            Attribute("shift_value", "int", "shift of the boxes", "0", "quantised"),
+        ),
+        inputs="boxes (y0, x0, y1, x1), boxes per class, classes, scores",
+        outputs="boxes, boxes per class, scores, indices within the class",
+        notes="Of boxes with equal scores the first comes first. Boxes for which the output has no room are not counted. "
+        "Quantised GAUSSIAN suppression is refused: the order of its roundings is not defined. The TECs share the boxes of a "
+        "class; up to 24,576 (GAUSSIAN: 6,144) fit.",
     ),
-    constants=(
-        *ANCHORS,
-        *(Constant(f"t{a}_lut", "[2^n]", f"the decoded {a} by offset", form="quantised") for a in "yxhw"),
+    Row(
+        "DecodeBox",
+        "Boxes from anchors and their offsets, by class.",
+        "sometimes",
+        (decode_box, quantised_decode_box),
+        attributes=(
+            THRESHOLD,
+            VARIANCE,
+            Attribute("class_num", "int", "the last columns of the scores, which count", "all"),
+            Attribute("proposal_normalized", "flag", "boxes are parts of the image", "true", "float"),
+            Attribute("clip", "flag", "boxes are cut at the image", "true"),
+            *IMAGE,
+            Attribute("box_shift", "int", "fraction bits of the tables", form="quantised"),
+            Attribute("score_threshold_uint8", "int", "the quantised threshold", form="quantised"),
+        ),
+        inputs="scores, offsets (y, x, h, w), anchors (y, x, h, w; or constants)",
+        outputs="boxes, boxes per class, classes, scores, labels",
+        constants=(
+            *ANCHORS,
+            *(Constant(f"t{a}_lut", "[2^n]", f"the decoded {a} by offset", form="quantised") for a in "yxhw"),
+        ),
+        notes=LISTED
+        + " Where there is no room for all, those with the lowest scores are given, in the order of their scores, "
+        "as the reference of the format does. Scores are looked at 32 at a time; boxes that are kept are decoded one by one.",
     ),
-    float=decode_box,
-    quantised=quantised_decode_box,
-    notes=LISTED
-    + " Where there is no room for all, those with the lowest scores are given, in the order of their scores, "
-    "as the reference of the format does. Scores are looked at 32 at a time; boxes that are kept are decoded one by one.",
-)
-layer_type(
-    "DetectionOutput",
-    summary="Boxes from proposals and their offsets, by class.",
-    use="sometimes",
-    inputs="scores, offsets, proposals",
-    outputs="scores, boxes, boxes per class, labels, classes",
-    attributes=(
-        THRESHOLD,
-        VARIANCE,
-        *IMAGE,
-        Attribute("bbox_xform_clip", "float", "the largest offset of a height or width", "inf"),
-        Attribute("anchor_mode", "word", "caffe_detection: rows hold x before y", ""),
+    Row(
+        "DetectionOutput",
+        "Boxes from proposals and their offsets, by class.",
+        "sometimes",
+        (detection_output, None),
+        attributes=(
+            THRESHOLD,
+            VARIANCE,
+            *IMAGE,
+            Attribute("bbox_xform_clip", "float", "the largest offset of a height or width", "inf"),
+            Attribute("anchor_mode", "word", "caffe_detection: rows hold x before y", ""),
+        ),
+        inputs="scores, offsets, proposals",
+        outputs="scores, boxes, boxes per class, labels, classes",
+        notes=LISTED + " The first column of the scores, the background, does not count.",
+        no_integers=NO_INTEGERS,
     ),
-    float=detection_output,
-    no_integers=NO_INTEGERS,
-    notes=LISTED + " The first column of the scores, the background, does not count.",
-)
-layer_type(
-    "BoundingBox",
-    summary="Boxes from proposals and their offsets.",
-    use="sometimes",
-    inputs="regions (y0, x0, y1, x1), offsets (y, x, h, w)",
-    attributes=(Attribute("std_div", "floats", "divisors of the offsets", "10, 10, 5, 5"),),
-    float=bounding_box,
-    no_integers=NO_INTEGERS,
-    notes="Boxes are cut at 0 and 1. A box after the other, shared by the TECs.",
-)
-layer_type(
-    "MultiboxTransformLoc",
-    summary="Boxes from prior boxes, with the best class of each.",
-    use="sometimes",
-    inputs="probabilities, offsets (x, y, w, h), anchors (x0, y0, x1, y1)",
-    outputs="rows (class, score, x0, y0, x1, y1), number of rows",
-    attributes=(THRESHOLD, VARIANCE, Attribute("clip", "flag", "boxes are cut at 0 and 1", "true")),
-    float=multibox,
-    no_integers=NO_INTEGERS,
-    notes="Class 0, the background, does not count; classes of the result count from 0 without it. Rows that are not taken "
-    "hold -1.",
-)
-layer_type(
-    "Proposal",
-    summary="Regions with their scores from anchors.",
-    use="sometimes",
-    inputs="scores, offsets (y, x, h, w)",
-    outputs="scores, boxes, number of boxes, 1",
-    attributes=(
-        THRESHOLD,
-        Attribute("height", "float", "largest y of a box", "600"),
-        Attribute("width", "float", "largest x of a box", "600"),
+    Row(
+        "BoundingBox",
+        "Boxes from proposals and their offsets.",
+        "sometimes",
+        (bounding_box, None),
+        attributes=(Attribute("std_div", "floats", "divisors of the offsets", "10, 10, 5, 5"),),
+        inputs="regions (y0, x0, y1, x1), offsets (y, x, h, w)",
+        notes="Boxes are cut at 0 and 1. A box after the other, shared by the TECs.",
+        no_integers=NO_INTEGERS,
     ),
-    constants=ANCHORS,
-    float=proposal,
-    no_integers=NO_INTEGERS,
-    notes="The second column of the scores counts. Boxes come in the order of the input. Instead of four constants one, "
-    "`anchors`, may hold rows of (y, x, h, w).",
-)
-layer_type(
-    "Region",
-    summary="Boxes of a YOLO head.",
-    use="sometimes",
-    inputs="x [N, rows, columns, boxes, 5 + classes] (x, y, w, h, trust, classes)",
-    outputs="scores, boxes, boxes per class, labels, classes",
-    attributes=(
-        Attribute("grid_height", "int", "rows", "13"),
-        Attribute("grid_width", "int", "columns", "13"),
-        Attribute("box_per_grid", "int", "boxes of a cell", "5"),
-        Attribute("class_num", "int", "classes", "20"),
-        Attribute("obj_thresh", "float", "boxes with a score above it are kept", "0.3"),
-        Attribute("anchors", "floats", "width and height of each of a cell's boxes, in cells; or a constant"),
-        Attribute("grid_compensate", "flag", "boxes of even grids lie half a cell before", "true"),
+    Row(
+        "MultiboxTransformLoc",
+        "Boxes from prior boxes, with the best class of each.",
+        "sometimes",
+        (multibox, None),
+        attributes=(THRESHOLD, VARIANCE, Attribute("clip", "flag", "boxes are cut at 0 and 1", "true")),
+        inputs="probabilities, offsets (x, y, w, h), anchors (x0, y0, x1, y1)",
+        outputs="rows (class, score, x0, y0, x1, y1), number of rows",
+        notes="Class 0, the background, does not count; classes of the result count from 0 without it. Rows that are not taken "
+        "hold -1.",
+        no_integers=NO_INTEGERS,
     ),
-    float=region,
-    no_integers=NO_INTEGERS,
-    notes=LISTED
-    + " Where there is no room for all, those with the best scores are given. Classes of a cell are looked at 32 "
-    "at a time, cells one after the other; the TECs share the images.",
-)
-layer_type(
-    "RegionFuse",
-    summary="Boxes of several YOLO heads.",
-    use="sometimes",
-    inputs="of two lists: scores, boxes, boxes per class, labels, classes, each of the first and of the second",
-    outputs="scores, boxes, boxes per class, labels, classes",
-    attributes=(Attribute("class_num", "int", "classes; informative", "0"),),
-    float=region_fuse,
-    no_integers=NO_INTEGERS,
-    notes="Per class, in ascending order of labels, the boxes of the first list stand before those of the second.",
-)
-layer_type(
-    "FilterBoxes",
-    summary="Boxes with enough score and size.",
-    use="rare",
-    inputs="boxes, scores, boxes per class, labels, classes",
-    outputs="boxes, scores, boxes per class, labels, classes",
-    attributes=(
-        Attribute("score_threshold", "float", "boxes with a score above it are kept", "-inf"),
-        Attribute("min_size", "floats", "least height and width", "0"),
-        Attribute("maxnum", "int", "boxes of an image", "5000"),
+    Row(
+        "Proposal",
+        "Regions with their scores from anchors.",
+        "sometimes",
+        (proposal, None),
+        attributes=(
+            THRESHOLD,
+            Attribute("height", "float", "largest y of a box", "600"),
+            Attribute("width", "float", "largest x of a box", "600"),
+        ),
+        inputs="scores, offsets (y, x, h, w)",
+        outputs="scores, boxes, number of boxes, 1",
+        constants=ANCHORS,
+        notes="The second column of the scores counts. Boxes come in the order of the input. Instead of four constants one, "
+        "`anchors`, may hold rows of (y, x, h, w).",
+        no_integers=NO_INTEGERS,
     ),
-    float=filter_boxes,
-    quantised=filter_boxes,
-    notes="Classes without boxes are left out. Boxes one after the other.",
-)
-layer_type(
-    "GetValidCount",
-    summary="Rows with enough score, packed.",
-    use="rare",
-    outputs="number, rows, places",
-    attributes=(
-        Attribute("score_threshold", "float", "rows with a score above it are kept", "0"),
-        Attribute("score_index", "int", "where the score is in a row", "1"),
-        Attribute("id_index", "int", "where the id is, which must not be negative; -1: nowhere", "-1"),
+    Row(
+        "Region",
+        "Boxes of a YOLO head.",
+        "sometimes",
+        (region, None),
+        attributes=(
+            Attribute("grid_height", "int", "rows", "13"),
+            Attribute("grid_width", "int", "columns", "13"),
+            Attribute("box_per_grid", "int", "boxes of a cell", "5"),
+            Attribute("class_num", "int", "classes", "20"),
+            Attribute("obj_thresh", "float", "boxes with a score above it are kept", "0.3"),
+            Attribute("anchors", "floats", "width and height of each of a cell's boxes, in cells; or a constant"),
+            Attribute("grid_compensate", "flag", "boxes of even grids lie half a cell before", "true"),
+        ),
+        inputs="x [N, rows, columns, boxes, 5 + classes] (x, y, w, h, trust, classes)",
+        outputs="scores, boxes, boxes per class, labels, classes",
+        notes=LISTED
+        + " Where there is no room for all, those with the best scores are given. Classes of a cell are looked at 32 "
+        "at a time, cells one after the other; the TECs share the images.",
+        no_integers=NO_INTEGERS,
     ),
-    float=get_valid_count,
-    quantised=get_valid_count,
-    notes="What is not taken holds -1. Rows one after the other.",
+    Row(
+        "RegionFuse",
+        "Boxes of several YOLO heads.",
+        "sometimes",
+        (region_fuse, None),
+        attributes=(Attribute("class_num", "int", "classes; informative", "0"),),
+        inputs="of two lists: scores, boxes, boxes per class, labels, classes, each of the first and of the second",
+        outputs="scores, boxes, boxes per class, labels, classes",
+        notes="Per class, in ascending order of labels, the boxes of the first list stand before those of the second.",
+        no_integers=NO_INTEGERS,
+    ),
+    Row(
+        "FilterBoxes",
+        "Boxes with enough score and size.",
+        "rare",
+        filter_boxes,
+        attributes=(
+            Attribute("score_threshold", "float", "boxes with a score above it are kept", "-inf"),
+            Attribute("min_size", "floats", "least height and width", "0"),
+            Attribute("maxnum", "int", "boxes of an image", "5000"),
+        ),
+        inputs="boxes, scores, boxes per class, labels, classes",
+        outputs="boxes, scores, boxes per class, labels, classes",
+        notes="Classes without boxes are left out. Boxes one after the other.",
+    ),
+    Row(
+        "GetValidCount",
+        "Rows with enough score, packed.",
+        "rare",
+        get_valid_count,
+        attributes=(
+            Attribute("score_threshold", "float", "rows with a score above it are kept", "0"),
+            Attribute("score_index", "int", "where the score is in a row", "1"),
+            Attribute("id_index", "int", "where the id is, which must not be negative; -1: nowhere", "-1"),
+        ),
+        outputs="number, rows, places",
+        notes="What is not taken holds -1. Rows one after the other.",
+    ),
+    Row(
+        "PostNMS1",
+        "The boxes that a suppression kept.",
+        "rare",
+        (post_nms, None),
+        attributes=(*IMAGE, Attribute("proposal_cnt", "int", "boxes of an image", "those of the output")),
+        inputs="boxes, kept places, kept boxes per class",
+        outputs="boxes, boxes as parts of the image",
+        notes="A class begins as many boxes behind the one before it as that kept.",
+        no_integers=NO_INTEGERS,
+    ),
 )
-layer_type(
-    "PostNMS1",
-    summary="The boxes that a suppression kept.",
-    use="rare",
-    inputs="boxes, kept places, kept boxes per class",
-    outputs="boxes, boxes as parts of the image",
-    attributes=(*IMAGE, Attribute("proposal_cnt", "int", "boxes of an image", "those of the output")),
-    float=post_nms,
-    no_integers=NO_INTEGERS,
-    notes="A class begins as many boxes behind the one before it as that kept.",
-)
+declare_table(TABLE, Fusion.OPAQUE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Fusion, layer_type
+from compassc.layers.declare import Attribute, Constant, Fusion, Row, declare_table
 from compassc.layers.families.reduce.reference import (
     METHODS,
     arg_min_max,
@@ -15,64 +15,66 @@ from compassc.layers.families.reduce.reference import (
 )
 
 AXES = Attribute("axis", "ints", "the axes that become 1")
-layer_type(
-    "Reduce",
-    summary="Sums, means, extremes and norms along axes.",
-    use="common",
-    fusion=Fusion.REDUCTION,
-    attributes=(Attribute("method", "word", ", ".join(METHODS)), AXES),
-    constants=(Constant("sqrt_lut", "[2^n]", "of L2: square roots", optional=True, form="quantised"),),
-    float=reduce_float,
-    quantised=quantised_reduce,
-)
-layer_type(
-    "ArgMinMax",
-    summary="Where the largest or smallest element lies.",
-    use="common",
-    fusion=Fusion.REDUCTION,
-    attributes=(
-        Attribute("method", "word", "MAX or MIN"),
-        Attribute("axis", "int", "the axis"),
-        Attribute("select_last_index", "flag", "of equal elements the last", "false"),
+
+TABLE = (
+    Row(
+        "Reduce",
+        "Sums, means, extremes and norms along axes.",
+        "common",
+        (reduce_float, quantised_reduce),
+        attributes=(Attribute("method", "word", ", ".join(METHODS)), AXES),
+        constants=(Constant("sqrt_lut", "[2^n]", "of L2: square roots", optional=True, form="quantised"),),
+        fusion=Fusion.REDUCTION,
     ),
-    float=arg_min_max,
-    quantised=arg_min_max,
-)
-layer_type(
-    "TopK",
-    summary="The largest elements and their indices.",
-    use="sometimes",
-    inputs="x[, k]",
-    outputs="values, index",
-    attributes=(
-        Attribute("k", "int", "how many", "1"),
-        Attribute("axis", "int", "the axis", "-1"),
-        Attribute("largest", "flag", "the largest, not the smallest", "true"),
-        Attribute("select_index", "word", "which of equal elements comes first: last, first", "last"),
+    Row(
+        "ArgMinMax",
+        "Where the largest or smallest element lies.",
+        "common",
+        arg_min_max,
+        attributes=(
+            Attribute("method", "word", "MAX or MIN"),
+            Attribute("axis", "int", "the axis"),
+            Attribute("select_last_index", "flag", "of equal elements the last", "false"),
+        ),
+        fusion=Fusion.REDUCTION,
     ),
-    float=top_k,
-    quantised=top_k,
-)
-layer_type(
-    "Sort",
-    summary="The elements in order, and their indices.",
-    use="rare",
-    outputs="values, index",
-    attributes=(Attribute("axis", "int", "the axis", "-1"), Attribute("descending", "flag", "largest first", "true")),
-    float=sort,
-    quantised=sort,
-)
-layer_type(
-    "Cumulate",
-    same_shape=True,
-    summary="Running sums or products.",
-    use="sometimes",
-    attributes=(
-        Attribute("method", "word", "SUM or PROD"),
-        Attribute("axis", "int", "the axis"),
-        Attribute("exclusive", "flag", "an element is not part of its own sum", "false"),
-        Attribute("reverse", "flag", "from the end", "false"),
+    Row(
+        "TopK",
+        "The largest elements and their indices.",
+        "sometimes",
+        top_k,
+        attributes=(
+            Attribute("k", "int", "how many", "1"),
+            Attribute("axis", "int", "the axis", "-1"),
+            Attribute("largest", "flag", "the largest, not the smallest", "true"),
+            Attribute("select_index", "word", "which of equal elements comes first: last, first", "last"),
+        ),
+        inputs="x[, k]",
+        outputs="values, index",
     ),
-    float=cumulate,
-    quantised=quantised_cumulate,
+    Row(
+        "Sort",
+        "The elements in order, and their indices.",
+        "rare",
+        sort,
+        attributes=(
+            Attribute("axis", "int", "the axis", "-1"),
+            Attribute("descending", "flag", "largest first", "true"),
+        ),
+        outputs="values, index",
+    ),
+    Row(
+        "Cumulate",
+        "Running sums or products.",
+        "sometimes",
+        (cumulate, quantised_cumulate),
+        attributes=(
+            Attribute("method", "word", "SUM or PROD"),
+            Attribute("axis", "int", "the axis"),
+            Attribute("exclusive", "flag", "an element is not part of its own sum", "false"),
+            Attribute("reverse", "flag", "from the end", "false"),
+        ),
+        same_shape=True,
+    ),
 )
+declare_table(TABLE, Fusion.OPAQUE)
