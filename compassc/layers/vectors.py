@@ -44,7 +44,7 @@ def narrow(value: Any, dtype: str) -> Any:
     if WIDE[dtype] == dtype:
         return value
     if dtype in LARGEST and value.dtype.lanes == 1:
-        return narrow(S.vbcast(value, lanes=8), dtype)[0]
+        return narrow(S.vbcast(value, lanes=16), dtype)[0]
     if dtype in LARGEST:
         limited = S.min(S.max(value, -LARGEST[dtype]), LARGEST[dtype])
         return S.cast(S.vsel(limited, value, S.abs(value) <= 3.4028234663852886e38), dtype)
