@@ -1,4 +1,4 @@
-"""What the compiler, the runtime and the simulator share: errors, switches, the clang finder and aipu.bin's layout."""
+"""Shared by compiler, runtime and simulator: errors, switches, the clang finder and aipu.bin's layout."""
 
 VERSION = "0.1.0"
 PARAMS_FORMAT = "compassc-params/1"

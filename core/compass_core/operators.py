@@ -1,4 +1,4 @@
-"""The operators on whole numbers: what each one gives, and what it can give over ranges of operands.
+"""The operators on integers: the value of each, and its range over ranges of operands.
 
 One table for everything that computes with a kernel's scalars before the kernel runs: folding of constants, ranges of
 values, sizes of tensors, and PySim's scalars. `div` and `mod` cut towards zero, as C's `/` and `%` do; `floordiv` and
@@ -160,4 +160,4 @@ OPERATORS: dict[str, Operator] = {
 """Every operator with two operands, by its name in the IR."""
 
 DIVISIONS = frozenset(("div", "mod", "floordiv", "floormod"))
-"""The operators that divide. A checked run reports a divisor of 0; any other run goes on with the result above."""
+"""The operators that divide. A checked run reports a divisor of 0; any other run continues with the result above."""

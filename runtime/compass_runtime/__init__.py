@@ -31,7 +31,7 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what is asked for, when it is asked for."""
+    """Imports a public name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     from importlib import import_module

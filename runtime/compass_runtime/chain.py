@@ -30,7 +30,7 @@ MAX_GROUPS = 0x8000
 
 @dataclass(frozen=True)
 class Places:
-    """Addresses a chain is made of. Lists have one item per sub-graph; 0 stands for nothing there."""
+    """Addresses a chain is made of. Lists have one item per sub-graph; 0 means none."""
 
     tcbs: int
     text: int

@@ -305,7 +305,7 @@ def run(options: Options) -> int:
 
 
 def _message_stream(targets: Mapping[str, Path], options: Options) -> TextIO:
-    """Where the table goes: stdout, unless that is an output's. UsageError when JSON should go there too."""
+    """The stream for the table: stdout, unless an output goes there. UsageError when JSON should go there too."""
     if STDIO not in targets.values():
         return sys.stdout
     if options.json:
@@ -314,7 +314,7 @@ def _message_stream(targets: Mapping[str, Path], options: Options) -> TextIO:
 
 
 def _debugger(options: Options) -> Debugger | None:
-    """The debugger to run under, if any; UsageError when another option needs a run that nobody stops."""
+    """The debugger to run under, if any; UsageError when another option needs an uninterrupted run."""
     if not options.debugs:
         return None
     others = {"--schedule": options.schedule, "--timeout": options.timeout, "--repeat": options.repeat > 1}
@@ -330,7 +330,7 @@ def _debugger(options: Options) -> Debugger | None:
 
 
 def _profile_options(options: Options) -> ProfileOptions:
-    """What is wanted of a profile; UsageError when another option needs a run without counters."""
+    """The profile options given; UsageError when another option needs a run without counters."""
     from compass_runtime.profile.options import ProfileOptions
 
     profiling = ProfileOptions(options.profile, options.profile_html, options.trace)
@@ -345,7 +345,7 @@ def _talker(verbose: bool) -> Any:
 def _check(
     program: Program, modes: Modes, create: Callable[[Program], Job], arrays: Mapping[str, Array], options: Options
 ) -> None:
-    """Runs with checks. Raises what is wrong; warnings go to stderr."""
+    """Runs with checks. Raises the errors found; warnings go to stderr."""
     from compass_core import switches
     from compass_core.errors.rendering import shown, wants_color
     from compass_runtime.checks import check_job
@@ -442,7 +442,7 @@ def _by_output(program: Program, texts: Sequence[str], option: str) -> dict[str,
 
 
 def output_files(program: Program, options: Options) -> dict[str, Path]:
-    """Where each output goes."""
+    """The file of each output."""
     given = _by_output(program, options.outputs, "--output")
     folder = options.outputs_dir or Path()
     files = {
@@ -454,7 +454,7 @@ def output_files(program: Program, options: Options) -> dict[str, Path]:
 
 
 def expected_arrays(program: Program, texts: Sequence[str], raw: bool) -> dict[str, tuple[Path, Array]]:
-    """What outputs are to be compared with."""
+    """The arrays that outputs are compared with."""
     infos: dict[str, TensorInfo] = {info.name: info for info in program.outputs}
     names = [info.name for info in program.outputs]
     items, archived = expanded(split_items(texts), names)

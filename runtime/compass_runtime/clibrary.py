@@ -29,7 +29,7 @@ def source_folder(name: str) -> Path:
 
 
 def include_folder() -> Path:
-    """Where compass_runtime.h is."""
+    """The folder of compass_runtime.h."""
     return source_folder("include")
 
 

@@ -1,4 +1,4 @@
-"""Comparing an output with what it should be."""
+"""Comparison of outputs with expected arrays."""
 
 from __future__ import annotations
 

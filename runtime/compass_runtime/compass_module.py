@@ -131,7 +131,7 @@ class CompassModule(Module):
             self._put(self.job, self.program.outputs, outputs)
 
     def execute(self) -> None:
-        """Runs on what is loaded."""
+        """Runs with the inputs that are loaded."""
         with self.job.lock:
             self.job.hold()
             self.job.execute()

@@ -105,7 +105,7 @@ def cpu(index: int = 0) -> Device:
 
 
 class DeviceAPI:
-    """What a kind of device can do. A pointer is what `alloc` gave: an array of bytes that lie in the device's memory.
+    """The interface of a kind of device. A pointer is a result of `alloc`: an array of bytes that lie in the device's memory.
 
     A kind is made known by registering its object's maker as `device_api.NAME`. There is one stream, and work on it is
     in order.

@@ -27,7 +27,7 @@ GRAPH_STEP = 1 << 32
 
 
 class TensorType(IntEnum):
-    """What a tensor is to the caller."""
+    """The role of a tensor for the caller."""
 
     INPUT = 0
     OUTPUT = 1
@@ -40,7 +40,7 @@ class TensorType(IntEnum):
 
 
 class JobState(IntEnum):
-    """Where a job stands."""
+    """The state of a job."""
 
     NONE = 0
     DONE = 1
@@ -60,7 +60,7 @@ class TensorDesc:
 
 
 class DriverError(CompassError):
-    """A driver function that did not do what it was asked; `status` says why."""
+    """The error of a driver function; `status` says why."""
 
     def __init__(self, status: Status, detail: str = "", **more: Any) -> None:
         super().__init__(
@@ -146,11 +146,11 @@ class Context:
         del self._graph(job - job % GRAPH_STEP).jobs[job]
 
     def get_tensor_count(self, graph_or_job: int, kind: TensorType) -> int:
-        """How many tensors of a kind there are."""
+        """The number of tensors of a kind."""
         return len(self._tensors(graph_or_job, kind))
 
     def get_tensor_descriptor(self, graph_or_job: int, kind: TensorType, number: int) -> TensorDesc:
-        """What a tensor is; of a job, with its real size."""
+        """The description of a tensor; of a job, with its actual size."""
         subs = self._tensors(graph_or_job, kind)
         if not 0 <= number < len(subs):
             raise DriverError(Status.INVALID_TENSOR_ID, f"{kind.name.lower()} {number} of {len(subs)}")
@@ -160,7 +160,7 @@ class Context:
         return TensorDesc(number, size, sub.scale, sub.zero_point, sub.data_type)
 
     def load_tensor(self, job: int, number: int, data: Any) -> None:
-        """Copies bytes, or an array, into an input; what is longer than the input is cut."""
+        """Copies bytes, or an array, into an input; bytes beyond the input's size are ignored."""
         self._put(job, TensorType.INPUT, number, data)
 
     def load_output_tensor(self, job: int, number: int, data: Any) -> None:

@@ -1,4 +1,4 @@
-"""Errors of a running kernel, told in the lines of its source."""
+"""Faults of a running kernel as errors at lines of its source."""
 
 from __future__ import annotations
 

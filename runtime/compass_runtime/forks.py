@@ -1,4 +1,4 @@
-"""What a forked child must make anew: a lock that another thread of the parent held would stay locked for ever."""
+"""State that a forked child must recreate: a lock held by another thread of the parent would never be released."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _SETTINGS = (
     "skip -gfi engine/*",
     "handle SIGUSR2 nostop noprint pass",
 )
-"""What not every gdb knows is left out."""
+"""Settings that some versions of gdb lack are skipped."""
 _ELEMENTS = {
     "char": "int8",
     "unsigned char": "uint8",

@@ -51,10 +51,10 @@ class Buffer:
 
 
 class Residency:
-    """A job on a device: its tensors there, and what is lost when the worker ends.
+    """The presence of a job on a device: its tensors there, and those whose content is lost when the worker ends.
 
-    `held`: tensors have content that is nowhere else; the device is not ended to make room, and when it ends their
-    memory stays until this is over. `lost`: tensors whose content an earlier device took with it.
+    `held`: tensors have content that is nowhere else, so the device is not ended to make room, and when it ends their
+    memory is kept until they are released. `lost`: tensors whose content an earlier device took with it.
     """
 
     __slots__ = ("__weakref__", "device", "held", "lost", "slots")
@@ -67,13 +67,13 @@ class Residency:
         device.residencies.add(self)
 
     def hold(self) -> None:
-        """Keeps the content of all tensors."""
+        """Hold the content of all tensors."""
         self.held = True
         for slot in self.slots:
             slot.map()
 
     def release(self, forget: bool = False) -> None:
-        """Nobody needs the content of the tensors any more. `forget`: as if none had been filled."""
+        """Release the content of the tensors. `forget`: as if none had been filled."""
         self.held = False
         if forget:
             for slot in self.slots:
@@ -82,18 +82,18 @@ class Residency:
             self.unmap()
 
     def invalidate(self) -> None:
-        """The content of the tensors is not what the caller thinks it is."""
+        """Mark the content of the tensors as lost."""
         if self.held:
             self.lost.update(slot.info.name for slot in self.slots if slot.filled)
         self.release(forget=True)
 
     def unmap(self) -> None:
-        """Nobody sees device memory through the tensors."""
+        """Drop the tensors' views of device memory."""
         for slot in self.slots:
             slot.view = None
 
     def leave(self) -> None:
-        """The job is not on the device any more."""
+        """Remove the job from the device."""
         self.held = False
         self.unmap()
         self.slots.clear()
@@ -125,7 +125,7 @@ class Slot:
         return self.map() if self.view is None else self.view
 
     def map(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """The same, from now on as long as the device is there or they are held."""
+        """The tensor's bytes as a view that is valid while the device exists or they are held."""
         if self.view is None:
             self.view = self.residency.device.memory[self.address : self.address + self.nbytes]
         return self.view
@@ -224,7 +224,7 @@ class Job:
             self._place_constant(name, own)
 
     def _places(self, sizes: Sequence[int]) -> dict[int, int]:
-        """Device memory of their own for sections that lie apart."""
+        """Device memory for sections that are allocated separately."""
         found = {}
         for i in apart(sizes, self.program.gap):
             found[i] = self.device.allocator.allocate(sizes[i] + OVERREAD)
@@ -438,7 +438,7 @@ class Job:
         return RunResult(seconds, printed)
 
     def content_of(self, tensor: NotedTensor) -> np.ndarray[Any, Any]:
-        """A copy of what a tensor of the graph (`program.note`) holds now. CompassError when it lies nowhere."""
+        """A copy of the content of a tensor of the graph (`program.note`). CompassError when it has none in memory."""
         sizes = [section.size for bss in self.program.content.features.bss for section in bss.reuses]
         at, size = tensor.section, tensor.nbytes
         if at is None or at >= len(sizes) or min(tensor.shape, default=0) < 0 or tensor.offset + size > sizes[at]:

@@ -56,7 +56,7 @@ class PageAllocator:
                 self._lock.release()
 
     def _take_back(self) -> None:
-        """Makes free what was released; the lock is held."""
+        """Returns released pages to the free ones; the lock is held."""
         while self._returned:
             address = self._returned.popleft()
             start, end = address, address + self._used.pop(address)

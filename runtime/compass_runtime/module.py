@@ -177,7 +177,7 @@ class Module:
 
 
 class HostModule(Module):
-    """Imports, and no functions of its own: calls go to what it imports."""
+    """A module without functions of its own: calls go to its imports."""
 
     type_key = "runtime.HostModule"
     flags = SERIALIZABLE | RUNNABLE
@@ -190,7 +190,7 @@ class HostModule(Module):
         return next((other.format for other in self._imports), "")
 
     def get_source(self, format: str = "") -> str:
-        """The text of what it imports first."""
+        """The source text of its first import."""
         return next((other.get_source(format) for other in self._imports), "")
 
     def save_to_bytes(self) -> bytes:

@@ -195,13 +195,12 @@ def leave_device(device: Device, user: object) -> None:
 
 
 def kept_origin(image: bytes) -> object:
-    """What stands for the content of a file: its bytes, unless they are so many that keeping them costs more than a new
-    worker does."""
+    """A key of a file's content: its bytes, unless keeping so many costs more than a new worker does."""
     return image if len(image) <= _LARGEST_KEPT else object()
 
 
 def _clear_up() -> None:
-    """Takes away what has ended or is not used; the lock is held."""
+    """Removes devices that have ended or are unused; the lock is held."""
     while _left:
         device, user = _left.popleft()
         device.graphs.discard(user)

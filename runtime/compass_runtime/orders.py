@@ -22,7 +22,7 @@ _HOW = "--schedule seed=7 runs in one order, --schedule explore=200 compares the
 
 @dataclass(frozen=True)
 class ScheduleOptions:
-    """What `--schedule` asks for: the seed of one order, or how many orders to explore; the other is 0."""
+    """The options of `--schedule`: the seed of one order, or the number of orders to explore; the other is 0."""
 
     seed: int = 0
     explore: int = 0
@@ -51,7 +51,7 @@ class ScheduleOptions:
 
 
 def run_in_order(run: Callable[[int], Results], seed: int) -> Results:
-    """What `run(seed)` gives; an error says in which order it came up."""
+    """The result of `run(seed)`; an error names the order in which it occurred."""
     try:
         return run(seed)
     except CompassError as error:

@@ -27,7 +27,7 @@ def patch_references(
 
 
 def remap_words(entries: Iterable[Remap], starts: Mapping[Area, int]) -> list[tuple[int, bytes]]:
-    """What the remap entries write: addresses and words. `starts` are the addresses of the areas."""
+    """The writes of the remap entries: addresses and words. `starts` are the addresses of the areas."""
     return [
         (
             starts[Area(entry.area)] + entry.offset,

@@ -1,4 +1,4 @@
-"""Where a job's buffers lie: one piece of device memory, cut into named buffers in the driver's order."""
+"""The memory plan of a job: one piece of device memory, divided into named buffers in the driver's order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class JobPlan:
 
 
 def apart(sizes: Sequence[int], gap: int = 0) -> tuple[int, ...]:
-    """Which of the reuse sections lie in device memory of their own; none where accesses are checked."""
+    """The reuse sections that are allocated separately; none where accesses are checked."""
     return tuple(i for i, size in enumerate(sizes) if size >= LARGE and not gap)
 
 
@@ -117,7 +117,7 @@ def with_places(plan: JobPlan, base: int, places: Mapping[int, int]) -> JobPlan:
 
 
 def _offsets(sizes: Sequence[int], gap: int = 0) -> list[int]:
-    """Where each of the sizes starts when every one takes whole pages; the last item is the end of all."""
+    """The start of each size when every one takes whole pages; the last item is the end of all."""
     starts = [gap]
     for size in sizes:
         room = pages(size)

@@ -1,4 +1,4 @@
-"""A loaded aipu.bin: what its tensors and scalars are, and how to run it."""
+"""A loaded aipu.bin: its tensors and scalars, and how to run it."""
 
 from __future__ import annotations
 
@@ -213,12 +213,12 @@ class Program:
 
     @cached_property
     def note(self) -> GraphNote | None:
-        """What the file says of its graph: names, layers of each launch, places of tensors."""
+        """The file's note on its graph: names, layers of each launch, places of tensors."""
         return None if self.kernel else read_note(self.content.graph_json)
 
     @cached_property
     def caller(self) -> Caller:
-        """What calls go through."""
+        """The object that handles calls."""
         return Caller(self)
 
     @cached_property
@@ -287,7 +287,7 @@ def _nothing() -> None:
 
 
 def _take_away(token: object, device: Device, loaded: list[LoadedGraph]) -> None:
-    """A program is gone: frees what it had on its device, which others of its origin may use further."""
+    """Frees the memory of a deleted program on its device, which others of its origin may still use."""
     for graph in loaded:
         graph.release()
     leave_device(device, token)

@@ -1,4 +1,4 @@
-"""A line on a terminal that tells how far a long run is."""
+"""A progress line on a terminal for long runs."""
 
 from __future__ import annotations
 

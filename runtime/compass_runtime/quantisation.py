@@ -1,4 +1,4 @@
-"""Which real numbers the integers of a tensor stand for."""
+"""Scale and zero point of a tensor's integers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Quantisation:
-    """An integer q stands for (q + zero_point) / scale. With `axis` both have a number for each index of that dimension."""
+    """An integer q means (q + zero_point) / scale. With `axis` both have a number for each index of that dimension."""
 
     scale: float | tuple[float, ...] = 1.0
     zero_point: float | tuple[float, ...] = 0
@@ -52,4 +52,4 @@ class Quantisation:
 
 
 NOT_QUANTISED = Quantisation()
-"""Of floats, and of integers that stand for themselves."""
+"""That of floats, and of integers that are not quantised."""

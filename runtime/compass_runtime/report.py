@@ -1,4 +1,4 @@
-"""What `compass-run` prints: a table of the tensors, or everything as JSON."""
+"""The output of `compass-run`: a table of the tensors, or everything as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the vendor's software looks for as its simulator: libraries for its user mode driver, programs for its front end.
+"""The simulators that the vendor's software loads: libraries for its user mode driver, programs for its front end.
 
 Each is self-contained but for the engine's executable, which it starts from its own folder.
 """
@@ -15,7 +15,7 @@ FAMILIES = ("X2", "X3P", "X3S")
 _ENGINE = "compass-worker"
 _COMPILE = ("-ftls-model=initial-exec", f'-DCOMPASS_VERSION="{VERSION}"', f'-DCOMPASS_ENGINE="{_ENGINE}"')
 _SHARED_SOURCES = ("device.c", "fail.c", "lines.c", "worker.c")
-"""What the libraries have in common with libcompass_runtime."""
+"""The sources that the libraries share with libcompass_runtime."""
 
 
 def library_name(family: str) -> str:
@@ -29,7 +29,7 @@ def program_name(family: str) -> str:
 
 
 def _made(name: str, sources: list[Path], flags: tuple[str, ...], link: tuple[str, ...]) -> Path:
-    """What becomes of C sources; built into the cache when it is not there for their present state."""
+    """The file built of C sources, taken from the cache or built into it."""
     from compass_core.files.cache import Cache, key_of
     from compass_core.switches import TIMEOUT
 
@@ -58,7 +58,7 @@ def library(family: str) -> Path:
 
 
 def program() -> Path:
-    """The stand-alone simulator; under which name it is started tells it its family."""
+    """The stand-alone simulator, which takes its family from the name it is started by."""
     sources = [
         *sorted(source_folder("native").glob("*.c")),
         source_folder("plugin") / "limit.c",
@@ -69,7 +69,7 @@ def program() -> Path:
 
 
 def write(folder: Path, families: tuple[str, ...] = FAMILIES) -> list[Path]:
-    """Puts libraries, programs and the engine into a folder; files that somebody uses are replaced, not changed."""
+    """Puts libraries, programs and the engine into a folder; existing files are replaced, not overwritten in place."""
     parts = {library_name(family): library(family) for family in families}
     parts |= {program_name(family): program() for family in families} | {_ENGINE: engine.engine_path()}
     files.write_all({folder / name: source.read_bytes() for name, source in parts.items()}, 0o777)

@@ -1,4 +1,4 @@
-"""What a run works on: the scalars' values and the tensors' shapes, from the build, the caller and the kernel's extents."""
+"""The sizes of a run: values of scalars and shapes of tensors, from the build, the caller and the kernel's extents."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _count(shape: Sequence[int]) -> int:
 
 
 def elements(shape: Sequence[int]) -> str:
-    """How many elements a shape has, and its dimensions where there are several."""
+    """The number of elements of a shape as text, with its dimensions where there are several."""
     count = _count(shape)
     dims = f" ({spell(shape)})" if len(shape) > 1 else ""
     return f"{count} element{'' if count == 1 else 's'}{dims}"

@@ -167,7 +167,7 @@ class X3Grid:
     u16s("group_deps", 4),
 )
 class X3Group:
-    """What precedes the tasks of one sub-graph on X3."""
+    """The block before the tasks of one sub-graph on X3."""
 
     flag: int = 0
     group_id: int = 0
@@ -213,7 +213,7 @@ class X3Group:
     u16s("group_deps", 4),
 )
 class X3Task:
-    """An X3 task; the fields mean what they mean on X2."""
+    """An X3 task; its fields are those of X2."""
 
     flag: int = 0
     spc: int = 0

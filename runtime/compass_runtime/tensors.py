@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 Taker = Callable[[str, "Array", Quantisation], object]
-"""Called with a tensor's name, its content, and what its integers stand for."""
+"""Called with a tensor's name, its content, and its quantisation."""
 
 
 def file_name(tensor: str) -> str:
@@ -109,7 +109,7 @@ class Dump:
 
 @dataclass(frozen=True)
 class Row:
-    """What a comparison says of a tensor. `measure` is None where the sizes differ, as `problem` says then."""
+    """The result of comparing a tensor. `measure` is None where the sizes differ, which `problem` then says."""
 
     name: str
     dtype: str

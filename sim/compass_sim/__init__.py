@@ -40,7 +40,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what is asked for, when it is asked for."""
+    """Imports a public name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module 'compass_sim' has no attribute '{name}'")
     from importlib import import_module

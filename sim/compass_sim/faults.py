@@ -1,4 +1,4 @@
-"""What can go wrong while a kernel runs, in the words of a kernel author."""
+"""Faults of running kernels, described for kernel authors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KERNEL_SENT = 128
 
 @dataclass(frozen=True)
 class TecLocation:
-    """Where a TEC stood: `pc` is an offset in the object's `.text`, None when it was not in kernel code."""
+    """The position of a TEC: `pc` is an offset in the object's `.text`, None when it was not in kernel code."""
 
     tec: int
     state: State

@@ -215,7 +215,7 @@ _Names = list[tuple[str, int]]
 
 
 def _unit(tables: _Tables, unit: _Reader) -> tuple[_Machine, _Reader, _Names, _Names]:
-    """What the header of a unit says: how to read its program, the program, files and folders."""
+    """The header of a unit: how to read its program, the program, files and folders."""
     unit.skip(2)  # sizes of addresses and segments
     length = unit.number(4)
     program = _Reader(unit.data, unit.at + length, unit.end)

@@ -28,7 +28,7 @@ def file_size(limit: int, checks: bool) -> int:
 
 
 def describe(address: int) -> str:
-    """What an address that a kernel may not touch is, in the words of a kernel author."""
+    """A description, for kernel authors, of an address that a kernel must not access."""
     if address < WINDOW_LOW:
         return f"address {address:#x}: a null pointer, or an index from one"
     if address >= 1 << 32:

@@ -12,13 +12,13 @@ from typing import final
 _FIRST = 10
 """Our descriptors begin here: what a program opens in place of a closed stdin, stdout or stderr is never one of them."""
 _SOCKET, _SHARED, _LIFELINE = 3, 4, 5
-"""The numbers that the engine knows them by (sim/engine/wire.h)."""
+"""Their numbers in the engine (sim/engine/wire.h)."""
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that Python ignores, which the engine is not to inherit."""
 
 
 def device_file(size: int) -> int:
-    """A new file of device memory with `size` bytes, which nobody can change."""
+    """A new file of device memory with `size` bytes, whose size is sealed."""
     made = os.memfd_create("compass-device", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     shared = _moved(made)
     os.ftruncate(shared, size)
@@ -87,7 +87,7 @@ class EngineProcess:
         self._wait(0)
 
     def poll(self) -> int | None:
-        """How it ended, None while it runs."""
+        """Its exit status, None while it runs."""
         if self.status is None:
             self._wait(os.WNOHANG)
         return self.status

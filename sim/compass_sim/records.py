@@ -1,4 +1,4 @@
-"""What the engine records of a job when it is asked to (sim/engine/wire.h has the same layout)."""
+"""Records that the engine makes of a job on request (sim/engine/wire.h has the same layout)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MODES = ("direct", "transpose", "upsample", "memset")
 
 
 class RecordKind(IntEnum):
-    """What a record says; the comments name the meaning of `id` and `amount`."""
+    """The kind of a record; the comments give the meaning of `id` and `amount`."""
 
     TASK_BEGIN = 0  # group, number of the task in it
     TASK_END = 1  # events of the task that were not recorded
@@ -39,7 +39,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Transfer:
-    """What the `id` of a TRANSFER record says."""
+    """The decoded `id` of a TRANSFER record."""
 
     channel: int | None
     """The event it triggers; None: the TEC waits for the transfer."""

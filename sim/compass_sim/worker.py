@@ -68,7 +68,7 @@ class RunResult:
 
     @property
     def records(self) -> list[Record]:
-        """What the TECs did, those of a TEC in order."""
+        """The records of the TECs, those of a TEC in order."""
         return decode(self.recorded)
 
     @property
@@ -250,7 +250,7 @@ class Worker:
         raise _fault(reply, timeout, self._memory_limit, len(self.memory))
 
     def _ticket(self) -> bytes:
-        """What nobody can guess."""
+        """A random ticket that cannot be guessed."""
         while not self._tickets:
             drawn = os.urandom(4096)
             self._tickets = [drawn[i : i + 8] for i in range(0, len(drawn), 8)]

@@ -258,7 +258,7 @@ def _segmmu(content: AipuBin) -> None:
 
 
 def _extra_weights(content: AipuBin) -> None:
-    """Names of further files stay in their folder; hashes are SHA-256."""
+    """Names of further files must not leave their folder; hashes are SHA-256."""
     for i, extra in enumerate(content.extra_weights.files if content.extra_weights else ()):
         if not extra.name or set(extra.name) & set("/\\\0") or extra.name in (".", ".."):
             raise _fail("extra_weight_name", f"files[{i}]", f"{extra.name[:40]!r} is not a plain file name")

@@ -335,7 +335,7 @@ _LAYOUTS: dict[type, Layout] = {}
 
 
 class _RecordMethods:
-    """What every record class can do. Plain methods, not generated code: importing forty classes must cost nothing."""
+    """Methods of every record class. Plain methods, not generated code: importing forty classes must cost nothing."""
 
     def __init__(self, *args: Any, **values: Any) -> None:
         layout = _LAYOUTS[type(self)]

@@ -92,7 +92,7 @@ def read_note(data: bytes) -> GraphNote | None:
 
 
 def read_ends(data: bytes) -> GraphNote | None:
-    """What a note says of the graph's inputs and outputs alone: all that a run needs, in a part of the time."""
+    """The graph's inputs and outputs in a note: all that a run needs, read in a fraction of the time."""
     return _read(data, whole=False)
 
 

@@ -1,4 +1,4 @@
-"""What an aipu.bin is made of: the ELF records, and the records inside its notes. Classes and layout are one thing here.
+"""The records of an aipu.bin: of ELF, and inside its notes. The classes are the description of the layout.
 
 Sizes and offsets are bytes. A default is what a writer puts where it has nothing to say.
 """
@@ -32,7 +32,7 @@ CLEAN_MASK = 0xFFFFFFFF
 
 
 class Kind(IntEnum):
-    """What a sub-section is (its `type`). Values outside this list are plain scratch."""
+    """The `type` of a sub-section. Other values mean scratch memory."""
 
     INPUT = 0
     OUTPUT = 1
@@ -116,7 +116,7 @@ class SectionHeader:
 
 @record(u32("name_size"), u32("size"), u32("type"))
 class NoteHeader:
-    """What precedes a note's name and payload, both padded to 4 bytes; `name_size` counts the NUL."""
+    """The header before a note's name and payload, both padded to 4 bytes; `name_size` counts the NUL."""
 
     name_size: int
     size: int

@@ -69,7 +69,7 @@ class AipuBin:
 
 
 class NoteSpec(NamedTuple):
-    """How one attribute of `AipuBin` travels in the note `name`. `exact`: not even padding may follow the content."""
+    """How one attribute of `AipuBin` is stored in the note `name`. `exact`: not even padding may follow the content."""
 
     name: str
     attribute: str

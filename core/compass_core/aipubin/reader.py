@@ -1,4 +1,4 @@
-"""aipu.bin bytes to structure. Trusts nothing: what is out of order is an AipuBinError with place, field and offset."""
+"""aipu.bin bytes to structure. Everything is checked; damage is an AipuBinError with place, field and offset."""
 
 from __future__ import annotations
 

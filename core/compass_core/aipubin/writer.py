@@ -24,7 +24,7 @@ def write(content: AipuBin) -> bytes:
 
 
 def parts_of(content: AipuBin) -> Parts:
-    """The same in parts, for files: constants are most of one, and are not copied."""
+    """The bytes in parts, for writing to a file without copying the constants."""
     check(content)
     sections: dict[str, Parts] = {}
     for name, attribute in SECTIONS.items():

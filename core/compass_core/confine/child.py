@@ -161,7 +161,7 @@ def filter_calls() -> None:
 _EXECUTE, _READ_FILE, _READ_FOLDER = 1, 4, 8
 _CREATE_RULES, _ADD_RULE, _RESTRICT = 444, 445, 446
 _FILE_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
-"""All rights that a version of the interface knows; newer ones know at least the last."""
+"""All access rights of each version of the interface; newer versions have at least the last ones."""
 
 
 def landlock(files: Sequence[str], folders: Sequence[str], programs: Sequence[str]) -> None:
@@ -195,7 +195,7 @@ _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE =
 _PIVOT_ROOT, _DETACH = 155, 2
 _NOBODY = 65534
 _STAGE = "/tmp"
-"""Only where the new root is put together, in a mount namespace of its own."""
+"""Where the new root is assembled, in a separate mount namespace."""
 
 
 def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:

@@ -27,7 +27,7 @@ class NotConfined(CompassError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a program may use: seconds by the clock and of processor time, bytes of address space, bytes on stdout and
+    """Resource limits of a program: seconds by the clock and of processor time, bytes of address space, bytes on stdout and
     on stderr."""
 
     seconds: int = 60
@@ -38,7 +38,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Permissions:
-    """What a confined program may read: files, folders with their content, and programs, which it may also execute."""
+    """Read access of a confined program: files, folders with their content, and programs, which it may also execute."""
 
     files: tuple[Path, ...] = ()
     folders: tuple[Path, ...] = ()

@@ -27,7 +27,7 @@ def section(elf: bytes, name: str) -> bytes | None:
 
 
 def with_section(elf: bytes, name: str, content: bytes) -> bytes:
-    """The object with one more section, of bytes that are never loaded. The rest stays where it is; ValueError when the
+    """The object with one more section, of bytes that are never loaded. Other content is not moved; ValueError when the
     file is no ELF64 object."""
     try:
         header = list(EHDR.unpack_from(elf))

@@ -48,7 +48,7 @@ class HostCodeError(CompassError):
 
 @dataclass(frozen=True)
 class TextBlob:
-    """What `.text` holds: `entries` are (symbol, offset of its record in `.text`), in order, `asids` goes with them."""
+    """The content of `.text`: `entries` are (symbol, offset of its record in `.text`), in order, `asids` goes with them."""
 
     elf: bytes
     entries: tuple[tuple[str, int], ...]

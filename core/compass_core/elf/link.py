@@ -90,7 +90,7 @@ class _Object:
 
     @contextmanager
     def damage_refused(self) -> Iterator[None]:
-        """What goes wrong with the object's numbers is the object's fault."""
+        """Errors caused by numbers in the object are reported as damage of the object."""
         try:
             yield
         except (struct.error, IndexError, ValueError, OverflowError) as error:
@@ -149,7 +149,7 @@ class _Object:
 
 
 def _name(strings: bytes, offset: int) -> str:
-    """A text of a string table; what is longer than any name is damage."""
+    """A string of a string table; one longer than any valid name is damage."""
     if offset >= len(strings):
         return ""
     return strings[offset : strings.index(b"\0", offset, offset + MOST_NAME)].decode("utf-8", "replace")

@@ -80,7 +80,7 @@ class ToolchainError(CompassError):
 
 
 class ArgumentError(CompassError, AssertionError):
-    """A kernel, or a function of the Python API, is called with what it does not take."""
+    """A kernel, or a function of the Python API, is called with invalid arguments."""
 
 
 class Finding(CompassError):

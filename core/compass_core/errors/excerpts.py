@@ -35,7 +35,7 @@ def source_lines(file: str, built: Container[str] | None) -> list[str]:
 
 
 def digest(data: bytes) -> str:
-    """What a file's content is known by, in hexadecimal."""
+    """The digest of a file's content, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""How a race between TECs is told, by whoever found it: `compassc check`, PySim and checked runs."""
+"""Wording of races between TECs, shared by all that find them: `compassc check`, PySim and checked runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Access(NamedTuple):
 
 
 def message(memory: str, here: Access, there: Access) -> str:
-    """What is wrong; `memory` names what both touch."""
+    """The message; `memory` names the memory that both access."""
     return f"data race: TEC {here.tec} {here.verb} {memory}, which TEC {there.tec} {there.verb} with no barrier between"
 
 
 def note(there: Access) -> Note:
-    """Where the other access stands."""
+    """The note with the place of the other access."""
     return Note(f"TEC {there.tec} {there.verb} it here", there.span)
 
 

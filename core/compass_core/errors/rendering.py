@@ -54,7 +54,7 @@ def visible(text: str) -> str:
 
 
 def for_stream(text: str, stream: TextIO) -> str:
-    """What a kernel printed as it may be written to a stream: unchanged, but escaped for a terminal."""
+    """Text that a kernel printed, for a stream: unchanged, but escaped for a terminal."""
     return visible(text) if stream.isatty() else text
 
 
@@ -123,7 +123,7 @@ def _part(source: str, number: int, span: Span, last: int) -> tuple[str, Span]:
 
 
 def _carets(source: str, number: int, span: Span, last: int) -> str:
-    """The line under a source line; tabs stay tabs and wide characters count as two."""
+    """The line of carets under a source line; tabs are kept and wide characters count as two."""
     first = len(source) - len(source.lstrip())
     start = span.col - 1 if number == span.line and span.col else first
     if not span.col:

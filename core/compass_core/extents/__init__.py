@@ -1,4 +1,4 @@
-"""How much of each tensor a kernel touches: runs the kernel's index arithmetic, for every TEC.
+"""The extents of accesses: runs a kernel's index arithmetic for every TEC, to find how much of each tensor it accesses.
 
 The compiler slices a kernel down to what addresses depend on (`compassc.analysis.extents`); that program, plain JSON,
 is evaluated here: by the compiler when all scalars are known, and by the runtime with the scalars of a run. The time it

@@ -231,7 +231,7 @@ class Interpreter:
             return env
 
     def _while_count(self, cond: Any, env: dict[str, Any], moving: dict[str, int]) -> int | None:
-        """How often a loop runs whose condition compares what moves evenly; None when it is not of that kind."""
+        """The number of iterations of a loop whose condition compares linear values; None for other loops."""
         if not (moving and isinstance(cond, list) and cond[0] in DISTANCE):
             return None
         counter = Counter(0, 0)
@@ -272,7 +272,7 @@ class Interpreter:
         return found
 
     def _settle(self, body: list[Any], env: dict[str, Any], others: list[str], why: str) -> dict[str, Any]:
-        """What variables can be at the start of any iteration: as before the loop, or as an iteration leaves them."""
+        """Possible values of variables at the start of any iteration: those before the loop or after an iteration."""
         if not others:
             return dict(env)
         reach, saved, left, breaks = self.reach, self.maybe, self.left, self.breaks
@@ -294,7 +294,7 @@ class Interpreter:
             self._loop(lambda: self._iterate(loop, None), env, names)
 
     def _loop(self, run: Callable[[], dict[str, Any]], env: dict[str, Any], names: list[str]) -> None:
-        """What `run` does is a loop that changes the variables `names`; it gives them as they are at its end."""
+        """Run a loop, which `run` executes and which changes the variables `names`; returns their values at its end."""
         saved, left, breaks, fixed = self.maybe, self.left, self.breaks, self.fixed
         self.left, self.breaks, self.fixed = False, [], fixed or saved
         attained = dict(self.reach.attained) if saved and not fixed else None
@@ -538,7 +538,7 @@ def _changes(body: list[Any], env: dict[str, Any], interpreter: Interpreter) -> 
 
 
 def _step(name: str, e: Any, inside: frozenset[str], env: dict[str, Any], interpreter: Interpreter) -> int | None:
-    """What `e` adds to the variable; None when that is not always the same. `inside`: what the loop defines."""
+    """The amount that `e` adds to the variable; None when it is not constant. `inside`: what the loop defines."""
     while isinstance(e, list) and len(e) == 2 and e[0] in ("i32", "i64"):  # beyond these is no address
         e = e[1]
     if not (isinstance(e, list) and len(e) == 3 and e[0] in ("add", "sub", "addr")):

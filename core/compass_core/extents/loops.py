@@ -40,7 +40,7 @@ def iteration(loop: Loop, k: Any) -> dict[str, Any]:
 
 
 def _below(distance: int, step: int) -> int | None:
-    """How often `distance + k * step < 0` holds from k = 0 on."""
+    """The number of k from 0 on for which `distance + k * step < 0` holds."""
     if distance >= 0:
         return 0
     return -(distance // step) if step > 0 else None

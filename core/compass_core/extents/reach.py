@@ -1,4 +1,4 @@
-"""How far into each tensor a kernel goes."""
+"""The reach of a kernel's accesses into each tensor."""
 
 from __future__ import annotations
 

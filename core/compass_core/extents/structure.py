@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 BODIES = {"for": (5,), "tec": (4,), "while": (2,), "if": (2, 3), "kernel": (1,)}
-"""Where statements keep their nested bodies."""
+"""The positions of nested bodies in statements."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What the text of a body says of all its runs."""
+    """Facts about a body that hold in all its runs."""
 
     changed: dict[str, Any]
     """Variables that it gives a new value, in the order of the text: the expression of those that get one in just one
@@ -61,12 +61,12 @@ class Structure:
 
 
 def size(x: Any) -> int:
-    """How many steps a body takes, about."""
+    """The approximate number of steps of a body."""
     return 1 + sum(map(size, x[1:] if x and isinstance(x[0], str) else x)) if isinstance(x, list) else 1
 
 
 def mentions(e: Any, names: frozenset[str]) -> bool:
-    """Whether an expression depends on variables, or on what is not known before the loop."""
+    """Whether an expression depends on the variables, or on values unknown before the loop."""
     if isinstance(e, str):
         return e in names
     return isinstance(e, list) and (e[0] in ("?", "call") or any(mentions(x, names) for x in e[1:]))

@@ -1,4 +1,4 @@
-"""Values of the index arithmetic: numbers, and what is known of a number that differs between iterations of loops."""
+"""Values of the index arithmetic: numbers, and linear forms of numbers that differ between iterations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LIMIT = 1 << 64
 """Every type's numbers are nearer to 0. What a sum or product has beyond is not followed: types cut it anyway."""
 _HUGE = 1 << 256
 _ROUNDING = 2.0**-22
-"""How far, relatively, a float32 result may be from the one computed here."""
+"""The largest relative difference of a float32 result from the one computed here."""
 
 
 class Counter:

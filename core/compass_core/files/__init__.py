@@ -148,7 +148,7 @@ def _complete(target: Path, content: Content, mode: int) -> Path:
 
 
 def _pour(path: Path, content: Content) -> None:
-    """Write into what is there: devices and pipes, and files that cannot be replaced."""
+    """Write into an existing device or pipe, or a file that cannot be replaced."""
     if callable(content):
         import tempfile
 

@@ -57,7 +57,7 @@ _OUTPUT = (
     "-fdebug-compilation-dir=.",
 )
 DEBUG_FLAGS = ("-O0", "-g")
-"""What a debugger wants of a kernel, behind all other flags: steps line by line, variables in memory."""
+"""Flags for debuggers, after all others: steps line by line, variables in memory."""
 
 
 def kernel_flags(define: str, extra: tuple[str, ...] = ()) -> list[str]:

@@ -52,14 +52,14 @@ class Macro(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """What a file says of its options: macros in their order, and names of options, not looked at yet."""
+    """The options that a file declares: macros in their order, and unchecked names of options."""
 
     macros: tuple[Macro, ...]
     options: tuple[str, ...]
 
 
 def declared(flags: Sequence[str]) -> Declared:
-    """What an object says of the builder's flags; folders and files to include are in its text already."""
+    """The builder's flags that an object declares; included files are part of its text already."""
     macros, options = [], []
     for flag in _joined(command.without_includes(flags)):
         if flag[:2] in ("-D", "-U"):

@@ -40,7 +40,7 @@ LIMITS = confine.Limits(
 _LIBRARY = re.compile(r"(?:=> |^\s*)(?P<path>/[^\n]+?) \(0x", re.MULTILINE)
 _DYNAMIC_LINKER = "ld-linux"
 STDIN = "<stdin>"
-"""What clang calls the text that it is given."""
+"""The name by which clang calls the given text."""
 _FIXED = (
     *("--no-default-config", "-fno-crash-diagnostics", "-fmacro-backtrace-limit=4", "-fno-color-diagnostics"),
     "-Wno-builtin-macro-redefined",  # questions about files are taken away
@@ -93,7 +93,7 @@ def _object(compiler: Clang, source: Source, options: list[str], until: float | 
 
 
 def examine(source: Source, text: str, arguments: Sequence[str], clang: str | None = None) -> str:
-    """What clang prints about `text`, a form of the source's own text, when it is given more `arguments`."""
+    """The output of clang for `text`, a form of the source's text, with further `arguments`."""
     options = command.kernel_flags(source.define, source.options)
     compiler = find_clang(clang)
     done = _clang(compiler, source, text, _with_header(compiler, options), ("-w", *arguments))
@@ -122,7 +122,7 @@ def _with_header(compiler: Clang, options: list[str]) -> _Step:
 def _clang(
     compiler: Clang, source: Source, text: str, step: _Step, arguments: Sequence[str], until: float | None = None
 ) -> bytes:
-    """What clang gives on stdout for `text`, which comes of the source. ToolchainError with its words when it fails."""
+    """The output of clang on stdout for `text`, derived from the source. ToolchainError with its message when it fails."""
     limits = _limits_until(source, until)
     program = compiler.path.resolve()
     line = [str(program), *_FIXED, *step.flags, *arguments, *step.kind, "-o", "-", "-"]

@@ -45,7 +45,7 @@ def missing_features(needed: str) -> list[str]:
 
 @dataclass(frozen=True)
 class HostStamp:
-    """What an object says of the host it was compiled for: triple, and CPU features separated by blanks."""
+    """The host that an object was compiled for: triple, and CPU features separated by blanks."""
 
     triple: str
     features: str

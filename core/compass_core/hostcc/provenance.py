@@ -14,11 +14,11 @@ from compass_core import files, switches
 
 _SIZE = 32
 _MOST = 1 << 15
-"""How many builds are remembered before the older half is forgotten."""
+"""The number of builds remembered before the older half is dropped."""
 
 
 def state_folder() -> Path:
-    """Where key and hashes lie: `COMPASS_STATE_DIR`, else `$XDG_STATE_HOME/compass`, else `~/.local/state/compass`."""
+    """Folder of key and hashes: `COMPASS_STATE_DIR`, else `$XDG_STATE_HOME/compass`, else `~/.local/state/compass`."""
     named = switches.STATE_DIR.get()
     if named is not None:
         return named.absolute()
@@ -27,7 +27,7 @@ def state_folder() -> Path:
 
 
 def remember(content: bytes) -> None:
-    """Notes that `content` was built here. Where the folder cannot be written nothing is noted: it is as if foreign."""
+    """Notes that `content` was built here. Without effect where the folder cannot be written."""
     folder = state_folder()
     try:
         mark = _mark(_key(folder, make=True), content)

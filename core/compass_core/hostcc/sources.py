@@ -52,14 +52,14 @@ class Source:
 
     @property
     def unit(self) -> str:
-        """What clang compiles: the text behind its macros, at line 1 of the file it is called. It cannot ask which files
+        """The unit as clang compiles it: macros, then the text as line 1 of its file. It cannot ask which files
         there are."""
         head = [*(f"#undef {name}" for name in _QUESTIONS), *(macro.line for macro in self.macros)]
         return "\n".join((*head, f'# 1 "{self.name}"', self.text))
 
 
 def identity_of(name: str, define: str, said: declared.Declared, text: str) -> bytes:
-    """The bytes that stand for a translation unit: all that decides what is compiled."""
+    """The bytes that identify a translation unit: everything that decides the compilation."""
     return json.dumps([name, define, said.macros, said.options, text]).encode()
 
 

@@ -157,7 +157,7 @@ def _header(data: bytes) -> tuple[np.dtype[Any], bool, tuple[int, ...], int]:
 
 
 def other_elements(array: Array, wanted: np.dtype[Any], what: str, name: str) -> str:
-    """What to warn of when an array's elements are read as others; nothing when they are of the type that is `wanted`.
+    """The warning for an array whose elements are read as another type; empty when they have the `wanted` type.
 
     CompassError when their bytes make no sense as that type: elements of another size or byte order (which programs
     with the vendor's names may pass), or objects. `what` says which argument, `name` is the wanted type's.

@@ -31,7 +31,7 @@ def parse(text: str | bytes, where: str, code: str = "not-json", what: str = "th
 
 
 def _parts(value: Any) -> list[Any]:
-    """What a list or an object holds; an empty one counts as a level, too."""
+    """The items of a list or an object; an empty one counts as a level, too."""
     if isinstance(value, dict):
         return list(value.values()) or [None]
     return (value or [None]) if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""What is read from outside is bounded: the one table of limits, which the code asks and docs/security.md shows.
+"""The table of limits on input from outside, which the code uses and docs/security.md shows.
 
 `python -m compass_core.reading.limits` prints the table as it stands in the document.
 """
@@ -29,7 +29,7 @@ class Limit(NamedTuple):
             raise self.error(where, span, f"{amount} {self.unit}")
 
     def error(self, where: str, span: Span | None = None, found: str = "more") -> CompassError:
-        """The refusal of what is beyond the limit."""
+        """The error for a value beyond the limit."""
         return CompassError(
             f"{where}: {found}, but {self.what} may have {self.shown} at most", span, code=CODE, help=HELP
         )

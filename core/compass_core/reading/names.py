@@ -1,4 +1,4 @@
-"""What names may look like. Names in files are data: whoever reads or writes one asks here first.
+"""The form of names. Names in files are untrusted data: all readers and writers check them here.
 
 A kernel or a parameter is called what Python would let it be called; a symbol of an object is an ASCII identifier. So no
 name has a quote, a blank, a line break, a path or an escape sequence in it, wherever it is put. Layers and tensors of a

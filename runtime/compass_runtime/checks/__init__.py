@@ -1,4 +1,4 @@
-"""Checked runs: a program's kernels compiled again with clang's instrumentation, and what they do wrong as errors.
+"""Checked runs: kernels compiled again with clang's instrumentation, and its findings as errors.
 
 | module | |
 |---|---|

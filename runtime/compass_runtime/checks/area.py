@@ -25,7 +25,7 @@ _NO_PC = 2**64 - 1
 
 
 class Kind(IntEnum):
-    """What is wrong."""
+    """The kind of a finding."""
 
     BOUNDS = 1
     RACE = 2
@@ -44,7 +44,7 @@ class Kind(IntEnum):
 
 
 class Access(IntFlag):
-    """How memory was accessed."""
+    """The kind of an access to memory."""
 
     READ = 1
     WRITE = 2
@@ -52,7 +52,7 @@ class Access(IntFlag):
 
 
 class Memory(IntEnum):
-    """What kind of buffer memory belongs to."""
+    """The kind of buffer that memory belongs to."""
 
     NONE = 0
     REGION = 1
@@ -120,7 +120,7 @@ def prepare(memory: mmap, modes: Modes, buffers: Sequence[Buffer]) -> None:
 
 
 def findings(memory: mmap) -> tuple[list[Finding], int]:
-    """What the engine found, and how many more there were. The worker may be broken: nothing in it is believed."""
+    """What the engine found, and how many more there were. The worker may be damaged: its memory is not trusted."""
     _, _, count, dropped = _HEAD.unpack_from(memory, _AREA)
     found = []
     for i in range(min(count, _MAX_FINDINGS)):

@@ -171,7 +171,7 @@ class Diagnostics:
 
 
 class _Rule(NamedTuple):
-    """How a kind of finding is told."""
+    """How a kind of finding is reported."""
 
     how: Callable[[Diagnostics, _Rule, Found, int], CompassError]
     message: str

@@ -1,4 +1,4 @@
-"""What a checked run looks for."""
+"""The modes of checked runs."""
 
 from __future__ import annotations
 

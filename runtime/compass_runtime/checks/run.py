@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from compass_sim import RunResult
 
 _one_at_a_time = threading.Lock()
-"""A device has one area for what it found."""
+"""A device has one area for findings."""
 _RACE_BYTES = 12
-"""What is noted of each byte that TECs may share: `struct history` of sim/engine/check_access.c."""
+"""Bytes of history per byte that TECs may share: `struct history` of sim/engine/check_access.c."""
 _PATIENCE = 20
 """How much longer than a plain run a checked one may take when the caller gives no limit."""
 
 
 @dataclass
 class Outcome:
-    """What checked runs gave: errors, and warnings, which stop nobody; and the result of the plain run behind them.
+    """The outcome of checked runs: errors, warnings, and the result of the plain run after them.
 
-    `broken`: another run has no meaning, for this one was ended by a fault or wrote where it may not.
+    `broken`: a further run would be meaningless because this one ended by a fault or wrote out of bounds.
     """
 
     result: RunResult | None = None

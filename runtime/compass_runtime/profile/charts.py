@@ -17,7 +17,7 @@ _LEFT, _RIGHT = 90, 20
 _ROW, _GAP = 22, 5
 _COLUMNS = WIDTH - _LEFT - _RIGHT
 _STEPS = 4000
-"""What of a timeline can be told apart when it is zoomed."""
+"""The smallest part of a timeline that is visible when it is zoomed."""
 
 
 def svg(height: float, parts: Iterable[str], label: str) -> str:

@@ -28,7 +28,7 @@ _STEPS = frozenset(RecordKind) - {RecordKind.TASK_BEGIN, RecordKind.TASK_END, Re
 
 @dataclass(frozen=True)
 class Counting:
-    """A program that counts what it does: `program` gives the same results as the one it was made from."""
+    """A program with counters: `program` gives the same results as the original one."""
 
     program: Program
     model: CostModel
@@ -55,7 +55,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Step:
-    """Where a task talked to the device, after `cycles` of its own work."""
+    """An interaction of a task with the device, after `cycles` of its own work."""
 
     cycles: int
     kind: int
@@ -66,7 +66,7 @@ class Step:
 
 @dataclass
 class Task:
-    """What one TEC did for one sub-graph."""
+    """The work of one TEC for one sub-graph."""
 
     group: int
     number: int

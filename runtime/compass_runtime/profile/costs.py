@@ -1,4 +1,4 @@
-"""What operations cost: the classes of a kernel's operations and a target's estimates (configurations/cost/*.yaml).
+"""Costs of operations: their classes and a target's estimates (configurations/cost/*.yaml).
 
 Which class a C function belongs to say the declarations of the operations (operations.yaml, written by `make docs`), of
 those that are no operation's classes.yaml.
@@ -102,7 +102,7 @@ def cost_model(target: str) -> CostModel:
 
 
 def _read(name: str) -> dict[str, Any]:
-    """A file of the folder; what it says replaces what the file says that it is based on."""
+    """A file of the folder; its entries override those of the file that it is based on."""
     import yaml
 
     path = targets.folder() / "cost" / f"{name}.yaml"

@@ -121,7 +121,7 @@ class Expressions:
     # Variables
 
     def _slot(self, node: Node) -> tuple[str, str]:
-        """What is written or read: a variable, or an element of an array by its constant index."""
+        """The key of an accessed location: a variable, or an element of an array by its constant index."""
         node = syntax.bare(node)
         index = ""
         if node["kind"] == "ArraySubscriptExpr":

@@ -1,4 +1,4 @@
-"""A kernel's C text with counters in it, and what the counters stand for.
+"""Instrumentation of a kernel's C text with counters, and the meaning of each counter.
 
 The text is cut into regions that always run as a whole. Each has a counter, which the text increases where the region
 begins; before every call to the device the text tells the engine where it is, so that the engine knows how much work
@@ -234,13 +234,13 @@ class _Writer:
             self._insert(self._behind(node), " }")
 
     def _start(self, node: Node) -> int:
-        """Where a statement begins, with the pragmas before it, which must stay next to it."""
+        """The start of a statement, including the pragmas before it, which must not be separated from it."""
         at = syntax.begin(node)
         pragmas = _PRAGMAS.search(self._text.text, max(at - _LONGEST_PRAGMAS, 0), at)
         return pragmas.start() if pragmas else at
 
     def _behind(self, node: Node) -> int:
-        """Where a statement ends, its `;` included."""
+        """The end of a statement, including its `;`."""
         last = node
         while last["kind"] in ("IfStmt", "ForStmt", "WhileStmt", "SwitchStmt", *_LABELS):
             last = syntax.children(last)[-1]
@@ -309,7 +309,7 @@ class _Writer:
         self._nested(node, lambda: self._statement(body))
 
     def _label(self, node: Node) -> None:
-        """What follows a label runs more often than what stands before it."""
+        """Statements after a label run more often than those before it."""
         self._on.region = None
         self._statement(syntax.children(node)[-1])
 

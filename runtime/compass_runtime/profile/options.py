@@ -1,4 +1,4 @@
-"""Options of profiled runs: what is printed, and the files to write."""
+"""Options of profiled runs: the tables to print, and the files to write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProfileOptions:
-    """What `compass-run` shows of a profile: tables, a page, a trace."""
+    """The forms in which `compass-run` shows a profile: tables, a page, a trace."""
 
     tables: bool
     page: Path | None

@@ -28,7 +28,7 @@ _ZOOM = (
     "oninput=\"this.closest('section').style.setProperty('--zoom', this.value)\"></label>"
 )
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-"""The page asks nobody for anything."""
+"""The content security policy of the page, which loads nothing."""
 _CONTEXT = 2
 """Lines shown around those that cost something."""
 
@@ -128,7 +128,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence
 
 
 def _stack(cost: Cost, whole: float) -> str:
-    """A bar of what the cycles went to."""
+    """A bar of the cycles by class."""
     parts = {"work": cost.work, **cost.waits}
     bars = "".join(
         f'<i class="{kind}" style="width:{100 * cycles / whole:.2f}%" title="{_KINDS[kind]}: {cycles:,.0f} cycles"></i>'

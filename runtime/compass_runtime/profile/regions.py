@@ -1,4 +1,4 @@
-"""What a profile knows of a kernel's text: operations, the regions that run as one, and what a run of a region costs."""
+"""The model of a kernel's text: operations, regions that run as a whole, and the cost of a run of a region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profile says: totals, and sums per line and per TEC."""
+"""The result of a profile: totals, and sums per line and per TEC."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Key = TypeVar("Key")
 _DIRECTIVE = re.compile(r'# (\d{1,9}) "([^"]*)"')
 _EPSILON = 1e-6
 WAITS = ("dma", "event", "barrier")
-"""What a TEC waits for: transfers it started to wait for, events, other TECs."""
+"""Reasons for which a TEC waits: synchronous transfers, events, other TECs."""
 
 
 @dataclass
 class Cost:
-    """What a line, or a TEC, did and how long it took, in estimated cycles."""
+    """The operations of a line, or of a TEC, and their estimated cycles."""
 
     classes: dict[str, Tally] = field(default_factory=dict)
     work: float = 0.0

@@ -49,13 +49,13 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def begin(node: Node) -> int:
-    """Where the node's text begins."""
+    """The offset at which the node's text begins."""
     offset: int = node["range"]["begin"]["offset"]
     return offset
 
 
 def end(node: Node) -> int:
-    """Where the node's text ends; the `;` of an expression statement does not belong to it."""
+    """The offset at which the node's text ends, without the `;` of an expression statement."""
     last = node["range"]["end"]
     offset: int = last["offset"]
     length: int = last["tokLen"]

@@ -32,7 +32,7 @@ def text(profile: Profile, lines: int = _LINES_SHOWN) -> str:
 
 
 def headline(profile: Profile) -> str:
-    """The total and what it is made of."""
+    """The total and its parts."""
     model, total = profile.model, profile.total
     return (
         f"{profile.name}: {profile.cycles} cycles, {profile.seconds * 1e6:.1f} us at {model.clock_mhz:g} MHz\n"
