@@ -17,8 +17,9 @@ from compass_core.aipubin.kernelinfo import MAX_BYTES
 from compass_core.errors import CompassError, Note
 from compass_core.reading.limits import TEXT_BYTES
 from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, kernel_graph, write_files
-from compassc.gbuilder.emit import assemble, launches, steps_of
+from compassc.gbuilder.emit import assemble
 from compassc.gbuilder.kernel_plugin import kernel_plugin
+from compassc.gbuilder.launches import launches, steps_of
 from compassc.gbuilder.memory import Plan, plan
 from compassc.gbuilder.nodes import Nodes, nodes_of
 from compassc.gbuilder.plugin_host import Library, Match, Plugin, choose, plugin_files, plugins, search_path

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.graphnote import BEFORE_ALL, GraphNote, NotedLaunch, NotedTensor
+from compassc.gbuilder.launches import Launch
 from compassc.gbuilder.memory import Plan, nbytes, owner
 from compassc.gbuilder.nodes import Nodes
 from compassc.gbuilder.plugin_api import Tensor
-
-if TYPE_CHECKING:
-    from compassc.gbuilder.emit import Launch
 
 FILE = "temp.graph.json"
 """The file in which vendor tools look for the same text."""
