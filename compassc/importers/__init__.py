@@ -44,8 +44,9 @@ def refuse_models(path: Path) -> None:
         )
 
 
-def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
-    """The graph of the model in a file. `shapes`: of inputs by name, where the model leaves them open.
+def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None, outputs: Sequence[str] = ()) -> Graph:
+    """The graph of the model in a file. `shapes`: of inputs by name, where the model leaves them open; `outputs`: tensors
+    of the model that are to be the graph's outputs, instead of the model's own.
 
     CompassError when no importer knows the file, and for everything that is wrong with it, at once.
     """
@@ -57,20 +58,27 @@ def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) 
         raise UsageError(
             f"'{path}' is no model that can be imported: known are {known}", code="unknown-model", help=help
         )
-    graph: Graph = import_module(IMPORTERS[path.suffix.lower()]).import_file(path, shapes)
+    graph: Graph = import_module(IMPORTERS[path.suffix.lower()]).import_file(path, shapes, outputs)
     return graph
 
 
 def import_object(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
-    """The graph of a model in memory: of an `onnx.ModelProto`. UsageError for any other object."""
+    """The graph of a model in memory: an `onnx.ModelProto`, or a `torch.export.ExportedProgram`.
+
+    UsageError for any other object.
+    """
     from compass_core.errors import UsageError
 
     kind = type(model)
-    if kind.__name__ != "ModelProto":
+    graph: Graph
+    if kind.__name__ == "ModelProto":
+        graph = import_module(IMPORTERS[".onnx"]).import_model(model, shapes, path=model.graph.name or "model")
+    elif kind.__name__ == "ExportedProgram":
+        graph = import_module(IMPORTERS[".pt2"]).import_program(model, shapes)
+    else:
         raise UsageError(
             f"{kind.__module__}.{kind.__qualname__} is no model that can be imported",
             code="unknown-model",
-            help="an onnx.ModelProto, or the path of a file",
+            help="an onnx.ModelProto, a torch.export.ExportedProgram, or the path of a file",
         )
-    graph: Graph = import_module(IMPORTERS[".onnx"]).import_model(model, shapes, path=model.graph.name or "model")
     return graph

@@ -6,10 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compass_core.errors import CompassError, together
+from compass_core.errors import CompassError, UsageError, together
+from compass_core.errors.suggest import help_for
 from compassc.graph.graph import Graph
 from compassc.importers.building import Building
 from compassc.importers.values import Refused, Value
+
+
+def chosen_outputs(own: Sequence[str], wanted: Sequence[str], tensors: Sequence[str], path: str) -> list[str]:
+    """The names of the graph's outputs: the model's `own`, or those that the user wants of its `tensors`."""
+    for name in wanted:
+        if name not in tensors:
+            raise UsageError(
+                f"'{path}' has no tensor '{name}'", code="no-output", help=help_for(name, tensors, "tensors")
+            )
+    return list(wanted or own)
 
 
 def finished(b: Building, names: Sequence[str], outputs: Sequence[Any], path: str, code: str) -> Graph:

@@ -21,8 +21,9 @@ PACKAGES = ("torch", "onnx", "onnxscript")
 SAVING = "torch.export.save(torch.export.export(model.eval(), (example,)), 'model.pt2')"
 
 
-def import_file(path: Path, shapes: Shapes | None = None) -> Graph:
-    """The graph of the program in a file of `torch.export.save`. `shapes`: of inputs with dynamic dimensions.
+def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] = ()) -> Graph:
+    """The graph of the program in a file of `torch.export.save`. `shapes`: of inputs with dynamic dimensions; `outputs`:
+    tensors, as PyTorch's exporter names them in ONNX, instead of the program's own.
 
     CompassError when packages are missing, the file is none of these, or the program cannot be expressed in ONNX; and
     as ONNX models are refused. PyTorch's loader reads the file: it must be one that you trust.
@@ -42,10 +43,12 @@ def import_file(path: Path, shapes: Shapes | None = None) -> Graph:
             code="torch-program",
             help=f"save one with {SAVING}",
         ) from None
-    return import_program(program, shapes, str(path))
+    return import_program(program, shapes, str(path), outputs)
 
 
-def import_program(program: Any, shapes: Shapes | None = None, path: str = "program") -> Graph:
+def import_program(
+    program: Any, shapes: Shapes | None = None, path: str = "program", outputs: Sequence[str] = ()
+) -> Graph:
     """The graph of a `torch.export.ExportedProgram`."""
     _packages()
     import torch
@@ -59,7 +62,7 @@ def import_program(program: Any, shapes: Shapes | None = None, path: str = "prog
         raise CompassError(
             f"'{path}': PyTorch cannot express the program in ONNX: {_first_line(error)}", code="torch-program"
         ) from None
-    return import_model(model, shapes, path=path)
+    return import_model(model, shapes, path=path, outputs=outputs)
 
 
 def _packages() -> None:

@@ -71,7 +71,7 @@ def test_external_data_is_read_and_missed(model_file):
     onnx.save(onnx.load(model_file), model_file, save_as_external_data=True, location="model.data", size_threshold=0)
     assert import_file(model_file, {"x": (1, 3, 6, 8)}).outputs[0].shape == (1, 4, 6, 8)
     (model_file.parent / "model.data").unlink()
-    with pytest.raises(CompassError, match="lies in another file") as caught:
+    with pytest.raises(CompassError, match="is not beside it") as caught:
         import_file(model_file, {"x": (1, 3, 6, 8)})
     assert caught.value.code == "onnx-external-data"
 
@@ -309,3 +309,16 @@ def test_a_model_where_a_graph_is_wanted(compassc, model_file, command):
     data = ("--calibrate", str(model_file)) if command == "quantize" else ()
     done = compassc(command, str(model_file), *data)
     assert done.status == 2 and "is a model, not a graph" in done.err and "compassc build" in done.err
+
+
+def test_inner_tensors_may_be_outputs(compassc, model_file):
+    shape = {"x": (1, 3, 6, 8)}
+    whole = import_file(model_file, shape)
+    inner = next(n.output[0] for n in onnx.load(model_file).graph.node)
+    cut = import_file(model_file, shape, [inner])
+    assert [t.name for t in cut.outputs] != [t.name for t in whole.outputs] and len(cut.outputs) == 1
+    with pytest.raises(UsageError, match="no tensor 'nowhere'"):
+        import_file(model_file, shape, ["nowhere"])
+    made = model_file.parent / "cut.txt"
+    done = compassc("import", str(model_file), "--shape", "x=1x3x6x8", "--output-tensor", inner, "-o", str(made))
+    assert done.status == 0 and made.exists()

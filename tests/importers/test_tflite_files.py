@@ -99,5 +99,19 @@ def test_inputs_that_are_no_plain_numbers_are_refused(kind, why):
     tensors = [TensorInfo(n, t, (4,), None, none, none, 0, False) for n, t in (("x", kind), ("y", "FLOAT32"))]
     b = Conversion(ModelRead("m", tuple(tensors), (0,), (1,), (Node(0, "ABS", 1, (0,), (1,)),)), strict=True)
     b.input(0, tensors[0], (4,))
-    b.run()
+    b.run([1])
     assert [why in r.reason for r in b.refusals] == [True]
+
+
+def test_inner_tensors_may_be_outputs():
+    net = Model()
+    x = net.input("x", (4,))
+    y = net("ABS", [x], (4,))
+    content = net.bytes(net("TFLite_Detection_PostProcess", [y], (4,)))
+    with pytest.raises(RefusedModel) as caught:
+        import_bytes(content)
+    assert "--output-tensor" in caught.value.notes[0].message
+    graph = import_bytes(content, outputs=[net.tensors[y].name])
+    assert [layer.type for layer in graph.layers] == ["Input", "Abs"]
+    with pytest.raises(CompassError, match="no tensor 'z'"):
+        import_bytes(content, outputs=["z"])

@@ -92,6 +92,16 @@ def test_dynamic_dimensions_are_given(tmp_path, chained):
 
 
 @needs_torch
+def test_programs_in_memory_are_imported_too():
+    import torch
+
+    from compassc.importers import import_object
+
+    program = torch.export.export(torch.nn.Linear(4, 3).eval(), (torch.randn(2, 4),))
+    assert import_object(program).outputs[0].shape == (2, 3)
+
+
+@needs_torch
 def test_damaged_programs_are_refused(tmp_path):
     (tmp_path / "m.pt2").write_bytes(b"PK\3\4 not a program")
     with pytest.raises(CompassError, match="no program of torch.export"):

@@ -14,7 +14,7 @@ from compassc.importers import FRAMEWORKS
 EXAMPLE = """\
 compassc import model.onnx -o model.txt
 compassc import model.onnx --shape image=1x3x224x224
-compassc import model.tflite
+compassc import model.tflite --output-tensor boxes --output-tensor scores
 compassc import --operators Conv"""
 
 
@@ -22,6 +22,13 @@ compassc import --operators Conv"""
 @click.argument("source", type=options.INPUT, metavar="MODEL", required=False)
 @options.output_option
 @options.model_shape_option
+@click.option(
+    "--output-tensor",
+    "outputs",
+    metavar="NAME",
+    multiple=True,
+    help="A tensor of the model that is to be an output, instead of its own. Repeatable.",
+)
 @click.option(
     "--operators", metavar="NAME", is_flag=False, flag_value="", help="List a framework's operators and their status."
 )
@@ -36,6 +43,7 @@ def command(
     source: Path | None,
     output: Path | None,
     shapes: dict[str, tuple[int, ...]],
+    outputs: tuple[str, ...],
     operators: str | None,
     framework: str,
     write_docs: Path | None,
@@ -60,7 +68,7 @@ def command(
         raise UsageError("a graph is two files, which need a name", code="usage", help="-o model.txt")
     path = output or source.with_suffix(".txt")
     console.inputs.append(source)
-    graph = import_model(source, shapes)
+    graph = import_model(source, shapes, outputs)
     save(graph, path)
     console.clear_progress()
     console.say(f"{len(graph.layers)} layers")

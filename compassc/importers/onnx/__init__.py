@@ -20,30 +20,36 @@ Shapes = Mapping[str, Sequence[int]]
 PAGE, UNSUPPORTED = "docs/onnx.md", "onnx-unsupported"
 
 
-def import_file(path: Path, shapes: Shapes | None = None) -> Graph:
-    """The graph of the ONNX model in a file. `shapes`: of inputs by name, where the model leaves them open.
+def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] = ()) -> Graph:
+    """The graph of the ONNX model in a file. `shapes`: of inputs by name, where the model leaves them open; `outputs`:
+    tensors of its main graph, instead of its own outputs.
 
     CompassError when the file is damaged, a data file is missing, shapes stay open, or nodes are not supported: all of
     these are named at once.
     """
     from compassc.importers.onnx.source import load
 
-    return _imported(load(path), shapes or {}, {}, str(path))
+    return _imported(load(path), shapes or {}, {}, str(path), outputs)
 
 
 def import_model(
-    model: ModelProto, shapes: Shapes | None = None, known: Mapping[str, Any] | None = None, path: str = "model"
+    model: ModelProto,
+    shapes: Shapes | None = None,
+    known: Mapping[str, Any] | None = None,
+    path: str = "model",
+    outputs: Sequence[str] = (),
 ) -> Graph:
-    """The graph of a model in memory. `known`: inputs whose content is fixed, as arrays; the graph does not have them."""
+    """The graph of a model in memory. `known`: inputs whose content is fixed, as arrays; the graph does not have them.
+    `outputs`: as for a file."""
     from compassc.importers.onnx.source import checked
 
-    return _imported(checked(model, path), shapes or {}, known or {}, path)
+    return _imported(checked(model, path), shapes or {}, known or {}, path, outputs)
 
 
 @quietly
-def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path: str) -> Graph:
+def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path: str, wanted: Sequence[str]) -> Graph:
     from compassc.graph.dtypes import IR_DTYPES
-    from compassc.importers.finishing import finished
+    from compassc.importers.finishing import chosen_outputs, finished
     from compassc.importers.onnx.convert import Conversion
     from compassc.importers.onnx.source import dtype_of, input_dims
     from compassc.importers.sizes import input_shapes
@@ -65,10 +71,12 @@ def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path:
         tensor = b.graph.input(f"{name}_0", shape, dtype)
         names[tensor.name] = name
         given[name] = b.value(tensor, types[name])
-    outputs = b.run(model.graph, given)
+    made = [*given, *(name for node in model.graph.node for name in node.output if name)]
+    names_out = chosen_outputs([o.name for o in model.graph.output], wanted, made, path)
+    outputs = b.run(model.graph, given, names_out)
     if b.refusals:
         raise RefusedModel(path, b.refusals, _needed(b, names), code=UNSUPPORTED, page=PAGE)
-    return finished(b, [o.name for o in model.graph.output], outputs, path, UNSUPPORTED)
+    return finished(b, names_out, outputs, path, UNSUPPORTED)
 
 
 def _needed(b: Conversion, inputs: Mapping[str, str]) -> list[str]:

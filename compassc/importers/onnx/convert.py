@@ -73,14 +73,18 @@ class Conversion(Building):
 
     # -- graphs
 
-    def run(self, graph: GraphProto, given: Mapping[str, Item]) -> list[Item]:
-        """The outputs of a graph, for the items of its inputs. Names it does not make are the surrounding graph's."""
+    def run(self, graph: GraphProto, given: Mapping[str, Item], outputs: Sequence[str] | None = None) -> list[Item]:
+        """The outputs of a graph, for the items of its inputs. Names it does not make are the surrounding graph's.
+
+        `outputs`: tensors of it, instead of its own outputs.
+        """
+        wanted = [o.name for o in graph.output] if outputs is None else outputs
         with self._within(given):
             self.scope.initial = {t.name: t for t in graph.initializer}
             for sparse in graph.sparse_initializer:
                 self.scope.items.setdefault(sparse.values.name, Value.of(dense(sparse)))
-            self.nodes(graph.node, [o.name for o in graph.output])
-            return [self._output(o.name) for o in graph.output]
+            self.nodes(graph.node, wanted)
+            return [self._output(name) for name in wanted]
 
     def _output(self, name: str) -> Item:
         try:

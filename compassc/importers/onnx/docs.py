@@ -79,6 +79,7 @@ the package `onnx`: `pip install "compassc[onnx]"`.
 - Quantised models (QuantizeLinear and DequantizeLinear around operators, or QLinear operators) become quantised layers:
   convolutions, matrix products, sums, products, maxima, and what only moves elements. Other operators are computed in
   floats between DeQuantize and Quantize.
+- Inner tensors may be outputs instead of the model's own, which cuts off what comes behind them: `--output-tensor NAME`.
 - What is not supported is named at once, with the nodes and reasons, and nothing is written.
 
 `compassc import --operators` prints this table, which is made by `make docs` from the declarations in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,8 +63,16 @@ def _damaged(path: object, why: str) -> CompassError:
 
 def _external(onnx: Any, model: ModelProto, path: Path) -> None:
     """Reads the files beside the model that hold its large tensors."""
-    from onnx.external_data_helper import load_external_data_for_model
+    from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
 
+    used = {ExternalDataInfo(t).location for t in model.graph.initializer if uses_external_data(t)}
+    missing = sorted(name for name in used if name and not os.path.lexists(path.parent / name))
+    if missing:
+        raise CompassError(
+            f"'{path}' keeps tensors in {', '.join(repr(name) for name in missing)}, which is not beside it",
+            code="onnx-external-data",
+            help="keep the model's data files beside it, under the names it has for them",
+        )
     try:
         load_external_data_for_model(model, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:

@@ -16,27 +16,30 @@ Shapes = Mapping[str, Sequence[int]]
 PAGE, UNSUPPORTED = "docs/tflite.md", "tflite-unsupported"
 
 
-def import_file(path: Path, shapes: Shapes | None = None) -> Graph:
-    """The graph of the TFLite model in a file. `shapes`: of inputs by name, where the model leaves them open.
+def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str] = ()) -> Graph:
+    """The graph of the TFLite model in a file. `shapes`: of inputs by name, where the model leaves them open; `outputs`:
+    tensors of its main graph, instead of its own outputs.
 
     CompassError when the file is damaged, shapes stay open, or operators are not supported: all of these are named at
     once.
     """
     from compassc.importers.tflite.source import load
 
-    return _imported(load(path), shapes or {}, str(path))
+    return _imported(load(path), shapes or {}, str(path), outputs)
 
 
-def import_bytes(content: bytes, shapes: Shapes | None = None, path: str = "model.tflite") -> Graph:
+def import_bytes(
+    content: bytes, shapes: Shapes | None = None, path: str = "model.tflite", outputs: Sequence[str] = ()
+) -> Graph:
     """The graph of the model in the bytes of a file."""
     from compassc.importers.tflite.source import parse
 
-    return _imported(parse(content, path), shapes or {}, path)
+    return _imported(parse(content, path), shapes or {}, path, outputs)
 
 
 @quietly
-def _imported(model: Model, shapes: Shapes, path: str) -> Graph:
-    from compassc.importers.finishing import finished
+def _imported(model: Model, shapes: Shapes, path: str, wanted: Sequence[str]) -> Graph:
+    from compassc.importers.finishing import chosen_outputs, finished
     from compassc.importers.onnx.operators.quantised import Quantised
     from compassc.importers.refusals import RefusedModel
     from compassc.importers.sizes import input_shapes
@@ -47,8 +50,13 @@ def _imported(model: Model, shapes: Shapes, path: str) -> Graph:
     b = Conversion(model, strict=not shapes)
     for index, info in zip(model.inputs, infos, strict=True):
         b.input(index, info, sizes[info.name])
-    outputs: list[Any] = b.run()
+    listed = [*model.inputs, *(i for node in model.nodes for i in node.outputs if i >= 0)]
+    made = {model.tensors[i].name: i for i in listed}
+    own = [model.tensors[i].name for i in model.outputs]
+    names = chosen_outputs(own, wanted, [*made], path)
+    indices = [made[n] for n in names] if wanted else model.outputs
+    outputs: list[Any] = b.run(indices)
     if b.refusals:
         raise RefusedModel(path, b.refusals, code=UNSUPPORTED, page=PAGE)
     values = [o.value if isinstance(o, Quantised) else o for o in outputs]
-    return finished(b, [model.tensors[i].name for i in model.outputs], values, path, UNSUPPORTED)
+    return finished(b, names, values, path, UNSUPPORTED)

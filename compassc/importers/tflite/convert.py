@@ -121,16 +121,16 @@ class Conversion(Building):
 
     # -- operators
 
-    def run(self) -> list[Item | Unknown]:
-        """Converts the operators that the outputs need; gives the outputs."""
-        needed, kept = set(self.model.outputs), []
+    def run(self, outputs: Sequence[int]) -> list[Item | Unknown]:
+        """Converts the operators that some tensors need; gives these."""
+        needed, kept = set(outputs), []
         for node in reversed(self.model.nodes):
             if needed.intersection(node.outputs):
                 needed.update(node.inputs)
                 kept.append(node)
         for node in reversed(kept):
             self._convert(node)
-        return [self._output(i) for i in self.model.outputs]
+        return [self._output(i) for i in outputs]
 
     def _output(self, index: int) -> Item | Unknown:
         try:

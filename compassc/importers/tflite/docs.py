@@ -59,6 +59,7 @@ needs the packages `tflite` and `flatbuffers`: `pip install "compassc[tflite]"`.
 - Activations at the end of operators, and the patterns that [ONNX](onnx.md) models have, are fused in the same way.
 - What a model says of the shapes and types of its tensors is held against what the importer makes; a contradiction is
   refused. So is an option that is not known here, and a damaged file.
+- Inner tensors may be outputs instead of the model's own, which cuts off what comes behind them: `--output-tensor NAME`.
 - What is not supported is named at once, with the operators and reasons, and nothing is written.
 
 ## Quantised models

@@ -68,6 +68,8 @@ def window_of(
             f"kernel {list(kernel)}, strides {list(stride)} and dilations {list(dilation)} are not sizes of "
             f"a window over {len(sizes)} axes"
         )
+    if pads is not None and auto_pad in ("NOTSET", "") and len(pads) != 2 * rank:
+        raise Refused(f"its pads {list(pads)} are not two for each of {rank} axes")
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         listed = []
         for size, k, s, d in zip(sizes, kernel, stride, dilation, strict=True):

@@ -94,6 +94,6 @@ refuse("it keeps values from run to run", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN
 refuse("it is random", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL")
 refuse("tables of words are kept on the host", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE")
 refuse(
-    "boxes are chosen on the host: leave this operator out of the export, or run it behind the network",
+    "boxes are chosen on the host: import up to its inputs (`--output-tensor`), and run it behind the network",
     "TFLite_Detection_PostProcess",
 )
