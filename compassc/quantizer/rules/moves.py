@@ -59,6 +59,8 @@ def pad(job: Job) -> Layer:
 @rule("Pooling")
 def pooling(job: Job) -> Layer:
     method, source = job.layer.word("method"), job.input
+    if method == "AVG" and job.settings.rescale_means:
+        return job.made(job.output(source.integer.signed))
     if method in ("MAX", "AVG"):
         return job.made(job.as_input())
     out = job.output(False)

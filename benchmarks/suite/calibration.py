@@ -1,0 +1,70 @@
+"""Calibration of a network of 100 ONNX nodes with 100 samples, beside what ONNX Runtime and ONNX's reference evaluator take
+to run it on them; and its quantisation."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.core import Goal, Result, median, seconds
+
+from .model_import import CHANNELS, model
+
+SAMPLES, EVALUATED = 100, 4
+GOALS = {
+    "reference": Goal("calibration, times faster than ONNX's reference evaluator", "x", 5, at_most=False),
+    "runtime": Goal("calibration, as part of ONNX Runtime's time", "x", 3),
+    "quantize": Goal("quantisation of the calibrated network", "s"),
+}
+ROUNDS = 3
+
+
+def measure() -> dict[str, Result]:
+    from compassc.graph import passes
+    from compassc.importers import import_model
+    from compassc.quantizer import Settings, calibrate, quantize
+
+    made = model(100)
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
+        path = Path(folder, "net.onnx")
+        path.write_bytes(made.SerializeToString())
+        graph = passes.optimise(import_model(path))
+    random = np.random.default_rng(0)
+    samples = [random.standard_normal((1, CHANNELS, 16, 16)).astype(np.float32) for _ in range(SAMPLES)]
+    settings, name = Settings.preset("int8"), graph.inputs[0].name
+    data = [{name: sample} for sample in samples]
+    own = median(seconds(lambda: calibrate(graph, data, settings)) for _ in range(ROUNDS))
+    calibration = calibrate(graph, data, settings)
+    each = {
+        "reference": _reference(made, samples[:EVALUATED]) * SAMPLES / EVALUATED,
+        "runtime": _runtime(made, samples),
+    }
+    quantising = median(seconds(lambda: quantize(graph, calibration, settings)) for _ in range(ROUNDS))
+    detail = f"{own:.2f} s"
+    runtime = each["runtime"]
+    return {
+        "reference": Result(each["reference"] / own, f"{detail} for {SAMPLES} samples, {each['reference']:.2f} s"),
+        "runtime": Result(own / runtime, f"{detail}, {runtime:.2f} s") if runtime else Result(None, "not installed"),
+        "quantize": Result(quantising, f"{len(graph.layers)} layers"),
+    }
+
+
+def _reference(made: Any, samples: list[Any]) -> float:
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(made)
+    return seconds(lambda: [evaluator.run(None, {"x": sample}) for sample in samples])
+
+
+def _runtime(made: Any, samples: list[Any]) -> float | None:
+    """None where ONNX Runtime is not installed."""
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    session.run(None, {"x": samples[0]})
+    return median(seconds(lambda: [session.run(None, {"x": s}) for s in samples]) for _ in range(ROUNDS))
