@@ -1,4 +1,4 @@
-"""Float layers whose references are exact but slow, in float32: convolutions and pooling.
+"""Float layers whose references are exact but slow, in float32: products, pooling, the error function.
 
 Statistics do not need the references' float64; results differ from theirs in the last bits.
 """
@@ -15,6 +15,10 @@ from compassc.layers.arithmetic import Array
 from compassc.layers.rectify import rectify_float
 from compassc.layers.windows import Window, window_of
 
+ALONE = 1 << 18
+"""Multiplications of a product up to which the BLAS library does it on one core: threads that wait for each other cost
+more than they gain, and very much where other programs run, too."""
+LEAST_ROWS = 8
 Fast = Callable[..., "Array | None"]
 """The one output of a layer; None where the reference is to be asked."""
 
@@ -30,6 +34,20 @@ def _biases(layer: Layer, outputs: int) -> Array:
     if "biases" not in layer.constants:
         return np.zeros(outputs, np.float32)
     return layer.constants["biases"].reshape(-1).astype(np.float32)
+
+
+def product(rows: Array, filters: Array) -> Array:
+    """rows [M, K] times the transposed filters [N, K], in pieces that one core does."""
+    (many, inner), outputs = rows.shape, len(filters)
+    piece = ALONE // max(inner * outputs, 1)
+    if piece < LEAST_ROWS or many <= piece:
+        return np.asarray(rows @ filters.T)
+    columns, whole = np.ascontiguousarray(filters.T), many // piece * piece
+    made = np.empty((many, outputs), np.float32)
+    np.matmul(rows[:whole].reshape(-1, piece, inner), columns, out=made[:whole].reshape(-1, piece, outputs))
+    if whole < many:
+        np.matmul(rows[whole:], columns, out=made[whole:])
+    return made
 
 
 def padded(x: Array, window: Window, fill: float = 0.0) -> Array:
@@ -96,14 +114,15 @@ def _grouped(x: Array, weights: Array, window: Window, positions: tuple[int, ...
             )
         else:
             rows = np.ascontiguousarray(patches(source, window, positions)).reshape(-1, filters.shape[1])
-        parts.append((rows @ filters.T).reshape(x.shape[0], *positions, own))
+        parts.append(product(rows, filters).reshape(x.shape[0], *positions, own))
     return parts[0] if groups == 1 else np.concatenate(parts, -1)
 
 
 def fully_connected(layer: Layer, x: Array) -> Array:
     weights = layer.constant("weights").astype(np.float32, copy=False)
     weights = weights.reshape(weights.shape[0], -1)
-    sums = x.astype(np.float32, copy=False) @ weights.T
+    rows = np.ascontiguousarray(x.reshape(-1, weights.shape[1]), np.float32)
+    sums = product(rows, weights).reshape(*x.shape[:-1], len(weights))
     sums += _biases(layer, len(weights))
     return _activated(layer, sums)
 
@@ -135,6 +154,24 @@ def pooling(layer: Layer, x: Array) -> Array | None:
     return made if method == "MAX" else made / np.float32(np.prod(window.kernel))
 
 
+def erf(x: Array) -> Array:
+    """The error function to 1e-6, by the approximation 7.1.26 of Abramowitz and Stegun."""
+    magnitude = np.abs(x)
+    t = 1 / (1 + np.float32(0.3275911) * magnitude)
+    series: Array = np.full((), 1.061405429, np.float32)
+    for factor in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        series = series * t + np.float32(factor)
+    return np.copysign(1 - series * t * np.exp(-magnitude * magnitude), x)
+
+
+def activation(layer: Layer, x: Array) -> Array | None:
+    """GELU, whose reference asks for one number after the other."""
+    named = layer.type == "GELU" or layer.type == "Activation" and layer.word("method", "NONE") == "GELU"
+    if not named or layer.word("approximate", "NONE") != "NONE":
+        return None
+    return x * np.float32(0.5) * (1 + erf(x * np.float32(0.5**0.5)))
+
+
 def moved(layer: Layer, x: Array) -> Any:
     return x.reshape(layer.output.shape) if x.size == layer.output.count else None
 
@@ -145,5 +182,8 @@ FAST: dict[str, Fast] = {
     "FullyConnected": fully_connected,
     "Pooling": pooling,
     "Reshape": moved,
+    "Activation": activation,
+    "GELU": activation,
+    "Erf": lambda layer, x: erf(x),
 }
 """By layer type."""
