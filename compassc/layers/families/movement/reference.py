@@ -279,6 +279,8 @@ def _scatter_products(layer: Layer, v: Array, u: Array, places: tuple[Array, ...
     """Products in 16 bits after each update, in the order of the places along the axis; the zero point is not applied."""
     out, axis = layer.output, layer.axis("axis", 0)
     low, high = (-32768, 32767) if out.integer.signed else (0, 65535)
+    if not out.integer.signed and (u < 0).any():
+        raise LayerError(f"updates are negative, by which '{out.name}', which is unsigned, is not multiplied")
     target = requantise(v, scale[0], shift[0], 0, low, high)
     for k in range(u.shape[axis]):
         part = tuple(p.take(k, axis) for p in places)

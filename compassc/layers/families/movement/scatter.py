@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.emit import INT32_MAX, as_stored, requantise, wide_kind
 from compassc.layers.families.movement.indexed import IndexedAxis, addressed, indices_of, keeps_type
@@ -163,7 +165,7 @@ def _steps(k: KernelSource, layer: Layer, reduction: str, kind: str, repeated: i
         join = NUMBERS_ONLY.format(join=join) if reduction in ("MAX", "MIN") else join
         return _same, _same, join, lambda acc: as_stored(k, acc, out)
     if reduction == "MUL":
-        raise LayerError("'reduction' is MUL of integers: products are rounded after each update, which has no kernel")
+        return _products(k, layer, repeated)
     x, _, updates = layer.inputs
     zeros, factors, own, shift = (0, 0), (1, 1), 1, 0
     limits = -(2**31), INT32_MAX
@@ -209,6 +211,46 @@ def _steps(k: KernelSource, layer: Layer, reduction: str, kind: str, repeated: i
         return requantise(k, value, own, shift, out.scalar_zero, out.low, out.high)
 
     return lambda v: brought(0, v), lambda w: brought(1, w), join, closing
+
+
+def _products(k: KernelSource, layer: Layer, repeated: int) -> tuple[Steps, Steps, str, Steps]:
+    """The steps of products of integers, which are brought to 16 bits after each update."""
+    x, _, updates = layer.inputs
+    out, signed = layer.output, layer.output.integer.signed
+    if layer.type != "ScatterElements" or not layer.is_quantised:
+        raise LayerError("'reduction' is MUL of integers: only the quantised form of ScatterElements has a kernel")
+    scale, shift = (np.resize(v, 2) for v in layer.scale_shift(of=2))
+    low, high = (-32768, 32767) if signed else (0, 65535)
+    u = updates.low + updates.scalar_zero, updates.high + updates.scalar_zero
+    factor, down, widest = int(scale[1]), int(shift[1]), max(map(abs, u))
+    if u[0] < 0 and not signed:
+        raise LayerError(
+            f"'{updates.name}' has negative numbers, by which '{out.name}', which is unsigned, is not multiplied"
+        )
+    largest = high + 1
+    for _ in range(repeated):
+        if largest * widest > INT32_MAX or (high + 1) * factor > INT32_MAX or not 0 <= down <= 31:
+            raise LayerError(
+                f"products of up to {largest} and {widest} times {factor} over 2^{down} do not fit 32 bits"
+            )
+        largest = max(high + 1, largest * widest * factor // 2**down + factor * 2 ** max(0, 16 - down) + 2)
+
+    def multiplied(value: Value) -> Value:
+        product = k.let(f"old * {k.shifted(value, updates.scalar_zero).name}", "int32").name
+        count = k.let(f"{product} & 0", "int32").name
+        k.do(f"halve({product}, {count}, {15 if signed else 16})")
+        move = k.let(f"{k.scalar(down)} - {count}", "int32").name
+        scaled = k.let(f"{product} * {k.scalar(factor)}", "int32").name
+        near = f"S.vsel({scaled} >> S.max({move}, 0), {scaled} << S.max(0 - {move}, 0), {move} >= 0)"
+        return k.let(near, "int32", -largest, largest)
+
+    def limited(acc: Value) -> Value:
+        return k.let(f"clamp({acc.name}, {k.scalar(out.low)}, {k.scalar(out.high)})", "int32", out.low, out.high)
+
+    def begun(value: Value) -> Value:
+        return requantise(k, k.shifted(value, x.scalar_zero), int(scale[0]), int(shift[0]), 0, low, high)
+
+    return begun, multiplied, "{b}", limited
 
 
 def _same(value: Value) -> Value:
