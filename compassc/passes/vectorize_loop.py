@@ -271,11 +271,19 @@ class Vectorizer:
         if type(b) is Ramp and not _is_vector(a) and e.op in ("add", "mul"):
             stride = b.stride if e.op == "add" else self.simplify(Binary("mul", b.stride, a))
             return Ramp(self.simplify(Binary(e.op, a, b.base)), stride, self.lanes)
+        if e.op == "mul" and e.dtype.is_integer and e.dtype.bits == 8:
+            return self._product_of_bytes(e)
         if not _has_vector_form(e):
             raise NoVectorForm
         if e.op in _SHIFTED:
             return self._by_power_of_two(e)
         return Binary(_AS_MASK_OP.get(e.op, e.op), self.vector(e.a), self.vector(e.b))
+
+    def _product_of_bytes(self, e: Binary) -> Expr:
+        """There is no multiplication of bytes: the product in 16 bits, of which the low ones are kept."""
+        wide = e.data_type.with_bits(16)
+        product = Binary("mul", *(self._converted(self.vector(x), wide) for x in (e.a, e.b)))
+        return self._converted(product, e.data_type)
 
     def _by_power_of_two(self, e: Binary) -> Expr:
         """Division that rounds down is a shift; there is no such operator on vectors."""

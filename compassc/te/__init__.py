@@ -61,6 +61,7 @@ from compassc.te.opaque import (
     call_kernel,
     decl_tensor_intrin,
     extern,
+    extern_primfunc,
     for_range,
     scan,
 )
@@ -116,6 +117,7 @@ __all__ = [
     "exp",
     "exp2",
     "extern",
+    "extern_primfunc",
     "floor",
     "floordiv",
     "floormod",

@@ -134,7 +134,9 @@ class _Inference:
                     intervals[var] = zero, _minus_one(zero, extents[leaf])
             for axis in (*level.axis, *level.reduce_axis):
                 low, high = interval(values[axis], intervals.get)
-                start = regions[axis].min
+                start, whole = regions[axis].min, regions[axis].extent
+                if isinstance(high, IntImm) and isinstance(whole, IntImm) and high.value >= whole.value > 0:
+                    high = IntImm(kind_of(high), whole.value - 1)  # turns beyond the end do nothing
                 intervals[_var(axis)] = _add(low, start), _add(high, start)
             level = level.attached[0] if level.attached is not None else None
         return _closed(intervals, fixed)

@@ -15,6 +15,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID, DataType, PointerType, pointer_type
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, Stmt
+from compassc.ir.visit import all_exprs, walk_stmts
 from compassc.te.axes import IterVar, Kind, Range
 from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.nodes import TensorRead
@@ -295,6 +296,48 @@ def extern(
         body = body_of(fcompute([View(b) for b in ins], [View(b) for b in outs]), name)
     op = ExternOp(name, tensors, ins, outs, body, kernels, tag, attrs)
     return op.outputs if several else op.output(0)
+
+
+def extern_primfunc(input_tensors: Any, primfunc: Any, name: str = "", **options: Any) -> Any:
+    """A function of the IR as an operation: buffers that it reads are inputs, those that it only writes are outputs; the
+    last one that it reads and writes is the output where there is no other.
+
+    ExpressionError where `input_tensors` do not go with its inputs, by number and shape, or it has no input or output.
+    """
+    function = primfunc.entry_func if isinstance(primfunc, S.IRModule) else primfunc
+    if not isinstance(function, S.PrimFunc):
+        raise ExpressionTypeError(f"extern_primfunc takes a PrimFunc, got {type(primfunc).__name__}")
+    what = name or function.name
+    body = _without_blocks(function)
+    buffers = {s.buffer.data: s.buffer for s in walk_stmts(body) if isinstance(s, S.DeclBuffer)}
+    order = [p for p in function.params if p in buffers]
+    read = {e.buffer.data for e in all_exprs(body) if isinstance(e, E.Load)}
+    written = {s.buffer.data for s in walk_stmts(body) if isinstance(s, S.Store)}
+    outputs = [v for v in order if v in written and v not in read]
+    inputs = [v for v in order if v in read]
+    if not outputs:
+        outputs = [v for v in inputs if v in written][-1:]
+        inputs = [v for v in inputs if v not in outputs]
+    if not outputs or not inputs:
+        raise ExpressionError(f"'{what}' reads {len(inputs)} buffers and writes {len(outputs)}, it needs one of each")
+    tensors = list(input_tensors) if isinstance(input_tensors, (list, tuple)) else [input_tensors]
+    if len(tensors) != len(inputs):
+        raise ExpressionError(f"'{what}' has {len(inputs)} inputs, {len(tensors)} tensors are given")
+    for tensor, data in zip(tensors, inputs):
+        own = buffers[data]
+        same = tensor.dtype is own.dtype and list(map(_number, tensor.shape)) == list(map(_number, own.shape))
+        if not same:
+            raise ExpressionError(f"'{what}': '{tensor.name}' is not of the type and shape of the buffer '{data.name}'")
+    rest = tuple(s for s in body if not isinstance(s, S.DeclBuffer))
+    op = ExternOp(what, tensors, [buffers[v] for v in inputs], [buffers[v] for v in outputs], rest, {}, **options)
+    return op.outputs if len(outputs) > 1 else op.output(0)
+
+
+def _without_blocks(function: S.PrimFunc) -> Body:
+    """The statements of a function as plain loops."""
+    from compassc.tir.lower import has_blocks, plain_statements
+
+    return plain_statements(function) if has_blocks(function) else function.body
 
 
 def _kinds(name: str, given: Any, tensors: Sequence[Tensor], count: int) -> list[DataType]:

@@ -76,7 +76,7 @@ def _level(body: Body, turn: Expr | None, own: tuple[Var, ...], tecs: int, loop:
         if i and any(not isinstance(x, _FOR_ALL) for x in segments[i - 1]):
             made.append(_barrier())
         made += segment
-    if loop and len(segments) > 1:
+    if loop and (len(segments) > 1 or any(_waits(x) for x in made)):
         made.append(_barrier())  # the next turn writes what this one reads
     return made
 
@@ -115,6 +115,10 @@ def _together(s: S.For, own: tuple[Var, ...], tecs: int) -> list[Stmt]:
         )
     below = Binary("lt", s.var, s.stop) if s.stop.value < tecs else None
     return [S.Let(s.var, tec()), *_level(s.body, below, (*own, s.var), tecs, loop=False)]
+
+
+def _waits(s: Stmt) -> bool:
+    return isinstance(s, S.Eval) and isinstance(s.value, E.Call) and s.value.op == "barrier"
 
 
 def _barrier() -> Stmt:

@@ -46,6 +46,12 @@ def test_loop_variable_as_value(check):
     )
 
 
+def test_products_of_bytes_are_made_of_wider_ones(transform):
+    parameters = 'a: T.ptr("int8", "global"), b: T.ptr("int8", "global")'
+    text = transform("VectorizeLoop", "for j in T.vectorized(0, 32, 1):\n    b[j] = (a[j] * b[j])", parameters)
+    assert text.count('dtype="int16x32"') == 2 and text.count('dtype="int8x32"') == 1
+
+
 def test_floor_division_stays_floor(check):
     check(
         "VectorizeLoop",

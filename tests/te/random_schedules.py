@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from compassc import targets, te
+from compassc.te.nodes import reads
 from tests.te.interpreter import Kernel
 
 DTYPES = ("int32", "int16", "int8", "uint8")
@@ -264,6 +266,38 @@ def _threads(draw, schedule):
     _stage(draw, schedule).env_threads([te.thread_axis("threadIdx.x")])
 
 
+def _tiles(draw, schedule):
+    """What a schedule for the NPU looks like: tiles in LSRAM, transfers beside the work, vectors; some together."""
+    stage = _stage(draw, schedule)
+    if not isinstance(stage.op, te.ComputeOp) or not stage.axis:
+        raise te.ScheduleError("no tiles")
+    local = schedule[schedule.cache_write(stage.op.outputs, "lsram")[0]]
+    outer, _ = stage.split(draw.choice(stage.leaf_iter_vars), factor=draw.choice((2, 3, 4, 8)))
+    if draw.random() < 0.5:
+        stage.reorder(outer, *(a for a in stage.leaf_iter_vars if a is not outer))
+    if draw.random() < 0.7:
+        stage.bind(outer, te.thread_axis("threadIdx.x"))
+    local.compute_at(stage, outer)
+    for tensor in {r.tensor: None for e in local.body for r in reads_of(e)}:
+        scope = draw.choice(("lsram", "lsram", "shared"))
+        copy = schedule[schedule.cache_read(tensor, scope, [local.op])]
+        copy.compute_at(stage, outer)
+        if scope == "shared" and copy.leaf_iter_vars:
+            copy.bind(copy.split(copy.leaf_iter_vars[0], nparts=draw.randint(2, 4))[0], te.thread_axis("threadIdx.x"))
+        elif draw.random() < 0.5:
+            copy.double_buffer()
+    axis = draw.choice((local.leaf_iter_vars[-1], draw.choice(local.leaf_iter_vars)))
+    _, lanes = local.split(axis, factor=draw.choice((4, 8, 16, 32)))
+    local.vectorize(lanes)
+    if draw.random() < 0.5:
+        local.double_buffer()
+
+
+def reads_of(e):
+    """The elements that an expression or the sources of a reduction read."""
+    return [x for source in getattr(e, "sources", (e,)) for x in reads(source)]
+
+
 def _double(draw, schedule):
     """Mostly a copy into LSRAM or out of it that a loop has."""
     _stage(draw, schedule).double_buffer()
@@ -283,6 +317,7 @@ _STEPS = {
     "cache_write": _write,
     "rfactor": _factor,
     "double_buffer": _double,
+    "tiles": _tiles,
     "storage_align": _align,
     "prefetch": _prefetch,
     "create_group": _group,
@@ -337,7 +372,7 @@ def _many(given: argparse.Namespace) -> int:
     taken: Counter[str] = Counter()
     for seed in range(given.seed, given.seed + given.count):
         end, steps_taken = run(seed, given.target)
-        ends["".join(c for c in end.split("'")[0] if not c.isdigit()) + "..." if end != "right" else end] += 1
+        ends[re.sub(r"'[^']*'|\d[\d,]*|:\n.*", "_", end, flags=re.DOTALL)] += 1
         taken += steps_taken
     print(f"{given.count} cases from seed {given.seed}: {dict(ends)}; steps {dict(taken)}")
     return 0

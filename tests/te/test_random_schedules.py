@@ -44,7 +44,10 @@ def test_the_simulator_agrees(seed):
     except te.LowerError:
         pytest.skip("this schedule has no program")
     plain, found = ([a.copy() for a in arrays] for _ in range(2))
-    Kernel(te.lower(te.create_schedule(made.outputs), made.args, "k", target="X2_1204").entry_func)(*plain)
-    BuildManager("X2_1204").build(module)(*found)
+    whole = te.lower(te.create_schedule(made.outputs), made.args, "k", target="X2_1204", simple_mode=True)
+    Kernel(whole.entry_func)(*plain)
+    run = BuildManager("X2_1204").build(module)
+    run.check(*found, modes="race,bounds,dma")
+    run(*found)
     for t, a, b in zip(made.args, plain, found, strict=True):
         np.testing.assert_array_equal(a, b, err_msg=t.name)

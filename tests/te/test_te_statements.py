@@ -112,6 +112,23 @@ def test_statements_are_an_operation():
         s[c].split(None, factor=2)
 
 
+def test_functions_of_the_ir_are_operations():
+    x, y = (te.placeholder((4, 6), "int32", name=n) for n in "xy")
+    k = te.reduce_axis((0, 6), "k")
+    total = te.compute((4,), lambda i: te.sum(x[i, k] * y[i, k], axis=k), name="total")
+    function = te.create_prim_func([x, y, total])
+    a = te.placeholder((4, 6), "int32", name="a")
+    b = te.compute((4, 6), lambda i, j: a[i, j] + 1, name="b")
+    c = te.extern_primfunc([a, b], function)
+    d = te.compute((4,), lambda i: c[i] * 2, name="d")
+    given = np.arange(24, dtype="int32").reshape(4, 6)
+    run(te.create_schedule(d), [a, d], [given], (given * (given + 1)).sum(1, dtype="int32") * 2)
+    with pytest.raises(te.ExpressionError, match="has 2 inputs, 1 tensors are given"):
+        te.extern_primfunc([a], function)
+    with pytest.raises(te.ExpressionError, match="'d' is not of the type and shape of the buffer 'y'"):
+        te.extern_primfunc([a, d], function)
+
+
 @S.prim_func
 def add_rows(x: S.ptr("i32", "lsram"), y: S.ptr("i32", "lsram"), out: S.ptr("i32", "lsram"), n: S.i32):
     for i in range(0, n, 8):

@@ -103,3 +103,17 @@ def test_two_loops_of_a_reduction_are_not_both_bound():
     s[c].bind(j, te.thread_axis("threadIdx.y"))
     with pytest.raises(te.LowerError, match="two loops of its reduction"):
         te.lower(s, [a, c], target=TARGET)
+
+
+def test_tecs_wait_before_what_they_share_is_overwritten():
+    a = te.placeholder((6, 16), "int32", name="a")
+    b = te.compute((6, 16), lambda i, j: a[i, 15 - j] + 1, name="b")
+    s = te.create_schedule(b)
+    copy = s.cache_read(a, "shared", [b])
+    outer, _ = s[b].split(b.op.axis[1], nparts=4)
+    s[b].bind(outer, te.thread_axis("threadIdx.x"))
+    s[copy].compute_at(s[b], outer)
+    s[copy].bind(s[copy].split(copy.op.axis[1], nparts=3)[0], te.thread_axis("threadIdx.x"))
+    x = np.arange(96, dtype="int32").reshape(6, 16)
+    text = check(s, [a, b], [x], np.ascontiguousarray(x[:, ::-1] + 1))
+    assert text.count("S.barrier") == 2  # after the copy, and before the next row's

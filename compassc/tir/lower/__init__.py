@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compassc.ir import stmts as S
-from compassc.ir.stmts import IRModule, PrimFunc
+from compassc.ir.stmts import Body, IRModule, PrimFunc
 from compassc.ir.visit import walk_stmts
 from compassc.te.errors import LowerError
 from compassc.te.lowering import Finish
@@ -21,6 +21,11 @@ from compassc.tir.lower.threads import spread
 def has_blocks(function: PrimFunc) -> bool:
     """Whether a function is still one of blocks."""
     return any(isinstance(s, S.Block) for s in walk_stmts(function.body))
+
+
+def plain_statements(function: PrimFunc) -> Body:
+    """The statements of a function of blocks as plain loops, wherever they are run."""
+    return dissolved(with_beginnings(flattened(function)).body)
 
 
 def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IRModule:
