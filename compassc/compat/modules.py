@@ -84,7 +84,7 @@ def _lookup(module: ModuleType, name: str) -> Any:
                 return getattr(importlib.import_module(home), there)
             except AttributeError:
                 continue
-    if name.startswith("__"):  # asked by Python itself, which knows what to do without
+    if name.startswith("__"):  # requested by Python itself, which has a fallback
         raise AttributeError(name)
     raise _missing(MissingName, full)
 

@@ -132,7 +132,7 @@ class BuildManager:
 
         folder, keep = self._folder()
         build = self._start(inp, name, folder / "gbuilder")
-        with files.locked(build.folder):  # somebody else may build into it at the same time
+        with files.locked(build.folder):  # another process may build into it at the same time
             self._compile(build)
             assert build.params is not None
             if not any(param["role"] in LATE_ROLES for param in build.params["params"]):

@@ -29,7 +29,7 @@ def specialise(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> Graph:
     lost: set[str] = set()
     for layer in graph.layers:
         if any(t.name in lost for t in layer.inputs):
-            lost |= {t.name for t in layer.outputs}  # its input's fault has been told
+            lost |= {t.name for t in layer.outputs}  # the error of its input was reported
             continue
         try:
             made = _specialised(layer, known, wanted)

@@ -117,7 +117,7 @@ class _Verifier:
 
     def _stmt(self, s: Stmt) -> None:
         for e in s.exprs():
-            if type(e) is not E.Region:  # these are about the axes of their block, which looks at them
+            if type(e) is not E.Region:  # these concern the axes of their block, which checks them
                 self._expr(e)
         rule = _STMT_RULES.get(type(s))
         if rule is not None:

@@ -339,7 +339,7 @@ class AxisLoop:
             return
         if largest > 65536 or self.count >= 1 << 30:
             raise LayerError(f"means of {self.count} elements of up to {largest} have no kernel")
-        # moved to what is not negative by an even number, which keeps ties
+        # made non-negative by adding an even number, which keeps ties
         self.sum_pair(lambda: f"{term.format(x=self.load(name).name)} + 65536")
         for word in ("high", "low"):
             k.do(f'unsigned_{word} = S.cast({word}, "uint32")')

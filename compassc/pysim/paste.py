@@ -126,7 +126,7 @@ def _arguments(caller: Rewriting, macro: Macro, call: ast.Call) -> dict[str, ast
     try:
         bound = inspect.signature(macro.py_func).bind(*call.args, **{str(k.arg): k.value for k in call.keywords})
     except TypeError:
-        return None  # the call itself says what is wrong
+        return None  # the call itself raises the error
     given = dict(bound.arguments)
     bound.apply_defaults()
     return {name: _expression(caller, name in given, value, call) for name, value in bound.arguments.items()}

@@ -27,7 +27,7 @@ class Target:
     """A kind with options.
 
     `Target("llvm -mcpu=haswell")`, `Target('{"kind": "cuda", "arch": "sm_86"}')`, `Target({"kind": "c"})`, or the name of an
-    NPU configuration: `Target("X2_1204")` is `compass -mcpu=X2_1204`. As a context it is the current one. `host`: the
+    NPU configuration: `Target("X3P_1304")` is `compass -mcpu=X3P_1304`. As a context it is the current one. `host`: the
     target of the code that calls it. TargetError for unknown kinds and options, and for other types.
     """
 

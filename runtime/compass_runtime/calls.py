@@ -39,7 +39,7 @@ class Caller:
     def __init__(self, program: Program) -> None:
         self._program = program
         infos = {info.name: info for info in (*program.inputs, *program.outputs)}
-        # descriptors are part of the file: nobody passes them
+        # descriptors are part of the file and not passed
         passed = tuple(p.name for p in program.params if p.role != "descriptor")
         self.names = passed if program.kernel else tuple(infos)
         self._scalar_at = [(i, name) for i, name in enumerate(self.names) if name in program.scalars]

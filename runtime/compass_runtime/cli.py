@@ -212,7 +212,7 @@ def _report(error: CompassError, args: Sequence[str] | None) -> int:
     try:
         format = switches.ERROR_FORMAT.get(_option(words, "--error-format"))
         color = wants_color(switches.COLOR.get(_option(words, "--color")))
-    except UsageError:  # a malformed option or switch is what is being reported
+    except UsageError:  # the error being reported is of an option or switch
         format, color = "text", False
     print(shown(error, format, color), file=sys.stderr)
     return error.exit_code

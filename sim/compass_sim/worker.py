@@ -194,7 +194,7 @@ class Worker:
         self._end()
         try:
             self.memory.close()
-        except BufferError:  # somebody still looks at the memory: it goes when the last view goes
+        except BufferError:  # the memory still has views: it is freed with the last one
             self.abandon()
 
     def abandon(self) -> None:

@@ -73,7 +73,9 @@ class _Function:
             freed.clear()
             freed.update({var: span for var, span in ends[0].items() if var in ends[1]})
         else:
-            for inner in s.bodies():  # a loop may run no time at all: what it frees is not certain afterwards
+            for (
+                inner
+            ) in s.bodies():  # the loop may run zero times: events freed in it are not certainly free afterwards
                 self.body(inner, dict(freed))
 
     def expression(self, s: Stmt, root: Expr, freed: dict[Var, Span | None]) -> None:

@@ -1,4 +1,4 @@
-"""What samples of layers are drawn with, and where they are registered."""
+"""Drawing of random layers, and the registry of samples."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Draw:
         return Tensor(name, tuple(shape), dtype, float(self.integer(1, 400)) / 8, zero)
 
     def plain(self, shape: Sequence[int], dtype: str) -> Tensor:
-        """A new tensor whose numbers are what they stand for."""
+        """A new tensor without quantisation."""
         return Tensor(self.tensor((1,), dtype).name, tuple(shape), dtype)
 
     def like(self, x: Tensor, shape: Sequence[int] | None = None) -> Tensor:

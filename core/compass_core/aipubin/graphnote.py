@@ -146,7 +146,7 @@ def _fit(axis: Any, shape: Sequence[int], *numbers: float | tuple[float, ...]) -
 def _read_launch(found: dict[str, Any]) -> NotedLaunch:
     def labels(key: str) -> tuple[str, ...]:
         items = tuple(found.get(key, ()))
-        _label("".join(items))  # a graph has hundreds of them; what is no text cannot be joined
+        _label("".join(items))  # a graph has hundreds of them; joining checks that all are strings
         return items
 
     return NotedLaunch(

@@ -83,7 +83,7 @@ class Cache:
             os.utime(path)
         except FileNotFoundError:
             return None
-        except PermissionError:  # somebody else's read-only cache: usable, its age is not ours to change
+        except PermissionError:  # a read-only cache of another user: usable, but its times cannot be changed
             return path if os.access(path, os.R_OK) else None
         return path
 

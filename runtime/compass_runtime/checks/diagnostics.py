@@ -58,7 +58,7 @@ class Diagnostics:
 
         try:
             place = locate(self._elf, side.pc) if side.pc is not None else None
-        except CompassError:  # told without a line
+        except CompassError:  # reported without a line
             return None
         return Span(*place, built=origins.read(self._elf)) if place else None
 

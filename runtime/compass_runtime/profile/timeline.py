@@ -181,7 +181,9 @@ class Simulation:
         moved = first.moving
         if not first.moving and first.starts + self._model.dma["startup"] <= self._now + _EPSILON:
             first.moving, first.left = True, float(first.bytes)
-        rest = first.left / self._rates[tec.number] if moved else 0.0  # cycles, which may be too few to be told apart
+        rest = (
+            first.left / self._rates[tec.number] if moved else 0.0
+        )  # cycles, which may be too few to be distinguished
         if first.moving and (
             first.left <= _EPSILON * max(1.0, first.bytes) or (moved and self._now + rest <= self._now)
         ):

@@ -1,4 +1,4 @@
-"""What layers of control give where shapes decide."""
+"""References of control layers whose result depends on shapes alone."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def bins_of(layer: Layer) -> tuple[int, int, int, float, float]:
 
 
 def count(layer: Layer, x: Array) -> Array:
-    """A histogram of each row; what lies outside does not count. `discrete`: the highest is in the last bin."""
+    """A histogram of each row; values outside the range are not counted. `discrete`: the highest is in the last bin."""
     rows, size, bins, low, high = bins_of(layer)
     wide = x.astype(np.float32).reshape(rows, size)
     first, last = np.float32(low), np.float32(high)

@@ -19,7 +19,7 @@ from compassc.layers.scripts import script
 from compassc.layers.source import Kernel
 
 ROOM = 24576
-"""Bytes of LSRAM for what is left of a TEC's candidates."""
+"""Bytes of LSRAM for the remaining candidates of a TEC."""
 
 NMS = """
 left = S.alloc($many, "$left", scope="lsram")

@@ -109,7 +109,7 @@ def nms(layer: Layer, boxes: Array, per_class: Array, classes: Array, scores: Ar
 
 
 def _kept(s: Suppression, boxes: Array, scores: Array, most: int, quantised: bool) -> tuple[list[int], list[float]]:
-    """The boxes of one class that stay, and their scores, best first."""
+    """The boxes of one class that are kept, and their scores, best first."""
     low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
     area = _area(s, high - low, quantised)
     left, alive = scores.copy(), np.ones(len(boxes), bool)

@@ -51,7 +51,7 @@ def anchors_of_cells(layer: Layer, boxes: int) -> Array:
 
 
 def shifts(layer: Layer, h: Head) -> tuple[float, float]:
-    """What is added to the row and column of a cell's box: half a cell back on even grids that are compensated."""
+    """The offsets added to the row and column of a cell's box: half a cell back on even grids that are compensated."""
     given = layer.flag("grid_compensate", True)
     down, across = (-0.5 if given and n % 2 == 0 else 0.0 for n in (h.rows, h.columns))
     return down, across

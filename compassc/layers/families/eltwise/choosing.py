@@ -39,7 +39,7 @@ def _alone(layer: Layer) -> bool:
 @form_kernel("Where", _alone)
 @form_kernel("Select", _alone)
 def places_that_hold(layer: Layer) -> Kernel:
-    """The indices of what is not 0: every TEC looks at all elements and stores the rows that are its own."""
+    """The indices of elements other than 0: every TEC reads all elements and stores its own rows."""
     x, y, k = layer.input, layer.output, KernelSource()
     rank = len(x.shape)
     if y.shape != (x.count, rank) or not rank or not x.count:

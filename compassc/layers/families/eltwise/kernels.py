@@ -20,7 +20,7 @@ SYMBOLS = {
 
 
 PAIRS = {"ADD": "sum_pair", "SUB": "difference_pair", "MUL": "product_pair"}
-"""What gives results beyond 32 bits, as pairs of a high word and 16 low bits."""
+"""Operations with results beyond 32 bits, as pairs of a high word and 16 low bits."""
 
 
 def _span(method: str, a: Value, b: Value) -> tuple[int, int]:
@@ -64,7 +64,7 @@ def _limited(k: KernelSource, method: str, a: Value, b: Value) -> Value:
 
 
 def _pair(k: KernelSource, method: str, a: Value, b: Value) -> tuple[int, int]:
-    """The result in the variables `high` and `low`; what it can be."""
+    """Computes the result in the variables `high` and `low`; returns its range."""
     if not all(_fits((v.low, v.high)) for v in (a, b)):
         raise LayerError("its operands plus their zero points do not fit 32 bits")
     span = _span(method, a, b)

@@ -221,7 +221,7 @@ def quantised_where(layer: Layer, condition: Array, *x: Array) -> Array:
 
 
 def _indices(layer: Layer, x: Array, zero: int) -> Array:
-    """Rows of indices of what differs from 0; behind them a row of the type's maximum, then zeros."""
+    """Rows of indices of elements other than 0; behind them a row of the type's maximum, then zeros."""
     found = np.argwhere(x.astype(np.int64) + zero != 0)
     rows = np.zeros(layer.output.shape, np.int64)
     rows[: len(found)] = found

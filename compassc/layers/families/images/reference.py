@@ -14,7 +14,7 @@ from compassc.layers.windows import Window, seen, window_of
 
 
 class Colours(NamedTuple):
-    """How colours are converted: offsets before and behind the matrix, whose numbers have `shift` fraction bits."""
+    """A conversion of colours: offsets before and after the matrix, whose numbers have `shift` fraction bits."""
 
     before: Array
     behind: Array
@@ -23,7 +23,7 @@ class Colours(NamedTuple):
 
     @property
     def half(self) -> int:
-        """What is added before the fraction bits go."""
+        """The rounding term added before the fraction bits are dropped."""
         return (1 << self.shift) >> 1
 
 
@@ -102,7 +102,7 @@ def rgb_to_yuv(layer: Layer, x: Array) -> Array:
 
 
 def added(c: Colours) -> list[float]:
-    """What is added to the sums of RgbToYuv."""
+    """The offset added to the sums of RgbToYuv."""
     row = [-sum(c.before[j] * c.matrix[j, i] for j in range(3)) for i in range(3)]
     return [
         float(r + b * c.matrix.dtype.type(1 << c.shift) + c.matrix.dtype.type(c.half))
@@ -114,7 +114,7 @@ def added(c: Colours) -> list[float]:
 
 
 def weights_of(layer: Layer) -> Array:
-    """[KH, KW, C]: what is added under each cell of the window; of an Erosion, what is taken off."""
+    """[KH, KW, C]: the values added to the cells of the window; subtracted by an Erosion."""
     weights = layer.constant("weights")
     c = layer.input.shape[-1]
     window = window_of(layer)

@@ -13,11 +13,11 @@ from compassc.layers.pairs import finish_pair
 from compassc.layers.source import KernelSource, Value
 
 FLOAT_WHOLE = 2**24
-"""Whole numbers up to here are exact in float32."""
+"""Integers up to this limit are exact in float32."""
 
 
 def _along_axis(k: KernelSource, layer: Layer) -> None:
-    """Tells the kernel how numbers per channel of this layer lie."""
+    """Sets the layout of this layer's numbers per channel in the kernel."""
     rank = len(layer.input.shape)
     axis = layer.axis("axis", rank - 1)
     k.channel_shape = tuple(layer.input.shape[axis] if a == axis else 1 for a in range(rank))

@@ -24,7 +24,7 @@ from compassc.layers.pairs import finish_pair, shifted_ahead
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
 INPUT_PIXELS, WEIGHT_BYTES, RAW_BYTES = 128, 8192, 4096
-"""Limits of what lies in LSRAM: input pixels of 32 channels, weights, a row of the input as it was."""
+"""Limits of the data in LSRAM: input pixels of 32 channels, weights, a row of the input as it was."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ PARTS = 4
 REGISTER = LANES // PARTS
 BYTES, SHORTS, FLOATS = "int8", "int16", "float32"
 PER_WORD = {BYTES: 4, SHORTS: 2, FLOATS: 1}
-"""How operands are staged, and how many elements of the depth a word holds."""
+"""The staging formats of operands, and the elements of the depth per word."""
 PRODUCTS = {BYTES: "S.vqdpa({acc}, {x}, {w})", SHORTS: "S.vdpa({acc}, {x}, {w})", FLOATS: "S.fma({acc}, {x}, {w})"}
 
 
@@ -127,7 +127,7 @@ def _largest(o: Operand) -> int:
 
 
 def _zeros(layer: Layer) -> list[int]:
-    """What is added to the elements of both operands."""
+    """The zero points added to the elements of both operands."""
     if layer.type == "MatMulInteger":
         return [-layer.integer(f"{side}_zero_point", 0) for side in "ab"]
     return [t.scalar_zero if t.is_integer else 0 for t in layer.inputs[:2]]

@@ -81,14 +81,14 @@ def format_of(layer: Layer, s: Shape) -> Format:
 
 
 def fill_of(layer: Layer) -> int:
-    """What stands for 0 in the input."""
+    """The input value that means 0."""
     if layer.type == "ConvInteger" and zero_points_apart(layer):
         return layer.integer("x_zero_point", 0)
     return -layer.input.scalar_zero
 
 
 def whole_filters(layer: Layer) -> tuple[Array, Array, int]:
-    """(weights, biases that the input's zero point is in, what stands for 0) of a ConvInteger."""
+    """(weights, biases including the input's zero point, the input value that means 0) of a ConvInteger."""
     fill, biases = fill_of(layer), summed_biases(layer, layer.constant("weights").shape[0])
     if not zero_points_apart(layer):
         return quantised_weights(layer), biases, fill

@@ -103,7 +103,7 @@ def loops(k: KernelSource, layer: Layer, s: Shape, rows: int, columns: int, name
 
 
 def _place(item: str, ahead: str) -> list[str]:
-    """Where a tile lies: variables with `ahead` before their names."""
+    """The position of a tile: variables with `ahead` before their names."""
     return [
         f"{ahead}o = {item} % {{blocks}} * {LANES}",
         f"{ahead}at = {item} / {{blocks}}",
@@ -115,7 +115,7 @@ def _place(item: str, ahead: str) -> list[str]:
 
 
 def _fetched() -> list[str]:
-    """The weights and pixels of the tile `ahead` are sent for; what lies outside the image is filled."""
+    """Start the transfers of weights and pixels of the tile `ahead`; fill the elements outside the image."""
     filler = f'S.vbcast(S.cast({{fill}}, "{{dtype}}"), lanes={LANES})'
     return [
         *_place("ahead", "n_"),

@@ -130,7 +130,7 @@ def convolution(layer: Layer, x: Array) -> Array:
 
 
 def quantised_convolution(layer: Layer, x: Array) -> Array:
-    """The input's zero point is in the biases, and the padding is its negative, which stands for 0."""
+    """The input's zero point is in the biases, and the padding is its negative, which means 0."""
     weights = _spatial_order(layer, quantised_weights(layer))
     fill = -layer.input.scalar_zero
     # float64 sums are exact below 2^53, and NumPy multiplies float64 matrices fast
@@ -248,7 +248,7 @@ def quantised_gemm(layer: Layer, a: Array, b: Array, c: Array | None = None) -> 
 
 
 def matmul_integer(layer: Layer, a: Array, b: Array) -> Array:
-    """Whole numbers less their zero points, without rescaling."""
+    """The product of integers minus their zero points, without rescaling."""
     zeros = layer.integer("a_zero_point", 0), layer.integer("b_zero_point", 0)
     left, right = (x.astype(np.int64) - z for x, z in zip((a, b), zeros, strict=True))
     return (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)

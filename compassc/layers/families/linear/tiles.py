@@ -32,7 +32,7 @@ TASKS = 16
 
 @dataclass(frozen=True)
 class Planes:
-    """How rows of volumes lie in planes; pairs are of depth and height."""
+    """The layout of volumes as planes of rows; pairs are of depth and height."""
 
     sizes: tuple[int, int]
     made: tuple[int, int]
@@ -74,7 +74,7 @@ class Shape:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every output pixel sees one input pixel, at its own place."""
+        """Whether every output pixel depends on the input pixel at the same position alone."""
         w = self.window
         return w.kernel == w.stride == (1, 1) and w.pads == ((0, 0), (0, 0))
 
@@ -176,7 +176,7 @@ def _plain(rows: int, depth: int, outputs: int) -> Shape:
 
 @dataclass(frozen=True)
 class Tiling:
-    """How a convolution is cut: rows and columns of output pixels of a tile, words of a chunk, cells of a segment."""
+    """The tiling of a convolution: rows and columns of output pixels of a tile, words of a chunk, cells of a segment."""
 
     rows: int
     columns: int

@@ -14,7 +14,7 @@ _BYTES = {"8": 1, "6": 2, "2": 4}
 
 
 class Branch(NamedTuple):
-    """Rows of a tensor that lie one behind the other, and where they go: the first element, from one row to the next."""
+    """Consecutive rows of a tensor and their destination: its first element, and the distance between rows."""
 
     rows: int
     width: int

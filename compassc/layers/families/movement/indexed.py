@@ -74,7 +74,7 @@ def _packed(k: KernelSource, x: Tensor, y: Tensor, axis: int, number: int, decid
 
 @kernel("Gather")
 def gather(layer: Layer) -> Kernel:
-    """An index equal to the size, or outside, gives no row; what is left at the end is 0."""
+    """An index equal to the size, or outside, gives no row; remaining rows at the end are 0."""
     if len(layer.inputs) != 2:
         raise LayerError(f"it has {len(layer.inputs)} inputs, expected the data and the indices")
     x, index, y = layer.inputs[0], indices_of(layer, layer.inputs[1]), layer.output
@@ -424,4 +424,4 @@ if axis == {a}:
             count{a} = S.min(count{a}, ({n} - 1 - first{a}) / size + 1)
         else:
             count{a} = S.min(count{a}, first{a} / size + 1)"""
-"""What a slice along one axis begins with, and how many elements it takes."""
+"""The start of a slice along one axis, and its number of elements."""

@@ -9,7 +9,7 @@ from compassc.layers.arithmetic import Array, quantise, requantise, saturate
 
 
 def _fill(layer: Layer) -> float:
-    """What stands for 0."""
+    """The value that means 0."""
     return -layer.output.scalar_zero if layer.is_quantised else 0
 
 
@@ -29,7 +29,7 @@ def concat(layer: Layer, *x: Array) -> Array:
 
 
 def quantised_concat(layer: Layer, *x: Array) -> Array:
-    """Each branch is brought to the output's scale, with a multiplier of its own."""
+    """Each branch is rescaled to the output's scale with its own multiplier."""
     axis, out = layer.axis(), layer.output
     scale, shift = layer.scale_shift()
     if scale.size not in (1, len(x)) or shift.size not in (1, len(x)):
@@ -95,7 +95,7 @@ PAD_MODES = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetr
 
 
 def kept_of(size: int, pads: tuple[int, int]) -> slice:
-    """What negative pads leave of an axis: they take elements off."""
+    """The slice of an axis that remains after negative pads, which remove elements."""
     before, after = max(-pads[0], 0), max(-pads[1], 0)
     if before + after > size:
         raise LayerError(f"'pads' takes {before} and {after} elements off an axis of {size}")
@@ -437,7 +437,7 @@ def no_op(layer: Layer, *x: Array) -> list[Array]:
 
 
 def graph_input(layer: Layer, x: Array) -> Array:
-    """Real numbers are quantised; what is an integer already stays."""
+    """Real numbers are quantised; integers are kept."""
     if x.dtype.kind in "iub" or not layer.output.is_integer:
         return x
     return quantise(x, layer.output.scalar_scale, layer.output.scalar_zero, layer.output.low, layer.output.high)

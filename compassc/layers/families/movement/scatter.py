@@ -25,7 +25,7 @@ Steps = Callable[[Value], Value]
 
 
 class Updates:
-    """Where updates go: `count` rows of `width` neighbours, and the statements that find the `place` of row `r`."""
+    """The destinations of updates: `count` rows of `width` neighbours, and the statements that find the `place` of row `r`."""
 
     def __init__(self, k: KernelSource, layer: Layer) -> None:
         x, index = layer.inputs[0], indices_of(layer, layer.inputs[1])
@@ -77,7 +77,7 @@ def _is_plain(layer: Layer) -> bool:
 
 
 def _moved(k: KernelSource, layer: Layer) -> Kernel:
-    """Every TEC walks all updates and applies those whose places are its own, so that later ones come later."""
+    """Every TEC reads all updates and applies those to its own part, so that their order is kept."""
     x, _, updates = layer.inputs
     keeps_type(layer, x, updates)
     raw = f'.as_ptr("{bits_of(x.dtype)}")'
@@ -154,11 +154,11 @@ JOINS = {
     "MIN": "S.min({a}, {b})",
 }
 NUMBERS_ONLY = "S.vsel({join}, {{a}} + {{b}}, ({{a}} == {{a}}) & ({{b}} == {{b}}))"
-"""What is not a number is the result."""
+"""NaN is the result where one operand is NaN."""
 
 
 def _steps(k: KernelSource, layer: Layer, reduction: str, kind: str, repeated: int) -> tuple[Steps, Steps, str, Steps]:
-    """(what is done with data, with an update, how they join, the last step)."""
+    """(step on data, step on an update, how both are combined, last step)."""
     out = layer.output
     join = JOINS[reduction]
     if kind == "float32":
@@ -270,7 +270,7 @@ def _rounded_down(k: KernelSource, value: Value, scale: int, shift: int, out: Te
         if shift >= 16:
             found = f"{high} >> {k.scalar(min(shift - 16, 31))}"
         else:
-            # beyond every limit nothing need be told apart
+            # results beyond every limit need not be distinguished
             bound = 1 << (14 + shift)
             found = f"(clamp({high}, {-bound}, {bound - 1}) << {k.scalar(16 - shift)}) | ({low} >> {k.scalar(shift)})"
     moved = k.let(f"{k.let(found).name} - {k.scalar(out.scalar_zero)}")

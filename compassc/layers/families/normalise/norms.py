@@ -150,7 +150,7 @@ def _variance(k: KernelSource, layer: Layer, w: AxisLoop) -> Value:
     rest = k.let('S.cast(spread & S.u32(0xFFFF), "int32")', "int32", 0, 65535)
     if out.integer.bits > 16:
         raise LayerError(f"'{out.name}' is {out.dtype}; the variance of over 8 bits has kernels to at most 16 bits")
-    # more than any output holds need not be told apart
+    # values beyond every output need not be distinguished
     parts = [requantise(k, v, scale, n, 0, 0, 1 << 17) for v, n in ((top, shift - 16), (rest, shift))]
     both = k.let(" + ".join(p.name for p in parts), "int32", 0, 1 << 18)
     return requantise(k, both, 1, 0, out.scalar_zero, out.low, out.high)

@@ -187,7 +187,7 @@ def quantised_moments(layer: Layer, x: Array) -> list[Array]:
 
 
 def smallest_norm(layer: Layer) -> float:
-    """What a smaller sum counts as; in float32."""
+    """The lower limit of the sum, in float32."""
     return float(F32(layer.number("epsilon", 1e-12) or 1.1920929e-07))
 
 

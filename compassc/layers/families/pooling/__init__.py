@@ -1,4 +1,4 @@
-"""Pooling: the maximum, the mean or a norm of what a window sees, channel by channel."""
+"""Pooling: the maximum, the mean or a norm of the elements of a window, per channel."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 from compassc.layers.windows import Window, seen
 
 FLOAT_WHOLE = 1 << 24
-"""Whole numbers below are exact in float32."""
+"""Integers below this limit are exact in float32."""
 
 
 @kernel("Pooling3D", tail=True)

@@ -51,7 +51,7 @@ def _shuffled(values: list[int], draw: Callable[[], int]) -> list[int]:
 
 
 def boundaries(size: int, parts: int, pseudo: bool, seed: int) -> Array:
-    """Where windows begin, and the end of the last."""
+    """The starts of windows, and the end of the last."""
     draw = _generator(seed)
     whole = size // parts
     if not pseudo:

@@ -63,7 +63,7 @@ def max_pooling_with_index(layer: Layer) -> Kernel:
 
 @kernel("MaxUnpool", "UpsampleByIndex")
 def unpooling(layer: Layer) -> Kernel:
-    """Every TEC walks all values in their order and puts those whose places are its own, so that later ones come later."""
+    """Every TEC reads all values in order and stores those of its own part, so that their order is kept."""
     values, index, y = *layer.inputs[:2], layer.output
     if len(layer.inputs) != 2 or values.shape != index.shape or len(values.shape) != 4 or len(y.shape) != 4:
         raise LayerError(f"its inputs are {[list(t.shape) for t in layer.inputs]}, expected values and indices, NHWC")

@@ -46,7 +46,7 @@ def _float(k: KernelSource, layer: Layer, method: str, areas: Array) -> Value:
 
 
 class Sum(NamedTuple):
-    """What a sum begins with, how a cell `v` is added, and what follows; `span`: the smallest and largest it can be."""
+    """A sum: its start value, how a cell `v` is added, and the final step; `span`: the smallest and largest it can be."""
 
     begin: list[str]
     step: list[str]

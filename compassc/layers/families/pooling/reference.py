@@ -1,4 +1,4 @@
-"""Pooling: the maximum, the mean or a norm of what a window sees, channel by channel."""
+"""Pooling: the maximum, the mean or a norm of the elements of a window, per channel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 def _views(layer: Layer, x: Array, fill: float) -> tuple[Array, Array, Array]:
-    """(what the window sees, which cells lie in the image, which in the image or its pads), kernel axes last."""
+    """(the elements of each window, which cells are in the image, which in the image or its pads), kernel axes last."""
     window = window_for(layer, x.shape)
     positions = check_positions(layer, window, x.shape)
     inside = np.ones((1, *x.shape[1:-1], 1), bool)
@@ -32,7 +32,7 @@ def window_for(layer: Layer, shape: tuple[int, ...]) -> Window:
 
 
 def check_positions(layer: Layer, window: Window, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """How many positions the window has along each axis; LayerError where the output has other sizes."""
+    """The number of window positions along each axis; LayerError where the output has other sizes."""
     made = layer.output.shape
     sizes = [window.positions(shape[1:-1], ceil) for ceil in (False, True)]
     if made not in [(shape[0], *size, shape[-1]) for size in sizes]:
@@ -165,7 +165,7 @@ def max_pooling_with_index(layer: Layer, x: Array) -> list[Array]:
     inside = seen(np.ones((1, *x.shape[1:-1], 1), bool), window, positions, False)
     flat, inside = views.reshape(*views.shape[:-2], -1), inside.reshape(*inside.shape[:-2], -1)
     lowest = np.iinfo(np.int64).min if layer.is_quantised else -np.inf
-    # what is not a number is the maximum
+    # NaN is the maximum
     largest = np.where(inside, flat, lowest).max(-1, keepdims=True)
     best = (inside & ((flat == largest) | (np.isnan(flat) & np.isnan(largest)))).argmax(-1)
     empty = ~inside.any(-1)
@@ -186,7 +186,7 @@ def max_pooling_with_index(layer: Layer, x: Array) -> list[Array]:
 
 
 def unpooling(layer: Layer, values: Array, index: Array) -> Array:
-    """The values at their indices, what stands for 0 elsewhere; of equal indices the last counts."""
+    """The values at their indices, the value that means 0 elsewhere; of equal indices the last one wins."""
     fill = -layer.output.scalar_zero if layer.is_quantised else 0
     n, height, width, channels = layer.output.shape
     form = layer.word("flatten_dim", "HW" if layer.type == "MaxUnpool" else "HWC", FLATTENED)

@@ -98,7 +98,7 @@ class RecurrenceKernel:
         return name
 
     def biases(self, rows: Array) -> list[Value]:
-        """Vectors of numbers [rows, gates * C], a row for each step until the last one stays."""
+        """Vectors of numbers [rows, gates * C], a row per step; the last one is used for all further steps."""
         rows = rows.reshape(-1, rows.shape[-1])
         gates = rows.shape[-1] // self.cell
         wide = np.zeros((len(rows), gates, self.padded), "float32" if self.form == "float" else "int32")
@@ -254,7 +254,7 @@ class RecurrenceKernel:
         ]
 
     def _room(self, most: int) -> int:
-        """Blocks of cells whose weights stay in LSRAM."""
+        """The number of blocks of cells whose weights are kept in LSRAM."""
         return most // sum(self._words()) if len(self.phases) == 1 else 0
 
     def _allocations(self) -> tuple[int, list[str]]:

@@ -335,7 +335,7 @@ class _QuantisedGru:
         return self._own_wide(sums, bias, scale, shift)
 
     def _own_wide(self, sums: Sums, bias: Value, scale: Array, shift: Array) -> Value:
-        """Sums of more than 32 bits are limited to them: what they give is beyond the limits anyway."""
+        """Sums are limited to 32 bits: larger ones exceed the limits of the result anyway."""
         k, f = self.f.k, self.f
         most = sums.value.magnitude + bias.magnitude
         if most >= 2**31 and (LARGE << int(shift)) // max(int(scale), 1) >= 2**31 - 512:

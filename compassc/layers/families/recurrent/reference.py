@@ -35,7 +35,7 @@ def _flipped(layer: Layer, x: Array) -> Array:
 
 
 def output_names(layer: Layer) -> list[str]:
-    """What `out_sequence` lists, in upper case."""
+    """The names in `out_sequence`, in upper case."""
     names = layer.attributes.get("out_sequence")
     return [str(n).upper() for n in names] if isinstance(names, list) else [str(names).upper()]
 

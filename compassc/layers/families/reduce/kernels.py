@@ -63,7 +63,7 @@ def _extreme(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Value:
         v = w.load("x").name
         k.do(f"acc = S.{how}(acc, {w.active(v, neutral, kind)})")
         if kind == "float32":
-            # what is not a number is the result wherever it is
+            # NaN anywhere is the result
             k.do(f"poison = poison + S.vsel({v}, 0.0, S.isnan({v}))")
     w.join("acc", f"across_{how}")
     if kind == "float32":
@@ -178,7 +178,7 @@ def _norm(k: KernelSource, layer: Layer, operands: dict[str, Tensor], tail: Sequ
 
     lines: list[str] = ["drop = S.i32(0)"]
     if bound > 1 << 16:
-        # every core looks at all positions, so that all agree
+        # every core searches all positions, so that all agree
         total()
         k.do(f"most = S.max(most, {w.where_active('total', 'uint32')})")
         lines = ["most = S.vbcast(S.u32(0), lanes=32)", *w.loop(everywhere=True)]

@@ -17,7 +17,7 @@ INDEX_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 
 
 def _wanted(layer: Layer, axis: int) -> int:
-    """How many elements are wanted. LayerError where shapes or types of the outputs do not follow."""
+    """The number of elements to select. LayerError where shapes or types of the outputs do not follow."""
     x, n = layer.input, layer.input.shape[axis]
     many = layer.output.shape[axis] if len(layer.output.shape) == len(x.shape) else -1
     for t in layer.outputs:

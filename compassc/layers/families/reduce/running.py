@@ -15,7 +15,7 @@ from compassc.layers.pairs import requantise_pair
 from compassc.layers.source import Kernel, KernelSource, Value
 
 Steps = tuple[Callable[[], None], Callable[[], str]]
-"""What adds an element, and what gives the value of all that were added."""
+"""The functions that add an element, and that return the running value."""
 NEUTRAL = {"SUM": "0.0", "PROD": "1.0"}
 SYMBOL = {"SUM": "+", "PROD": "*"}
 

@@ -1,4 +1,4 @@
-"""Where along an axis the largest or smallest element lies, in kernels."""
+"""The search for the largest or smallest element along an axis, in kernels."""
 
 from __future__ import annotations
 

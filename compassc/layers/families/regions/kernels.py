@@ -259,7 +259,7 @@ def _fixed_align(layer: Layer, rois: Tensor, shape: tuple[int, int], mode: str, 
 
 
 def _fixed_place(mode: str) -> list[str]:
-    """Where a quantised region lies in the image, and how far its samples are apart."""
+    """The position of a quantised region in the image, and the distance of its samples."""
     place = ["valid = S.i32(1)", "if image < 0 or image >= images:", "    valid = S.i32(0)"]
     for n, a in enumerate("yx"):
         for name, at in ((f"start_{a}", n + 1), (f"end_{a}", n + 3)):

@@ -23,7 +23,7 @@ MODES = (
 
 
 def coordinates(layer: Layer, axis: str, size: int, result: int) -> Array:
-    """Where each output element lies in the input, float64."""
+    """The coordinate of each output element in the input, float64."""
     mode = layer.word("mode", "HALF_PIXEL", MODES)
     i = np.arange(result, dtype=np.float64)
     ratio = layer.number(f"ratio_{axis}", 0) if not layer.is_quantised else 0

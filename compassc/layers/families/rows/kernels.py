@@ -35,7 +35,7 @@ def _whole(*tensors: Tensor) -> None:
 
 
 def _summed(k: KernelSource, layer: Layer, terms: int) -> Words:
-    """Words of a sum of up to `terms` elements, in `acc`: how an element is taken, and what is stored."""
+    """Substitutions for a sum of up to `terms` elements in `acc`: how an element is added, and the stored value."""
     x, y = layer.input, layer.output
     kind = wide_kind(x)
     if (kind == "int32") != layer.is_quantised or wide_kind(y) != kind:

@@ -156,7 +156,7 @@ def query_rebatch(layer: Layer, x: Array, *lists: Array) -> Array:
 
 
 def filling(layer: Layer) -> int:
-    """What stands for 0 in the output."""
+    """The output value that means 0."""
     out = layer.output
     return min(max(-out.scalar_zero, out.low), out.high) if layer.is_quantised else 0
 
@@ -195,7 +195,7 @@ def ctc_sizes(layer: Layer) -> tuple[int, int, int, int]:
 
 
 def ctc_greedy(layer: Layer, x: Array, lengths: Array) -> Array:
-    """The rest is filled with the largest value of the type; a length of 0 or less stands for all steps."""
+    """The rest is filled with the largest value of the type; a length of 0 or less means all steps."""
     n, steps, classes, room = ctc_sizes(layer)
     merge = layer.flag("merge_repeated", True)
     found = np.full((n, room), layer.output.integer.high, np.int64)
