@@ -1,4 +1,4 @@
-"""Kernels written as whole texts: the text names its parameters, and has `$words` where layers differ.
+"""Kernels written as whole texts: the text names its parameters, and has `$name` where layers differ.
 
 Fit for kernels that are one algorithm, such as the suppression of boxes. Kernels put together of steps use `source`.
 """
@@ -15,18 +15,20 @@ from compassc.layers.arithmetic import Array
 from compassc.layers.source import Kernel, KernelSource, Parameter, finish
 from compassc.layers.vectors import pointee
 
+Substitutions = dict[str, "str | Sequence[str]"]
+"""What `$name` is replaced by in the text of a kernel, by name: a part of a line, or lines."""
+
 
 def script(
     text: str,
     k: KernelSource | None = None,
-    words: dict[str, str | Sequence[str]] | None = None,
+    words: Substitutions | None = None,
     /,
     **arguments: Tensor | Array | float,
 ) -> Kernel:
     """The kernel of a text with a parameter for each of `arguments`: tensors, arrays, int32 and float32 numbers.
 
-    `words` are substituted for `$name` in the text; a list of lines replaces a line that is `$name` alone. `k` holds parameters and
-    head lines of such lines.
+    A list of lines in `words` replaces a line that is `$name` alone. `k` holds parameters and head lines of such lines.
     """
     k = k or KernelSource()
     for name, argument in arguments.items():
@@ -48,7 +50,7 @@ def _annotation(argument: Tensor | Array | float) -> str:
     return "S.i32"
 
 
-def filled(line: str, words: dict[str, str | Sequence[str]]) -> list[str]:
+def filled(line: str, words: Substitutions) -> list[str]:
     bare = line.strip()
     indent = line[: len(line) - len(line.lstrip())]
     if bare.startswith("$") and bare[1:].isidentifier() and not isinstance(words[bare[1:]], str):

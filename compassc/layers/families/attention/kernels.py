@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.attention.reference import attention_of, parts, rotation_of
 from compassc.layers.kernels import kernel
-from compassc.layers.scripts import script
+from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel
 
 KEYS = 6144
@@ -45,7 +43,7 @@ def _floats(*tensors: Tensor) -> None:
 def rotary_embedding(layer: Layer) -> Kernel:
     r, (x, cos, sin) = rotation_of(layer), layer.inputs[:3]
     _floats(x, cos, sin, layer.output)
-    words: dict[str, str | Sequence[str]] = {
+    words: Substitutions = {
         "position": "s + 0",
         "cache": "b * positions" if r.cache_per_image else "0",
         "cos": cos.dtype,
@@ -129,7 +127,7 @@ def attention(layer: Layer) -> Kernel:
     if a.keys > KEYS:
         raise LayerError(f"scores of {a.keys} keys do not fit LSRAM; it takes {KEYS}")
     turned = {n: layer.flag(f"trans_{n}", False) for n in "qkv"}
-    words: dict[str, str | Sequence[str]] = {
+    words: Substitutions = {
         "room": str(KEYS),
         "k": k.dtype,
         "v": v.dtype,

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.emit import wide_kind
 from compassc.layers.families.counting.reference import bins_of, top_sizes, zero_sizes
 from compassc.layers.kernels import kernel
-from compassc.layers.scripts import script
+from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel
-
-Words = dict[str, "str | Sequence[str]"]
 
 TOP = """
 none = S.vbcast(S.i32(0), lanes=32)
@@ -74,7 +70,7 @@ def zero_fraction(layer: Layer) -> Kernel:
     x, y = layer.input, layer.output
     if (wide_kind(y) == "int32") != layer.is_quantised:
         raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
-    words: Words = {
+    words: Substitutions = {
         "dtype": x.dtype,
         "to": y.dtype,
         "zero": "0.0" if wide_kind(x) == "float32" else "0",
@@ -110,7 +106,7 @@ def count(layer: Layer) -> Kernel:
     wide_kind(x)
     if (y.integer.high if y.is_integer else {"float32": 1 << 24}.get(y.dtype, 256)) < size:
         raise LayerError(f"{y.dtype} does not count {size} elements")
-    words: Words = {
+    words: Substitutions = {
         "compare": "<=" if layer.flag("discrete", True) else "<",
         "nothing": f'narrow({"S.i32(0)" if whole else "S.fp32(0)"}, "{y.dtype}")',
         "more": f'narrow({"S.i32(y[n * bins + at]) + 1" if whole else _real_sum()}, "{y.dtype}")',

@@ -22,10 +22,8 @@ from compassc.layers.families.detection.yolo import (
 )
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import bits_of
-from compassc.layers.scripts import script
+from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel
-
-Words = dict[str, "str | Sequence[str]"]
 
 REGION = """
 lanes = S.vload(counting, lanes=32)
@@ -135,7 +133,7 @@ def region(layer: Layer) -> Kernel:
     _floats(layer, layer.input, out_scores, out_boxes)
     dtype = layer.input.dtype
     totals = [line.replace("$dtype", dtype) for line in TOTALS.strip().splitlines()]
-    words: Words = {
+    words: Substitutions = {
         "totals": totals,
         "dtype": dtype,
         "box_type": out_boxes.dtype,
@@ -231,7 +229,7 @@ def region_fuse(layer: Layer) -> Kernel:
                 raise LayerError(f"'{t.name}' is {t.dtype}, expected whole numbers")
             given[f"{name}_{letter}"] = t
         given |= {f"slots_{letter}": s.slots[i], f"number_{letter}": s.boxes[i]}
-    words: Words = {"count_type": counts.dtype, "label_type": labels.dtype, "end": _list_end(layer.outputs)}
+    words: Substitutions = {"count_type": counts.dtype, "label_type": labels.dtype, "end": _list_end(layer.outputs)}
     for letter in "ab":
         words[f"from_{letter}"] = FUSE_ONE.replace("$", letter).strip().splitlines()
     return script(
@@ -294,7 +292,7 @@ def filter_boxes(layer: Layer) -> Kernel:
     far = boxes.is_integer and boxes.high - boxes.low >= 2**31
     less = "S.vsub(S.vbcast({}, lanes=8), S.vbcast({}, lanes=8), saturate=True)[0]" if far else "{} - {}"
     y0, x0, y1, x1 = (one.format(f"boxes[at * 4 + {i}]") for i in range(4))
-    words: Words = {"high": less.format(y1, y0), "wide": less.format(x1, x0)}
+    words: Substitutions = {"high": less.format(y1, y0), "wide": less.format(x1, x0)}
     bounded = bool(np.isfinite(score))
     words |= {
         "score": one.format("scores[at]"),
@@ -364,7 +362,7 @@ def get_valid_count(layer: Layer) -> Kernel:
     kind = layer.integer("id_index", -1)
     one = "S.i32(row[{}])" if layer.is_quantised else 'S.cast(row[{}], "float32")'
     nil = "0" if layer.is_quantised else "0.0"
-    words: Words = {
+    words: Substitutions = {
         "score": one.format("score_at"),
         "known": f" and {one.format('id_at')} >= {nil}" if kind >= 0 else "",
         "place_type": places.dtype,

@@ -5,8 +5,6 @@ Which candidates are left is kept in LSRAM, a byte each (their scores, where ove
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from compassc.graph import Layer, LayerError
@@ -15,7 +13,7 @@ from compassc.layers.emit import wide_kind
 from compassc.layers.families.detection import heads, selecting  # noqa: F401 (their kernels are registered)
 from compassc.layers.families.detection.suppression import Suppression, suppression_of
 from compassc.layers.kernels import kernel
-from compassc.layers.scripts import script
+from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel
 
 ROOM = 24576
@@ -187,8 +185,8 @@ def nms(layer: Layer) -> Kernel:
     )
 
 
-def _words(s: Suppression, quantised: bool, dtype: str, score_type: str, zero: int) -> dict[str, str | Sequence[str]]:
-    words: dict[str, str | Sequence[str]] = {}
+def _words(s: Suppression, quantised: bool, dtype: str, score_type: str, zero: int) -> Substitutions:
+    words: Substitutions = {}
     more = " + zero" if zero else ""
     for e in range(4):
         words[f"load_{e}"] = f'(wide(S.vload(own + (j * 4 + {e}), mask, lanes=32, stride=4), "{dtype}"){more})'

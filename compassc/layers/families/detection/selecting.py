@@ -23,11 +23,10 @@ from compassc.layers.families.detection.boxes import (
     xform_clip,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.scripts import filled, script
+from compassc.layers.scripts import Substitutions, filled, script
 from compassc.layers.source import Kernel
 
 Lines = list[str]
-Words = dict[str, "str | Sequence[str]"]
 Numbers = dict[str, "float | int | Array | Tensor"]
 LETTERS = "yxhw"
 
@@ -119,12 +118,12 @@ while going != 0:
 """
 
 
-def _lines(text: str, words: Words) -> Lines:
+def _lines(text: str, words: Substitutions) -> Lines:
     """The lines of a part of a text, with its words."""
     return [line for raw in text.strip("\n").splitlines() for line in filled(raw, words)]
 
 
-def _scores(scores: Tensor, quantised: bool, zero: int) -> Words:
+def _scores(scores: Tensor, quantised: bool, zero: int) -> Substitutions:
     if quantised and scores.integer.bits > 16:
         raise LayerError(f"'{scores.name}' is {scores.dtype}, but quantised scores have at most 16 bits")
     more = f" + {zero}" if zero else ""
@@ -519,7 +518,7 @@ def multibox(layer: Layer) -> Kernel:
         *decode_lines(Limits(1.0, 1.0, layer.flag("clip", True)), given),
     ]
     store = [f'y[to + {i + 2}] = narrow({v}, "{y.dtype}")' for i, v in enumerate(("x0", "y0", "x1", "y1"))]
-    words: Words = {
+    words: Substitutions = {
         "dtype": layer.input.dtype,
         "to": y.dtype,
         "decode": decode,

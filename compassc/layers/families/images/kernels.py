@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
@@ -19,7 +17,7 @@ from compassc.layers.families.images.reference import (
     weights_of,
 )
 from compassc.layers.kernels import kernel
-from compassc.layers.scripts import script
+from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 
 HALF_ROW = 3072
@@ -121,7 +119,7 @@ def yuv_to_rgb(layer: Layer) -> Kernel:
         own, outer = f"S.vload({name}_row + (j + 1), mask, lanes=32)", "half - 1" if k else "0"
         return f"S.vsel({own}, S.rint(({total}) * 0.25), S.vload(counting, lanes=32) + j == {outer})"
 
-    words: dict[str, str | Sequence[str]] = {
+    words: Substitutions = {
         "kind": "float32" if real else "int32",
         "three": "3.0" if real else "3",
         "near_u": taken("near", ""),
@@ -204,7 +202,7 @@ def rgb_to_yuv(layer: Layer) -> Kernel:
     if not real and y.scalar_zero:
         numbers["zero"] = y.scalar_zero
     under = "height * width + at / 2 * half"
-    words: dict[str, str | Sequence[str]] = {
+    words: Substitutions = {
         "luma": [*loads(3), *plane(0, 3, "at * width")],
         "chroma": [*loads(6), *plane(1, 6, under), *plane(2, 6, f"{under} + height / 2 * half")],
     }
@@ -239,7 +237,7 @@ def extreme(layer: Layer) -> Kernel:
     erosion, kind, weights = layer.type == "Erosion", wide_kind(x), weights_of(layer)
     if (kind == "int32") != layer.is_quantised or wide_kind(y) != kind:
         raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
-    words: dict[str, str | Sequence[str]] = {
+    words: Substitutions = {
         "dtype": x.dtype,
         "to": y.dtype,
         "how": "min" if erosion else "max",

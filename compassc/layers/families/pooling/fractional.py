@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from compassc.layers.arithmetic import Array, approximate_factor, requantise
 from compassc.layers.emit import requantise as requantised_lines
 from compassc.layers.emit import wide_kind
 from compassc.layers.kernels import kernel
-from compassc.layers.scripts import script
+from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel, KernelSource, Value
 
 WORD = 2**32 - 1
@@ -130,7 +130,7 @@ def fractional_pool_kernel(layer: Layer) -> Kernel:
         raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
     k = KernelSource()
     load = f'load(image + ((iy * width + ix) * channels + j), mask, "{x.dtype}", 32)'
-    words: dict[str, str | Sequence[str]] = {
+    words: Substitutions = {
         "dtype": x.dtype,
         "body": [],
         "result": "acc",

@@ -25,7 +25,7 @@ from compassc.layers.families.regions.reference import (
 )
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import bits_of
-from compassc.layers.scripts import script
+from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 
 Lines = list[str]
@@ -166,7 +166,7 @@ def roi_align(layer: Layer) -> Kernel:
         "    valid = S.i32(0)",
         *cell,
     ]
-    words: dict[str, str | Sequence[str]] = {"place": place, **points, **many, **_float_weights(maximum)}
+    words: Substitutions = {"place": place, **points, **many, **_float_weights(maximum)}
     words |= {"dtype": layer.input.dtype, "zero": "", "head": []}
     numbers = {"samples_y": count[0], "samples_x": count[1], "scale_y": float(scale[0]), "scale_x": float(scale[1])}
     return script(
@@ -183,7 +183,7 @@ def roi_align(layer: Layer) -> Kernel:
     )
 
 
-def _float_weights(maximum: bool) -> dict[str, str | Sequence[str]]:
+def _float_weights(maximum: bool) -> Substitutions:
     terms = [f"{v} * ({wy} * {wx})" for v, wy, wx in WEIGHTS]
     total = S_SUM.format(*terms)
     cells = 'S.cast(S.max(many_y * many_x, 1), "float32")'
@@ -219,7 +219,7 @@ def _fixed_align(layer: Layer, rois: Tensor, shape: tuple[int, int], mode: str, 
     place += _fixed_place(mode)
     points = {f"point_{a}": _fixed_point(a, size) for a, size in (("y", "height"), ("x", "width"))}
     body, weigh, start = _fixed_sum(k, layer, maximum, count, scale, shift)
-    words: dict[str, str | Sequence[str]] = {
+    words: Substitutions = {
         "head": [],
         "place": place,
         **points,
@@ -465,7 +465,7 @@ def pyramid(layer: Layer) -> Kernel:
             "last_x = x_last + 0.0",
             "inside = S.i32(1)",
         ]
-        words: dict[str, str | Sequence[str]] = {
+        words: Substitutions = {
             "place": place,
             "point": point,
             "dtype": y.dtype,
@@ -543,7 +543,7 @@ def max_roi_pool(layer: Layer) -> Kernel:
             f"last_{a} = clamp(((i_{a} + 1) * size_{a} + {cells} - 1) / {cells} + from_{a}, 0, {size})",
         ]
     start = f"S.i32({x.low})" if layer.is_quantised else 'S.fp32("-inf")'
-    words: dict[str, str | Sequence[str]] = {"place": place, "start": start, "dtype": x.dtype, "empty": "empty"}
+    words: Substitutions = {"place": place, "start": start, "dtype": x.dtype, "empty": "empty"}
     return script(
         MAXIMA,
         None,
@@ -584,6 +584,6 @@ def roi_pooling(layer: Layer) -> Kernel:
             f'{a}_real = {cells} * {a}_a + S.cast({at}, "float32") * ({a}_b + 1.0 - {a}_a)',
             f'{a}_place = S.cast(S.min(S.max({a}_real, 0.0), S.cast({size} - 1, "float32")), "int32")',
         ]
-    words: dict[str, str | Sequence[str]] = {"place": place, "bits": bits_of(x.dtype)}
+    words: Substitutions = {"place": place, "bits": bits_of(x.dtype)}
     sizes = {n: v for n, v in _sizes(layer, (h, w)).items() if n not in ("images", "image_size")}
     return script(NEAREST, None, words, source=x, boxes=boxes, target=y, points=y.count // x.shape[3], **sizes)

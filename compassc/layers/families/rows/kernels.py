@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
@@ -22,10 +20,8 @@ from compassc.layers.families.rows.reference import (
 )
 from compassc.layers.kernels import kernel
 from compassc.layers.moving import bits_of
-from compassc.layers.scripts import script
+from compassc.layers.scripts import Substitutions, script
 from compassc.layers.source import Kernel, KernelSource, Value
-
-Words = dict[str, "str | Sequence[str]"]
 
 
 def _whole(*tensors: Tensor) -> None:
@@ -34,13 +30,13 @@ def _whole(*tensors: Tensor) -> None:
             raise LayerError(f"'{t.name}' is {t.dtype}, expected whole numbers")
 
 
-def _summed(k: KernelSource, layer: Layer, terms: int) -> Words:
+def _summed(k: KernelSource, layer: Layer, terms: int) -> Substitutions:
     """Substitutions for a sum of up to `terms` elements in `acc`: how an element is added, and the stored value."""
     x, y = layer.input, layer.output
     kind = wide_kind(x)
     if (kind == "int32") != layer.is_quantised or wide_kind(y) != kind:
         raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
-    words: Words = {"dtype": x.dtype, "to": y.dtype, "more": "", "body": [], "result": "acc"}
+    words: Substitutions = {"dtype": x.dtype, "to": y.dtype, "more": "", "body": [], "result": "acc"}
     words["nothing"] = "S.i32(0)" if layer.is_quantised else "S.fp32(0)"
     if layer.is_quantised:
         low, high = (v + x.scalar_zero for v in (x.low, x.high))
@@ -155,7 +151,7 @@ def embedding_lookup(layer: Layer) -> Kernel:
             f"acc = acc / {'S.sqrt(weight)' if combiner == 'SQRTN' else 'weight'}",
             "acc = S.vsel(acc, S.vbcast(S.fp32(0), lanes=32), S.isfinite(acc))",
         ]
-    words: Words = {
+    words: Substitutions = {
         "dtype": table.dtype,
         "to": layer.output.dtype,
         "divide": divide,
@@ -255,7 +251,7 @@ def query_rebatch(layer: Layer) -> Kernel:
     fill = filling(layer)
     if fill < 0 and bits.startswith("u"):
         fill += 1 << int(bits[4:])
-    words: Words = {"bits": bits, "fill": "fill", "lists": lines}
+    words: Substitutions = {"bits": bits, "fill": "fill", "lists": lines}
     return script(
         QUERIES,
         None,
@@ -348,7 +344,7 @@ def ctc_greedy(layer: Layer) -> Kernel:
     if wide_kind(y) != "int32":
         raise LayerError(f"labels are {y.dtype}, which has no kernel")
     lowest = 'S.fp32("-inf")' if wide_kind(x) == "float32" else "S.i32(-0x7FFFFFFF)"
-    words: Words = {
+    words: Substitutions = {
         "dtype": x.dtype,
         "to": y.dtype,
         "lowest": lowest,
