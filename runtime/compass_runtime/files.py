@@ -49,7 +49,8 @@ def read_array(path: Path, info: TensorInfo, any_dtype: bool = False, raw: bool 
             f"'{path}' has elements of type {array.dtype.name}, but '{info.name}' is {info.dtype.name}",
             code="tensor-dtype",
             help=f"numpy.save('{path}', array.astype('{info.dtype.name}'))"
-            + ("; with --float real numbers are quantised" if info.quantisation != NOT_QUANTISED else ""),
+            if info.quantisation == NOT_QUANTISED
+            else "--float takes real numbers for quantised tensors, and gives them",
         )
     return array
 

@@ -1,4 +1,4 @@
-"""Scale and zero point of a tensor's integers."""
+"""Which real numbers the integers of a tensor stand for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Quantisation:
-    """An integer q means (q + zero_point) / scale. With `axis` both have a number for each index of that dimension."""
+    """An integer q stands for (q + zero_point) / scale, in float32 as the layers that convert compute it. With `axis` both
+    have a number for each index of that dimension."""
 
     scale: float | tuple[float, ...] = 1.0
     zero_point: float | tuple[float, ...] = 0
@@ -25,10 +26,8 @@ class Quantisation:
 
         if array.dtype.kind not in "iub":
             return array if array.dtype.kind == "f" and array.dtype.itemsize >= 4 else array.astype(np.float32)
-        wide = array.astype(np.float64)
-        return ((wide + self._spread(self.zero_point, wide.ndim)) / self._spread(self.scale, wide.ndim)).astype(
-            np.float32
-        )
+        moved = array.astype(np.float64) + self._spread(self.zero_point, array.ndim)
+        return moved.astype(np.float32) * (np.float32(1) / self._spread(self.scale, array.ndim).astype(np.float32))
 
     def integers(self, array: Array, dtype: np.dtype[Any]) -> Array:
         """The integers of a type that are nearest to real numbers, limited to the type's range; 0 for NaN."""
@@ -52,4 +51,4 @@ class Quantisation:
 
 
 NOT_QUANTISED = Quantisation()
-"""That of floats, and of integers that are not quantised."""
+"""Of floats, and of integers that stand for themselves."""

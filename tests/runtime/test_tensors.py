@@ -19,6 +19,7 @@ from compass_runtime.quantisation import Quantisation
 from compass_runtime.tensors import all_tensors, file_name, inner_tensors
 from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.gbuilder.writer import GraphWriter
+from compassc.layers import arithmetic
 
 LENET = Path(__file__).parents[1] / "data" / "graphs" / "lenet" / "default.txt"
 
@@ -121,6 +122,32 @@ def test_differences_are_measured_and_count_beyond_the_tolerance(lenet, known, t
     np.save(tmp_path / file_name(name), changed[:, 1:])
     done = run(lenet, "--compare", tmp_path)
     assert done.returncode == 1 and "elements expected" in done.stdout
+
+
+def test_float_takes_the_real_numbers(lenet, known, tmp_path, run):
+    program = Program.load(lenet)
+    (info,) = program.inputs
+    copy = tmp_path / "aipu.bin"
+    copy.write_bytes(lenet.read_bytes())
+    np.save(tmp_path / "x.npy", info.quantisation.real(known["x_0"]))
+    done = run(copy)
+    assert done.returncode == 1 and "--float takes real numbers" in done.stderr
+    assert run(copy, "--float", "-o", "y.npy").returncode == 0
+    (output,) = program.outputs
+    assert np.array_equal(np.load(tmp_path / "y.npy"), output.quantisation.real(known["/11/Gemm_0"]))
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16"])
+def test_numbers_are_quantised_as_layers_do(name):
+    dtype, rng = np.dtype(name), np.random.default_rng(1)
+    limits = np.iinfo(dtype)
+    values = np.concatenate([rng.normal(0, 10.0**k, 400) for k in range(-3, 8)]).astype("float32")
+    values = np.concatenate([values, [np.inf, -np.inf, np.nan], np.arange(-20, 20) / np.float32(8)]).astype("float32")
+    for scale, zero in ((4.0, 0), (0.37, -100), (183.25, 128), (1e-6, 3), (1e8, 0)):
+        ours, theirs = Quantisation(scale, zero), (np.float32(scale), zero)
+        elements = ours.integers(values, dtype)
+        assert np.array_equal(elements, arithmetic.quantise(values, *theirs, limits.min, limits.max))
+        assert np.array_equal(ours.real(elements), arithmetic.dequantise(elements.astype("int64"), *theirs))
 
 
 def test_nothing_to_compare_is_an_error(lenet, tmp_path, run):
