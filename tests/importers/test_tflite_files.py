@@ -115,3 +115,15 @@ def test_inner_tensors_may_be_outputs():
     assert [layer.type for layer in graph.layers] == ["Input", "Abs"]
     with pytest.raises(CompassError, match="no tensor 'z'"):
         import_bytes(content, outputs=["z"])
+
+
+def test_a_limit_that_a_cell_may_reach_is_refused(monkeypatch):
+    from tests.importers import tflite_models
+
+    given = tflite_models.Model.__call__
+    with monkeypatch.context() as patch:
+        patch.setattr(tflite_models.Model, "__call__", lambda net, *a, **k: given(net, *a, **{**k, "cell_clip": 3.0}))
+        content = tflite_cases.build("lstm")
+    with pytest.raises(RefusedModel) as caught:
+        import_bytes(content)
+    assert "limited to 3.0, which 4 steps may reach" in caught.value.notes[0].message

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.importers.tflite_models import Model
+from tests.importers.tflite_models import Model, Tensor
 
 CASES = {}
 PLAIN_CONV = {"padding": "SAME", "stride_w": 1, "stride_h": 1, "dilation_w_factor": 1, "dilation_h_factor": 1}
@@ -288,8 +288,6 @@ def split(net):
 
 @case
 def split_v(net):
-    from tests.importers.tflite_models import Tensor
-
     x = net.input("x", (5, 2))
     parts = [net.add(Tensor(f"part{i}", (n, 2), "float32")) for i, n in enumerate((2, 3))]
     sizes, axis = net.constant([2, -1], np.int32), net.constant(0, np.int32)
@@ -374,8 +372,6 @@ def reverse_sequence(net):
 
 @case
 def topk(net):
-    from tests.importers.tflite_models import Tensor
-
     outputs = [net.add(Tensor(n, (2, 3), t)) for n, t in (("values", "float32"), ("places", "int32"))]
     return net.node("TOPK_V2", [net.input("x", (2, 7)), net.constant(3, np.int32)], outputs)
 
@@ -468,3 +464,30 @@ def hybrid(net):
     """Weights of 8 bits, everything else in floats."""
     w = net.constant(np.arange(-10, 10).reshape(5, 4), np.int8, scale=0.05, zero=0)
     return net("FULLY_CONNECTED", [net.input("x", (2, 4)), w, -1], (2, 5))
+
+
+def _lstm(name, time_major):
+    def make(net):
+        steps, size, hidden = 4, 3, 5
+        x = net.input("x", (steps, 2, size) if time_major else (2, steps, size))
+        inner = [net.constant(random(hidden, size, seed=i)) for i in range(4)]
+        recurrent = [net.constant(random(hidden, hidden, seed=i + 4)) for i in range(4)]
+        biases = [net.constant(random(hidden, seed=i + 8)) for i in range(4)]
+        states = [net.add(Tensor(f"state{i}", (2, hidden), "float32", variable=True)) for i in range(2)]
+        given = [x, *inner, *recurrent, -1, -1, -1, *biases, -1, -1, *states, -1, -1, -1, -1]
+        shape = (steps, 2, hidden) if time_major else (2, steps, hidden)
+        return net(
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
+            given,
+            shape,
+            options="UnidirectionalSequenceLSTMOptions",
+            fused_activation_function="TANH",
+            cell_clip=10.0,
+            time_major=time_major,
+        )
+
+    CASES[name] = make
+
+
+_lstm("lstm", False)
+_lstm("lstm_time_major", True)

@@ -34,6 +34,7 @@ class Tensor:
     zero: tuple = ()
     along: int = 0
     signature: tuple | None = None
+    variable: bool = False
 
 
 @dataclass
@@ -122,7 +123,9 @@ class Model:
             given["shape_signature"] = _ints(b, "Tensor", "ShapeSignature", t.signature)
         kind = number("TensorType", TYPES.get(t.dtype, t.dtype.upper()))
         shape = _ints(b, "Tensor", "Shape", t.shape)
-        return _table(b, "Tensor", shape=shape, type=kind, buffer=at, name=b.CreateString(t.name), **given)
+        return _table(
+            b, "Tensor", shape=shape, type=kind, buffer=at, name=b.CreateString(t.name), is_variable=t.variable, **given
+        )
 
     def _node(self, b, codes, operator, inputs, outputs, options, given):
         fields = {}

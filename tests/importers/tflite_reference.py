@@ -98,7 +98,7 @@ def is_quantised(t):
 
 def computed(node, arrays, infos, outs):
     options = dict(node.options)
-    ending = options.pop("fused_activation_function", 0)
+    ending = 0 if "cell_clip" in options else options.pop("fused_activation_function", 0)
     whole = is_quantised(infos[0]) and is_quantised(outs[0])
     if whole and node.operator in INTEGERS:
         made = INTEGERS[node.operator](arrays, infos, outs[0], options)
@@ -328,6 +328,20 @@ def _dense(x, w, bias=None, options=None, **rest):
 @real("BATCH_MATMUL")
 def _matmul(x, y, options, **rest):
     return (x.swapaxes(-1, -2) if options.get("adj_x") else x) @ (y.swapaxes(-1, -2) if options.get("adj_y") else y)
+
+
+@real("UNIDIRECTIONAL_SEQUENCE_LSTM")
+def _lstm(x, *weights, options, **rest):
+    inner, recurrent, biases = weights[:4], weights[4:8], weights[11:15]
+    sequence = x if options["time_major"] else x.swapaxes(0, 1)
+    h = c = np.zeros((sequence.shape[1], recurrent[0].shape[0]))
+    found = []
+    for step in sequence:
+        i, f, g, o = (step @ w.T + h @ r.T + b for w, r, b in zip(inner, recurrent, biases, strict=True))
+        c = 1 / (1 + np.exp(-f)) * c + 1 / (1 + np.exp(-i)) * np.tanh(g)
+        h = np.tanh(np.clip(c, -10, 10)) / (1 + np.exp(-o))
+        found.append(h)
+    return np.stack(found, 0 if options["time_major"] else 1)
 
 
 # -- movement

@@ -25,7 +25,7 @@ from compassc.importers.onnx.operators.quantised import (
 )
 from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknown
 from compassc.importers.tflite import endings, tables
-from compassc.importers.tflite.declare import MOVES, QUANTISED, TABLE, TABLED, Call, Item
+from compassc.importers.tflite.declare import MOVES, QUANTISED, STATES, TABLE, TABLED, Call, Item
 from compassc.importers.tflite.source import Model, Node, TensorInfo
 from compassc.importers.values import Array, NotConstant, Refused, Value, room, stored_type
 
@@ -123,6 +123,7 @@ class Conversion(Building):
 
     def run(self, outputs: Sequence[int]) -> list[Item | Unknown]:
         """Converts the operators that some tensors need; gives these."""
+        TABLE.operators()  # fills the tables beside it
         needed, kept = set(outputs), []
         for node in reversed(self.model.nodes):
             if needed.intersection(node.outputs):
@@ -147,7 +148,8 @@ class Conversion(Building):
         outputs: Sequence[Item | Unknown] = [UNKNOWN] * len(node.outputs)
         reason = ""
         try:
-            inputs = [self.item(i) for i in node.inputs]
+            states = STATES.get(node.operator, frozenset())
+            inputs = [None if place in states else self.item(i) for place, i in enumerate(node.inputs)]
             if not any(i is UNKNOWN for i in inputs):
                 outputs = self._made(node, inputs)
         except NotConstant as error:
@@ -163,10 +165,12 @@ class Conversion(Building):
     def _made(self, node: Node, inputs: list[Any]) -> list[Item]:
         if ("", node.operator) in TABLE.refused:
             raise Refused(TABLE.refused["", node.operator])
-        if TABLE.select("", node.operator, 1) is None:
+        declared = TABLE.select("", node.operator, 1)
+        if declared is None:
             raise Refused("the operator is not known here")
         options = {k: v for k, v in node.options.items() if k not in IGNORED}
-        ending = endings.ending_of(options.pop(FUSED, 0))
+        inside = FUSED in (declared.attributes or ())  # a cell's own function, not one of the results
+        ending = endings.ending_of(0 if inside else options.pop(FUSED, 0))
         infos = [self.model.tensors[i] for i in node.outputs]
         for info in infos:
             if info.no_numbers:

@@ -23,7 +23,19 @@ from compassc.importers.values import Value
 if TYPE_CHECKING:
     from compassc.importers.tflite.convert import Conversion
 
-__all__ = ["Call", "Constant", "Item", "Value", "moves", "operator", "operators", "quantised", "refuse", "tabled"]
+__all__ = [
+    "Call",
+    "Constant",
+    "Item",
+    "Value",
+    "moves",
+    "operator",
+    "operators",
+    "quantised",
+    "refuse",
+    "stateful",
+    "tabled",
+]
 
 Item = Value | Quantised | None
 """A tensor of numbers, one of integers that stand for real numbers, or an input that is not there."""
@@ -52,6 +64,8 @@ MOVES: set[str] = set()
 """Operators that take elements as they are: integers in the same steps stay what they are."""
 TABLED: set[str] = set()
 """Functions of one element, which are a table for integers of 8 bits."""
+STATES: dict[str, frozenset[int]] = {}
+"""Inputs of operators that keep values from run to run: each run here begins as after a reset."""
 operator, refuse, operators = TABLE.operator, TABLE.refuse, TABLE.operators
 
 
@@ -73,3 +87,8 @@ def moves(*names: str) -> None:
 def tabled(*names: str) -> None:
     """Declares functions of one element."""
     TABLED.update(names)
+
+
+def stateful(name: str, *inputs: int) -> None:
+    """Declares which inputs of an operator are its states."""
+    STATES[name] = frozenset(inputs)

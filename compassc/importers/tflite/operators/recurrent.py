@@ -1,0 +1,84 @@
+"""Recurrent networks over a whole sequence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compassc.importers.building import Building
+from compassc.importers.tflite.declare import Constant, operator, stateful
+from compassc.importers.tflite.source import names_of
+from compassc.importers.values import Array, Refused, Value
+
+BATCH_FIRST = (1, 0, 2)
+
+stateful("UNIDIRECTIONAL_SEQUENCE_LSTM", 18, 19)
+
+
+@operator(
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    partly="without peepholes, projection, layer normalisation and joined gates; each run begins with states of 0",
+)
+def lstm(
+    b: Building,
+    x: Value,
+    i2i: Constant | None,
+    i2f: Constant,
+    i2c: Constant,
+    i2o: Constant,
+    r2i: Constant | None,
+    r2f: Constant,
+    r2c: Constant,
+    r2o: Constant,
+    c2i: Constant | None = None,
+    c2f: Constant | None = None,
+    c2o: Constant | None = None,
+    bias_i: Constant | None = None,
+    bias_f: Constant | None = None,
+    bias_c: Constant | None = None,
+    bias_o: Constant | None = None,
+    projection: Constant | None = None,
+    projection_bias: Constant | None = None,
+    output_state: Value | None = None,
+    cell_state: Value | None = None,
+    norm_i: Constant | None = None,
+    norm_f: Constant | None = None,
+    norm_c: Constant | None = None,
+    norm_o: Constant | None = None,
+    *,
+    fused_activation_function: int,
+    cell_clip: float = 0.0,
+    proj_clip: float = 0.0,
+    time_major: bool = False,
+) -> Value:
+    """The cell's state changes by less than 1 a step, so that a limit of it that is not below the steps is none."""
+    if i2i is None or r2i is None:
+        raise Refused("input and forget gates in one are not supported")
+    extra = (c2i, c2f, c2o, projection, projection_bias, norm_i, norm_f, norm_c, norm_o)
+    if any(v is not None for v in extra):
+        raise Refused("peepholes, projection and layer normalisation are not supported")
+    if names_of("ActivationFunctionType").get(fused_activation_function) != "TANH":
+        raise Refused("its activation is not TANH")
+    sequence = b.transpose(x, BATCH_FIRST) if time_major else x
+    batch, steps, size = sequence.shape
+    if 0 < cell_clip < steps:
+        raise Refused(f"its cell's state is limited to {cell_clip}, which {steps} steps may reach")
+    hidden = r2i.shape[0]
+    weights = [np.concatenate(pair, 1) for pair in ((i2i, r2i), (i2c, r2c), (i2f, r2f), (i2o, r2o))]
+    zeros: Array = np.zeros((batch, hidden), np.float32)
+    biases = [np.zeros(hidden) if v is None else v for v in (bias_i, bias_c, bias_f, bias_o)]
+    tensor = b.laid(sequence)
+    (made,) = b.layers_of(
+        "BasicLSTM",
+        [tensor, b.laid(Value.of(zeros)), b.laid(Value.of(zeros))],
+        [((batch, steps, hidden), tensor.dtype)],
+        weights=np.concatenate(weights).astype(np.float32),
+        biases=np.concatenate(biases).astype(np.float32),
+        time_steps=steps,
+        input_size=size,
+        cell_size=hidden,
+        direction="forward",
+        activations=["SIGMOID", "TANH", "TANH"],
+        out_sequence=["Y"],
+    )
+    found = b.value(made, x.dtype)
+    return b.transpose(found, BATCH_FIRST) if time_major else found
