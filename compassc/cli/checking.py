@@ -46,13 +46,21 @@ def check_file(
 
 
 def entries(loaded: KernelFile, name: str | None) -> list[PyPrimFunc]:
-    """The named kernel, or all that no other kernel calls."""
+    """The named kernel, or all that no other kernel calls. UsageError for a function that gives a schedule."""
     from compassc.dsl.loader import called_names
+    from compassc.language.functions import PyPrimFunc
 
-    if name is not None or not loaded.kernels:
-        return [loaded.entry(name)]
-    called = set().union(*(called_names(k) for k in loaded.kernels.values()))
-    return [k for n, k in loaded.kernels.items() if n not in called] or list(loaded.kernels.values())
+    if name is not None or not loaded.written:
+        found = loaded.entry(name)
+        if not isinstance(found, PyPrimFunc):
+            raise UsageError(
+                f"'{found.__name__}' gives a schedule: there is no source of a kernel to check",
+                code="usage",
+                help="what is built of it can be checked: `compass-run --check all`",
+            )
+        return [found]
+    called = set().union(*map(called_names, loaded.written.values()))
+    return [k for n, k in loaded.written.items() if n not in called] or list(loaded.written.values())
 
 
 def check_kernel(

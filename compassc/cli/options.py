@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from compass_core.errors import UsageError
 from compassc.cli.console import Console
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -26,6 +27,32 @@ class OutputPath(click.Path):
 
 
 INPUT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+_ENTRY = "the entry behind the file"
+
+
+class KernelFile(click.Path):
+    """A file, or `kernel.py:NAME` for one of its kernels; `entry` gives the name."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        file, colon, name = str(value).rpartition(":")
+        if colon and ctx is not None and file.endswith(".py") and name.isidentifier() and not Path(value).exists():
+            ctx.meta[_ENTRY] = name
+            value = file
+        return super().convert(value, param, ctx)
+
+
+def entry(option: str | None = None) -> str | None:
+    """The kernel that the command line names, by the option or behind the file; UsageError where these differ."""
+    behind: str | None = click.get_current_context().meta.get(_ENTRY)
+    if option is not None and behind not in (None, option):
+        raise UsageError(f"both '{behind}' and '{option}' are to be built", code="usage", help="name one kernel")
+    return option or behind
+
+
+KERNEL = KernelFile()
 OUTPUT = OutputPath(allow_dash=True)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 

@@ -14,6 +14,7 @@ from compassc.cli.console import Console, artifact
 from compassc.cli.tables import Table
 
 if TYPE_CHECKING:
+    from compassc.driver import Request
     from compassc.passes import Folder, PassOptions
 
 PIPELINE_STAGES = ("lower", "legalize")
@@ -108,8 +109,23 @@ def pass_tables() -> list[Table]:
     ]
 
 
+def run_file(console: Console, name: str, source: Path, output: Path | None, request: Request) -> None:
+    """Run a stage on the file of the one before, or all stages up to it on a kernel's Python file."""
+    if source.suffix == ".py":
+        from compassc.cli.elsewhere import other_target, run_elsewhere
+        from compassc.cli.whole import run_until
+
+        elsewhere = other_target(request.target) if request.target else None
+        if elsewhere is not None:
+            run_elsewhere(console, name, source, output, None, elsewhere)
+            return
+        run_until(console, name, source, output, request)
+    else:
+        run_arrow(console, name, source, output, request)
+
+
 def run_pass_stage(
-    console: Console, name: str, source: Path | None, output: Path | None, given: dict[str, Any]
+    console: Console, name: str, source: Path | None, output: Path | None, given: dict[str, Any], target: str = ""
 ) -> None:
     """Run `lower` or `legalize` on a file, or only print its pipeline."""
     from compassc.driver import Request
@@ -120,4 +136,5 @@ def run_pass_stage(
         raise UsageError(f"{name} needs the file to read", code="usage", help=f"`compassc {name} --help` shows how")
     else:
         pipelines = read_pipelines(given["passes"], (name,))
-        run_arrow(console, name, source, output, Request(passes=make_pass_options(given), pipelines=pipelines))
+        request = Request(passes=make_pass_options(given), pipelines=pipelines, target=target)
+        run_file(console, name, source, output, request)

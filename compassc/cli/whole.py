@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ def run_whole(console: Console, source: Path | None, given: dict[str, Any]) -> N
     if source is None or source == STDIO:
         help = "`compassc build --help` shows an example"
         raise UsageError("build needs the kernel's Python file", code="usage", help=help)
+    if given["target"]:
+        from compassc.cli.elsewhere import other_target, run_elsewhere
+
+        elsewhere = other_target(given["target"])
+        if elsewhere is not None:
+            run_elsewhere(console, given["stop_after"], source, given["output"], given["entry"], elsewhere)
+            return
     with place(given["output"]) as output:
         request = _request(source, output, given)
         console.inputs.append(source)
@@ -32,12 +40,24 @@ def run_whole(console: Console, source: Path | None, given: dict[str, Any]) -> N
         _deliver(console, build, given["output"])
 
 
+def run_until(console: Console, name: str, source: Path, output: Path | None, request: Request) -> None:
+    """From a kernel's Python file to what the stage `name` makes; `request` says the rest."""
+    with place(output) as where:
+        request = replace(request, kernel=source, entry=options.entry(), output=where, stop_after=name)
+        if output is not None and not is_apart(output):
+            request.final, request.output = output, output.parent / "aipu.bin"
+        console.inputs.append(source)
+        console.folder = request.stage_folder()
+        build = run_build(request, console.stage, console.waiting)
+        _deliver(console, build, output)
+
+
 def _request(source: Path, output: Path, given: dict[str, Any]) -> Request:
     last = stage_named(given["stop_after"])
     request = Request(
         target=given["target"],
         kernel=source,
-        entry=given["entry"],
+        entry=options.entry(given["entry"]),
         output=output,
         folder=given["save_temps_dir"],
         stop_after=last.name,

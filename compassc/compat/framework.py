@@ -112,3 +112,95 @@ def _refuse(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise UsageError(f"the argument '{name}' is not supported", code="compat-name", help="leave it out")
+
+
+def enabled(target: str) -> bool:
+    """Whether there is something to run what is built for a target: for `cuda` a device."""
+    from compass_core.errors import CompassError
+    from compass_runtime import device
+
+    try:
+        made = Target(target)
+    except CompassError:
+        return False
+    return bool(made.kind.device == "compass" or device(made.kind.device, 0).exist)
+
+
+def num_threads() -> int:
+    """How many threads parallel loops run on."""
+    from compass_core import switches
+    from compass_runtime.host_module import num_threads as processors
+
+    return switches.THREADS.get() or processors()
+
+
+def enabled_targets() -> list[tuple[str, Any]]:
+    """The targets that tests of the framework run on, each with its device."""
+    from compass_runtime import device
+
+    return [(name, device(name, 0)) for name in ("llvm", "X2_1204", "cuda") if enabled(name)]
+
+
+def parametrize_targets(*targets: Any) -> Any:
+    """A test for each of the targets (by default all that are enabled), with the arguments `target` and `dev`."""
+    import pytest
+
+    from compass_runtime import device
+
+    plain = len(targets) == 1 and callable(targets[0])
+    names = [str(t) for t in targets] if targets and not plain else [name for name, _ in enabled_targets()]
+    cases = [
+        pytest.param(
+            name,
+            device(name.split()[0], 0),
+            id=name,
+            marks=() if enabled(name) else pytest.mark.skip(reason=f"nothing here runs {name}"),
+        )
+        for name in names
+    ]
+    mark = pytest.mark.parametrize(("target", "dev"), cases)
+    return mark(targets[0]) if plain else mark
+
+
+def parameter(*values: Any, ids: Any = None, by_dict: Mapping[str, Any] | None = None) -> Any:
+    """A fixture with these values, one test for each."""
+    import pytest
+
+    if by_dict:
+        ids, values = list(by_dict), tuple(by_dict.values())
+
+    @pytest.fixture(params=values, ids=ids)
+    def as_fixture(request: Any) -> Any:
+        return request.param
+
+    return as_fixture
+
+
+def _requires(target: str) -> Any:
+    def requires(*functions: Any) -> Any:
+        import pytest
+
+        marks = [pytest.mark.skipif(not enabled(target), reason=f"nothing here runs {target}")]
+        if not functions:
+            return marks
+        found = functions[0]
+        for mark in marks:
+            found = mark(found)
+        return found
+
+    requires.__name__ = f"requires_{target}"
+    requires.__doc__ = f"Skips a test where nothing runs what is built for {target}."
+    return requires
+
+
+requires_llvm, requires_cuda = _requires("llvm"), _requires("cuda")
+
+
+def llvm(options: str = "") -> Target:
+    """The host, as a target."""
+    return Target(f"llvm {options}".strip())
+
+
+def cuda(model: str = "unknown", arch: str | None = None, options: str = "") -> Target:
+    """A CUDA device, as a target; `model` says nothing."""
+    return Target(" ".join(filter(None, ["cuda", f"-arch={arch}" if arch else "", options])))

@@ -47,6 +47,7 @@ _SCRIPT_PARTS = {
     "register_ir_api": "compassc.language.dispatch:",
 }
 _RUNTIME = "Device NDArray PackedFunc Module cpu device load_module convert"
+_TESTING = "enabled_targets main parameter parametrize_targets requires_cuda requires_llvm"
 
 MODULES: dict[str, Names] = {
     "tvm": Names(
@@ -87,18 +88,18 @@ MODULES: dict[str, Names] = {
     "tvm.error": Names({name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "TVMError")}),
     "tvm.ir": Names(_from(framework="IRModule assert_structural_equal", ir="structural_equal")),
     "tvm.nd": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
-    "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME)),
+    "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads")),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
     "tvm.script": Names(),
     "tvm.script.tir": Names(
         _from(framework="serial thread_binding", script=f"grid vectorized unroll {SCALARS} {FUNCTIONS} max min abs")
     ),
-    "tvm.target": Names(_from(framework="Target")),
+    "tvm.target": Names(_from(framework="Target cuda llvm")),
     "tvm.te": Names(like=("compassc.te",)),
     "tvm.topi": Names(like=("compassc.topi",)),
     "tvm.topi.image": Names(like=("compassc.topi.image",)),
     "tvm.topi.nn": Names(like=("compassc.topi.nn",)),
-    "tvm.testing": Names(_from(framework="main") | {"assert_allclose": "numpy.testing:"}),
+    "tvm.testing": Names(_from(framework=_TESTING) | {"assert_allclose": "numpy.testing:"}),
     "tvm.tir": Names(
         _from(framework="IRModule", ir="PrimFunc")
         | {n: "compassc.ir.exprs:" for n in ("Buffer", "Var", "IntImm", "FloatImm", "Cast", "Ramp", "Broadcast")}

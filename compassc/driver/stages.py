@@ -23,6 +23,7 @@ from compassc.driver.interface import interface_text, read_interface
 if TYPE_CHECKING:
     from compassc.driver.build import Build
     from compassc.ir.stmts import IRModule
+    from compassc.te import Schedule, TEKernel
 
 
 B = TypeVar("B")
@@ -47,14 +48,35 @@ def _load_source(build: Build, path: Path) -> None:
 def _parse(build: Build) -> list[Path]:
     from compassc import dsl
     from compassc.ir import print_module
+    from compassc.language.functions import PyPrimFunc
 
     request = build.request
     assert request.kernel is not None, "parse has a file to read"
     source = dsl.load_kernels(request.kernel)
-    build.module = dsl.parse(source.entry(request.entry), build.target.name)
+    kernel = source.entry(request.entry)
+    schedule = None
+    if isinstance(kernel, PyPrimFunc):
+        build.module = dsl.parse(kernel, build.target.name)
+    else:
+        build.module, schedule = kernel.lower(build.target.name)
     build.dependencies = list(source.dependencies)  # complete only now: parsing may read files too
     build.name = build.module.entry
-    return [files.write(build.file(".ir.txt"), print_module(build.module, _sources(build)))]
+    made = [files.write(build.file(".ir.txt"), print_module(build.module, _sources(build)))]
+    if schedule is not None and not isinstance(kernel, PyPrimFunc):
+        made += _schedule_files(build, kernel, schedule)
+    return made
+
+
+def _schedule_files(build: Build, kernel: TEKernel, schedule: Schedule) -> list[Path]:
+    """What led to the IR of a schedule: its steps (as JSON, which can be replayed, and as Python), and its plain loops."""
+    from compassc.ir import print_module
+
+    loops, _ = kernel.lower(build.target.name, simple_mode=True)
+    return [
+        files.write(build.file(".trace.json"), schedule.trace.to_json() + "\n"),
+        files.write(build.file(".trace.py"), f"{schedule.trace}\n"),
+        files.write(build.file(".loops.txt"), print_module(loops)),
+    ]
 
 
 def _adopt_target(build: Build, name: str, path: Path) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from compass_core import files
 from compass_core.errors import CompassError, Span
@@ -21,6 +22,9 @@ from ..language.functions import PyPrimFunc
 from ..language.python_errors import hint
 from ..language.source import definition, user_line
 
+if TYPE_CHECKING:
+    from ..te import TEKernel
+
 
 @dataclass
 class KernelFile:
@@ -28,7 +32,7 @@ class KernelFile:
 
     path: Path
     module: ModuleType
-    kernels: dict[str, PyPrimFunc]
+    kernels: dict[str, PyPrimFunc | TEKernel]
     files: set[Path] = field(repr=False)
 
     @property
@@ -36,7 +40,12 @@ class KernelFile:
         """The kernel file, the modules of the user it imports, and the data files it read."""
         return [self.path, *sorted(p for p in self.files if p != self.path)]
 
-    def entry(self, name: str | None = None) -> PyPrimFunc:
+    @property
+    def written(self) -> dict[str, PyPrimFunc]:
+        """The kernels that are written in the language, without functions that give schedules."""
+        return {name: k for name, k in self.kernels.items() if isinstance(k, PyPrimFunc)}
+
+    def entry(self, name: str | None = None) -> PyPrimFunc | TEKernel:
         """The kernel to build: the named one, else the only one that no other kernel calls."""
         if name is not None:
             if name not in self.kernels:
@@ -48,9 +57,9 @@ class KernelFile:
                 Span(str(self.path), 1),
                 code="entry",
                 notes=_foreign_names(),
-                help="decorate one with @S.prim_func",
+                help="decorate one with @S.prim_func, or a function that gives a schedule with @te.kernel",
             )
-        called = set().union(*(called_names(k) for k in self.kernels.values()))
+        called = set().union(*map(called_names, self.written.values()))
         roots = [k for n, k in self.kernels.items() if n not in called]
         if len(roots) != 1:
             raise CompassError(
@@ -142,8 +151,18 @@ def load_kernels(path: Path | str) -> KernelFile:
         with _own_modules(path.stem, full.parent, found), found.recording():
             module = _execute(path, full)
     read -= {full, path.absolute()}
-    kernels = {n: v for n, v in vars(module).items() if isinstance(v, PyPrimFunc)}
+    kinds = (PyPrimFunc, *_te_kernels())
+    kernels: dict[str, Any] = {n: v for n, v in vars(module).items() if isinstance(v, kinds)}
     return KernelFile(path, module, kernels, read)
+
+
+def _te_kernels() -> tuple[type, ...]:
+    """The class of decorated functions that give schedules; only a file that imported it can have any."""
+    if "compassc.te" not in sys.modules:
+        return ()
+    from ..te import TEKernel
+
+    return (TEKernel,)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from compassc.te.bounds import infer_bounds
 from compassc.te.building import build, create_prim_func
 from compassc.te.construct import compute, placeholder, size_var, tag_scope, var
 from compassc.te.errors import ExpressionError, ExpressionTypeError, LowerError, ScheduleError
+from compassc.te.kernels import TEKernel, kernel
 from compassc.te.lowering import lower, schedule_ops
 from compassc.te.math import (
     Select,
@@ -90,6 +91,7 @@ __all__ = [
     "ScheduleOps",
     "Select",
     "Stage",
+    "TEKernel",
     "Tensor",
     "TensorIntrin",
     "TensorSlice",
@@ -129,6 +131,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "kernel",
     "log",
     "log2",
     "log10",

@@ -11,20 +11,22 @@ from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc codegen kernel.compass/vadd.legal.txt
-compassc codegen vadd.legal.txt -o - | less"""
+compassc codegen vadd.legal.txt -o - | less
+compassc codegen kernel.py:vadd -t X2_1204 -o -"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=options.INPUT, metavar="NAME.legal.txt")
+@click.argument("source", type=options.KERNEL, metavar="NAME.legal.txt|KERNEL.py[:NAME]")
+@options.target_option
 @options.output_option
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path, output: Path | None) -> None:
-    """Legalised IR text to Compass OpenCL C (NAME.cl).
+def command(console: Console, source: Path, target: str, output: Path | None) -> None:
+    """Legalised IR text, or a kernel, to Compass OpenCL C (NAME.cl).
 
     The line map (NAME.cl.map) and the parameters (NAME.params.json) are written beside the text.
     """
-    from compassc.cli.arrow import run_arrow
+    from compassc.cli.pipeline import run_file
     from compassc.driver import Request
 
-    run_arrow(console, "codegen", source, output, Request())
+    run_file(console, "codegen", source, output, Request(target=target))

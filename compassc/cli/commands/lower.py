@@ -12,17 +12,19 @@ from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc lower kernel.compass/vadd.ir.txt
-compassc lower vadd.ir.txt -o - --print-changed"""
+compassc lower vadd.ir.txt -o - --print-changed
+compassc lower kernel.py:vadd -t X2_1204 -o -"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=options.INPUT, metavar="NAME.ir.txt", required=False)
+@click.argument("source", type=options.KERNEL, metavar="NAME.ir.txt|KERNEL.py[:NAME]", required=False)
+@options.target_option
 @options.output_option
 @options.pass_options
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path | None, output: Path | None, **passes: Any) -> None:
-    """IR text to lowered IR text (NAME.lowered.txt)."""
+def command(console: Console, source: Path | None, target: str, output: Path | None, **passes: Any) -> None:
+    """IR text, or a kernel, to lowered IR text (NAME.lowered.txt)."""
     from compassc.cli.pipeline import run_pass_stage
 
-    run_pass_stage(console, "lower", source, output, passes)
+    run_pass_stage(console, "lower", source, output, passes, target)

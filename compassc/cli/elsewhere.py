@@ -1,0 +1,73 @@
+"""`compassc lower`, `codegen` and `build` of a function that gives a schedule, for targets that are no NPU: `-t llvm`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compass_core import files
+from compass_core.errors import UsageError
+from compassc.cli import options
+from compassc.cli.console import Console
+from compassc.cli.outputs import STDIO, hand_over, is_apart
+
+if TYPE_CHECKING:
+    from compassc.targets import Target
+
+_SOURCES = {"c": ".c", "cuda": ".cu"}
+"""The suffix of a module's text, by its format."""
+
+
+def other_target(name: str) -> Target | None:
+    """The target of that name where it is no NPU."""
+    from compassc.targets import Target, kinds
+
+    words = name.split()
+    if not words or words[0] == "compass" or words[0] not in kinds():
+        return None
+    return Target(name)
+
+
+def run_elsewhere(
+    console: Console, stage: str, source: Path, output: Path | None, entry: str | None, target: Target
+) -> None:
+    """From a Python file to what a stage (`lower`, `codegen` or the last one) makes for a target; the files of the others
+    go to STEM.compass. UsageError for kernels of the NPU's language and for other stages."""
+    from compassc import dsl, targets
+    from compassc.ir import print_module
+    from compassc.te import TEKernel
+
+    console.inputs.append(source)
+    kernel = dsl.load_kernels(source).entry(options.entry(entry))
+    if not isinstance(kernel, TEKernel):
+        raise UsageError(
+            f"'{kernel.__name__}' is a kernel of the NPU's language: there is no {target.kind.name} form of it",
+            code="other-target",
+            help="functions decorated with @te.kernel are for all targets",
+        )
+    if stage not in ("lower", "codegen", "gbuild"):
+        raise UsageError(
+            f"there is no stage '{stage}' for {target.kind.name}", code="unknown-stage", help="lower, codegen, or none"
+        )
+    folder = console.folder = (output.parent if output and not is_apart(output) else Path()) / f"{source.stem}.compass"
+    folder.mkdir(parents=True, exist_ok=True)
+    name = kernel.__name__
+    module, schedule = kernel.lower(str(target))
+    made = files.write(folder / f"{name}.ir.txt", print_module(module))
+    files.write(folder / f"{name}.trace.json", schedule.trace.to_json() + "\n")
+    files.write(folder / f"{name}.trace.py", f"{schedule.trace}\n")
+    if stage != "lower":
+        built = targets.build(module, target=target)
+        made = files.write(folder / f"{name}{_SOURCES.get(built.format, '.txt')}", built.get_source())
+        if ptx := built.get_source("ptx") if target.kind.name == "cuda" else "":
+            files.write(folder / f"{name}.ptx", ptx)
+        if stage == "gbuild":
+            made = output if output is not None and not is_apart(output) else folder / f"{name}.so"
+            built.export_library(made)
+    console.clear_progress()
+    if output is not None and (is_apart(output) or stage != "gbuild"):
+        if output != STDIO and not is_apart(output):
+            made = files.write(output, made.read_bytes())
+        hand_over(console, made, output)
+    else:
+        hand_over(console, made, None)

@@ -1,0 +1,73 @@
+"""Functions that make a schedule, decorated so that commands take them like kernels: `compassc build file.py:name`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from compass_core.errors import Span
+from compassc.te.errors import ExpressionError, ExpressionTypeError
+from compassc.te.schedule.schedule import Schedule
+from compassc.te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from compassc.ir.stmts import IRModule
+
+
+class TEKernel:
+    """A function that gives a schedule and the arguments of its kernel: `(schedule, [A, B, C])`.
+
+    Called, it gives what the function gives. `schedule` is for a target: a function whose first parameter is called
+    `target` gets it. A function that gives the arguments alone has the default schedule of `compassc.topi`.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
+        required = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+        if any(p.name != "target" for p in required):
+            raise ExpressionError(
+                f"the parameters of '{self.__name__}' need defaults",
+                f"commands call it without arguments: write `def {self.__name__}({required[0].name}=...)`",
+            )
+
+    @property
+    def span(self) -> Span:
+        """Where the function stands."""
+        code = self.function.__code__
+        return Span(code.co_filename, code.co_firstlineno)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.function(*args, **options)
+
+    def schedule(self, target: str) -> tuple[Schedule, list[Any]]:
+        """The schedule for a target, and the arguments. ExpressionTypeError when the function gives something else."""
+        takes = "target" in inspect.signature(self.function).parameters
+        given = self.function(target=target) if takes else self.function()
+        if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Schedule):
+            return given[0], list(given[1])
+        if isinstance(given, (list, tuple)) and given and all(isinstance(t, Tensor) for t in given):
+            return self._default(list(given), target), list(given)
+        raise ExpressionTypeError(
+            f"'{self.__name__}' gives {type(given).__name__}", "return (schedule, [A, B, C]), or [A, B, C]"
+        )
+
+    def _default(self, args: Sequence[Tensor], target: str) -> Schedule:
+        from compassc.topi import schedule
+
+        read = {t for a in args for t in a.op.input_tensors}
+        return schedule([t for t in args if t.op.input_tensors and t not in read], target)
+
+    def lower(self, target: str, simple_mode: bool = False) -> tuple[IRModule, Schedule]:
+        """The kernel for a target, under the function's name, and its schedule."""
+        from compassc.te.lowering import lower
+
+        made, args = self.schedule(target)
+        return lower(made, args, self.__name__, target, simple_mode), made
+
+
+def kernel(function: Callable[..., Any]) -> TEKernel:
+    """Decorates a function that gives `(schedule, [A, B, C])`, or `[A, B, C]` for a default schedule."""
+    if not inspect.isfunction(function):
+        raise ExpressionTypeError(f"te.kernel decorates a function, got {type(function).__name__}")
+    return TEKernel(function)

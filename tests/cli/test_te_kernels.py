@@ -1,0 +1,99 @@
+"""Functions that give schedules, from the command line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from compassc.te import Trace
+
+FILE = """
+from compassc import te, topi
+from compassc.dsl import script as S
+
+@te.kernel
+def twice(n=100, target=None):
+    a = te.placeholder((4, n), "int32", name="a")
+    b = te.compute((4, n), lambda i, j: a[i, j] * 2, name="b")
+    s = te.create_schedule(b.op)
+    if target == "X3P_1304":
+        s[b].bind(b.op.axis[0], te.thread_axis("threadIdx.x"))
+    s[b].vectorize(s[b].split(b.op.axis[1], factor=8)[1])
+    return s, [a, b]
+
+@te.kernel
+def shrunk():
+    x = te.placeholder((8, 40), name="x")
+    return [x, topi.nn.softmax(x)]
+
+@S.prim_func
+def written(a: S.ptr("int32", "global")):
+    a[0] = 1
+"""
+
+
+@pytest.fixture
+def run(tmp_path, compassc):
+    (tmp_path / "k.py").write_text(FILE)
+
+    def command(*words, fails=False):
+        done = compassc(*words)
+        assert (done.status != 0) is fails, done
+        return done.err if fails else done.out
+
+    return command
+
+
+def test_all_stages_leave_their_files(run, tmp_path):
+    run("build", "k.py:twice", "-t", "X2_1204")
+    names = {p.name for p in (tmp_path / "k.compass").iterdir()}
+    assert {f"twice.{x}" for x in "ir.txt loops.txt trace.json trace.py lowered.txt legal.txt cl o".split()} <= names
+    from compass_runtime.program import Program
+
+    given, found = np.arange(400, dtype="int32").reshape(4, 100), np.zeros((4, 100), "int32")
+    Program.load((tmp_path / "aipu.bin").read_bytes()).call([given, found])
+    np.testing.assert_array_equal(found, given * 2)
+    trace = Trace.from_json((tmp_path / "k.compass/twice.trace.json").read_text())
+    assert str(trace) == (tmp_path / "k.compass/twice.trace.py").read_text().rstrip("\n")
+
+
+def test_lower_and_codegen_begin_at_the_file(run):
+    assert "def twice(" in run("lower", "k.py:twice", "-o", "-")
+    assert "T.tec(0, 4, 1" in run("lower", "k.py:twice", "-t", "X3P_1304", "-o", "-")
+    assert "__kernel void shrunk(" in run("codegen", "k.py:shrunk", "-o", "-")
+    assert "__kernel void written(" in run("codegen", "k.py:written", "-o", "-")
+
+
+def test_the_file_says_which_when_it_has_several(run):
+    assert "kernels here: twice, shrunk, written" in run("lower", "k.py", fails=True)
+    assert "no kernel 'thrice'" in run("build", "k.py:thrice", fails=True)
+    assert "both 'twice' and 'shrunk'" in run("build", "k.py:twice", "-k", "shrunk", fails=True)
+
+
+def test_other_targets(run, tmp_path):
+    assert "int compass_entry(" in run("codegen", "k.py:twice", "-t", "llvm", "-o", "-")
+    assert "__global__ void shrunk_kernel(" in run("codegen", "k.py:shrunk", "-t", "cuda", "-o", "-")
+    run("build", "k.py:twice", "-t", "llvm -num-cores=1", "-o", "twice.so")
+    from compass_runtime import load_module
+
+    given, found = np.arange(400, dtype="int32").reshape(4, 100), np.zeros((4, 100), "int32")
+    load_module(tmp_path / "twice.so")(given, found)
+    np.testing.assert_array_equal(found, given * 2)
+    assert json.loads((tmp_path / "k.compass/twice.trace.json").read_text())
+    assert "no llvm form" in run("build", "k.py:written", "-t", "llvm", fails=True)
+    assert "no stage 'cc'" in run("build", "k.py:twice", "-t", "llvm", "--stop-after", "cc", fails=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("@te.kernel\ndef f(n):\n    return []\n", "need defaults"),
+        ("@te.kernel\ndef f():\n    return 3\n", "gives int"),
+        ("f = te.kernel(3)\n", "decorates a function, got int"),
+    ],
+)
+def test_what_is_no_kernel(run, tmp_path, text, said):
+    (tmp_path / "bad.py").write_text("from compassc import te\n" + text)
+    assert said in run("lower", "bad.py", fails=True)
