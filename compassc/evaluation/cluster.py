@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -47,7 +48,13 @@ def _client(stack: ExitStack, jobs: int, scheduler: str | None) -> Any:
 
     if scheduler is None:
         cluster = stack.enter_context(
-            LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None, memory_limit=0)
+            LocalCluster(
+                n_workers=jobs,
+                threads_per_worker=1,
+                dashboard_address=None,
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
+            )
         )
         return stack.enter_context(Client(cluster))
     try:

@@ -19,6 +19,10 @@ AT_ONCE = 8
 """Samples of a part, after which progress is told."""
 
 
+_NO_ONNX = "the framework's own results are not among these: the model's ONNX file is not known"
+_NOT_ASKED = "the framework was not asked"
+
+
 def evaluate(
     model: Model,
     data: Any,
@@ -52,8 +56,7 @@ def evaluate(
         done(whole.count, len(given))
     metrics = {name: used.total([kept[i] for i in sorted(kept)]) for name, kept in whole.kept.items()}
     profiled = model.profile(*(given.samples[0][t.name] for t in model.inputs)) if profile else None
-    missing = "" if framework is not None else "the framework's own results are not among these: "
-    missing += "" if framework is not None else "the model's ONNX file is not known" if reference else "not asked for"
+    missing = "" if framework is not None else _NO_ONNX if reference else _NOT_ASKED
     return Evaluation(model, whole, metrics, profiled, missing)
 
 

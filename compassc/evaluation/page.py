@@ -18,6 +18,8 @@ from compassc.gbuilder import picture
 
 MOST_SOURCES = 80
 """Launches whose source and timeline are on the page: in larger networks those that take longest."""
+STEPS = 250
+"""What can be told apart in the timeline of a launch."""
 FINE, COARSE = 45.0, 10.0
 """Signal to noise in dB from which on a layer is as good as the float one, and below which as bad as can be."""
 COLOURS = {
@@ -72,10 +74,14 @@ def _head(found: Evaluation) -> str:
         tiles.append((f"the farthest layer, {worst.layer}", f"{table.decibels(worst.similarity)} dB"))
     if found.profile is not None:
         tiles.append(("cycles of a run (estimated)", f"{found.profile.cycles:,}"))
-        tiles.append((f"at {found.profile.model.clock_mhz:g} MHz", f"{found.profile.seconds * 1e6:,.1f} µs"))
+        tiles.append((f"at {found.profile.model.clock_mhz:g} MHz", _time(found.profile.seconds)))
     shown = "".join(f"<div><b>{escape(value)}</b><span>{escape(what)}</span></div>" for what, value in tiles)
     name, target = escape(found.model.name), escape(found.model.target)
     return f'<h1>{name}</h1><p>On {target}.</p><div class="tiles few">{shown}</div>\n'
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:,.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:,.1f} µs"
 
 
 def _accuracy(found: Evaluation) -> str:
@@ -209,7 +215,7 @@ def _details(found: Evaluation) -> Iterable[str]:
             words += f" {runs[i].cycles:,.0f} cycles, {runs[i].external_bytes:,} bytes to and from device memory."
         if profile is not None and i in longest:
             alone = profile.of_launch(i)
-            parts += [profiles.timeline(alone), profiles.source(alone)]
+            parts += [profiles.timeline(alone, STEPS), profiles.source(alone)]
         elif profile is not None:
             parts.append(f"<p>Source and timeline are here for the {MOST_SOURCES} longest launches.</p>")
         yield _section(

@@ -67,7 +67,7 @@ def _session(model: bytes, loaded: Any) -> tuple[str, Any]:
 
 
 def framework_of(model: Model) -> bytes | None:
-    """The content of the ONNX file that a model was made from; None where it was none, or the file is not there."""
+    """The content of the ONNX model that a model was made from; None where it was none, or the file is not there."""
     source = model.source
     if isinstance(source, (str, Path)):
         path = Path(source)
@@ -75,8 +75,8 @@ def framework_of(model: Model) -> bytes | None:
             return None
         from compassc.importers.onnx.source import load
 
-        return bytes(load(path).SerializeToString())  # data in files of their own are part of it
-    return bytes(source.SerializeToString()) if source is not None else None
+        source = load(path)  # data in files of their own are part of it
+    return bytes(source.SerializeToString()) if type(source).__name__ == "ModelProto" else None
 
 
 class Subjects:

@@ -16,7 +16,7 @@ WIDTH = 1180
 _LEFT, _RIGHT = 90, 20
 _ROW, _GAP = 22, 5
 _COLUMNS = WIDTH - _LEFT - _RIGHT
-_STEPS = 4000
+STEPS = 4000
 """The smallest part of a timeline that is visible when it is zoomed."""
 
 
@@ -43,9 +43,9 @@ def nice_steps(top: float, most: int = 8) -> list[float]:
     return [step * i for i in range(int(top / step) + 1)]
 
 
-def timeline(profile: Profile) -> str:
+def timeline(profile: Profile, steps: int = STEPS) -> str:
     """A row per TEC and DMA channel, times in percent of the whole, so that the rows can be made wider than the page.
-    Spans that could not be seen even then are merged with their neighbours."""
+    Spans that could not be seen even then, of `steps` along the whole, are merged with their neighbours."""
     rows: dict[int, tuple[str, list[Span]]] = {}
     for span in profile.timeline.spans:
         number, name = track(span)
@@ -61,7 +61,7 @@ def timeline(profile: Profile) -> str:
         y = 4 + index * (_ROW + _GAP)
         names.append(f"<span>{escape(name)}</span>")
         parts.append(f'<rect x="0" y="{y}" width="100%" height="{_ROW}" class="row"/>')
-        parts += [_bar(span, count, whole, y) for span, count in _visible(spans, whole / _STEPS)]
+        parts += [_bar(span, count, whole, y, steps) for span, count in _visible(spans, whole / steps)]
     drawing = (
         f'<svg style="height:{height}px" role="img" aria-label="timeline of the TECs and DMA channels, in cycles">'
     )
@@ -97,8 +97,8 @@ def _merged(group: Sequence[Span]) -> Span:
 _WHAT = {"work": "work", "dma": "waits for DMA", "event": "waits for an event", "barrier": "at a barrier"}
 
 
-def _bar(span: Span, count: int, whole: float, y: float) -> str:
-    x, width = _share(span.start, whole), _share(max(span.cycles, whole / _STEPS / 2), whole)
+def _bar(span: Span, count: int, whole: float, y: float, steps: int) -> str:
+    x, width = _share(span.start, whole), _share(max(span.cycles, whole / steps / 2), whole)
     amounts = {"transfer": f"transfer of {span.detail:,} bytes", "section": f"section {span.detail}"}
     several = f" and {count - 1} more" if count > 1 else ""
     what = f"{amounts.get(span.kind) or _WHAT[span.kind]}, {spell_place(span.place)}{several}"

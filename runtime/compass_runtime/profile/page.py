@@ -81,12 +81,12 @@ def _legend(kinds: Iterable[str]) -> str:
     return f'<div class="legend">{items}</div>'
 
 
-def timeline(profile: Profile) -> str:
-    """The section with the timeline."""
+def timeline(profile: Profile, steps: int = charts.STEPS) -> str:
+    """The section with the timeline, in which `steps` can be told apart."""
     seen = {span.kind for span in profile.timeline.spans}
     note = "What each TEC and DMA channel does, in cycles from the start. Point at a bar to see its line."
     legend = _legend(kind for kind in _KINDS if kind in seen)
-    return _section("Timeline", note, _ZOOM, legend, charts.timeline(profile))
+    return _section("Timeline", note, _ZOOM, legend, charts.timeline(profile, steps))
 
 
 def _launches(profile: Profile) -> str:
