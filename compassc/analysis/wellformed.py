@@ -2,7 +2,7 @@
 
 `OPERATIONS` holds everywhere: calls are of declared operations (or of C builtins, which passes introduce), with the
 operands, options and mask that the declaration has. `STAGES` says what more holds of a module that was parsed, that
-went through the lowering pipeline, and that codegen legalised.
+went through the lowering pipeline, and of a legalised one.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _signed(t: Type) -> Any:
 
 
 def _in_language(e: E.Call) -> str | None:
-    return f"{e.op} is a builtin of C, which only codegen introduces" if spelling.is_builtin(e.op) else None
+    return f"{e.op} is a builtin of C, which only legalisation introduces" if spelling.is_builtin(e.op) else None
 
 
 OPERATIONS: Rules = {E.Call: (_declared,)}

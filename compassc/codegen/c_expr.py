@@ -63,7 +63,7 @@ class ExprPrinter:
         form = self._table.get(type(e))
         if form is None:
             raise codegen_error(
-                f"a {type(e).__name__} of type {e.dtype} has no C form", "run the whole codegen pipeline"
+                f"a {type(e).__name__} of type {e.dtype} has no C form", "run the whole legalisation pipeline"
             )
         if isinstance(e, E.PlacedExpr) and e.span is not None and e.span != self.here:
             outer, self.here = self.here, e.span

@@ -1,6 +1,6 @@
 """How a call is spelt in C: picks one of the templates of its operation.
 
-Besides the declared operations there are *builtins*: names that exist only after the codegen passes (`__vexte`,
+Besides the declared operations there are *builtins*: names that exist only in legalised modules (`__vexte`,
 `convert_int8`, ...). Those without an entry in `BUILTINS` are printed as `name(args...)`, with the mask as last
 argument when the call has one.
 """
@@ -39,7 +39,7 @@ BUILTIN_OPERANDS = ("x", "y", "z", "w")
 
 
 def is_builtin(name: str) -> bool:
-    """Whether a call's operation is a C builtin that only codegen introduces."""
+    """Whether a call's operation is a C builtin that only legalisation introduces."""
     return name.startswith("__") or name in ("convert_int8", "init_event_state")
 
 

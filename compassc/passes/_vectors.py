@@ -1,4 +1,4 @@
-"""Small builders and tests that the vector passes of codegen share."""
+"""Small builders and tests that the vector passes of legalisation share."""
 
 from __future__ import annotations
 

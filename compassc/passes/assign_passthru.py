@@ -23,7 +23,7 @@ def lacks_r(e: E.Expr) -> TypeGuard[E.Call]:
     return type(e) is E.Call and e.r is None and e.dtype.is_vector and spelling.needs_r(e)
 
 
-class _Revise(Rewriter):
+class _Assign(Rewriter):
     interest = E.F_RAW_R
 
     @rewrites(E.Call)
@@ -67,4 +67,4 @@ class _Revise(Rewriter):
         return S.Eval(E.Call("vstore", (kept, pointer, stride), call.dtype, mask, span=call.span), span=s.span)
 
 
-run = for_each_function(lambda f: _Revise().function(f))
+run = for_each_function(lambda f: _Assign().function(f))

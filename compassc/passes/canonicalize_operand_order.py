@@ -10,7 +10,7 @@ from ._vectors import is_constant
 NAME = "CanonicalizeOperandOrder"
 
 
-class _Exchange(Rewriter):
+class _Canonicalize(Rewriter):
     interest = E.F_CALL
 
     @rewrites(E.Call)
@@ -23,4 +23,4 @@ class _Exchange(Rewriter):
         return e
 
 
-run = for_each_function(lambda f: _Exchange().function(f))
+run = for_each_function(lambda f: _Canonicalize().function(f))

@@ -40,11 +40,11 @@ def _guard(s: Stmt) -> tuple[S.For, Body, Binary] | None:
 def _function(f: PrimFunc) -> PrimFunc:
     if not any(_guard(s) is not None for s in walk_stmts(f.body)):
         return f
-    body = _Merge(mutable_vars(f)).body(f.body)
+    body = _Convert(mutable_vars(f)).body(f.body)
     return f if body is f.body else f.replace(body=body)
 
 
-class _Merge:
+class _Convert:
     def __init__(self, mutable: AbstractSet[Var]) -> None:
         self.arith = Arith(mutable)
         self.simplify = Simplifier(self.arith).expr

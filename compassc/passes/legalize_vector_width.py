@@ -1,4 +1,4 @@
-"""Cut and pad vectors of any width so that each one is exactly a register.
+"""Split and pad vectors of any width so that each one is exactly a register.
 
 Before: vectors and masks of any lane count. After: every vector is native; wider ones are several values, narrower ones
 and last parts are padded, and masks keep the padding from memory and from lane-crossing results.

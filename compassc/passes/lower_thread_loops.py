@@ -31,11 +31,11 @@ def _function(f: PrimFunc, target: str) -> PrimFunc:
     if not any(type(s) is S.For and s.kind == "tec" for s in walk_stmts(f.body)):
         return f
     tid = Var("tid", INT32, True)
-    body = _Eliminate(tid, targets.load(target).tecs).body(f.body)
+    body = _Lower(tid, targets.load(target).tecs).body(f.body)
     return f.replace(body=(S.Let(tid, E.Call("get_local_id", (), INT32, span=f.span), span=f.span), *body))
 
 
-class _Eliminate(Rewriter):
+class _Lower(Rewriter):
     def __init__(self, tid: Var, tecs: int) -> None:
         super().__init__()
         self.tid, self.tecs = tid, tecs

@@ -18,12 +18,12 @@ def run(module: IRModule) -> IRModule:
     names = {f.name: prefix + f.name for f in module.functions if f.name != module.entry}
     if not names:
         return module
-    rename = _Rename(names)
+    rename = _Mangle(names)
     functions = [rename.function(f).replace(name=names.get(f.name, f.name)) for f in module.functions]
     return module.replace(functions=tuple(functions))
 
 
-class _Rename(Rewriter):
+class _Mangle(Rewriter):
     interest = E.F_FUNC
 
     def __init__(self, names: dict[str, str]) -> None:

@@ -16,7 +16,7 @@ NAME = "OutlineConstants"
 _BYTE = dtype("uint8")
 
 
-class _Rename(Rewriter):
+class _Outline(Rewriter):
     def __init__(self, function: str) -> None:
         super().__init__()
         self.prefix = f"{function}_u8_"
@@ -35,4 +35,4 @@ class _Rename(Rewriter):
 
 
 def run(module: S.IRModule) -> S.IRModule:
-    return module.map_functions(lambda f: _Rename(f.name).function(f))
+    return module.map_functions(lambda f: _Outline(f.name).function(f))

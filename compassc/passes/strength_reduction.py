@@ -11,7 +11,7 @@ from ..ir.visit import Rewriter, for_each_function, rewrites
 NAME = "StrengthReduction"
 
 
-class _Simplify(Rewriter):
+class _Reduce(Rewriter):
     interest = E.F_CALL
 
     @rewrites(E.Call)
@@ -29,4 +29,4 @@ class _Simplify(Rewriter):
         return E.Call("vsl", (x, shift), e.dtype, e.mask, e.r, (("saturate", False),))
 
 
-run = for_each_function(lambda f: _Simplify().function(f))
+run = for_each_function(lambda f: _Reduce().function(f))

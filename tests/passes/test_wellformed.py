@@ -10,10 +10,12 @@ from module_text import module_text
 
 from compass_core.errors import CompassError
 from compassc import codegen, passes
+from compassc.analysis.interface import interface_of
 from compassc.analysis.wellformed import STAGES, _as_declared, verify_stage
 from compassc.dsl import load_kernels, parse
-from compassc.ir import IRModule, all_exprs, parse_module
+from compassc.ir import IRModule, all_exprs, parse_module, print_module
 from compassc.ir import exprs as E
+from compassc.ir.equal import structural_equal
 from compassc.ir.verify import VerifyError
 from compassc.language.parser import parse as parse_kernel
 from compassc.ops import core
@@ -54,10 +56,14 @@ WRONG = {
 
 
 def check(module: IRModule) -> None:
-    """All stages of a module."""
+    """All stages of a module; its texts read back equal at each of them."""
     verify_stage(module, "parsed")
     options = passes.PassOptions(verify=True)
-    codegen.generate(passes.lower(module, options), options)
+    lowered = passes.lower(module, options)
+    legalised = passes.legalize(lowered, options)
+    for made in (lowered, legalised):
+        assert structural_equal(parse_module(print_module(made)), made)
+    codegen.emit(legalised, interface_of(lowered))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
