@@ -82,6 +82,8 @@ class _Nests:
             if stage.op not in self.parts:
                 self._allocate(stage)
         for stage in self.computed:
+            self._check_reads(stage)
+        for stage in self.computed:
             if stage.attached is None:
                 self.made.roots.append((stage, _Nest(self, stage).statements()))
         return self.made
@@ -95,6 +97,22 @@ class _Nests:
                 f"'{shared[0]}' out over threads, which is not supported for this target",
                 "bind a loop of the stage that it is computed in, or compute it on the outermost level",
             )
+
+    def _check_reads(self, stage: Stage) -> None:
+        """LowerError where TECs compute a stage together from what lies in the memory of one."""
+        shared = [a for a in stage.leaf_iter_vars if self._shared_out(stage, a)]
+        if not shared or not self.machine.together:
+            return
+        for other in self.computed:
+            scopes = {self.place(t).buffer.scope for t in other.op.outputs}
+            if stage not in self.schedule.readers(other) or not scopes & {"lsram", "private"}:
+                continue
+            if not any(parent is stage and leaf in shared for parent, leaf in loops_around(other)):
+                raise LowerError(
+                    f"'{stage.label}' is computed by all TECs together, but '{other.label}', which it reads, lies in the "
+                    "memory of one",
+                    "set_scope('shared'), or compute it inside of the loop that is shared out",
+                )
 
     # -- memory
 

@@ -187,3 +187,39 @@ def test_what_does_not_fit_is_refused_with_a_table():
         t = te.compute((4096,), lambda i: before[i] + 1, name=f"t{number}")  # noqa: B023 - called at once
     s = te.create_schedule(t)
     BuildManager(TARGET).build(lowered(s, [a, t]))  # t0 and t2 lie in one place
+
+
+def test_a_guard_of_the_element_that_lanes_are_joined_to_stays():
+    a = te.placeholder((4, 15), "int8", name="a")
+    k = te.reduce_axis((0, 12), "k")
+    b = te.compute((1, 15), lambda i, j: te.sum(a[i, j].astype("int32") * k, axis=k), name="b")
+    s = te.create_schedule(b)
+    local = s.cache_write(b, "lsram")
+    _, lanes = s[local].split(local.op.reduce_axis[0], factor=4)
+    s[local].vectorize(lanes)
+    s[local].split(local.op.axis[0], nparts=3)
+    module = lowered(s, [a, b])
+    x, found = np.arange(60, dtype="int8").reshape(4, 15), np.zeros((1, 15), "int32")
+    Kernel(module.entry_func)(x, found)
+    np.testing.assert_array_equal(found, x[:1] * np.int32(66))
+
+
+def test_sizes_are_known_when_the_kernel_runs():
+    n = te.size_var("n")
+    a, b = (te.placeholder((n,), "float16", name=name) for name in "ab")
+    c = te.compute((n,), lambda i: a[i] + b[i], name="c")
+    s = te.create_schedule(c)
+    local = s.cache_write(c, "lsram")
+    copies = [s.cache_read(t, "lsram", [local]) for t in (a, b)]
+    outer, _ = s[c].split(c.op.axis[0], factor=256)
+    s[c].bind(outer, te.thread_axis("threadIdx.x"))
+    for t in (local, *copies):
+        s[t].compute_at(s[c], outer)
+        s[t].double_buffer()
+    s[local].vectorize(s[local].split(local.op.axis[0], factor=16)[1])
+    run = BuildManager(TARGET).build(te.lower(s, [a, b, c, n], "k", target=TARGET))
+    for size in (1, 255, 256, 3000):
+        x, y = np.random.default_rng(0).normal(0, 1, (2, size)).astype("float16")
+        found = np.zeros_like(x)
+        run(x, y, found, size)
+        np.testing.assert_array_equal(found, x + y)

@@ -117,3 +117,20 @@ def test_tecs_wait_before_what_they_share_is_overwritten():
     x = np.arange(96, dtype="int32").reshape(6, 16)
     text = check(s, [a, b], [x], np.ascontiguousarray(x[:, ::-1] + 1))
     assert text.count("S.barrier") == 2  # after the copy, and before the next row's
+
+
+def test_what_one_tec_has_is_not_read_by_all():
+    a = te.placeholder((16,), "int32", name="a")
+    b = te.compute((16,), lambda i: a[i] + a[15 - i], name="b")
+    s = te.create_schedule(b)
+    outer, _ = s[b].split(b.op.axis[0], nparts=4)
+    s[b].bind(outer, te.thread_axis("threadIdx.x"))
+    own = s.cache_read(a, "lsram", [b])
+    common = s.cache_read(own, "shared", [b])
+    for t in (own, common):
+        s[t].compute_at(s[b], outer)
+    s[common].bind(s[common].split(common.op.axis[0], nparts=4)[0], te.thread_axis("threadIdx.x"))
+    with pytest.raises(
+        te.LowerError, match="computed by all TECs together, but 'a.lsram', which it reads, lies in the"
+    ):
+        te.lower(s, [a, b], target=TARGET)

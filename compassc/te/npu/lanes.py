@@ -17,6 +17,7 @@ from compassc.ir.stmts import Body, PrimFunc
 from compassc.ir.visit import Rewritten, rewrites, walk_exprs
 from compassc.passes._blocks import is_const, mutable_vars
 from compassc.passes.vectorize_loop import NoVectorForm, Vectorizer, VectorLoops
+from compassc.te.npu.facts import guarded
 
 JOINS = ("add", "min", "max")
 _BYTES = ("int8", "uint8")
@@ -55,7 +56,13 @@ class _Loops(VectorLoops):
         lanes = self.lanes_of(extent)
         if found is None or lanes is None or lanes < 2 or not is_const(s.step, 1):
             return None
-        store, op, value, conditions = found
+        store, op, value, all_conditions = found
+        lane = Vectorizer(self.mutable, self.simplify, s, lanes, None)
+        try:
+            around = [c for c in all_conditions if lane.expr(c) is c]
+        except NoVectorForm:
+            return None
+        conditions = [c for c in all_conditions if not any(c is a for a in around)]
         kind = store.buffer.dtype
         if any(i.flags & E.F_LOAD for i in store.indices) or not _joins(op, kind):
             return None
@@ -74,7 +81,7 @@ class _Loops(VectorLoops):
             pair = _dot(op, vector)
             x, y = pair if pair is not None else (vector, None)
             updates.append(LaneUpdate(store.buffer, store.indices, x, y, mask, op, span=store.span))
-        return tuple(updates)
+        return tuple(guarded(around, list(updates)))
 
     def _update(
         self, s: S.For, lanes: int, mask: Expr | None, value: Expr, conditions: list[Expr]
