@@ -12,6 +12,7 @@ import numpy as np
 from compass_core.errors import CompassError, together
 from compassc.graph import Graph, Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES, integer_type, numpy_dtype
+from compassc.graph.edit import GraphEditor, rewrite
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import store
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_float, whole_type
@@ -22,7 +23,7 @@ from compassc.quantizer.rules import all_rules
 from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.statistics import Calibration, Record
 from compassc.quantizer.strategies import Range, parse
-from compassc.quantizer.unify import unified
+from compassc.quantizer.unify import given_ranges, unified
 
 HALF_MOST = 65504.0
 """The largest float16."""
@@ -72,7 +73,7 @@ class _Walk:
 
     def walk(self) -> Quantised:
         decided = decide(self.graph, self.settings)
-        self.ranges = unified(self.graph, self.record, self.settings)
+        self.ranges = {**unified(self.graph, self.record, self.settings), **given_ranges(self.graph)}
         self.names = {layer.name for layer in self.graph.layers} | set(self.graph.tensors())
         for layer in self.graph.layers:
             try:
@@ -96,7 +97,7 @@ class _Walk:
         inner = {name: floated(sub, self.settings.fallback) for name, sub in self.graph.subgraphs.items()}
         made = replace(self.graph, inputs=ends[0], outputs=ends[1], layers=tuple(self.layers), attributes=attributes,
                        subgraphs=inner)  # fmt: skip
-        return Quantised(made, self.floats)
+        return Quantised(rewrite(made, {"NoOp": [_handed_on]}), self.floats)
 
     def layer(self, layer: Layer, reason: str | None) -> list[Layer]:
         """The layer in the new graph, last in a list; what is before it goes to the graph, too."""
@@ -107,6 +108,9 @@ class _Walk:
             return [self.constant(layer, settings, reason)]
         if not any(is_float(t) for t in (*layer.inputs, *layer.outputs)) and layer.type not in CONTROL:
             return [self.whole(layer)]
+        if layer.type == "Quantize" and is_float(self.made[layer.input.name]):
+            made = marked(layer, layer.outputs, True)  # it is where integers begin
+            return [replace(made, inputs=(self.made[layer.input.name],))]
         if reason is None:
             try:
                 return self.quantised(layer, settings)
@@ -255,6 +259,13 @@ class _Walk:
         return found
 
 
+def _handed_on(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
+    """NoOp(x) -> x"""
+    given, made = layer.input, layer.output
+    same = (given.dtype, given.scale, given.zero, given.shape) == (made.dtype, made.scale, made.zero, made.shape)
+    return edit.instead(layer, given) if same else None
+
+
 def check_kernel(layer: Layer) -> None:
     """NotQuantised where the library computes this form of a layer with no kernel."""
     from compassc.layers.kernels import kernel_of, load_kernels
@@ -332,7 +343,7 @@ def decide(graph: Graph, settings: Settings) -> dict[str, str | None]:
     ends = {t.name for t in graph.outputs}
     from compassc.quantizer.rules.moves import MOVES
 
-    passing = {"Input", "Constant", *MOVES.split()}
+    passing = {"Input", "Constant", "DeQuantize", *MOVES.split()}
     for layer in reversed(graph.layers):
         chosen = settings.of(layer).float
         if chosen:

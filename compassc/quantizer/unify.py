@@ -37,6 +37,24 @@ def unified(graph: Graph, record: Callable[[str], Record], settings: Settings) -
     return made
 
 
+def given_ranges(graph: Graph) -> dict[str, Range]:
+    """Ranges of tensors that go into a Quantize layer, by name: those for which its scale was made."""
+    found: dict[str, Range] = {}
+    for layer in graph.layers:
+        if layer.type != "Quantize" or isinstance(layer.output.scale, tuple) or not is_float(layer.input):
+            continue
+        t = layer.output
+        if t.zero or not t.integer.signed:
+            found[layer.input.name] = (
+                (t.low + t.scalar_zero) / t.scalar_scale,
+                (t.high + t.scalar_zero) / t.scalar_scale,
+            )
+        else:
+            reach = (t.high - t.low) / 2 / t.scalar_scale
+            found[layer.input.name] = -reach, reach
+    return found
+
+
 def _join(groups: dict[str, set[str]], names: set[str]) -> None:
     """Joins the groups of names."""
     joined = set(names)

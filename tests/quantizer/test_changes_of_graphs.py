@@ -143,3 +143,36 @@ def test_constants_beyond_half_floats_are_a_warning():
                    attributes={"method": "ADD", "with_activation": "NONE"})  # fmt: skip
     with pytest.warns(UserWarning, match=r"'weights' of the layer 'mask' goes to 1e\+09"):
         quantize_model(g.finish([y]), None, "fp16")
+
+
+def annotated(zero: int) -> Graph:
+    """tanh, its output in given steps, sigmoid."""
+    g = GraphBuilder("annotated")
+    x = g.input("x", (1, 8), "float32")
+    (x,) = g.layer("Tanh", [x], name="tanh", outputs=[((1, 8), "float32")])
+    (q,) = g.layer("Quantize", [x], name="to", outputs=[Tensor("q", (1, 8), "int8", 50.0, zero)],
+                   attributes={"round_mode": "ROUND_TO_EVEN"})  # fmt: skip
+    (x,) = g.layer("DeQuantize", [q], name="fro", outputs=[((1, 8), "float32")])
+    (x,) = g.layer("Sigmoid", [x], name="sigmoid", outputs=[((1, 8), "float32")])
+    return g.finish([x])
+
+
+@pytest.mark.parametrize("zero", [0, 20])
+def test_scales_that_a_graph_brings_along_are_taken(zero):
+    graph = annotated(zero)
+    mode = "asymmetric" if zero else "symmetric_full_range"
+    made = quantize_model(graph, data(graph), Settings().changed(activation_mode=mode))
+    verify.check(made.graph, verify.Stage.QUANTISED)
+    layers = {layer.name: layer for layer in made.graph.layers}
+    assert [layer.type for layer in made.graph.layers] == ["Input", "Tanh", "Sigmoid"]
+    assert layers["tanh"].output.scale == pytest.approx(50.0, rel=1e-6)
+    assert layers["tanh"].output.zero == zero
+    assert output_cosine(graph, made.graph, data(graph)) > 0.999
+
+
+def test_given_scales_that_do_not_fit_the_mode_are_rescaled():
+    graph = annotated(20)
+    made = quantize_model(graph, data(graph)).graph
+    verify.check(made, verify.Stage.QUANTISED)
+    assert [layer.type for layer in made.layers] == ["Input", "Tanh", "Cast", "Sigmoid"]
+    assert output_cosine(graph, made, data(graph)) > 0.999

@@ -68,7 +68,7 @@ def cosines(kind: str, seed: int, settings: Settings) -> tuple[list[float], list
 
 
 @pytest.mark.parametrize("settings", ["int8", "asymmetric"])
-@pytest.mark.parametrize("kind", sorted(set(all_rules()) - {"Pad"}))
+@pytest.mark.parametrize("kind", sorted(set(all_rules()) - {"Pad", "Quantize", "DeQuantize"}))
 def test_sampled_layers_are_near(kind, settings):
     wanted = Settings().changed(activation_mode="asymmetric" if settings == "asymmetric" else "symmetric_full_range")
     found = [cosines(kind, seed, wanted) for seed in range(4)]
@@ -87,7 +87,7 @@ def test_every_type_that_is_computed_in_integers_has_a_rule_or_stays_a_float():
     assert without == {
         # of whole numbers alone, or sources
         "Constant", "ConstantOfShape", "Input", "DivMod", "BitShift", "Bitwise", "MatMulInteger", "ConvInteger",
-        "Switch", "Quantize", "DeQuantize", "FakeQuantWithMinMaxVars", "YuvToRgb", "RgbToYuv", "QueryRebatch",
+        "Switch", "FakeQuantWithMinMaxVars", "YuvToRgb", "RgbToYuv", "QueryRebatch",
         "CollapseRepeated", "CTCGreedyDecoder", "AccidentalHits",
         # more exact as floats, by the settings
         "NMS", "DecodeBox", "FilterBoxes", "GetValidCount", "RoiAlign", "MaxRoiPool", "GridSample", "AffineGrid",
