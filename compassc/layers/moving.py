@@ -79,10 +79,8 @@ SHORTEST = 32
 
 
 def copy_lines(k: KernelSource, copy: Copy, source: str, target: str, tag: str) -> list[str]:
-    """A copy by DMA: of rows that are contiguous on both sides, or of transposed matrices.
-
-    LayerError where it is neither.
-    """
+    """A copy by DMA: of rows that are contiguous on both sides, or of transposed matrices; else of single elements, 32 at
+    a time."""
     c = merged(copy)
     if len(c.dims) == 1 and c.source_strides == c.target_strides == (1,):
         n = k.scalar(c.dims[0])
@@ -122,19 +120,23 @@ def _row_copies(k: KernelSource, c: Copy, source: str, target: str, tag: str) ->
 def _transposes(k: KernelSource, c: Copy, source: str, target: str, tag: str) -> list[str]:
     last = len(c.dims) - 1
     near = [d for d in range(last) if c.source_strides[d] == 1]
-    if c.target_strides[last] != 1 or not near:
-        raise LayerError("its elements are neither rows nor matrices, which no DMA copies")
+    if c.target_strides[last] != 1 or not near or _overlap(c, near[0]):
+        load = f"x = S.vload({{at}}, mask, lanes={LANES}{{stride}})"
+        return rows(k, c, source, target, load, [], "S.vstore(x, {at}, mask{stride})", tag)
     across = near[0]
-    rows, cols = c.dims[last], c.dims[across]
-    if c.source_strides[last] < cols or c.target_strides[across] < rows:
-        raise LayerError("the rows of its matrices overlap, which no DMA copies")
-    step, leap, size = k.scalar(c.source_strides[last]), k.scalar(c.target_strides[across]), k.scalar(rows)
+    many, cols = c.dims[last], c.dims[across]
+    step, leap, size = k.scalar(c.source_strides[last]), k.scalar(c.target_strides[across]), k.scalar(many)
     block = (
         "S.dma_transpose2d({to} + i{tag}, {near} + i{tag} * {step}, S.min({size} - i{tag}, {chunk}), {width}, "
         "{leap}, {step})"
     )
     fields = {"leap": leap, "step": step, "width": k.scalar(cols), "size": size}
-    return _blocks(k, c, (across, last), rows, SHORTEST, block, fields, source, target, tag)
+    return _blocks(k, c, (across, last), many, SHORTEST, block, fields, source, target, tag)
+
+
+def _overlap(c: Copy, across: int) -> bool:
+    """Whether the rows of a matrix to transpose overlap."""
+    return c.source_strides[-1] < c.dims[across] or c.target_strides[across] < c.dims[-1]
 
 
 def _blocks(

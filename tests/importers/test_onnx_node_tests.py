@@ -26,7 +26,6 @@ WITHOUT_KERNEL = (
     "test_cumprod_2d_int32",
     "test_less_uint32",
     "test_cast_FLOAT8E5M2_to_FLOAT",
-    "test_rotary_embedding_interleaved_expanded",
 )
 """One test for each entry of NO_KERNEL, in its order."""
 

@@ -39,7 +39,6 @@ NO_KERNEL: dict[str, str] = {
     "running sums and products of int32 (and of int64, which becomes int32) may not fit 32 bits": r"its products do not fit 32 bits|of sums beyond 32 bits have no kernel",
     "kernels do not compute with uint32 (nor uint64, which becomes uint32)": "kernels do not compute with uint32",
     "a device has no tensors of floats of 8 and 4 bits": r"is float\d_e\w+, which a device has no tensors of",
-    "no DMA copies single elements out of several places": "its elements are neither rows nor matrices",
 }
 """Tests that the build for a target refuses, and a pattern that matches the reasons it gives."""
 
