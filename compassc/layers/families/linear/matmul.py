@@ -325,6 +325,8 @@ def _staged_right(p: Product) -> list[str]:
         if dtype == "float32":
             return [copy.format(dtype, "bt").replace("{{", "{").replace("}}", "}")]
     lines = [copy.format(dtype, f'raw.as_ptr("{dtype}")'), f'near_b = raw.as_ptr("{dtype}")']
+    if p.staged == BYTES:
+        lines = ["if deep % 4 != 0:", "    S.dma_memset(raw, S.i32(0), 1024)", *lines]
     return lines + _words(p, row, p.right, "zero_b", "bt", LANES)
 
 
