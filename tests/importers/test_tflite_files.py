@@ -44,14 +44,14 @@ def test_everything_that_is_not_supported_is_named_at_once():
     net = Model()
     x = net.input("x", (4,))
     y = net("MyOperator", [net("UNIQUE", [x], (4,))], (4,))
-    z = net("GATHER", [x, net.constant([0], np.int32)], (1,), axis=0, batch_dims=1)
+    z = net("STRIDED_SLICE", [x, *[net.constant([1], np.int32)] * 3], (1,), offset=True)
     v = net("ABS", [net("RESHAPE", [x, net.input("s", (1,), "int32")], (4,))], (4,))
     with pytest.raises(RefusedModel) as caught:
         import_bytes(net.bytes(y, z, v))
     listed = "\n".join(n.message for n in caught.value.notes)
     assert len(caught.value.refusals) == 3
     assert "(UNIQUE): how many results it gives" in listed
-    assert "(GATHER): its attribute 'batch_dims' is not supported" in listed
+    assert "(STRIDED_SLICE): its attribute 'offset' is not supported" in listed
     assert "(RESHAPE): its input 'shape' must be known at import" in listed
 
 

@@ -344,6 +344,12 @@ def gather(net):
 
 
 @case
+def gather_by_batch(net):
+    indices = net.constant([[3, 0], [1, 1]], np.int32)
+    return net("GATHER", [net.input("x", (2, 4, 3)), indices], (2, 2, 3), axis=1, batch_dims=1)
+
+
+@case
 def gather_nd(net):
     return net("GATHER_ND", [net.input("x", (4, 3, 2)), net.constant([[3, 0], [1, 2]], np.int32)], (2, 2))
 

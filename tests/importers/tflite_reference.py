@@ -374,7 +374,11 @@ for _name, _function in {
     "UNPACK": lambda x, o: list(np.moveaxis(x, o["axis"], 0)),
     "SPLIT": lambda a, x, o: np.split(x, o["num_splits"], int(a)),
     "MIRROR_PAD": lambda x, p, o: np.pad(x, p, ("reflect", "symmetric")[o["mode"]]),
-    "GATHER": lambda x, i, o: np.take(x, i, o["axis"]),
+    "GATHER": lambda x, i, o: (
+        np.stack([np.take(v, k, o["axis"] - 1) for v, k in zip(x, i, strict=True)])
+        if o["batch_dims"]
+        else np.take(x, i, o["axis"])
+    ),
     "SHAPE": lambda x, o: np.asarray(x.shape),
     "ARG_MAX": lambda x, a, o: x.argmax(int(np.reshape(a, -1)[0])),
     "ONE_HOT": lambda i, d, on, off, o: np.where(i[:, None] == np.arange(d), on, off),

@@ -212,9 +212,18 @@ def broadcast_to(b: Building, x: Value, shape: Constant) -> Value:
     return movement.expand(b, x, shape)
 
 
-@operator("GATHER", partly="without batch_dims")
-def gather_along(b: Building, x: Value, indices: Value, *, axis: int = 0) -> Value:
-    return gather(b, x, indices, axis=axis)
+@operator("GATHER")
+def gather_along(b: Building, x: Value, indices: Value, *, axis: int = 0, batch_dims: int = 0) -> Value:
+    """The first `batch_dims` axes of both go together."""
+    if not batch_dims:
+        return gather(b, x, indices, axis=axis)
+    at, shared = x.axis(axis), batch_dims + indices.rank if batch_dims < 0 else batch_dims
+    if not shared <= at or x.shape[:shared] != indices.shape[:shared]:
+        raise Refused(f"{list(x.shape)} and {list(indices.shape)} have no {shared} axes in common before axis {at}")
+    tensor = b.laid(x)
+    shape = (*x.shape[:at], *indices.shape[shared:], *x.shape[at + 1 :])
+    made = b.layer("Gather", [tensor, b.laid(indices)], shape, tensor.dtype, axis=at, batch_dims=shared)
+    return b.value(made, x.dtype)
 
 
 @operator("EMBEDDING_LOOKUP")
