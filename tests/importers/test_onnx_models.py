@@ -322,3 +322,15 @@ def test_inner_tensors_may_be_outputs(compassc, model_file):
     made = model_file.parent / "cut.txt"
     done = compassc("import", str(model_file), "--shape", "x=1x3x6x8", "--output-tensor", inner, "-o", str(made))
     assert done.status == 0 and made.exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "why"), [(0, "stands for no type"), (77, "stands for no type"), (8, "no type for text")]
+)
+def test_inputs_of_no_type_are_refused(number, why):
+    net = Net()
+    model = net.model(net("Identity", net.input("x", 2)))
+    model.graph.input[0].type.tensor_type.elem_type = number
+    with pytest.raises(RefusedModel) as caught:
+        import_model(model)
+    assert why in caught.value.notes[0].message

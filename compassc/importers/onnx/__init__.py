@@ -10,8 +10,9 @@ from compassc.graph.graph import Graph
 from compassc.importers.refusals import UNKNOWN, Refusal, RefusedModel, quietly
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, ValueInfoProto
 
+    from compassc.graph.tensor import Tensor
     from compassc.importers.onnx.convert import Conversion
 
 Shapes = Mapping[str, Sequence[int]]
@@ -48,35 +49,47 @@ def import_model(
 
 @quietly
 def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path: str, wanted: Sequence[str]) -> Graph:
-    from compassc.graph.dtypes import IR_DTYPES
     from compassc.importers.finishing import chosen_outputs, finished
     from compassc.importers.onnx.convert import Conversion
     from compassc.importers.onnx.source import dtype_of, input_dims
     from compassc.importers.sizes import input_shapes
-    from compassc.importers.values import Value, stored_type
+    from compassc.importers.values import Refused, Value
 
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
     b = Conversion(model.graph.name or Path(path).stem, opsets, functions)
     given: dict[str, Any] = {name: Value.of(array) for name, array in known.items()}
-    types = {i.name: dtype_of(i) for i in model.graph.input}
+    items = {i.name: i for i in model.graph.input}
     names: dict[str, str] = {}
     dims = input_dims(model.graph, known, path)
     for name, shape in input_shapes(dims, shapes, path, code="onnx-open-shape").items():
-        b.name, dtype = name, stored_type(types[name])
-        if dtype not in IR_DTYPES:
-            b.refusals.append(Refusal(f"the input '{name}'", "graph", f"graphs have no type for {dtype}"))
+        b.name = name
+        try:
+            tensor = _input(b, items[name], shape)
+        except Refused as error:
+            b.refusals.append(Refusal(f"the input '{name}'", "graph", str(error)))
             given[name] = UNKNOWN
             continue
-        tensor = b.graph.input(f"{name}_0", shape, dtype)
         names[tensor.name] = name
-        given[name] = b.value(tensor, types[name])
+        given[name] = b.value(tensor, dtype_of(items[name]))
     made = [*given, *(name for node in model.graph.node for name in node.output if name)]
     names_out = chosen_outputs([o.name for o in model.graph.output], wanted, made, path)
     outputs = b.run(model.graph, given, names_out)
     if b.refusals:
         raise RefusedModel(path, b.refusals, _needed(b, names), code=UNSUPPORTED, page=PAGE)
     return finished(b, names_out, outputs, path, UNSUPPORTED)
+
+
+def _input(b: Conversion, item: ValueInfoProto, shape: Sequence[int]) -> Tensor:
+    """An input as a tensor of the graph. Refused when graphs do not have its type."""
+    from compassc.graph.dtypes import IR_DTYPES
+    from compassc.importers.onnx.source import dtype_of
+    from compassc.importers.values import Refused, stored_type
+
+    dtype = stored_type(dtype_of(item))
+    if dtype not in IR_DTYPES:
+        raise Refused(f"graphs have no type for {'text' if dtype == 'object' else dtype}")
+    return b.graph.input(f"{item.name}_0", shape, dtype)
 
 
 def _needed(b: Conversion, inputs: Mapping[str, str]) -> list[str]:

@@ -37,10 +37,13 @@ def attribute_value(attribute: AttributeProto) -> Any:
 
 
 def numpy_type(elem: int) -> np.dtype[Any]:
-    """The NumPy type of a number of TensorProto.DataType."""
+    """The NumPy type of a number of TensorProto.DataType. Refused when there is none."""
     from onnx import helper
 
-    return np.dtype(helper.tensor_dtype_to_np_dtype(elem))
+    try:
+        return np.dtype(helper.tensor_dtype_to_np_dtype(elem))
+    except KeyError:
+        raise Refused(f"the number {elem} stands for no type of tensors") from None
 
 
 def elem_type(dtype: np.dtype[Any]) -> int:

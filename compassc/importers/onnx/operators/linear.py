@@ -8,7 +8,7 @@ from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic
 from compassc.importers.onnx.operators.movement import sliced
-from compassc.importers.values import Array, Order, Refused, Value, plain, stored_type
+from compassc.importers.values import Array, Order, Refused, Value, broadcast_shape, plain, stored_type
 
 
 def fully_connected(b: Building, x: Value, weights: Array, biases: Array | None = None) -> Value:
@@ -56,7 +56,7 @@ def multiply(b: Building, x: Value, y: Value) -> Value:
         swapped = v.tensor is not None and _swapped(v.order)
         flags.append(swapped)
         tensors.append(b.laid(v, v.order if swapped else plain(rank)))
-    shape = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
+    shape = (*broadcast_shape([x.shape[:-2], y.shape[:-2]]), x.shape[-2], y.shape[-1])
     made = b.layer("MatMul", tensors, shape, stored_type(x.dtype), trans_a=flags[0], trans_b=flags[1])
     return b.value(made, x.dtype)
 
@@ -84,7 +84,7 @@ def _integers(b: Building, x: Value, y: Value, x_zero: int, y_zero: int) -> Valu
     shape = np.empty((*x.shape, 0)).shape[:-1], y.shape
     result = (np.empty(shape[0], np.int8) @ np.empty(shape[1], np.int8)).shape if x.count * y.count < 1 << 16 else None
     if result is None:
-        result = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
+        result = (*broadcast_shape([x.shape[:-2], y.shape[:-2]]), x.shape[-2], y.shape[-1])
     to = np.dtype(np.int32) if x.dtype.itemsize < 4 else x.dtype
     made = b.layer(
         "MatMulInteger", [b.laid(x), b.laid(y)], result, stored_type(to), a_zero_point=x_zero, b_zero_point=y_zero

@@ -61,6 +61,8 @@ def unsqueeze(b: Building, x: Value, axes: Constant) -> Value:
 
 @operator("Transpose")
 def transpose(b: Building, x: Value, *, perm: Sequence[int] | None = None) -> Value:
+    if perm is not None and sorted(perm) != list(range(x.rank)):
+        raise Refused(f"its perm {list(perm)} is no order of {x.rank} axes")
     return b.transpose(x, list(reversed(range(x.rank))) if perm is None else perm)
 
 

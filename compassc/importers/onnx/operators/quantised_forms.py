@@ -20,7 +20,7 @@ from compassc.importers.onnx.operators.quantised import (
 )
 from compassc.importers.onnx.operators.windows import as_image, finished, widened, window_of
 from compassc.importers.onnx.protobuf import attribute_value
-from compassc.importers.values import Array, Refused, Value
+from compassc.importers.values import Array, Refused, Value, broadcast_shape
 
 if TYPE_CHECKING:
     from compassc.importers.onnx.convert import Conversion, Origin
@@ -192,7 +192,7 @@ def multiplied(b: Building, x: Quantised, y: Quantised, out: Levels) -> Value | 
     for q in (x, y):
         tensor, order = as_marked(b, Quantised(b.ranked(q.value, rank), q.levels))
         tensors.append(b.laid(b.value(tensor, q.value.dtype, order)))
-    shape = (*np.broadcast_shapes(x.value.shape[:-2], y.value.shape[:-2]), x.value.shape[-2], y.value.shape[-1])
+    shape = (*broadcast_shape([x.value.shape[:-2], y.value.shape[:-2]]), x.value.shape[-2], y.value.shape[-1])
     with marked(b, out):
         made = b.layer(
             "MatMul",
