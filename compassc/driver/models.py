@@ -288,19 +288,31 @@ def read_record(folder: Path) -> ModelRecord:
     try:
         record = yaml.safe_load(files.read_text(path))
         stages = {stage["name"]: stage for stage in record["stages"]}
-        source = Path(record["model"]) if record["model"] else None
+        source = _found(folder, record["model"]) if record["model"] else None
         graphs = [stage.writes for stage in STAGES if stage.name in stages and stage.name != "gbuild"]
         floats = folder / record["floats"] if record["floats"] else None
         made = stages.get("gbuild")
-        binary = next((p for p in (folder / "aipu.bin", Path(made["output"])) if p.is_file()), None) if made else None
+        binary = _found(folder, made["output"]) if made else None
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CompassError(
             f"not the record of a model's build: {error!r:.300}", Span(str(path), 1), code="bad-record"
         ) from None
-    if made is None or binary is None or sha256_of(binary) != made["sha256"]:
+    if made is None:
+        raise CompassError(
+            f"the build in '{folder}' ended before the aipu.bin",
+            code="unknown-file",
+            help="build it without --stop-after",
+        )
+    if binary is None or sha256_of(binary) != made["sha256"]:
         raise CompassError(
             f"the aipu.bin of the build in '{folder}' is not there any more",
             code="unknown-file",
             help="build the model again",
         )
-    return ModelRecord(folder / graphs[-1], floats, binary, source if source is not None and source.is_file() else None)
+    return ModelRecord(folder / graphs[-1], floats, binary, source)
+
+
+def _found(folder: Path, name: str) -> Path | None:
+    """A file that a record names: in the folder, or beside it, or where it was when seen from the current folder."""
+    path = Path(name)
+    return next((p for p in (folder / path.name, folder.parent / path.name, path) if p.is_file()), None)

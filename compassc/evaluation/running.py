@@ -30,7 +30,8 @@ Item = tuple[int, Mapping[str, Array], Any]
 
 @dataclass
 class Agreement:
-    """How many arrays of the simulator are those of the references, bit for bit; `first`: what differs first."""
+    """How many arrays of the simulator are those of the references, bit for bit, where the model computes with integers
+    alone; `first`: what differs first."""
 
     same: int = 0
     total: int = 0
@@ -180,7 +181,7 @@ def _one(subjects: Subjects, number: int, sample: Values, part: Part, detail: bo
     if model.quantised:
         integers = subjects.integers(sample)
         made[INTEGERS] = outputs_of(model.graph, integers)
-        for name, array in seen.items():
+        for name, array in seen.items() if model.exact else ():
             if name in integers:
                 part.agreement.add(array.tobytes() == integers[name].astype(array.dtype).tobytes(), number, name)
     if model.floats is not None:

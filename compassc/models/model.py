@@ -92,6 +92,11 @@ class Model:
         return self.graph is not self.floats
 
     @cached_property
+    def exact(self) -> bool:
+        """Whether it computes with integers alone, so that the references give the same bits as the kernels."""
+        return all(t.is_integer for layer in self.layers for t in (*layer.inputs, *layer.outputs))
+
+    @cached_property
     def program(self) -> Program:
         """The aipu.bin as the runtime has it."""
         from compass_runtime.program import Program

@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 import yaml
 
+from compass_core.errors import CompassError
+from compassc.models.model import Model
+
 LENET = Path(__file__).parents[1] / "data" / "graphs" / "lenet"
 GRAPHS = {"import": "float.txt", "optimize": "opt.txt"}
 
@@ -59,6 +62,21 @@ def test_a_quantised_build_is_that_of_the_stages_by_hand(compassc, model):
     assert Path("again.bin").read_bytes() == whole
     assert compassc("build", model, "--quantize", "fp16", "--stop-after", "quantize", "-o", "half.txt").status == 0
     assert "float16" in Path("half.txt").read_text()
+
+
+def test_a_build_is_found_from_other_folders(compassc, model, monkeypatch, tmp_path):
+    Path("there").mkdir()
+    model.rename("there/model.onnx")
+    assert compassc("build", "there/model.onnx", "-t", "X2_1204", "-o", "there/net.bin").status == 0
+    monkeypatch.chdir("there")
+    made = Model.load("model.compass")
+    assert made.path.read_bytes() == Path("net.bin").read_bytes() and made.source == Path("model.onnx")
+    Path("net.bin").write_bytes(b"other")
+    with pytest.raises(CompassError, match="not there any more"):
+        Model.load("model.compass")
+    compassc("build", tmp_path / "there/model.onnx", "--stop-after", "import", "--save-temps-dir", "half")
+    with pytest.raises(CompassError, match="ended before"):
+        Model.load("half")
 
 
 @pytest.mark.parametrize("stage", GRAPHS)
