@@ -1,0 +1,61 @@
+"""Default schedules: what to do with the loops of any operator, for each kind of target, by a few named numbers.
+
+All kinds put element-wise stages into what reads them. Then the outermost loop of each output is shared out (TECs of an NPU,
+threads of the host, the grid of a CUDA device), stages of a row are computed inside of it where that computes nothing
+twice, and the innermost loop becomes vectors: the last axis, or the reduction where all that is read lies along it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compassc import te
+from compassc.targets import Target
+from compassc.te.errors import LowerError, ScheduleError
+from compassc.te.schedule import Schedule
+from compassc.te.tensor import PlaceholderOp, Tensor
+from compassc.topi.schedules.cuda import on_grid, plain
+from compassc.topi.schedules.host import on_threads
+from compassc.topi.schedules.knobs import Knobs
+from compassc.topi.schedules.npu import product_tiles, shared_out, streamed
+
+__all__ = ["Knobs", "inputs_of", "schedule"]
+
+
+def schedule(outs: Any, target: Any = None, knobs: Knobs | None = None, **named: Any) -> Schedule:
+    """A schedule of the operators that give `outs`. `named`: knobs by name. LowerError where the target has no program for
+    any schedule that is known: intermediate tensors that do not fit its memory."""
+    outputs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+    chosen = Target.of(target)
+    wanted = replace(knobs or Knobs(), **named)
+    args = [*inputs_of(outputs), *outputs]
+    first: LowerError | None = None
+    for attempt in _ATTEMPTS.get(chosen.kind.name, (plain,)):
+        made = te.create_schedule(outputs)
+        try:
+            attempt(made, chosen, wanted)
+            te.lower(made, args, target=chosen)
+        except (LowerError, ScheduleError) as error:
+            first = first or (error if isinstance(error, LowerError) else None)
+            continue
+        return made
+    assert first is not None, "a schedule without steps is legal"
+    raise first
+
+
+def inputs_of(outputs: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors that outputs are computed of, in order of appearance."""
+    from compassc.te.tensor import post_order
+
+    return [op.output(0) for op in post_order([t.op for t in outputs]) if isinstance(op, PlaceholderOp)]
+
+
+_ATTEMPTS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]] = {
+    "compass": (product_tiles, streamed, shared_out, plain),
+    "llvm": (on_threads, plain),
+    "c": (on_threads, plain),
+    "cuda": (on_grid, plain),
+}
+"""For each kind what is tried, the best first: a schedule that has no program is left for the next."""

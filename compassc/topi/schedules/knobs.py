@@ -1,0 +1,24 @@
+"""The numbers of default schedules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """The numbers of a schedule; 0 chooses one.
+
+    `lanes`: of a vector. `chunk`: elements of the last axis that one turn of the shared loop computes where there are few
+    rows. `rows`: how many rows of a product are computed together, in registers. `columns`: vectors of lanes side by side
+    there. `blocks`: tiles of rows that one turn of the shared loop has. `cache`: whether rows go through the
+    memory of an NPU's TEC. `threads`: of a block on CUDA devices.
+    """
+
+    lanes: int = 0
+    chunk: int = 0
+    rows: int = 0
+    columns: int = 0
+    blocks: int = 0
+    cache: bool = True
+    threads: int = 128

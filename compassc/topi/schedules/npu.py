@@ -1,0 +1,235 @@
+"""Default schedules for NPUs: `product_tiles`, `streamed` and, for anything, `shared_out`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from compassc import te
+from compassc.ir.exprs import IntImm
+from compassc.targets import Target
+from compassc.te.axes import IterVar
+from compassc.te.errors import ScheduleError
+from compassc.te.nodes import Reduce
+from compassc.te.schedule import Schedule, Stage
+from compassc.te.tensor import PlaceholderOp, Tensor
+from compassc.topi.schedules.knobs import Knobs
+from compassc.topi.schedules.stages import (
+    along,
+    attach_rows,
+    computed_stages,
+    dividing,
+    extent_of,
+    fuse_all,
+    grows,
+    in_lanes,
+    inline_maps,
+    inner_vectors,
+    lanes_of,
+    last_in_lanes,
+    reads_of,
+    reduces,
+    shared_loop,
+    uses,
+    widest,
+)
+
+
+def shared_out(s: Schedule, target: Target, knobs: Knobs) -> None:
+    from compass_core import targets as configurations
+
+    found = configurations.load(target.mcpu)
+    width = found.vector_bytes
+    inline_maps(s)
+    for out in [x for x in computed_stages(s) if x.is_output]:
+        others = [x for x in computed_stages(s) if not x.is_output and x.attached is None and s.reaches(x, out)]
+        if not out.axis or (reduces(out) and prod(max(extent_of(a), 1) for a in out.axis) < found.tecs):
+            _few(s, out, knobs, width, found.tecs)
+            continue
+        lanes = lanes_of(out, knobs, width)
+        outer = shared_loop(out, knobs, found.tecs, lanes, True)
+        out.bind(outer, te.thread_axis("threadIdx.x"))
+        if reduces(out):
+            _reduction(out, knobs, width)
+        else:
+            last_in_lanes(out, lanes)
+        for stage in attach_rows(s, out, outer, others, target.machine()):
+            _root(stage, knobs, found.tecs, width)
+        for stage in others:
+            if stage.attached is not None:
+                inner_vectors(stage, knobs, width, True)
+
+
+def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
+    """Rows, or pieces of one, that go through the memory of a TEC: transfers in and out run beside the work."""
+    computed = computed_stages(s)
+    out = computed[-1]
+    if (
+        not knobs.cache
+        or len(s.outputs) != 1
+        or not out.is_output
+        or reduces(out)
+        or len(out.body) != 1
+        or not out.axis
+    ):
+        raise ScheduleError("not for this operator")
+    shape = [extent_of(a) for a in out.axis]
+    if not all(shape):
+        raise ScheduleError("not for this operator")
+    tecs, machine = _configuration(target).tecs, target.machine()
+    local = s[s.cache_write(out.op.output(0), "lsram")]
+    stages = [*computed[:-1], local]
+    rows = [t for t in dict.fromkeys(r.tensor for x in stages for r in reads_of(x)) if _is_row(t, shape)]
+    copies = [
+        s[s.cache_read(t, "lsram", [x.op for x in stages if any(r.tensor == t for r in reads_of(x))])] for t in rows
+    ]
+    inline_maps(s, keep=lambda stage: stage in copies or stage is local)
+    others = [x for x in computed[:-1] if not x.inlined]
+    stages = [*others, local]
+    if not rows or (others and len(shape) < 2):
+        raise ScheduleError("not for this operator")
+    if len(shape) == 1 or (not others and prod(shape[:-1]) < tecs):
+        fused = fuse_all(out, out.axis)
+        share, rest = out.split(fused, nparts=tecs)
+        outer, _ = out.split(rest, factor=knobs.chunk or max(min(-(-prod(shape) // tecs), 2048), 1))
+    else:
+        share = outer = fuse_all(out, out.axis[:-1])
+    out.bind(share, te.thread_axis("threadIdx.x"))
+    for stage in (*stages, *copies):
+        stage.compute_at(out, outer)
+    if any(grows(s, stage, out, outer, machine) for stage in stages):
+        raise ScheduleError("rows are not computed one by one")
+    for stage in (*copies, local):
+        stage.double_buffer()
+    width = _configuration(target).vector_bytes
+    for stage in stages:
+        axis = along(stage) if reduces(stage) else stage.axis[-1] if stage.axis else None
+        if axis is not None and extent_of(axis) > 1:
+            _in_vectors(stage, axis, knobs.lanes or 2 * width // widest(stage), 4)
+
+
+def _is_row(tensor: Tensor, shape: Sequence[int]) -> bool:
+    """Whether a tensor is given, and of the shape of the output."""
+    return isinstance(tensor.op, PlaceholderOp) and [
+        e.value if isinstance(e, IntImm) else 0 for e in tensor.shape
+    ] == list(shape)
+
+
+def _configuration(target: Target) -> Any:
+    from compass_core import targets as configurations
+
+    return configurations.load(target.mcpu)
+
+
+def _in_vectors(stage: Stage, axis: IterVar, lanes: int, times: int) -> None:
+    """An axis as the innermost loop: vectors, some of them in a row where there are as many."""
+    extent = extent_of(axis)
+    outer, inner = stage.split(axis, factor=min(lanes, extent))
+    loops = [a for a in stage.leaf_iter_vars if a is not outer and a is not inner]
+    if extent % (lanes * times) == 0:
+        outer, some = stage.split(outer, factor=times)
+        stage.reorder(*loops, outer, some, inner)
+        stage.unroll(some)
+    else:
+        stage.reorder(*loops, outer, inner)
+    stage.vectorize(inner)
+
+
+def product_tiles(s: Schedule, target: Target, knobs: Knobs) -> None:
+    """A product of matrices whose rows are both read along the sum: tiles in the memory of a TEC, and of accumulators."""
+    inline_maps(s)
+    out, depth = computed_stages(s)[-1], None
+    found = reads_of(out)
+    if (
+        len(computed_stages(s)) == 1
+        and reduces(out)
+        and len(out.axis) == 2
+        and len(out.reduce_axis) == 1
+        and len(found) == 2
+    ):
+        depth = along(out)
+    if depth is None or not extent_of(depth) or any(isinstance(e, Reduce) is False for e in out.body):
+        raise ScheduleError("not for this operator")
+    first, second = out.axis
+    a = [r.tensor for r in found if uses(r, first) and not uses(r, second)]
+    b = [r.tensor for r in found if uses(r, second) and not uses(r, first)]
+    if len(a) != 1 or len(b) != 1 or a[0] == b[0]:
+        raise ScheduleError("not for this operator")
+    local = s[s.cache_write(out.op.output(0), "lsram")]
+    rows_a, rows_b = (s[s.cache_read(t, "lsram", [local.op])] for t in (a[0], b[0]))
+    tile = min(16, extent_of(first)), min(16, extent_of(second))
+    io, jo, _, _ = out.tile(first, second, *tile)
+    out.bind(io, te.thread_axis("threadIdx.x"))
+    rows_a.compute_at(out, io)
+    rows_b.compute_at(out, jo)
+    rows_b.double_buffer()
+    local.compute_at(out, jo)
+    tall = knobs.rows or dividing(tile[0], (4, 3, 2))
+    wide = knobs.columns or dividing(tile[1], (4, 3, 2))
+    i_out, i_in = local.split(local.axis[0], factor=tall)
+    j_out, j_in = local.split(local.axis[1], factor=wide)
+    lanes = knobs.lanes or _configuration(target).vector_bytes // a[0].dtype.bytes
+    k_out, k_in = local.split(local.reduce_axis[0], factor=min(lanes, extent_of(depth)))
+    local.reorder(i_out, j_out, k_out, i_in, j_in, k_in)
+    local.unroll(i_in)
+    local.unroll(j_in)
+    local.vectorize(k_in)
+
+
+def _reduction(out: Stage, knobs: Knobs, width: int) -> None:
+    """The loops of a reduction inside of the shared one: along what is read, or vectors of the last axis with the
+    reduction outside of them."""
+    axis = along(out)
+    if axis is not None:
+        in_lanes(out, axis, extent_of(axis), lanes_of(out, knobs, width))
+        return
+    spatial = [a for a in out.leaf_iter_vars if not a.is_reduction]
+    last = spatial[-1]
+    if len(spatial) < 2 or not any(uses(r, out.axis[-1], last=True) for r in reads_of(out)):
+        return
+    outer, inner = out.split(last, factor=lanes_of(out, knobs, width))
+    out.reorder(outer, *[a for a in out.leaf_iter_vars if a.is_reduction], inner)
+    out.vectorize(inner)
+    if all(1 < extent_of(a) <= 3 for a in out.reduce_axis):
+        for axis in out.reduce_axis:
+            out.unroll(axis)
+
+
+def _few(s: Schedule, out: Stage, knobs: Knobs, width: int, tecs: int) -> None:
+    """A reduction to a few elements: each TEC reduces a part, one puts these together."""
+    axis = max(out.reduce_axis, key=extent_of)
+    if extent_of(axis) < 4 * tecs:
+        return
+    outer, _ = out.split(axis, nparts=tecs)
+    factored = s.rfactor(out.op.output(0), outer)
+    stage = s[factored[0] if isinstance(factored, (list, tuple)) else factored]
+    stage.bind(stage.op.axis[0], te.thread_axis("threadIdx.x"))  # type: ignore[attr-defined]
+    inside = along(stage)
+    if inside is None:
+        return
+    tensors = list(dict.fromkeys(r.tensor for r in reads_of(stage)))
+    if knobs.cache and len(stage.reduce_axis) == 1 and extent_of(inside) >= 4096:
+        copies = [s[s.cache_read(t, "lsram", [stage.op])] for t in tensors]
+        outer, piece = stage.split(inside, factor=4096)
+        for copy in copies:
+            copy.compute_at(stage, outer)
+            copy.double_buffer()
+        turns, lanes = stage.split(piece, factor=4 * lanes_of(stage, knobs, width))
+        stage.unroll(stage.split(turns, factor=4)[1])
+        stage.vectorize(lanes)
+    else:
+        in_lanes(stage, inside, extent_of(inside), lanes_of(stage, knobs, width))
+
+
+def _root(stage: Stage, knobs: Knobs, tecs: int, width: int) -> None:
+    """A stage of the outermost level that is no output: shared out, in the memory of all TECs."""
+    if not stage.axis:
+        return
+    lanes = lanes_of(stage, knobs, width)
+    outer = shared_loop(stage, knobs, tecs, lanes, True)
+    stage.bind(outer, te.thread_axis("threadIdx.x"))
+    if reduces(stage):
+        _reduction(stage, knobs, width)
+    else:
+        last_in_lanes(stage, lanes)

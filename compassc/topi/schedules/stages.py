@@ -1,0 +1,169 @@
+"""What all kinds of targets need: looking at stages, and the steps that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from compassc import te
+from compassc.ir.exprs import Call, IntImm, Var
+from compassc.ir.visit import walk_exprs
+from compassc.te.axes import IterVar
+from compassc.te.errors import LowerError, ScheduleError
+from compassc.te.lowering import normalised
+from compassc.te.machine import Machine
+from compassc.te.nodes import Reduce, TensorRead, reads
+from compassc.te.schedule import Schedule, Stage
+from compassc.te.tensor import ComputeOp
+from compassc.topi.schedules.knobs import Knobs
+
+
+def extent_of(axis: IterVar) -> int:
+    """The extent of an axis; 0 where it is open."""
+    assert axis.dom is not None
+    return axis.dom.extent.value if isinstance(axis.dom.extent, IntImm) else 0
+
+
+def reduces(stage: Stage) -> bool:
+    return bool(stage.body) and isinstance(stage.body[0], Reduce)
+
+
+def computed_stages(s: Schedule) -> list[Stage]:
+    return [stage for stage in s.stages if isinstance(stage.op, ComputeOp) and not stage.inlined]
+
+
+def reads_of(stage: Stage) -> list[TensorRead]:
+    sources = [x for e in stage.body for x in (e.sources if isinstance(e, Reduce) else (e,))]
+    return [r for e in sources for r in reads(e)]
+
+
+def uses(read: TensorRead, axis: IterVar, last: bool = False) -> bool:
+    """Whether an axis is in the (last) indices of a read."""
+    indices = read.indices[-1:] if last else read.indices
+    return any(x is axis.as_expr() for e in indices for x in walk_exprs(e) if isinstance(x, Var))
+
+
+def along(stage: Stage) -> IterVar | None:
+    """The axis of a reduction that its reads run along, if there is one: those that it moves at all."""
+    found = reads_of(stage)
+    for axis in reversed(stage.reduce_axis):
+        varying = [r for r in found if uses(r, axis)]
+        if varying and all(uses(r, axis, last=True) for r in varying):
+            return axis
+    return None
+
+
+def inline_maps(s: Schedule, keep: Callable[[Stage], bool] = lambda stage: False) -> None:
+    """Element-wise stages into what reads them; but those whose elements are dear and read by more than one."""
+    for stage in list(s.stages):
+        mapped = isinstance(stage.op, ComputeOp) and not stage.is_output and not reduces(stage)
+        if mapped and len(stage.body) == 1 and not _dear(s, stage) and not keep(stage):
+            stage.compute_inline()
+
+
+def _dear(s: Schedule, stage: Stage) -> bool:
+    """Whether elements are computed by functions of reals, and read by more than one stage."""
+    functions = any(isinstance(x, Call) for e in stage.body for x in walk_exprs(e))
+    return functions and len(s.readers(stage)) > 1
+
+
+def fuse_all(stage: Stage, axes: Sequence[IterVar]) -> IterVar:
+    fused = axes[0]
+    for axis in axes[1:]:
+        fused = stage.fuse(fused, axis)
+    return fused
+
+
+def lanes_of(stage: Stage, knobs: Knobs, width: int) -> int:
+    """Lanes of a vector of `width` bytes, for the widest type that is read or made."""
+    sizes = [r.tensor.dtype.bytes for r in reads_of(stage)] + [t.dtype.bytes for t in stage.op.outputs]
+    return knobs.lanes or max(width // max(sizes), 2)
+
+
+def in_lanes(stage: Stage, axis: IterVar, extent: int, lanes: int) -> None:
+    """An axis as the innermost loop, in vectors."""
+    if extent > 1 or not extent:
+        outer, inner = stage.split(axis, factor=lanes if not extent else min(lanes, extent))
+        rest = [a for a in stage.leaf_iter_vars if a is not outer and a is not inner]
+        stage.reorder(*rest, outer, inner)
+        stage.vectorize(inner)
+
+
+def inner_vectors(stage: Stage, knobs: Knobs, width: int, reductions: bool) -> None:
+    """Vectors for a stage inside of another, or for what the shared loop leaves."""
+    axis = along(stage) if reductions and reduces(stage) else None
+    spatial = [a for a in stage.leaf_iter_vars if not a.is_reduction and a in stage.axis]
+    if axis is None and spatial:
+        axis = spatial[-1]
+        if reduces(stage) and not any(uses(r, axis, last=True) for r in reads_of(stage)):
+            return
+    if axis is not None:
+        in_lanes(stage, axis, extent_of(axis), lanes_of(stage, knobs, width))
+
+
+def attach_rows(s: Schedule, out: Stage, axis: IterVar, stages: Sequence[Stage], machine: Machine) -> list[Stage]:
+    """Has stages computed at the shared loop of an output where nothing is computed twice; gives the others."""
+    left = []
+    for stage in reversed(stages):
+        stage.attached = None
+        try:
+            stage.compute_at(out, axis)
+            if grows(s, stage, out, axis, machine):
+                raise ScheduleError("")
+        except (LowerError, ScheduleError):
+            if stage.attached is not None:
+                stage.compute_root()
+            left.append(stage)
+    return left
+
+
+def grows(s: Schedule, stage: Stage, out: Stage, axis: IterVar, machine: Machine) -> bool:
+    """Whether a stage computes more elements at a loop than it has."""
+    plain = normalised(s, machine)
+    bounds = te.infer_bounds(plain)
+    found = {x.label: x for x in plain.stages}
+    own, around = found[stage.label], found[out.label]
+    regions = bounds.regions[own]
+    turns = 1
+    for leaf in around.leaf_iter_vars:
+        extent = bounds.extents[around][leaf]
+        turns *= extent.value if isinstance(extent, IntImm) else 1
+        if leaf.name == axis.name:
+            break
+    sizes = [regions[a].extent for a in own.axis]
+    if not all(isinstance(e, IntImm) for e in sizes):
+        return True
+    needed = prod(e.value for e in sizes if isinstance(e, IntImm)) * turns
+    return needed > 1.25 * prod(extent_of(a) for a in stage.axis)
+
+
+def shared_loop(out: Stage, knobs: Knobs, tecs: int, lanes: int, keep_last: bool) -> IterVar:
+    """One loop of all that can be shared out: the axes but the last, and pieces of the last where there are few rows."""
+    spatial = list(out.axis)
+    rows = prod(max(extent_of(a), 1) for a in spatial[:-1])
+    last = spatial[-1]
+    if keep_last and len(spatial) > 1 and rows >= tecs and not knobs.chunk:
+        return fuse_all(out, spatial[:-1])
+    extent = extent_of(last)
+    each = knobs.chunk or max(min(-(-extent // tecs), 2048), 1)
+    each = max(-(-each // lanes) * lanes, lanes)
+    outer, inner = out.split(last, factor=each)
+    out.reorder(*[a for a in out.leaf_iter_vars if a is not inner and not a.is_reduction], inner)
+    return fuse_all(out, [*spatial[:-1], outer])
+
+
+def last_in_lanes(stage: Stage, lanes: int) -> None:
+    """The innermost loop in vectors."""
+    last = stage.leaf_iter_vars[-1]
+    if last in stage.annotations:
+        return
+    _, inner = stage.split(last, factor=lanes)
+    stage.vectorize(inner)
+
+
+def dividing(extent: int, most: Sequence[int]) -> int:
+    return next((n for n in most if extent and extent % n == 0), 1)
+
+
+def widest(stage: Stage) -> int:
+    return max([r.tensor.dtype.bytes for r in reads_of(stage)] + [t.dtype.bytes for t in stage.op.outputs])
