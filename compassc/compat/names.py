@@ -40,6 +40,7 @@ _HOMES = {
 }
 SCALARS = "int8 int16 int32 uint8 uint16 uint32 float16 float32 bfloat16 bool"
 FUNCTIONS = "exp log tanh sin cos sqrt rsqrt floor ceil pow erf isnan isinf isfinite"
+_IR_FUNCTIONS = "compassc.compat.ir_functions"
 _PYSIM = "compassc.pysim"
 _SCRIPT_PARTS = {
     "PyPrimFunc": "compassc.language.functions:",
@@ -72,6 +73,7 @@ MODULES: dict[str, Names] = {
     "tvm.compass.dsl.cc": Names(like=("compassc.compat.cc",)),
     "tvm.compass.dsl.executor": Names({"Executor": f"{DSL}.executor:"}),
     "tvm.compass.dsl.info": Names(_from(info="CompassInfo")),
+    "tvm.compass.dsl.schedule": Names(like=(f"{DSL}.schedule",)),
     "tvm.compass.dsl.script": Names(_SCRIPT_PARTS, like=(f"{DSL}.script",)),
     "tvm.compass.dsl.script.ir": Names(_SCRIPT_PARTS, like=(f"{DSL}.script",)),
     "tvm.compass.dsl.script.pysim": Names(
@@ -86,7 +88,10 @@ MODULES: dict[str, Names] = {
         _from(framework="canonicalize_target", options="control_option", remote="get_rpc_session", utils="abspath")
     ),
     "tvm.error": Names({name: "compass_core.errors:CompassError" for name in ("DiagnosticError", "TVMError")}),
-    "tvm.ir": Names(_from(framework="IRModule assert_structural_equal", ir="structural_equal")),
+    "tvm.ir": Names(
+        _from(framework="IRModule assert_structural_equal", ir="structural_equal")
+        | {n: f"{_IR_FUNCTIONS}:" for n in ("load_json", "save_json")}
+    ),
     "tvm.nd": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
     "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads")),
     "tvm.runtime.ndarray": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
@@ -103,13 +108,25 @@ MODULES: dict[str, Names] = {
     "tvm.tir": Names(
         _from(framework="IRModule", ir="PrimFunc")
         | {n: "compassc.ir.exprs:" for n in ("Buffer", "Var", "IntImm", "FloatImm", "Cast", "Ramp", "Broadcast")}
-        | {n: "compassc.ir.stmts:" for n in ("For", "While")}
+        | {n: "compassc.ir.stmts:" for n in ("Block", "For", "While")}
+        | {n: "compassc.tir:" for n in ("IndexMap", "Schedule", "TensorIntrin")}
+    ),
+    "tvm.tir.analysis": Names(
+        {n: f"{_IR_FUNCTIONS}:" for n in ("expr_deep_equal", "get_block_access_region", "verify_well_formed")}
+    ),
+    "tvm.tir.schedule": Names(
+        {
+            n: "compassc.tir:"
+            for n in ("BlockRV", "ExprRV", "Instruction", "LoopRV", "Schedule", "ScheduleError", "Trace")
+        }
+    ),
+    "tvm.tir.stmt_functor": Names(
+        {n: f"{_IR_FUNCTIONS}:" for n in ("post_order_visit", "pre_order_visit", "substitute")}
     ),
 }
 
 _GRAPHS = "models and their graphs are not compiled here: write the layer as a kernel, or build a Compass IR graph with `compassc gbuild`"
-_SCHEDULES = "schedules are not available: write the loops of the kernel as they are to run"
-_TUNING = "there is nothing to tune without schedules"
+_TUNING = "schedules are written, not searched for"
 _REMOTE = "remote sessions are not available: kernels run on the simulator of this machine"
 _BUILD = "kernels are built by `BuildManager(target).build(kernel)`"
 _SCRIPT = "the framework's own script dialect is not parsed: decorate kernels with @S.prim_func"
@@ -140,13 +157,12 @@ MISSING: dict[str, str] = {
         ),
         _SCRIPT,
     ),
-    **dict.fromkeys(("tvm.tir.Schedule", "tvm.tir.schedule", "tvm.compass.dsl.schedule"), _SCHEDULES),
     **dict.fromkeys(("tvm.transform", "tvm.tir.transform", "tvm.ir.transform"), _PASSES),
     "tvm.arith": "simplification has no interface of its own",
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",
     "tvm.compass.utils.check_call_compass_tool": "no programs of the vendor are called",
     "tvm.contrib": "the framework's helpers around other tools are not available",
     "tvm.script.tir.parallel": "a loop over TECs is `S.tec_range(n)`",
-    "tvm.tir.stmt_functor": "the IR is walked with compassc.ir.walk_stmts and rewritten with compassc.ir.Rewriter",
+    "tvm.tir.stmt_functor.ir_transform": "the IR is rewritten with compassc.ir.Rewriter",
 }
 """Full name -> why it does not exist here; holds for everything below it."""

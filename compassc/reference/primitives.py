@@ -21,7 +21,7 @@ from typing import Any
 from compass_core import files
 from compass_core.errors import CompassError
 
-FAMILIES = ("classic_steps",)
+FAMILIES = ("classic_steps", "block_steps")
 """The modules of this package with examples, which lie in `docs/schedules/FAMILY`."""
 
 

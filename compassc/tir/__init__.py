@@ -11,6 +11,7 @@ BuildManager("X2_1204").build(s.mod)
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.tir.create import create_prim_func
 from compassc.tir.index_map import IndexMap
+from compassc.tir.intrinsics import TensorIntrin
 from compassc.tir.lower import lower
 from compassc.tir.schedule import Schedule
 from compassc.tir.trace import BlockRV, ExprRV, Instruction, LoopRV, Trace
@@ -24,6 +25,7 @@ __all__ = [
     "LowerError",
     "Schedule",
     "ScheduleError",
+    "TensorIntrin",
     "Trace",
     "create_prim_func",
     "lower",

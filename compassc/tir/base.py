@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from compass_core.errors import UsageError
+from compassc.ir import exprs as E
 from compassc.ir import stmts as S
+from compassc.ir.dtypes import PointerType
 from compassc.ir.exprs import Buffer, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc
+from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.tir.blocks import declared
 from compassc.tir.canonical import canonical
@@ -44,6 +48,10 @@ class Base:
         """Arguments of the step that is being taken, as they are recorded."""
         self.func_working_on: str | None = mod.entry
         self._trees: dict[PrimFunc, Tree] = {}
+        self.loose: dict[str, S.Stmt | None] = {f.name: loose_statement(f) for f in mod.functions}
+        """Functions with statements that are in no block: their blocks stay where they are."""
+        for f in mod.functions:
+            check_scheduled(f)
 
     # -- state
 
@@ -152,6 +160,18 @@ class Base:
             self.function(function).params
         )
 
+    def check_blocks_only(self, step: str, arguments: Iterable[Any]) -> None:
+        """ScheduleError where a step would move blocks past statements that are in no block."""
+        for symbol in arguments:
+            place = self.symbols.get(symbol) if isinstance(symbol, Symbol) else None
+            loose = self.loose.get(place.function) if isinstance(place, Place) else None
+            if loose is not None and isinstance(place, Place):
+                where = f" ({loose.span})" if loose.span else ""
+                raise ScheduleError(
+                    f"{step}: '{place.function}' has statements that are in no block{where}, which blocks must not pass",
+                    "put them into blocks of their own",
+                )
+
     def free_block_name(self, tree: Tree, name: str) -> str:
         """The name, or one like it that no block has."""
         found, count = name, 0
@@ -159,6 +179,46 @@ class Base:
             count += 1
             found = f"{name}_{count}"
         return found
+
+
+def check_scheduled(function: PrimFunc) -> None:
+    """ScheduleError for a function whose blocks touch memory of which shape and place are not declared."""
+    known = declared(function.body)
+    for s in walk_stmts(function.body):
+        if not isinstance(s, S.Block):
+            continue
+        for inner in walk_stmts((*s.init, *s.body)):
+            for data in accessed(inner):
+                if data not in known:
+                    raise ScheduleError(
+                        f"the block '{s.name}' of '{function.name}' accesses '{data.name}', whose shape is not declared",
+                        "give it a shape with S.match_buffer, or allocate it with S.alloc_buffer",
+                    )
+
+
+def accessed(s: S.Stmt) -> list[Var]:
+    """The storage that a statement itself accesses or takes the address of."""
+    return [x for e in s.exprs() for x in walk_exprs(e) if type(x) is Var and isinstance(x.dtype, PointerType)]
+
+
+def loose_statement(function: PrimFunc) -> S.Stmt | None:
+    """A statement that does something and is in no block."""
+
+    def find(body: Body) -> S.Stmt | None:
+        for s in body:
+            if isinstance(s, S.Block):
+                continue
+            calls = any(e.flags & (E.F_CALL | E.F_FUNC) for e in s.exprs() if not isinstance(s, S.For))
+            if isinstance(s, (S.Store, S.While)) or (calls and not isinstance(s, (S.Let, S.If))):
+                return s
+            for inner in s.bodies():
+                found = find(inner)
+                if found is not None:
+                    return found
+        return None
+
+    has = any(isinstance(s, S.Block) for s in walk_stmts(function.body))
+    return find(function.body) if has else None
 
 
 ROOT = "root"

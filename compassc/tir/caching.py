@@ -142,7 +142,6 @@ class Caching(Base):
         if buffer.data not in written(s):
             raise ScheduleError(f"{step} of '{s.name}': it does not write '{buffer.data.name}'")
         around = tree.scope(s)
-        self._one_writer(step, tree, buffer, around)
         copy = self._copy(step, function, tree, buffer, scope, storage_scope)
         _check_apart(step, tree, s, buffer)
         whole: list[Range] = [(number(0, e), e) for e in buffer.shape]

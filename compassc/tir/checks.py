@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compassc.analysis.structure import Interner
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
-from compassc.tir.blocks import axes_of, uses
+from compassc.tir.blocks import axes_of, reduction_parts, uses
 from compassc.tir.cover import data_of, facts_of, turn_writes
+from compassc.tir.create import EXPRESSIONS
 from compassc.tir.tree import Tree, direct_blocks
 
 
@@ -83,7 +86,42 @@ def is_update(tree: Tree, block: S.Block) -> bool:
     own = written(block)
     others = [b for b in tree.inside(tree.scope(block)) if b is not block and written(b) & own]
     kinds = all(a.kind in ("spatial", "reduce") for a in axes_of(block))
-    return kinds and not block.init and own <= read(block) and len(others) == 1 and not _reduced_index(block)
+    if not kinds or block.init or not own <= read(block) or _reduced_index(block):
+        return False
+    joins = accumulates(block)
+    if any(a.is_reduction for a in axes_of(block)) and not joins and not tree.function.attr(EXPRESSIONS):
+        return False  # the user's own operator, of which it is not known whether the order matters
+    return joins or (len(others) == 1 and _own_point(block))
+
+
+def _own_point(block: S.Block) -> bool:
+    """Whether a block reads what it writes at the place that it writes only."""
+    same = Interner().same
+    stores = [s for s in walk_stmts(block.body) if isinstance(s, S.Store)]
+    for s in walk_stmts(block.body):
+        for root in s.exprs():
+            for e in walk_exprs(root):
+                if isinstance(e, E.Load) and any(e.buffer.data is x.buffer.data for x in stores):
+                    at = [x.indices for x in stores if x.buffer.data is e.buffer.data]
+                    if any(not all(map(same, e.indices, i)) for i in at):
+                        return False
+    return True
+
+
+def accumulates(block: S.Block) -> bool:
+    """Whether a block joins a value into one element, by an operator for which the order does not matter."""
+    parts = reduction_parts(block)
+    if parts is None:
+        return False
+    store, source = parts
+    value = store.value
+    assert isinstance(value, E.Binary) and isinstance(value.a, E.Load)
+    same = Interner().same
+    alone = not any(is_load_of(e, store.buffer.data) for e in walk_exprs(source))
+    return value.op in _JOINING and alone and all(map(same, value.a.indices, store.indices))
+
+
+_JOINING = ("add", "mul", "min", "max", "and", "or", "bitand", "bitor", "bitxor")
 
 
 def why_unordered(tree: Tree, block: S.Block) -> str:

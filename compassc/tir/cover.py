@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, Var
@@ -115,9 +116,11 @@ def _conditional_point(block: S.Block, region: E.Region) -> bool:
 
 def _holds(outer: Spans, inner: Spans, facts: Arith, size: Sequence[Expr]) -> bool:
     """Whether a box, as far as it is within a buffer of a size, is within another one."""
+    simplify = Simplifier(facts).expr
     for a, b, extent in zip(outer, inner, size):
         if a is None:
             return False
+        a, b = (simplify(a[0]), simplify(a[1])), None if b is None else (simplify(b[0]), simplify(b[1]))
         low = facts.compare("le", a[0], number(0, a[0])) is True
         high = facts.compare("ge", a[1], sub(extent, number(1, extent))) is True
         if b is None:

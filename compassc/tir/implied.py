@@ -26,6 +26,14 @@ def implied(condition: Expr, axes: Sequence[Axis], facts: Arith, simplifier: Sim
     for axis in axes:
         start, extent = constant(axis.start), constant(axis.extent)
         if start is None or extent is None:
+            same = facts.interner.same
+            if (
+                condition.op == "lt"
+                and start == 0
+                and same(condition.a, axis.binding)
+                and same(condition.b, axis.extent)
+            ):
+                return True
             continue
         for form, low, high in _ranges(axis.binding, start, start + extent - 1, facts):
             if _follows(difference, limit, form, high, facts) or _follows(

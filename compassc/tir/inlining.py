@@ -138,13 +138,15 @@ def _indexed(step: str, block: S.Block, indices: tuple[Expr, ...]) -> list[Var |
 
 def _check_no_address(step: str, block: S.Block, tree: Tree, data: Var) -> None:
     for s in tree.parents:
-        if isinstance(s, (S.Alloc, S.DeclBuffer, S.Block)):
-            continue
-        for root in s.exprs():
-            if root is data and isinstance(s, S.Store):
-                continue
-            if _has_address(root, data):
-                raise ScheduleError(f"{step} of '{block.name}': an address of '{data.name}' is taken")
+        if has_address(s, data):
+            raise ScheduleError(f"{step} of '{block.name}': an address of '{data.name}' is taken")
+
+
+def has_address(s: Stmt, data: Var) -> bool:
+    """Whether a statement takes an address in a buffer, or accesses it under a mask."""
+    if isinstance(s, (S.Alloc, S.DeclBuffer, S.Block)):
+        return False
+    return any(_has_address(e, data) for e in s.exprs() if not (isinstance(s, S.Store) and e is data))
 
 
 def _has_address(e: Expr, data: Var) -> bool:

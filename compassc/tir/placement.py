@@ -198,15 +198,9 @@ class _Move:
                     )
                 var, offset = plain
                 axis = next(a for a in axes_of(self.block) if a.var is var)
-                first, beyond = constant(axis.start), constant(axis.extent)
-                dim = constant(shape[d])
-                if (
-                    first is None
-                    or beyond is None
-                    or dim is None
-                    or first + offset < 0
-                    or first + beyond + offset > dim
-                ):
+                first = add(axis.start, number(offset, start))
+                beyond = self.facts.difference(add(first, axis.extent), shape[d])[1]
+                if self.facts.range_of(first)[0] < 0 or beyond > 0:
                     raise self.error(f"axis '{var.name}' goes beyond dimension {d} of '{data.name}'")
                 made = self.simplify(sub(start, number(offset, start))), count
                 if var in ranges and not self._same(ranges[var], made):

@@ -26,6 +26,8 @@ class Touched:
         self.reads: dict[Var, list[Spans]] = {}
         self.writes: dict[Var, list[Spans]] = {}
         self.opaque: set[Var] = set()
+        self.own: set[Var] = set()
+        """Buffers that the statements declare themselves."""
 
 
 def touched(body: Iterable[Stmt], reach: Reach | None = None) -> Touched:
@@ -48,6 +50,7 @@ class _Finder:
 
     def stmt(self, s: Stmt) -> None:
         if isinstance(s, (S.Alloc, S.DeclBuffer, S.AllocConst)):
+            self.made.own.add(s.buffer.data)
             return
         if isinstance(s, S.For):
             self._for(s)
@@ -154,8 +157,9 @@ def _clipped(start: Expr, extent: Expr, whole: Expr) -> tuple[Expr, Expr]:
 def regions(block: S.Block, buffers: Mapping[Var, Buffer], facts: Arith) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """What a block reads and writes, by its own statements. `facts` are about its axes."""
     found = touched((*block.init, *block.body))
-    writes = _listed(found.writes, found.opaque, buffers, facts)
-    reads = _listed(found.reads, found.opaque, buffers, facts)
+    outside = {data: buffer for data, buffer in buffers.items() if data not in found.own}
+    writes = _listed(found.writes, found.opaque, outside, facts)
+    reads = _listed(found.reads, found.opaque, outside, facts)
     if block.init:
         written = {r.buffer.data for r in writes}
         reads = [r for r in reads if r.buffer.data not in written]

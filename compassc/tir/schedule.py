@@ -9,6 +9,7 @@ from compassc.ir import stmts as S
 from compassc.ir.stmts import PrimFunc
 from compassc.te.errors import ExpressionError, ExpressionTypeError, ScheduleError
 from compassc.tir.base import ROOT, Base, module_of
+from compassc.tir.blockize import Blockizing
 from compassc.tir.canonical import canonical
 from compassc.tir.inlining import Inlining
 from compassc.tir.layouts import Layouts
@@ -23,7 +24,7 @@ from compassc.tir.trace import BlockRV, ExprRV, LoopRV, Symbol, Trace, instructi
 LARGEST_SEED = 2**31 - 1
 
 
-class Schedule(Queries, Loops, Placement, Inlining, Notes, Layouts, Reductions, Sampling):
+class Schedule(Queries, Loops, Placement, Inlining, Notes, Layouts, Reductions, Blockizing, Sampling):
     """How a function of blocks is computed: `mod` is it as it is now, `trace` has the steps so far.
 
     `mod`: a PrimFunc or an IRModule. `seed` (1 to 2^31 - 1) is where sampling begins. `enable_check=False` leaves out

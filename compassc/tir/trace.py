@@ -72,6 +72,10 @@ class Instruction:
     outputs: tuple[Symbol, ...]
 
 
+_ON_LOOPS = frozenset(
+    "Split Fuse Reorder Merge AddUnitLoop Parallel Vectorize Unroll Bind Annotate Unannotate EnterPostproc".split()
+)
+"""Steps that are for loops with other statements than blocks in them, too; they look at them by themselves."""
 _TYPES: dict[str, tuple[type, ...]] = {
     "block": (BlockRV,),
     "scope_block": (BlockRV,),
@@ -104,6 +108,8 @@ def instruction(
                     bound.arguments[name] = bool(value)
                 if name in _TYPES:
                     bound.arguments[name] = _symbols(self, function.__name__, name, value, signature)
+            if kind not in _ON_LOOPS and not pure:
+                self.check_blocks_only(function.__name__, _flat(bound.arguments.values()))
             saved = self.snapshot()
             self.depth += 1
             try:

@@ -269,7 +269,6 @@ def test_what_is_not_there_says_so():
     ex = BuildManager().build(add_one)
     for wrong, message in (
         (lambda: setattr(ex, "rpc_sess", object()), "remote sessions"),
-        (lambda: __import__("compassc.dsl.schedule"), "schedules are not available yet"),
         (lambda: ex(ints(1), ints(1)), "takes 3 arguments, 2 given"),
         (lambda: ex(ints(1), [1], 1), "must be a NumPy array"),
     ):

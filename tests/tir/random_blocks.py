@@ -117,6 +117,8 @@ def _location(draw, s):
 
 def _maps(n: int):
     """Maps of `n` indices."""
+    if not n:
+        raise tir.ScheduleError("no indices")
     yield lambda *i: i[::-1]
     yield lambda *i: (*i[:-1], i[-1] // 2, i[-1] % 2)
     yield lambda *i: (i[0] // 3, *i[1:], i[0] % 3)
@@ -178,6 +180,7 @@ STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "transform_block_layout": _points,
     "pad_einsum": _pads,
     "decompose_padding": _unpad,
+    "blockize": lambda draw, s: s.blockize(_loop(draw, s)),
     "sample_perfect_tile": _tile,
     "sample_compute_location": _location,
     "bind": lambda draw, s: s.bind(

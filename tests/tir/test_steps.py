@@ -181,3 +181,63 @@ def test_index_maps():
     assert tir.IndexMap.from_text(m.as_text()).is_equivalent_to(m)
     with pytest.raises(CompassError, match="one to one"):
         tir.IndexMap.from_func(lambda i, j: (i + j,)).inverse([3, 8])
+
+
+def test_blocks_of_blocks():
+    f = matmul()
+    s = tir.Schedule(f)
+    i, j, k = s.get_loops("C")
+    _, inner = s.split(j, [2, 4])
+    s.reorder(i, inner, k)
+    made = s.blockize(inner)
+    assert [s.get(b).name for b in s.get_child_blocks(made)] == ["C_init", "C"]
+    assert [a.stop.value for a in map(s.get, s.get_loops("C"))] == [4, 16]
+    assert same(f, s, (8, 16), (16, 8), (8, 8))
+
+
+def unrolled(f, name):
+    """A function with its loop unrolled: another way to compute the same."""
+    s = tir.Schedule(f)
+    s.unroll(s.get_loops(name)[0])
+    return s.mod.entry_func
+
+
+def times3(n, kind="int32"):
+    x = te.placeholder((n,), kind, name="X")
+    return te.create_prim_func([x, te.compute((n,), lambda i: x[i] * 3, name="Y")])
+
+
+def test_tensorize_puts_the_implementation_there():
+    tir.TensorIntrin.register("test.times3", times3(6), unrolled(times3(6), "Y"), override=True)
+    f = blur()
+    s = tir.Schedule(f)
+    _, inner = s.split(s.get_loops("B")[0], [3, 6])
+    s.tensorize(inner, "test.times3")
+    assert "T.unrolled(0, 6, 1)" in s.mod.script() and same(f, s, 18, 16)
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [("test.none", "there is no intrinsic 'test.none'"), ("test.4", r"loops of \[6\], the description loops of \[4\]"),
+     ("test.two", "the program has .*3.*, the description .*2")],
+)  # fmt: skip
+def test_what_does_not_match_is_told(name, message):
+    x = te.placeholder((6,), "int32", name="X")
+    two = te.create_prim_func([x, te.compute((6,), lambda i: x[i] * 2, name="Y")])
+    tir.TensorIntrin.register("test.4", times3(4), times3(4), override=True)
+    tir.TensorIntrin.register("test.two", two, two, override=True)
+    s = tir.Schedule(blur())
+    _, inner = s.split(s.get_loops("B")[0], [3, 6])
+    before = s.mod
+    with pytest.raises(tir.ScheduleError, match=message):
+        s.tensorize(inner, name)
+    assert s.mod is before
+
+
+def test_intrinsics_are_registered_once():
+    tir.TensorIntrin.register("test.once", times3(4), times3(4), override=True)
+    with pytest.raises(ValueError, match="registered already"):
+        tir.TensorIntrin.register("test.once", times3(4), times3(4))
+    with pytest.raises(ValueError, match="different parameters"):
+        tir.TensorIntrin.register("test.other", times3(4), times3(4, "int16"))
+    assert tir.TensorIntrin.get("test.missing", allow_missing=True) is None

@@ -323,13 +323,35 @@ def _unpack(fp: FunctionContext, target: ast.expr, value: Any) -> None:
 
 
 def bind_axis(fp: FunctionContext, name: str, value: AxisSpec) -> None:
-    """A block axis: the name stands for the loop variable (or expression) the axis is bound to."""
+    """A block axis: the name stands for the loop variable (or expression) the axis is bound to; where blocks are kept,
+    for a variable of the block."""
     if is_literal(value.binding):
-        fp.scope.bind(name, Value(literal_expr(value.binding)))
+        binding = Value(literal_expr(value.binding))
     elif isinstance(value.binding, Value) and value.binding.dtype.is_integer and value.binding.dtype.is_scalar:
-        fp.scope.bind(name, value.binding)
+        binding = value.binding
     else:
         raise language_error("axis", "a block axis is bound to an integer", "bind it to a loop variable")
+    if fp.keeps_blocks and fp.axes:
+        binding = _kept_axis(fp, name, value, binding)
+    fp.scope.bind(name, binding)
+
+
+def _kept_axis(fp: FunctionContext, name: str, value: AxisSpec, binding: Value) -> Value:
+    """The variable of an axis of the block around."""
+    e, kind = binding.expr, binding.expr.data_type
+    if value.dom is None:
+        found = fp.ranges.get(e) if isinstance(e, E.Var) else None
+        if found is None:
+            raise language_error("axis", "S.axis.remap binds loop variables", "give the domain: S.axis.spatial(n, ...)")
+        start, stop = found
+        from_zero = isinstance(start, E.IntImm) and not start.value
+        extent: E.Expr = stop if from_zero else E.Binary("sub", stop, start)
+    else:
+        pair = value.dom if isinstance(value.dom, (tuple, list)) else (0, value.dom)
+        start, extent = (convert(index_expr(x, "axis"), kind) for x in pair)
+    var = E.Var(name, kind)
+    fp.axes[-1].append((var, {"S": "spatial", "R": "reduce"}[value.kind], start, extent, e))
+    return Value(var)
 
 
 _HANDLERS: dict[type, Any] = {

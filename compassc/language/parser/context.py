@@ -40,6 +40,12 @@ class FunctionContext:
         self.renamed: dict[E.Var, E.Var] = {}
         self.addressed: set[E.Var] = set()  # variables whose address was taken so far
         self.shapes: dict[E.Var, list[int | str | None]] = {}
+        self.keeps_blocks = False
+        self.axes: list[
+            list[tuple[E.Var, str, E.Expr, E.Expr, E.Expr]]
+        ] = []  # of the blocks around, where they are kept
+        self.block_names: set[str] = set()
+        self.ranges: dict[E.Var, tuple[E.Expr, E.Expr]] = {}  # start and stop of loops around
         for var in self.params:
             pointer = isinstance(var.dtype, PointerType)
             self.scope.bind(var.name, PointerValue(var.pointer_type.elem, var, ZERO) if pointer else Value(var))

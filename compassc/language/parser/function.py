@@ -281,8 +281,38 @@ class FunctionParser(FunctionContext):
             raise CompassError(f"`with` needs S.block(...), got {kind_name(value)}", code="syntax", help=_WITH)
         self.scope.push()
         self.scope.blocks += 1
+        self.axes.append([])
+        outer, self.out = self.out, [] if self.keeps_blocks else self.out
         try:
             self.block(node.body)
         finally:
             self.scope.blocks -= 1
             self.scope.pop()
+            axes, body, self.out = self.axes.pop(), self.out, outer
+        if self.keeps_blocks:
+            columns: Any = list(zip(*axes)) if axes else [()] * 5
+            names, kinds, starts, extents, bindings = columns
+            true = E.IntImm(BOOL, 1)
+            self.emit(
+                S.Block,
+                self._block_name(value.name),
+                names,
+                kinds,
+                starts,
+                extents,
+                bindings,
+                true,
+                (),
+                (),
+                (),
+                tuple(body),
+            )
+
+    def _block_name(self, name: str) -> str:
+        """The name of a block, or one like it that no other block has."""
+        found, count = name or "block", 0
+        while found in self.block_names:
+            count += 1
+            found = f"{name or 'block'}_{count}"
+        self.block_names.add(found)
+        return found

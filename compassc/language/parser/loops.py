@@ -102,6 +102,7 @@ def _nest(fp: FunctionContext, kind: str, names: list[str], bounds: list[Any], b
         )
     var = E.Var(name, dtype)
     fp.define(name, Value(var))
+    fp.ranges[var] = low, high
     fp.scope.loop_names.add(name)
     if len(names) == 1:
         inner = fp.nested(body)

@@ -23,8 +23,8 @@ class ModuleParser:
     """A kernel with its sub-functions, in the order they were first called. Calls in the kernel's code come here
     (`dispatch.Parser`)."""
 
-    def __init__(self, entry: PyPrimFunc, name: str | None) -> None:
-        self.entry = entry
+    def __init__(self, entry: PyPrimFunc, name: str | None, blocks: bool = False) -> None:
+        self.entry, self.blocks = entry, blocks
         self.symbol = name or entry.__name__
         self.done: dict[str, PrimFunc] = {}
         self.sources: dict[str, PyPrimFunc] = {}
@@ -87,6 +87,7 @@ class ModuleParser:
 
     def parse(self, func: PyPrimFunc, symbol: str) -> PrimFunc:
         fp = FunctionParser(func, symbol, self.errors, self.chain)
+        fp.keeps_blocks = self.blocks
         self.functions.append(fp)
         try:
             return fp.parse()
@@ -113,9 +114,12 @@ class ModuleParser:
         return IRModule((entry, *self.done.values()), self.symbol, target)
 
 
-def parse(func: PyPrimFunc, target: str | None = None, name: str | None = None) -> IRModule:
-    """The IR of a kernel and its sub-functions for a target (None: the default one). `name` replaces the entry's symbol."""
+def parse(func: PyPrimFunc, target: str | None = None, name: str | None = None, blocks: bool = False) -> IRModule:
+    """The IR of a kernel and its sub-functions for a target (None: the default one). `name` replaces the entry's symbol.
+
+    `blocks`: schedulable blocks stay blocks, for schedules; else their statements stand where they are.
+    """
     if not isinstance(func, PyPrimFunc):
         shown = getattr(func, "__name__", type(func).__name__)
         raise CompassError(f"{shown} is not a kernel", code="input", help="decorate it with @S.prim_func")
-    return ModuleParser(func, name).module(target or switches.TARGET.get())
+    return ModuleParser(func, name, blocks).module(target or switches.TARGET.get())

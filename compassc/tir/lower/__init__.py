@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from compassc.ir import stmts as S
+from compassc.ir.exprs import F_CALL, F_FUNC, F_VECTOR
 from compassc.ir.stmts import Body, IRModule, PrimFunc
 from compassc.ir.visit import walk_stmts
 from compassc.te.errors import LowerError
 from compassc.te.lowering import Finish
 from compassc.te.machine import Grid, Machine
+from compassc.tir.base import loose_statement
 from compassc.tir.blocks import declared
 from compassc.tir.create import EXPRESSIONS
 from compassc.tir.lower.dissolve import dissolved, flattened, with_beginnings
@@ -41,11 +43,18 @@ def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IR
     machine = Target.of(target or module.target or None).machine()
     if isinstance(machine, Grid):
         raise LowerError(f"schedules of blocks have no program for {machine.name}", "schedule the tensors with te")
-    expressions = bool(module.entry_func.attr(EXPRESSIONS))
+    scalars = all(map(_is_scalar, module.functions))
     made = module.map_functions(lambda f: _lowered(f, machine) if has_blocks(f) else f).replace(target=machine.name)
-    if expressions and not simple_mode:  # what somebody wrote by hand stays as it is
+    if scalars and not simple_mode:  # what somebody wrote with vectors and transfers stays as it is
         made = machine.form(made, ())
     return made
+
+
+def _is_scalar(function: PrimFunc) -> bool:
+    """Whether a function is made of blocks that store scalars."""
+    return loose_statement(function) is None and not any(
+        e.flags & (F_VECTOR | F_CALL | F_FUNC) for s in walk_stmts(function.body) for e in s.exprs()
+    )
 
 
 def _lowered(function: PrimFunc, machine: Machine) -> PrimFunc:

@@ -20,6 +20,7 @@ from compassc.te.errors import LowerError
 from compassc.te.machine import Machine, Npu
 from compassc.tir.blocks import constant, noted, number, sub, uses, view
 from compassc.tir.cover import facts_of, reach_of, spans_of, turn_writes
+from compassc.tir.inlining import has_address
 from compassc.tir.regions import Spans, box
 from compassc.tir.tree import Tree
 
@@ -80,7 +81,7 @@ class _Users:
     def window(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         """The shape that is alive at once, and the index of its first element while the loops around stand still."""
         whole = tuple(self.buffer.shape), tuple(number(0, e) for e in self.buffer.shape)
-        if not self.blocks or self.plain or any(not isinstance(e, IntImm) for e in self.buffer.shape):
+        if not self.blocks or self.plain or self._has_address():
             return self._checked(*whole)
         facts = facts_of(self.loops)
         for fixed in (self.loops, []):
@@ -94,6 +95,10 @@ class _Users:
                 shape = tuple(number(max(constant(extent) or 1, 1)) for _, extent in found)
                 return shape, starts
         return self._checked(*whole)
+
+    def _has_address(self) -> bool:
+        """Whether a block takes an address of it, so that its elements must lie as they are declared."""
+        return any(has_address(s, self.buffer.data) for b in self.blocks for s in walk_stmts((*b.init, *b.body)))
 
     def _checked(self, shape: tuple[Expr, ...], starts: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         for extent in shape:

@@ -1,0 +1,218 @@
+"""Steps that make blocks of blocks, and that have a block done by an intrinsic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from compassc.analysis.arith import Arith, Linear
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Binary, Expr, Var
+from compassc.ir.stmts import Body
+from compassc.ir.visit import substitute_body, walk_stmts
+from compassc.te.errors import ScheduleError
+from compassc.tir.base import Base
+from compassc.tir.blocks import (
+    Axis,
+    add,
+    at,
+    axes_of,
+    conjuncts,
+    constant,
+    fresh,
+    joined,
+    loop,
+    mul,
+    new_block,
+    number,
+    renamed,
+    uses,
+)
+from compassc.tir.checks import why_foreign, why_unordered
+from compassc.tir.cover import facts_of
+from compassc.tir.intrinsics import TensorIntrin, tensorized
+from compassc.tir.trace import BlockRV, LoopRV, instruction
+from compassc.tir.tree import Tree, edit
+
+
+class Halves(NamedTuple):
+    """An axis divided: what the loops outside make of it, what those inside do, and the extent of that."""
+
+    axis: Axis
+    outer: Expr
+    inner: Expr
+    extent: int
+
+
+class Blockizing(Base):
+    """Steps that make blocks of blocks."""
+
+    @instruction("Blockize", ("target",), ("preserve_unit_iters",))
+    def blockize(self, target: Any, preserve_unit_iters: bool = True) -> BlockRV:
+        """Make a block of a loop with one block in it: its axes are what the loops outside make of the inner block's."""
+        if isinstance(target, (list, tuple)):
+            if len(target) != 1:
+                raise ScheduleError("blockize: several blocks are not made one; give a loop around them, or one block")
+            target = target[0]
+        if isinstance(target, LoopRV):
+            function, tree, top = self.located_loop(target)
+            inside = tree.inside(top)
+            if len(inside) != 1:
+                raise ScheduleError(f"blockize of '{top.var.name}': there are {len(inside)} blocks in it, not one")
+            block = inside[0]
+        else:
+            function, tree, block = self.located_block(target)
+            top = None
+        body, name = _blockized(self, tree, block, top)
+        self.commit(function, body)
+        return self.new_block(function, name)
+
+    @instruction("Tensorize", ("block_or_loop",), ("tensor_intrin", "preserve_unit_iters"))
+    def tensorize(self, block_or_loop: BlockRV | LoopRV, tensor_intrin: str, preserve_unit_iters: bool = True) -> None:
+        """Have a block (or what is in a loop) done by a registered intrinsic, whose description it must match."""
+        intrinsic = TensorIntrin.get(tensor_intrin)
+        assert intrinsic is not None
+        outer = self.blockize(block_or_loop) if isinstance(block_or_loop, LoopRV) else block_or_loop
+        function, tree, block = self.located_block(outer)
+        made = tensorized(tensor_intrin, intrinsic, block, self.buffers(function))
+        made = made.replace(body=self._own_names(tree, block, made.body))
+        self.commit(function, edit(tree.function.body, {block: (made,)}))
+
+    def _own_names(self, tree: Tree, block: S.Block, body: Body) -> Body:
+        """The statements of an implementation with names of blocks that no other block of the function has."""
+        gone = {s.name for s in walk_stmts(block.body) if isinstance(s, S.Block)}
+        taken = set(tree.blocks) - gone
+        names: dict[str, str] = {}
+        for s in walk_stmts(body):
+            if isinstance(s, S.Block):
+                found, count = s.name, 0
+                while found in taken:
+                    count += 1
+                    found = f"{s.name}_{count}"
+                taken.add(found)
+                names[s.name] = found
+        return _renamed(body, names)
+
+
+def _renamed(body: Body, names: dict[str, str]) -> Body:
+    """A body with other names of its blocks."""
+    made = []
+    for s in body:
+        new = s.map(lambda e: e, lambda inner: _renamed(inner, names))
+        made.append(new.replace(name=names.get(new.name, new.name)) if isinstance(new, S.Block) else new)
+    return tuple(made)
+
+
+def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) -> tuple[Body, str]:
+    """The body of the function with a block around a loop (or around a block alone), and its name."""
+
+    def error(reason: str) -> ScheduleError:
+        return ScheduleError(f"blockize of '{block.name}': {reason}")
+
+    reason = why_unordered(tree, block) or why_foreign(tree, block)
+    if reason:
+        raise error(reason)
+    loops = tree.loops_around(block)
+    inner = loops[loops.index(top) :] if top is not None else []
+    for s in inner:
+        if constant(s.stop) is None or constant(s.start) != 0 or len(s.body) != 1:
+            raise error(f"'{s.var.name}' has no constant extent, or more than the block in it")
+    within = facts_of(tree.loops_around(block, all_of_them=True))
+    halves = [_divided(a, [s.var for s in inner], within, error) for a in axes_of(block)]
+    outer_axes: list[Axis] = []
+    inner_axes: list[Axis] = []
+    mapping: dict[Var, Expr] = {}
+    beyond: list[tuple[Axis, Expr]] = []
+    for h in halves:
+        whole = constant(h.axis.extent)
+        assert whole is not None
+        first = Axis(
+            fresh(h.axis.var, f"{h.axis.var.name}_o"), h.axis.kind, number(0), number(-(-whole // h.extent)), h.outer
+        )
+        outer_axes.append(first)
+        value: Expr = first.var
+        point: Expr = first.var
+        if h.extent > 1:
+            second = Axis(fresh(h.axis.var, f"{h.axis.var.name}_i"), h.axis.kind, number(0), number(h.extent), h.inner)
+            inner_axes.append(second)
+            value = add(mul(first.var, number(h.extent)), second.var)
+            point = add(mul(first.var, number(h.extent)), second.binding)
+        mapping[h.axis.var] = value
+        if whole % h.extent:
+            beyond.append((h.axis, Binary("lt", point, number(whole))))
+    inner_where = joined([c for _, c in beyond])
+    kept = [c for c in conjuncts(block.where) if not uses(c, [s.var for s in inner])]
+    update = new_block(block.name, inner_axes, substitute_body(block.body, mapping), (), inner_where)
+    update = update.replace(annotations=block.annotations)
+    nest: Body = (update,)
+    for s in reversed(inner):
+        nest = (s.replace(body=nest),)
+    init = _beginning(schedule, tree, block, inner, inner_axes, mapping, beyond) if block.init else ()
+    name = schedule.free_block_name(tree, f"{block.name}_o")
+    made = new_block(name, outer_axes, nest, init, joined(kept))
+    return edit(tree.function.body, {top if top is not None else block: (made,)}), name
+
+
+def _beginning(
+    schedule: Base,
+    tree: Tree,
+    block: S.Block,
+    inner: Sequence[S.For],
+    inner_axes: Sequence[Axis],
+    mapping: dict[Var, Expr],
+    beyond: Sequence[tuple[Axis, Expr]],
+) -> Body:
+    """The beginning of a reduction as a block of the outer block's beginning."""
+    spatial = [a for a in inner_axes if not a.is_reduction]
+    loops = [s for s in inner if any(uses(a.binding, (s.var,)) for a in spatial)]
+    new_vars = {s.var: fresh(s.var, f"{s.var.name}_init") for s in loops}
+    at_loops: dict[Var, Expr] = dict(new_vars)
+    axes = [a._replace(var=fresh(a.var), binding=at(a.binding, at_loops)) for a in spatial]
+    points: dict[Var, Expr] = {a.var: n.var for a, n in zip(spatial, axes)}
+    values: dict[Var, Expr] = {v: at(e, points) for v, e in mapping.items()}
+    where = joined([at(c, at_loops) for a, c in beyond if not a.is_reduction])
+    name = schedule.free_block_name(tree, f"{block.name}_init")
+    made: Body = (new_block(name, axes, renamed(substitute_body(block.init, values), {}), where=where),)
+    for s in reversed(loops):
+        made = (loop(new_vars[s.var], s.stop, made, s),)
+    return made
+
+
+def _divided(axis: Axis, inner: Sequence[Var], facts: Arith, error: Any) -> Halves:
+    """The binding of an axis as `outer * extent + inner`."""
+    what = f"the binding of '{axis.var.name}' cannot be divided at the loop"
+    whole = constant(axis.extent)
+    if whole is None or constant(axis.start) != 0:
+        raise error(f"the range of '{axis.var.name}' is not 0 to a constant")
+    form = facts.exact(axis.binding)
+    low, high = Linear(), Linear()
+    for key, factor in form.terms.items():
+        atom = facts.atoms[key]
+        if uses(atom, inner):
+            if not isinstance(atom, Var) and uses(atom, set(_variables(atom)) - set(inner)):
+                raise error(what)
+            low.terms[key] = factor
+        else:
+            high.terms[key] = factor
+    first, last = facts.bounds(low)
+    if first != 0:
+        raise error(what)
+    extent = last + 1
+    if any(f % extent for f in high.terms.values()) or form.const % extent:
+        raise error(what)
+    outer = _sum(high, form.const, extent, facts, axis.binding)
+    return Halves(axis, outer, _sum(low, 0, 1, facts, axis.binding), extent)
+
+
+def _sum(form: Linear, const: int, by: int, facts: Arith, like: Expr) -> Expr:
+    made: Expr = number(const // by, like)
+    for key, factor in form.terms.items():
+        made = add(made, mul(facts.atoms[key], number(factor // by, like)))
+    return Simplifier(facts).expr(made)
+
+
+def _variables(e: Expr) -> list[Var]:
+    from compassc.ir.visit import walk_exprs
+
+    return [x for x in walk_exprs(e) if type(x) is Var]

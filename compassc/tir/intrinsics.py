@@ -1,0 +1,244 @@
+"""Intrinsics: what a block must look like, and what is done in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import PointerType
+from compassc.ir.exprs import Buffer, Expr, Var
+from compassc.ir.printer import print_expr
+from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.visit import Rewriter, rewrites
+from compassc.te.errors import ScheduleError
+from compassc.tir.blocks import add, axes_of, constant, declared, is_declaration, mul, number, renamed, sub, uses, view
+
+
+@dataclass(frozen=True)
+class TensorIntrin:
+    """`desc`: a function of one block in plain loops, which says what is computed. `impl`: a function of the same
+    parameters that computes it."""
+
+    desc: PrimFunc
+    impl: PrimFunc
+
+    _known: ClassVar[dict[str, TensorIntrin]] = {}
+
+    @staticmethod
+    def register(name: str, desc: Any, impl: Any, override: bool = False) -> TensorIntrin:
+        """Make an intrinsic known. ScheduleError (a ValueError) for a name that is taken, unless `override`, and for
+        functions whose parameters differ."""
+        if name in TensorIntrin._known and not override:
+            raise ScheduleError(f"the intrinsic '{name}' is registered already", "say override=True to replace it")
+        for f in (desc, impl):
+            if not isinstance(f, PrimFunc):
+                raise ScheduleError(f"the intrinsic '{name}' is made of two PrimFuncs, got {type(f).__name__}")
+        mine, theirs = ([p.dtype for p in f.params] for f in (desc, impl))
+        if mine != theirs:
+            raise ScheduleError(
+                f"the intrinsic '{name}' has different parameters in its description and implementation"
+            )
+        made = TensorIntrin(desc, impl)
+        TensorIntrin._known[name] = made
+        return made
+
+    @staticmethod
+    def get(name: str, allow_missing: bool = False) -> TensorIntrin | None:
+        """The intrinsic of a name. ScheduleError when there is none, None with `allow_missing`."""
+        found = TensorIntrin._known.get(name)
+        if found is None and not allow_missing:
+            known = ", ".join(sorted(TensorIntrin._known)) or "none"
+            raise ScheduleError(f"there is no intrinsic '{name}'; known are {known}")
+        return found
+
+
+class _Matched:
+    """Where a buffer of a description is in the program: a buffer, and an index for each of its dimensions; the last
+    ones are those of the description."""
+
+    def __init__(self, buffer: Buffer, starts: tuple[Expr, ...]) -> None:
+        self.buffer, self.starts = buffer, starts
+
+    def indices(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        lead = len(self.starts) - len(indices)
+        return (*self.starts[:lead], *(add(s, i) for s, i in zip(self.starts[lead:], indices)))
+
+
+def tensorized(name: str, intrinsic: TensorIntrin, block: S.Block, buffers: dict[Var, Buffer]) -> S.Block:
+    """The block with the implementation of an intrinsic in place of what it does. ScheduleError where that is not what
+    the description says."""
+    match = _Match(name, block, buffers)
+    loops, inner = _nest(name, block.body, f"'{block.name}'")
+    own_loops, own = _nest(name, intrinsic.desc.body, "its description")
+    if block.init or inner.init or own.init:
+        raise match.error("a reduction with its beginning; decompose it first", "no init")
+    match.loops(own_loops, loops)
+    match.statements(own, inner)
+    found = match.found
+    by_place: dict[Var, _Matched] = {}
+    for theirs, mine in zip(intrinsic.desc.params, intrinsic.impl.params):
+        if theirs in found:
+            by_place[mine] = found[theirs]
+    impl = tuple(s for s in intrinsic.impl.body if not is_declaration(s) or isinstance(s, S.Alloc))
+    views = declared(intrinsic.impl.body)
+    placed = _Placed(name, by_place, views).body(renamed(impl, {}))
+    return block.replace(body=placed)
+
+
+def _nest(name: str, body: Body, what: str) -> tuple[list[S.For], S.Block]:
+    """The loops of a body and the one block in them."""
+    loops: list[S.For] = []
+    while True:
+        rest = [s for s in body if not is_declaration(s)]
+        if len(rest) == 1 and isinstance(rest[0], S.For):
+            loops.append(rest[0])
+            body = rest[0].body
+        elif len(rest) == 1 and isinstance(rest[0], S.Block):
+            return loops, rest[0]
+        else:
+            raise ScheduleError(f"tensorize with '{name}': {what} is no block in plain loops")
+
+
+class _Match:
+    """A comparison of a description with a program, node by node."""
+
+    def __init__(self, name: str, block: S.Block, buffers: dict[Var, Buffer]) -> None:
+        self.name, self.block, self.buffers = name, block, buffers
+        self.found: dict[Var, _Matched] = {}
+        self.points: dict[Var, Expr] = {}
+        self.simplify = Simplifier(Arith()).expr
+
+    def error(self, mine: str, theirs: str) -> ScheduleError:
+        return ScheduleError(
+            f"tensorize of '{self.block.name}' with '{self.name}': the program has {mine}, the description {theirs}"
+        )
+
+    def loops(self, theirs: Sequence[S.For], mine: Sequence[S.For]) -> None:
+        extents = [[constant(s.stop) for s in side if constant(s.stop) != 1] for side in (mine, theirs)]
+        if extents[0] != extents[1]:
+            raise self.error(f"loops of {extents[0]}", f"loops of {extents[1]}")
+        if any(s.kind != "serial" for s in mine):
+            raise self.error("loops that are not plain", "plain loops")
+
+    def statements(self, theirs: S.Block, mine: S.Block) -> None:
+        if not (isinstance(mine.where, E.IntImm) and mine.where.value):
+            raise self.error(f"the condition {print_expr(mine.where)}", "none")
+        own = [a for a in axes_of(mine) if constant(a.extent) != 1]
+        other = [a for a in axes_of(theirs) if constant(a.extent) != 1]
+        kinds = [[(a.kind, constant(a.extent)) for a in side] for side in (own, other)]
+        if kinds[0] != kinds[1]:
+            raise self.error(f"the axes {kinds[0]}", f"the axes {kinds[1]}")
+        self.points = {b.var: a.var for a, b in zip(own, other)}
+        self.points.update({a.var: number(0) for a in axes_of(theirs) if a.var not in self.points})
+        self.own = [a.var for a in own]
+        self.drop = {a.var: number(0) for a in axes_of(mine) if a not in own}
+        if len(theirs.body) != len(mine.body):
+            raise self.error(f"{len(mine.body)} statements", f"{len(theirs.body)} statements")
+        for a, b in zip(theirs.body, mine.body):
+            if not isinstance(a, S.Store) or not isinstance(b, S.Store):
+                raise self.error(type(b).__name__, type(a).__name__)
+            self.access(a.buffer, a.indices, b.buffer, b.indices)
+            self.expr(a.value, b.value)
+
+    def access(self, theirs: Buffer, indices: tuple[Expr, ...], mine: Buffer, own: tuple[Expr, ...]) -> None:
+        from compassc.ir.visit import substitute
+
+        lead = len(own) - len(indices)
+        what, that = f"{mine.data.name} of {len(own)} dimensions", f"{theirs.data.name} of {len(indices)}"
+        if lead < 0 or theirs.dtype is not mine.dtype:
+            raise self.error(f"{what} of type {mine.dtype}", f"{that} of type {theirs.dtype}")
+        rest = [sub(e, substitute(i, self.points)) for e, i in zip(own[lead:], indices)]
+        starts = tuple(self.simplify(substitute(e, self.drop)) for e in (*own[:lead], *rest))
+        if any(uses(e, self.own) for e in starts):
+            raise self.error(f"{what} at other indices", that)
+        before = self.found.get(theirs.data)
+        if before is None:
+            self.found[theirs.data] = _Matched(self.buffers.get(mine.data, mine), starts)
+            return
+        same = Arith().interner.same
+        if before.buffer.data is not mine.data or not all(map(same, before.starts, starts)):
+            raise self.error(f"{what} at another place than before", that)
+
+    def expr(self, theirs: Expr, mine: Expr) -> None:
+        if isinstance(theirs, E.Load) and isinstance(mine, E.Load):
+            self.access(theirs.buffer, theirs.indices, mine.buffer, mine.indices)
+            return
+        a, b = theirs.children(), mine.children()
+        plain = [
+            f for f in type(theirs).__dict__.get("fields", ()) if isinstance(getattr(theirs, f), (str, int, float))
+        ]
+        if type(theirs) is not type(mine) or theirs.dtype is not mine.dtype or len(a) != len(b):
+            raise self.error(print_expr(_bare(mine)), print_expr(_bare(theirs)))
+        differ = isinstance(theirs, Var) or any(getattr(theirs, f) != getattr(mine, f) for f in plain)
+        if differ and not (isinstance(theirs, Var) and self.points.get(theirs) is mine):
+            raise self.error(print_expr(_bare(mine)), print_expr(_bare(theirs)))
+        for x, y in zip(a, b):
+            self.expr(x, y)
+
+
+def _bare(e: Expr) -> Expr:
+    """An expression with its elements of buffers as variables, for messages."""
+    if isinstance(e, E.Load):
+        return Var(f"{e.buffer.data.name}[...]", e.dtype)
+    return e.map(_bare)
+
+
+class _Placed(Rewriter):
+    """The statements of an implementation on the buffers of the program."""
+
+    def __init__(self, name: str, places: dict[Var, _Matched], views: dict[Var, Buffer]) -> None:
+        super().__init__()
+        self.name, self.places, self.views = name, places, views
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        indices = tuple(map(self.expr, e.indices))
+        mask = None if e.mask is None else self.expr(e.mask)
+        place = self.places.get(e.buffer.data)
+        if place is None:
+            return E.Load(e.buffer, indices, mask)
+        return E.Load(view(place.buffer), self._indices(e.buffer, place, indices), mask)
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Stmt:
+        indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
+        mask = None if s.mask is None else self.expr(s.mask)
+        place = self.places.get(s.buffer.data)
+        if place is None:
+            return S.Store(s.buffer, indices, value, mask, span=s.span)
+        return S.Store(view(place.buffer), self._indices(s.buffer, place, indices), value, mask, span=s.span)
+
+    def _indices(self, buffer: Buffer, place: _Matched, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        declared_ = self.views.get(buffer.data)
+        rank = len(declared_.shape) if declared_ is not None else len(indices)
+        if len(indices) != rank:
+            raise ScheduleError(f"tensorize with '{self.name}': '{buffer.data.name}' is accessed as flat memory")
+        return place.indices(indices)
+
+    @rewrites(Var)
+    def rewrite_var(self, e: Var) -> Expr:
+        place = self.places.get(e)
+        return e if place is None else self._address(e, place)
+
+    def _address(self, e: Var, place: _Matched) -> Expr:
+        """The address of the first element, where the elements lie one after another as in the implementation."""
+        shape = place.buffer.shape
+        declared_ = self.views.get(e)
+        size = declared_.shape if declared_ is not None else ()
+        lead = len(shape) - len(size)
+        whole = all(constant(a) == constant(b) for a, b in zip(shape[lead + 1 :], size[1:]))
+        if not size or not whole:
+            raise ScheduleError(
+                f"tensorize with '{self.name}': it takes the address of '{e.name}', whose elements do not lie one after "
+                f"another in '{place.buffer.data.name}'"
+            )
+        offset: Expr = number(0)
+        for start, extent in zip(place.starts, shape):
+            offset = add(mul(offset, extent), start)
+        assert isinstance(e.dtype, PointerType)
+        return E.Pointer(e.dtype.elem, place.buffer.data, offset)
