@@ -103,7 +103,7 @@ class Settings:
     quantised form. `equalise`: scales of channels are moved between neighbouring linear layers first. `correct_biases`:
     biases make up for the mean error of rounded weights. `only_kernels`: layers whose integers no kernel of the library
     computes with have none. `momentum`: how much of a running mean stays when a sample is added.
-    `unify`: tensors that meet at a Concat take one range where the largest is at most so many times the smallest; 1: never.
+    `unify`: tensors that meet at a Concat or in a sum take one range where the largest is at most so many times the smallest; 1: never.
     """
 
     common: LayerSettings = LayerSettings()

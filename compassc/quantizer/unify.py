@@ -1,4 +1,5 @@
-"""One range for the tensors that meet at a Concat, where theirs are near each other: nothing has to be rescaled there."""
+"""One range for the tensors that meet at a Concat or in a sum, where theirs are near each other: they need not be
+rescaled there."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from compassc.quantizer.settings import Settings
 from compassc.quantizer.statistics import Record
 from compassc.quantizer.strategies import Range, parse
 
-MEETING = ("Concat",)
-"""Layers whose inputs and output take one scale."""
+SUMS = ("Eltwise", "Add", "Sub")
+"""Layers whose inputs take one scale; those of a Concat and its output do."""
 KEEPING = ("Resize", "Interp", "Pad", "Split")
 """Layers that hand the scale of their input on, besides those that only move elements."""
 
@@ -23,8 +24,10 @@ def unified(graph: Graph, record: Callable[[str], Record], settings: Settings) -
         return {}
     groups: dict[str, set[str]] = {}
     for layer in graph.layers:
-        if layer.type in MEETING and is_float(layer.output) and not settings.of(layer).float:
-            _join(groups, {layer.output.name, *(decider(graph, t.name) for t in layer.inputs)})
+        if not meets(layer) or settings.of(layer).float:
+            continue
+        names = {decider(graph, t.name) for t in layer.inputs}
+        _join(groups, names | {layer.output.name} if layer.type == "Concat" else names)
     producers = graph.producer()
     made: dict[str, Range] = {}
     for group in {id(g): g for g in groups.values()}.values():
@@ -35,6 +38,12 @@ def unified(graph: Graph, record: Callable[[str], Record], settings: Settings) -
             whole = min(low for low, _ in ranges.values()), max(high for _, high in ranges.values())
             made |= dict.fromkeys(group, whole)
     return made
+
+
+def meets(layer: Layer) -> bool:
+    """Whether the inputs of a layer are brought to one scale."""
+    sums = layer.type in SUMS and str(layer.attributes.get("method", "")).upper() != "MUL"
+    return (layer.type == "Concat" or sums) and all(is_float(t) for t in (*layer.inputs, layer.output))
 
 
 def given_ranges(graph: Graph) -> dict[str, Range]:

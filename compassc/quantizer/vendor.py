@@ -239,6 +239,14 @@ def _of_graph(config: Config, faults: list[CompassError]) -> dict[str, Any]:
         made["momentum"] = float(momentum)
     except ValueError:
         faults.append(config.error("optimizer", "running_statistic_momentum", f"{momentum!r} is no number from 0 to 1"))
+    if config.flag("optimizer", "unify_scales_for_concat"):
+        threshold = config.get("optimizer", "unify_scales_for_concat_threshold", default="1.05")
+        try:
+            made["unify"] = max(float(threshold), 1.0)
+        except ValueError:
+            faults.append(
+                config.error("optimizer", "unify_scales_for_concat_threshold", f"{threshold!r} is no number from 1")
+            )
     return made
 
 

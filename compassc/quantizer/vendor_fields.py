@@ -95,7 +95,7 @@ DEFAULTS = {
 TAKEN = (
     "graph bin model_name out_ir_name quant_ir_name output_dir dataset calibration_data calibration_batch_size "
     "min_compatible_zhouyi_target statistic_file save_statistic_info opt_config global_calibration "
-    "running_statistic_momentum"
+    "running_statistic_momentum unify_scales_for_concat unify_scales_for_concat_threshold"
 ).split()
 """Fields about all of the graph."""
 _MEASURED = "a graph is measured by `compassc evaluate`"
@@ -118,8 +118,7 @@ WITHOUT_EFFECT: dict[str, str] = {
         "enable_pass_merge_matmul_mul enable_pass_convert_resize_to_convolution "
         "enable_pass_decompose_nonmonotonic_activations enable_pass_split_qkv_fc_in_transformer "
         "enable_pass_detect_inf_mask_nodes enable_pass_deeply_set_unquantifiable "
-        "enable_pass_scaled_dot_product_attention unify_scales_for_concat unify_scales_for_concat_threshold "
-        "unify_scales_for_concat_max_depth unify_scales_for_multi_inputs_operators unify_scales_for_kvc_concat "
+        "enable_pass_scaled_dot_product_attention unify_scales_for_concat_max_depth unify_scales_for_multi_inputs_operators unify_scales_for_kvc_concat "
         "bias_effective_bits_auto_adaption featuremap_tiling_param featuremap_splits_item_x featuremap_splits_item_y "
         "featuremap_splits_concat_blk featuremap_splits_overlap_rate featuremap_splits_sram_size tiling".split(),
         "the graph passes of `compassc optimize` do what helps here",

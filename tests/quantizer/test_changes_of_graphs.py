@@ -97,6 +97,20 @@ def test_tensors_that_meet_take_one_scale_where_ranges_are_near(scale, shared):
     assert output_cosine(graph, made, data(graph)) > 0.999
 
 
+def test_operands_of_sums_take_one_scale_where_ranges_are_near():
+    g = GraphBuilder("sum")
+    x = g.input("x", (1, 4, 4, 2), "float32")
+    a, b = (conv(g, name, x, np.full((2, 3, 3, 2), size), "NONE") for name, size in (("a", 1.0), ("b", 1.2)))
+    (y,) = g.layer("Eltwise", [a, b], name="sum", outputs=[(a.shape, "float32")],
+                   attributes={"method": "ADD", "with_activation": "NONE"})  # fmt: skip
+    graph = g.finish([y])
+    for unify, one in ((1.5, True), (1.0, False)):
+        made = quantize_model(graph, data(graph), Settings().changed(unify=unify)).graph
+        scales = next(layer.attributes["scale_value"] for layer in made.layers if layer.name == "sum")
+        assert (scales[1:] == [1, 1]) == one
+        assert output_cosine(graph, made, data(graph)) > 0.999
+
+
 def test_statistics_that_lack_what_settings_look_at_are_told():
     graph = uneven("RELU")
     plain = calibrate(graph, data(graph))

@@ -56,6 +56,9 @@ def test_defaults_are_the_vendors(tmp_path):
     assert settings.common.activation_strategy == "mean"
     assert not settings.common.per_channel
     assert settings.common.bias_effective_bits == 0
+    assert settings.unify == 1.0
+    near = vendor.settings_of(config(tmp_path, "unify_scales_for_concat = true"), graph())
+    assert near.unify == 1.05
     old = vendor.settings_of(config(tmp_path, "min_compatible_zhouyi_target = X1"), graph())
     assert old.common.bias_effective_bits == 16
 
