@@ -111,6 +111,9 @@ def check(declared: LayerType, layer: Layer) -> None:
             KINDS[attribute.kind][1](layer, attribute.name)
             if attribute.told is not None:
                 _agree(layer, attribute.name, attribute.told(layer))
+    if layer.is_quantised:
+        # refuses multipliers and shifts that no layer has
+        layer.scale_shift()
     _check_clip(layer)
     for constant in declared.constants:
         array = layer.constants.get(constant.name)
