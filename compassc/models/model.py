@@ -192,7 +192,7 @@ def compile(
     folder: Path | str | None = None,
     fuse: bool = True,
 ) -> Model:
-    """Builds a model: `compassc.compile("model.onnx", target="X2_1204")`.
+    """Builds a model: `compassc.compile("model.onnx", target="X3P_1304")`.
 
     `model` is a file that `compassc import` reads, a graph's text, an `onnx.ModelProto` or a `compassc.graph.Graph`.
     `calibrate`: samples with which it is quantised: a path, arrays, or a sequence (`compassc.quantizer.data.load`);
