@@ -47,15 +47,15 @@ class Case:
         return made
 
 
-def case(draw: random.Random) -> Case:
-    """One to five operations on one or two inputs."""
+def case(draw: random.Random, statements: bool = True) -> Case:
+    """One to five operations on one or two inputs. `statements`: some may be functions of statements."""
     inputs = [
         te.placeholder([_extent(draw) for _ in range(draw.randint(1, 3))], draw.choice(DTYPES), name=f"x{i}")
         for i in range(draw.randint(1, 2))
     ]
     known, computed = list(inputs), []
     for i in range(draw.randint(1, 5)):
-        made = _statements(draw, known, f"t{i}", computed) or _operation(draw, known, f"t{i}")
+        made = (statements and _statements(draw, known, f"t{i}", computed)) or _operation(draw, known, f"t{i}")
         known.append(made)
         computed.append(made)
     read = {t for c in computed for t in c.op.input_tensors}
