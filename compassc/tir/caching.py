@@ -25,8 +25,8 @@ from compassc.tir.blocks import (
     number,
     view,
 )
-from compassc.tir.checks import read, writers, written
-from compassc.tir.cover import data_of, facts_of, reach_of, spans_of, writes_of
+from compassc.tir.checks import read, why_foreign, writers, written
+from compassc.tir.cover import data_of, facts_of, fills, reach_of, spans_of, writes_of
 from compassc.tir.regions import box
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit, edit_block
@@ -123,6 +123,7 @@ class Caching(Base):
         copy = self._copy(step, function, tree, buffer, scope, storage_scope)
         meeting = _common(tree, [s, *users]) if users else around
         ranges = _written_ranges(tree, s, buffer, meeting)
+        self._check_written_whole(step, tree, s, buffer, fixed_of(tree, meeting))
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, buffer, copy, ranges, fixed_of(tree, meeting))
         body = insert(tree.function.body, meeting, _place_after(step, tree, s, users, meeting), nest)
@@ -272,6 +273,23 @@ class Caching(Base):
             count += 1
             name = f"{base}_{count}"
         return Buffer(Var(name, pointer_type(buffer.dtype, scope)), buffer.dtype, buffer.shape)
+
+    def _check_written_whole(self, step: str, tree: Tree, s: S.Block, buffer: Buffer, fixed: Sequence[S.For]) -> None:
+        """ScheduleError where a block leaves elements alone that a copy of what it writes would overwrite."""
+        found = writes_of(s, buffer.data)
+        ranges = {a.var: (a.start, a.extent) for a in axes_of(s)}
+        same = facts_of([]).interner.same
+        for region in found:
+            assert isinstance(region, E.Region)
+            plain = len(set(region.starts)) == len(region.starts) and all(
+                isinstance(i, Var) and i in ranges and constant(ranges[i][0]) == 0 and same(ranges[i][1], dim)
+                for i, dim in zip(region.starts, buffer.shape)
+                if constant(dim) != 1
+            )
+            free = [x for x in tree.loops_around(s, all_of_them=True) if x not in fixed]
+            known = all(constant(x.stop) is not None for x in free)  # else the loops are as they were written
+            if why_foreign(tree, s) or not (fills(tree, s, region, fixed) if known else plain):
+                raise ScheduleError(f"{step} of '{buffer.data.name}': '{s.name}' does not surely write all of it")
 
     def _check_written_once(self, step: str, s: S.Block, access: tuple[Expr, ...]) -> None:
         plain = [e for e in access if isinstance(e, Var)]

@@ -69,6 +69,9 @@ class Inlining(Base):
             )
         producer = producers[0]
         first = _simple(step, tree, producer)
+        foreign = why_foreign(tree, producer)
+        if foreign:
+            raise ScheduleError(f"{step} of '{s.name}': '{producer.name}' does not compute all of it: {foreign}")
         others = [b.name for b in tree.inside(scope) if b is not s and latest in read(b)]
         if others or is_output(self, function, tree, producer):
             raise ScheduleError(

@@ -241,3 +241,25 @@ def test_intrinsics_are_registered_once():
     with pytest.raises(ValueError, match="different parameters"):
         tir.TensorIntrin.register("test.other", times3(4), times3(4, "int16"))
     assert tir.TensorIntrin.get("test.missing", allow_missing=True) is None
+
+
+def test_what_is_computed_in_part_is_no_producer_to_inline_into():
+    a = te.placeholder((4,), "int32", name="A")
+    p = te.compute((6,), lambda i: te.if_then_else(te.all(i >= 1, i < 5), a[i - 1], te.const(5, "int32")), name="P")
+    s = tir.Schedule(te.create_prim_func([a, p]))
+    s.reindex("P", ("read", 0))
+    with pytest.raises(tir.ScheduleError, match="does not compute all of it"):
+        s.reverse_compute_inline("P")
+
+
+def test_a_copy_does_not_overwrite_what_is_left_alone():
+    from compassc.ir import parse_module
+
+    text = chain().script()
+    assert "T.axis.spatial(16, j_1)" in text
+    holes = text.replace("T.axis.spatial(16, j_1)", "T.axis.spatial(16, (j_1 * 2))").replace(
+        "for j_1 in T.serial(0, 16, 1)", "for j_1 in T.serial(0, 8, 1)"
+    )
+    s = tir.Schedule(parse_module(holes))
+    with pytest.raises(tir.ScheduleError, match="does not surely write all of it"):
+        s.cache_write("C", 0, "lsram")
