@@ -1,6 +1,7 @@
 """PyTorch programs against PyTorch, where it is installed; what is said where it is not, and of other files."""
 
 import importlib.util
+import re
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def test_dynamic_dimensions_are_given(tmp_path, chained):
     torch.export.save(torch.export.export(model, (x,), dynamic_shapes=shapes), tmp_path / "m.pt2")
     with pytest.raises(CompassError, match="open") as caught:
         import_model(tmp_path / "m.pt2")
-    assert "--shape input=1xlengthx4" in caught.value.help
+    assert re.search(r"--shape input=1x\w+x4", caught.value.help)
     graph = import_model(tmp_path / "m.pt2", {"input": (2, 9, 4)})
     assert graph.outputs[0].shape == (2, 9, 3)
 
