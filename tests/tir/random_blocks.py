@@ -223,7 +223,9 @@ def run(seed: int) -> tuple[str, Counter[str]]:
     made = case(draw, statements=False)
     arrays = made.arrays(draw)
     plain = [a.copy() for a in arrays]
-    Kernel(te.lower(te.create_schedule(made.outputs), made.args, "plain", target=TARGET).entry_func)(*plain)
+    Kernel(te.lower(te.create_schedule(made.outputs), made.args, "plain", target=TARGET, simple_mode=True).entry_func)(
+        *plain
+    )
     f = function(made)
     s = tir.Schedule(f, seed=seed + 1)
     module = None
