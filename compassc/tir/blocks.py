@@ -38,10 +38,13 @@ def axes_of(block: S.Block) -> list[Axis]:
 def with_axes(block: S.Block, axes: Iterable[Axis], body: Body | None = None, init: Body | None = None) -> S.Block:
     """The block with other axes; and with another body and beginning, where they are given."""
     rows = list(axes)
-    columns = [tuple(column) for column in zip(*rows)] if rows else [()] * 5
     return S.Block(
         block.name,
-        *columns,
+        tuple(axis.var for axis in rows),
+        tuple(axis.kind for axis in rows),
+        tuple(axis.start for axis in rows),
+        tuple(axis.extent for axis in rows),
+        tuple(axis.binding for axis in rows),
         block.where,
         block.reads,
         block.writes,

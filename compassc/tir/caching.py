@@ -314,9 +314,9 @@ def copy_nest(name: str, to: Buffer, source: Buffer, ranges: Sequence[Range], ar
     made: Body = (new_block(name, axes, (store,), where=joined(conditions)),)
     for d, (_, extent) in reversed(list(enumerate(ranges))):
         binding = axes[d].binding
-        var = binding if isinstance(binding, Var) else binding.children()[-1]
-        assert isinstance(var, Var)
-        made = (loop(var, extent, made),)
+        counter = binding if isinstance(binding, Var) else binding.children()[-1]
+        assert isinstance(counter, Var)
+        made = (loop(counter, extent, made),)
     return made
 
 

@@ -95,7 +95,7 @@ class _Functions:
             blocks = [self._block(op, op.name, roots, loops, lambda o, m: ((), (self._store(o, 0, m),)))]
         else:
             blocks = [
-                self._block(op, t.name, roots, loops, lambda o, m, i=i: ((), (self._store(o, i, m),)))  # type: ignore[misc]
+                self._block(op, t.name, roots, loops, lambda o, m, i=i: ((), (self._store(o, i, m),)))
                 for i, t in enumerate(op.outputs)
             ]
         body: Body = tuple(b.replace(annotations=notes) for b in blocks)

@@ -236,7 +236,7 @@ class IndexMap:
     __repr__ = as_python
 
 
-def negate_all(conditions: list[Expr]) -> Expr:
+def negate_all(conditions: Sequence[Expr]) -> Expr:
     """That one of the conditions does not hold."""
     from compassc.analysis.simplify import negate
 

@@ -93,7 +93,7 @@ class Inlining(Base):
             point = at(mapping[a.var], bindings)
             inside += [Binary("le", a.start, point), Binary("lt", point, add(a.start, a.extent))]
         where = joined([*conjuncts(producer.where), *inside])
-        changes = {s: (), producer: (producer.replace(body=(new,), where=where),)}
+        changes: dict[S.Stmt, tuple[S.Stmt, ...]] = {s: (), producer: (producer.replace(body=(new,), where=where),)}
         self.commit(function, without(edit(tree.function.body, changes), latest))
 
 

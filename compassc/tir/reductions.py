@@ -121,7 +121,7 @@ class _Factoring:
         assert isinstance(value, Binary)
         neutral = _neutral(value.op, store.buffer.dtype)
         given = init[0].value
-        same = isinstance(given, (IntImm, FloatImm)) and neutral is not None and given.value == neutral.value  # type: ignore[attr-defined]
+        same = isinstance(given, (IntImm, FloatImm)) and neutral is not None and given.value == neutral.value
         if neutral is None or not same:
             raise self.error(f"there is no matching reducer: '{value.op}' from {given!r} on")
         return store, source, value.op, given

@@ -175,7 +175,7 @@ def _listed(
         if buffer is None or not buffer.shape:  # a pointer of unknown size
             continue
         if data in opaque or any(len(spans) != len(buffer.shape) for spans in table[data]):
-            ranges = [(number(0, e), e) for e in buffer.shape]
+            ranges: list[tuple[Expr, Expr]] = [(number(0, e), e) for e in buffer.shape]
         else:
             ranges = box(table[data], buffer, facts)
         made.append(E.Region(view(buffer), tuple(r[0] for r in ranges), tuple(r[1] for r in ranges)))

@@ -118,7 +118,7 @@ class Sampling(Base):
         if self._possible(lambda t: t.compute_inline(block)):
             candidates.append(-2)
         for i, loop in enumerate(loops):
-            if self._possible(lambda t, v=loop.var: t.compute_at(block, t.new_loop(function, v))):  # type: ignore[misc]
+            if self._possible(lambda t, v=loop.var: t.compute_at(block, t.new_loop(function, v))):
                 candidates.append(i)
         if decision is None:
             decision = candidates[self._next(len(candidates))]
