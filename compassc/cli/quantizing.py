@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,9 +31,12 @@ def numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> tup
     if text is None:
         return None
     try:
-        return tuple(float(part) for part in text.split(","))
+        found = tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise click.BadParameter(f"'{text}' is no number, nor several apart by commas", ctx, param) from None
+        found = ()
+    if not found or not all(map(math.isfinite, found)):
+        raise click.BadParameter(f"'{text}' is no number, nor several apart by commas", ctx, param)
+    return found
 
 
 def size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[int, int] | None:
@@ -39,7 +44,7 @@ def size(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[
     if text is None:
         return None
     parts = text.lower().split("x")
-    if len(parts) > 2 or not all(p.isdigit() and int(p) > 0 for p in parts):
+    if len(parts) > 2 or not all(re.fullmatch("[1-9][0-9]{0,5}", p) for p in parts):
         raise click.BadParameter(f"'{text}' is no size such as 256 or 256x320", ctx, param)
     return int(parts[0]), int(parts[-1])
 

@@ -149,7 +149,7 @@ class Choice:
         if which.startswith("{"):
             self.by_name.append((re.compile(which[1:-1]), value))
             return
-        pairs = re.findall(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)", which)
+        pairs = re.findall(r"\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)", which)
         if pairs:
             self.by_id.append(([(int(a), int(b)) for a, b in pairs], value))
         else:
@@ -328,7 +328,11 @@ def shapes_of(config: Config) -> dict[str, tuple[int, ...]]:
     """The shapes of inputs that the section [Parser] names."""
     names = [n.strip() for n in config.get("parser", "input", "input_names").split(",") if n.strip()]
     text = config.get("parser", "input_shape", "input_shapes")
-    shapes = [tuple(int(n) for n in re.findall(r"\d+", part)) for part in re.findall(r"\[([^\]]*)\]", text)]
+    parts = re.findall(r"\[([^\]]*)\]", text)
+    for part in parts:
+        if not all(re.fullmatch(r"\s*[0-9]{1,9}\s*", n) for n in part.split(",") if part.strip()):
+            raise config.error("parser", "input_shape", f"'[{part}]' is no shape", "write it as [1, 224, 224, 3]")
+    shapes = [tuple(map(int, part.split(","))) if part.strip() else () for part in parts]
     if text and len(shapes) != len(names):
         raise config.error("parser", "input_shape", f"{len(shapes)} shapes for {len(names)} inputs")
     return dict(zip(names, shapes, strict=False)) if text else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ def whole(key: str, empty: int | None = None) -> Taken:
         if not text and empty is not None:
             return {key: empty}
         least, most = RANGES[key]
-        if not text.isdigit() or not least <= int(text) <= most:
+        if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
             raise ValueError(f"a whole number from {least} to {most}")
         return {key: int(text)}
 

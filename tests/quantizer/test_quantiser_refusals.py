@@ -233,3 +233,13 @@ def test_the_command_writes_both_files_or_none(tmp_path):
     assert Calibration.load(statistics).samples == 3
     with pytest.raises(CompassError, match="holds no statistics"):
         Calibration.load(tmp_path / "good.npy")
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [("--size", text) for text in ("", "0", "x", "8x", "8x8x8", "²", "9" * 5000)]
+    + [("--std", text) for text in ("", "nan", "1,inf", "1,,2", "x")],
+)
+def test_sizes_and_numbers_that_are_none_are_told(option, text, tmp_path):
+    result = CliRunner().invoke(quantize_command.command, ["net.txt", option, text], obj=Console())
+    assert result.exit_code == 2 and "is no" in result.output

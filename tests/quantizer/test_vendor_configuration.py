@@ -174,3 +174,10 @@ def test_nothing_is_written_for_data_that_do_not_fit(folder):
     assert "[8, 16, 3, 16]" in str(result.exception)
     assert not list((folder / "opt").iterdir())
     assert not (folder / "net.bin").exists()
+
+
+@pytest.mark.parametrize("wrong", ["1,3,16,x", "1,3,,16", f"1,3,16,{'9' * 5000}", "1,3,16,²", "1 3 16 16"])
+def test_shapes_that_are_none_are_told(folder, wrong):
+    text = CFG.format(mode="build", dataset="numpydataset", outputs="net.bin").replace("1,3,16,16", wrong)
+    error = call(text).exception
+    assert isinstance(error, CompassError) and "is no shape" in error.message and error.span.line == 8
