@@ -17,9 +17,9 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Stages, one arrow each": {
         "parse": "kernel.py to IR text (NAME.ir.txt).",
-        "lower": "IR text to lowered IR text (NAME.lowered.txt).",
+        "lower": "IR text, or a kernel, to lowered IR text (NAME.lowered.txt).",
         "legalize": "Lowered IR text to what the target has (NAME.legal.txt).",
-        "codegen": "Legalised IR text to Compass OpenCL C (NAME.cl).",
+        "codegen": "Legalised IR text, or a kernel, to Compass OpenCL C (NAME.cl).",
         "cc": "Compass OpenCL C to an object for the simulator (NAME.o).",
         "gbuild": "Object and parameters, or a Compass IR graph, to aipu.bin.",
     },

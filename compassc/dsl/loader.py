@@ -108,7 +108,10 @@ class FileRecorder:
     def of_user(self, full: str) -> bool:
         """Whether a file is the user's: not of the system, of Python, of an installed package, or of this one."""
         package = full.startswith(self.own) and ("/compassc/" in full[len(self.own) :] or "/compass_" in full)
-        return not (package or full.startswith((*self.skip, "/proc/", "/sys/", "/dev/", "/etc/")))
+        outside = full.startswith((*self.skip, "/proc/", "/sys/", "/dev/", "/etc/")) and not full.startswith(
+            "/dev/shm/"
+        )
+        return not (package or outside)
 
     @contextmanager
     def recording(self) -> Iterator[None]:

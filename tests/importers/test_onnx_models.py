@@ -10,7 +10,7 @@ from compass_core.errors import CompassError, UsageError
 from compassc.importers import import_model as import_file
 from compassc.importers.onnx import import_model
 from compassc.importers.refusals import RefusedModel
-from tests.importers.networks import Net
+from tests.importers.networks import NETWORKS, Net
 
 
 @pytest.fixture
@@ -334,3 +334,16 @@ def test_inputs_of_no_type_are_refused(number, why):
     with pytest.raises(RefusedModel) as caught:
         import_model(model)
     assert why in caught.value.notes[0].message
+
+
+def test_a_checker_that_says_nothing_is_an_error_all_the_same(tmp_path, monkeypatch):
+    """It does for names that are no text."""
+
+    def refuse(model):
+        raise onnx.checker.ValidationError("")
+
+    monkeypatch.setattr(onnx.checker, "check_model", refuse)
+    onnx.save(NETWORKS["depthwise"](), tmp_path / "net.onnx")
+    with pytest.raises(CompassError, match="is no valid ONNX model") as raised:
+        import_file(tmp_path / "net.onnx")
+    assert raised.value.code == "onnx-model"

@@ -33,7 +33,7 @@ WRONG = {
     "8 lanes are accessed under a mask of type boolx4": S.Store(FLAT, (E.Ramp(N, ONE, 8),), V, E.ConstMask(1, 4)),
     "the condition has type int32": S.If(N, (), ()),
     "a bound float32": S.For(OTHER, "serial", ONE, FLOAT, ONE, ()),
-    "unknown loop kind": S.For(OTHER, "parallel", ONE, N, ONE, ()),
+    "unknown loop kind": S.For(OTHER, "spiral", ONE, N, ONE, ()),
     "break outside of a loop": S.If(TRUE, (S.Break(),), ()),
     "the function returns void": S.Return(ONE),
     "have types int32 and float32": S.Eval(E.Binary("add", N, FLOAT)),

@@ -98,10 +98,9 @@ def checked(model: ModelProto, path: str) -> ModelProto:
         with _without_gaps(model):
             onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError) as error:
+        first, *others = [line for line in str(error).splitlines() if line.strip()] or ["the checker does not say why"]
         raise CompassError(
-            f"'{path}' is no valid ONNX model: {str(error).strip().splitlines()[0]}",
-            code="onnx-model",
-            notes=tuple(line for line in str(error).strip().splitlines()[1:] if line.strip())[:3],
+            f"'{path}' is no valid ONNX model: {first.strip()}", code="onnx-model", notes=tuple(others[:3])
         ) from None
     if not 0 < opset < OLDEST:
         return model
