@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchmarks.core import Goal, Result
 from compassc import te
 
 K, M = 1024, 1024 * 1024
@@ -163,3 +165,24 @@ FORMS = (
     Form("max_reduce", max_reduce, (0, 1)),
     Form("layer_norm", layer_norm, (0, 1, 2, 3)),
 )
+
+
+def goals(what: str) -> dict[str, Goal]:
+    """What is asked of each form, and of all together: how many times as fast as by hand, in time and in cycles."""
+    return {
+        "time": Goal(f"{what}, geometric mean of times", "x", 0.8, at_most=False),
+        "cycles": Goal("the same in estimated cycles", "x", 0.8, at_most=False),
+        **{f"{f.name} time": Goal(f"{f.name}, time", "x", 0.5, at_most=False) for f in FORMS},
+        **{f"{f.name} cycles": Goal(f"{f.name}, estimated cycles", "x", 0.5, at_most=False) for f in FORMS},
+    }
+
+
+def compared(compare: Callable[[Form], dict[str, Result]]) -> dict[str, Result]:
+    """The results of each form, and their geometric means."""
+    results: dict[str, Result] = {}
+    for form in FORMS:
+        results |= compare(form)
+    for what in ("time", "cycles"):
+        values = [results[f"{f.name} {what}"].value or 0.0 for f in FORMS]
+        results[what] = Result(math.exp(sum(map(math.log, values)) / len(values)))
+    return results

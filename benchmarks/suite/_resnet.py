@@ -92,15 +92,21 @@ class ResNet:
 
     def pool(self, x: str) -> str:
         n, h, w, c = self._shapes[x]
+        return self._pooling(x, (n, h // 2, w // 2, c), "MAX", (2, 2), 2)
+
+    def _pooling(
+        self, x: str, shape: tuple[int, ...], method: str, kernel: tuple[int, int], stride: int, **more: Any
+    ) -> str:
+        """A pooling without padding; `kernel` is height and width."""
         return self._layer(
             "Pooling",
             [x],
-            (n, h // 2, w // 2, c),
-            method="MAX",
-            kernel_x=2,
-            kernel_y=2,
-            stride_x=2,
-            stride_y=2,
+            shape,
+            method=method,
+            kernel_x=kernel[1],
+            kernel_y=kernel[0],
+            stride_x=stride,
+            stride_y=stride,
             pad_left=0,
             pad_right=0,
             pad_top=0,
@@ -108,6 +114,7 @@ class ResNet:
             dilation_x=1,
             dilation_y=1,
             ceil_mode=False,
+            **more,
         )
 
     def bottleneck(self, x: str, inner: int, stride: int) -> str:
@@ -124,24 +131,7 @@ class ResNet:
             for block in range(blocks):
                 x = self.bottleneck(x, channels * self._width // 64, 2 if number and not block else 1)
         n, h, w, c = self._shapes[x]
-        x = self._layer(
-            "Pooling",
-            [x],
-            (n, 1, 1, c),
-            method="AVG",
-            kernel_x=w,
-            kernel_y=h,
-            stride_x=1,
-            stride_y=1,
-            pad_left=0,
-            pad_right=0,
-            pad_top=0,
-            pad_bottom=0,
-            dilation_x=1,
-            dilation_y=1,
-            ceil_mode=False,
-            count_include_pad=False,
-        )
+        x = self._pooling(x, (n, 1, 1, c), "AVG", (h, w), 1, count_include_pad=False)
         x = self._layer("Reshape", [x], (n, c), shape=[n, c])
         return self._layer("FullyConnected", [x], (n, CLASSES), num_output=CLASSES, **self._weights(CLASSES, c))
 

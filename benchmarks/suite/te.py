@@ -6,7 +6,6 @@ is: by the engine's clock, and in cycles as profiles estimate them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from benchmarks.core import Goal, Result, median, median_ratio, seconds, side_by_side
 from benchmarks.loops import EXAMPLES, GROWING
-from benchmarks.te_forms import FORMS, Form
+from benchmarks.te_forms import Form, compared, goals
 from compassc import te
 from compassc.dsl import BuildManager
 
@@ -22,23 +21,14 @@ from ._examples import TARGET
 
 ROUNDS = 25
 GOALS = {
-    "time": Goal("schedules against kernels by hand, geometric mean of times", "x", 0.8, at_most=False),
-    "cycles": Goal("the same in estimated cycles", "x", 0.8, at_most=False),
-    **{f"{f.name} time": Goal(f"{f.name}, time", "x", 0.5, at_most=False) for f in FORMS},
-    **{f"{f.name} cycles": Goal(f"{f.name}, estimated cycles", "x", 0.5, at_most=False) for f in FORMS},
+    **goals("schedules against kernels by hand"),
     "lowering": Goal("lowering of a schedule of ten stages", "ms", 50),
     "step": Goal("a step of it", "ms", 1),
 }
 
 
 def measure() -> dict[str, Result]:
-    results: dict[str, Result] = {}
-    for form in FORMS:
-        results |= _compare(form)
-    for what in ("time", "cycles"):
-        values = [results[f"{f.name} {what}"].value or 0.0 for f in FORMS]
-        results[what] = Result(math.exp(sum(map(math.log, values)) / len(values)))
-    return results | _lowering()
+    return compared(_compare) | _lowering()
 
 
 def _compare(form: Form) -> dict[str, Result]:

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from benchmarks.core import Goal, Result, median, median_ratio, side_by_side
+from benchmarks.core import Result, median, median_ratio, side_by_side
 from benchmarks.loops import EXAMPLES, GROWING
-from benchmarks.te_forms import FORMS, Form
+from benchmarks.te_forms import Form, compared, goals
 from compassc import te, topi
 from compassc.dsl import BuildManager
 
 from ._examples import TARGET
 
 ROUNDS = 15
-GOALS = {
-    "time": Goal("default schedules against kernels by hand, geometric mean of times", "x", 0.8, at_most=False),
-    "cycles": Goal("the same in estimated cycles", "x", 0.8, at_most=False),
-    **{f"{f.name} time": Goal(f"{f.name}, time", "x", 0.5, at_most=False) for f in FORMS},
-    **{f"{f.name} cycles": Goal(f"{f.name}, estimated cycles", "x", 0.5, at_most=False) for f in FORMS},
-}
+GOALS = goals("default schedules against kernels by hand")
 
 
 def measure() -> dict[str, Result]:
-    results: dict[str, Result] = {}
-    for form in FORMS:
-        results |= _compare(form)
-    for what in ("time", "cycles"):
-        values = [results[f"{f.name} {what}"].value or 0.0 for f in FORMS]
-        results[what] = Result(math.exp(sum(map(math.log, values)) / len(values)))
-    return results
+    return compared(_compare)
 
 
 def _compare(form: Form) -> dict[str, Result]:
