@@ -18,6 +18,7 @@ from compassc.te.npu.memory import check_memory, rooms
 from compassc.te.npu.overlap import overlapped
 from compassc.te.npu.partition import partitioned
 from compassc.te.npu.registers import accumulators
+from compassc.te.npu.reuse import reused
 
 __all__ = ["npu_form", "rooms"]
 
@@ -52,5 +53,6 @@ def _steps(arrays: list[Var]) -> list[_Step]:
         on_functions(vectors),
         on_functions(accumulators),
         simplify.run,
+        on_functions(reused),
         remove_no_op.run,
     ]

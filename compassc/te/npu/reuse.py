@@ -1,0 +1,183 @@
+"""Loads that would give the same again are made once.
+
+In a run of statements equal loads become a variable; a load that no turn of a loop changes is made before the loop. What may
+write the memory in between ends it: a store into the same array (into any array in device memory, for parameters may be
+the same memory), and transfers, events and barriers for all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from compassc.analysis.structure import Interner, effect_of, variables
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.visit import Rewriter, rewrites, walk_stmts
+from compassc.passes._blocks import defined_vars
+
+_MOST = 16
+"""Loads that are made before one loop: more would not stay in registers."""
+_PLAIN = (S.Let, S.Assign, S.Store)
+
+
+def reused(f: PrimFunc) -> PrimFunc:
+    """The function with fewer loads."""
+    return _Reuse().function(f)
+
+
+class _Reuse(Rewriter):
+    def expr(self, e: Expr) -> Expr:
+        return e
+
+    def body(self, body: Body) -> Body:
+        made: list[Stmt] = []
+        for s in body:
+            before, s = self._entered(s)
+            made += [*before, s]
+        if all(a is b for a, b in zip(made, body)) and len(made) == len(body):
+            made = list(body)
+        shared = [s for run in _runs(made) for s in _shared(run)]
+        same = len(shared) == len(body) and all(a is b for a, b in zip(shared, body))
+        return body if same else tuple(shared)
+
+    def _entered(self, s: Stmt) -> tuple[list[Stmt], Stmt]:
+        """Loads to be made before a statement, and the statement with its blocks rewritten."""
+        if isinstance(s, S.For):
+            inside = self.body(s.body)
+            before, inside = _before(s, inside)
+            return before, s if inside is s.body else s.replace(body=inside)
+        new = s.map(self.expr, self.body) if s.bodies() else s
+        return [], new
+
+
+def _runs(body: Iterable[Stmt]) -> Iterator[list[Stmt]]:
+    """Plain statements that follow each other, and the others one by one."""
+    run: list[Stmt] = []
+    for s in body:
+        if isinstance(s, _PLAIN):
+            run.append(s)
+            continue
+        if run:
+            yield run
+            run = []
+        yield [s]
+    if run:
+        yield run
+
+
+def _shared(run: list[Stmt]) -> list[Stmt]:
+    """A run of plain statements in which equal loads are made once."""
+    if not isinstance(run[0], _PLAIN) or len(run) < 2:
+        return run
+    interner = Interner()
+    names: dict[int, int] = {}
+    """By the structure of a load that is still valid, its number."""
+    numbers: list[E.Load] = []
+    uses: Counter[int] = Counter()
+    at: list[dict[int, int]] = []
+    for s in run:
+        for load in _loads(s):
+            key = interner.key(load)
+            if key not in names:
+                names[key] = len(numbers)
+                numbers.append(load)
+            uses[names[key]] += 1
+        at.append(dict(names))
+        names = {k: n for k, n in names.items() if not _changes(s, numbers[n])}
+    kept = {n: Var(f"{numbers[n].buffer.data.name}_part", numbers[n].dtype) for n, count in uses.items() if count > 1}
+    if not kept:
+        return run
+    made: list[Stmt] = []
+    defined: set[int] = set()
+    for s, valid in zip(run, at):
+        for load in _loads(s):
+            n = valid[interner.key(load)]
+            if n in kept and n not in defined:
+                defined.add(n)
+                made.append(S.Let(kept[n], load, span=s.span))
+        made.append(_Put({k: kept[n] for k, n in valid.items() if n in kept}, interner).whole(s))
+    return made
+
+
+def _before(loop: S.For, body: Body) -> tuple[list[Stmt], Body]:
+    """Loads that no turn of a loop changes, as statements before it, and the body without them."""
+    if not (isinstance(loop.start, IntImm) and isinstance(loop.stop, IntImm) and loop.start.value < loop.stop.value):
+        return [], body
+    inside = list(walk_stmts(body))
+    if not all(isinstance(s, (*_PLAIN, S.For)) for s in inside):
+        return [], body
+    own = {loop.var, *defined_vars(body), *(s.var for s in inside if isinstance(s, S.Assign))}
+    interner = Interner()
+    found: dict[int, tuple[E.Load, Var]] = {}
+    for s in body:
+        for load in _loads(s) if isinstance(s, _PLAIN) else ():
+            fixed = not (variables(load) & own) and not any(_changes(x, load) for x in inside)
+            if fixed and len(found) < _MOST:
+                found.setdefault(interner.key(load), (load, Var(f"{load.buffer.data.name}_part", load.dtype)))
+    if not found:
+        return [], body
+    put = _Put({k: v for k, (_, v) in found.items()}, interner)
+    lets: list[Stmt] = [S.Let(v, load, span=loop.span) for load, v in found.values()]
+    return lets, tuple(put.whole(s) if isinstance(s, _PLAIN) else s for s in body)
+
+
+def _loads(s: Stmt) -> Iterator[E.Load]:
+    """The loads that a plain statement makes for sure."""
+    if any(effect_of(x) != "pure" for e in s.exprs() for x in _certain(e) if isinstance(x, E.Call)):
+        return
+    for e in s.exprs():
+        for x in _certain(e):
+            if isinstance(x, E.Load) and x.buffer.scope != "private":
+                yield x
+
+
+def _certain(e: Expr) -> Iterator[Expr]:
+    """The parts of an expression that are evaluated whenever it is, the outer ones last."""
+    if isinstance(e, E.Select) and e.cond.dtype.lanes == 1:
+        yield from _certain(e.cond)
+    elif isinstance(e, E.Binary) and e.op in E.LOGICAL and e.dtype.lanes == 1:
+        yield from _certain(e.a)
+    else:
+        for child in e.children():
+            yield from _certain(child)
+    yield e
+
+
+def _changes(s: Stmt, load: E.Load) -> bool:
+    """Whether a statement may change what a load gives."""
+    if any(e.flags & E.F_FUNC for e in s.exprs()):
+        return True
+    if isinstance(s, (S.Let, S.Assign)):
+        if any(isinstance(x, E.Call) and effect_of(x) not in ("pure", "read") for e in s.exprs() for x in _every(e)):
+            return True
+        return s.var in variables(load)
+    if isinstance(s, S.Store):
+        to, own = s.buffer, load.buffer
+        others = any(isinstance(x, E.Load) and x.buffer.data is to.data for x in _every(load))
+        return others or (to.scope == own.scope and to.scope.startswith("global"))
+    return not isinstance(s, S.For)
+
+
+def _every(e: Expr) -> Iterator[Expr]:
+    yield e
+    for child in e.children():
+        yield from _every(child)
+
+
+class _Put(Rewriter):
+    """Statements with variables for loads."""
+
+    def __init__(self, found: dict[int, Var], interner: Interner) -> None:
+        super().__init__()
+        self.found, self.interner = found, interner
+
+    def whole(self, s: Stmt) -> Stmt:
+        made = s.map(self.expr, self.body) if self.found else s
+        return made
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        return self.found.get(self.interner.key(e)) or self.default(e)

@@ -1,0 +1,100 @@
+"""Loads that would give the same again are made once, and never across what may change them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from compassc import te
+from compassc.ir.text import parse_module
+from compassc.te.npu.reuse import reused
+from tests.te.interpreter import Kernel
+
+TARGET = "X2_1204"
+
+
+def tile(rows, columns):
+    a, b = te.placeholder((rows, 64), "int8", name="a"), te.placeholder((columns, 64), "int8", name="b")
+    k = te.reduce_axis((0, 64), "k")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k].astype("int32") * b[j, k].astype("int32"), axis=k))
+    s = te.create_schedule(c)
+    local = s.cache_write(c, "lsram")
+    copies = [s.cache_read(t, "lsram", [local]) for t in (a, b)]
+    i, j = local.op.axis
+    k_out, k_in = s[local].split(local.op.reduce_axis[0], factor=32)
+    s[local].reorder(k_out, i, j, k_in)
+    for axis in (i, j):
+        s[local].unroll(axis)
+    s[local].vectorize(k_in)
+    return te.lower(s, [a, b, c], "k", TARGET)
+
+
+def test_a_tile_of_accumulators_loads_each_row_and_each_column_once():
+    module = tile(3, 5)
+    loads = re.findall(r"[ab]_lsram\[[^\]]*T\.ramp", module.script())
+    assert len(loads) == 3 + 5
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, (n, 64), dtype="int8") for n in (3, 5))
+    c = np.zeros((3, 5), "int32")
+    Kernel(module.entry_func)(a, b, c)
+    assert np.array_equal(c, a.astype("int32") @ b.astype("int32").T)
+
+
+def body(*lines: str) -> str:
+    return "\n".join(
+        [
+            "# compassc IR 1",
+            f'@I.module(target="{TARGET}", entry="k")',
+            "class Module:",
+            "    @T.func",
+            '    def k(x: T.ptr("int32", "global"), y: T.ptr("int32", "global")) -> T.void:',
+            '        x_1 = T.match_buffer(x, (64,), "int32")',
+            '        y_1 = T.match_buffer(y, (64,), "int32")',
+            '        p = T.alloc((64,), "int32", "lsram")',
+            '        q = T.alloc((64,), "int32", "lsram")',
+            *(f"        {line}" for line in lines),
+            "",
+        ]
+    )
+
+
+def count(array: str, *lines: str) -> int:
+    """How many loads of an array there are, and how they stand."""
+    made = reused(parse_module(body(*lines)).entry_func).script()
+    return len(re.findall(rf"\b{array}\w*\[[^\]]*\](?! =)", made))
+
+
+LOAD = ["q[{}] = (p[0] * 3)", "q[{}] = (p[0] * 5)"]
+BETWEEN = {
+    "q[7] = 1": 1,
+    "p[9] = 1": 2,
+    "S.barrier(dtype=\"void\")": 2,
+    "S.wait_events(1, dtype=\"void\")": 2,
+    "S.dma_copy(T.addr(p, 0), T.addr(x, 0), 64, 64, 64, 64, dtype=\"void\")": 2,
+}  # fmt: skip
+
+
+def test_what_may_change_an_element_is_not_crossed():
+    for line, loads in BETWEEN.items():
+        assert count("p", LOAD[0].format(1), line, LOAD[1].format(2)) == loads, line
+    assert count("x", "q[0] = x_1[0]", "p[0] = x_1[0]") == 1
+    assert count("x", "q[0] = x_1[0]", "y_1[0] = 1", "p[0] = x_1[0]") == 2  # they may be the same memory
+
+
+def test_loads_that_no_turn_changes_stand_before_the_loop():
+    def inside(*lines):
+        loop = ["for i in T.serial(0, 4, 1, nonneg=True):", *(f"    {line}" for line in lines)]
+        made = reused(parse_module(body(*loop)).entry_func).script().splitlines()
+        return [line.strip() for line in made if "p[" in line and line.startswith(" " * 12)]
+
+    assert not inside("q[i] = p[5]")
+    assert inside("q[i] = p[i]")
+    assert inside("q[i] = p[5]", "p[i] = 1")
+    assert inside("q[i] = p[5]", 'S.barrier(dtype="void")')
+
+
+def test_a_loop_that_may_have_no_turn_keeps_its_loads():
+    loop = ["for i in T.serial(0, x_1[0], 1, nonneg=True):", "    q[i] = p[5]"]
+    made = reused(parse_module(body(*loop)).entry_func).script().splitlines()
+    assert any("p[5]" in line and line.startswith(" " * 12) for line in made)
