@@ -20,7 +20,8 @@ def tile(rows, columns):
     c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k].astype("int32") * b[j, k].astype("int32"), axis=k))
     s = te.create_schedule(c)
     local = s.cache_write(c, "lsram")
-    copies = [s.cache_read(t, "lsram", [local]) for t in (a, b)]
+    for t in (a, b):
+        s.cache_read(t, "lsram", [local])
     i, j = local.op.axis
     k_out, k_in = s[local].split(local.op.reduce_axis[0], factor=32)
     s[local].reorder(k_out, i, j, k_in)
