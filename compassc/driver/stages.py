@@ -127,7 +127,7 @@ def _lower(build: Build) -> list[Path]:
     from compassc.ir import print_module
 
     assert build.module is not None, "lower runs after parse or load"
-    _check_resources(build.module)
+    check_resources(build.module)
     build.lowered = passes.lower(build.module, build.request.pass_options("lower"))
     return [files.write(build.file(".lowered.txt"), print_module(build.lowered, _sources(build)))]
 
@@ -147,7 +147,7 @@ def _sources(build: Build) -> frozenset[str]:
     return build.sources
 
 
-def _check_resources(module: IRModule) -> None:
+def check_resources(module: IRModule) -> None:
     """CompassError for arrays that do not fit the target's memories, and for more events than a TEC has."""
     from compassc import passes
     from compassc.analysis.check import Subject, capacity, event_limit

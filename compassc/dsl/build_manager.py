@@ -221,7 +221,7 @@ class BuildManager:
         )
         self._stages = folder if folder != Path() else None
         build = new_build(request)
-        build.module = self._module(inp, name)
+        build.module = self.parse(inp, name)
         build.name = build.module.entry
         op_lib = folder / "op_lib"
         build.files = {suffix: op_lib / (build.name + suffix) for suffix in _OP_LIB_SUFFIXES}
@@ -229,7 +229,8 @@ class BuildManager:
             op_lib.mkdir(parents=True, exist_ok=True)
         return build
 
-    def _module(self, inp: Any, name: str | None) -> IRModule:
+    def parse(self, inp: Any, name: str | None = None) -> IRModule:
+        """The IR of a kernel as it is written, for this target; see `lower`."""
         if isinstance(inp, PyPrimFunc):
             from ..language.parser import parse
 

@@ -141,20 +141,31 @@ def _blanked(text: str) -> str:
 
 def translation_unit(text: str, line_map: LineMap, name: str) -> str:
     """The translation unit for a kernel text called `name`. CompassError when no kernel in it can be entered."""
-    kernels = find_kernels(text)
-    if not kernels:
-        raise CompassError(
-            "the text defines no kernel",
-            Span(name, 1),
-            code="no-kernel",
-            help="a kernel is a function `__kernel void NAME(...) { ... }`",
-        )
-    kept = _with_long_loops(_with_last_barriers(_without_assembly(text), kernels))
-    parts = _with_directives(kept, text, line_map, name)
-    parts += ["#include <compass/entry.h>", *host.stamp_source()]
-    for kernel in kernels:
-        parts += _entry(kernel, line_map, name)
-    return "\n".join(parts) + "\n"
+    return joined_unit([text], line_map, name)
+
+
+def joined_unit(texts: Sequence[str], line_map: LineMap, name: str) -> str:
+    """One translation unit for several kernel texts, which have no names in common; the map is the first one's.
+
+    CompassError when a text has no kernel that can be entered.
+    """
+    parts: list[str] = []
+    entries: list[str] = []
+    for text in texts:
+        kernels = find_kernels(text)
+        if not kernels:
+            raise CompassError(
+                "the text defines no kernel",
+                Span(name, 1),
+                code="no-kernel",
+                help="a kernel is a function `__kernel void NAME(...) { ... }`",
+            )
+        kept = _with_long_loops(_with_last_barriers(_without_assembly(text), kernels))
+        parts += _with_directives(kept, text, line_map, name)
+        for kernel in kernels:
+            entries += _entry(kernel, line_map, name)
+        line_map = LineMap(())
+    return "\n".join([*parts, "#include <compass/entry.h>", *host.stamp_source(), *entries]) + "\n"
 
 
 def _without_assembly(text: str) -> str:

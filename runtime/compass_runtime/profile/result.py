@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from compass_core.aipubin.device import is_x3
 from compass_core.elf.hostcode import ENTRY_PREFIX
+from compass_core.errors import CompassError
 from compass_core.hostcc.sources import read_sources
-from compass_runtime.profile.collect import Tally, Task, counting, tasks_of
+from compass_runtime.profile.collect import Counting, Tally, Task, counting, tasks_of
 from compass_runtime.profile.costs import CostModel
 from compass_runtime.profile.regions import Location
 from compass_runtime.profile.timeline import Launch, Simulation, Span, Timeline
@@ -245,6 +246,15 @@ def profile_of(program: Program, result: RunResult) -> Profile:
         for place, line in c_lines(source.text):
             texts[place] = f"{texts[place]} {line}" if place in texts else line
     return Profile(program, made.model, tuple(tasks), timeline, texts)
+
+
+def estimated_cycles(made: Counting, result: RunResult) -> int:
+    """The total of a recorded run of `made.program`, as the profile of that run has it. CompassError when the engine had
+    no room for everything that happened, so that a total would be too small."""
+    tasks = tasks_of(made, result)
+    if lost := sum(task.lost for task in tasks):
+        raise CompassError(f"the engine had no room for {lost} events of the run", code="lost-events")
+    return round(Simulation(made.model, tasks, _waits(made.program)).run().cycles)
 
 
 def _waits(program: Program) -> list[Sequence[int] | None]:
