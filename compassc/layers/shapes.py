@@ -169,6 +169,18 @@ def resize(layer: Layer) -> Shapes:
     return [(n, *(int(size * r) for size, r in zip(sizes, ratios, strict=True)), c)]
 
 
+def recurrent(layer: Layer) -> Shapes:
+    """The states of all steps, or the last ones, as the outputs are named."""
+    from compassc.layers.families.recurrent.reference import output_names
+
+    (samples, steps, features), whole = layer.input.shape, {"Y"}
+    cell = layer.constant("weights").shape[1] - features
+    names = ["Y", "H"][: len(layer.outputs)] if layer.type == "RNN" else output_names(layer)
+    if layer.type.startswith("GRU"):
+        whole = {"Y", "H"}
+    return [(samples, steps, cell) if name in whole else (samples, cell) for name in names]
+
+
 def _by_type(*rows: tuple[ShapeRule, str]) -> dict[str, ShapeRule]:
     return {name: rule for rule, names in rows for name in names.split()}
 
@@ -188,5 +200,6 @@ RULES: dict[str, ShapeRule] = _by_type(
     (fully_connected, "FullyConnected"),
     (matmul, "MatMul MatMulInteger Gemm"),
     (resize, "Resize Interp"),
+    (recurrent, "BasicLSTM GRUv1 GRUv3 RNN"),
 )
 """Types whose rule is not that of their fusion class."""

@@ -6,6 +6,7 @@ Values are forgotten when the last layer that takes them is done.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 
 import numpy as np
@@ -16,7 +17,8 @@ from compassc.graph.dtypes import FLOAT_TYPES, numpy_dtype
 from compassc.graph.specialise import specialise
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import evaluate
-from compassc.quantizer.fast import FAST
+from compassc.quantizer.fast import fast_layers
+from compassc.quantizer.threads import blas_on_one_thread
 
 Sample = Mapping[str, Array]
 """Inputs by the names of their tensors."""
@@ -24,15 +26,17 @@ Seen = Callable[[Layer, Sequence[Array], Sequence[Array]], None]
 """`seen(layer, inputs, outputs)`: called for each layer as it is computed."""
 SeenOfSome = Callable[[Layer, Sequence[Array], Sequence[Array], int], None]
 """The same with the number of samples that lie one behind the other in the outputs; 1 where they do not."""
-AT_ONCE = 16
+RECURRENT = ("BasicLSTM", "GRUv1", "GRUv3", "RNN")
+"""Layers whose inputs behind the first are states, one for each sample."""
+AT_ONCE = 64
 """The most samples that are run together."""
-MOST_BYTES = 1 << 28
-"""Of all tensors of a batch together."""
+MOST_BYTES = 1 << 25
+"""Of all tensors of a batch together: with larger ones the caches are too small, and there is nothing to be saved."""
 
 
 def compute(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     """What a float layer gives; LayerError when its form is not one the reference has."""
-    fast = FAST.get(layer.type)
+    fast = fast_layers().get(layer.type)
     if fast is not None and all(t.dtype == "float32" for t in (*layer.inputs, *layer.outputs)):
         made = fast(layer, *inputs)
         if made is not None:
@@ -46,6 +50,11 @@ def compute(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
 
 def run(graph: Graph, inputs: Sample, seen: Seen) -> None:
     """Runs a graph once. CompassError naming a layer that cannot be computed."""
+    with blas_on_one_thread():
+        _run(graph, inputs, seen)
+
+
+def _run(graph: Graph, inputs: Sample, seen: Seen) -> None:
     values: dict[str, Array] = {}
     for layer, done in _order(graph):
         if layer.type == "Input":
@@ -88,13 +97,13 @@ def run_all(
     source = iter(samples)
     first = list(islice(source, 2))
     size = at_once(graph) if len(first) == 2 else 1
-    batched, rows = together(graph, size, first) if size > 1 else (None, False)
-    if in_order and not rows:
-        batched = None
+    batches, rows = together(graph, first) if size > 1 else (None, False)
+    if batches is None or in_order and not rows:
+        size = 1
     count = 0
-    for group in _groups(chain(first, source), size if batched else 1):
-        if batched is not None and len(group) == size:
-            run(batched, stacked(group), _with(seen, size if rows else 1))
+    for group in _groups(chain(first, source), size):
+        if batches is not None and len(group) > 1:
+            run(batches.of(len(group)), stacked(group), _with(seen, len(group) if rows else 1))
         else:
             for sample in group:
                 run(graph, sample, _with(seen, 1))
@@ -127,11 +136,47 @@ def at_once(graph: Graph) -> int:
     return max(1, min(AT_ONCE, MOST_BYTES // max(bytes_of_one, 1)))
 
 
-def together(graph: Graph, size: int, two: Sequence[Sample]) -> tuple[Graph | None, bool]:
-    """The graph for `size` samples at once, and whether each sample's values stay in one piece in every tensor; None
+class Batches:
+    """A graph for several samples at once, by their number."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._made: dict[int, Graph] = {}
+
+    def of(self, size: int) -> Graph:
+        """CompassError where there is none."""
+        if size not in self._made:
+            shapes = {t.name: (size, *t.shape[1:]) for t in self.graph.inputs}
+            self._made[size] = specialise(repeated(self.graph, size), shapes)
+        return self._made[size]
+
+
+def repeated(graph: Graph, size: int) -> Graph:
+    """The graph with constants that belong to a sample, such as a token for the class or the first state of a recurrent
+    layer, once per sample."""
+    joined: set[str] = set()
+    for layer in graph.layers:
+        given = layer.inputs if layer.type == "Concat" else layer.inputs[1:] if layer.type in RECURRENT else ()
+        constant = {t.name for t in given if graph.producer()[t.name].type == "Constant" and t.shape[:1] == (1,)}
+        if len(constant) < len(layer.inputs):
+            joined |= constant
+    layers = []
+    for layer in graph.layers:
+        if layer.type == "Constant" and layer.output.name in joined:
+            own = layer.output
+            made = replace(own, shape=(size, *own.shape[1:]))
+            content = np.repeat(layer.constants["weights"].reshape(own.shape), size, 0)
+            layer = replace(layer, outputs=(made,), constants={"weights": content})
+        layers.append(layer)
+    return replace(graph, layers=tuple(layers))
+
+
+def together(graph: Graph, two: Sequence[Sample]) -> tuple[Batches | None, bool]:
+    """The graph for several samples at once, and whether each sample's values stay in one piece in every tensor; None
     where it gives something else than for each of `two` samples."""
+    batches = Batches(graph)
     try:
-        pair, many = (specialise(graph, {t.name: (n, *t.shape[1:]) for t in graph.inputs}) for n in (2, size))
+        pair = batches.of(2)
     except CompassError:
         return None, False
     apart: dict[str, list[Array]] = {}
@@ -157,7 +202,7 @@ def together(graph: Graph, size: int, two: Sequence[Sample]) -> tuple[Graph | No
         run(pair, stacked(two), both)
     except CompassError:
         return None, False
-    return (many, rows) if same else (None, False)
+    return (batches, rows) if same else (None, False)
 
 
 def near(a: Array, b: Array) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from compassc.graph import Layer
 from compassc.layers.arithmetic import Array
 from compassc.layers.windows import window_of
-from compassc.quantizer.fast import padded, patches
+from compassc.quantizer.windowed import padded, patches
 
 MOST_ROWS = 4096
 """Of a batch, evenly taken."""

@@ -9,12 +9,12 @@ from compassc.graph import Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.samples.draw import Draw, drawn
 from compassc.quantizer.execute import compute
-from compassc.quantizer.fast import FAST, erf, product
+from compassc.quantizer.fast import erf, fast_layers, product
 
 SHAPES = [(2, 9, 7, 8), (1, 16), (3, 5, 24)]
 
 
-@pytest.mark.parametrize("kind", FAST)
+@pytest.mark.parametrize("kind", fast_layers())
 def test_fast_layers_are_their_references(kind):
     taken = 0
     for seed in range(12):
@@ -34,7 +34,8 @@ def test_products_in_pieces_are_products(shape):
     many, inner, outputs = shape
     random = np.random.default_rng(0)
     rows, filters = (random.standard_normal((n, inner)).astype(np.float32) for n in (many, outputs))
-    np.testing.assert_allclose(product(rows, filters), rows @ filters.T, rtol=1e-4, atol=1e-3)
+    biases = random.standard_normal(outputs).astype(np.float32)
+    np.testing.assert_allclose(product(rows, filters, biases), rows @ filters.T + biases, rtol=1e-4, atol=1e-3)
 
 
 def test_the_error_function_is_one():
@@ -42,3 +43,61 @@ def test_the_error_function_is_one():
 
     x = np.linspace(-6, 6, 1001, dtype=np.float32)
     np.testing.assert_allclose(erf(x), [math.erf(v) for v in x], atol=1e-6)
+
+
+def test_windows_of_all_kinds_are_their_references():
+    """Strides, dilations, groups and multipliers, in several pieces and samples."""
+    from compassc.graph import Layer
+
+    random = np.random.default_rng(3)
+    for stride, dilation, groups, multiplier, size in [
+        (1, 1, 1, 1, 40),
+        (2, 1, 4, 2, 41),
+        (3, 2, 32, 1, 60),
+        (2, 3, 32, 2, 64),
+    ]:
+        outputs, inner = 32 * multiplier, 32 // groups
+        weights = random.standard_normal((outputs, 3, 5, inner)).astype(np.float32)
+        attributes = {"kernel_x": 5, "kernel_y": 3, "stride_x": stride, "stride_y": 1, "dilation_x": dilation, "dilation_y": 1,
+                      "pad_left": 2, "pad_right": 1, "pad_top": 0, "pad_bottom": 3, "group": groups, "with_activation": "RELU6"}  # fmt: skip
+        columns = (size + 3 - 4 * dilation - 1) // stride + 1
+        x, y = Tensor("x", (3, size, size, 32), "float32"), Tensor("y", (3, size + 1, columns, outputs), "float32")
+        constants = {"weights": weights, "biases": random.standard_normal(outputs).astype(np.float32)}
+        layer = Layer("layer", "Convolution", (x,), (y,), attributes, constants)
+        data = random.standard_normal(x.shape).astype(np.float32)
+        np.testing.assert_allclose(compute(layer, [data])[0], evaluate(layer, [data])[0], rtol=1e-4, atol=1e-4)
+
+
+def test_the_blas_library_has_its_threads_again():
+    from compassc.quantizer.threads import _library, blas_on_one_thread
+
+    before = _library().get()
+    with blas_on_one_thread():
+        with blas_on_one_thread():
+            assert _library().get() == 1
+        assert _library().get() == 1
+    assert _library().get() == before
+
+
+def test_errors_in_pieces_reach_the_caller():
+    from compassc.quantizer.threads import spread
+
+    def work(piece):
+        raise ValueError(f"piece {piece}")
+
+    with pytest.raises(ValueError, match="piece"):
+        spread(work, range(100))
+
+
+def test_a_forked_process_has_threads_of_its_own():
+    import multiprocessing
+
+    gelu_of_many(0)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply_async(gelu_of_many, (1,)).get(60) == gelu_of_many(1)
+
+
+def gelu_of_many(seed: int) -> float:
+    from compassc.quantizer.fast import by_pieces, gelu
+
+    return float(by_pieces(gelu, np.random.default_rng(seed).standard_normal(1 << 17).astype(np.float32)).sum())

@@ -16,7 +16,7 @@ import networks
 from compass_runtime import Program
 from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.graph import Graph, files, passes, verify
-from compassc.importers import import_model
+from compassc.importers import import_object
 from compassc.layers.chain import run_graph
 from compassc.quantizer import Settings, quantize_model
 from compassc.quantizer.compare import as_stored, output_cosine, similarity
@@ -27,15 +27,9 @@ NEAR = {"int8": 0.99, "w8a16": 0.9999, "int16": 0.9999, "fp16": 0.9999, "bf16": 
 
 @cache
 def network(name: str) -> Graph:
-    import tempfile
-
-    import onnx
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "net.onnx"
-        onnx.save(getattr(networks, name)(), path)
-        shapes = {"x": (1, 3, 16, 16)} if name == "residual" else {}
-        return passes.optimise(import_model(path, shapes))
+    return passes.optimise(
+        import_object(getattr(networks, name)(), {"x": (1, 3, 16, 16)} if name == "residual" else {})
+    )
 
 
 def samples(graph: Graph, many: int = 16, seed: int = 0) -> list[dict[str, np.ndarray]]:
@@ -117,3 +111,17 @@ def test_known_networks_are_near_on_other_data(name, settings):
     made = quantize_model(graph, samples(graph), settings)
     assert not [why for why in made.floats.values() if why]
     assert output_cosine(graph, made.graph, samples(graph, 4, seed=1)) >= NEAR[settings] - 0.0005
+
+
+def test_samples_run_together_where_constants_belong_to_each():
+    """A token for the class in front of the samples' own, and the first state of a recurrent layer."""
+    from compassc.quantizer.execute import Batches, at_once, together
+
+    net = networks.Net()
+    x = net("Concat", net.weights(1, 1, 8), net.input("x", 1, 5, 8), axis=1)
+    steps = net("Transpose", x, perm=[1, 0, 2])
+    y, _ = net("GRU", steps, net.weights(1, 12, 8), net.weights(1, 12, 4), outputs=2, hidden_size=4)
+    graph = passes.optimise(import_object(net.model(net("Transpose", net("Squeeze", y, net.ints(1)), perm=[1, 0, 2]))))
+    two = samples(graph, 2)
+    batches, in_rows = together(graph, two)
+    assert isinstance(batches, Batches) and in_rows and at_once(graph) > 2

@@ -1,0 +1,100 @@
+"""NumPy on several processors: pieces of an array each on a thread of its own, and the BLAS library on one thread.
+
+That library's own threads wait for each other in loops: for products of the size that layers have they cost more than
+they gain, and very much where other programs run, too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+Piece = TypeVar("Piece")
+NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
+         "openblas_{}_num_threads")  # fmt: skip
+"""Functions of OpenBLAS that get and set the number of its threads, as builds of it name them."""
+
+
+def processors() -> int:
+    """That this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def spread(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:
+    """`work(piece)` for each piece, on all processors; the work must be NumPy's, which lets others run meanwhile.
+
+    The calling thread works, too: where other programs have the processors it does not wait for a thread to be woken.
+    """
+    rest = iter(pieces)
+    helpers = [_pool(os.getpid()).submit(_work, work, rest) for _ in range(min(len(pieces), processors()) - 1)]
+    _work(work, rest)
+    for helper in helpers:
+        if not helper.cancel():
+            helper.result()
+
+
+def _work(work: Callable[[Piece], object], rest: Iterator[Piece]) -> None:
+    with np.errstate(all="ignore"):  # of each thread its own
+        for piece in rest:
+            work(piece)
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Of a process: threads do not outlive a fork."""
+    return ThreadPoolExecutor(processors(), thread_name_prefix="compassc-numpy")
+
+
+class _Library:
+    """The OpenBLAS that NumPy has loaded, if it has one; how many of its users want it on one thread."""
+
+    def __init__(self) -> None:
+        self.get, self.set = _functions()
+        self.lock = threading.Lock()
+        self.users, self.before = 0, 1
+
+
+@cache
+def _library() -> _Library:
+    return _Library()
+
+
+def _functions() -> tuple[Callable[[], int], Callable[[int], None]]:
+    """How many threads the library has, and the function that says how many; of other libraries nothing is changed."""
+    maps = Path("/proc/self/maps")
+    lines = maps.read_text().splitlines() if maps.exists() else []
+    for path in sorted({line.split(maxsplit=5)[5] for line in lines if "openblas" in line.rpartition("/")[2]}):
+        if "numpy" not in path and "site-packages" in path:
+            continue  # another package's own
+        found: Any = ctypes.CDLL(path)
+        for name in NAMES:
+            if hasattr(found, name.format("get")) and hasattr(found, name.format("set")):
+                return getattr(found, name.format("get")), getattr(found, name.format("set"))
+    return lambda: 1, lambda _: None
+
+
+@contextmanager
+def blas_on_one_thread() -> Iterator[None]:
+    """The BLAS library computes each product on the thread that asks for it."""
+    library = _library()
+    with library.lock:
+        library.users += 1
+        if library.users == 1:
+            library.before = library.get()
+            library.set(1)
+    try:
+        yield
+    finally:
+        with library.lock:
+            library.users -= 1
+            if not library.users:
+                library.set(library.before)
