@@ -15,7 +15,7 @@ OTHER_CALLS = {
     "macro": "compassc.dsl.decorators",
     "ptr": "compassc.language.specs",
     **dict.fromkeys(
-        "grid vectorized unroll tec_range meta_var alloc alloc_buffer alloc_const match_buffer block".split(),
+        "grid vectorized unroll tec_range pipelined meta_var alloc alloc_buffer alloc_const match_buffer block".split(),
         "compassc.language.api",
     ),
 }

@@ -199,6 +199,19 @@ def unroll(start: Operand, stop: Operand | None = None) -> Iterator[Value]:
 def tec_range(start: Operand, stop: Operand | None = None) -> Iterator[Value]:
     """Run the body on every TEC with the TEC's number: `for t in S.tec_range(4)`."""
 
+def pipelined(
+    start: Operand,
+    stop: Operand | None = None,
+    step: Operand | None = None,
+    *,
+    stages: int = 2,
+) -> Iterator[Value]:
+    """A loop over tiles whose copies run beside its work: `for t in S.pipelined(0, n, TILE)`.
+
+    Copies between device memory and arrays in SRAM that stand directly in the body are started `stages - 1` turns ahead,
+    or waited for later. The arrays have room for several tiles then; a turn finds in them what it copies itself.
+    """
+
 def meta_var(value: _T) -> _T:
     """Keep a value a Python value when it is assigned to a name in a kernel."""
 

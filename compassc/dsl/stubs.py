@@ -141,6 +141,10 @@ CALLS = {
     "vectorized": ("start: Operand, stop: Operand | None = None", "Iterator[Value]"),
     "unroll": ("start: Operand, stop: Operand | None = None", "Iterator[Value]"),
     "tec_range": ("start: Operand, stop: Operand | None = None", "Iterator[Value]"),
+    "pipelined": (
+        "start: Operand, stop: Operand | None = None, step: Operand | None = None, *, stages: int = 2",
+        "Iterator[Value]",
+    ),
     "meta_var": ("value: _T", "_T"),
     "alloc": ('shape: int | Sequence[int], dtype: Dtype, scope: str = "private"', "Pointer"),
     "alloc_buffer": ('shape: int | Sequence[int], dtype: Dtype, scope: str = "private"', "Buffer"),
@@ -196,7 +200,7 @@ def call_text(name: str) -> str:
     """The stub of a script function that is not an operation."""
     module = import_module(SCRIPT.OTHER_CALLS[name])
     parameters, result = CALLS[name]
-    return function_text(name, [parameters], result, inspect.getdoc(getattr(module, name)) or "")
+    return function_text(name, parameters.split(", "), result, inspect.getdoc(getattr(module, name)) or "")
 
 
 def operators_text() -> str:

@@ -126,15 +126,15 @@ THREAD_LOOPS = tuple(f"{unit}_{dim}" for unit in ("blockIdx", "threadIdx") for d
 """Loops whose turns are the threads of a grid."""
 VIRTUAL_LOOPS = tuple(f"vthread_{dim}" for dim in "xyz")
 """Loops around blocks whose turns are threads that no machine has."""
-LOOP_KINDS = ("serial", "vectorized", "unrolled", "tec", "parallel", *THREAD_LOOPS, *VIRTUAL_LOOPS)
+LOOP_KINDS = ("serial", "vectorized", "unrolled", "tec", "pipelined", "parallel", *THREAD_LOOPS, *VIRTUAL_LOOPS)
 
 
 @node()
 class For(Stmt):
     """`for var in range(start, stop, step)`; kind is one of LOOP_KINDS.
 
-    NPU kernels have the first four. Turns of a `parallel` loop may run side by side.
-    Around blocks there may also be annotations.
+    NPU kernels have the first five. Turns of a `parallel` loop may run side by side.
+    Pipelined loops have the annotation `stages`; loops around blocks may have others.
     """
 
     var: Var = field(defines=True)

@@ -15,6 +15,7 @@ from .specs import (
     MatchSpec,
     MetaVar,
     check_alloc,
+    check_stages,
     const_table,
     shape_items,
 )
@@ -46,6 +47,17 @@ def unroll(start: Any, stop: Any = None) -> LoopSpec:
 def tec_range(start: Any, stop: Any = None) -> LoopSpec:
     """Run the body on every TEC with the TEC's number: `for t in S.tec_range(4)`."""
     return LoopSpec("tec_range", (start,) if stop is None else (start, stop))
+
+
+@register_ir_api
+def pipelined(start: Any, stop: Any = None, step: Any = None, *, stages: int = 2) -> LoopSpec:
+    """A loop over tiles whose copies run beside its work: `for t in S.pipelined(0, n, TILE)`.
+
+    Copies between device memory and arrays in SRAM that stand directly in the body are started `stages - 1` turns ahead,
+    or waited for later. The arrays have room for several tiles then; a turn finds in them what it copies itself.
+    """
+    args = (start,) if stop is None else (start, stop) if step is None else (start, stop, step)
+    return LoopSpec("pipelined", args, (("stages", check_stages(stages)),))
 
 
 @register_ir_api

@@ -18,15 +18,17 @@ from ..ir.dtypes import SCOPES, STORAGE, DataType, PointerType, pointer_type
 from ..ops.args import dtype_arg
 
 ALLOC_SCOPES = ("private", "lsram", "shared")
-LOOPS = ("range", "S.grid", "S.vectorized", "S.unroll", "S.tec_range")
+LOOPS = ("range", "S.grid", "S.vectorized", "S.unroll", "S.tec_range", "S.pipelined")
 
 
 @dataclass(frozen=True)
 class LoopSpec:
-    """A loop constructor: kind is `range`, `grid`, `vectorized`, `unroll` or `tec_range`; args as written."""
+    """A loop constructor: kind is `range`, `grid`, `vectorized`, `unroll`, `tec_range` or `pipelined`; args as written, and
+    options of the loop."""
 
     kind: str
     args: tuple[Any, ...]
+    options: tuple[tuple[str, object], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,17 @@ def check_alloc(what: str, shape: Any, dtype: Any, scope: str) -> tuple[tuple[in
             f"{what}: {scope!r} is not a scope for storage", code="scope", help=f"use {', '.join(ALLOC_SCOPES)}"
         )
     return items, found
+
+
+def check_stages(stages: Any) -> int:
+    """The argument of S.pipelined, checked."""
+    if type(stages) is not int or stages < 2:
+        raise CompassError(
+            f"S.pipelined: stages must be an integer constant from 2 on, got {stages!r}",
+            code="loop-arguments",
+            help="2 has one tile copied while another one is worked on",
+        )
+    return stages
 
 
 def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:

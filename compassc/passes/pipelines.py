@@ -4,6 +4,7 @@ from __future__ import annotations
 
 LOWER: tuple[str, ...] = (
     "LowerBlocks",
+    "PipelineLoops",
     "AnnotateNonNegative",
     "ConstantPropagation",
     "FlattenBuffer",

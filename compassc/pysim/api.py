@@ -11,7 +11,7 @@ from compass_core.errors import CompassError
 
 from ..language import api  # noqa: F401  (registers the IR sides)
 from ..language.dispatch import LOCAL, register_ir_api
-from ..language.specs import check_alloc, const_table, shape_items
+from ..language.specs import check_alloc, check_stages, const_table, shape_items
 from .memory import PyBuffer, PyPointer, Storage, index_of, pointer_of
 
 
@@ -36,6 +36,23 @@ def _py_tec_range(start: Any, stop: Any = None) -> Iterable[int]:
     low, high = (0, start) if stop is None else (start, stop)
     own = LOCAL.tec.id
     return (own,) if index_of(low) <= own < index_of(high) else ()
+
+
+@register_ir_api
+def _py_pipelined(start: Any, stop: Any = None, step: Any = None, *, stages: int = 2) -> Iterable[int]:
+    """The turns one after another; what a turn left in arrays of tiles is nothing for the next one to find."""
+    check_stages(stages)
+    bounds = [index_of(x, "a bound of S.pipelined") for x in (start, stop, step) if x is not None]
+    if len(bounds) == 3 and bounds[2] <= 0:
+        raise CompassError(f"the loop step must be positive, got {bounds[2]}", code="loop-step", help="count upwards")
+    tec = LOCAL.tec
+    outer, tec.tiles = tec.tiles, []
+    try:
+        for turn in range(*bounds):
+            yield turn
+            tec.forget_tiles()
+    finally:
+        tec.tiles = outer
 
 
 @register_ir_api

@@ -147,9 +147,9 @@ _MAX_ARRAY = 1 << 14
 """Loops of more iterations make their numbers one by one."""
 
 
-def loop(call: Callable[..., Any], *bounds: Any) -> Iterator[Any]:
-    """`call(*bounds)` in the head of a loop: `range`, `S.vectorized`, `S.grid` or `S.tec_range`."""
-    iterable = call(*bounds)
+def loop(call: Callable[..., Any], *bounds: Any, **options: Any) -> Iterator[Any]:
+    """`call(*bounds, **options)` in the head of a loop: `range`, `S.vectorized`, `S.grid`, `S.tec_range`, ..."""
+    iterable = call(*bounds, **options)
     if type(iterable) is range and 0 < len(iterable) <= _MAX_ARRAY:
         dtype = loop_dtype(bounds)
         kind = np_dtype(dtype)
@@ -231,11 +231,11 @@ class Rewrite(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.For:
         node.orelse = []
         head = node.iter
-        if isinstance(head, ast.Call) and not head.keywords:
-            if _is_nest(node.target, head):
+        if isinstance(head, ast.Call):
+            if not head.keywords and _is_nest(node.target, head):
                 return self.visit_For(_nested(node, head))
             args = [head.func, *head.args]
-            node.iter = ast.copy_location(ast.Call(self.constant(loop, head), args, []), head)
+            node.iter = ast.copy_location(ast.Call(self.constant(loop, head), args, head.keywords), head)
         self.generic_visit(node)
         return node
 

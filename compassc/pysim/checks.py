@@ -73,6 +73,10 @@ class StorageMonitor:
         self.races = races
         self._next = 0
 
+    def forget(self) -> None:
+        """From now on nothing was written yet."""
+        self.written, self._next = bytearray(self.storage.data.size), 0
+
     def access(self, what: str, first: int, size: int, count: int, step: int, writes: bool, active: Any) -> None:
         """`count` items of `size` bytes, `step` bytes apart, of which a bool array may choose some."""
         if active is None and (step == size or count == 1):

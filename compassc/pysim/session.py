@@ -40,6 +40,8 @@ from .where import located, user_span
 _SINGLE_THREAD_VARIABLES = ("CPS_TVM_PYSIM_SINGLE_THREAD", "AIPU_TVM_PYSIM_SINGLE_THREAD")
 _GRACE = 1.0
 """Seconds that running TECs have to end by themselves after another one has failed."""
+UNWRITTEN = frozenset(("warn", "uninit", "partial"))
+"""The checks of reads of what nobody wrote."""
 _LONGEST_PAUSE = 0.02
 """Seconds of the longest random pause."""
 
@@ -89,7 +91,7 @@ class PyEvent:
 class Tec:
     """The state of one TEC while it runs."""
 
-    __slots__ = ("events", "id", "phase", "random", "session", "shared_count")
+    __slots__ = ("events", "id", "phase", "random", "session", "shared_count", "tiles")
 
     def __init__(self, id: int, session: Session) -> None:
         self.id = id
@@ -97,12 +99,18 @@ class Tec:
         self.events = [PyEvent(i) for i in range(session.target.events)]
         self.shared_count = 0
         self.phase = 0  # barriers passed
+        self.tiles: list[Storage] | None = None  # that copies of this turn of a pipelined loop touched
         self.random = random.Random(f"{session.pause_seed} {id}") if session.pause_seed else None
 
     @staticmethod
     def python_side(op: Op) -> Callable[..., Any]:
         """The function that does an operation here."""
         return pysim_impl(op)
+
+    def forget_tiles(self) -> None:
+        """The end of a turn of a pipelined loop: checks take what is in its tiles as never written."""
+        while self.tiles:
+            self.session.forgotten(self.tiles.pop())
 
     def finish_events(self) -> None:
         for event in self.events:
@@ -170,7 +178,7 @@ class Session(PySimInfo):
 
     def watched(self, storage: Storage, fresh: bool, is_shared: bool) -> Storage:
         """A storage with the checks of this run. `fresh`: nothing was written yet; `is_shared`: TECs share it."""
-        uninit = fresh and bool(self.checks & {"warn", "uninit", "partial"})
+        uninit = fresh and bool(self.checks & UNWRITTEN)
         races = None
         if is_shared and "race" in self.checks:
             key = (storage.data.ctypes.data, storage.data.size)
@@ -178,6 +186,13 @@ class Session(PySimInfo):
         if (uninit or races) and storage.data.size:
             storage.watch = StorageMonitor(storage, self.checks, fresh=uninit, races=races)
         return storage
+
+    def forgotten(self, storage: Storage) -> None:
+        """Take a storage as never written from now on."""
+        if storage.watch is not None and self.checks & UNWRITTEN:
+            storage.watch.forget()
+        else:
+            self.watched(storage, True, False)
 
     def meet(self, tec: Tec) -> None:
         """The barrier, for one TEC."""

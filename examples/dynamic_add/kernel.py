@@ -3,7 +3,7 @@
 from compassc.dsl import script as S
 
 LANES = 16
-TILE = 4096  # elements; two tiles use half of the 32 KiB LSRAM
+TILE = 2048  # elements: a has room for three tiles, b for two, 20 KiB of the 32 KiB LSRAM
 
 
 @S.prim_func
@@ -35,7 +35,8 @@ def dynamic_add(
     share = S.ceildiv(S.ceildiv(n, LANES), S.get_local_size()) * LANES
     first = S.get_local_id() * share
     left = S.min(share, n - first)
-    for done in range(0, left, TILE):
+    # Tiles are copied while others are added: S.pipelined makes the buffers, events and waits for it.
+    for done in S.pipelined(0, left, TILE):
         now = S.min(left - done, TILE)
         S.dma_copy(la, a + first + done, now)
         S.dma_copy(lb, b + first + done, now)

@@ -33,7 +33,7 @@ def matmul_int8(
     c = S.match_buffer(y, (rows, cols))
     row = S.alloc(DEPTH, "i8", scope="lsram")
 
-    for i in range(S.get_local_id(), rows, S.get_local_size()):
+    for i in S.pipelined(S.get_local_id(), rows, S.get_local_size()):
         S.dma_copy(row, a.addr_of((i, 0)), depth)  # used cols times, so it is worth bringing close
         for j in range(cols):
             c[i, j] = dot(row, b.addr_of((j, 0)), depth)

@@ -34,7 +34,7 @@ def softmax(x: S.ptr("fp16", "global"), y: S.ptr("fp16", "global"), rows: S.i32,
 
     last = (cols - 1) // LANES * LANES
     beyond = ~S.tail_mask(cols - last, LANES)
-    for r in range(S.get_local_id(), rows, S.get_local_size()):
+    for r in S.pipelined(S.get_local_id(), rows, S.get_local_size()):
         S.dma_copy(row, src.addr_of((r, 0)), cols)
         # Lanes after the row become -inf: they never win the maximum and add nothing to the sum.
         S.vstore(S.fp16x16("-inf"), row + last, beyond)

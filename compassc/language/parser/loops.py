@@ -1,4 +1,4 @@
-"""`for` loops: range, S.grid, S.vectorized, S.tec_range and unrolled loops."""
+"""`for` loops: range, S.grid, S.vectorized, S.tec_range, S.pipelined and unrolled loops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from .context import FunctionContext
 from .errors import language_error
 from .values import Value, index_expr
 
-KINDS = {"range": "serial", "grid": "serial", "vectorized": "vectorized", "unroll": "unrolled", "tec_range": "tec"}
+KINDS = {
+    "range": "serial",
+    "grid": "serial",
+    "vectorized": "vectorized",
+    "unroll": "unrolled",
+    "tec_range": "tec",
+    "pipelined": "pipelined",
+}
+_WITH_STEP = ("range", "pipelined")
 
 
 def parse_for(fp: FunctionContext, node: ast.For) -> None:
@@ -34,13 +42,13 @@ def parse_for(fp: FunctionContext, node: ast.For) -> None:
         names = _target_names(node.target, 1)
     fp.scope.push()
     try:
-        _nest(fp, KINDS[spec.kind], names, bounds, node.body)
+        _nest(fp, KINDS[spec.kind], names, bounds, node.body, spec.options)
     finally:
         fp.scope.pop()
 
 
 def _range_bounds(spec: LoopSpec) -> tuple[Any, Any, Any]:
-    limit = 3 if spec.kind == "range" else 2
+    limit = 3 if spec.kind in _WITH_STEP else 2
     if not 1 <= len(spec.args) <= limit:
         raise language_error(
             "loop-arguments",
@@ -91,7 +99,9 @@ def _fits_type(value: int, kind: DataType) -> bool:
     return low <= value <= high
 
 
-def _nest(fp: FunctionContext, kind: str, names: list[str], bounds: list[Any], body: list[ast.stmt]) -> None:
+def _nest(
+    fp: FunctionContext, kind: str, names: list[str], bounds: list[Any], body: list[ast.stmt], options: S.Notes = ()
+) -> None:
     """The loops of a nest, outermost first; the body is parsed inside the innermost."""
     name, (start, stop, step) = names[0], bounds[0]
     _check_name(fp, name)
@@ -113,7 +123,7 @@ def _nest(fp: FunctionContext, kind: str, names: list[str], bounds: list[Any], b
             inner = tuple(fp.out)
         finally:
             fp.out = outer
-    fp.emit(S.For, var, kind, low, high, convert(index_expr(step, "loop step"), dtype), inner)
+    fp.emit(S.For, var, kind, low, high, convert(index_expr(step, "loop step"), dtype), inner, options)
 
 
 def _check_name(fp: FunctionContext, name: str) -> None:

@@ -8,9 +8,10 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import DataType
-from compassc.ops.dma import check_copy, check_fill, check_memset, check_upsample, same_element
+from compassc.ops.dma import SRAM, check_copy, check_fill, check_memset, check_upsample, same_element
 from compassc.ops.numeric import np_dtype
 
+from ...language.dispatch import LOCAL
 from ..memory import bounds_error, index_of, pointer_of
 from ..values import to_element
 from . import meaning
@@ -78,7 +79,11 @@ def _copy(what: str, copy: Copy) -> None:
 
 @meaning
 def dma_copy(dst: Any, src: Any, width: Any, src_stride: Any = None, times: Any = 1, dst_stride: Any = None) -> None:
-    _copy("S.dma_copy", _sim_copy("S.dma_copy", dst, src, width, src_stride, times, dst_stride))
+    copy = _sim_copy("S.dma_copy", dst, src, width, src_stride, times, dst_stride)
+    _copy("S.dma_copy", copy)
+    tiles = LOCAL.tec.tiles
+    if tiles is not None:
+        tiles += [p.storage for p in copy[:2] if p.scope in SRAM and p.storage not in tiles]
 
 
 @meaning
