@@ -171,8 +171,8 @@ class Printer:
         return f"T.addr({self.expr(e.base)}, {self.expr(e.offset)}{elem})"
 
     def buffer(self, b: E.Buffer) -> str:
-        if b.shape:
-            return self.names.of[_buffer_key(b)]
+        if b.shape:  # an expression alone may be of a function that is not here
+            return self.names.of.get(_buffer_key(b), b.data.name)
         name = self.name(b.data)
         return name if b.dtype is b.data.pointer_type.elem else f'T.view({name}, "{b.dtype}")'
 

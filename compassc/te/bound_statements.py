@@ -130,9 +130,8 @@ class Match:
     def expression(self, mine: Expr, theirs: Expr) -> None:
         """LowerError where an expression is not what the intrinsic computes. `mine`: of the stage, by its loops."""
         if isinstance(theirs, Reduce) and isinstance(mine, Reduce):
-            if theirs.combiner.name != mine.combiner.name or len(theirs.sources) != len(mine.sources):
-                raise self.error(f"it reduces by '{theirs.combiner.name}', the stage by '{mine.combiner.name}'")
-            for a, b in zip(mine.sources, theirs.sources):
+            self._reducer(mine, theirs)
+            for a, b in zip((*mine.sources, mine.condition), (*theirs.sources, theirs.condition)):
                 self.expression(a, b)
             return
         if isinstance(theirs, TensorRead) and isinstance(mine, TensorRead):
@@ -146,6 +145,19 @@ class Match:
             raise self.error(f"it has {show(theirs)}, the stage {show(mine)}")
         for a, b in zip(*parts):
             self.expression(a, b)
+
+    def _reducer(self, mine: Reduce, theirs: Reduce) -> None:
+        """LowerError where two reductions join in another way, or begin with other values."""
+        kinds = [[e.dtype for e in r.sources] for r in (mine, theirs)]
+        values = [tuple(Var(f"v{i}", k) for i, k in enumerate(kinds[0])) for _ in range(2)]
+        if kinds[0] != kinds[1] or not all(
+            map(self.same, mine.combiner.combine(*values), theirs.combiner.combine(*values))
+        ):
+            raise self.error(f"it reduces by '{theirs.combiner.name}', the stage by '{mine.combiner.name}'")
+        starts = [r.init or r.combiner.identity for r in (mine, theirs)]
+        if not all(map(self.same, *starts)):
+            shown = [", ".join(map(show, s)) for s in starts]
+            raise self.error(f"its reduction begins with {shown[1]}, the stage's with {shown[0]}")
 
     def _read(self, mine: TensorRead, theirs: TensorRead) -> None:
         if mine.dtype is not theirs.dtype:

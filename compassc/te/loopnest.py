@@ -312,23 +312,29 @@ class _Nest:
             if axis in counted
         }
 
-    def _guarded(self, loops: dict[IterVar, Expr], reductions: bool, statements: list[Stmt], *more: Expr) -> list[Stmt]:
-        """Statements under the conditions of their loops."""
-        conditions = [
-            c for axis, c in predicates(self.stage, self.extents, loops) if reductions or not axis.is_reduction
+    def conditions(self, loops: dict[IterVar, Expr], reductions: bool) -> list[tuple[str, Expr]]:
+        """The conditions of statements in loops, each with what it is about. `reductions`: also those of axes that are
+        reduced over."""
+        found = [
+            (f"the axis '{axis.name}' is not divided, the last turn has fewer elements", c)
+            for axis, c in predicates(self.stage, self.extents, loops)
+            if reductions or not axis.is_reduction
         ]
         values = self._values(loops)
         for axis in self.stage.axis:
             if not self.regions[axis].whole and axis.dom is not None:
                 end = binary("add", Value(axis.dom.min), Value(axis.dom.extent)).expr
-                conditions += [Binary("le", axis.dom.min, values[axis]), Binary("lt", values[axis], end)]
+                what = f"it is computed for points beyond the range of '{axis.name}', too"
+                found += [(what, Binary("le", axis.dom.min, values[axis])), (what, Binary("lt", values[axis], end))]
         if self.stage.store_predicate is not None:
-            conditions.append(self._expr(self.stage.store_predicate, values))
-        conditions += [c for c in more if not (isinstance(c, IntImm) and c.value)]
-        made: Body = tuple(statements)
-        for condition in reversed(conditions):
-            made = (S.If(condition, made, ()),)
-        return list(made)
+            found.append(
+                ("its store predicate is about single elements", self._expr(self.stage.store_predicate, values))
+            )
+        return found
+
+    def _guarded(self, loops: dict[IterVar, Expr], reductions: bool, statements: list[Stmt], *more: Expr) -> list[Stmt]:
+        """Statements under the conditions of their loops."""
+        return _under([*(c for _, c in self.conditions(loops, reductions)), *more], statements)
 
     def _store(self, index: int, values: dict[IterVar, Expr], value: Expr) -> Stmt:
         place = self.nests.places[self.stage.op, index]
@@ -388,6 +394,15 @@ class _Nest:
         return list(made)
 
 
+def _under(conditions: Sequence[Expr], statements: list[Stmt]) -> list[Stmt]:
+    """Statements under conditions, the first one outermost."""
+    made: Body = tuple(statements)
+    for condition in reversed(conditions):
+        if not (isinstance(condition, IntImm) and condition.value):
+            made = (S.If(condition, made, ()),)
+    return list(made)
+
+
 class Tensorised:
     """The inner loops of a stage as an intrinsic. `loops`: the values of the loops outside."""
 
@@ -403,16 +418,23 @@ class Tensorised:
         self.loops = {**{a: v for a, v in nest.loops.items() if a not in inside}, **dict(zip(inside, tile))}
         self.loops |= {a: v for a, v in loops.items() if a not in inside}
         self._check_extents(inside)
+        self._check_attached(inside)
         axes = [*intrin.op.axis, *intrin.op.reduce_axis]
         ordered = [*(a for a in inside if not a.is_reduction), *(a for a in inside if a.is_reduction)]
         self.match = Match(intrin, {_variable(a): self.loops[b] for a, b in zip(axes, ordered)}, self.what)
         self.tile = set(tile)
-        self._check_guards()
         values = nest._values(self.loops)
         mapping: dict[Expr, Expr] = {a.as_expr(): v for a, v in values.items()}
         for mine, theirs in zip(self.stage.body, intrin.op.body, strict=True):
             self.match.expression(_substituted(mine, mapping), theirs)
         self.values = values
+
+    def _check_attached(self, inside: list[IterVar]) -> None:
+        for other in self.nest.nests.computed:
+            if other.attached is not None and any(other.attached[1] is a for a in inside):
+                raise LowerError(
+                    f"{self.what}: '{other.label}' is computed at '{other.attached[1].name}', inside of it"
+                )
 
     def _check_extents(self, inside: list[IterVar]) -> None:
         op = self.intrin.op
@@ -425,12 +447,15 @@ class Tensorised:
                     f"{self.what}: '{self.intrin.name}' has loops of {numbers[1]} turns, the stage has {numbers[0]}"
                 )
 
-    def _check_guards(self) -> None:
-        for axis, cond in predicates(self.stage, self.nest.extents, self.loops):
-            if any(v in self.tile for v in variables(cond)):
-                raise LowerError(
-                    f"{self.what}: the axis '{axis.name}' is not divided, the last turn has fewer elements"
-                )
+    def _conditions(self, reductions: bool) -> list[Expr]:
+        """The conditions that the loops outside decide. LowerError where one is about what the intrinsic does."""
+        found = []
+        for what, condition in self.nest.conditions(self.loops, reductions):
+            simple = self.match.simplify(condition)
+            if any(v in self.tile for v in variables(simple)):
+                raise LowerError(f"{self.what}: {what}")
+            found.append(simple)
+        return found
 
     def _parts(self) -> dict[Var, tuple[Buffer, Part]]:
         zero: dict[Expr, Expr] = dict.fromkeys(self.tile, _ZERO)
@@ -450,7 +475,7 @@ class Tensorised:
 
     def reset(self) -> list[Stmt]:
         """The statements that begin the outputs."""
-        return self._made(self.intrin.reset)
+        return self._made(self.intrin.reset, reductions=False)
 
     def statements(self, whole: bool) -> list[Stmt]:
         """The statements. `whole`: nothing is reduced over outside of the intrinsic."""
@@ -462,10 +487,10 @@ class Tensorised:
             return self._made(self.intrin.body)
         return [*self.reset(), *self._made(self.intrin.update)]
 
-    def _made(self, body: Body | None) -> list[Stmt]:
+    def _made(self, body: Body | None, reductions: bool = True) -> list[Stmt]:
         assert body is not None, "an intrinsic that reduces has all of its statements"
         self.nest.nests.made.kernels |= self.intrin.kernels
-        return bound(body, self._parts(), self.intrin.kernels, self.what)
+        return _under(self._conditions(reductions), bound(body, self._parts(), self.intrin.kernels, self.what))
 
 
 def _variable(axis: IterVar) -> Var:

@@ -3,6 +3,8 @@ blocks."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import stmts as S
@@ -52,11 +54,33 @@ class _Canonical:
         found = s.replace(bindings=bindings, where=where, init=init, body=body)
         reads, writes = regions(found, self.buffers, self.facts)
         self.facts.release(mark)
-        kept = dict(s.annotations)
-        return found.replace(
-            reads=_merged(reads, s.reads, kept.get(EXPLICIT["reads"])),
-            writes=_merged(writes, s.writes, kept.get(EXPLICIT["writes"])),
-        )
+        notes = dict(s.annotations)
+        made = {}
+        for side, regions_found in (("reads", reads), ("writes", writes)):
+            made[side], places = self._merged(regions_found, getattr(s, side), notes.get(EXPLICIT[side]))
+            if places is not None:
+                notes[EXPLICIT[side]] = places
+            else:
+                notes.pop(EXPLICIT[side], None)
+        return found.replace(**made, annotations=tuple(notes.items()))
+
+    def _merged(
+        self, found: tuple[Expr, ...], given: tuple[Expr, ...], explicit: object
+    ) -> tuple[tuple[Expr, ...], list[Any] | None]:
+        """The regions that were found, with those that the user gave in their place, as far as there still are such
+        buffers; and the places of these."""
+        if not isinstance(explicit, list) or not explicit:
+            return found, None
+        known = [r for r in given if r.buffer.data in self.buffers]  # type: ignore[attr-defined]
+        if explicit[0] == "only":  # the user hid what else there is
+            return tuple(known), ["only", *range(len(known))]
+        kept = {i: given[i] for i in explicit if i < len(given) and given[i] in known}
+        data = {r.buffer.data for r in kept.values()}  # type: ignore[attr-defined]
+        rest = [r for r in found if r.buffer.data not in data]  # type: ignore[attr-defined]
+        for i in sorted(kept):
+            rest.insert(i, kept[i])
+        places = [next(i for i, r in enumerate(rest) if r is k) for k in kept.values()]
+        return tuple(rest), sorted(places) or None
 
     def _conditions(self, where: Expr) -> list[Expr]:
         """The conditions that are not known to hold, each once."""
@@ -66,17 +90,3 @@ class _Canonical:
             if not (isinstance(e, IntImm) and e.value):
                 found.setdefault(self.facts.interner.key(e), e)
         return list(found.values())
-
-
-def _merged(found: tuple[Expr, ...], given: tuple[Expr, ...], explicit: object) -> tuple[Expr, ...]:
-    """The regions that were found, with those that the user gave in their place."""
-    if not isinstance(explicit, list) or not explicit:
-        return found
-    if explicit[0] == "only":  # the user hid what else there is
-        return given
-    kept = {i: given[i] for i in explicit if i < len(given)}
-    data = {r.buffer.data for r in kept.values()}  # type: ignore[attr-defined]
-    rest = [r for r in found if r.buffer.data not in data]  # type: ignore[attr-defined]
-    for i in sorted(kept):
-        rest.insert(i, kept[i])
-    return tuple(rest)

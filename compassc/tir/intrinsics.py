@@ -14,6 +14,7 @@ from compassc.ir.dtypes import PointerType
 from compassc.ir.exprs import Buffer, Expr, Var
 from compassc.ir.printer import print_expr
 from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.verify import VerifyError, verify
 from compassc.ir.visit import Rewriter, rewrites
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import add, axes_of, constant, declared, is_declaration, mul, number, renamed, sub, uses, view
@@ -38,6 +39,10 @@ class TensorIntrin:
         for f in (desc, impl):
             if not isinstance(f, PrimFunc):
                 raise ScheduleError(f"the intrinsic '{name}' is made of two PrimFuncs, got {type(f).__name__}")
+            try:
+                verify(f.module())
+            except VerifyError as error:
+                raise ScheduleError(f"the intrinsic '{name}' is no function that stands alone: {error}") from None
         mine, theirs = ([p.dtype for p in f.params] for f in (desc, impl))
         if mine != theirs:
             raise ScheduleError(
@@ -219,6 +224,15 @@ class _Placed(Rewriter):
         if len(indices) != rank:
             raise ScheduleError(f"tensorize with '{self.name}': '{buffer.data.name}' is accessed as flat memory")
         return place.indices(indices)
+
+    @rewrites(E.Region)
+    def rewrite_region(self, e: E.Region) -> Expr:
+        place = self.places.get(e.buffer.data)
+        if place is None:
+            return self.default(e)
+        starts = place.indices(tuple(map(self.expr, e.starts)))
+        lead = (number(1),) * (len(starts) - len(e.starts))
+        return E.Region(view(place.buffer), starts, (*lead, *map(self.expr, e.extents)))
 
     @rewrites(Var)
     def rewrite_var(self, e: Var) -> Expr:

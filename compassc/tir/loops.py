@@ -17,7 +17,7 @@ from compassc.te.schedule.stage import ceildiv
 from compassc.te.values import Value, binary, kind_of
 from compassc.tir.base import Base
 from compassc.tir.blocks import add, axes_of, conjuncts, constant, joined, loop, mul, number, uses, with_axes
-from compassc.tir.checks import check_unordered, why_unordered
+from compassc.tir.checks import check_unordered, read, why_unordered, written
 from compassc.tir.cover import facts_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, direct_blocks, edit
@@ -167,14 +167,17 @@ class Loops(Base):
         first = branches[0]
         for other in branches[1:]:
             if len(other) != len(first) or not other or tree.parents[other[0]] is not tree.parents[first[0]]:
-                raise ScheduleError(
-                    f"merge: '{first[-1].var.name}' and '{other[-1].var.name}' are not at the same depth"
-                )
+                names = [f"'{n[-1].var.name}'" for n in (nests[0], nests[branches.index(other)])]
+                raise ScheduleError(f"merge: {' and '.join(names)} are not at the same depth, in nests of their own")
+            for outer, inner in (*pairwise(first), *pairwise(other)):
+                if len(outer.body) != 1:
+                    raise ScheduleError(f"merge: '{inner.var.name}' is not all that is in '{outer.var.name}'")
             for a, b in zip(first, other):
                 if constant(a.stop) is None or constant(a.stop) != constant(b.stop):
                     raise ScheduleError(f"merge: '{a.var.name}' and '{b.var.name}' have different extents")
         branches.sort(key=lambda n: tree.order[n[0]])
         first = branches[0]
+        self._check_passes(tree, [n[0] for n in branches])
         body: Body = ()
         for branch in branches:
             body += substitute_body(branch[-1].body, {b.var: a.var for a, b in zip(first, branch)})
@@ -186,6 +189,22 @@ class Loops(Base):
         for s in first:
             check_unordered("merge", made, made.loops[s.var])
         return self.new_loop(function, first[-1].var)
+
+    def _check_passes(self, tree: Tree, tops: list[S.For]) -> None:
+        """ScheduleError where a nest that moves up to the first one would pass what it depends on."""
+        around = tree.scope(tops[0])
+        for top in tops[1:]:
+            inside = [b for b in tree.inside(around) if tree.is_inside(b, top)]
+            between = [
+                b
+                for b in tree.inside(around)
+                if tree.order[tops[0]] < tree.order[b] < tree.order[top] and not any(tree.is_inside(b, t) for t in tops)
+            ]
+            for b, other in ((b, o) for b in inside for o in between):
+                if written(b) & (written(other) | read(other)) or read(b) & written(other):
+                    raise ScheduleError(
+                        f"merge: '{b.name}' would be computed before '{other.name}', on which it depends"
+                    )
 
     def _branch(self, tree: Tree, s: S.For) -> list[S.For]:
         around = [*tree.loops_around(s), s]

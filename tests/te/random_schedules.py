@@ -21,8 +21,18 @@ import numpy as np
 from compassc import targets, te
 from compassc.te.nodes import reads
 from tests.te.interpreter import Kernel
+from tests.te.random_intrinsics import tensorize
 
 DTYPES = ("int32", "int16", "int8", "uint8")
+
+
+def _better(a: tuple, b: tuple) -> tuple:
+    """The larger value, with its place; the first of equal ones."""
+    wins = te.any(a[1] > b[1], te.all(a[1] == b[1], a[0] <= b[0]))
+    return tuple(te.if_then_else(wins, x, y) for x, y in zip(a, b))
+
+
+LARGEST = te.comm_reducer(_better, lambda i, v: (te.max_value(i), te.min_value(v)), "largest")
 
 
 @dataclass
@@ -56,10 +66,12 @@ def case(draw: random.Random, statements: bool = True) -> Case:
     known, computed = list(inputs), []
     for i in range(draw.randint(1, 5)):
         made = (statements and _statements(draw, known, f"t{i}", computed)) or _operation(draw, known, f"t{i}")
-        known.append(made)
-        computed.append(made)
+        several = list(made) if isinstance(made, tuple) else [made]
+        known += several
+        computed += several
     read = {t for c in computed for t in c.op.input_tensors}
-    outputs = [t for t in computed if t not in read]
+    ends = {t.op for t in computed if t not in read}
+    outputs = [t for t in computed if t.op in ends]
     used = {t for t in read if t in inputs}
     return Case([t for t in inputs if t in used], computed, outputs)
 
@@ -69,10 +81,23 @@ def _extent(draw: random.Random) -> int:
     return draw.randint(8, 40) if draw.random() < 0.15 else draw.randint(1, 7)
 
 
-def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Tensor:
+_KINDS = ("map",) * 4 + ("join", "join", "window", "window", "move", "move", "reduce", "reduce", "reduce", "reduce")
+_KINDS += ("pad", "pad", "pick", "pick", "two", "where")
+
+
+def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Tensor | tuple[te.Tensor, ...]:
     source = draw.choice(known[-3:])
     shape = [d.value for d in source.shape]
-    kind = draw.choice(("map", "map", "join", "window", "move", "reduce", "reduce", "pad", "pick"))
+    kind = draw.choice(_KINDS)
+    if kind == "two":
+        return te.compute(shape, lambda *i: (source[i].astype("int32") * 2, source[i].astype("int32") - 9), name=name)
+    if kind == "where":
+        k = te.reduce_axis((0, shape[-1]), name="k")
+        return te.compute(
+            shape[:-1] or [1],
+            lambda *i: LARGEST((k.var, source[(*i[: len(shape) - 1], k)].astype("int32")), k),
+            name=name,
+        )
     if kind == "join":
         other = draw.choice(known)
         dims = [d.value for d in other.shape]
@@ -303,6 +328,42 @@ def _double(draw, schedule):
     _stage(draw, schedule).double_buffer()
 
 
+def _tensorize(draw, schedule):
+    tensorize(draw, _stage(draw, schedule))
+
+
+def _tile(draw, schedule):
+    stage = _stage(draw, schedule)
+    x, y = _leaf(draw, stage), _leaf(draw, stage)
+    if x is y:
+        raise te.ScheduleError("one loop")
+    stage.tile(x, y, draw.randint(1, 4), draw.randint(1, 4))
+
+
+def _pragma(draw, schedule):
+    stage = _stage(draw, schedule)
+    stage.pragma(_leaf(draw, stage), draw.choice(("unroll", "vectorize")))
+
+
+def _scope(draw, schedule):
+    _stage(draw, schedule).set_scope(draw.choice(("global", "shared", "lsram", "local")))
+
+
+def _predicate(draw: random.Random, made: Case) -> dict[te.Tensor, tuple[int, int]]:
+    """Sometimes conditions of stores: every so many-th element of the last axis of an output that nobody reads is not
+    stored."""
+    read = {t.op for c in made.tensors for t in c.op.input_tensors}
+    found = [t for t in made.outputs if isinstance(t.op, te.ComputeOp) and t.op not in read and t.value_index == 0]
+    return {t: (draw.randint(2, 4), draw.randint(0, 1)) for t in found if draw.random() < 0.15}
+
+
+def set_predicates(schedule: te.Schedule, chosen: dict[te.Tensor, tuple[int, int]]) -> None:
+    """Takes the steps that say so."""
+    for t, (every, rest) in chosen.items():
+        axis = t.op.axis[-1]
+        schedule[t].set_store_predicate((axis + 0) % every != rest)
+
+
 _STEPS = {
     "split": _split,
     "fuse": _fuse,
@@ -322,6 +383,11 @@ _STEPS = {
     "prefetch": _prefetch,
     "create_group": _group,
     "env_threads": _threads,
+    "tensorize": _tensorize,
+    "tile": _tile,
+    "pragma": _pragma,
+    "set_scope": _scope,
+    "compute_root": lambda draw, schedule: _stage(draw, schedule).compute_root(),
 }
 
 
@@ -333,9 +399,17 @@ def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
     arrays = made.arrays(draw)
     plain = [a.copy() for a in arrays]
     plain_schedule = te.create_schedule(made.outputs)
+    conditions = _predicate(draw, made)
+    set_predicates(plain_schedule, conditions)
     Kernel(te.lower(plain_schedule, made.args, "plain", target="X2_1204", simple_mode=True).entry_func)(*plain)
     schedule = te.create_schedule(made.outputs)
+    before = draw.random() < 0.5
+    if before:
+        set_predicates(schedule, conditions)
     taken = steps(draw, schedule, draw.randint(1, 12))
+    if not before:
+        set_predicates(schedule, conditions)
+    taken["set_store_predicate"] += len(conditions)
     try:
         module = te.lower(schedule, made.args, "scheduled", target=target or "X2_1204")
         call = targets.build(module, target=target) if target else Kernel(module.entry_func, early=draw.random() < 0.5)
@@ -370,12 +444,18 @@ def main() -> int:
 def _many(given: argparse.Namespace) -> int:
     ends: Counter[str] = Counter()
     taken: Counter[str] = Counter()
+    wrong = 0
     for seed in range(given.seed, given.seed + given.count):
-        end, steps_taken = run(seed, given.target)
+        try:
+            end, steps_taken = run(seed, given.target)
+        except Exception as error:  # noqa: BLE001 - every fault is counted and shown
+            wrong += 1
+            print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
+            continue
         ends[re.sub(r"'[^']*'|\d[\d,]*|:\n.*", "_", end, flags=re.DOTALL)] += 1
         taken += steps_taken
-    print(f"{given.count} cases from seed {given.seed}: {dict(ends)}; steps {dict(taken)}")
-    return 0
+    print(f"{given.count} cases from seed {given.seed}, {wrong} wrong: {dict(ends)}; steps {dict(taken)}")
+    return int(wrong > 0)
 
 
 if __name__ == "__main__":

@@ -301,3 +301,95 @@ def test_the_steps_of_lowering_have_names():
     bounds = te.InferBound(s.normalize())
     assert "b: i in [i, (i + 1))" in str(bounds)
     assert "for i in T.serial(0, 8, 1, nonneg=True):" in te.ScheduleOps(s.normalize(), bounds, [a, c]).script()
+
+
+def scaled(factor, n=4):
+    x = te.placeholder((n,), "int32", name="x")
+    y = te.compute((n,), lambda i: x[i] * factor, name="y")
+    return te.decl_tensor_intrin(
+        y, lambda ins, outs: te.for_range(0, n, lambda i: outs[0].store(ins[0][n - 1 - i] * factor, n - 1 - i))
+    )
+
+
+def test_intrinsics_of_one_name_are_told_apart():
+    a = te.placeholder((8,), "int32", name="a")
+    b = te.compute((8,), lambda i: a[i] * 2, name="b")
+    c = te.compute((8,), lambda i: b[i] * 3, name="c")
+    s = te.create_schedule(c)
+    for stage, factor in ((s[b], 2), (s[c], 3)):
+        stage.tensorize(stage.split(stage.op.axis[0], 4)[1], scaled(factor))
+    given = np.arange(8, dtype="int32")
+    run(s, [a, c], [given], given * 6)
+
+
+def test_conditions_around_an_intrinsic_hold():
+    a = te.placeholder((6, 8), "int32", name="a")
+    b = te.compute((6, 8), lambda i, j: a[i, j] * 2, name="b")
+    i, j = b.op.axis
+    s = te.create_schedule(b)
+    s[b].tensorize(s[b].split(j, 4)[1], scaled(2))
+    s[b].set_store_predicate(i < 3)
+    given = np.arange(48, dtype="int32").reshape(6, 8)
+    run(s, [a, b], [given], np.where(np.arange(6)[:, None] < 3, given * 2, 99))
+    s[b].set_store_predicate(j < 3)
+    with pytest.raises(te.LowerError, match="its store predicate is about single elements"):
+        te.lower(s, [a, b], target=TARGET)
+    k = te.reduce_axis((0, 8), "k")
+    c = te.compute((6,), lambda i: te.sum(a[i, k], axis=k, where=k > 2), name="c")
+    x = te.placeholder((8,), "int32", name="x")
+    r = te.reduce_axis((0, 8), "r")
+    y = te.compute((), lambda: te.sum(x[r], axis=r), name="y")
+    whole = te.decl_tensor_intrin(y, lambda ins, outs: (None, outs[0].store(0, 0), outs[0].store(ins[0][0], 0)))
+    s = te.create_schedule(c)
+    s[c].tensorize(c.op.reduce_axis[0], whole)
+    with pytest.raises(te.LowerError, match="is something else"):
+        te.lower(s, [a, c], target=TARGET)
+
+
+def test_nothing_is_computed_inside_of_an_intrinsic():
+    a = te.placeholder((8,), "int32", name="a")
+    b = te.compute((8,), lambda i: a[i] + 1, name="b")
+    c = te.compute((8,), lambda i: b[i] * 2, name="c")
+    s = te.create_schedule(c)
+    _, inner = s[c].split(c.op.axis[0], 4)
+    s[c].tensorize(inner, scaled(2))
+    with pytest.raises(te.ScheduleError, match="an intrinsic does the loop 'i.inner' of 'c' and those inside"):
+        s[b].compute_at(s[c], inner)
+    s = te.create_schedule(c)
+    _, inner = s[c].split(c.op.axis[0], 4)
+    s[b].compute_at(s[c], inner)
+    with pytest.raises(te.ScheduleError, match="'b' is computed at 'i.inner', inside of it"):
+        s[c].tensorize(inner, scaled(2))
+
+
+def test_a_step_that_is_refused_changes_nothing():
+    a = te.placeholder((8, 8), "int32", name="a")
+    b = te.compute((8, 8), lambda i, j: a[i, j] + 1, name="b")
+    i, j = b.op.axis
+    s = te.create_schedule(b)
+    s[b].vectorize(j)
+    before = repr(s[b]), len(s[b].relations), len(s.stages), s[b].annotations
+    with pytest.raises(te.ScheduleError, match="annotated already"):
+        s[b].tile(i, j, 2, 2)
+    with pytest.raises(te.ScheduleError):
+        s[b].prefetch(a, te.reduce_axis((0, 4), "other"))
+    with pytest.raises(te.ScheduleError):
+        s[b].parallel(te.reduce_axis((0, 4), "other"))
+    assert (repr(s[b]), len(s[b].relations), len(s.stages), s[b].annotations) == before
+
+
+def test_rows_of_a_scan_are_not_read_before_they_arrive():
+    a = te.placeholder((6, 8), "int32", name="a")
+    state = te.placeholder((6, 8), "int32", name="state")
+    init = te.compute((1, 8), lambda _, j: a[0, j], name="init")
+    update = te.compute((6, 8), lambda t, j: state[t - 1, j] * 3 - a[t, j], name="update")
+    c = te.scan(init, update, state, name="c")
+    s = te.create_schedule(c)
+    local = s.cache_write(update, "lsram")
+    s[local].compute_at(s[update], update.op.axis[0])
+    s[local].double_buffer()
+    given = np.arange(48, dtype="int32").reshape(6, 8)
+    rows = [given[0]]
+    for row in given[1:]:
+        rows.append(rows[-1] * 3 - row)
+    run(s, [a, c], [given], np.array(rows))

@@ -19,8 +19,11 @@ from compassc.ir import parse_module, structural_equal
 from compassc.ir.verify import verify
 from tests.te.interpreter import Kernel
 from tests.te.random_schedules import Case, case
+from tests.tir.random_intrinsics_of_blocks import tensorize
 
 TARGET = "X2_1204"
+TRIES = 3
+"""How often a step is tried before another one is."""
 
 
 def function(made: Case):
@@ -155,6 +158,90 @@ def _unpad(draw, s):
     s.decompose_padding(block, draw.choice(s.get_loops(block) or [None]))
 
 
+def _inplace(draw, s):
+    names = [n for n, b in s.tree("main").blocks.items() if _both(b)]
+    if names:
+        block = s.get_block(draw.choice(names))
+        s.cache_inplace(block, draw.choice(_both(s.get(block))), _scope(draw))
+        return
+    name, scope = s.get(_block(draw, s)).name, _scope(draw)
+    for on in (s.copy(), s):  # what is refused changes nothing
+        block = on.get_block(name)
+        on.decompose_reduction(block, (on.get_loops(block) or [None])[0])
+        on.cache_inplace(block, 0, scope)
+
+
+def _both(block) -> list[int]:
+    """The reads of what a block writes, too."""
+    written = {r.buffer.data for r in block.writes}
+    return [i for i, r in enumerate(block.reads) if r.buffer.data in written]
+
+
+def _merge(draw, s):
+    loops = [x for name in s.tree("main").blocks for x in s.get_loops(s.get_block(name))]
+    first = draw.choice(loops or [_loop(draw, s)])
+    depth = len(s.tree("main").loops_around(s.get(first)))
+    alike = [
+        x
+        for x in loops
+        if s.get(x) is not s.get(first) and len(s.tree("main").loops_around(s.get(x))) == depth or draw.random() < 0.1
+    ]
+    if not alike:
+        raise tir.ScheduleError("no other loop")
+    s.merge(first, draw.choice(alike))
+
+
+def _tensorize(draw, s):
+    tensorize(draw, s, f"fuzz.tile{len(s.trace)}", _loop(draw, s))
+
+
+def _annotate(draw, s):
+    target = _block(draw, s) if draw.random() < 0.6 else _loop(draw, s)
+    s.annotate(target, draw.choice(("a", "b")), draw.choice((1, "word", 0.5, [1, 2], {"x": 1})))
+
+
+def _unannotate(draw, s):
+    for name in s.tree("main").blocks:
+        for rv in (s.get_block(name), *s.get_loops(s.get_block(name))):
+            if dict(s.get(rv).annotations).keys() & {"a", "b"}:
+                return s.unannotate(rv, min(dict(s.get(rv).annotations).keys() & {"a", "b"}))
+    raise tir.ScheduleError("no annotations")
+
+
+def _order(draw, s):
+    block = _block(draw, s)
+    n = len(s.get(block).vars)
+    s.reorder_block_iter_var(block, draw.sample(range(n), n))
+
+
+def _wider(draw, s):
+    """A type that holds all values of the old one."""
+    block = _block(draw, s)
+    region = s.get(block).writes[0]
+    wider = {"int8": ("int16", "int32"), "uint8": ("int16", "int32", "uint16"), "int16": ("int32",)}
+    s.unsafe_set_dtype(block, 0, draw.choice(wider.get(str(region.buffer.dtype), (str(region.buffer.dtype),))))
+
+
+def _regions(draw, s):
+    block = _block(draw, s)
+    reads = s.get(block).reads
+    if not reads:
+        raise tir.ScheduleError("reads nothing")
+    place = draw.randrange(len(reads))
+    shape = s.buffers("main")[reads[place].buffer.data].shape
+    s.annotate_buffer_access(block, place, "read", lambda *_: [(0, e.value) for e in shape])
+
+
+def _candidates(draw, s):
+    loop = _loop(draw, s)
+    s.split(loop, [None, s.sample_categorical([1, 2, 4], [0.2, 0.3, 0.5])])
+
+
+def _partitioned(draw, s):
+    loop = _loop(draw, s)
+    s.split(loop, s.sample_partitioned_tile(loop, 3, draw.randint(0, 2), draw.choice((1, 2))))
+
+
 STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "split": _split,
     "fuse": _fuse,
@@ -183,6 +270,17 @@ STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "blockize": lambda draw, s: s.blockize(_loop(draw, s)),
     "sample_perfect_tile": _tile,
     "sample_compute_location": _location,
+    "cache_inplace": _inplace,
+    "merge": _merge,
+    "tensorize": _tensorize,
+    "annotate": _annotate,
+    "unannotate": _unannotate,
+    "reorder_block_iter_var": _order,
+    "unsafe_set_dtype": _wider,
+    "annotate_buffer_access": _regions,
+    "sample_categorical": _candidates,
+    "sample_partitioned_tile": _partitioned,
+    "enter_postproc": lambda draw, s: s.enter_postproc(),
     "bind": lambda draw, s: s.bind(
         _loop(draw, s), draw.choice(("threadIdx.x", "threadIdx.x", "blockIdx.x", "vthread"))
     ),
@@ -194,14 +292,17 @@ def steps(draw: random.Random, s: tir.Schedule, count: int) -> Counter[str]:
     taken: Counter[str] = Counter()
     for _ in range(count):
         name = draw.choice(list(STEPS))
-        before = s.mod
-        try:
-            STEPS[name](draw, s)
+        for _ in range(TRIES):
+            before = s.mod
+            try:
+                STEPS[name](draw, s)
+            except (tir.ScheduleError, te.ExpressionTypeError):
+                assert s.mod is before, f"{name} was refused and has changed something"
+                taken["refused"] += 1
+                continue
             taken[name] += 1
             verify(s.mod)
-        except (tir.ScheduleError, te.ExpressionTypeError):
-            assert s.mod is before, f"{name} was refused and has changed something"
-            taken["refused"] += 1
+            break
     return taken
 
 
@@ -254,12 +355,18 @@ def main() -> int:
     given = parser.parse_args()
     ends: Counter[str] = Counter()
     taken: Counter[str] = Counter()
+    wrong = 0
     for seed in range(given.seed, given.seed + given.count):
-        end, steps_taken = run(seed)
+        try:
+            end, steps_taken = run(seed)
+        except Exception as error:  # noqa: BLE001 - every fault is counted and shown
+            wrong += 1
+            print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
+            continue
         ends["".join(c for c in end.split("'")[0] if not c.isdigit()) + "..." if end != "right" else end] += 1
         taken += steps_taken
-    print(f"{given.count} cases from seed {given.seed}: {dict(ends)}; steps {dict(taken)}")
-    return 0
+    print(f"{given.count} cases from seed {given.seed}, {wrong} wrong: {dict(ends)}; steps {dict(taken)}")
+    return int(wrong > 0)
 
 
 if __name__ == "__main__":

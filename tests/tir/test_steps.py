@@ -263,3 +263,44 @@ def test_a_copy_does_not_overwrite_what_is_left_alone():
     s = tir.Schedule(parse_module(holes))
     with pytest.raises(tir.ScheduleError, match="does not surely write all of it"):
         s.cache_write("C", 0, "lsram")
+
+
+def test_merge_keeps_what_depends_in_order():
+    s = tir.Schedule(chain())
+    x = te.placeholder((8,), "int32", name="x")
+    a = te.compute((8,), lambda i: x[i] + 1, name="a")
+    b = te.compute((8,), lambda i: a[(i + 1) % 8] + 1, name="b")
+    c = te.compute((8,), lambda i: b[i] + a[i], name="c")
+    s = tir.Schedule(te.create_prim_func([x, c]))
+    before = s.mod
+    with pytest.raises(tir.ScheduleError, match="'c' would be computed before 'b', on which it depends"):
+        s.merge(s.get_loops("a")[0], s.get_loops("c")[0])
+    assert s.mod is before
+    s.merge(s.get_loops("b")[0], s.get_loops("c")[0])
+    assert same(te.create_prim_func([x, c]), s, 8, 8)
+    f = chain()
+    s = tir.Schedule(f)
+    s.reverse_compute_at("C", s.get_loops("B")[0])
+    s.merge(s.get_loops("B")[1], s.get_loops("C")[1])
+    assert same(f, s, (32, 16), (32, 16))
+    with pytest.raises(tir.ScheduleError, match="in nests of their own"):
+        s.merge(*s.get_loops("B"))
+
+
+def test_regions_of_what_is_gone_are_forgotten():
+    f = chain()
+    s = tir.Schedule(f)
+    s.annotate_buffer_access("C", 0, "read", lambda i, j: [(0, 32), (0, 16)])
+    s.compute_inline("B")
+    assert "explicit_read_region" not in s.mod.script() and same(f, s, (32, 16), (32, 16))
+
+
+def test_an_intrinsic_stands_alone():
+    f = times3(8)
+    loop, block = f.body[-1], None
+    inner = tir.Schedule(f)
+    block = inner.get(inner.get_block("Y"))
+    assert block.bindings[0] is loop.var
+    broken = f.replace(body=(*f.body[:-1], block))
+    with pytest.raises(tir.ScheduleError, match="no function that stands alone: .* used but not defined"):
+        tir.TensorIntrin.register("test.open", broken, f, override=True)

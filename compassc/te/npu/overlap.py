@@ -136,14 +136,18 @@ class _Overlap(Rewriter):
         )
         return [*made, s.replace(body=body)]
 
-    def _behind(self, s: S.For, array: Var, first: int, count: int) -> list[Stmt]:
+    def _behind(self, s: S.For, array: Var, first: int, count: int) -> list[Stmt] | None:
+        transfers, rest = s.body[first : first + count], (*s.body[:first], *s.body[first + count :])
+        used = {v for e in all_exprs(rest) for v in variables(e)} | _written(rest)
+        if _written(transfers) & used:
+            return None  # the next turn uses what is transferred
         event, half, made = self._half(array)
         both = self.halves[array]
         here = _Half(both, half)
         body: Body = (
             *here.body(s.body[:first]),
             _wait(event),
-            *_Half(both, half, event).body(s.body[first : first + count]),
+            *_Half(both, half, event).body(transfers),
             *here.body(s.body[first + count :]),
             S.Assign(half, Binary("sub", ONE, half)),
         )

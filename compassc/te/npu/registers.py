@@ -209,7 +209,7 @@ class _Places:
 
     def of(self, body: Body) -> list[_Place]:
         self._walk(body, [])
-        return [p for p in self.found.values() if p.buffer.data not in self.other and p.stores]
+        return [p for p in self.found.values() if p.buffer.data not in self.other]
 
     def _walk(self, body: Body, guards: list[Expr]) -> None:
         for s in body:

@@ -29,6 +29,8 @@ class Schedule:
         self.groups: list[Group] = []
         self.intrinsics: dict[str, TensorIntrin] = {}
         """The intrinsics that steps of traces call by name."""
+        self.variables: dict[str, Expr] = {}
+        """The variables that steps of traces call by name."""
         self.depth = 0
         for op in post_order(outputs):
             self._add(op, len(self.stages), op in self.outputs)
@@ -41,6 +43,17 @@ class Schedule:
             label = f"{op.name}#{count}"
         self.stages.insert(place, Stage(self, op, label, is_output))
         return self.stages[place]
+
+    def snapshot(self) -> Any:
+        """The state, for `restore`."""
+        return list(self.groups), [(stage, stage.snapshot()) for stage in self.stages]
+
+    def restore(self, saved: Any) -> None:
+        """Go back to a state."""
+        self.groups, stages = saved
+        self.stages = [stage for stage, _ in stages]
+        for stage, state in stages:
+            stage.restore(state)
 
     def __getitem__(self, key: Any) -> Stage:
         """The stage of a tensor, an operation or a label. ScheduleError when it has none."""
@@ -88,7 +101,7 @@ class Schedule:
     def replayed(self, trace: Trace) -> Schedule:
         """A new schedule of the same expressions with the steps of a trace."""
         fresh = Schedule(self.outputs)
-        fresh.intrinsics = dict(self.intrinsics)
+        fresh.intrinsics, fresh.variables = dict(self.intrinsics), dict(self.variables)
         return replay(fresh, trace)
 
     # ---------------------------------------------------------------------------------------------------------- stages

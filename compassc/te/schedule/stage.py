@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from compassc.analysis.structure import variables
@@ -98,6 +98,19 @@ class Stage:
 
     def __repr__(self) -> str:
         return f"stage({self.label}, leaves=[{', '.join(map(self.label_of, self.leaf_iter_vars))}])"
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state, for `restore`."""
+        state = dict(vars(self))
+        for name in ("relations", "all_iter_vars", "leaf_iter_vars"):
+            state[name] = list(state[name])
+        state["annotations"] = {a: replace(n) for a, n in self.annotations.items()}
+        state["alignments"] = dict(self.alignments)
+        return state
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go back to a state."""
+        vars(self).update(saved)
 
     def label_of(self, axis: IterVar) -> str:
         """The name of an axis; with a number where an earlier one has the same."""
@@ -222,6 +235,11 @@ class Stage:
 
     # ----------------------------------------------------------------------------------------------------- annotations
 
+    def intrinsic_of(self, axis: IterVar) -> TensorIntrin | None:
+        """The intrinsic that stands for a loop and those inside of it."""
+        found = self.annotations.get(axis)
+        return None if found is None else found.intrin
+
     def _annotation(self, step: str, axis: IterVar) -> Annotation:
         self._leaf(step, axis)
         return self.annotations.setdefault(axis, Annotation())
@@ -284,7 +302,12 @@ class Stage:
         if any(isinstance(s.op, ScanOp) and self.op in [t.op for t in s.op.update] for s in self.schedule.stages):
             raise ScheduleError(f"compute_at of '{self.label}': it is the update of a scan and stays in its loop")
         stage = parent if isinstance(parent, Stage) else self.schedule[parent]
-        stage._leaf("compute_at", axis)
+        place = stage._leaf("compute_at", axis)
+        done = next((a for a in stage.leaf_iter_vars[: place + 1] if stage.intrinsic_of(a) is not None), None)
+        if done is not None:
+            raise ScheduleError(
+                f"compute_at of '{self.label}': an intrinsic does the loop '{done.name}' of '{stage.label}' and those inside"
+            )
         if self.is_output:
             raise ScheduleError(f"compute_at of '{self.label}': it is an output")
         if stage is self or not self.schedule.reaches(self, stage):
@@ -358,7 +381,14 @@ class Stage:
                 "te.decl_tensor_intrin makes one",
             )
         inside = self.leaf_iter_vars[self.leaf_iter_vars.index(axis) :]
-        marked = [a.name for a in inside if (n := self.annotations.get(a)) is not None and (n.loop or n.thread)]
+        for other in self.schedule.stages:
+            if other.attached is not None and any(other.attached[1] is a for a in inside):
+                raise ScheduleError(
+                    f"tensorize of '{self.label}': '{other.label}' is computed at '{other.attached[1].name}', inside of it"
+                )
+        marked = [
+            a.name for a in inside if (n := self.annotations.get(a)) is not None and (n.loop or n.thread is not None)
+        ]
         if marked:
             raise ScheduleError(f"tensorize of '{self.label}': the loop '{marked[0]}' inside of it is annotated")
         count = len(intrin.op.axis) + len(intrin.op.reduce_axis)

@@ -96,15 +96,21 @@ def _shown_tree(tree: Any) -> str:
 
 
 def primitive(function: _F) -> _F:
-    """Marks a method of Schedule or Stage as a primitive: a call that succeeds is recorded, once, whatever it calls."""
+    """Marks a method of Schedule or Stage as a primitive: a call that succeeds is recorded, once, whatever it calls; one
+    that is refused changes nothing."""
 
     @functools.wraps(function)
     def run(self: Any, *args: Any, **options: Any) -> Any:
         schedule: Schedule = getattr(self, "schedule", self)
+        before = schedule.snapshot() if not schedule.depth else None
         schedule.depth += 1
         try:
             words = _recorded(schedule, list(args)), {k: _recorded(schedule, v) for k, v in options.items()}
             made = function(self, *args, **options)
+        except Exception:
+            if before is not None:
+                schedule.restore(before)
+            raise
         finally:
             schedule.depth -= 1
         if not schedule.depth:
@@ -131,16 +137,24 @@ def _recorded(schedule: Schedule, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_recorded(schedule, v) for v in value]
     if isinstance(value, TensorIntrin):
-        schedule.intrinsics[value.name] = value
-        return {"intrin": value.name}
+        return {"intrin": _named(schedule.intrinsics, value.name, value)}
     if isinstance(value, Operand):
         e = as_expr(value)
         if isinstance(e, IntImm):
             return e.value
         if isinstance(e, Var):
-            return {"var": [e.name]}
+            return {"var": [_named(schedule.variables, e.name, e)]}
         return {"expr": _tree(schedule, e)}
     return value
+
+
+def _named(known: dict[str, Any], name: str, value: Any) -> str:
+    """The name by which traces know a value: its own, with a number where another one has it."""
+    label, count = name, 0
+    while known.setdefault(label, value) is not value:
+        count += 1
+        label = f"{name}#{count}"
+    return label
 
 
 def _tree(schedule: Schedule, e: Expr) -> Any:
@@ -152,6 +166,7 @@ def _tree(schedule: Schedule, e: Expr) -> Any:
             for axis in stage.all_iter_vars:
                 if axis.as_expr() is e:
                     return {"axis": [stage.label, stage.label_of(axis)]}
+        return {"var": [_named(schedule.variables, e.name, e)]}
     if isinstance(e, (Binary, Unary)):
         return [e.op, *(_tree(schedule, x) for x in e.children())]
     raise ScheduleError(f"{Value(e)} cannot be an argument of a step: use numbers, axes and operators")
@@ -197,6 +212,8 @@ def _resolved(schedule: Schedule, value: Any) -> Any:
             raise ScheduleError(f"the intrinsic '{what}' is not known", "schedule.intrinsics[name] = intrinsic")
         return schedule.intrinsics[what]
     if kind == "var":
-        raise ScheduleError(f"a trace with the variable '{what[0]}' cannot be replayed: its sizes are not numbers")
+        if what[0] not in schedule.variables:
+            raise ScheduleError(f"the variable '{what[0]}' is not known", "schedule.variables[name] = variable.expr")
+        return Value(schedule.variables[what[0]])
     stage: Stage = schedule.stage(what[0])
     return stage.axis_named(what[1]) if kind == "axis" else stage.op.output(what[1])
