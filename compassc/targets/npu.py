@@ -20,9 +20,13 @@ def _machine(target: Target) -> Npu:
 
 
 def _generate(module: IRModule, target: Target) -> Module:
+    from compass_runtime.compass_module import CompassModule
     from compassc.dsl import BuildManager
+    from compassc.targets import signature
 
-    return BuildManager(target.mcpu).build(module).module
+    built = BuildManager(target.mcpu).build(module)
+    described = signature.of(module.entry_func) if signature.is_declared(module.entry_func) else None
+    return CompassModule(built.module.content, source=built.c_code, description=described)
 
 
 KIND = register_kind(

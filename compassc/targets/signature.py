@@ -29,6 +29,13 @@ def of(function: S.PrimFunc) -> dict[str, Any]:
     return {"name": function.name, "params": params}
 
 
+def is_declared(function: S.PrimFunc) -> bool:
+    """Whether all tensors among the parameters have shapes of numbers and of parameters."""
+    shapes = {s.buffer.data: s.buffer.shape for s in function.body if isinstance(s, S.DeclBuffer)}
+    tensors = [p for p in function.params if isinstance(p.dtype, PointerType)]
+    return all(isinstance(e, IntImm) or e in function.params for p in tensors for e in shapes.get(p, (None,)))
+
+
 def _size(tensor: Var, e: E.Expr, function: S.PrimFunc) -> int | str:
     if isinstance(e, IntImm):
         return e.value

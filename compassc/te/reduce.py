@@ -48,15 +48,27 @@ class Reducer:
             raise ExpressionError(f"the combiner '{name}' takes {len(parameters)} values, expected two")
         self.combine, self.identity, self.name, self.parameters = combine, identity, name, parameters
 
-    def __call__(self, expr: Any, axis: Any, where: Any = None, init: Any = None, *more: Any) -> Any:
+    def __call__(self, expr: Any, *values: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
         """The reduction of `expr` (or of a tuple) over one axis or several; or `f(f(expr, axis), ...)` of values.
 
         `where`: what is left out where it is false. `init`: where to start in place of the identity.
         """
-        axes = tuple(axis) if isinstance(axis, (list, tuple)) else (axis,)
-        if not builtins.all(isinstance(a, IterVar) for a in axes):
-            rest = [x for x in (axis, where, init, *more) if x is not None]
-            return self._fold(expr, rest)
+        named = axis is not None
+        given = [axis, *values] if named else list(values)
+        axes = tuple(given[0]) if given and isinstance(given[0], (list, tuple)) else tuple(given[:1])
+        if not axes or not builtins.all(isinstance(a, IterVar) for a in axes):
+            if named or where is not None or init is not None or not given:
+                raise ExpressionError(
+                    f"'{self.name}' reduces over axes that te.reduce_axis made, got {axis!r}",
+                    f"te.{self.name}(a, b) of values takes them without names",
+                )
+            return self._fold(expr, given)
+        if len(given) > 3:
+            raise ExpressionError(
+                f"'{self.name}' takes an expression, axes, where and init, got {len(given) + 1} values"
+            )
+        where = given[1] if len(given) > 1 else where
+        init = given[2] if len(given) > 2 else init
         if not builtins.all(a.is_reduction for a in axes):
             raise ExpressionError(f"'{self.name}' reduces over axes that te.reduce_axis made")
         several = isinstance(expr, (tuple, list))

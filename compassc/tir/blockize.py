@@ -142,7 +142,11 @@ def _blockized(schedule: Base, tree: Tree, block: S.Block, top: S.For | None) ->
         if whole % h.extent:
             beyond.append((h.axis, Binary("lt", point, number(whole))))
     inner_where = joined([c for _, c in beyond])
-    kept = [c for c in conjuncts(block.where) if not uses(c, [s.var for s in inner])]
+    conditions = conjuncts(block.where)
+    kept = [c for c in conditions if not uses(c, [s.var for s in inner])]
+    if len(kept) < len(conditions):  # those that go say that the axes are in their ranges
+        for h, outer in zip(halves, outer_axes):
+            kept += [Binary("le", number(0, h.outer), h.outer), Binary("lt", h.outer, outer.extent)]
     update = new_block(block.name, inner_axes, substitute_body(block.body, mapping), (), inner_where)
     update = update.replace(annotations=block.annotations)
     nest: Body = (update,)

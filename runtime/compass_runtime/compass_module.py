@@ -14,6 +14,7 @@ import numpy as np
 from compass_core import files
 from compass_core.errors import CompassError
 from compass_core.reading import jsontext, names
+from compass_runtime.arguments import Arguments, parameters_of
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
 from compass_runtime.job import Job
 from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module
@@ -38,13 +39,23 @@ class CompassModule(Module):
     """One aipu.bin.
 
     The kernel's own name is a function of one argument per kernel parameter; `compass_run`, and `func_name` where one
-    is given, take the inputs and then the outputs. Nothing is loaded before the first use.
+    is given, take the inputs and then the outputs. Nothing is loaded before the first use. `source`: the C text.
+    `description`: name and parameters of the kernel, where their types and shapes are known; calls are held against it.
     """
 
     type_key = "compass.runtime.CompassModule"
     flags = SERIALIZABLE | RUNNABLE
 
-    def __init__(self, content: bytes, func_name: str = "", with_profile: bool = False, target: str = "") -> None:
+    def __init__(
+        self,
+        content: bytes,
+        func_name: str = "",
+        with_profile: bool = False,
+        target: str = "",
+        *,
+        source: str = "",
+        description: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__()
         self.content = content
         if not names.is_label(func_name) or "/" in func_name:
@@ -52,6 +63,10 @@ class CompassModule(Module):
         self.func_name = func_name
         self.with_profile = with_profile
         self._target = target
+        self.source, self.description = source, description
+        self._arguments: Arguments | None = None
+        if description is not None:
+            self._arguments = Arguments(str(description["name"]), parameters_of(description))
         self._functions: dict[str, Callable[..., Any]] = {
             "compass_run": self.run,
             "compass_dynamic_run": self.dynamic_run,
@@ -76,6 +91,14 @@ class CompassModule(Module):
         """The job of the functions `compass_...`; it needs all sizes and scalars known since the build."""
         return self.program.create_job()
 
+    @property
+    def format(self) -> str:
+        return "c" if self.source else ""
+
+    def get_source(self, format: str = "") -> str:
+        """The C text of the kernel; empty for a program whose text is not known."""
+        return self.source
+
     def find(self, name: str) -> Callable[..., Any] | None:
         if name in self._functions:
             return self._functions[name]
@@ -88,7 +111,14 @@ class CompassModule(Module):
 
     def call(self, *args: Any) -> None:
         """Runs with one argument per kernel parameter; outputs are changed in place."""
-        self.program.call([np.asarray(arg) if isinstance(arg, NDArray) else arg for arg in args])
+        if self._arguments is None:
+            self.program.call([np.asarray(arg) if isinstance(arg, NDArray) else arg for arg in args])
+            return
+        arrays, back = self._arguments.laid_out(args)
+        numbers = [p.shape is None for p in self._arguments.parameters]
+        self.program.call([a.item() if number else a for number, a in zip(numbers, arrays, strict=True)])
+        for given, used in back:
+            given[...] = used
 
     def run(self, *args: Any) -> None:
         """Inputs, then outputs: loads the inputs, runs, fills the outputs."""
@@ -166,7 +196,15 @@ class CompassModule(Module):
             slot.store(_checked(slot.info, i, value, slot.nbytes))
 
     def save_to_bytes(self) -> bytes:
-        fields = {"func_name": self.func_name, "with_profile": self.with_profile, "target": self._target}
+        fields: dict[str, Any] = {
+            "func_name": self.func_name,
+            "with_profile": self.with_profile,
+            "target": self._target,
+        }
+        if self.source:
+            fields["source"] = self.source
+        if self.description is not None:
+            fields["description"] = self.description
         head = json.dumps(fields).encode()
         return len(head).to_bytes(4, "little") + head + self.content
 
@@ -207,7 +245,10 @@ def load_content(data: bytes) -> CompassModule:
         name, target, profile = fields["func_name"], fields["target"], fields["with_profile"]
         if not (isinstance(name, str) and isinstance(target, str) and isinstance(profile, bool)):
             raise TypeError("a field is of another type")
-        return CompassModule(data[4 + size :], name, profile, target)
+        source, description = fields.get("source", ""), fields.get("description")
+        if not isinstance(source, str) or not isinstance(description, (dict, type(None))):
+            raise TypeError("a field is of another type")
+        return CompassModule(data[4 + size :], name, profile, target, source=source, description=description)
     except (CompassError, ValueError, KeyError, TypeError):
         raise RuntimeValueError(f"the content of a {CompassModule.type_key} is damaged", code="module-file") from None
 

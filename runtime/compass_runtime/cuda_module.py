@@ -16,9 +16,9 @@ import numpy as np
 from compass_core.errors import CompassError
 from compass_core.operators import OPERATORS
 from compass_core.reading import jsontext
+from compass_runtime.arguments import Arguments, parameters_of
 from compass_runtime.devices import ATTRIBUTES, Device, DeviceAPI, aligned_bytes
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
-from compass_runtime.host_module import Arguments, parameters_of
 from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module
 from compass_runtime.packed import register_func
 

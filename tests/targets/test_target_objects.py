@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from compass_core.errors import CompassError
@@ -98,3 +99,23 @@ def test_a_module_is_built_for_its_target():
         targets.build(module, target="llvm")
     with pytest.raises(CompassError, match="cannot build a list"):
         targets.build([], target="llvm")
+
+
+def test_modules_of_npus_have_their_text_and_check_their_arguments(tmp_path):
+    from compass_runtime.errors import RuntimeTypeError, RuntimeValueError
+    from compass_runtime.module import load_module
+
+    n = te.var("n")
+    a = te.placeholder((n,), "int32", name="a")
+    b = te.compute((n,), lambda i: a[i] + 1, name="b")
+    built = te.build(te.create_schedule(b), [a, b, n], "X2_1204")
+    built.export_library(tmp_path / "k.tar")
+    for module in (built, load_module(tmp_path / "k.tar")):
+        assert "__kernel void default_function(" in module.get_source() and module.format == "c"
+        given, found = np.arange(6, dtype="int32"), np.zeros((6, 2), "int32")
+        module(given, found[:, 1], 6)
+        np.testing.assert_array_equal(found, np.stack([np.zeros(6, "int32"), given + 1], axis=1))
+        with pytest.raises(RuntimeValueError, match=r"argument 1 \('a'\) .* must have the shape \(7,\), got \(6,\)"):
+            module(given, np.zeros(7, "int32"), 7)
+        with pytest.raises(RuntimeTypeError, match="must have the type int32, got float32"):
+            module(given, np.zeros(6, "float32"), 6)

@@ -304,3 +304,11 @@ def test_an_intrinsic_stands_alone():
     broken = f.replace(body=(*f.body[:-1], block))
     with pytest.raises(tir.ScheduleError, match="no function that stands alone: .* used but not defined"):
         tir.TensorIntrin.register("test.open", broken, f, override=True)
+
+
+def test_turns_without_points_do_nothing_in_a_block_of_blocks():
+    f = chain(2, 4)
+    s = tir.Schedule(f)
+    _, inner = s.split(s.get_loops("C")[0], [5, None])
+    s.blockize(inner)
+    assert same(f, s, (2, 4), (2, 4))
