@@ -13,6 +13,7 @@ from compassc.cli.console import Console, artifact
 from compassc.cli.outputs import STDIO, hand_over, is_apart
 from compassc.driver import Build, Request, run_stage, stage_named
 from compassc.driver.build import STAGE_FOLDER_SUFFIX, new_build
+from compassc.driver.files import stage_files
 from compassc.driver.stages import Stage
 
 
@@ -35,7 +36,7 @@ def run_arrow(
             build.files[".params.json"] = params
         console.inputs.append(real_source)
         console.folder = build.folder
-        with files.locked(build.folder, lambda: console.waiting(build.folder)):
+        with stage_files(build.folder, lambda: console.waiting(build.folder)):
             stage.load(build, real_source)
             run_stage(build, stage, console.stage)
         _deliver(console, build, output)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from compass_core import files, switches, targets
-from compassc.driver.files import sha256_of
+from compass_core import switches, targets
+from compassc.driver.files import sha256_of, stage_files
 from compassc.driver.stages import STAGES, Stage, stage_named
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def run_build(
     last = stage_named(request.stop_after)
     if request.final is not None:
         build.files[last.writes] = request.final
-    with files.locked(build.folder, lambda: waiting(build.folder)):
+    with stage_files(build.folder, lambda: waiting(build.folder)):
         run_stages(build, STAGES, last, listener)
         write_build_record(build)
     return build

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from compass_core import files
+from compass_core.errors import CompassError
 
 _WIDTH = 120
 
@@ -38,3 +44,31 @@ def sha256_of(path: Path) -> str:
     import hashlib
 
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@contextmanager
+def stage_files(folder: Path, waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """The folder of a build's stage files, locked; `waiting` is called when another build has it.
+
+    A build that fails leaves no folder that it made itself. What was there before stays, and so do the files of a build that
+    ends by a defect of the toolchain, which its report names.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    with files.locked(folder, waiting):
+        fresh = not any(path.is_file() for path in folder.rglob("*"))
+        try:
+            yield
+        except CompassError:
+            if fresh:
+                shutil.rmtree(folder, ignore_errors=True)
+                _remove_empty(missing[1:])
+            raise
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders, innermost first, up to one that holds something."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            return

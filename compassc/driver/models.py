@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from compass_core import files, switches, targets
 from compass_core.errors import CompassError, Span, UsageError
 from compassc.driver.build import STAGE_FOLDER_SUFFIX, Listener, StageRecord, run_stages
-from compassc.driver.files import sha256_of
+from compassc.driver.files import sha256_of, stage_files
 from compassc.driver.stages import Stage, find_stage
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def run_model_build(
     elif stages[0].name != "import":
         assert request.source is not None, "there is a model, a graph, or the file of one"
         stages[0].load(build, request.source)
-    with files.locked(build.folder, lambda: waiting(build.folder)):
+    with stage_files(build.folder, lambda: waiting(build.folder)):
         run_stages(build, stages, last, listener)
         _write_record(build)
     return build

@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compass_core import VERSION, files, switches, targets
+from compass_core import VERSION, switches, targets
 from compass_core.errors import CompassError, UsageError
 from compass_core.hostcc.command import DEBUG_FLAGS
 
 from ..driver.build import Build, Request, new_build, run_stage
+from ..driver.files import stage_files
 from ..driver.stages import stage_named
 from ..ir.stmts import IRModule, PrimFunc
 from ..language.functions import PyPrimFunc
@@ -132,7 +133,7 @@ class BuildManager:
 
         folder, keep = self._folder()
         build = self._start(inp, name, folder / "gbuilder")
-        with files.locked(build.folder):  # another process may build into it at the same time
+        with stage_files(build.folder):  # another process may build into it at the same time
             self._compile(build)
             assert build.params is not None
             if not any(param["role"] in LATE_ROLES for param in build.params["params"]):
@@ -158,7 +159,7 @@ class BuildManager:
         that lives as long as this object. `verbose`: log the path.
         """
         build = self._op_lib_build(inp, name, output_path)
-        with files.locked(build.folder):
+        with stage_files(build.folder):
             self._compile(build)
         if verbose:
             logger.warning("object of %s: %s", build.name, build.file(".o"))
@@ -179,6 +180,7 @@ class BuildManager:
 
     def _compile(self, build: Build) -> None:
         """The stages up to the object; the log gets the vendor's name, and assembly text is made on request."""
+        build.file(".o").parent.mkdir(parents=True, exist_ok=True)
         with current_target(self.target.name):
             for stage in ("lower", "legalize", "codegen", "cc"):
                 run_stage(build, stage_named(stage))
@@ -202,7 +204,6 @@ class BuildManager:
     def _folder(self) -> tuple[Path, Any]:
         """The folder of the files, and what keeps it alive."""
         if self.output_dir is not None:
-            self.output_dir.mkdir(parents=True, exist_ok=True)
             return self.output_dir, None
         keep = tempfile.TemporaryDirectory(prefix="compassc-")
         return Path(keep.name), keep
@@ -225,8 +226,6 @@ class BuildManager:
         build.name = build.module.entry
         op_lib = folder / "op_lib"
         build.files = {suffix: op_lib / (build.name + suffix) for suffix in _OP_LIB_SUFFIXES}
-        if folder != Path():
-            op_lib.mkdir(parents=True, exist_ok=True)
         return build
 
     def parse(self, inp: Any, name: str | None = None) -> IRModule:

@@ -72,16 +72,27 @@ def __getattr__(name: str) -> Any:
     else:
         value = _dtype_name(name) or _operation(name)
         if value is None:
-            raise AttributeError(_unknown(name))
+            raise _unknown(name)
     globals()[name] = value
     return value
 
 
-def _unknown(name: str) -> str:
+class _NoOperation(AttributeError):
+    """A name that `S` has not; `help` is what to write instead."""
+
+    help = ""
+
+
+def _unknown(name: str) -> AttributeError:
     import difflib
 
+    from ..language.advice import advice
+
     close = difflib.get_close_matches(name, __dir__(), 1)
-    return f"S has no {name!r}" + (f"; did you mean S.{close[0]}?" if close else "")
+    instead = advice(name)
+    error = _NoOperation(f"S has no {name!r}" + (f"; did you mean S.{close[0]}?" if close and not instead else ""))
+    error.help = instead
+    return error
 
 
 def dtype_names() -> list[str]:

@@ -6,16 +6,17 @@ of the specs below; the parser turns a spec into IR where it is assigned or iter
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 
 from ..ir.dtypes import SCOPES, STORAGE, DataType, PointerType, pointer_type
 from ..ops.args import dtype_arg
+from .advice import advice
 
 ALLOC_SCOPES = ("private", "lsram", "shared")
 LOOPS = ("range", "S.grid", "S.vectorized", "S.unroll", "S.tec_range", "S.pipelined")
@@ -29,6 +30,17 @@ class LoopSpec:
     kind: str
     args: tuple[Any, ...]
     options: tuple[tuple[str, object], ...] = ()
+    what: ClassVar[str] = "a loop"
+
+    def __iter__(self) -> Iterator[int]:
+        """The numbers of a `range` of constants, for `list(range(4))` and the like."""
+        if self.kind == "range" and all(type(x) is int for x in self.args):
+            return iter(range(*self.args))
+        raise CompassError(
+            f"{'range' if self.kind == 'range' else f'S.{self.kind}'}(...) is for the head of a `for` loop",
+            code="loop-arguments",
+            help="only a range of constants is a list of numbers, too",
+        )
 
 
 @dataclass(frozen=True)
@@ -39,6 +51,7 @@ class AllocSpec:
     shape: tuple[int, ...]
     dtype: DataType
     scope: str
+    what: ClassVar[str] = "storage without a name"
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,7 @@ class MatchSpec:
 
     pointer: Any
     shape: tuple[Any, ...]
+    what: ClassVar[str] = "storage without a name"
 
 
 @dataclass(frozen=True)
@@ -56,6 +70,7 @@ class ConstSpec:
     shape: tuple[int, ...]
     dtype: DataType
     data: Any
+    what: ClassVar[str] = "storage without a name"
 
 
 @dataclass(frozen=True)
@@ -63,6 +78,7 @@ class MetaVar:
     """S.meta_var: a value that stays a Python value when it is assigned to a name."""
 
     value: Any
+    what: ClassVar[str] = "S.meta_var(...)"
 
 
 @dataclass(frozen=True)
@@ -71,6 +87,7 @@ class BlockSpec:
 
     name: str
     no_realize: bool
+    what: ClassVar[str] = "a block"
 
 
 @dataclass(frozen=True)
@@ -79,6 +96,7 @@ class PtrType:
 
     dtype: DataType
     scope: str
+    what: ClassVar[str] = "a pointer type"
 
     @property
     def type(self) -> PointerType:
@@ -93,6 +111,7 @@ class DTypeName:
     """
 
     __slots__ = ("dtype", "size")
+    what = "a data type"
 
     def __init__(self, dtype: DataType, size: bool = False) -> None:
         self.dtype = dtype
@@ -154,7 +173,7 @@ def no_attribute(
     attributes: tuple[str, ...], kind: str, name: str, error: type[CompassError] = CompassError
 ) -> CompassError:
     """The error of an attribute that a value of a kernel does not have. `kind` says what the value is."""
-    help = help_for(name, attributes, "its attributes")
+    help = advice(name) or help_for(name, attributes, "its attributes")
     return error(f"{kind} has no attribute {name!r}", code="attribute", help=help)
 
 
@@ -226,4 +245,4 @@ def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
 
 def shape_items(shape: Any) -> tuple[Any, ...]:
     """A shape argument as a tuple."""
-    return tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    return tuple(shape) if isinstance(shape, (tuple, list, LoopSpec)) else (shape,)

@@ -96,7 +96,9 @@ _ACCEPTS = {
 def parse_format(fmt: Any) -> list[str]:
     """The specifiers of a format that take an argument."""
     if not isinstance(fmt, str):
-        raise type_error(f"S.printf: the format must be a Python string, got {kind_of(fmt)}")
+        raise type_error(
+            f"S.printf: the format must be a Python string, got {kind_of(fmt)}", 'write S.printf("%d\\n", x)'
+        )
     found, position = [], fmt.find("%")
     while position >= 0:
         match = SPECIFIER.match(fmt, position)
@@ -128,7 +130,10 @@ def _accepts(spec: str, t: Any) -> bool:
 def check_printf(fmt: Any, types: list[Any]) -> list[str]:
     specs = parse_format(fmt)
     if len(specs) != len(types):
-        raise CompassError(f"S.printf: the format takes {len(specs)} arguments, got {len(types)}", code="printf")
+        raise CompassError(
+            f"S.printf: the format takes {len(specs)} argument{'' if len(specs) == 1 else 's'}, got {len(types)}",
+            code="printf",
+        )
     for position, (spec, t) in enumerate(zip(specs, types), 1):
         if not _accepts(spec, t):
             shown = "a string" if t is str else str(t)

@@ -20,9 +20,12 @@ class TecBarrier:
 
     A TEC that has ended never arrives, as on the device: waiting for it is an error, not a hang. When a TEC fails, the
     others are released with `Aborted`.
+
+    `in_order`: between two barriers one TEC runs after another, lowest first, as in checked runs on the simulator.
     """
 
-    def __init__(self, parties: int) -> None:
+    def __init__(self, parties: int, in_order: bool = False) -> None:
+        self._in_order = in_order
         self._condition = threading.Condition()
         self._parties = parties
         self._waiting: dict[int, FrameType] = {}
@@ -32,6 +35,23 @@ class TecBarrier:
         self._aborted = False
         self._error: CompassError | None = None
 
+    def enter(self, tec: int) -> None:
+        """A TEC begins, when its turn has come."""
+        if self._in_order:
+            with self._condition:
+                self._wait_for_turn(tec)
+
+    def _wait_for_turn(self, tec: int) -> None:
+        while self._in_order and not self._aborted and tec != self._turn():
+            self._condition.wait()
+        if self._aborted:
+            error, self._error = self._error, None
+            raise error or Aborted
+
+    def _turn(self) -> int:
+        """The lowest TEC that neither waits nor has ended."""
+        return next((t for t in range(self._parties) if t not in self._waiting and t not in self._ended), -1)
+
     def wait(self, tec: int) -> None:
         """Wait for all TECs. CompassError in the lowest waiting TEC when one of them has ended."""
         with self._condition:
@@ -39,17 +59,19 @@ class TecBarrier:
             self._waiting[tec] = sys._getframe(1)
             self._passed[tec] += 1
             self._proceed()
+            if self._in_order:
+                self._condition.notify_all()  # the next one's turn
             while self._generation == generation and not self._aborted:
                 self._condition.wait()
-            if self._aborted:
-                error, self._error = self._error, None
-                raise error or Aborted
+            self._wait_for_turn(tec)
 
     def leave(self, tec: int) -> None:
         """A TEC has ended."""
         with self._condition:
             self._ended.add(tec)
             self._proceed()
+            if self._in_order:
+                self._condition.notify_all()
 
     def abort(self) -> None:
         with self._condition:

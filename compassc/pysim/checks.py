@@ -5,7 +5,7 @@
 `warn`      a read of which no byte was ever written, in memory of the kernel, is warned of (on unless switched off)
 `uninit`    the same is an error
 `partial`   the same when only some of its bytes were never written
-`race`      two TECs touch the same byte between the same barriers and one of them writes
+`race`      two TECs touch the same byte between the same barriers and one of them changes it
 `overflow`  `+`, `-`, `*`, S.vadd, S.vsub, S.vmul or a narrowing store whose integer result does not fit
 `division`  an integer divided by zero; of vectors the active lanes that are not 0 themselves, as masked loads leave those
 """
@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ class StorageMonitor:
                 self._read(what, spans, self.written)
         if self.races is not None:
             for start, stop in spans:
-                self.races.access(what, start, stop, writes)
+                self.races.access(start, stop, writes)
 
     def _write(self, spans: list[tuple[int, int]], written: bytearray) -> None:
         for start, stop in spans:
@@ -133,45 +133,93 @@ def _warn(warning: CompassError) -> None:
         logging.getLogger("Compass").warning("%s", render(warning))
 
 
-class Races:
-    """The accesses to each byte of one memory since the last barrier.
+@dataclass(frozen=True)
+class Doubt:
+    """A write where another TEC has written in the same phase: a race, unless it turns out to change nothing.
 
-    Two accesses of different TECs meet when both happened after the same number of barriers.
+    `old` are the bytes before it, from byte `start` of the memory on; `there` is the other write.
     """
 
-    def __init__(self, name: Callable[[], str], size: int, tecs: int) -> None:
+    memory: Races
+    start: int
+    old: Any
+    here: races.Access
+    there: races.Access
+
+    def settle(self) -> None:
+        """CompassError when the write, which is done by now, has changed a byte."""
+        changed = np.flatnonzero(self.memory.data[self.start : self.start + self.old.size] != self.old)
+        if changed.size:
+            raise self.memory.error(self.start + changed, self.here, self.there)
+
+
+class Races:
+    """The accesses to each byte of one memory since the last barrier, by the rules of checked runs on the simulator.
+
+    Two accesses of different TECs meet when both happened after the same number of barriers and one is a write. Writes of
+    what is in memory already do no harm, and a TEC may read what others wrote if it has written the same itself. TECs run
+    one after another here (`TecBarrier`), so that what is found does not depend on chance.
+    """
+
+    def __init__(self, name: Callable[[], str], data: Any) -> None:
+        self.data = data
         self._name = name
-        self._lock = threading.Lock()
-        self._phase = np.zeros((2, tecs, size), np.int32)  # [is a write, TEC, byte]: barriers passed + 1, 0 for never
-        self._site = np.zeros((2, tecs, size), np.int32)
+        self._writer = np.zeros(
+            (3, data.size), np.int32
+        )  # of the first write of a phase: barriers passed + 1, TEC, site
+        self._reader = np.zeros((3, data.size), np.int32)  # of the last read that counts
+        self._writers = np.zeros(data.size, np.int64)  # a bit per TEC that wrote in the writer's phase
         self._sites: list[Span | None] = []
         self._number: dict[Span | None, int] = {}
 
-    def access(self, what: str, start: int, stop: int, writes: bool) -> None:
+    def access(self, start: int, stop: int, writes: bool) -> None:
         """Record an access of this thread's TEC and refuse it when it races with one of another TEC."""
         tec = LOCAL.tec
-        phase = tec.phase + 1
-        span = current_span()
-        with self._lock:
-            for kind in (1, 0) if writes else (1,):
-                met = self._phase[kind, :, start:stop] == phase
-                met[tec.id] = False
-                if met.any():
-                    raise self._error(kind, met, start, span, writes)
-            if span not in self._number:
-                self._number[span] = len(self._sites)
-                self._sites.append(span)
-            self._phase[int(writes), tec.id, start:stop] = phase
-            self._site[int(writes), tec.id, start:stop] = self._number[span]
+        settle(tec)
+        phase, span = tec.phase + 1, current_span()
+        writer, reader, writers = self._writer[:, start:stop], self._reader[:, start:stop], self._writers[start:stop]
+        written, read = writer[0] == phase, reader[0] == phase
+        writers[~written] = 0
+        same = (writers >> reader[1] & 1).astype(bool)  # whether the reader wrote the same
+        met_write = written & (writer[1] != tec.id) & (writes | ~(writers >> tec.id & 1).astype(bool))
+        met_read = read & (reader[1] != tec.id) & ~same & ~met_write & writes
+        here = races.Access(tec.id, "writes" if writes else "reads", span)
+        sure = met_read if writes else met_write
+        if sure.any():
+            raise self.error(
+                start + np.flatnonzero(sure), here, self._side(reader if writes else writer, sure, not writes)
+            )
+        if met_write.any():
+            there = self._side(writer, met_write, True)
+            tec.doubts.append(Doubt(self, start, self.data[start:stop].copy(), here, there))
+        stamp = np.array([[phase], [tec.id], [self._site(span)]], np.int32)
+        if writes:
+            writer[:, ~written] = stamp
+            writers |= 1 << tec.id
+        else:
+            reader[:, ~read | same] = stamp
 
-    def _error(self, kind: int, met: Any, start: int, span: Span | None, writes: bool) -> CompassError:
-        other = int(np.flatnonzero(met.any(axis=1))[0])
-        hit = np.flatnonzero(met[other])
-        low, high = start + int(hit[0]), start + int(hit[-1])
-        site = self._sites[self._site[kind, other, low]]
-        here = races.Access(LOCAL.tec.id, "writes" if writes else "reads", span)
-        there = races.Access(other, "writes" if kind else "reads", site)
-        return races.error(f"bytes {low} to {high} of {self._name()}", here, there, code="race")
+    def _site(self, span: Span | None) -> int:
+        if span not in self._number:
+            self._number[span] = len(self._sites)
+            self._sites.append(span)
+        return self._number[span]
+
+    def _side(self, stamps: Any, met: Any, writes: bool) -> races.Access:
+        """The other access, at the first byte that is met."""
+        _, tec, site = stamps[:, int(np.flatnonzero(met)[0])].tolist()
+        return races.Access(tec, "writes" if writes else "reads", self._sites[site])
+
+    def error(self, places: Any, here: races.Access, there: races.Access) -> CompassError:
+        """The race of two accesses at some bytes of the memory."""
+        return races.error(f"bytes {places[0]} to {places[-1]} of {self._name()}", here, there, code="race")
+
+
+def settle(tec: Any) -> None:
+    """What became of a TEC's writes that may race: CompassError for the first one that does."""
+    doubts, tec.doubts = tec.doubts, []
+    for doubt in doubts:
+        doubt.settle()
 
 
 # ----------------------------------------------------------------------------------------------------- arithmetic

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from compass_core import switches
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Note
 from compass_core.targets import Target
 from compassc.ops.core import TARGET, Op
 
@@ -31,7 +31,7 @@ from ..language.info import CompassInfo
 from ..settings.options import control_options
 from .addresses import Addresses
 from .barrier import Aborted, TecBarrier
-from .checks import Races, StorageMonitor, chosen, prepare_plans
+from .checks import Doubt, Races, StorageMonitor, chosen, prepare_plans, settle
 from .debug import breakpoints
 from .impl import pysim_impl
 from .memory import Storage
@@ -91,7 +91,7 @@ class PyEvent:
 class Tec:
     """The state of one TEC while it runs."""
 
-    __slots__ = ("events", "id", "phase", "random", "session", "shared_count", "tiles")
+    __slots__ = ("doubts", "events", "id", "phase", "random", "session", "shared_count", "tiles")
 
     def __init__(self, id: int, session: Session) -> None:
         self.id = id
@@ -100,6 +100,7 @@ class Tec:
         self.shared_count = 0
         self.phase = 0  # barriers passed
         self.tiles: list[Storage] | None = None  # that copies of this turn of a pipelined loop touched
+        self.doubts: list[Doubt] = []  # writes that may turn out to be races
         self.random = random.Random(f"{session.pause_seed} {id}") if session.pause_seed else None
 
     @staticmethod
@@ -132,7 +133,8 @@ class Session(PySimInfo):
         self.warned: set[str] = set()  # the places of warnings that were given
         prepare_plans(self.checks)
         self.pause_seed = _pause_seed() if self.is_multi_thread else 0
-        self.barrier = TecBarrier(self.local_size)
+        self.barrier = TecBarrier(self.local_size, in_order=self.is_multi_thread and "race" in self.checks)
+        self.limit = switches.PYSIM_TIMEOUT.get()
         self._shared: list[Storage] = []
         self._lock = threading.Lock()
         self._errors: dict[int, BaseException] = {}
@@ -182,7 +184,7 @@ class Session(PySimInfo):
         races = None
         if is_shared and "race" in self.checks:
             key = (storage.data.ctypes.data, storage.data.size)
-            races = self._races.setdefault(key, Races(lambda: storage.name, storage.data.size, self.local_size))
+            races = self._races.setdefault(key, Races(lambda: storage.name, storage.data))
         if (uninit or races) and storage.data.size:
             storage.watch = StorageMonitor(storage, self.checks, fresh=uninit, races=races)
         return storage
@@ -196,6 +198,7 @@ class Session(PySimInfo):
 
     def meet(self, tec: Tec) -> None:
         """The barrier, for one TEC."""
+        settle(tec)
         self.barrier.wait(tec.id)
         tec.phase += 1
         self.pause(tec)
@@ -219,12 +222,37 @@ class Session(PySimInfo):
             if self.is_multi_thread:
                 self._run_threads(body)
             else:
-                for id in range(self.local_size):
-                    self._run_tec(Tec(id, self), body)
-                    if self._errors:
-                        break
+                self._run_here(body)
         for id in sorted(self._errors):
             raise located(self._errors[id], id)
+
+    def _run_here(self, body: Callable[[Tec], None]) -> None:
+        """One TEC after another in this thread."""
+        timer = threading.Timer(self.limit, self._expire, ([threading.current_thread()],)) if self.limit else None
+        if timer is not None:
+            timer.start()
+        try:
+            for id in range(self.local_size):
+                self._run_tec(Tec(id, self), body)
+                if self._errors:
+                    break
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _expire(self, threads: list[threading.Thread]) -> None:
+        """The time is over: stop the TECs, and say where each one was."""
+        frames = sys._current_frames()
+        places = {thread.name: user_span(frames.get(thread.ident or 0)) for thread in threads if thread.is_alive()}
+        notes = [Note(f"{name} was here", span) for name, span in places.items() if span is not None]
+        self._errors[0] = CompassError(
+            f"the kernel {self.name} did not end within {self.limit:g} s in PySim",
+            next(filter(None, places.values()), None),
+            code="pysim-timeout",
+            notes=tuple(notes[1:]),
+            help=f"look for a loop that does not end; {switches.PYSIM_TIMEOUT.variable} is the limit",
+        )
+        self._stop(threads, None)
 
     def _run_threads(self, body: Callable[[Tec], None]) -> None:
         threads = [
@@ -240,11 +268,15 @@ class Session(PySimInfo):
             raise
 
     def _wait_for(self, threads: list[threading.Thread]) -> None:
-        """Until every TEC has ended; when one has failed the others get a moment to end by themselves."""
+        """Until every TEC has ended or the time is over; when one has failed the others get a moment to end by themselves."""
+        deadline = time.monotonic() + self.limit
         for _ in threads:
+            left = max(0.0, deadline - time.monotonic()) if self.limit else None
             try:
-                self._ended.get(timeout=_GRACE if self._errors else None)
+                self._ended.get(timeout=_GRACE if self._errors else left)
             except queue.Empty:
+                if not self._errors:
+                    self._expire(threads)
                 break
         for thread in threads:
             thread.join(_GRACE)
@@ -268,9 +300,11 @@ class Session(PySimInfo):
         token = TARGET.set(self.target.version)
         try:
             with np.errstate(all="ignore"):
+                self.barrier.enter(tec.id)
                 self.pause(tec)
                 body(tec)
                 tec.finish_events()
+                settle(tec)
             self.barrier.leave(tec.id)
         except Aborted:
             pass  # the TEC that caused it has the error

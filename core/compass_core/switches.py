@@ -98,6 +98,10 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _limit(text: str) -> float:
+    return 0.0 if text.strip() == "0" else _seconds(text)
+
+
 def _megabytes(text: str) -> int:
     if not text.isdecimal():
         raise ValueError("expected a whole number of megabytes")
@@ -168,6 +172,7 @@ PYSIM_SINGLE_THREAD = Switch(
 PYSIM_PAUSE = Switch(
     "PYSIM_PAUSE", "0", _seed, "seed of random pauses of PySim's TECs, which bring races to light; 0: no pauses"
 )
+PYSIM_TIMEOUT = Switch("PYSIM_TIMEOUT", "0", _limit, "time limit of one PySim run, in seconds; 0: none")
 
 SWITCHES: tuple[Switch, ...] = (
     CLANG,
@@ -186,6 +191,7 @@ SWITCHES: tuple[Switch, ...] = (
     PYSIM_CHECK,
     PYSIM_SINGLE_THREAD,
     PYSIM_PAUSE,
+    PYSIM_TIMEOUT,
 )
 _CONFIG_VARIABLE = PREFIX + "CONFIG"
 

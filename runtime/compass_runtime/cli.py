@@ -262,7 +262,7 @@ def run(options: Options) -> int:
 
     if modes is not None:
         _check(program, modes, create, arrays, options)
-        say("the checked run found no error")
+        print(f"checked: no mistake found ({', '.join(modes.names())})", file=sys.stderr)
     plain, program = program, debugger.prepared(program) if debugger else profiling.prepared(program)
     job = create(program)
     for slot in job.outputs:
@@ -380,7 +380,7 @@ def _run(
         from compass_runtime.orders import explore
 
         results = dict(explore(lambda s: job.run(inputs, options.timeout, initial, s), orders.explore))
-        say(f"{orders.explore} orders of the TECs give the same result")
+        print(f"explored: {orders.explore} orders of the TECs give the same result", file=sys.stderr)
     for number in range(options.repeat):
         if debugger is None and inspection is not None and not number:
             results = inspection.run(

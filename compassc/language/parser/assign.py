@@ -17,9 +17,9 @@ from ..specs import AllocSpec, ConstSpec, MatchSpec, MetaVar
 from .access import resolve
 from .context import FunctionContext
 from .errors import language_error
-from .operators import convert_to, kind_name
+from .operators import convert_to
 from .texts import RuntimeText
-from .values import ZERO, BufferValue, PointerValue, Value, element_index, index_expr, literal_expr
+from .values import ZERO, BufferValue, PointerValue, Value, element_index, index_expr, kind_name, literal_expr
 
 _ONE_TYPE = "a variable has one type, as in C: the type of the first value it is given"
 
@@ -98,7 +98,7 @@ def assign_name(fp: FunctionContext, name: str, value: Any) -> None:
     else:
         raise language_error(
             "no-variable",
-            f"a value of type {type(value).__name__} cannot be a variable of a kernel",
+            f"{kind_name(value)} cannot be a variable of a kernel",
             "use S.meta_var for compile-time values",
         )
 
@@ -112,11 +112,14 @@ def assign_value(fp: FunctionContext, name: str, value: Value) -> None:
         fp.define(name, Value(var))
         return
     if not isinstance(old, Value) or type(old.expr) is not E.Var:
-        was = f"{old.elem}*" if isinstance(old, PointerValue) else "a compile-time value"
+        pointer = isinstance(old, PointerValue)
+        was = f"{old.elem}*" if pointer else "a compile-time value"
         raise language_error(
             "type-change",
             f"{name!r} is {was} and cannot become {value.dtype}",
-            "use another name",
+            f"to store what it points to, write {name}[0] = ...; else use another name"
+            if pointer
+            else "use another name",
             *fp.scope.defined_here(name),
         )
     if old.dtype is not value.dtype:

@@ -16,9 +16,8 @@ from ..functions import Macro, Param, PyPrimFunc
 from ..source import definition, file_of
 from .context import ModuleContext
 from .expressions import ArgumentError, Evaluator, bare
-from .operators import kind_name
 from .scope import Scope
-from .values import BufferValue, PointerValue, Value, unwrap, wrap
+from .values import BufferValue, PointerValue, Value, kind_name, unwrap, wrap
 
 
 def build_op(module: ModuleContext, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

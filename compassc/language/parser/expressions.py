@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ from compass_core.errors import CompassError, Note, Span, together
 from ...ir import exprs as E
 from ...ir.visit import located
 from ...ops.core import get
+from ..advice import advice, instead_of
 from ..functions import Macro, PyPrimFunc, annotation_type
 from ..python_errors import hint
 from ..source import header_span, user_line
@@ -20,7 +22,7 @@ from . import operators as ops
 from .scope import PoisonUsed, Scope
 from .syntax import unsupported
 from .texts import RuntimeText, format_text, joined, no_text, percent_text, text_of
-from .values import BufferValue, PointerValue, Value, is_runtime
+from .values import BufferValue, PointerValue, Value, is_runtime, kind_name, unknown_here
 
 _BINARY = {
     ast.Add: "+",
@@ -49,7 +51,13 @@ _MOST_TYPES = 5
 _LONGEST = 40
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "a": ascii, "s": str}
 _IS = (ast.Is, ast.IsNot)
-_FORBIDDEN = {"print": "S.printf", "max": "S.max", "min": "S.min"}
+_DEPTH = 4
+_AS_OPERATOR = (pow,)
+"""Functions of Python that are operators on run-time values."""
+_OF_LISTS = (len, sum, list, tuple, set, reversed, enumerate, zip, map, filter, iter, next, slice, range)
+"""Functions of Python that work on lists of run-time values."""
+_INTERNAL = re.compile(r"'?\b(PointerValue|BufferValue|Value|RuntimeText|LoopSpec|AllocSpec|MatchSpec|ConstSpec)\b'?")
+_TERMS = {"PointerValue": "a pointer", "BufferValue": "a buffer", "Value": "a run-time value", "LoopSpec": "a loop"}
 
 
 def type_of(value: Any) -> str:
@@ -62,6 +70,14 @@ def type_of(value: Any) -> str:
         dims = ", ".join(str(d) for d in value.dims)
         return f"{value.dtype} buffer of shape ({dims}) ({value.scope})"
     return ""
+
+
+def _first_runtime(x: Any, depth: int = _DEPTH) -> Any:
+    """The first value of the run in lists and tuples, which lie `depth` deep in each other at most; None: there is none."""
+    if is_runtime(x) or depth < 0:
+        return x if depth >= 0 else None
+    items = x if type(x) in (list, tuple) else (x.start, x.stop, x.step) if type(x) is slice else ()
+    return next((found for item in items if (found := _first_runtime(item, depth - 1)) is not None), None)
 
 
 class ArgumentError(CompassError):
@@ -172,7 +188,14 @@ class Evaluator:
         """Run the user's own Python; whatever it raises is the user's mistake, reported at the expression."""
         try:
             return fn(*args, **kwargs)
-        except (CompassError, PoisonUsed):
+        except PoisonUsed:
+            raise
+        except CompassError as e:
+            if e.span is None and (place := user_line(e)) is not None:
+                e.notes = (
+                    *e.notes,
+                    Note("it is asked for here, in Python that runs while the kernel is parsed", place),
+                )
             raise
         except Exception as e:
             name = type(e).__name__
@@ -180,7 +203,8 @@ class Evaluator:
             notes = [Note("it runs in Python while the kernel is parsed")]
             if place is not None:
                 notes.append(Note(f"{name} is raised here", place))
-            raise CompassError(f"{what} raised {name}: {e}", code="python", notes=tuple(notes), help=hint(e)) from e
+            said = _INTERNAL.sub(lambda found: _TERMS.get(found[1], "a value of the kernel"), str(e))
+            raise CompassError(f"{what} raised {name}: {said}", code="python", notes=tuple(notes), help=hint(e)) from e
 
     # -- leaves and displays
 
@@ -344,17 +368,18 @@ class Evaluator:
         self.operands = node, ((node.value, owner), (node.slice, index))
         if is_runtime(owner):
             return owner[index]
+        if not isinstance(owner, dict) and _first_runtime(index) is not None:
+            raise CompassError(
+                f"{kind_name(owner)} of Python takes no index that is known only when the kernel runs",
+                code="index",
+                help='make it a table of the kernel: t = S.alloc_const((3,), "i32", [1, 2, 3])',
+            )
         return self.checked(self.python("the subscript", lambda: owner[index]))
 
     def eval_Slice(self, node: ast.Slice) -> slice:
         return slice(*(self.eval(part) if part is not None else None for part in (node.lower, node.upper, node.step)))
 
     def eval_Call(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Name) and node.func.id in _FORBIDDEN and not self.scope.visible(node.func.id):
-            name = node.func.id
-            raise CompassError(
-                f"Python's {name}() cannot be used in a kernel", code="builtin", help=f"use {_FORBIDDEN[name]}"
-            )
         func = self.eval(node.func)
         if isinstance(func, Macro) and node is not self.statement:
             raise CompassError(
@@ -403,6 +428,7 @@ class Evaluator:
             except TypeError as e:
                 raise _wrong_arguments(func, args, kwargs, ast.unparse(written)) or e from None
         name = ast.unparse(written)
+        self._of_python(func, args, kwargs, name)
         if any(map(is_runtime, (*args, *kwargs.values()))):
             if func is str and len(args) == 1:
                 return text_of(args[0])
@@ -412,6 +438,15 @@ class Evaluator:
                 return self.python(f"{name}(...)", format_text, template, args, kwargs)
         self._undecorated(func)
         return self.checked(self.python(f"{name}(...)", func, *args, **kwargs))
+
+    def _of_python(self, func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> None:
+        """Refuse values of the run for functions of Python that know none, with the operation to write."""
+        if func is print:
+            raise CompassError("print() has no value in a kernel", code="builtin", help=advice("print"))
+        found = _first_runtime([*args, *kwargs.values()], 1 if func in _OF_LISTS else _DEPTH)
+        help = "" if found is None else instead_of(func, [ast.unparse(n) for n, _ in self.operands[1]])
+        if help and func not in _AS_OPERATOR:
+            raise unknown_here(found, name, help)
 
     @staticmethod
     def _undecorated(func: Any) -> None:

@@ -17,10 +17,10 @@ from ..source import SET_TRACE, node_span
 from ..specs import BlockSpec
 from . import assign, loops
 from .context import FunctionContext
-from .operators import binary, kind_name
+from .operators import binary
 from .scope import Poison, PoisonUsed, Undefined
 from .syntax import unsupported
-from .values import PointerValue, Value, is_runtime
+from .values import PointerValue, Value, is_runtime, kind_name
 
 _REBINDS = ("type-change", "redefined", "buffer-alias")
 _SKIPPED_CALLS = ("breakpoint", "print", *SET_TRACE)

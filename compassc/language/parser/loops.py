@@ -12,7 +12,7 @@ from ...ops.core import convert
 from ..specs import LOOPS, LoopSpec
 from .context import FunctionContext
 from .errors import language_error
-from .values import Value, index_expr
+from .values import Value, index_expr, kind_name
 
 KINDS = {
     "range": "serial",
@@ -31,7 +31,7 @@ def parse_for(fp: FunctionContext, node: ast.For) -> None:
     if not isinstance(spec, LoopSpec):
         raise language_error(
             "loop-iterator",
-            f"a loop runs over {', '.join(LOOPS)}, not over {type(spec).__name__}",
+            f"a loop runs over {', '.join(LOOPS)}, not over {kind_name(spec)}",
             "use range(...) and subscript",
         )
     if spec.kind == "grid":

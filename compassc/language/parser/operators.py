@@ -13,9 +13,8 @@ from ...ir.dtypes import BOOL, INT32, DataType
 from ...ops import get
 from ...ops.core import convert, scalar_cast
 from ...ops.typing import NO_FLOAT, bits_of, check_operator, describe, is_literal, match_operator
-from ..specs import AllocSpec, ConstSpec, MatchSpec
 from .errors import language_error
-from .values import BufferValue, PointerValue, Value, index_expr, is_runtime, literal_expr
+from .values import BufferValue, PointerValue, Value, index_expr, is_runtime, kind_name, literal_expr
 
 PYTHON = {
     "+": operator.add,
@@ -62,22 +61,6 @@ def as_operand(x: Any) -> Any:
     raise language_error("operand", f"an operator cannot take {kind_name(x)}", "use numbers, variables and expressions")
 
 
-def kind_name(x: Any) -> str:
-    if isinstance(x, PointerValue):
-        return f"a pointer ({x.elem}*)"
-    if isinstance(x, Value):
-        return str(x.dtype)
-    if isinstance(x, str):
-        return "a string"
-    if isinstance(x, (AllocSpec, ConstSpec, MatchSpec)):
-        return "storage without a name"
-    if isinstance(x, BufferValue):
-        return "a whole buffer"
-    if type(x).__module__ == "numpy" and not hasattr(x, "__len__"):
-        return f"a NumPy scalar ({type(x).__name__})"
-    return f"{type(x).__name__}"
-
-
 def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     """`a symbol b`. Plain Python when neither side is a run-time value; `adapt` gives int literals the other's type."""
     if not (is_runtime(a) or is_runtime(b)):
@@ -119,7 +102,11 @@ def convert_to(x: Any, t: DataType) -> E.Expr:
 
 def _pow(a: Any, b: Any, t: DataType) -> E.Expr:
     if not t.is_floating:
-        raise language_error("operator-type", f"`**` needs a floating-point type, got {t}", "convert with S.fp32(...)")
+        raise language_error(
+            "operator-type",
+            f"`**` needs a floating-point type, got {t}",
+            "multiply, as in x * x, or convert with S.fp32(...)",
+        )
     return get("pow").build(convert_to(a, t), convert_to(b, t))
 
 
@@ -264,7 +251,9 @@ def ternary(cond: Any, a: Any, b: Any) -> Any:
     if not (isinstance(cond, Value) and cond.dtype is BOOL):
         shown = cond.dtype if isinstance(cond, Value) else kind_name(cond)
         raise language_error(
-            "condition", f"the condition of `a if c else b` must be a scalar bool, got {shown}", "compare explicitly"
+            "condition",
+            f"the condition of `a if c else b` must be a scalar bool, got {shown}",
+            "compare explicitly, as in n != 0",
         )
     t = match_operator(as_operand(a), as_operand(b), adapt=False)
     return Value(E.Select(cond.expr, convert_to(a, t), convert_to(b, t)))

@@ -14,8 +14,7 @@ from typing import Any
 from compass_core.errors import CompassError
 
 from ...ops.misc import parse_format
-from .operators import kind_name
-from .values import Value, is_runtime
+from .values import Value, is_runtime, kind_name
 
 _SIMPLE = re.compile(r"%([dius%])")
 
@@ -35,6 +34,7 @@ class RuntimeText:
     """Strings and run-time integers one after another."""
 
     __hash__ = None  # type: ignore[assignment]
+    what = "text with run-time values"
 
     def __init__(self, *parts: Any) -> None:
         self.parts = parts

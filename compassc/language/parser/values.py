@@ -14,6 +14,7 @@ from ...ir import exprs as E
 from ...ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType
 from ...ops.core import convert, imm
 from ...ops.typing import check_literal
+from ..advice import advice
 from ..dispatch import active_parser
 from ..specs import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, VALUE_ATTRIBUTES, pointee_dtype
 
@@ -29,7 +30,7 @@ def index_expr(x: Any, what: str = "index") -> E.Expr:
         return imm(x, INT32)
     if isinstance(x, Value) and x.dtype.is_integer and x.dtype.is_scalar:
         return x.expr
-    shown = x.dtype if isinstance(x, Value) else type(x).__name__
+    shown = x.dtype if isinstance(x, Value) else kind_name(x)
     raise CompassError(f"the {what} must be an integer, got {shown}", code="index", help="convert it with S.i32(...)")
 
 
@@ -42,7 +43,76 @@ def add_offset(a: E.Expr, b: E.Expr) -> E.Expr:
     return E.Binary("add", convert(a, INT32), convert(b, INT32))
 
 
-class Operators:
+def kind_name(x: Any) -> str:
+    """What a value of the parser is, as messages call it."""
+    if isinstance(x, PointerValue):
+        return f"a pointer ({x.elem}*)"
+    if isinstance(x, Value):
+        return str(x.dtype)
+    if isinstance(x, BufferValue):
+        return "a whole buffer"
+    kinds = (getattr(type(x), "what", None), *(_PYTHON_KINDS.get(c.__name__) for c in type(x).__mro__))
+    if kind := next(filter(None, kinds), None):
+        return str(kind)
+    if type(x).__module__ == "numpy" and not hasattr(x, "__len__"):
+        return f"a NumPy scalar ({type(x).__name__})"
+    return type(x).__name__
+
+
+_PYTHON_KINDS = {
+    "str": "a string",
+    "DataType": "a data type",
+    "NoneType": "None",
+    "ellipsis": "`...`",
+    "list": "a list",
+    "tuple": "a tuple",
+    "dict": "a dict",
+    "set": "a set",
+    "ndarray": "a NumPy array",
+    "module": "a module",
+    "type": "a type",
+    **dict.fromkeys(("function", "builtin_function_or_method", "method", "ufunc"), "a function"),
+    **dict.fromkeys("list_iterator list_reverseiterator enumerate zip map filter generator".split(), "an iterator"),
+}
+
+
+class Foreign:
+    """A value of the run in the hands of Python, which asks it for what only the run knows: always an error."""
+
+    __slots__ = ()
+
+
+def _install_foreign() -> None:
+    def refusal(name: str):
+        def method(self: Any, *_given: Any, **_named: Any) -> Any:
+            raise unknown_here(self, name)
+
+        return method
+
+    for name in "int float complex index len iter abs round floor ceil trunc divmod array".split():
+        setattr(Foreign, f"__{name}__", refusal(name))
+    Foreign.__rdivmod__ = refusal("divmod")  # type: ignore[attr-defined]
+
+    def of_numpy(self: Any, function: Any, *_given: Any, **_named: Any) -> Any:
+        raise unknown_here(self, function.__name__)
+
+    Foreign.__array_ufunc__ = Foreign.__array_function__ = of_numpy  # type: ignore[attr-defined]
+
+
+def unknown_here(value: Any, name: str, help: str = "") -> CompassError:
+    """The error of a function of Python that is given a value of the run; `help`: what to write instead."""
+    shown = f"a run-time value of type {value.dtype}" if type(value) is Value else kind_name(value)
+    return CompassError(
+        f"{name}() of Python cannot take {shown}, which is known only when the kernel runs",
+        code="builtin",
+        help=help or advice(name),
+    )
+
+
+_install_foreign()
+
+
+class Operators(Foreign):
     """Python operators that build IR, by the parser that is active; in kernels it adapts literals, too."""
 
     __slots__ = ()
@@ -230,7 +300,7 @@ class PointerValue(Operators):
         return active_parser(_VALUE).load(self, index)
 
 
-class BufferValue:
+class BufferValue(Foreign):
     """An N-dimensional row-major view; `name` is empty until it is bound."""
 
     __slots__ = ("buffer", "dims", "name")

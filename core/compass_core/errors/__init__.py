@@ -97,7 +97,8 @@ class ErrorGroup(CompassError):
         super().__init__(f"{len(self.errors)} errors", errors[0].span)
 
     def __str__(self) -> str:
-        return self.message if hasattr(self, "__notes__") else "\n".join([self.message, *map(str, self.errors)])
+        """All of them in full: who catches a group and prints it has nothing else."""
+        return f"{self.message}\n{render(self)}"
 
 
 def flat(error: CompassError) -> Sequence[CompassError]:

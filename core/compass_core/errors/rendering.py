@@ -59,10 +59,11 @@ def for_stream(text: str, stream: TextIO) -> str:
 
 
 def noted(error: CompassError) -> CompassError:
-    """The error with its rendering as a note, which Python prints if the error is not caught."""
-    if hasattr(error, "add_note"):  # since Python 3.11
-        shown = text(error)
-        error.add_note(shown if isinstance(error, ErrorGroup) else shown.partition("\n")[2])
+    """The error with what its text lacks as a note, which Python prints if the error is not caught."""
+    if hasattr(error, "add_note") and not isinstance(
+        error, ErrorGroup
+    ):  # since Python 3.11; the text of a group is whole
+        error.add_note(text(error).partition("\n")[2])
     return error
 
 

@@ -36,6 +36,10 @@ class Modes(IntFlag):
             raise _unknown("no check is named")
         return found
 
+    def names(self) -> list[str]:
+        """The names of the checks in it."""
+        return [name.lower() for name, mode in type(self).__members__.items() if name != "ALL" and mode in self]
+
 
 def _unknown(message: str) -> UsageError:
     names = ", ".join(name.lower() for name in Modes.__members__)
