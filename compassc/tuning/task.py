@@ -20,6 +20,20 @@ class Infeasible(Exception):
         self.reason = reason
 
 
+@lru_cache(maxsize=1)
+def toolchain_version() -> str:
+    """The version that decides about estimated cycles: of the package, and of the tables of costs."""
+    from importlib.resources import files
+
+    from compass_core import VERSION
+
+    tables = files("compass_core") / "configurations" / "cost"
+    digest = hashlib.sha256()
+    for table in sorted(tables.iterdir(), key=lambda t: t.name):
+        digest.update(table.name.encode() + b"\0" + table.read_bytes())
+    return f"{VERSION}+{digest.hexdigest()[:8]}"
+
+
 @dataclass(frozen=True)
 class Workload:
     """What a record is about. `structure`: a hash of what is computed, without sizes; `values`: scalar arguments that
@@ -31,7 +45,7 @@ class Workload:
     dtypes: tuple[str, ...]
     target: str
     values: Mapping[str, Any] = field(default_factory=dict)
-    version: str = field(default_factory=lambda: toolchain_version())
+    version: str = field(default_factory=toolchain_version)
 
     @property
     def key(self) -> str:
@@ -105,17 +119,3 @@ class Task(Protocol):
 
     def expected(self) -> Mapping[int, Any]:
         """The right content of outputs after a run, by the number of the parameter."""
-
-
-@lru_cache(maxsize=1)
-def toolchain_version() -> str:
-    """The version that decides about estimated cycles: of the package, and of the tables of costs."""
-    from importlib.resources import files
-
-    from compass_core import VERSION
-
-    tables = files("compass_core") / "configurations" / "cost"
-    digest = hashlib.sha256()
-    for table in sorted(tables.iterdir(), key=lambda t: t.name):
-        digest.update(table.name.encode() + b"\0" + table.read_bytes())
-    return f"{VERSION}+{digest.hexdigest()[:8]}"

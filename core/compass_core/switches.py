@@ -159,6 +159,7 @@ TIMEOUT = Switch("TIMEOUT", "60", _seconds, "time limit of one simulated run, in
 TENSOR_MEMORY = Switch(
     "TENSOR_MEMORY", "1024", _megabytes, "megabytes that the tensors of an aipu.bin may take when it is run"
 )
+TUNING = Switch("TUNING", "", _path, "folder of tuning records that builds take the best programs from; empty: none")
 THREADS = Switch("THREADS", "0", _threads, "threads of parallel loops on the host; 0: one for each processor")
 EMBED_SOURCE = Switch(
     "EMBED_SOURCE", "1", _boolean, "whether objects keep their C text (1), which checks, profiles and debuggers need"
@@ -192,6 +193,7 @@ SWITCHES: tuple[Switch, ...] = (
     PYSIM_SINGLE_THREAD,
     PYSIM_PAUSE,
     PYSIM_TIMEOUT,
+    TUNING,
 )
 _CONFIG_VARIABLE = PREFIX + "CONFIG"
 

@@ -50,6 +50,7 @@ TEXT_BYTES = Limit(64 << 20, "bytes", "a text that is read: a source file, IR, C
 EXCERPT_BYTES = Limit(16 << 20, "bytes", "a source file whose lines an error or a profile shows")
 JSON_DEPTH = Limit(256, "levels", "JSON from a file (line maps, parameters, descriptions of modules and graphs)")
 RECORD_BYTES = Limit(256 << 10, "bytes", "the record of a build (`build.yaml`)")
+TUNING_RECORD = Limit(1 << 20, "bytes", "a line of tuning records")
 IR_DEPTH = Limit(200, "levels", "IR text: expressions and blocks in each other")
 GRAPH_LAYERS = Limit(20_000, "layers", "a Compass IR graph")
 MODULES = Limit(1024, "modules", "a module file")

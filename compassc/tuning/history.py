@@ -1,0 +1,121 @@
+"""What is known: the records that builds take programs from.
+
+They come from files named by `apply_history_best` (also `--tuned FILE`), from the folder COMPASS_TUNING, and from the
+package. Of a workload the record of least cost counts, wherever it is; records of another version of the toolchain are
+not applied, for their costs are of other code.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from pathlib import Path
+
+from compass_core import switches
+from compass_core.errors import CompassError, render
+from compassc.tuning import records
+from compassc.tuning.records import Record
+from compassc.tuning.space import Candidate, Space
+from compassc.tuning.task import Workload, toolchain_version
+
+_files: ContextVar[tuple[Path, ...]] = ContextVar("files", default=())
+Reporter = Callable[[CompassError], object]
+
+
+class History:
+    """Records to look up. Those of another version are left out, and counted."""
+
+    def __init__(self, found: Iterable[Record]) -> None:
+        self._best: dict[tuple[str, str], Record] = {}
+        self._families: dict[str, list[Record]] = {}
+        self.others = 0
+        """Records of other versions."""
+        applied = []
+        for record in found:
+            if record.workload.version == toolchain_version():
+                applied.append(record)
+            else:
+                self.others += 1
+        for (key, _, metric), record in records.best(applied).items():
+            self._best[key, metric] = record
+            self._families.setdefault(record.workload.family, []).append(record)
+
+    def __bool__(self) -> bool:
+        return bool(self._best)
+
+    def best(self, workload: Workload, space: Space | None = None, metric: str = "cycles") -> Record | None:
+        """The best record of a workload; None where there is none, or its candidate is none of the space's any more."""
+        found = self._best.get((workload.key, metric))
+        return found if found is not None and (space is None or found.candidate in space) else None
+
+    def family(self, workload: Workload, metric: str = "cycles") -> list[Record]:
+        """The best records of workloads that differ in sizes alone."""
+        return [r for r in self._families.get(workload.family, ()) if r.metric == metric]
+
+    def usual(self, workload: Workload, space: Space | None = None) -> Candidate | None:
+        """For sizes that are not known: the candidate that is best for most of the sizes on record, of several the one of
+        the largest size; None without records."""
+        known = [r for r in self.family(workload) if space is None or r.candidate in space]
+        votes = Counter(records.key_of(r.candidate) for r in known)
+        ranked = sorted(known, key=lambda r: (votes[records.key_of(r.candidate)], r.cost or 0))
+        return ranked[-1].candidate if ranked else None
+
+
+@contextmanager
+def apply_history_best(*paths: str | Path) -> Iterator[None]:
+    """Within it, builds and calls of kernels take the best programs of these record files, too. CompassError when one
+    cannot be read; its lines that are no records are logged and left out."""
+    for path in paths:
+        _loaded(_state(Path(path)))
+    token = _files.set((*_files.get(), *map(Path, paths)))
+    try:
+        yield
+    finally:
+        _files.reset(token)
+
+
+def history() -> History:
+    """All that is known here and now."""
+    return _history(tuple(map(_state, sources())))
+
+
+def sources() -> list[Path]:
+    """The files that records are taken from."""
+    folder = switches.TUNING.get()
+    own = sorted(Path(folder).glob("*" + records.SUFFIX)) if folder else []
+    return [*_files.get(), *own, *sorted((Path(__file__).parent / "shipped").glob("*" + records.SUFFIX))]
+
+
+def database_file() -> Path | None:
+    """Where results go when nothing else is said: into the folder COMPASS_TUNING; None without one."""
+    folder = switches.TUNING.get()
+    return Path(folder) / ("records" + records.SUFFIX) if folder else None
+
+
+State = tuple[Path, int, int]
+"""A file as it is now: when it was written, and its size."""
+
+
+def _state(path: Path) -> State:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise CompassError(f"cannot read '{path}': {error.strerror}", code="open-file-fail") from None
+    return path, status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=64)
+def _loaded(state: State) -> Sequence[Record]:
+    loaded = records.read(state[0])
+    for problem in loaded.problems:
+        logging.getLogger("Compass").warning("%s", render(problem))
+    return loaded.records
+
+
+@lru_cache(maxsize=8)
+def _history(states: tuple[State, ...]) -> History:
+    return History(record for state in states for record in _loaded(state))

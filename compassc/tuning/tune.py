@@ -1,0 +1,175 @@
+"""The search loop: a strategy asks, workers measure, records keep, until the budget is spent.
+
+Candidates are asked for in generations of a fixed size, however many workers there are, and what is on record already is
+not measured again. So a seed gives the same search on any number of workers, and a search that was ended goes on where
+it was when it is started again with the same records.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compass_core.errors import CompassError
+from compassc.tuning import records
+from compassc.tuning.measure import MeasureOptions, Result
+from compassc.tuning.records import Record
+from compassc.tuning.search import Strategy, strategy_named
+from compassc.tuning.space import Candidate, key_of
+from compassc.tuning.task import Task
+from compassc.tuning.workers import Workers
+
+GENERATION = 64
+"""Candidates that a strategy is asked for before it is told their results."""
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """When a search ends: after `trials`, after `seconds` (those under way are finished), or when `patience` trials one
+    after the other have brought nothing better. `strategy` and `seed`: how it goes."""
+
+    trials: int = 500
+    seconds: float | None = None
+    patience: int | None = None
+    strategy: str = "random"
+    seed: int = 0
+    measure: MeasureOptions = field(default_factory=MeasureOptions)
+
+
+@dataclass
+class Search:
+    """A search as it stands: every record in the order of the trials, and how many were known already."""
+
+    task: Task
+    options: TuneOptions
+    records: list[Record] = field(default_factory=list)
+    known: int = 0
+    seconds: float = 0.0
+    ended: str = ""
+    """Why it ended: trials, seconds, patience, or exhausted: there are no more candidates."""
+    predicted: dict[str, float] = field(default_factory=dict)
+    """By the key of the candidate, the cost that a strategy's model had foretold."""
+
+    @property
+    def best(self) -> Record | None:
+        """The record of least cost, the first one of several."""
+        good = [r for r in self.records if r.cost is not None]
+        return min(good, key=lambda r: r.cost or 0.0, default=None)
+
+    @property
+    def default(self) -> Record | None:
+        """The record of the task's default candidate."""
+        if self.task.default is None:
+            return None
+        key = key_of(self.task.default)
+        return next((r for r in self.records if key_of(r.candidate) == key), None)
+
+    @property
+    def errors(self) -> Counter[str]:
+        """How many trials failed in which way."""
+        return Counter(r.error for r in self.records if r.error)
+
+    @property
+    def stale(self) -> int:
+        """Trials since the best one."""
+        best = self.best
+        return len(self.records) - 1 - self.records.index(best) if best is not None else len(self.records)
+
+
+Listener = Callable[[Search], object]
+"""Called after each group of results."""
+
+
+def tune(
+    task: Task,
+    options: TuneOptions | None = None,
+    store: Path | None = None,
+    workers: Workers | None = None,
+    listener: Listener = lambda search: None,
+) -> Search:
+    """Searches the space of a task. The default candidate is the first trial. `store`: the file that results are appended
+    to as they come, and known ones are taken from; None keeps them here alone.
+
+    CompassError when nothing can be measured here, or the file cannot be written.
+    """
+    from compassc.tuning.workers import Inline
+
+    given = options or TuneOptions()
+    return _Loop(task, given, store, workers or Inline(), listener).run()
+
+
+class _Loop:
+    def __init__(
+        self, task: Task, options: TuneOptions, store: Path | None, workers: Workers, listener: Listener
+    ) -> None:
+        self._task, self._options, self._store = task, options, store
+        self._workers, self._listener = workers, listener
+        self._workload = task.workload
+        self._search = Search(task, options)
+        self._known = self._on_record()
+        self._start = time.monotonic()
+
+    def _on_record(self) -> dict[str, Record]:
+        if self._store is None or not self._store.exists():
+            return {}
+        about = self._workload.key, self._workload.version, self._options.measure.metric
+        return {key_of(r.candidate): r for r in records.read(self._store).records if r.identity[:3] == about}
+
+    def run(self) -> Search:
+        strategy = strategy_named(self._options.strategy, self._task, self._options.seed)
+        search = self._search
+        if self._task.default is not None and self._options.trials > 0:
+            strategy.tell(self._trials([self._task.default], strategy))
+        while not (ended := self._spent()):
+            candidates = strategy.ask(min(GENERATION, self._options.trials - len(search.records)))
+            if not candidates:
+                ended = "exhausted"
+                break
+            strategy.tell(self._trials(candidates, strategy))
+        search.ended = ended
+        search.seconds = time.monotonic() - self._start
+        return search
+
+    def _spent(self) -> str:
+        options, search = self._options, self._search
+        if len(search.records) >= options.trials:
+            return "trials"
+        if options.seconds is not None and time.monotonic() - self._start >= options.seconds:
+            return "seconds"
+        return "patience" if options.patience is not None and search.stale >= options.patience else ""
+
+    def _trials(self, candidates: Sequence[Candidate], strategy: Strategy) -> list[tuple[Candidate, Result]]:
+        """The results of candidates in order, measured where they are not on record."""
+        foretold = getattr(strategy, "predicted", {})
+        self._search.predicted.update({key_of(c): foretold[key_of(c)] for c in candidates if key_of(c) in foretold})
+        new = [c for c in candidates if key_of(c) not in self._known]
+        found = {key_of(c): self._known[key_of(c)] for c in candidates if key_of(c) in self._known}
+        self._search.known += len(found)
+        first = len(self._search.records)
+        for group in self._workers.measure(self._task, new, self._options.measure):
+            fresh = [Record.of(self._workload, new[i], self._options.measure.metric, result) for i, result in group]
+            if self._store is not None:
+                records.append(self._store, fresh)
+            found.update((key_of(r.candidate), r) for r in fresh)
+            self._search.records[first:] = [found[key_of(c)] for c in candidates if key_of(c) in found]
+            self._search.seconds = time.monotonic() - self._start
+            self._listener(self._search)
+        self._search.records[first:] = [found[key_of(c)] for c in candidates]
+        self._listener(self._search)
+        return [(c, found[key_of(c)].result) for c in candidates]
+
+
+def check(search: Search) -> Record:
+    """The best record of a search. CompassError with the most frequent reason where every trial failed."""
+    if search.best is not None:
+        return search.best
+    reasons = Counter((r.error, r.message) for r in search.records)
+    notes = tuple(f"{count} times {kind}: {message}" for (kind, message), count in reasons.most_common(3))
+    raise CompassError(
+        f"none of {len(search.records)} trials of {search.task.name} gave a right result",
+        code="tuning-failed",
+        notes=notes,
+    )
