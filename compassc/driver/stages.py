@@ -48,12 +48,13 @@ def _load_source(build: Build, path: Path) -> None:
 def _parse(build: Build) -> list[Path]:
     from compassc import dsl
     from compassc.ir import print_module
-    from compassc.language.functions import PyPrimFunc
+    from compassc.language.functions import PyPrimFunc, chosen
 
     request = build.request
     assert request.kernel is not None, "parse has a file to read"
     source = dsl.load_kernels(request.kernel)
-    kernel = source.entry(request.entry)
+    sizes = {**request.values, **request.shapes}
+    kernel: PyPrimFunc | TEKernel = chosen(source.entry(request.entry), build.target.name, sizes)
     schedule = None
     if isinstance(kernel, PyPrimFunc):
         build.module = dsl.parse(kernel, build.target.name)

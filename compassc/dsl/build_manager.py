@@ -20,7 +20,7 @@ from ..driver.build import Build, Request, new_build, run_stage
 from ..driver.files import stage_files
 from ..driver.stages import stage_named
 from ..ir.stmts import IRModule, PrimFunc
-from ..language.functions import PyPrimFunc
+from ..language.functions import PyPrimFunc, chosen
 from ..language.info import CompassInfo, current_target, param_info
 from ..settings.logger import DEBUG_ONCE, logger, set_logger_from_environment
 from ..settings.options import announce, canonical_target, control_options
@@ -131,6 +131,7 @@ class BuildManager:
         """Compile a kernel into an executor: call it with NumPy arrays and scalars, one per kernel parameter."""
         from .executor import LATE_ROLES, Executor
 
+        inp = chosen(inp, self.target.name)
         folder, keep = self._folder()
         build = self._start(inp, name, folder / "gbuilder")
         with stage_files(build.folder):  # another process may build into it at the same time
@@ -230,6 +231,7 @@ class BuildManager:
 
     def parse(self, inp: Any, name: str | None = None) -> IRModule:
         """The IR of a kernel as it is written, for this target; see `lower`."""
+        inp = chosen(inp, self.target.name)
         if isinstance(inp, PyPrimFunc):
             from ..language.parser import parse
 

@@ -24,6 +24,7 @@ from ..language.source import definition, user_line
 
 if TYPE_CHECKING:
     from ..te import TEKernel
+    from ..tuning.kernels import Autotuned
 
 
 @dataclass
@@ -32,7 +33,7 @@ class KernelFile:
 
     path: Path
     module: ModuleType
-    kernels: dict[str, PyPrimFunc | TEKernel]
+    kernels: dict[str, PyPrimFunc | TEKernel | Autotuned]
     files: set[Path] = field(repr=False)
 
     @property
@@ -154,7 +155,7 @@ def load_kernels(path: Path | str) -> KernelFile:
         with _own_modules(path.stem, full.parent, found), found.recording():
             module = _execute(path, full)
     read -= {full, path.absolute()}
-    kinds = (PyPrimFunc, *_te_kernels())
+    kinds = (PyPrimFunc, *_te_kernels(), *_autotuned())
     kernels: dict[str, Any] = {n: v for n, v in vars(module).items() if isinstance(v, kinds)}
     return KernelFile(path, module, kernels, read)
 
@@ -166,6 +167,15 @@ def _te_kernels() -> tuple[type, ...]:
     from ..te import TEKernel
 
     return (TEKernel,)
+
+
+def _autotuned() -> tuple[type, ...]:
+    """The class of kernels with constants to choose; only a file that used `S.autotune` can have any."""
+    if "compassc.tuning.kernels" not in sys.modules:
+        return ()
+    from ..tuning.kernels import Autotuned
+
+    return (Autotuned,)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ OTHER_CALLS = {
     "prim_func": "compassc.dsl.decorators",
     "macro": "compassc.dsl.decorators",
     "ptr": "compassc.language.specs",
+    "autotune": "compassc.tuning.kernels",
     **dict.fromkeys(
         "grid vectorized unroll tec_range pipelined meta_var alloc alloc_buffer alloc_const match_buffer block".split(),
         "compassc.language.api",

@@ -15,6 +15,7 @@ from typing_extensions import Self
 
 from ..ir.dtypes import DataType
 from ..language import axis as axis
+from ..tuning.kernels import autotune as autotune
 from .decorators import macro as macro
 from .decorators import prim_func as prim_func
 

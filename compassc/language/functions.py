@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +167,13 @@ class PyPrimFunc:
         if LOCAL.parser is not None:
             return LOCAL.parser.function(self, args, kwargs)
         return self._run(self, args, kwargs)
+
+
+def chosen(kernel: Any, target: str, sizes: Mapping[str, Any] | None = None) -> Any:
+    """The kernel that an object stands for on a target: kernels with constants to choose (`S.autotune`) stand for one of
+    several, by the sizes that are known."""
+    choose = getattr(kernel, "kernel_for", None)
+    return kernel if choose is None else choose(target, sizes)
 
 
 def _shown(annotation: Any) -> str:
