@@ -99,6 +99,24 @@ talk_options = chain(
     _talk_option("traceback", "--traceback", is_flag=True, default=None, help="Show Python's traceback of an error."),
 )
 target_option = click.option("-t", "--target", default="", metavar="NAME", help="NPU configuration, e.g. X2_1204.")
+
+
+def _tuned(ctx: click.Context, param: click.Parameter, paths: tuple[Path, ...]) -> None:
+    if paths:
+        from compassc.tuning.history import apply_history_best
+
+        ctx.with_resource(apply_history_best(*paths))
+
+
+tuned_option = click.option(
+    "--tuned",
+    multiple=True,
+    type=INPUT,
+    expose_value=False,
+    callback=_tuned,
+    metavar="FILE",
+    help="Records of `compassc tune`: take the best programs from there.",
+)
 output_option = click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="The file to write; `-` is stdout.")
 
 

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -52,7 +53,8 @@ def _reported(method: Callable[..., T]) -> Callable[..., T]:
         inp = signature.bind(self, *args, **kwargs).arguments["inp"]  # TypeError: the call, not the kernel, is wrong
         self._stages = None
         try:
-            return method(self, *args, **kwargs)
+            with self._records():
+                return method(self, *args, **kwargs)
         except CompassError as error:
             raise _explained(error)
         except Exception as error:
@@ -81,7 +83,8 @@ class BuildManager:
     `target`: without one the switch COMPASS_TARGET says which. `output_dir`: where the files of builds go, in the vendor's layout (`gbuilder/op_lib/NAME.cl`, `gbuilder/aipu.bin`,
     ...); without it they go to a temporary folder that lives as long as what was built. `cc_options`: more C compiler
     options, split as a shell does. `disabled_pass`: names of passes to leave out. `check`: every call of what is built
-    is checked for these modes, as `Executor.check` does it.
+    is checked for these modes, as `Executor.check` does it. `tuned`: a file of tuning records, from which kernels with
+    constants to choose and schedules take the best.
 
     `cps_info` describes the target; `prim_func_info` the name and the parameters of the kernel that was built last.
     """
@@ -93,6 +96,7 @@ class BuildManager:
         cc_options: str = "",
         disabled_pass: Sequence[str] | None = None,
         check: str | None = None,
+        tuned: str | os.PathLike[str] | None = None,
     ) -> None:
         set_logger_from_environment()
         DEBUG_ONCE(f"compassc {VERSION}")
@@ -108,6 +112,7 @@ class BuildManager:
 
             Modes.parse(check)
         self.check = check
+        self.tuned = tuned
         self.cps_info = CompassInfo.get(self.target.name)
         self.prim_func_info: PrimFuncInfo | None = None
         self._stages: Path | None = None  # the folder of the stage files of the build that runs
@@ -164,6 +169,14 @@ class BuildManager:
             self._compile(build)
         if verbose:
             logger.warning("object of %s: %s", build.name, build.file(".o"))
+
+    def _records(self) -> AbstractContextManager[None]:
+        """While it is on, the records of `tuned` are among those that are known."""
+        if self.tuned is None:
+            return nullcontext()
+        from ..tuning.history import apply_history_best
+
+        return apply_history_best(Path(self.tuned))
 
     def _op_lib_build(self, inp: Any, name: str | None, output_path: str | os.PathLike[str] | None) -> Build:
         """A build whose object goes to `output_path`, or to its place in the output folder."""

@@ -46,7 +46,7 @@ class KernelFile:
         """The kernels that are written in the language, without functions that give schedules."""
         return {name: k for name, k in self.kernels.items() if isinstance(k, PyPrimFunc)}
 
-    def entry(self, name: str | None = None) -> PyPrimFunc | TEKernel:
+    def entry(self, name: str | None = None) -> PyPrimFunc | TEKernel | Autotuned:
         """The kernel to build: the named one, else the only one that no other kernel calls."""
         if name is not None:
             if name not in self.kernels:

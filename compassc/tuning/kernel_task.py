@@ -155,7 +155,9 @@ def _random_arguments(built: Any, sizes: Sizes, rng: np.random.Generator) -> dic
             found[param["name"]] = _random(kind, shape, rng) if reads else np.zeros(shape, kind)
     if other := [p["name"] for p in built.params if p["name"] not in found]:
         raise CompassError(
-            f"arguments for '{other[0]}' cannot be made at random", code="autotune-sizes", help="give inputs to S.autotune"
+            f"arguments for '{other[0]}' cannot be made at random",
+            code="autotune-sizes",
+            help="give inputs to S.autotune",
         )
     return found
 
@@ -173,7 +175,9 @@ def _shapes(built: Any, values: Mapping[str, Any], given: Mapping[str, Any]) -> 
     if consts:
         return known
     shapes, _, room = built.program.resolve(known, values, known)
-    return {name: (room.get(name, 0),) if not any(shape) and room.get(name) else shape for name, shape in shapes.items()}
+    return {
+        name: (room.get(name, 0),) if not any(shape) and room.get(name) else shape for name, shape in shapes.items()
+    }
 
 
 def _random(kind: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator) -> Any:

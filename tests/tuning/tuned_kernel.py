@@ -4,12 +4,12 @@ from compassc.dsl import script as S
 
 
 @S.autotune(space={"TILE": [8, 32, 64, 7, 1 << 20], "SPOILT": [0, 1]}, key=["n"], sizes=[{"n": 256}])
-def double(TILE, SPOILT):
+def twofold(TILE, SPOILT):
     if TILE % 8:
         raise ValueError(f"a tile of {TILE} is no whole number of vectors")
 
     @S.prim_func
-    def double(x: S.ptr("i32", "global"), y: S.ptr("i32", "global"), n: S.i32):
+    def twofold(x: S.ptr("i32", "global"), y: S.ptr("i32", "global"), n: S.i32):
         tile = S.alloc(TILE, "i32", scope="lsram")
         for i in range(S.get_local_id() * TILE, n, S.get_local_size() * TILE):
             size = S.min(TILE, n - i)
@@ -18,4 +18,4 @@ def double(TILE, SPOILT):
                 tile[j : j + 8] = tile[j : j + 8] * 2 + SPOILT
             S.dma_copy(y + i, tile, size)
 
-    return double
+    return twofold

@@ -24,6 +24,7 @@ compassc build model.onnx -t X2_1204 --calibrate samples.npz"""
 @click.option("-k", "--kernel", "entry", metavar="NAME", help="The entry function, when the file has several.")
 @options.output_option
 @options.parameter_options
+@options.tuned_option
 @click.option(
     "--stop-after",
     metavar="STAGE",
