@@ -57,14 +57,34 @@ def requantise(k: KernelSource, value: Value, scale: Number, shift: Number, zero
     if shifts.size and not -128 <= shifts.min() <= shifts.max() <= 127:
         raise LayerError(f"shifts from {shifts.min()} to {shifts.max()} are beyond what kernels compute")
     if (scales == 1).all() and not shifts.any():
-        moved = k.shifted(value, -zero)
+        rounded = value
     else:
         most = max(abs(low + zero), abs(high + zero))
-        moved = k.shifted(scaled(k, value, scales, shifts, limited=most <= 1 << 17, most=most), -zero)
+        rounded = scaled(k, value, scales, shifts, limited=most <= 1 << 17, most=most)
+    moved = k.shifted(rounded, -zero)
     if moved.low >= low and moved.high <= high:
         return moved
-    limited = f"clamp({moved.name}, {k.scalar(low)}, {k.scalar(high)})"
-    return k.let(limited, "int32", low, high)
+    result = k.let(f"clamp({moved.name}, {k.scalar(low)}, {k.scalar(high)})", "int32", low, high)
+    _store_at_once(k, result, rounded, moved, zero)
+    return result
+
+
+WHOLE_RANGES = {(kind.low, kind.high): name for name, kind in INTEGER_TYPES.items() if name[-1] in "86"}
+"""Range -> the type of 8 or 16 bits that it is all of."""
+
+
+def _store_at_once(k: KernelSource, result: Value, rounded: Value, moved: Value, zero: int) -> None:
+    """Where a result takes up its type's whole range, shift, rounding and limits are one step on the way to memory."""
+    dtype = WHOLE_RANGES.get((result.low, result.high))
+    if dtype is None:
+        return
+    source, shift = k.shifted_from.get(rounded.name, (rounded.name, "0"))
+    if rounded.name == moved.name:
+        k.stored_forms[result.name, dtype] = f'narrowed({source}, {shift}, "{dtype}")'
+    elif dtype[-1] == "8" and abs(zero) < 1 << 14:
+        k.stored_forms[result.name, dtype] = f'narrowed_less({source}, {shift}, {k.scalar(zero)}, "{dtype}")'
+    else:
+        k.stored_forms[result.name, dtype] = f'narrowed({moved.name}, 0, "{dtype}")'
 
 
 def scaled(
@@ -80,7 +100,14 @@ def scaled(
     limited = limited or max(abs(low), abs(high)) < 1 << 17
     if shift.min() >= 0 and value.magnitude * int(scale.max()) <= INT32_MAX:
         scale, shift = np.where(shift > 31, 0, scale), np.where(shift > 31, 0, shift)
-        return k.let(f"requantised({value.name}, {operand(k, scale)}, {operand(k, shift)})", "int32", low, high)
+        if (scale == 1).all():
+            product = value.name
+        else:
+            product = k.let(f"{value.name} * {operand(k, scale)}").name
+        by = operand(k, shift)
+        rounded = k.let(f"S.vsr({product}, {by}, with_round=True)", "int32", low, high)
+        k.shifted_from[rounded.name] = product, by
+        return rounded
     if limited and (near := _by_one_rounding(k, value, scale, shift, min(most, 1 << 17))) is not None:
         return near
     if (
@@ -190,6 +217,8 @@ def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Arr
         return requantise(k, inner, 1, extra, out.scalar_zero, out.low, out.high)
     if method in ("RELU", "RELU6"):
         # the reference takes the maximum in float32: above 24 bits it drops bits
+        if value.high <= 1 << 24 and out.low + out.scalar_zero >= 0 and scale.min() >= 0 and out.integer.bits <= 16:
+            return requantise_to(k, value, scale, shift, out)  # the lower limit does it
         if value.high > 1 << 24:
             positive = f'S.cast(S.cast(S.max({value.name}, 0), "float32"), "int32")'
         else:

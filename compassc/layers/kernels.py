@@ -128,18 +128,39 @@ def _kernel_of(layers: Sequence[Layer]) -> Kernel:
     return builder(first)
 
 
+def compute(k: KernelSource, run: Sequence[Layer], values: dict[str, Value]) -> None:
+    """Adds what a run of element-wise layers makes to `values`, which has its operands; all by names of tensors."""
+    from compassc.layers.byte_functions import looked_up
+    from compassc.layers.emit import as_stored
+
+    known = looked_up(k, run, values[run[0].inputs[0].name])
+    if known is not None:
+        values[run[-1].output.name] = known
+        return
+    for layer in run:
+        k.channel_shape = ()
+        given = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
+        made = (given,) if isinstance(given, Value) else given
+        if len(made) != len(layer.outputs):
+            raise LayerError(f"it has {len(layer.outputs)} outputs, expected {len(made)}")
+        values |= {t.name: as_stored(k, r, t) for r, t in zip(made, layer.outputs, strict=True)}
+
+
 def follow(k: KernelSource, head: Layer, value: Value, tail: Sequence[Layer], place: str) -> tuple[Value, Tensor]:
     """The element-wise layers behind `head`, on its value: (the last value, the last output).
 
     `place` is the expression of the pass's first element in the output; operands of the same shape are loaded there,
     under `mask`.
     """
+    from compassc.layers.byte_functions import runs
     from compassc.layers.emit import as_stored, wide_kind
 
     out = head.output
     values = {out.name: as_stored(k, value, out)}
-    for layer in tail:
-        for t in layer.inputs:
+    for run in runs(tail):
+        if any(member.output.shape != out.shape for member in run):
+            raise LayerError("it changes the shape")
+        for t in run[0].inputs:
             if t.name in values:
                 continue
             if t.shape != out.shape:
@@ -148,11 +169,8 @@ def follow(k: KernelSource, head: Layer, value: Value, tail: Sequence[Layer], pl
             low, high = (t.low, t.high) if kind == "int32" else (0, 0)
             load = f'load({k.tensor(t)} + {place}, mask, "{t.dtype}", {LANES})'
             values[t.name] = k.let(load, kind, low, high)
-        if layer.output.shape != out.shape:
-            raise LayerError("it changes the shape")
-        result = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
-        if not isinstance(result, Value):
-            raise LayerError(f"a {layer.type} has several outputs, which cannot join the kernel")
-        values[layer.output.name] = as_stored(k, result, layer.output)
+        if any(len(member.outputs) > 1 for member in run):
+            raise LayerError(f"a {run[0].type} has several outputs, which cannot join the kernel")
+        compute(k, run, values)
     last = (tail[-1] if tail else head).output
     return values[last.name], last

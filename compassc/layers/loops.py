@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.broadcast import common_shape
-from compassc.layers.emit import as_stored, wide_kind
-from compassc.layers.kernels import STEPS
+from compassc.layers.byte_functions import runs
+from compassc.layers.emit import wide_kind
+from compassc.layers.kernels import compute
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, last_cleared, loaded
 from compassc.layers.vectors import WIDE
 
@@ -85,15 +86,11 @@ def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
                 f"'{o.tensor.name}' of shape {list(o.tensor.shape)} does not broadcast to {list(out.shape)}"
             )
     values = {o.tensor.name: _value(o.name, o.tensor) for o in operands}
-    for layer in layers:
-        k.channel_shape = ()
-        given = STEPS[layer.type](k, layer, *(values[t.name] for t in layer.inputs))
-        made = (given,) if isinstance(given, Value) else given
-        if len(made) != len(layer.outputs) or any(t.shape != out.shape for t in layer.outputs):
-            raise LayerError(
-                f"its outputs are {[list(t.shape) for t in layer.outputs]}, expected {len(made)} of one shape"
-            )
-        values |= {t.name: as_stored(k, r, t) for r, t in zip(made, layer.outputs, strict=True)}
+    _as_loaded(k, out, operands)
+    for run in runs(layers):
+        if any(t.shape != out.shape for layer in run for t in layer.outputs):
+            raise LayerError(f"its outputs are {[list(t.shape) for t in run[-1].outputs]}, expected one shape")
+        compute(k, run, values)
     operands += [
         Operand(name, Tensor(name, a.shape, a.dtype.name), k.constant(a.reshape(-1))) for name, a in k.spread or ()
     ]
@@ -101,6 +98,14 @@ def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
     results = [Result(t, k.tensor(t), f'narrow({values[t.name].name}, "{t.dtype}")') for t in layers[-1].outputs]
     loop = _tiles if all(s in ((1,), (0,)) for s in space.strides) else _rows
     return finish(k, [*k.head, *loop(k, space, operands, results)])
+
+
+def _as_loaded(k: KernelSource, out: Tensor, operands: list[Operand]) -> None:
+    """Tells the stored lanes of operands that are loaded as vectors."""
+    space = space_of(out.shape, [o.tensor.shape for o in operands])
+    for o, strides in zip(operands, space.strides, strict=True):
+        if strides[-1] and WIDE[o.tensor.dtype] != o.tensor.dtype != "bool":
+            k.stored_forms[o.name, o.tensor.dtype] = f"{o.name}_raw"
 
 
 def _operands(layers: Sequence[Layer]) -> list[Tensor]:

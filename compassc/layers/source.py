@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -64,6 +65,10 @@ class KernelSource:
     """Instead, in kernels of any shape: how the numbers of the present step lie along the output; set by the step."""
     spread: list[tuple[str, Array]] | None = None
     """The numbers of such steps as operands that broadcast: the variable of the pass, and the array; None: not taken."""
+    stored_forms: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The lanes of variables as a data type stores them, where they are known: (variable, type) -> expression."""
+    shifted_from: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Variables that are others over a power of two, rounded: (the other, the shift)."""
     _names: int = 0
 
     def fresh(self, prefix: str = "v") -> str:
@@ -182,6 +187,23 @@ def last_cleared(tile: str, count: str, dtype: str) -> str:
     return f'S.vstore(S.vbcast(S.cast(0, "{pointee(dtype)}"), lanes={LANES}), {tile} + ({count} & {-LANES}))'
 
 
+STORED = re.compile(r'\bnarrow\((\w+), "(\w+)"\)')
+"""Lanes that are made what a data type stores."""
+ASSIGNED = re.compile(r"\s*(\w+) = ")
+WORD = re.compile(r"\w+")
+
+
+def _tidy(source: KernelSource, lines: list[str]) -> list[str]:
+    """The lines with known stored forms in the place of conversions, and without variables that nothing uses."""
+    lines = [STORED.sub(lambda m: source.stored_forms.get((m[1], m[2]), m[0]), line) for line in lines]
+    while True:
+        uses = Counter(word for line in lines for word in WORD.findall(line))
+        kept = [line for line in lines if not ((m := ASSIGNED.match(line)) and uses[m[1]] == 1)]
+        if len(kept) == len(lines):
+            return kept
+        lines = kept
+
+
 CALLED = re.compile(r"(?<![\w.])([a-z]\w*)\(")
 """The name of a function that is called, but not of one of the DSL."""
 
@@ -201,13 +223,15 @@ def _functions() -> dict[str, str]:
 
 def finish(source: KernelSource, lines: list[str]) -> Kernel:
     """The kernel with these lines as its body and imports of the functions they use."""
-    body = "\n".join("    " + line if line else "" for line in lines)
+    body = "\n".join("    " + line if line else "" for line in _tidy(source, lines))
     modules = _functions()
-    used = sorted({(modules[name], name) for name in CALLED.findall(body) if name in modules})
-    listed = "\n".join(f"    {p.name}: {p.type}," for p in source.parameters)
+    called = sorted({(modules[name], name) for name in CALLED.findall(body) if name in modules})
+    used = set(WORD.findall(body))
+    parameters = [p for p in source.parameters if p.name in used or isinstance(p.argument, Tensor)]
+    listed = "\n".join(f"    {p.name}: {p.type}," for p in parameters)
     imports = "\n".join(
-        f"from {module} import {', '.join(name for m, name in used if m == module)}"
-        for module in dict.fromkeys(m for m, _ in used)
+        f"from {module} import {', '.join(name for m, name in called if m == module)}"
+        for module in dict.fromkeys(m for m, _ in called)
     )
     text = HEADER.format(imports=imports, name="layer", parameters=listed, body=body)
-    return Kernel(text, tuple(p.argument for p in source.parameters))
+    return Kernel(text, tuple(p.argument for p in parameters))

@@ -65,6 +65,24 @@ def requantised(value: Any, scale: Any, shift: Any) -> Any:
     return S.vsr(value * scale, shift, with_round=True)
 
 
+def narrowed(value: Any, shift: Any, dtype: str) -> Any:
+    """int32 lanes over 2^shift for 0 <= shift < 32, to the nearest, ties to even, as `dtype` of 8 or 16 bits: limited to
+    what it holds."""
+    sign = "u" if dtype.startswith("u") else "s"
+    if dtype.endswith("16"):
+        a, b, c, d = S.vsplit(S.vnsrsr(value, shift, out_sign=sign, to_h=True))
+        return S.vconcat((S.vconcat((a, b), "even"), S.vconcat((c, d), "even")))
+    a, b, c, d = S.vsplit(S.vnsrsr(value, shift, out_sign=sign))
+    return S.vconcat((S.vconcat((a, b), "even"), S.vconcat((c, d), "even")), "even")
+
+
+def narrowed_less(value: Any, shift: Any, zero: Any, dtype: str) -> Any:
+    """As `narrowed` to 8 bits, of the rounded numbers less `zero`, whose magnitude is below 2^14."""
+    less = S.vsub(narrowed(value, shift, "int16"), S.cast(zero, "int16"), saturate=True)
+    a, b = S.vsplit(S.vnsrsr(less, 0, out_sign="u" if dtype.startswith("u") else "s"))
+    return S.vconcat((a, b), "even")
+
+
 @S.macro
 def requantise_wide(value, scale, bound, drop, shift):
     """int32 lanes times a scale of 16 bits, over a power of two, where the product needs up to 48 bits.
@@ -125,6 +143,37 @@ def look_up(value, table, extra, last, mask):
 def entry_of(table: Any, index: Any, mask: Any) -> Any:
     """The entries of an LSRAM table at int32 indices, in their wide form."""
     return S.cast(S.vload_gather(table, S.cast(index, "int16"), mask), "int32")
+
+
+def sum_of_bytes(a: Any, b: Any, factors: Any, start: Any) -> Any:
+    """a * f + b * g + start of bytes in int32 lanes; the 16 bits of f and g are the low and the high half of `factors`."""
+    if a.dtype == b.dtype:
+        pairs = S.cast(S.vzip(a, b), "int16")
+    else:
+        pairs = S.vzip(S.cast(a, "int16"), S.cast(b, "int16"))
+    return S.vdpa(S.vbcast(start, lanes=32), pairs, S.reinterpret(S.vbcast(factors, lanes=32), "int16x64"))
+
+
+def product_of_halves(a: Any, b: Any) -> Any:
+    """The products of int16 lanes in int32 lanes."""
+    (a0, a1), (b0, b1) = S.vsplit(a), S.vsplit(b)
+    return S.vconcat((S.vmull(a0, b0), S.vmulh(a0, b0), S.vmull(a1, b1), S.vmulh(a1, b1)))
+
+
+def halves(value: Any, zero: Any) -> Any:
+    """Bytes plus a number in int16 lanes."""
+    return S.cast(value, "int16") + S.cast(zero, "int16")
+
+
+def halves_of(value: Any) -> Any:
+    """Bytes in int16 lanes."""
+    return S.cast(value, "int16")
+
+
+def entries_of_bytes(index: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
+    """The entries at 32 bytes of a table of 256 bytes in registers; past the end of a half nothing is found."""
+    at = S.reinterpret(index, "uint8x32")
+    return S.vtbl((a, b, c, d), at) | S.vtbl((e, f, g, h), at ^ S.cast(0x80, "uint8"))
 
 
 def shared_part(n: Any, lanes: int) -> Any:

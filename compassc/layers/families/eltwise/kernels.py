@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import TRUNCATED_DTYPES
+from compassc.layers.byte_functions import BYTES, looked_up_apart
 from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_rounded, requantise_to
 from compassc.layers.families.eltwise.reference import ALONE
 from compassc.layers.kernels import elementwise
@@ -82,17 +85,58 @@ def eltwise(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
     activation = layer.word("with_activation", "NONE")
     if not layer.is_quantised:
         return rectify_float(k, layer, activation, _apply(k, method, a, b))
-    left, right = (k.shifted(v, t.scalar_zero) for v, t in zip((a, b), layer.inputs, strict=True))
+    if method in ("MAX", "MIN") and (known := looked_up_apart(k, layer, method, (a, b))) is not None:
+        return known
     scale, shift = layer.scale_shift()
+    factors = [int(s) for s in scale[1:]] if method != "MUL" and scale.size == 3 else [1, 1]
     if method != "MUL" and scale.size == 3:
-        left, right = (_times(k, v, int(s)) for v, s in zip((left, right), scale[1:], strict=True))
         scale = scale[:1]
+    made = _of_bytes(k, layer, method, (a, b), factors)
+    if made is not None:
+        return rectify(k, layer, activation, made, scale, shift)
+    left, right = (
+        _times(k, k.shifted(v, t.scalar_zero), f) for v, t, f in zip((a, b), layer.inputs, factors, strict=True)
+    )
     if _fits(_span(method, left, right)):
         return rectify(k, layer, activation, _apply(k, method, left, right), scale, shift)
     plain = scale.size == 1 and (scale == 1).all() and not shift.any()
     if plain and layer.output.dtype == "int32" and activation != "CLIP" and not layer.output.scalar_zero:
         return rectify(k, layer, activation, _limited(k, method, left, right), scale, shift)
     return finish_pair(k, layer, _pair(k, method, left, right), scale, shift)
+
+
+def _of_bytes(
+    k: KernelSource, layer: Layer, method: str, given: tuple[Value, Value], factors: list[int]
+) -> Value | None:
+    """The operation on bytes times factors, by products of 16 bits; None where the operands are not held as bytes."""
+    if method not in PAIRS or any(
+        (v.name, t.dtype) not in k.stored_forms for v, t in zip(given, layer.inputs, strict=True)
+    ):
+        return None
+    zeros = [t.scalar_zero for t in layer.inputs]
+    if any(t.dtype not in BYTES for t in layer.inputs) or max(map(abs, (*factors, *zeros))) >= 1 << 15:
+        return None
+    ends = [
+        Value("", "int32", *sorted(((v.low + z) * f, (v.high + z) * f)))
+        for v, z, f in zip(given, zeros, factors, strict=True)
+    ]
+    span = _span(method, *ends)
+    if not _fits(span) or any(v.magnitude >= 1 << 15 for v in map(_moved, given, zeros)):
+        return None
+    a, b = (f'narrow({v.name}, "{t.dtype}")' for v, t in zip(given, layer.inputs, strict=True))
+    if method in ("ADD", "SUB"):
+        f, g = factors[0], factors[1] if method == "ADD" else -factors[1]
+        pair, start = int(np.int32(np.uint32((f & 0xFFFF) | (g & 0xFFFF) << 16))), zeros[0] * f + zeros[1] * g
+        return k.let(f"sum_of_bytes({a}, {b}, {k.scalar(pair)}, {k.scalar(start)})", "int32", *span)
+    a, b = (
+        k.let(f"halves({v}, {k.scalar(z)})" if z else f"halves_of({v})").name
+        for v, z in zip((a, b), zeros, strict=True)
+    )
+    return k.let(f"product_of_halves({a}, {b})", "int32", *span)
+
+
+def _moved(value: Value, zero: int) -> Value:
+    return value._replace(low=value.low + zero, high=value.high + zero)
 
 
 def _times(k: KernelSource, value: Value, factor: int) -> Value:
