@@ -79,7 +79,11 @@ def _store_at_once(k: KernelSource, result: Value, rounded: Value, moved: Value,
     if dtype is None:
         return
     source, shift = k.shifted_from.get(rounded.name, (rounded.name, "0"))
-    if rounded.name == moved.name:
+    word = k.rounded_from.get(rounded.name)
+    if word and dtype[-1] == "8" and rounded.magnitude < 1 << 15 and abs(zero) < 1 << 14:
+        less = k.scalar(zero) if zero else "0"
+        k.stored_forms[result.name, dtype] = f'narrowed_word({word}, {less}, "{dtype}")'
+    elif rounded.name == moved.name:
         k.stored_forms[result.name, dtype] = f'narrowed({source}, {shift}, "{dtype}")'
     elif dtype[-1] == "8" and abs(zero) < 1 << 14:
         k.stored_forms[result.name, dtype] = f'narrowed_less({source}, {shift}, {k.scalar(zero)}, "{dtype}")'
@@ -145,15 +149,20 @@ def _by_one_rounding(k: KernelSource, value: Value, scale: Array, shift: Array, 
     if scale.min() < 0 or scale.max() >= FLOAT_EXACT or not -40 <= shift.min() <= shift.max() <= 100:
         return None
     bound = min(FLOAT_EXACT, int(ROUNDED_EXACT / max(factors.max(), 2.0**-40)))
-    name = value.name
+    name, real = value.name, k.float_forms.get(value.name)
     if value.magnitude > bound:
+        real = None
         if bound * factors.min() <= most + 1:
             return None
         name = k.let(f"clamp({name}, {k.scalar(-bound)}, {k.scalar(bound)})", "int32", -bound, bound).name
     single = (factors == factors[0]).all()
     factor = k.scalar(float(factors[0])) if single else k.channels(factors.astype(np.float32))
     ends = [max(-bound, min(bound, v)) * f for v in (value.low, value.high) for f in (factors.min(), factors.max())]
-    return k.let(f"rounded_product({name}, {factor})", "int32", round(min(ends)) - 1, round(max(ends)) + 1)
+    real = real or k.let(f'S.cast({name}, "float32")', "float32").name
+    word = k.let(f"rounded_word({real}, {factor})").name
+    rounded = k.let(f"{word} - 0x4B400000", "int32", round(min(ends)) - 1, round(max(ends)) + 1)
+    k.rounded_from[rounded.name] = word
+    return rounded
 
 
 def _span(ends: list[Array]) -> tuple[int, int]:
@@ -270,7 +279,7 @@ def _leak_per_channel(k: KernelSource, layer: Layer, value: Value) -> Value:
         raise LayerError(f"'negative_slope_shift' is {shift}, expected 0 to 31")
     negative = k.let(f"S.min({value.name}, 0)", "int32", min(value.low, 0), 0)
     ends = [0, *(round(value.low * int(s) / 2**shift) for s in (slopes.min(), slopes.max()) if value.low < 0)]
-    steep = k.let(f"requantised({negative.name} * {operand(k, slopes)}, 1, {k.scalar(shift)})", "int32")
+    steep = k.let(f"S.vsr({negative.name} * {operand(k, slopes)}, {k.scalar(shift)}, with_round=True)", "int32")
     expression, low = f"{steep.name} + S.max({value.name}, 0)", min(ends) - 1
     if not kind.signed:
         expression, low = f"S.max({expression}, 0)", 0

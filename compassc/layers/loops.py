@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import lcm
 from typing import NamedTuple
 
 from compassc.graph import Layer, LayerError, Tensor
@@ -10,11 +11,10 @@ from compassc.layers.broadcast import common_shape
 from compassc.layers.byte_functions import runs
 from compassc.layers.emit import wide_kind
 from compassc.layers.kernels import compute
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, last_cleared, loaded
-from compassc.layers.vectors import WIDE
+from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, loaded
+from compassc.layers.streams import Streams, bytes_of
+from compassc.layers.vectors import WIDE, pointee
 
-TILES_BYTES = 24576
-"""LSRAM for the tiles of all operands."""
 TABLE_BYTES = 6144
 """LSRAM for the tables of a kernel."""
 
@@ -96,8 +96,8 @@ def elementwise_kernel(layers: Sequence[Layer]) -> Kernel:
     ]
     space = space_of(out.shape, [o.tensor.shape for o in operands])
     results = [Result(t, k.tensor(t), f'narrow({values[t.name].name}, "{t.dtype}")') for t in layers[-1].outputs]
-    loop = _tiles if all(s in ((1,), (0,)) for s in space.strides) else _rows
-    return finish(k, [*k.head, *loop(k, space, operands, results)])
+    loop = _tiles(k, space, operands, results) if period_of(space) else None
+    return finish(k, [*k.head, *(loop or _rows(k, space, operands, results))])
 
 
 def _as_loaded(k: KernelSource, out: Tensor, operands: list[Operand]) -> None:
@@ -129,48 +129,95 @@ def _everywhere(name: str, pointer: str, dtype: str) -> str:
     return f'{name} = S.vbcast(S.cast({pointer}[0], "{WIDE[dtype]}"), lanes={LANES})'
 
 
-def _tiles(k: KernelSource, space: IterationSpace, operands: list[Operand], results: list[Result]) -> list[str]:
-    """Contiguous shares of all elements, tile by tile through LSRAM."""
-    from compassc.layers.vectors import pointee
+PERIOD = 128
+"""Elements that operands that repeat along the others are repeated to."""
+LONGEST_PERIOD = 1024
+"""Elements that such an operand may come to for whole vectors."""
+REPEATED_BYTES = 8192
+"""LSRAM for such operands."""
 
-    full = [s == (1,) for s in space.strides]
-    sizes = [_bytes(t.dtype) for (_, t, _), f in zip(operands, full, strict=True) if f]
-    sizes += [_bytes(r.tensor.dtype) for r in results]
-    tile = TILES_BYTES // sum(sizes) // LANES * LANES
-    n = k.scalar(space.dims[0])
-    made = [f"tile_y{i or ''}" for i in range(len(results))]
+
+def period_of(space: IterationSpace) -> int:
+    """Elements after which all operands that are not as long as the output begin again: 1 where these are single elements,
+    0 where they are not only repeated."""
+    if all(s in ((1,), (0,)) for s in space.strides):
+        return 1
+    if len(space.dims) != 2 or any(s not in ((space.dims[1], 1), (0, 1), (0, 0)) for s in space.strides):
+        return 0
+    return space.dims[1]
+
+
+def _tiles(k: KernelSource, space: IterationSpace, operands: list[Operand], results: list[Result]) -> list[str] | None:
+    """Contiguous shares of all elements, tile by tile through LSRAM: the next tile comes while one is computed with, and
+    the last one goes. Operands that repeat along the last axis stay there. None where they are too large."""
+    period = period_of(space)
+    full = [o for o, s in zip(operands, space.strides, strict=True) if s in ((1,), (period, 1))]
+    again = [o for o, s in zip(operands, space.strides, strict=True) if s == (0, 1)]
+    each = sum(bytes_of(o.tensor.dtype) for o in again)
+    several = _repetitions(period, each) if again else 1
+    held = each * (period * several + LANES)
+    if held > REPEATED_BYTES:
+        return None
+    streams = Streams([(o.pointer, o.tensor) for o in full], [(r.pointer, r.tensor) for r in results], held)
+    step, count = period * several, space.dims[0] * (period if len(space.dims) > 1 else 1)
+    tile = streams.tile(count, step)
+    if not tile:
+        return None
     # lanes behind the last element do no harm where nothing is looked up by them
     masked = any("mask" in line for line in k.body)
-    mask = "mask" if masked else ""
-    lines = [
-        f'{name} = S.alloc({tile + LANES}, "{pointee(r.tensor.dtype)}", scope="lsram")'
-        for name, r in zip(made, results, strict=True)
-    ]
-    copies, loads = [], []
-    for i, ((name, t, p), whole) in enumerate(zip(operands, full, strict=True)):
-        if whole:
-            lines.append(f'tile{i} = S.alloc({tile + LANES}, "{pointee(t.dtype)}", scope="lsram")')
-            if not masked:
-                copies.append(last_cleared(f"tile{i}", "now", t.dtype))
-            copies.append(f"S.dma_copy(tile{i}, {p} + at, now)")
-            loads += loaded(name, f"tile{i} + i", t.dtype, mask)
+    mask, store = ("mask", ", mask") if masked else ("", "")
+    width = k.scalar(step) if period > 1 else ""
+    lines, inner, place = [], [], "r + i" if width else "i"
+    left = f"S.min({width}, now - r)" if width else "now"
+    if masked:
+        inner.append(f"mask = S.tail_mask(S.min({left} - i, 32), 32)")
+    for o in operands:
+        if o in full:
+            inner += loaded(o.name, f"{streams.here[full.index(o)]} + {place}", o.tensor.dtype, mask)
+        elif o in again:
+            lines += _repeated(k, o, period, several)
+            inner += loaded(o.name, f"again_{o.name} + i", o.tensor.dtype, mask)
         else:
-            lines.append(_everywhere(name, p, t.dtype))
-    inner = [*(["mask = S.tail_mask(S.min(now - i, 32), 32)"] if masked else []), *loads, *k.body]
-    store = ", mask" if masked else ""
-    inner += [f"S.vstore({r.stored}, {name} + i{store})" for name, r in zip(made, results, strict=True)]
+            lines.append(_everywhere(o.name, o.pointer, o.tensor.dtype))
+    inner += k.body
+    inner += [f"S.vstore({r.stored}, {t} + {place}{store})" for r, t in zip(results, streams.there, strict=True)]
+    body = [f"for i in range(0, {left}, {LANES}):", *("    " + line for line in inner)]
+    if width:
+        body = [f"for r in range(0, now, {width}):", *("    " + line for line in body)]
+    unit = width or LANES
     return [
         *lines,
-        f"part = shared_part({n}, {LANES})",
+        f"part = shared_part({k.scalar(count)}, {unit})",
         "first = S.get_local_id() * part",
-        f"last = S.min(first + part, {n})",
-        f"for at in range(first, last, {tile}):",
-        f"    now = S.min(last - at, {tile})",
-        *(f"    {c}" for c in copies),
-        f"    for i in range(0, now, {LANES}):",
-        *(f"        {line}" for line in inner),
-        *(f"    S.dma_copy({r.pointer} + at, {name}, now)" for name, r in zip(made, results, strict=True)),
+        f"last = S.min(first + part, {k.scalar(count)})",
+        *streams.loop(k.scalar(tile), body),
     ]
+
+
+def _repetitions(period: int, each: int) -> int:
+    """How often operands of `period` elements, of `each` bytes together, are repeated: to whole vectors, if they can be."""
+    whole = lcm(period, LANES)
+    if whole > LONGEST_PERIOD or each * (whole + LANES) > REPEATED_BYTES:
+        return 1
+    most = min(PERIOD, REPEATED_BYTES // each - LANES)
+    return max(1, most // whole) * whole // period
+
+
+def _repeated(k: KernelSource, operand: Operand, period: int, several: int) -> list[str]:
+    """An operand of `period` elements in LSRAM, several times; what lies behind it is 0."""
+    name, dtype = f"again_{operand.name}", operand.tensor.dtype
+    size, whole = k.scalar(period), k.scalar(period * several)
+    lines = [f'{name} = S.alloc({period * several + LANES}, "{pointee(dtype)}", scope="lsram")']
+    lines.append(f"S.dma_copy({name}, {operand.pointer}, {size})")
+    if several > 1:
+        # a vector that goes beyond one repetition is covered by the next
+        copied = f"S.vload({name} + j, lanes={LANES})"
+        lines += [
+            f"for e in range({size}, {whole}, {size}):",
+            f"    for j in range(0, {size}, {LANES}):",
+            f"        S.vstore({copied}, {name} + e + j)",
+        ]
+    return [*lines, f'S.vstore(S.vbcast(S.cast(0, "{pointee(dtype)}"), lanes={LANES}), {name} + {whole})']
 
 
 def _rows(k: KernelSource, space: IterationSpace, operands: list[Operand], results: list[Result]) -> list[str]:
@@ -203,7 +250,3 @@ def _rows(k: KernelSource, space: IterationSpace, operands: list[Operand], resul
         f"    for i in range(0, {width}, {LANES}):",
         *(f"        {line}" for line in inner),
     ]
-
-
-def _bytes(dtype: str) -> int:
-    return {"8": 1, "6": 2, "2": 4, "l": 1}[dtype[-1]]

@@ -69,6 +69,10 @@ class KernelSource:
     """The lanes of variables as a data type stores them, where they are known: (variable, type) -> expression."""
     shifted_from: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Variables that are others over a power of two, rounded: (the other, the shift)."""
+    rounded_from: dict[str, str] = field(default_factory=dict)
+    """Variables that are rounded products of floats: the words that `vectors.rounded_word` makes."""
+    float_forms: dict[str, str] = field(default_factory=dict)
+    """Whole numbers as float32, where they are known: variable -> variable."""
     _names: int = 0
 
     def fresh(self, prefix: str = "v") -> str:

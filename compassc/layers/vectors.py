@@ -7,7 +7,7 @@ wide form. `arithmetic` defines the numbers.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from compassc.dsl import script as S
 
@@ -68,7 +68,7 @@ def requantised(value: Any, scale: Any, shift: Any) -> Any:
 def narrowed(value: Any, shift: Any, dtype: str) -> Any:
     """int32 lanes over 2^shift for 0 <= shift < 32, to the nearest, ties to even, as `dtype` of 8 or 16 bits: limited to
     what it holds."""
-    sign = "u" if dtype.startswith("u") else "s"
+    sign: Literal["s", "u"] = "u" if dtype.startswith("u") else "s"
     if dtype.endswith("16"):
         a, b, c, d = S.vsplit(S.vnsrsr(value, shift, out_sign=sign, to_h=True))
         return S.vconcat((S.vconcat((a, b), "even"), S.vconcat((c, d), "even")))
@@ -98,11 +98,19 @@ def requantise_wide(value, scale, bound, drop, shift):
     value = S.vsr((high_product << (16 - drop)) | (low_word >> drop) | sticky, shift, with_round=True)
 
 
-def rounded_product(value: Any, factor: Any) -> Any:
-    """int32 lanes times a float32, to the nearest integer, ties to even: exact for values that are float32 and products
-    below 2^22, for the one rounding of the sum with 1.5 * 2^23 is that to an integer."""
-    moved = S.fma(S.vbcast(S.fp32(12582912.0), lanes=32), S.cast(value, "float32"), factor)
-    return S.reinterpret(moved, "int32x32") - 0x4B400000
+def rounded_word(value: Any, factor: Any) -> Any:
+    """float32 lanes times a float32, to the nearest integer, ties to even: exact for products below 2^22, for the one
+    rounding of the sum with 1.5 * 2^23 is that to an integer. The words are the integers plus 0x4B400000."""
+    return S.reinterpret(S.fma(S.vbcast(S.fp32(12582912.0), lanes=32), value, factor), "int32x32")
+
+
+def narrowed_word(word: Any, zero: Any, dtype: str) -> Any:
+    """The integers of `rounded_word`, which have 16 bits, less `zero` (below 2^14), limited to `dtype` of 8 bits."""
+    a, b, c, d = S.vsplit(S.reinterpret(word, "int16x64"))
+    whole = S.vconcat((S.vconcat((a, b), "even"), S.vconcat((c, d), "even")))
+    less = whole if isinstance(zero, int) else S.vsub(whole, S.cast(zero, "int16"), saturate=True)
+    first, second = S.vsplit(S.vnsrsr(less, 0, out_sign="u" if dtype.startswith("u") else "s"))
+    return S.vconcat((first, second), "even")
 
 
 @S.macro

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compassc.graph import LayerError, Tensor
-from compassc.layers import axes, loops, remapping
+from compassc.layers import axes, remapping, streams
 from compassc.layers.declare import evaluate
 from compassc.layers.families.linear import depthwise, products, quads, tiles
 from compassc.layers.families.resize import kernels as resize
@@ -19,7 +19,7 @@ from tests.layers.harness import run
 from tests.layers.random_networks import differences, network
 
 ROOM: list[tuple[ModuleType, str, int]] = [
-    (loops, "TILES_BYTES", 1536),
+    (streams, "BYTES", 1536),
     (remapping, "PART_BYTES", 1024),
     (axes, "SLAB_BYTES", 4096),
     (resize, "STAGED_BYTES", 1024),

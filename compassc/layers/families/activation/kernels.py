@@ -15,7 +15,7 @@ from compassc.layers.families.activation.reference import (
     parameters_of,
     table_base,
 )
-from compassc.layers.kernels import elementwise, kernel, method_kernel
+from compassc.layers.kernels import elementwise, method_kernel
 from compassc.layers.moving import Copy, rows, strides_of
 from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish
 
@@ -94,17 +94,15 @@ def _tabled(k: KernelSource, layer: Layer, x: Value, base: int) -> Value:
     return look_up(k, index, layer.constant("lut"), layer.input.integer.bits)
 
 
-STEPPED = (name for method, name in RECTIFIERS.items() if method != "PRELU")
-
-
 def _scales(layer: Layer) -> tuple[Array, Array]:
     """Multipliers and shifts, one or one per channel of the last axis."""
     return layer.scale_shift(of=layer.output.shape[-1] if layer.output.shape else 1)
 
 
-@elementwise("Activation", *(name for names in ALONE.values() for name in names), *STEPPED)
+@elementwise("Activation", *(name for names in ALONE.values() for name in names), *RECTIFIERS.values())
 def activation(k: KernelSource, layer: Layer, x: Value) -> Value:
     method = method_of(layer)
+    k.channel_shape = (1,) * (len(layer.output.shape) - 1) + layer.output.shape[-1:]
     if layer.is_quantised:
         if method in ("NONE", *RECTIFIERS):
             return rectify(k, layer, method, k.shifted(x, layer.input.scalar_zero), *_scales(layer))
@@ -177,33 +175,6 @@ def sign(k: KernelSource, layer: Layer, x: Value) -> Value:
             "float32",
         )
     return k.let(f"clamp({moved.name}, -1, 1)", "int32", -1, 1)
-
-
-@method_kernel("Activation", "PRELU")
-@kernel("PRELU")
-def prelu(layer: Layer) -> Kernel:
-    """Lanes are channels, each with its slope."""
-    k, x, y = KernelSource(channel="j"), layer.input, layer.output
-    source, target, kind = k.tensor(x), k.tensor(y), wide_kind(x)
-    channels = y.shape[-1] if y.shape else 1
-    k.padded_channels = -(-channels // LANES) * LANES
-    if layer.is_quantised:
-        value = k.shifted(Value("x", kind, x.low, x.high), x.scalar_zero)
-        result = rectify(k, layer, "PRELU", value, *_scales(layer))
-    else:
-        result = rectify_float(k, layer, "PRELU", Value("x", kind))
-    width = k.scalar(channels)
-    return finish(
-        k,
-        [
-            f"for r in range(S.get_local_id(), {k.scalar(y.count // channels)}, S.get_local_size()):",
-            f"    for j in range(0, {width}, {LANES}):",
-            f"        mask = S.tail_mask(S.min({width} - j, {LANES}), {LANES})",
-            f'        x = load({source} + (r * {width} + j), mask, "{x.dtype}", {LANES})',
-            *(f"        {b}" for b in k.body),
-            f'        S.vstore(narrow({result.name}, "{y.dtype}"), {target} + (r * {width} + j), mask)',
-        ],
-    )
 
 
 @method_kernel("Activation", "CRELU")

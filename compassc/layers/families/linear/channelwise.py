@@ -45,21 +45,24 @@ def channelwise(k: KernelSource, layer: Layer, x: Value) -> Value:
         factor = f" * {_numbers(k, layer, layer.constant('weights'))}" if scaled else ""
         y = k.let(f"{x.name}{factor} + {_numbers(k, layer, layer.constant('biases'))}", "float32")
         return rectify_float(k, layer, layer.word("with_activation", "NONE"), y)
-    real = k.let(f'S.cast({x.name}, "float32")', "float32").name
-    low = high = np.zeros(1, np.int64)
-    weights = np.ones(1, np.int64)
-    if scaled:
-        weights = quantised_weights(layer).reshape(-1)
-        real = k.let(f"{real} * {_numbers(k, layer, weights)}", "float32").name
+    weights = quantised_weights(layer).reshape(-1) if scaled else np.ones(1, np.int64)
     biases = summed_biases(layer, layer.constant("biases").size)
-    total = k.let(f"{real} + {_numbers(k, layer, biases)}", "float32").name
     ends = np.stack([weights * x.low, weights * x.high])
     low, high = ends.min(0) + biases, ends.max(0) + biases
     # three roundings to 24 bits
     slack = 4 * (
         max(-int(low.min()), int(high.max()), int(np.abs(biases).max()), int(np.abs(ends).max())) // FLOAT_WHOLE
     )
-    return _requantised(k, layer, total, (int(low.min()) - slack, int(high.max()) + slack))
+    real, added = k.let(f'S.cast({x.name}, "float32")', "float32").name, _numbers(k, layer, biases)
+    if not scaled:
+        total = f"{real} + {added}"
+    elif np.abs(ends).max() <= FLOAT_WHOLE:  # the product is exact
+        total = f"S.fma({added}, {real}, {_numbers(k, layer, weights)})"
+    else:
+        product = k.let(f"{real} * {_numbers(k, layer, weights)}", "float32").name
+        total = f"{product} + {added}"
+    span = (int(low.min()) - slack, int(high.max()) + slack)
+    return _requantised(k, layer, k.let(total, "float32").name, span)
 
 
 def _with_float_scales(k: KernelSource, layer: Layer, x: Value) -> Value:
@@ -83,6 +86,7 @@ def _requantised(k: KernelSource, layer: Layer, total: str, span: tuple[int, int
     method = layer.word("with_activation", "NONE")
     if max(map(abs, span)) < 2**31 - 256:
         acc = k.let(f'S.cast({total}, "int32")', "int32", *span)
+        k.float_forms[acc.name] = total
         return rectify(k, layer, method, acc, scale, shift)
     for name in ("high", "low"):
         k.do(f'{name} = S.cast({total} * 0.0, "int32")')
