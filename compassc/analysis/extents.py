@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from compass_core.extents import fold
@@ -9,7 +10,7 @@ from compass_core.operators import wrap
 
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import DataType, PointerType
+from ..ir.dtypes import INT32, DataType, PointerType
 from ..ops.effects import accesses
 
 UNKNOWN = ["?"]
@@ -26,6 +27,7 @@ class _Slicer:
         self.names: dict[E.Var, str] = {}
         self.taken: set[str] = set()
         self.f = f
+        self.left: list[str | None] = [None]  # of the loops around: the variable that says that a break left it
         self.params = [self.name(p) for p in f.params]
 
     def name(self, v: E.Var) -> str:
@@ -196,8 +198,12 @@ class _Slicer:
         elif type(s) is S.For:
             self._for(s, out)
         elif type(s) is S.While:
-            out.append(["while", self.expr(s.cond), self.body(s.body)])
+            out.append(["while", self.expr(s.cond), self._turn(s.body)])
         elif type(s) is S.Break:
+            if self.left[-1] is not None:
+                out.append(["set", self.left[-1], 1])
+            out.append(["break"])
+        elif type(s) is S.Continue:
             out.append(["break"])
         elif type(s) is S.Return:
             out.append(["return", None if s.value is None or s.value.dtype.is_vector else self.expr(s.value)])
@@ -216,7 +222,33 @@ class _Slicer:
         if s.kind == "tec":
             out.append(["tec", var, start, stop, self.body(s.body)])
         else:
-            out.append(["for", var, start, stop, self.expr(s.step), self.body(s.body)])
+            out.append(["for", var, start, stop, self.expr(s.step), self._turn(s.body)])
+
+    def _turn(self, body: S.Body) -> list[Any]:
+        """The body of a loop. One that a `continue` ends is a loop of one turn itself, which the `continue` leaves; a
+        `break` leaves that too, and says so."""
+        jumps = set(_own_jumps(body))
+        if S.Continue not in jumps:
+            self.left.append(None)
+            made = self.body(body)
+        else:
+            left = self.name(E.Var("left", INT32)) if S.Break in jumps else None
+            self.left.append(left)
+            made = [["for", self.name(E.Var("turn", INT32)), 0, 1, 1, self.body(body)]]
+            if left is not None:
+                made = [["let", left, 0], *made, ["if", ["ne", left, 0], [["break"]], []]]
+        self.left.pop()
+        return made
+
+
+def _own_jumps(body: S.Body) -> Iterator[type]:
+    """The kinds of jumps (Break, Continue) in a loop's body that are of that loop."""
+    for s in body:
+        if isinstance(s, (S.Break, S.Continue)):
+            yield type(s)
+        elif not isinstance(s, (S.For, S.While)):
+            for inner in s.bodies():
+                yield from _own_jumps(inner)
 
 
 _EXPRS: dict[type, Any] = {

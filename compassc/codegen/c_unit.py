@@ -66,6 +66,7 @@ class FunctionPrinter(ExprPrinter):
             S.Alloc: self._alloc,
             S.AllocConst: self._alloc_const,
             S.Break: lambda s: "break;",
+            S.Continue: lambda s: "continue;",
             S.Return: self._return,
         }
         self._blocks: dict[type, Any] = {S.If: self._if, S.For: self._for, S.While: self._while}

@@ -124,6 +124,7 @@ class Printer:
             S.AllocConst: self._alloc_const,
             S.DeclBuffer: self._decl_buffer,
             S.Break: lambda s: "break",
+            S.Continue: lambda s: "continue",
             S.Return: lambda s: "return" if s.value is None else f"return {self.expr(s.value)}",
         }
 

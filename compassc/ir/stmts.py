@@ -183,6 +183,11 @@ class Break(Stmt):
 
 
 @node()
+class Continue(Stmt):
+    """Go on with the next turn of the innermost loop."""
+
+
+@node()
 class Return(Stmt):
     """Leave the function; value None in void functions."""
 

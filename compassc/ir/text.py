@@ -248,6 +248,9 @@ class _FunctionReader:
     def stmt_Break(self, node: ast.Break, span: Span | None) -> S.Stmt:
         return S.Break(span=span)
 
+    def stmt_Continue(self, node: ast.Continue, span: Span | None) -> S.Stmt:
+        return S.Continue(span=span)
+
     def stmt_Return(self, node: ast.Return, span: Span | None) -> S.Stmt:
         return S.Return(self.expr(node.value) if node.value else None, span=span)
 

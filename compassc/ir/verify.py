@@ -187,8 +187,8 @@ class _Verifier:
         for indices in (e.starts, e.extents):
             self._access(e.buffer, indices, None)
 
-    def _break(self, s: S.Break) -> None:
-        _check(self.loops, "break outside of a loop")
+    def _break(self, s: S.Break | S.Continue) -> None:
+        _check(self.loops, "{} outside of a loop", type(s).__name__.lower())
 
     def _return(self, s: S.Return) -> None:
         value = "void" if s.value is None else _type(s.value)
@@ -344,6 +344,7 @@ _STMT_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
     S.For: _Verifier._for,
     S.Block: _Verifier._block,
     S.Break: _Verifier._break,
+    S.Continue: _Verifier._break,
     S.Return: _Verifier._return,
 }
 _EXPR_RULES: dict[type, Callable[[_Verifier, Any], None]] = {

@@ -38,9 +38,14 @@ def vectorized(start: Any, stop: Any = None) -> LoopSpec:
 
 
 @register_ir_api
-def unroll(start: Any, stop: Any = None) -> LoopSpec:
-    """A loop of constant extent whose body is repeated in the C text: `for i in S.unroll(4)`."""
-    return LoopSpec("unroll", (start,) if stop is None else (start, stop))
+def unroll(start: Any, stop: Any = None, step: Any = 1) -> LoopSpec:
+    """A loop of constant extent whose body is repeated in the C text: `for i in S.unroll(4)`.
+
+    `i` is an int32 with a known value: also an index of tuples and lists, a shape, an option, a condition for `if`.
+    """
+    if stop is None:
+        return LoopSpec("unroll", (start,) if type(step) is int and step == 1 else (0, start, step))
+    return LoopSpec("unroll", (start, stop) if type(step) is int and step == 1 else (start, stop, step))
 
 
 @register_ir_api

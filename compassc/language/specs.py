@@ -15,7 +15,7 @@ from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 
 from ..ir.dtypes import SCOPES, STORAGE, DataType, PointerType, pointer_type
-from ..ops.args import dtype_arg
+from ..ops.args import dtype_arg, known_int
 from .advice import advice
 
 ALLOC_SCOPES = ("private", "lsram", "shared")
@@ -25,22 +25,42 @@ LOOPS = ("range", "S.grid", "S.vectorized", "S.unroll", "S.tec_range", "S.pipeli
 @dataclass(frozen=True)
 class LoopSpec:
     """A loop constructor: kind is `range`, `grid`, `vectorized`, `unroll`, `tec_range` or `pipelined`; args as written, and
-    options of the loop."""
+    options of the loop.
+
+    A `range` or `unroll` of known numbers is their sequence, too, in comprehensions, `enumerate`, `zip` and the like.
+    """
 
     kind: str
     args: tuple[Any, ...]
     options: tuple[tuple[str, object], ...] = ()
     what: ClassVar[str] = "a loop"
 
-    def __iter__(self) -> Iterator[int]:
-        """The numbers of a `range` of constants, for `list(range(4))` and the like."""
-        if self.kind == "range" and all(type(x) is int for x in self.args):
-            return iter(range(*self.args))
+    def _range(self) -> range:
+        """The numbers of a `range` or `S.unroll` of constants, for `list(range(4))` and the like."""
+        numbers = [known_int(x) for x in self.args]
+        if self.kind in ("range", "unroll") and all(type(x) is int for x in numbers):
+            return range(*numbers)
+        name = self.kind if self.kind == "range" else f"S.{self.kind}"
         raise CompassError(
-            f"{'range' if self.kind == 'range' else f'S.{self.kind}'}(...) is for the head of a `for` loop",
-            code="loop-arguments",
-            help="only a range of constants is a list of numbers, too",
+            f"{name}(...) is no sequence of known numbers here",
+            code="loop-iterator",
+            help="give range constants, or write a loop: for i in range(n)",
         )
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._range())
+
+    def __reversed__(self) -> Iterator[int]:
+        return reversed(self._range())
+
+    def __len__(self) -> int:
+        return len(self._range())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._range()[index]
 
 
 @dataclass(frozen=True)
@@ -179,7 +199,7 @@ def no_attribute(
 
 def check_alloc(what: str, shape: Any, dtype: Any, scope: str) -> tuple[tuple[int, ...], DataType]:
     """The arguments of S.alloc and S.alloc_buffer, checked."""
-    items = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
+    items = tuple(known_int(n) for n in (shape if isinstance(shape, (list, tuple)) else (shape,)))
     for item in items:
         if type(item) is not int:
             raise CompassError(
@@ -225,7 +245,7 @@ def const_table(shape: Any, dtype: Any, data: Any) -> ConstSpec:
     from ..ops.numeric import np_dtype
     from ..ops.typing import check_literal
 
-    items = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
+    items = tuple(known_int(n) for n in (shape if isinstance(shape, (list, tuple)) else (shape,)))
     found = dtype_arg(dtype, "S.alloc_const")
     if found.element_of not in STORAGE or not found.is_scalar:
         raise CompassError(f"S.alloc_const: a table of {found} is not possible", code="type", help=_storage_help())

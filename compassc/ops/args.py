@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -89,8 +90,16 @@ def choice(value: Any, allowed: tuple[Any, ...], what: str) -> Any:
     return value
 
 
+def known_int(x: Any) -> Any:
+    """An integer that is known while the kernel is compiled as a Python int; anything else unchanged."""
+    if type(x) is E.IntImm:
+        return x.value
+    return operator.index(x) if getattr(x, "known", False) else x
+
+
 def lanes_arg(lanes: Any, what: str) -> int:
     """A lane count: an integer constant above 1."""
+    lanes = known_int(lanes)
     if type(lanes) is not int:
         raise CompassError(
             f"{what}: lanes must be an integer constant, got {kind_of(lanes)}",

@@ -9,7 +9,7 @@ from compass_core.errors import CompassError
 
 from ..ir import exprs as E
 from ..ir.dtypes import INT32, STORAGE, VECTOR_BITS, DataType
-from .args import choice, int32_arg, kind_of, lanes_arg, vector_arg
+from .args import choice, int32_arg, kind_of, known_int, lanes_arg, vector_arg
 from .core import Cost, Part, Typed, build_mask, imm, np, operand_of, special_op, value_op
 from .core import convert as converted
 from .exact import Array, chosen, half_of
@@ -47,6 +47,7 @@ def one_register(t: DataType, what: str) -> DataType:
 
 
 def _constant(x: Any, what: str) -> int:
+    x = known_int(x)
     if type(x) is not int:
         raise type_error(f"{what} must be a constant integer, got {kind_of(x)}")
     return x

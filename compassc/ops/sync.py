@@ -9,7 +9,7 @@ from compass_core.errors import CompassError
 
 from ..ir import exprs as E
 from ..ir.dtypes import INT32, VOID
-from .args import int32_arg
+from .args import int32_arg, known_int
 from .core import Cost, Part, imm, special_op
 from .example import Example
 
@@ -66,6 +66,7 @@ def get_local_size() -> E.Expr:
 
 def event_count(count: Any) -> int:
     """The checked argument of S.alloc_events."""
+    count = known_int(count)
     if type(count) is not int or count <= 0:
         shown = count.dtype if isinstance(count, E.Expr) else repr(count)
         raise CompassError(

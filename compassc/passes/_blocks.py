@@ -40,11 +40,11 @@ def mutable_vars(f: PrimFunc) -> frozenset[Var]:
 
 
 def own_breaks(body: Body) -> bool:
-    """Whether a `break` in this loop body leaves this loop (not one inside it)."""
+    """Whether a `break` or `continue` in this loop body is of this loop (not of one inside it)."""
     stack = list(body)
     while stack:
         s = stack.pop()
-        if type(s) is S.Break:
+        if isinstance(s, (S.Break, S.Continue)):
             return True
         if not isinstance(s, LOOPS):
             for nested in s.bodies():
@@ -53,8 +53,8 @@ def own_breaks(body: Body) -> bool:
 
 
 def leaves(s: Stmt) -> bool:
-    """Whether control may leave the block of `s` from inside it: a return, or a break of an outer loop."""
-    if isinstance(s, (S.Return, S.Break)):
+    """Whether control may leave the block of `s` from inside it: a return, or a break or continue of an outer loop."""
+    if isinstance(s, (S.Return, S.Break, S.Continue)):
         return True
     inner = [x for body in s.bodies() for x in walk_stmts(body)]
     if any(type(x) is S.Return for x in inner):

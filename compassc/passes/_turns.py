@@ -159,7 +159,11 @@ class Turns:
         """Refuse what ends the loop early, and what synchronises in it."""
         leave = "the transfers of the following turns would run already"
         if own_breaks(loop.body):
-            raise refusal("a break leaves it, and " + leave, loop.span, "compute the number of turns before the loop")
+            raise refusal(
+                "a break leaves it or a continue its turn, and " + leave,
+                loop.span,
+                "compute the number of turns before the loop",
+            )
         for s in walk_stmts(loop.body):
             if type(s) is S.Return:
                 raise refusal("a return leaves it, and " + leave, s.span, "return behind the loop")

@@ -62,7 +62,9 @@ class _Lower(Rewriter):
     def _check(self, s: S.For) -> None:
         if own_breaks(s.body):
             help = "put what follows under an if"
-            raise CompassError("break cannot leave a loop over the TECs", s.span, code="tec-range", help=help)
+            raise CompassError(
+                "break and continue cannot be of a loop over the TECs", s.span, code="tec-range", help=help
+            )
         if not self.outer:
             return
         outer = self.outer[-1]

@@ -27,8 +27,9 @@ def _py_vectorized(start: Any, stop: Any = None) -> Iterable[int]:
 
 
 @register_ir_api
-def _py_unroll(start: Any, stop: Any = None) -> Iterable[int]:
-    return _py_vectorized(start, stop)
+def _py_unroll(start: Any, stop: Any = None, step: Any = 1) -> Iterable[int]:
+    low, high = (0, start) if stop is None else (start, stop)
+    return range(index_of(low), index_of(high), index_of(step))
 
 
 @register_ir_api

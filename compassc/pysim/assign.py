@@ -17,18 +17,19 @@ import threading
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from compass_core.errors import CompassError
 from compass_core.reading import pyast
 from compassc.ir.dtypes import FLOAT32, INT32, DataType
-from compassc.ops.core import Op
+from compassc.ops.core import Op, get
 from compassc.ops.numeric import np_dtype
 from compassc.ops.typing import fits
 
+from ..language import api
 from ..language.functions import Macro
 from ..language.source import SET_TRACE, definition
 from .bools import OPERATORS, PREFIXES, Bools, calculate
@@ -38,7 +39,7 @@ from .impl import pysim_impl
 from .memory import PyBuffer, PyPointer, Storage
 from .moved import SHORT, moved
 from .paste import Pasted, addressed, pasted
-from .values import PINNED, PyVar, of_numpy
+from .values import PINNED, PyVar, of_numpy, python_number
 
 _MARK = "\0compassc constant "
 _POINTERS = frozenset(("ptr", "dst", "src"))
@@ -62,6 +63,8 @@ def bound(value: Any) -> Any:
         return PyVar(np.int32(value), INT32)
     if kind is float:
         return PyVar(np.float32(value), FLOAT32)
+    if isinstance(value, np.generic):
+        return bound(python_number(value)) if python_number(value) is not value else value
     if kind is np.ndarray:
         raw = np.ascontiguousarray(value)
         data = raw.reshape(-1).view(np.uint8).copy()
@@ -147,9 +150,15 @@ _MAX_ARRAY = 1 << 14
 """Loops of more iterations make their numbers one by one."""
 
 
-def loop(call: Callable[..., Any], *bounds: Any, **options: Any) -> Iterator[Any]:
-    """`call(*bounds, **options)` in the head of a loop: `range`, `S.vectorized`, `S.grid`, `S.tec_range`, ..."""
+_COUNTING = frozenset((range, api.grid, api.vectorized, api.unroll, api.tec_range, api.pipelined))
+
+
+def loop(call: Callable[..., Any], *bounds: Any, **options: Any) -> Iterable[Any]:
+    """`call(*bounds, **options)` in the head of a loop: typed numbers of `range` and the loops of `S`; other sequences are
+    constant."""
     iterable = call(*bounds, **options)
+    if call not in _COUNTING:
+        return iterable
     if type(iterable) is range and 0 < len(iterable) <= _MAX_ARRAY:
         dtype = loop_dtype(bounds)
         kind = np_dtype(dtype)
@@ -157,6 +166,38 @@ def loop(call: Callable[..., Any], *bounds: Any, **options: Any) -> Iterator[Any
         if low <= iterable[0] <= high and low <= iterable[-1] <= high:
             return map(PyVar, np.array(iterable, kind), itertools.repeat(dtype))
     return counted(iterable, bounds)
+
+
+def known(value: Any) -> Any:
+    """A number that is known while a kernel is compiled: a shape or the number of lanes may be made of it."""
+    if type(value) is not PyVar:
+        return value
+    found = PyVar(value.value, value.dtype)
+    found.known = True
+    return found
+
+
+class Sides(NamedTuple):
+    """Both sides of a conditional expression whose condition is a mask."""
+
+    mask: PyVar
+
+    def __and__(self, _side: int) -> bool:
+        return True
+
+
+def sides(condition: Any) -> Sides | int:
+    """Which sides of a conditional expression are computed: 1 for the first, 2 for the second, or both."""
+    if type(condition) is PyVar and condition.dtype.is_mask:
+        return Sides(condition)
+    return 1 if condition else 2
+
+
+def chosen(which: Sides | int, a: Any, b: Any) -> Any:
+    """The value of a conditional expression."""
+    if which == 1:
+        return a
+    return b if which == 2 else pysim_impl(get("vsel"))(a, b, which.mask)  # type: ignore[union-attr]
 
 
 class GeneratedCode:
@@ -183,6 +224,8 @@ class Rewrite(ast.NodeTransformer):
         self.macro = macro  # whose body this is; None for a function
         self.active: tuple[Macro, ...] = ()  # it and those it was pasted by
         self.bools = Bools(self.known, made.bools)
+        self.unrolled: set[str] = set()  # variables of the loops S.unroll around
+        self.comprehensions = 0
         self.computed: set[ast.expr] = set()  # calls of operations that give a value of their own
 
     def inner(self, seen: dict[str, Any], variables: set[str], macro: Macro | None) -> Rewrite:
@@ -231,6 +274,12 @@ class Rewrite(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.For:
         node.orelse = []
         head = node.iter
+        name = node.target.id if isinstance(node.target, ast.Name) else ""
+        if isinstance(head, ast.Call) and self.known(head.func) is api.unroll and name not in self.unrolled:
+            self.unrolled.add(name)
+            self.visit_For(node)
+            self.unrolled.discard(name)
+            return node
         if isinstance(head, ast.Call):
             if not head.keywords and _is_nest(node.target, head):
                 return self.visit_For(_nested(node, head))
@@ -239,7 +288,24 @@ class Rewrite(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign | list[ast.stmt]:
+        if len(node.targets) > 1:
+            return self.chain(node)
+        return self.assignment(node)
+
+    def chain(self, node: ast.Assign) -> list[ast.stmt]:
+        """`x = y = e`: e is computed once, and each variable gets a copy."""
+        name = f".chained {len(self.made.constants)}"
+        found: list[ast.stmt] = [ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], node.value), node)]
+        for target in node.targets:
+            value = ast.copy_location(ast.Name(name, ast.Load()), node.value)
+            found.append(ast.copy_location(ast.Assign([target], value), node))
+        found = [ast.fix_missing_locations(self.assignment(s)) for s in found]  # type: ignore[arg-type]
+        gone = ast.copy_location(ast.Delete([ast.Name(name, ast.Del())]), node)
+        return [*found, ast.fix_missing_locations(gone)]
+
+    def assignment(self, node: ast.Assign) -> ast.Assign:
+        """A statement with one target."""
         self.generic_visit(node)
         target = node.targets[0]
         if isinstance(target, ast.Name):
@@ -264,7 +330,7 @@ class Rewrite(ast.NodeTransformer):
         own = copy.deepcopy(target)
         own.ctx = ast.Load()
         value = ast.copy_location(ast.BinOp(own, node.op, node.value), node)
-        return self.visit_Assign(ast.copy_location(ast.Assign([target], value), node))
+        return self.assignment(ast.copy_location(ast.Assign([target], value), node))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         bools = type(node.op) in OPERATORS and (self.bools.may_be(node.left) or self.bools.may_be(node.right))
@@ -280,6 +346,29 @@ class Rewrite(ast.NodeTransformer):
             return node
         null = self.call(is_none, others, node)
         return null if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), null), node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        """`a if c else b`, also of a mask: then both sides are computed."""
+        self.generic_visit(node)
+        if self.comprehensions:  # where a name cannot be bound
+            return node
+        name = f".sides {len(self.made.constants)}"
+
+        def side(number: int, e: ast.expr) -> ast.expr:
+            wanted = ast.BinOp(ast.Name(name, ast.Load()), ast.BitAnd(), ast.Constant(number))
+            return ast.copy_location(ast.IfExp(wanted, e, ast.Constant(None)), e)
+
+        asked = ast.NamedExpr(ast.Name(name, ast.Store()), self.call(sides, [node.test], node))
+        found = self.call(chosen, [asked, side(1, node.body), side(2, node.orelse)], node)
+        return ast.fix_missing_locations(found)
+
+    def visit_ListComp(self, node: Any) -> Any:
+        self.comprehensions += 1
+        self.generic_visit(node)
+        self.comprehensions -= 1
+        return node
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         function = PREFIXES.get(type(node.op))
@@ -314,6 +403,10 @@ class Rewrite(ast.NodeTransformer):
         """`S.vadd(...)` becomes a call of the operation's Python side. Other names may be bound anew until they are
         used, so they are left alone."""
         self.generic_visit(node)
+        if self.unrolled:
+            node.args = [self.marked(e) for e in node.args]
+            for keyword in node.keywords:
+                keyword.value = self.marked(keyword.value)
         if (
             isinstance(node.func, ast.Name)
             and node.func.id == "print"
@@ -330,6 +423,17 @@ class Rewrite(ast.NodeTransformer):
                 if not op.special or op.effect == "read":
                     self.computed.add(node)
         return node
+
+    def marked(self, e: ast.expr) -> ast.expr:
+        """An argument that is made of variables of unrolled loops and numbers as a value that is known."""
+        if isinstance(e, (ast.Tuple, ast.List)):
+            e.elts = [self.marked(item) for item in e.elts]
+            return e
+        parts = [n for n in ast.walk(e) if isinstance(n, ast.expr)]
+        leaves = [n for n in parts if not isinstance(n, (ast.BinOp, ast.UnaryOp))]
+        names = [n for n in leaves if isinstance(n, ast.Name) and n.id in self.unrolled]
+        plain = all(n in names or (isinstance(n, ast.Constant) and type(n.value) is int) for n in leaves)
+        return self.call(known, [e], e) if names and plain else e
 
     def move(self, op: Op, call: ast.Call) -> None:
         """Moves the pointers of an operation in one step each."""

@@ -21,7 +21,7 @@ from .checks import DIVIDING, PLANS, arithmetic_checked, wanted
 from .direct import direct
 from .masks import mask_array
 from .meanings import meaning_of
-from .values import PyVar, to_element
+from .values import PyVar, python_number, to_element
 
 _MAX_PLANS = 4096
 
@@ -79,13 +79,14 @@ def operand_type(name: str, x: Any) -> Any:
         return x.dtype
     if is_literal(x):
         return x
-    if isinstance(x, np.generic):
-        raise type_error(f"S.{name}: a NumPy {type(x).__name__} is no literal", "use a Python int, float or bool")
+    if (number := python_number(x)) is not x:
+        return number
     raise type_error(f"S.{name}: {type(x).__name__} is not a value", "pass a number, a variable or an expression")
 
 
 def key_of(x: Any) -> Any:
     """The part of a plan's key for an operand that is not a PyVar."""
+    x = python_number(x)
     return (type(x), x if x or type(x) is not float else str(x))  # -0.0 is not 0.0
 
 

@@ -41,11 +41,18 @@ PINNED: set[bool] = set()
 class PyVar:
     """A typed value. The constructor trusts its arguments; `pyvar` converts."""
 
-    __slots__ = ("dtype", "pinned", "value")  # `pinned` is only set once the address was taken
+    # `pinned` is only set once the address was taken, `known` of a value that is known while a kernel is compiled
+    __slots__ = ("dtype", "known", "pinned", "value")
+    known: bool
     attributes = VALUE_ATTRIBUTES
     addr: ClassVar[property]  # `memory.address_of`: the pointer, which is made of values
     __array_priority__ = 1000.0  # NumPy operands leave the operator to this class
-    __hash__ = None  # type: ignore[assignment]
+
+    def __hash__(self) -> int:
+        """That of the Python number that a scalar equals, so that it finds the items of dictionaries."""
+        if self.dtype.is_vector:
+            raise TypeError(f"{self.dtype} cannot be the key of a dictionary")
+        return hash(self.value.item())
 
     def __init__(self, value: Any, dtype: DataType) -> None:
         self.value = value
@@ -180,6 +187,17 @@ def scalar_result(value: Any, dt: DataType) -> Any:
     return bool(value) if dt.is_bool else PyVar(value, dt)
 
 
+_LITERAL_TYPES = (int, float, bool)
+
+
+def python_number(x: Any) -> Any:
+    """A NumPy scalar as the Python number that it is, which is how kernels see it; anything else unchanged."""
+    if not isinstance(x, np.generic):
+        return x
+    found = x.item()
+    return found if type(found) in _LITERAL_TYPES else x
+
+
 def of_numpy(x: Any) -> PyVar:
     """A NumPy scalar or 1-D array as a value of its own type."""
     array = np.asarray(x)
@@ -207,10 +225,10 @@ def to_element(x: Any, elem: DataType) -> Any:
             check_literal(x, elem)
             found = _LITERALS[x, elem] = literal(x, elem)
         return found
-    if isinstance(x, np.generic):
-        return to_element(of_numpy(x), elem)
     if kind in (float, bool):
         return literal(x, elem)
+    if (number := python_number(x)) is not x:
+        return to_element(number, elem)
     raise type_error(f"{kind.__name__} is not a scalar value", "give a number or a scalar variable")
 
 
@@ -324,6 +342,9 @@ def _operator(op: str, reflected: bool) -> Callable[[PyVar, Any], Any]:
             key: Any = (self.dtype, other.dtype)
             given = other.value
         else:
+            if kind not in _LITERAL_TYPES:
+                other = python_number(other)
+                kind = type(other)
             key = (self.dtype, kind, other if kind is not float or other else str(other))  # -0.0 is not 0.0
             given = None
         try:
@@ -362,11 +383,7 @@ def _operand(x: Any) -> Any:
     """The operand as the typing rules take it; NotImplemented if it is not a value."""
     if type(x) is PyVar:
         return x.dtype
-    if type(x) in (int, float, bool):
-        return x
-    if isinstance(x, np.generic):
-        return of_numpy(x).dtype
-    return NotImplemented
+    return x if type(x) in _LITERAL_TYPES else NotImplemented
 
 
 def _converter(x: Any, elem: DataType) -> Any:

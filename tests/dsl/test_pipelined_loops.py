@@ -110,7 +110,7 @@ A = 'a = S.alloc(TILE, "i32", "lsram")'
 COPY, BACK = "S.dma_copy(a, x + t, TILE)", "S.dma_copy(y + t, a, TILE)"
 REFUSALS = {
     "no statement of its body copies": ("y[t] = x[t]", "", ""),
-    "a break leaves it": (f"{COPY}\nif a[0] > 3:\n    break\n{BACK}", A, ""),
+    "a break leaves it or a continue its turn": (f"{COPY}\nif a[0] > 3:\n    break\n{BACK}", A, ""),
     "a return leaves it": (f"{COPY}\nif a[0] > 3:\n    return\n{BACK}", A, ""),
     "S.barrier in it": (f"{COPY}\nS.barrier()\n{BACK}", A, ""),
     "S.alloc_events in it": (f"e = S.alloc_events(1)\n{COPY}\n{BACK}\nS.free_events(e)", A, ""),

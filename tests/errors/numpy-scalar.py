@@ -2,7 +2,7 @@ import numpy as np
 
 from compassc.dsl import script as S
 
-LIMIT = np.int32(7)
+LIMIT = np.complex64(7)
 
 
 @S.prim_func

@@ -56,6 +56,7 @@ class Expressions(Pointers, Conditions, Arithmetic, Vectors):
             (0.6, lambda: self.gather(t, depth)),
             (1, lambda: self.literal_vector(t, depth)),
             (1, lambda: self.selected(t, depth)),
+            (0.4, lambda: self.lanes_ternary(t, depth)),
             (3, lambda: self.permuted(t, depth)),
             (0.7, lambda: self.vector_remainder(t, depth)),
         ]

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from compassc.ir.dtypes import BOOL, INT32, STORAGE, DataType, bool_of, dtype
 
 from .draw import INTS
+from .extensions import Extensions
 from .scope import Variable, short
-from .stores import DEPTH, Stores
+from .stores import DEPTH
 from .tree import Clause, Expr, Stmt, simple
 
 AUGMENTED = ("+", "-", "*", "&", "|", "^", "<<", ">>")
@@ -17,10 +18,9 @@ VECTORIZED_OPS = ("+", "-", "*", "&", "|", "^")
 FLOAT32 = dtype("float32")
 
 
-class Statements(Stores):
+class Statements(Extensions):
     """Draws statements and blocks."""
 
-    loops = 0
     blocks = 0
     size_left = 0
     can_alloc = True
@@ -88,9 +88,13 @@ class Statements(Stores):
             (0.6, self.split),
             (0.3, self.transpose),
             (0.15, self.without_effect),
+            (0.4, self.chain),
+            (0.4, self.element_swap),
+            (0.4, self.listed),
         ]
         if self.blocks < 4 and self.size_left > 0:
             makers += [(2.5, self.branch), (2.5, self.loop), (0.7, self.while_loop), (0.4, self.vectorized)]
+            makers += [(0.7, self.constant_loop), (0.7, self.unrolled_loop), (0.4, self.endless_loop)]
         if self.blocks <= 1 and self.can_alloc:
             makers += [(0.8, self.allocate), (0.4, self.table)]
         while True:
@@ -187,7 +191,9 @@ class Statements(Stores):
         head, args = self.loop_head()
         body = self.block(self.body_size(), True)
         if self.chance(0.3):
-            body.insert(self.rng.randint(0, len(body)), Stmt([Clause("if {}:", [self.boolean(2)], [simple("break")])]))
+            self.jump(body, "break")
+        if self.chance(0.2):
+            self.jump(body, "continue")
         self.loops -= 1
         self.scope.pop()
         return [Stmt([Clause(head, args, body)])]

@@ -138,3 +138,10 @@ class Vectors(Draw):
             return None
         index = self.index(t.lanes - 1, depth - 1)
         return Expr("S.vreplic({}, {})", [self.gen(t, depth - 1), index], t)
+
+    def lanes_ternary(self, t: DataType, depth: int) -> Expr | None:
+        """`a if mask else b`."""
+        if not t.is_vector or t.is_mask:
+            return None
+        mask = self.mask(t.lanes, t.bits, depth - 1)
+        return Expr("({} if {} else {})", [self.gen(t, depth - 1), mask, self.gen(t, depth - 1)], t)

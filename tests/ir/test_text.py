@@ -62,7 +62,7 @@ def _statement(kind, x, v, span):
     table = {
         "assign": (S.Assign, V, v),
         "store": (S.Store, E.Buffer(A, I32), (x,), x, None),
-        "if": (S.If, E.Binary("ne", x, N), (S.Assign(V, v),), (S.Break(),)),
+        "if": (S.If, E.Binary("ne", x, N), (S.Assign(V, v),), (S.Continue(),)),
         "for": (S.For, i, "serial", x, N, E.IntImm(I32, 1), (S.Eval(E.Binary("add", i, x)),)),
         "while": (S.While, E.Binary("lt", N, x), (S.SetElement(V, x, x),)),
         "eval": (S.Eval, E.Call("vstore", (v, pointer, x), VOID, M)),

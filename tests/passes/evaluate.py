@@ -39,7 +39,7 @@ def evaluate(e: E.Expr, values: dict[E.Var, Any]) -> int:
 
 
 class Leave(Exception):
-    """A break or return on its way out."""
+    """A break, continue or return on its way out."""
 
 
 def run_body(body: S.Body, values: dict[E.Var, Any]) -> None:
@@ -61,7 +61,7 @@ def _run(s: S.Stmt, values: dict[E.Var, Any]) -> None:
         values[s.buffer.data] = [None] * s.buffer.shape[0].value
     elif type(s) is S.If:
         run_body(s.then if _value(s.cond, values) else s.orelse, values)
-    elif type(s) in (S.Break, S.Return):
+    elif type(s) in (S.Break, S.Continue, S.Return):
         raise Leave(type(s))
     else:
         assert type(s) is S.For
@@ -76,5 +76,6 @@ def _run_loop(s: Any, values: dict[E.Var, Any]) -> None:
         except Leave as leave:
             if leave.args[0] is S.Return:
                 raise
-            return
+            if leave.args[0] is S.Break:
+                return
         values[s.var] += _value(s.step, values)

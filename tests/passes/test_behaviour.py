@@ -104,7 +104,7 @@ class Program:
         return [S.Alloc(Buffer(data, INT32, (imm(2),))), *fill]
 
     def make_leave(self, depth: int) -> list[S.Stmt]:
-        out = S.Break() if self.loops and self.pick(True, False) else S.Return(None)
+        out = self.pick(S.Break, S.Continue)() if self.loops and self.pick(True, False) else S.Return(None)
         return [S.If(self.cond(), (out,), ())]
 
     def make_if(self, depth: int) -> list[S.Stmt]:

@@ -35,6 +35,7 @@ WRONG = {
     "a bound float32": S.For(OTHER, "serial", ONE, FLOAT, ONE, ()),
     "unknown loop kind": S.For(OTHER, "spiral", ONE, N, ONE, ()),
     "break outside of a loop": S.If(TRUE, (S.Break(),), ()),
+    "continue outside of a loop": S.If(TRUE, (S.Continue(),), ()),
     "the function returns void": S.Return(ONE),
     "have types int32 and float32": S.Eval(E.Binary("add", N, FLOAT)),
     "are not bool": S.Eval(E.Binary("and", N, N)),

@@ -233,7 +233,9 @@ _FOLDABLE = E.ARITHMETIC | E.COMPARISON
 
 def _may_leave(s: Stmt) -> bool:
     """Whether a statement can skip what follows it."""
-    return isinstance(s, (S.Break, S.Return)) or any(_may_leave(inner) for body in s.bodies() for inner in body)
+    return isinstance(s, (S.Break, S.Continue, S.Return)) or any(
+        _may_leave(inner) for body in s.bodies() for inner in body
+    )
 
 
 def storage(function: PrimFunc, shapes: Mapping[Var, tuple[int, ...]]) -> dict[Var, Root]:

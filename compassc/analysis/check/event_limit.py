@@ -77,7 +77,7 @@ class _Function:
     def loop(self, s: S.For, held: Held) -> Held:
         """Walk the body as often as the loop certainly runs, up to the number of iterations that exceeds the limit."""
         bounds = [b.value for b in (s.start, s.stop, s.step) if isinstance(b, E.IntImm)]
-        whole = not any(isinstance(x, (S.Break, S.Return)) for x in walk_stmts(s.body))
+        whole = not any(isinstance(x, (S.Break, S.Continue, S.Return)) for x in walk_stmts(s.body))
         if not whole or s.kind == "tec" or len(bounds) < 3:
             return held & self.body(s.body, held)
         for _ in range(*bounds)[: self.limit + 1]:

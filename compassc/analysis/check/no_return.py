@@ -10,6 +10,7 @@ from ...ir import stmts as S
 from ...ir.dtypes import VOID
 from ...ir.stmts import Body
 from . import Subject
+from .unreachable import endless
 
 CODE = "no-return"
 
@@ -33,4 +34,6 @@ def _returns(body: Body) -> bool:
     if not body:
         return False
     last = body[-1]
-    return type(last) is S.Return or (type(last) is S.If and _returns(last.then) and _returns(last.orelse))
+    if type(last) is S.Return or endless(last):
+        return True
+    return type(last) is S.If and _returns(last.then) and _returns(last.orelse)

@@ -53,8 +53,25 @@ def _after_leaving(body: Body) -> Iterator[CompassError]:
             return
 
 
+def _breaks(body: Body) -> bool:
+    """Whether a break in a loop's body leaves that loop."""
+    for s in body:
+        if type(s) is S.Break:
+            return True
+        if not isinstance(s, (S.For, S.While)) and any(_breaks(inner) for inner in s.bodies()):
+            return True
+    return False
+
+
+def endless(s: Stmt) -> bool:
+    """Whether a loop ends by a return alone."""
+    return type(s) is S.While and type(s.cond) is IntImm and s.cond.value != 0 and not _breaks(s.body)
+
+
 def leaves(s: Stmt) -> bool:
     """Whether nothing after the statement runs."""
-    if isinstance(s, (S.Return, S.Break)):
+    if isinstance(s, (S.Return, S.Break, S.Continue)):
+        return True
+    if endless(s):
         return True
     return type(s) is S.If and all(body and leaves(body[-1]) for body in s.bodies())

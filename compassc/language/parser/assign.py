@@ -19,7 +19,7 @@ from .context import FunctionContext
 from .errors import language_error
 from .operators import convert_to
 from .texts import RuntimeText
-from .values import ZERO, BufferValue, PointerValue, Value, element_index, index_expr, kind_name, literal_expr
+from .values import ZERO, BufferValue, Constant, PointerValue, Value, element_index, index_expr, kind_name, literal_expr
 
 _ONE_TYPE = "a variable has one type, as in C: the type of the first value it is given"
 
@@ -265,16 +265,48 @@ def _dimension(fp: FunctionContext, e: E.Expr) -> int | str | None:
     return e.name if type(e) is E.Var and e in fp.params else None
 
 
+def assign_chain(fp: FunctionContext, targets: list[ast.expr], node: ast.expr) -> None:
+    """`a = b[i] = e`: e is computed once and assigned to the targets from left to right."""
+    first = targets[0]
+    value = fp.eval(node)
+    if isinstance(value, (AllocSpec, ConstSpec, MatchSpec)):
+        if not isinstance(first, ast.Name):
+            raise language_error("chained-assign", "storage needs a name of its own", "write one assignment per line")
+        assign_name(fp, first.id, value)
+        value, targets = fp.scope.look_up(first.id), targets[1:]
+    elif isinstance(value, (Value, PointerValue)):
+        value = fp.keep(value)
+    for target in targets:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            _unpack(fp, target, value)
+        else:
+            assign(fp, target, value)
+
+
 def assign_tuple(fp: FunctionContext, target: ast.Tuple | ast.List, node: ast.expr) -> None:
-    """`a, b = ...`: elements are assigned left to right; with a tuple display they are all read first."""
-    names = [n.id for t in target.elts for n in ast.walk(t) if isinstance(n, ast.Name)]
+    """`a, b[i] = ...`: elements are assigned left to right; with a tuple display they are all read first."""
+    names = [n.id for t in target.elts for n in ast.walk(t) if isinstance(n, ast.Name) and _stored(n)]
     if len(set(names)) != len(names):
         raise language_error("tuple-assign", "the same name is assigned twice in one tuple", "use different names")
     value = fp.eval(node)
     if isinstance(node, (ast.Tuple, ast.List)):
         values = list(value)
-        value = _saved(fp, names, values) + values[len(names) :]
+        if any(isinstance(n, ast.Subscript) and _stored(n) for n in ast.walk(target)):
+            value = _all_kept(fp, target, values)
+        else:
+            value = _saved(fp, names, values) + values[len(names) :]
     _unpack(fp, target, value)
+
+
+def _stored(node: ast.Name | ast.Subscript) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _all_kept(fp: FunctionContext, target: ast.Tuple | ast.List, values: list[Any]) -> list[Any]:
+    """The values of an assignment to elements; none but the first may depend on what is assigned before it."""
+    simple = len(values) == len(target.elts) and not isinstance(target.elts[0], (ast.Tuple, ast.List, ast.Starred))
+    simple = simple and not (isinstance(values[0], Value) and values[0].expr.flags & E.F_FUNC)
+    return [value if i == 0 and simple else fp.keep(value) for i, value in enumerate(values)]
 
 
 def _reads(fp: FunctionContext, expr: E.Expr, var: E.Var) -> bool:
@@ -304,11 +336,7 @@ def _saved(fp: FunctionContext, names: list[str], values: list[Any]) -> list[Any
 
 def _unpack(fp: FunctionContext, target: ast.expr, value: Any) -> None:
     if not isinstance(target, (ast.Tuple, ast.List)):
-        if not isinstance(target, ast.Name):
-            raise language_error(
-                "tuple-assign", "a tuple assignment takes plain names", "store to memory in statements of their own"
-            )
-        assign_name(fp, target.id, value)
+        assign(fp, target, value)
         return
     if isinstance(value, (Value, PointerValue, BufferValue)) or not hasattr(value, "__iter__"):
         raise language_error("tuple-assign", f"cannot unpack {kind_name(value)}", "give one value per name")
@@ -360,6 +388,7 @@ def _kept_axis(fp: FunctionContext, name: str, value: AxisSpec, binding: Value) 
 _HANDLERS: dict[type, Any] = {
     AxisSpec: bind_axis,
     Value: assign_value,
+    Constant: assign_value,
     PointerValue: assign_pointer,
     BufferValue: assign_buffer,
     AllocSpec: define_storage,

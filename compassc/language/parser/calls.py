@@ -138,7 +138,7 @@ def expand_macro(module: ModuleContext, macro: Macro, args: tuple[Any, ...], kwa
     for name, value in bound.arguments.items():
         fp.scope.bind(name, value)
     fp.file = file
-    fp.evaluator = Evaluator(fp.scope, file, fp.chain)
+    fp.evaluator = Evaluator(fp.scope, file, fp.chain, fp.keep)
     fp.eval = fp.evaluator.eval
     try:
         fp.block(node.body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from copy import copy
 from typing import Any, Protocol
 
 from compass_core.errors import CompassError, Note
@@ -13,6 +14,7 @@ from ...ir.dtypes import PointerType
 from ...ir.visit import placed
 from ..functions import PyPrimFunc, captured_names
 from ..source import definition, file_of, node_span
+from .constants import kept
 from .expressions import Evaluator
 from .scope import Scope
 from .values import ZERO, PointerValue, Value
@@ -30,7 +32,7 @@ class FunctionContext:
         self.node = definition(func.py_func)
         self.file = file_of(func.py_func)
         self.scope = Scope(captured_names(func.py_func))
-        self.evaluator = Evaluator(self.scope, self.file, chain)
+        self.evaluator = Evaluator(self.scope, self.file, chain, self.keep)
         self.eval = self.evaluator.eval
         self.out: list[S.Stmt] = []
         self.hoisted: list[S.Stmt] = []  # at the beginning of the function, wherever the parser is
@@ -41,6 +43,7 @@ class FunctionContext:
         self.addressed: set[E.Var] = set()  # variables whose address was taken so far
         self.shapes: dict[E.Var, list[int | str | None]] = {}
         self.keeps_blocks = False
+        self.parsed: tuple[dict[str, Any], ...] = ()  # tables of the sub-functions that were parsed so far
         self.axes: list[
             list[tuple[E.Var, str, E.Expr, E.Expr, E.Expr]]
         ] = []  # of the blocks around, where they are kept
@@ -49,6 +52,25 @@ class FunctionContext:
         for var in self.params:
             pointer = isinstance(var.dtype, PointerType)
             self.scope.bind(var.name, PointerValue(var.pointer_type.elem, var, ZERO) if pointer else Value(var))
+
+    def keep(self, value: Any) -> Any:
+        """A value that later statements do not change."""
+        return kept(self.emit, value)
+
+    def state(self) -> tuple[Any, ...]:
+        """All that statements change in the function; `restore` undoes what was done since."""
+        known: tuple[Any, ...] = (self.renamed, self.addressed, self.shapes, self.block_names, self.ranges)
+        tables = [dict(table) for table in self.parsed]
+        return self.scope.state(), len(self.out), len(self.hoisted), [copy(x) for x in known], tables
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        scope, made, hoisted, known, tables = state
+        self.scope.restore(scope)
+        del self.out[made:], self.hoisted[hoisted:]
+        self.renamed, self.addressed, self.shapes, self.block_names, self.ranges = known
+        for table, before in zip(self.parsed, tables):
+            table.clear()
+            table.update(before)
 
     def define(self, name: str, value: Any) -> None:
         """Bind a new name and remember where."""

@@ -16,13 +16,14 @@ from ...ops.core import get
 from ..advice import advice, instead_of
 from ..functions import Macro, PyPrimFunc, annotation_type
 from ..python_errors import hint
-from ..source import header_span, user_line
+from ..source import header_span, is_user_file, user_line
 from ..specs import no_attribute
 from . import operators as ops
+from .constants import Keep, added, comprehension, python_number
 from .scope import PoisonUsed, Scope
 from .syntax import unsupported
 from .texts import RuntimeText, format_text, joined, no_text, percent_text, text_of
-from .values import BufferValue, PointerValue, Value, is_runtime, kind_name, unknown_here
+from .values import BufferValue, PointerValue, Value, is_runtime, kind_name, plain, unknown_here
 
 _BINARY = {
     ast.Add: "+",
@@ -115,8 +116,8 @@ def bare(signature: inspect.Signature) -> str:
 class Evaluator:
     """Evaluates the expressions of one function."""
 
-    def __init__(self, scope: Scope, file: str, chain: list[Note]) -> None:
-        self.scope, self.file, self.chain = scope, file, chain
+    def __init__(self, scope: Scope, file: str, chain: list[Note], keep: Keep) -> None:
+        self.scope, self.file, self.chain, self.keep = scope, file, chain, keep
         self.operands: tuple[ast.expr | None, tuple[tuple[ast.expr, Any], ...]] = (None, ())
         self.statement: ast.expr | None = None  # the expression that is a statement of its own
         self._places: dict[ast.AST, Span] = {}
@@ -223,20 +224,18 @@ class Evaluator:
 
     @staticmethod
     def checked(value: Any) -> Any:
-        """Refuse NumPy scalars, which have no place in the language."""
-        if (
-            type(value).__module__ == "numpy"
-            and type(value).__name__ != "ndarray"
-            and hasattr(value, "dtype")
-            and hasattr(value, "item")
-        ):
+        """A value of Python; NumPy's scalars are Python's numbers. CompassError for those that are none."""
+        if type(value).__module__ != "numpy" or isinstance(value, type) or not hasattr(value, "dtype"):
+            return value
+        found = python_number(value)
+        if found is value and hasattr(value, "item") and value.shape == () and type(value).__name__ != "ndarray":
             name = type(value).__name__
             raise CompassError(
-                f"a NumPy scalar ({name}) is not a literal; use a Python int, float or bool",
+                f"a NumPy scalar of type {name} is no number of the language",
                 code="numpy-scalar",
-                help="convert it with int(...), float(...) or bool(...) outside the kernel",
+                help="convert it with int(...), float(...) or bool(...)",
             )
-        return value
+        return found
 
     def eval_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self._items(node.elts))
@@ -265,6 +264,24 @@ class Evaluator:
                 out[self.eval(key)] = self.eval(value)
         return out
 
+    def eval_ListComp(self, node: ast.ListComp) -> list[Any]:
+        return self._comprehension(node.generators, node.elt)
+
+    def eval_GeneratorExp(self, node: ast.GeneratorExp) -> list[Any]:
+        return self._comprehension(node.generators, node.elt)
+
+    def eval_SetComp(self, node: ast.SetComp) -> set[Any]:
+        return set(plain(self._comprehension(node.generators, node.elt)))
+
+    def eval_DictComp(self, node: ast.DictComp) -> dict[Any, Any]:
+        return {plain(k): v for k, v in self._comprehension(node.generators, node.key, node.value)}
+
+    def _comprehension(self, clauses: list[ast.comprehension], *items: ast.expr) -> list[Any]:
+        def make() -> Any:
+            return self.eval(items[0]) if len(items) == 1 else tuple(map(self.eval, items))
+
+        return comprehension(self.scope, self.eval, self.keep, clauses, make)
+
     def eval_JoinedStr(self, node: ast.JoinedStr) -> str | RuntimeText:
         return joined([self.eval(v) for v in node.values])
 
@@ -283,13 +300,10 @@ class Evaluator:
         names = [a.arg for a in node.args.args]
 
         def call(*args: Any) -> Any:
-            self.scope.push()
-            try:
+            with self.scope.hidden_frame():
                 for name, value in zip(names, args, strict=True):
                     self.scope.bind(name, value)
                 return self.eval(node.body)
-            finally:
-                self.scope.pop()
 
         return call
 
@@ -331,6 +345,8 @@ class Evaluator:
         if (a is None or b is None) and (is_runtime(a) or is_runtime(b)) and isinstance(op, (*_IS, ast.Eq, ast.NotEq)):
             null = ops.is_none(b if a is None else a)
             return ops.unary("not", null) if isinstance(op, (ast.IsNot, ast.NotEq)) else null
+        if type(op) in _IDENTITY:
+            a, b = plain(a), plain(b)
         if isinstance(op, _IS) and (is_runtime(a) or is_runtime(b)):
             raise CompassError("`is` needs values known when the kernel is compiled", code="runtime-is", help="use ==")
         identity = _IDENTITY.get(type(op))
@@ -345,7 +361,7 @@ class Evaluator:
         return self.python("the comparison", ops.binary, _COMPARE[type(op)], a, b)
 
     def eval_IfExp(self, node: ast.IfExp) -> Any:
-        cond = self.eval(node.test)
+        cond = plain(self.eval(node.test))
         if not is_runtime(cond):
             return self.eval(node.body if cond else node.orelse)
         return ops.ternary(cond, self.eval(node.body), self.eval(node.orelse))
@@ -368,6 +384,7 @@ class Evaluator:
         self.operands = node, ((node.value, owner), (node.slice, index))
         if is_runtime(owner):
             return owner[index]
+        index = plain(index)
         if not isinstance(owner, dict) and _first_runtime(index) is not None:
             raise CompassError(
                 f"{kind_name(owner)} of Python takes no index that is known only when the kernel runs",
@@ -428,6 +445,8 @@ class Evaluator:
             except TypeError as e:
                 raise _wrong_arguments(func, args, kwargs, ast.unparse(written)) or e from None
         name = ast.unparse(written)
+        if not (inspect.isfunction(func) and is_user_file(func.__code__.co_filename)):
+            args, kwargs = plain(args), {k: plain(v) for k, v in kwargs.items()}
         self._of_python(func, args, kwargs, name)
         if any(map(is_runtime, (*args, *kwargs.values()))):
             if func is str and len(args) == 1:
@@ -437,7 +456,7 @@ class Evaluator:
             if getattr(func, "__name__", "") == "format" and type(template := getattr(func, "__self__", None)) is str:
                 return self.python(f"{name}(...)", format_text, template, args, kwargs)
         self._undecorated(func)
-        return self.checked(self.python(f"{name}(...)", func, *args, **kwargs))
+        return self.checked(self.python(f"{name}(...)", added if func is sum else func, *args, **kwargs))
 
     def _of_python(self, func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> None:
         """Refuse values of the run for functions of Python that know none, with the operation to write."""

@@ -19,8 +19,8 @@ from . import assign, loops
 from .context import FunctionContext
 from .operators import binary
 from .scope import Poison, PoisonUsed, Undefined
-from .syntax import unsupported
-from .values import PointerValue, Value, is_runtime, kind_name
+from .syntax import leaves_loop, unsupported
+from .values import PointerValue, Value, is_runtime, kind_name, plain
 
 _REBINDS = ("type-change", "redefined", "buffer-alias")
 _SKIPPED_CALLS = ("breakpoint", "print", *SET_TRACE)
@@ -122,10 +122,9 @@ class FunctionParser(FunctionContext):
     stmt_Import = stmt_ImportFrom = stmt_Nonlocal = stmt_Pass  # names they bind do not exist at parse time
 
     def stmt_Assign(self, node: ast.Assign) -> None:
-        if len(node.targets) != 1:
-            raise CompassError(
-                "chained assignment is not supported", code="chained-assign", help="write one assignment per line"
-            )
+        if len(node.targets) > 1:
+            assign.assign_chain(self, node.targets, node.value)
+            return
         target = node.targets[0]
         if isinstance(target, (ast.Tuple, ast.List)):
             assign.assign_tuple(self, target, node.value)
@@ -177,7 +176,7 @@ class FunctionParser(FunctionContext):
             )
 
     def stmt_If(self, node: ast.If) -> None:
-        cond = self.eval(node.test)
+        cond = plain(self.eval(node.test))
         if not is_runtime(cond):
             self.block(node.body if cond else node.orelse)
             return
@@ -200,20 +199,30 @@ class FunctionParser(FunctionContext):
         return E.Binary("ne", value.expr, convert(0 if value.dtype.is_integer else 0.0, value.dtype))
 
     def stmt_While(self, node: ast.While) -> None:
-        cond = self.eval(node.test)
-        if not is_runtime(cond):
+        cond = plain(self.eval(node.test))
+        if is_runtime(cond):
+            self.emit(S.While, self.condition(cond), self.nested(node.body))
+            return
+        if not cond:
             raise CompassError(
-                "the condition of this loop is constant",
-                code="constant-loop",
-                help="a loop without an end is not possible; compare run-time values, or use `for`",
+                "this loop never runs: its condition is constant", code="constant-loop", help="remove it"
             )
-        self.emit(S.While, self.condition(cond), self.nested(node.body))
+        if not leaves_loop(node.body):
+            raise CompassError(
+                "this loop has no end: its condition is constant, and no break or return leaves it",
+                code="constant-loop",
+                help="leave it with `if ...: break`, compare run-time values, or use `for`",
+            )
+        self.emit(S.While, E.IntImm(BOOL, 1), self.nested(node.body))
 
     def stmt_For(self, node: ast.For) -> None:
         loops.parse_for(self, node)
 
     def stmt_Break(self, node: ast.Break) -> None:
         self.emit(S.Break)
+
+    def stmt_Continue(self, node: ast.Continue) -> None:
+        self.emit(S.Continue)
 
     def stmt_Return(self, node: ast.Return) -> None:
         value = self.eval(node.value) if node.value is not None else None

@@ -10,9 +10,11 @@ from ...ir import stmts as S
 from ...ir.dtypes import DataType, make_dtype
 from ...ops.core import convert
 from ..specs import LOOPS, LoopSpec
+from . import unrolled
+from .constants import items_of
 from .context import FunctionContext
 from .errors import language_error
-from .values import Value, index_expr, kind_name
+from .values import Value, index_expr, is_runtime, kind_name
 
 KINDS = {
     "range": "serial",
@@ -22,18 +24,55 @@ KINDS = {
     "tec_range": "tec",
     "pipelined": "pipelined",
 }
-_WITH_STEP = ("range", "pipelined")
+_WITH_STEP = ("range", "unroll", "pipelined")
 
 
 def parse_for(fp: FunctionContext, node: ast.For) -> None:
     """A `for` statement."""
     spec = fp.eval(node.iter)
     if not isinstance(spec, LoopSpec):
-        raise language_error(
-            "loop-iterator",
-            f"a loop runs over {', '.join(LOOPS)}, not over {kind_name(spec)}",
-            "use range(...) and subscript",
-        )
+        if is_runtime(spec) or not hasattr(spec, "__iter__"):
+            raise language_error(
+                "loop-iterator",
+                f"a loop runs over {', '.join(LOOPS)} or a constant sequence, not over {kind_name(spec)}",
+                "use range(...) and subscript",
+            )
+        unrolled.parse_items(fp, node, items_of(spec, "the loop"))
+    elif spec.kind == "unroll":
+        _unroll(fp, node, spec)
+    else:
+        _run_time_loop(fp, node, spec)
+
+
+def _unroll(fp: FunctionContext, node: ast.For, spec: LoopSpec) -> None:
+    """S.unroll: one loop as long as that can be parsed, else a copy of the body per turn."""
+    bounds = _range_bounds(spec)
+    known = [_known(x) for x in bounds]
+    (name,) = _target_names(node.target, 1)
+    if None in known:
+        _run_time_loop(fp, node, spec)
+        return
+    _check_name(fp, name)
+    start, stop, step = (int(x) for x in known if x is not None)
+    if step == 0:
+        raise language_error("loop-step", "the step of S.unroll is 0", "give a positive or a negative number")
+    if step > 0 and unrolled.attempt(fp, lambda: _run_time_loop(fp, node, spec)):
+        return
+    kind = _bound_types(bounds[0], bounds[1])[0]
+    unrolled.parse_constant(fp, node, name, range(start, stop, step), kind)
+
+
+def _known(x: Any) -> int | None:
+    """A bound that is known, else None; a bound that is left out is 0."""
+    if x is None:
+        return 0
+    if isinstance(x, Value) and isinstance(x.expr, E.IntImm):
+        return x.expr.value
+    return x if type(x) is int else None
+
+
+def _run_time_loop(fp: FunctionContext, node: ast.For, spec: LoopSpec) -> None:
+    """A loop of the IR."""
     if spec.kind == "grid":
         bounds = [(0, extent, 1) for extent in spec.args]
         names = _target_names(node.target, len(bounds))

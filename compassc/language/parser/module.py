@@ -87,7 +87,7 @@ class ModuleParser:
 
     def parse(self, func: PyPrimFunc, symbol: str) -> PrimFunc:
         fp = FunctionParser(func, symbol, self.errors, self.chain)
-        fp.keeps_blocks = self.blocks
+        fp.keeps_blocks, fp.parsed = self.blocks, (self.done, self.sources)
         self.functions.append(fp)
         try:
             return fp.parse()

@@ -14,7 +14,18 @@ from ...ops import get
 from ...ops.core import convert, scalar_cast
 from ...ops.typing import NO_FLOAT, bits_of, check_operator, describe, is_literal, match_operator
 from .errors import language_error
-from .values import BufferValue, PointerValue, Value, index_expr, is_runtime, kind_name, literal_expr
+from .values import (
+    BufferValue,
+    Constant,
+    PointerValue,
+    Value,
+    index_expr,
+    is_runtime,
+    kind_name,
+    literal_expr,
+    plain,
+    unwrap,
+)
 
 PYTHON = {
     "+": operator.add,
@@ -65,6 +76,8 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     """`a symbol b`. Plain Python when neither side is a run-time value; `adapt` gives int literals the other's type."""
     if not (is_runtime(a) or is_runtime(b)):
         return PYTHON[symbol](a, b)
+    if (isinstance(a, Constant) or isinstance(b, Constant)) and not is_runtime_beside(a, b):
+        return _of_constants(symbol, a, b, adapt)
     a, b = _address(a), _address(b)
     if isinstance(a, PointerValue) or isinstance(b, PointerValue):
         return _pointer(symbol, a, b)
@@ -89,6 +102,32 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     if is_literal(b) and type(right) is E.IntImm and is_power_of_two(right.value):
         op = FLOORING.get(symbol, op)
     return Value(E.Binary(op, left, right))
+
+
+def is_runtime_beside(a: Any, b: Any) -> bool:
+    """Whether an operand is known only when the kernel runs."""
+    return any(is_runtime(x) and not isinstance(x, Constant) for x in (a, b))
+
+
+def _of_constants(symbol: str, a: Any, b: Any, adapt: bool) -> Any:
+    """An operator on constants and Python values: the number that it gives when the kernel runs."""
+    if not (is_number(a) and is_number(b)):
+        return PYTHON[symbol](plain(a), plain(b))
+    x, y = (Value(v.expr) if isinstance(v, Constant) else v for v in (a, b))
+    found = binary(symbol, x, y, adapt)
+    e = found.expr
+    if not (isinstance(e, E.Binary) and isinstance(e.a, E.IntImm) and isinstance(e.b, E.IntImm)):
+        return Constant(e) if isinstance(e, E.IntImm) else found
+    from ...analysis.arith import fold
+
+    value = fold(e.op, e.a.value, e.b.value, e.a.dtype)
+    if value is None:
+        return found
+    return bool(value) if symbol in COMPARE else Constant(E.IntImm(e.data_type, value))
+
+
+def is_number(x: Any) -> bool:
+    return isinstance(x, Constant) or is_literal(x)
 
 
 def convert_to(x: Any, t: DataType) -> E.Expr:
@@ -197,6 +236,8 @@ def unary(symbol: str, a: Any) -> Any:
             "use p.is_nullptr to test for null" if symbol == "not" else "",
         )
     t = a.dtype
+    if isinstance(a, Constant) and symbol in ("not", "~"):
+        return not a.plain if symbol == "not" else binary("^", a, -1)
     if symbol == "-":
         check_operator("-", t, None)
         if t.is_uint:
@@ -224,6 +265,7 @@ def is_none(x: Any) -> Any:
 
 def logical(symbol: str, a: Any, b: Any) -> Any:
     """`a and b`, `a or b`."""
+    a, b = plain(a), plain(b)
     if not (is_runtime(a) or is_runtime(b)):
         return (a and b) if symbol == "and" else (a or b)
     sides = []
@@ -244,15 +286,24 @@ def logical(symbol: str, a: Any, b: Any) -> Any:
     return Value(E.Binary(symbol, sides[0], sides[1]))
 
 
+def _lanewise(mask: Value, a: Any, b: Any) -> Value:
+    """`a if mask else b`: S.vsel of both."""
+    for x in (a, b):
+        as_operand(x)
+    return Value(get("vsel").build(unwrap(a), unwrap(b), mask.expr))
+
+
 def ternary(cond: Any, a: Any, b: Any) -> Any:
     """`a if cond else b`."""
     if not is_runtime(cond):
         return a if cond else b
+    if isinstance(cond, Value) and cond.dtype.is_mask:
+        return _lanewise(cond, a, b)
     if not (isinstance(cond, Value) and cond.dtype is BOOL):
         shown = cond.dtype if isinstance(cond, Value) else kind_name(cond)
         raise language_error(
             "condition",
-            f"the condition of `a if c else b` must be a scalar bool, got {shown}",
+            f"the condition of `a if c else b` must be a scalar bool or a mask, got {shown}",
             "compare explicitly, as in n != 0",
         )
     t = match_operator(as_operand(a), as_operand(b), adapt=False)

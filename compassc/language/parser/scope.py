@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from compass_core.errors import CompassError, Note, Span
@@ -51,6 +53,23 @@ class Scope:
         for name in self.frames.pop():
             self.loop_names.discard(name)
             self.ended.add(name)
+
+    @contextmanager
+    def hidden_frame(self) -> Iterator[None]:
+        """A frame for names that no statement defines: those of a comprehension or a lambda."""
+        self.frames.append({})
+        try:
+            yield
+        finally:
+            self.frames.pop()
+
+    def state(self) -> tuple[Any, ...]:
+        """All that statements change; `restore` undoes what was done since."""
+        frames = [dict(frame) for frame in self.frames]
+        return frames, set(self.loop_names), dict(self.places), set(self.ended), set(self.reported)
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        self.frames, self.loop_names, self.places, self.ended, self.reported = state
 
     def local(self, name: str) -> Any:
         """The binding of a name in the function's own frames; None when it has none, or its definition failed."""

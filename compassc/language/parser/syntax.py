@@ -7,7 +7,6 @@ import ast
 from compass_core.errors import CompassError
 
 _NAMES = {
-    "Continue": ("`continue`", "put the rest of the loop's body under an `if`"),
     "Try": ("`try`", "a kernel has no exceptions; test the values instead"),
     "Raise": ("`raise`", "a kernel has no exceptions; test the values instead"),
     "FunctionDef": ("a function inside of a kernel", "define it outside, with @S.prim_func or @S.macro"),
@@ -15,10 +14,6 @@ _NAMES = {
     "Global": ("`global`", "a kernel's names are its own; return a value or write to memory"),
     "Delete": ("`del`", "a variable ends with its block"),
     "Match": ("`match`", "use if and elif"),
-    "ListComp": ("a list comprehension", "write the items out, or use a loop; outside of the kernel it is possible"),
-    "SetComp": ("a set comprehension", "write the items out, or build it outside of the kernel"),
-    "DictComp": ("a dict comprehension", "write the items out, or build it outside of the kernel"),
-    "GeneratorExp": ("a generator expression", "use a loop"),
     "NamedExpr": ("`:=`", "write the assignment on a line of its own"),
     "Await": ("`await`", ""),
     "Yield": ("`yield`", "return a value or write to memory"),
@@ -27,6 +22,22 @@ _NAMES = {
     "AsyncWith": ("`async with`", ""),
     "AsyncFunctionDef": ("a function inside of a kernel", "define it outside, with @S.prim_func or @S.macro"),
 }
+
+
+def leaves_loop(body: list[ast.stmt]) -> bool:
+    """Whether a loop's body has a break of that loop, or a return."""
+    for s in body:
+        if isinstance(s, (ast.Break, ast.Return)):
+            return True
+        inner = [*getattr(s, "body", ()), *getattr(s, "orelse", ())]
+        in_loop = isinstance(s, (ast.For, ast.While))
+        if leaves_loop([x for x in inner if not in_loop]) or (in_loop and _returns(inner)):
+            return True
+    return False
+
+
+def _returns(body: list[ast.stmt]) -> bool:
+    return any(isinstance(n, ast.Return) for s in body for n in ast.walk(s))
 
 
 def unsupported(node: ast.AST) -> CompassError:

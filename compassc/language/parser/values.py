@@ -218,8 +218,40 @@ class Value(Operators):
         return PointerValue(self.dtype, E.AddressOf(self.expr), ZERO, "a temporary pointer of a variable")
 
 
+class Constant(Value):
+    """A typed integer that is known: the variable of an unrolled loop. It is a Python number where one is asked for."""
+
+    __slots__ = ()
+    known = True
+
+    @property
+    def plain(self) -> int:
+        """The Python number."""
+        assert isinstance(self.expr, E.IntImm)
+        return self.expr.value
+
+    def __index__(self) -> int:
+        return self.plain
+
+    def __bool__(self) -> bool:
+        return self.plain != 0
+
+    def __float__(self) -> float:
+        return float(self.plain)
+
+
+def plain(x: Any) -> Any:
+    """A constant as the Python number that it is, also in tuples, lists and slices; anything else unchanged."""
+    if isinstance(x, Constant):
+        return x.plain
+    if type(x) in (tuple, list):
+        return type(x)(map(plain, x))
+    return slice(plain(x.start), plain(x.stop), plain(x.step)) if type(x) is slice else x
+
+
 def element_index(vector: DataType, index: Any) -> E.Expr:
     """The index of an element access on a vector, checked."""
+    index = plain(index)
     if not vector.is_vector:
         raise CompassError(
             f"{vector} is a scalar and has no elements", code="element-access", help="use it without an index"

@@ -271,7 +271,8 @@ class _Writer:
         def visit() -> None:
             self._on.loops.append(loop)
             self._body(body, counted=True)
-            self._on.region = last = self._on.region or self._regions[first]
+            last = self._regions[first] if syntax.continues(body) else self._on.region or self._regions[first]
+            self._on.region = last
             tests = len(last.ops)
             for part in each:
                 tests = len(last.ops)

@@ -176,6 +176,13 @@ def written(node: Node) -> frozenset[str]:
     return frozenset(found)
 
 
+def continues(body: Node) -> bool:
+    """Whether a `continue` in a loop's body is of that loop."""
+    if body["kind"] == "ContinueStmt":
+        return True
+    return any(continues(child) for child in children(body) if child["kind"] not in LOOPS)
+
+
 def leaves(node: Node) -> bool:
     """Whether a statement may be left other than at its end."""
 

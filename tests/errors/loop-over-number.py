@@ -3,5 +3,5 @@ from compassc.dsl import script as S
 
 @S.prim_func
 def k(a: S.ptr("i32", "global"), n: S.i32):
-    p = [i + n for i in range(4)]
-    a[0] = p[0]
+    for i in n:
+        a[i] = n
