@@ -1,0 +1,41 @@
+"""The features of a task's candidates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from compass_core.errors import CompassError
+from compassc.ir.stmts import IRModule
+from compassc.tuning.cost.features import feature_vector
+from compassc.tuning.space import Candidate
+from compassc.tuning.task import Infeasible, Task
+
+if TYPE_CHECKING:
+    from compassc.tuning.cost.features import Vector
+
+
+def features_of(task: Task, candidate: Candidate) -> Vector | None:
+    """The features of a candidate; None where it has no program."""
+    try:
+        module = _lowered(task.program(candidate).kernel, task.workload.target)
+    except (Infeasible, CompassError):
+        return None
+    return feature_vector(module, _sizes(task, module))
+
+
+def _lowered(kernel: Any, target: str) -> IRModule:
+    """The loops of a kernel; those of a lowered schedule are as they will stay."""
+    from compassc import passes
+    from compassc.dsl.build_manager import BuildManager
+    from compassc.language.info import current_target
+
+    if isinstance(kernel, IRModule):
+        return kernel
+    with current_target(target):
+        return passes.lower(BuildManager(target).parse(kernel), passes.PassOptions())
+
+
+def _sizes(task: Task, module: IRModule) -> dict[str, float]:
+    """The scalar arguments by the names of their parameters."""
+    given = zip(module.entry_func.params, task.arguments(), strict=False)
+    return {p.name: float(a) for p, a in given if isinstance(a, (bool, int, float))}
