@@ -108,6 +108,7 @@ docs: $(INSTALLED)
 	$(BIN)/python -m compassc layers --write-docs docs/layers
 	$(BIN)/python -m compassc import --write-docs docs/onnx.md
 	$(BIN)/python -m compassc import --framework tflite --write-docs docs/tflite.md
+	$(BIN)/python -m compassc.quantizer.docs
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -14,12 +14,13 @@ from compassc.graph import Graph, Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES, integer_type, numpy_dtype
 from compassc.graph.edit import GraphEditor, rewrite
 from compassc.layers.arithmetic import Array
-from compassc.layers.declare import store
+from compassc.layers.declare import all_types, store
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_float, whole_type
 from compassc.quantizer.numbers import ASYMMETRIC, levels, limits_of, stored
+from compassc.quantizer.places import OF_PLACES, of_input, wide_places
 from compassc.quantizer.prepare import prepared
 from compassc.quantizer.rows import TYPES as LINEAR_TYPES
-from compassc.quantizer.rules import all_rules
+from compassc.quantizer.rules import NO_RULE, all_rules
 from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.statistics import Calibration, Record
 from compassc.quantizer.strategies import Range, parse
@@ -120,10 +121,11 @@ class _Walk:
         return [self.floating(layer, settings.float or self.fallback_of(layer))]
 
     def fallback_of(self, layer: Layer) -> str:
-        """The type of a layer without integers: float32 where half floats do not hold its values."""
+        """The type of a layer without integers: float32 where half floats do not hold its values, or its places."""
         records = self.calibration.records if self.calibration else {}
         found = [records[t.name] for t in (*layer.inputs, *layer.outputs) if t.name in records]
         wide = any(max(-r.least, r.most) > HALF_MOST / 2 for r in found)
+        wide = wide or layer.type in OF_PLACES
         return "float32" if wide and self.settings.fallback == "float16" else self.settings.fallback
 
     def input(self, layer: Layer, settings: LayerSettings, reason: str | None) -> Layer:
@@ -184,7 +186,7 @@ class _Walk:
     def quantised(self, layer: Layer, settings: LayerSettings) -> list[Layer]:
         before = len(self.layers), dict(self.converted)
         try:
-            inputs = tuple(self.as_integers(t, settings) for t in layer.inputs)
+            inputs = tuple(self.as_integers(t, of_input(layer.type, i, settings)) for i, t in enumerate(layer.inputs))
             moments = self.calibration.moments.get(layer.name) if self.calibration else None
             job = Job(
                 layer,
@@ -349,15 +351,19 @@ def decide(graph: Graph, settings: Settings) -> dict[str, str | None]:
         if chosen:
             found[layer.name] = ""
         elif layer.type not in rules and layer.type not in ("Input", "Constant"):
-            found[layer.name] = (
-                "its type has no quantised form" if layer.type not in CONTROL else "it runs other graphs"
-            )
+            found[layer.name] = why_no_rule(layer.type)
         else:
             after = [found[u.name] for t in layer.outputs for u in users[t.name]]
             follows = layer.type in passing and after and all(r is not None for r in after)
             last = any(t.name in ends for t in layer.outputs)
             found[layer.name] = "all who take its values are floats" if follows and not last else None
     return found
+
+
+def why_no_rule(type: str) -> str:
+    """Why layers of a type stay floats."""
+    declared = all_types().get(type)
+    return NO_RULE.get(type) or (declared.no_integers if declared else "") or "its type has no quantised form"
 
 
 def quantize_with_reasons(graph: Graph, calibration: Calibration | None, settings: Settings | None = None) -> Quantised:
@@ -377,7 +383,7 @@ def quantize_with_reasons(graph: Graph, calibration: Calibration | None, setting
             "calibrate again with the same settings",
             "calibration-data",
         )
-    return _Walk(prepared(graph, settings), calibration, settings).walk()
+    return _Walk(prepared(graph, settings), calibration, wide_places(graph, settings)).walk()
 
 
 def wants_moments(graph: Graph, settings: Settings) -> Layer | None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from compassc.graph import Layer
 from compassc.layers.arithmetic import Array
-from compassc.layers.families.normalise.reference import _window_sums
-from compassc.layers.families.recurrent.reference import split_weights
+from compassc.layers.families.normalise.reference import _window_sums, counts_of
+from compassc.layers.families.recurrent.reference import ACTIVATIONS, split_weights
 from compassc.layers.windows import seen, window_of
 
 Inside = Callable[..., Mapping[str, Array]]
@@ -80,6 +80,27 @@ def gru(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
     return {name: np.stack(values, 1) for name, values in made.items()}
 
 
+def rnn(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
+    """Sums before the activation, and the states."""
+    wx, wh, cell = split_weights(layer, 1)
+    biases, name = layer.constant("biases").reshape(-1), layer.word("activations", "TANH")
+    hidden = h.reshape(-1, cell).astype(np.float64)
+    made: dict[str, list[Array]] = {"sums": [], "hidden": [hidden] if hidden.shape[0] == x.shape[0] else []}
+    for xt in _flipped(layer, x.astype(np.float64)).transpose(1, 0, 2):
+        sums = xt @ wx.T + hidden @ wh.T + biases
+        if name == "CLIP":
+            hidden = np.clip(sums, layer.number("clip_min"), layer.number("clip_max"))
+        else:
+            hidden = ACTIVATIONS.get(name, np.tanh)(sums)
+        made["sums"].append(sums)
+        made["hidden"].append(hidden)
+    return {key: np.stack(values, 1) for key, values in made.items()}
+
+
+def mean_squares(layer: Layer, mean: Array, variance: Array, shift: Array) -> Mapping[str, Array]:
+    return {"squares": (mean.astype(np.float32) / counts_of(layer)) ** 2}
+
+
 def reduced_squares(layer: Layer, x: Array) -> Mapping[str, Array]:
     if layer.word("method") != "L2":
         return {}
@@ -103,6 +124,8 @@ INSIDE: dict[str, Inside] = {
     "BasicLSTM": lstm,
     "GRUv1": gru,
     "GRUv3": gru,
+    "RNN": rnn,
+    "NormalizedMoments": mean_squares,
     "Reduce": reduced_squares,
     "Pooling": pooled_squares,
     "LRN": window_squares,

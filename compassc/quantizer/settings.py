@@ -82,15 +82,10 @@ _HALF: Mapping[str, Any] = {"float": "float16"}
 _NARROW: Mapping[str, Any] = {"weight_bits": 8, "bias_bits": 32}
 # the forms of 16 bits know the deviation to a few bits only
 _NORMS = {f"type:{kind}": _HALF for kind in ("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", "RMSNorm")}
-# places in images need more digits than half floats have
-_PLACES: dict[str, Mapping[str, Any]] = {
-    f"type:{kind}": {"float": "float32"}
-    for kind in "NMS DecodeBox FilterBoxes GetValidCount RoiAlign MaxRoiPool GridSample AffineGrid".split()
-}
 PRESET_LAYERS: dict[str, dict[str, Mapping[str, Any]]] = {
-    "int8": {**_PLACES, "type:RMSNorm": _HALF},
-    "w8a16": {**_PLACES, **_NORMS},
-    "int16": {**_PLACES, **_NORMS, "type:BasicLSTM": _NARROW, "type:GRU*": _NARROW},
+    "int8": {"type:RMSNorm": _HALF},
+    "w8a16": _NORMS,
+    "int16": {**_NORMS, "type:BasicLSTM": _NARROW, "type:GRU*": _NARROW, "type:RNN": _NARROW},
 }
 """Settings of single types that belong to those names."""
 

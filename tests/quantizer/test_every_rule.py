@@ -13,7 +13,7 @@ from compassc.layers.declare import all_types
 from compassc.layers.samples.draw import Draw, drawn
 from compassc.quantizer import Settings, quantize_model
 from compassc.quantizer.compare import similarity
-from compassc.quantizer.rules import all_rules
+from compassc.quantizer.rules import NO_RULE, all_rules
 
 SHAPES = [(1, 6, 7, 8), (2, 5, 16), (3, 24), (1, 4, 4, 4, 8)]
 POSITIVE = ("Sqrt", "Rsqrt", "Log", "Reciprocal", "Acosh")
@@ -21,6 +21,8 @@ INSIDE_ONE = ("Asin", "Acos", "Atanh")
 STEEP = {"Tan": -1.0, "Div": 0.0, "Mod": 0.9, "Hardmax": 0.9, "Floor": 0.98, "Ceil": 0.98, "Trunc": 0.98, "Round": 0.98,
          "Sign": 0.98, "THRESHOLDEDRELU": 0.98}  # fmt: skip
 """Functions with poles and steps, where a step of the input is a leap of the output: how near they are nonetheless."""
+LEAPS = ("NMS", "DecodeBox", "FilterBoxes", "MaxRoiPool", "RoiAlign", "ZeroFraction")
+"""Types that choose, which random numbers make anything of: tests of their own have data that are apart."""
 NOT_SAMPLED_AS_FLOAT = {
     "Compress", "SpaceToDepth", "SpaceToBatch", "Meshgrid", "NonZero", "OneHot", "Gemm",
 }  # fmt: skip
@@ -68,7 +70,7 @@ def cosines(kind: str, seed: int, settings: Settings) -> tuple[list[float], list
 
 
 @pytest.mark.parametrize("settings", ["int8", "asymmetric"])
-@pytest.mark.parametrize("kind", sorted(set(all_rules()) - {"Pad", "Quantize", "DeQuantize"}))
+@pytest.mark.parametrize("kind", sorted(set(all_rules()) - {"Pad", "Quantize", "DeQuantize", *LEAPS}))
 def test_sampled_layers_are_near(kind, settings):
     wanted = Settings().changed(activation_mode="asymmetric" if settings == "asymmetric" else "symmetric_full_range")
     found = [cosines(kind, seed, wanted) for seed in range(4)]
@@ -84,13 +86,6 @@ def test_every_type_that_is_computed_in_integers_has_a_rule_or_stays_a_float():
         for name, declared in all_types().items()
         if declared.quantised and not declared.refused and not declared.no_integers and name not in all_rules()
     }
-    assert without == {
-        # of whole numbers alone, or sources
-        "Constant", "ConstantOfShape", "Input", "DivMod", "BitShift", "Bitwise", "MatMulInteger", "ConvInteger",
-        "Switch", "FakeQuantWithMinMaxVars", "YuvToRgb", "RgbToYuv", "QueryRebatch",
-        "CollapseRepeated", "CTCGreedyDecoder", "AccidentalHits",
-        # more exact as floats, by the settings
-        "NMS", "DecodeBox", "FilterBoxes", "GetValidCount", "RoiAlign", "MaxRoiPool", "GridSample", "AffineGrid",
-        # not done
-        "RNN", "NormalizedMoments", "ZeroFraction", "SlotUpdate",
-    }  # fmt: skip
+    sources = {"Constant", "ConstantOfShape", "Input"}
+    assert without - sources <= set(NO_RULE)
+    assert not set(NO_RULE) & set(all_rules())

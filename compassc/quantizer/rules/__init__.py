@@ -18,7 +18,18 @@ from compassc.quantizer.job import Job
 Rule = Callable[[Job], "Layer | list[Layer]"]
 RULES: dict[str, Rule] = {}
 """Rules by layer type; filled by `all_rules`."""
-
+WHOLE = "it is of whole numbers, which stay what they are"
+NO_RULE: dict[str, str] = {
+    **dict.fromkeys(
+        "DivMod BitShift Bitwise MatMulInteger ConvInteger Switch CollapseRepeated AccidentalHits YuvToRgb RgbToYuv "
+        "ConstantOfShape".split(),
+        WHOLE,
+    ),
+    **dict.fromkeys(("If", "Loop"), "it runs other graphs"),
+    "FakeQuantWithMinMaxVars": "it is there to round real numbers in training",
+    "GetValidCount": "its rows hold ids, scores and places, for which no one scale is right",
+}
+"""Why types that are computed in integers have no rule."""
 
 Made = TypeVar("Made", bound=Rule)
 

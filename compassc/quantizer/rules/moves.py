@@ -13,7 +13,7 @@ from compassc.quantizer.rules import rule
 MOVES = (
     "Reshape Squeeze Unsqueeze Flatten Transpose Permute Slice StridedSlice Crop Tile Repeat ReverseSequence Compress "
     "Gather GatherElements GatherND DepthToSpace SpaceToDepth BatchToSpace BatchToSpaceND SpaceToBatch BatchToDepth "
-    "DataStride ChannelShuffle MaxUnpool UpsampleByIndex AdaptivePool CropAndResize NoOp"
+    "DataStride ChannelShuffle MaxUnpool UpsampleByIndex AdaptivePool CropAndResize QueryRebatch NoOp"
 )
 INTERPOLATION_BITS = 13
 """Of the weights of bilinear interpolation."""
@@ -129,10 +129,19 @@ def cumulate(job: Job) -> Layer:
     return job.made(out, factor(scale_of(out) / scale_of(job.input), 15).attributes())
 
 
-@rule("ArgMinMax", "Shape", "IsNaN", "IsInf", "InTopK", "Count", "NonZero")
+@rule("ArgMinMax", "Shape", "IsNaN", "IsInf", "InTopK", "Count", "NonZero", "CTCGreedyDecoder")
 def numbers(job: Job) -> Layer:
     """Indices and truth values."""
     return job.made([job.plain(i) for i in range(len(job.layer.outputs))])
+
+
+@rule("ZeroFraction")
+def zero_fraction(job: Job) -> Layer:
+    """The largest integer stands for all elements."""
+    most = (1 << job.bits) - 1
+    own = job.layer.output
+    out = Tensor(own.name, own.shape, f"uint{8 if job.bits <= 8 else 16}", float(most), 0, (0, most))
+    return job.made(out, {"output_scale": most})
 
 
 @rule("Cast")

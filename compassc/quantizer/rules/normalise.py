@@ -8,10 +8,11 @@ import numpy as np
 
 from compassc.graph import Layer, Tensor
 from compassc.layers.arithmetic import Array, inverse_root_table
-from compassc.layers.families.normalise.reference import norm_axes
+from compassc.layers.families.normalise.reference import counts_of, norm_axes
 from compassc.quantizer.job import Job, NotQuantised, scale_of
 from compassc.quantizer.numbers import (
     FULL,
+    WIDEST,
     Levels,
     common_shift,
     extremes,
@@ -19,8 +20,11 @@ from compassc.quantizer.numbers import (
     levels,
     positions,
     quantised_biases,
+    real,
+    table_positions,
 )
 from compassc.quantizer.rules import rule
+from compassc.quantizer.rules.pairs import any_signed, common_scales
 
 F32 = np.float32
 LUT = {"lut": inverse_root_table().astype(np.int16)}
@@ -179,3 +183,26 @@ def local_response(job: Job) -> Layer:
         "shift_sum_type": "int8",
     }  # fmt: skip
     return job.made(out, {**made.attributes(), **attributes}, {"lut": own.of(values).astype(np.uint16)})
+
+
+@rule("NormalizedMoments")
+def normalised_moments(job: Job) -> Layer:
+    """The square of the mean is a table of the first input's values."""
+    mean, variance, shift = job.inputs
+    if not (mean.integer.bits == variance.integer.bits == shift.integer.bits):
+        raise NotQuantised("its inputs have different numbers of bits")
+    counts = F32(counts_of(job.layer))
+    outs = [job.output(any_signed(mean, shift), 0), job.output(True, 1)]
+    squares = Levels(*levels(*job.inside("squares"), FULL, job.bits, False))
+    at = real(table_positions(mean, job.settings.table_bits), mean) / counts
+    attributes: dict[str, Any] = {}
+    for out, key, given, other, scale in (
+        (outs[0], "mean", mean, shift.zero, scale_of(shift)),
+        (outs[1], "var", variance, 0, F32(squares.scale)),
+    ):
+        most = WIDEST if not (given.zero or other) else WIDEST >> 1
+        three, amount = common_scales(scale_of(given) * counts, scale, scale_of(out), job.settings.factor_bits, most)
+        attributes |= {f"{key}_scale_value": three, f"{key}_scale_type": ["uint16"] * 3,
+                       f"{key}_shift_value": amount, f"{key}_shift_type": "int8"}  # fmt: skip
+    table = squares.of(at * at).astype(squares.dtype)
+    return job.made(outs, attributes, {"lut": table})

@@ -304,3 +304,64 @@ def _gru_biases(
     if job.layer.type == "GRUv1":
         made.append(quantised_biases(biases[three:], recurrent, 32))
     return np.concatenate(made)
+
+
+# -- RNN
+
+CURVES: dict[str, tuple[Callable[[Array], Array], int]] = {"TANH": (np.tanh, 1), "SIGMOID": (sigmoid, 0)}
+"""Activations that are tables, and which of the limits is theirs."""
+STRAIGHT = ("RELU", "NONE", "CLIP")
+
+
+@rule("RNN")
+def rnn(job: Job) -> list[Layer]:
+    """Both products are brought to the coarser one of their scales, and from there to the states'."""
+    layer, name = job.layer, job.layer.word("activations", "TANH")
+    if name not in (*CURVES, *STRAIGHT):
+        raise NotQuantised(f"its activation is {name}")
+    bits = _checked(job, ())
+    wx, wh, _ = split_weights(layer, 1)
+    hidden = F32(even(*job.inside("hidden"), bits).scale)
+    h0, first = state(job, 1, bits, hidden)
+    mode, wide = job.settings.weight_mode, job.settings.weight_bits
+    found = [levels(float(w.min()), float(w.max()), mode, wide, True) for w in (wx, wh)]
+    whole = [own.of(w) for own, w in zip(found, (wx, wh), strict=True)]
+    own_sums, state_sums = scale_of(job.input) * F32(found[0].scale), hidden * F32(found[1].scale)
+    common = min(own_sums, state_sums)
+    into = [factor(common / s, job.settings.factor_bits) for s in (own_sums, state_sums)]
+    biases = quantised_biases(layer.constant("biases").reshape(-1), common, 32)
+    absorbed = whole[0].sum(1) * job.input.scalar_zero * float(common / own_sums)
+    attributes: dict[str, Any] = {}
+    constants: dict[str, Array] = {
+        "weights": np.concatenate(whole, 1).astype(found[0].dtype),
+        "biases": np.clip(biases + np.rint(absorbed), -(2**31), 2**31 - 1).astype(np.int32),
+        "weights_scale": np.asarray([own.scale for own in found], F32), "weights_zp": np.zeros(2, np.int32),
+        "biases_scale": np.asarray([common], F32),
+    }  # fmt: skip
+    if name in CURVES:
+        function, limit = CURVES[name]
+        limits = LIMITS["BasicLSTM", 8] if bits <= 8 else WIDE_LIMITS
+        source, constants["lut"] = _curve(job, bits, function, limits[limit], hidden)
+    else:
+        source = hidden
+        if name == "CLIP":
+            attributes |= {key: int(layer.number(key) * float(common)) for key in ("clip_min", "clip_max")}
+    three = [*into, factor(source / common, job.settings.factor_bits)]
+    attributes |= {
+        "scale_value": [int(f.multiplier) for f in three], "scale_type": [f.type for f in three],
+        "shift_value": [int(f.shift) for f in three], "shift_type": ["int8"] * 3,
+    }  # fmt: skip
+    high = (1 << (bits - 1)) - 1
+    outputs = [Tensor(t.name, t.shape, f"int{bits}", float(hidden), 0, (-high, high)) for t in layer.outputs]
+    return [*first, replace(job.made(outputs, attributes, constants), inputs=(job.input, h0))]
+
+
+def _curve(
+    job: Job, bits: int, function: Callable[[Array], Array], limit: float, hidden: np.float32
+) -> tuple[np.float32, Array]:
+    """(the scale of the sums that a table is taken at, the table of states)."""
+    low, high = job.inside("sums")
+    own, most = even(max(low, -limit), min(high, limit), bits), (1 << (bits - 1)) - 1
+    at = np.append(F32(-most), positions(-most, most, ITEMS - 1)).astype(np.float64) / float(own.scale)
+    items = np.clip(np.rint(function(at) * float(hidden)), -most, most)
+    return F32(own.scale), items.astype(own.dtype)

@@ -42,7 +42,7 @@ def scatter(job: Job) -> Layer:
     return job.made(out, attributes)
 
 
-@rule("OverlapAdd", "SegmentReduce")
+@rule("OverlapAdd", "SegmentReduce", "SlotUpdate")
 def summed(job: Job) -> Layer:
     source = job.input
     out = job.output(source.integer.signed)

@@ -1,0 +1,53 @@
+"""Writes docs/quantised-layers.md, which layers become integers, from the declarations: `python -m compassc.quantizer.docs`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from compassc.layers.declare import LayerType, all_types
+from compassc.quantizer.convert import why_no_rule
+from compassc.quantizer.places import OF_PLACES, TAKEN
+from compassc.quantizer.rules import all_rules
+from compassc.quantizer.settings import PRESET_LAYERS
+
+PAGE = Path("docs/quantised-layers.md")
+SOURCES = ("Input", "Constant")
+HEAD = """# Layers in integers
+
+Which layers `compassc quantize` computes in integers, and why others stay floats ([quantisation](quantisation.md)).
+Made by `make docs` from the declarations of layers and rules. A layer of a type with integers stays a float, too, where
+this form of it has none, or no kernel; the command says which and why.
+
+Types marked "places" are coordinates, or take some: these have 16 bits in every preset, and what stays a float of them is
+float32.
+
+| layer | computed in | remark |
+|---|---|---|
+"""
+
+
+def row(declared: LayerType) -> str:
+    """A line of the table."""
+    name = declared.name
+    remarks = ["places"] if name in TAKEN or name in OF_PLACES else []
+    if name in all_rules() or name in SOURCES:
+        kind = "integers"
+        halves = [preset for preset, each in PRESET_LAYERS.items() if each.get(f"type:{name}", {}).get("float")]
+        if halves:
+            remarks.append(f"a half float in {', '.join(halves)}")
+    else:
+        why = why_no_rule(name)
+        kind = "whole numbers" if "whole numbers" in why else "floats"
+        remarks += [] if kind == "whole numbers" else [re.sub(r"[;,] (keep|use) .*", "", why)]
+    return f"| {name} | {kind} | {'; '.join(remarks)} |"
+
+
+def page() -> str:
+    """The Markdown page."""
+    known = [d for d in all_types().values() if not d.refused and d.name not in SOURCES]
+    return HEAD + "\n".join(row(d) for d in sorted(known, key=lambda d: d.name.lower())) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
