@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 
 from compass_core.aipubin.graphnote import GraphNote
+from compass_runtime.profile import charts
 from compass_runtime.profile import page as profiles
 from compassc.evaluation import table
 from compassc.evaluation.histogram import histogram
@@ -41,7 +42,7 @@ def page(found: Evaluation) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{profiles.POLICY}">\n'
         '<meta name="viewport" content="width=device-width">\n'
-        f"<style>\n{css}</style></head>\n<body><main>\n{''.join(parts)}</main>\n"
+        f"<style>\n{css}</style></head>\n<body>{charts.patterns()}<main>\n{''.join(parts)}</main>\n"
         f'<script type="application/json" id="evaluation">{data}</script></body></html>\n'
     )
 

@@ -78,7 +78,7 @@ def text(found):
 def test_everything_is_on_the_page(found, text):
     read = Page(text)
     words = " ".join(read.words)
-    assert not read.open and "http:" not in text and "https:" not in text and "url(" not in text
+    assert not read.open and "http:" not in text and "https:" not in text and text.count("url(") == text.count("url(#")
     assert {link for link in read.links if link} <= {f"#{place}" for place in read.places if place}
     for row in found.layers:
         assert row.tensor in words and row.type in words

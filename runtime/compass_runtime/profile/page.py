@@ -4,13 +4,14 @@ line."""
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
 from compass_core.errors.excerpts import source_lines
 from compass_core.hostcc import origins
-from compass_runtime.profile import charts
+from compass_runtime.profile import charts, roofline
 from compass_runtime.profile.data import as_data
 from compass_runtime.profile.result import WAITS, Cost, Profile
 from compass_runtime.profile.table import classes, incomplete, percent, spell_place
@@ -43,7 +44,7 @@ def page(profile: Profile) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width">\n'
-        f"<style>\n{style()}</style></head>\n<body><main>\n{''.join(parts)}</main>\n"
+        f"<style>\n{style()}</style></head>\n<body>{charts.patterns()}<main>\n{''.join(parts)}</main>\n"
         f'<script type="application/json" id="profile">{data}</script></body></html>\n'
     )
 
@@ -144,7 +145,7 @@ def _tecs(profile: Profile) -> str:
         [str(number), _stack(cost, profile.timeline.cycles or 1.0), *_numbers(cost), _words(classes(cost))]
         for number, cost in profile.tecs.items()
     ]
-    parts = [_table(columns, rows, ("time", "operations"))]
+    parts = [_table(columns, rows, ("time", "operations"), "tecs")]
     if profile.sections:
         rows = [
             [str(s.id), escape(spell_place(s.place)), str(s.runs), f"{sum(s.cycles.values()):,.0f}", _each(s.cycles)]
@@ -155,7 +156,21 @@ def _tecs(profile: Profile) -> str:
             _table(("section", "begins at", "runs", "cycles", "of each TEC"), rows, ("begins at", "of each TEC"))
         )
     note = "Waits: dma for transfers during which the TEC stands still, event for asynchronous ones, barrier for other TECs."
-    return _section("TECs", note, *parts)
+    return _section("TECs", f"{_together(profile)} {note}", *parts)
+
+
+def _together(profile: Profile) -> str:
+    """How the cycles of the run and those of its TECs belong together."""
+    cycles = [cost.cycles for cost in profile.tecs.values()]
+    if not cycles:
+        return ""
+    low, high, whole = min(cycles), max(cycles), sum(cycles)
+    own = f"{low:,.0f}" if round(low) == round(high) else f"{low:,.0f} to {high:,.0f}"
+    return (
+        f"The run takes {profile.cycles:,} cycles, from the start of the job to the end of the last TEC. TECs run at the same "
+        f"time: each has {own} cycles of its own, which do not count the time before it starts and after its end. The "
+        f"{len(cycles)} together have {whole:,.0f}; of these are the cycles and shares of lines and sections."
+    )
 
 
 def _each(cycles: Mapping[int, float]) -> str:
@@ -178,10 +193,22 @@ def _numbers(cost: Cost) -> list[str]:
 
 def _roofline(profile: Profile) -> str:
     note = (
-        "Red: the kernel, against the bytes that cross the port of the device memory. Blue: lines that compute, against "
-        "all bytes that they load, store and transfer themselves; a line that moves none stands at the right edge."
+        "The large dot: the kernel, against the bytes that cross the port of the device memory. Small dots: lines that "
+        "compute, against all bytes that they load, store and transfer themselves; a line that moves none stands at the "
+        "right edge. Dots that lie close together share a label; the table has each."
     )
-    return _section("Roofline", note, charts.roofline(profile))
+    found = roofline.points(profile)
+    rows = [
+        [
+            escape(point.name),
+            "" if math.isinf(point.intensity) else f"{point.intensity:.3g}",
+            f"{point.speed:.3g}",
+        ]
+        for point in found[::-1]
+    ]
+    table = _table(("point", "operations per byte", "operations per cycle"), rows, ("point",))
+    details = f"<details><summary>{len(found)} points</summary>{table}</details>" if found else ""
+    return _section("Roofline", note, roofline.roofline(profile), details)
 
 
 def source(profile: Profile) -> str:
