@@ -22,9 +22,6 @@ from compassc.tuning.space import Candidate, key_of
 from compassc.tuning.task import Task
 from compassc.tuning.workers import Workers
 
-GENERATION = 64
-"""Candidates that a strategy is asked for before it is told their results."""
-
 
 @dataclass(frozen=True)
 class TuneOptions:
@@ -124,7 +121,7 @@ class _Loop:
         if self._task.default is not None and self._options.trials > 0:
             strategy.tell(self._trials([self._task.default], strategy))
         while not (ended := self._spent()):
-            candidates = strategy.ask(min(GENERATION, self._options.trials - len(search.records)))
+            candidates = strategy.ask(min(strategy.generation, self._options.trials - len(search.records)))
             if not candidates:
                 ended = "exhausted"
                 break

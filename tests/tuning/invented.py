@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from compassc.tuning.cost import names
 from compassc.tuning.measure import MeasureOptions, Result
 from compassc.tuning.space import Candidate, ParameterSpace, Space, key_of
 from compassc.tuning.task import Program, Task, Tolerance, Workload
@@ -33,6 +36,12 @@ class Valley:
 
     def program(self, candidate: Candidate) -> Program:
         raise AssertionError("nothing is built")
+
+    def features(self, candidate: Candidate) -> Any:
+        """The sides of the candidate, as if they were features of a program."""
+        found = np.zeros(len(names()))
+        found[:3] = SIDES["tile"].index(candidate["tile"]), candidate["unroll"], candidate["wide"]
+        return None if candidate["tile"] == 128 else found
 
     def arguments(self) -> Sequence[Any]:
         return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def features_of(task: Task, candidate: Candidate) -> Vector | None:
-    """The features of a candidate; None where it has no program."""
+    """The features of a candidate; None where it has no program. A task may know them itself: `task.features`."""
+    own: Callable[[Candidate], Vector | None] | None = getattr(task, "features", None)
+    if own is not None:
+        return own(candidate)
     try:
         module = _lowered(task.program(candidate).kernel, task.workload.target)
     except (Infeasible, CompassError):

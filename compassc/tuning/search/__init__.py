@@ -15,12 +15,17 @@ from compassc.tuning.task import Task
 STRATEGIES = {
     "random": "compassc.tuning.search.plain:RandomSearch",
     "grid": "compassc.tuning.search.plain:GridSearch",
+    "evolutionary": "compassc.tuning.search.evolutionary:EvolutionarySearch",
+    "model": "compassc.tuning.search.ranked:RankedSearch",
 }
 """By name: where the class is, which is made from a task and a seed."""
 
 
 class Strategy(Protocol):
     """Chooses candidates of a task. The same seed and the same results give the same candidates."""
+
+    generation: int
+    """How many candidates to ask for before their results are told."""
 
     def __init__(self, task: Task, seed: int) -> None: ...
 

@@ -19,6 +19,8 @@ _LISTED = 4096
 class RandomSearch:
     """Candidates at random, each once."""
 
+    generation = 64
+
     def __init__(self, task: Task, seed: int) -> None:
         self._space, self._rng = task.space, Random(seed)
         self._seen: set[str] = set()
@@ -53,6 +55,8 @@ class RandomSearch:
 
 class GridSearch:
     """All candidates of a space in order, each once."""
+
+    generation = 64
 
     def __init__(self, task: Task, seed: int) -> None:
         """`seed` changes nothing. UsageError where the candidates are not counted."""

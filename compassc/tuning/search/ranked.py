@@ -1,0 +1,140 @@
+"""Search with a model of costs: many candidates are predicted, the best few are measured, the model learns from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from compassc.tuning import cost
+from compassc.tuning.cost.programs import features_of
+from compassc.tuning.measure import Result
+from compassc.tuning.search.evolutionary import Population
+from compassc.tuning.space import Candidate, key_of
+from compassc.tuning.task import Task
+
+if TYPE_CHECKING:
+    from compassc.tuning.cost.features import Vector
+
+_DRAWS = 20
+
+
+@dataclass(frozen=True)
+class _Idea:
+    candidate: Candidate
+    features: Vector
+
+
+class RankedSearch:
+    """Candidates by predicted cost. In each round children of the best, measured or predicted, join a pool; those of
+    which the model expects most are asked for, and some at random, so that the model learns of what it does not know."""
+
+    generation = 8
+
+    def __init__(
+        self, task: Task, seed: int, model: str = "auto", fresh: int = 6, pool: int = 256, random: float = 0.1
+    ) -> None:
+        """`fresh`: new ideas for each candidate that is asked for. `pool`: how many are kept. `random`: the share of
+        what is asked for that the model does not choose."""
+        self._task, self._rng = task, Random(seed)
+        self.model = cost.create(model, seed)
+        self._fresh, self._size, self._random = fresh, pool, random
+        self._seen: set[str] = set()
+        self._asked: dict[str, _Idea] = {}
+        self._alike: set[bytes] = set()
+        self._pool: dict[str, _Idea] = {}
+        self._known: list[tuple[Vector, float]] = []
+        self._best = Population(task.space, self._rng)
+        self.predicted: dict[str, float] = {}
+        """What the model expected of candidates when they were asked for, by key."""
+
+    def ask(self, count: int) -> list[Candidate]:
+        found: list[_Idea] = []
+        for idea in self._ranked(count):
+            if len(found) < count and self._is_new(idea):
+                found.append(idea)
+                self._take(idea)
+        for idea in found:
+            self.predicted[key_of(idea.candidate)] = float(self.model.predict(idea.features[None])[0])
+        return [idea.candidate for idea in found]
+
+    def _is_new(self, idea: _Idea) -> bool:
+        """Whether no program with the same features was asked for: it would be the same program, nearly always."""
+        return idea.features.tobytes() not in self._alike
+
+    def _take(self, idea: _Idea) -> None:
+        key = key_of(idea.candidate)
+        self._pool.pop(key, None)
+        self._asked[key] = idea
+        self._alike.add(idea.features.tobytes())
+
+    def _ranked(self, count: int) -> list[_Idea]:
+        """The ideas of the pool, those first that are to be measured."""
+        self._grow(count * self._fresh)
+        ideas = [i for i in self._pool.values() if self._is_new(i)]
+        if not ideas:
+            return []
+        order = cost.rank(self.model, np.stack([i.features for i in ideas]))
+        ranked = [ideas[i] for i in order]
+        for i in range(len(ranked)):
+            if i < count and self._rng.random() < self._random:
+                other = self._rng.randrange(i, len(ranked))
+                ranked[i], ranked[other] = ranked[other], ranked[i]
+        for idea in ranked[self._size :]:
+            self._pool.pop(key_of(idea.candidate))
+        return ranked
+
+    def _grow(self, count: int) -> None:
+        """New ideas: children of what was measured and of what is expected to be good, in two generations."""
+        for generation in range(2):
+            parents = Population(self._task.space, self._rng, random=0.2 if self._known else 0.5)
+            for c, _, candidate in self._best.members:
+                parents.add(c, candidate)
+            for idea, c in self._expected() if generation or self._known else ():
+                parents.add(c, idea.candidate)
+            self._draw(parents, -(-count // 2))
+
+    def _draw(self, parents: Population, count: int) -> None:
+        left, draws = count, count + _DRAWS
+        while left and draws:
+            draws -= 1
+            candidate = parents.child()
+            if key_of(candidate) in self._seen:
+                continue
+            idea = self._idea(candidate)
+            if idea is not None:
+                self._pool[key_of(candidate)] = idea
+                left -= 1
+
+    def _expected(self) -> list[tuple[_Idea, float]]:
+        ideas = list(self._pool.values())
+        if not ideas:
+            return []
+        costs = self.model.predict(np.stack([i.features for i in ideas]))
+        return list(zip(ideas, map(float, costs)))
+
+    def _idea(self, candidate: Candidate) -> _Idea | None:
+        self._seen.add(key_of(candidate))
+        found = features_of(self._task, candidate)
+        return None if found is None else _Idea(candidate, found)
+
+    def tell(self, results: Sequence[tuple[Candidate, Result]]) -> None:
+        for candidate, result in results:
+            key = key_of(candidate)
+            idea = self._asked.get(key) or self._idea(candidate)
+            self._seen.add(key)
+            if idea is None or result.cost is None:
+                continue
+            self._asked[key] = idea
+            self._alike.add(idea.features.tobytes())
+            self._known.append((idea.features, result.cost))
+            self._best.add(result.cost, candidate)
+        if self._known:
+            self.model.fit(np.stack([f for f, _ in self._known]), np.array([c for _, c in self._known]))
+
+    def importance(self) -> dict[str, float]:
+        """How much each feature matters to the model."""
+        return self.model.importance()
