@@ -11,6 +11,7 @@ from compass_core.operators import wrap
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32, DataType, PointerType
+from ..ir.visit import all_exprs
 from ..ops.effects import accesses
 
 UNKNOWN = ["?"]
@@ -27,6 +28,8 @@ class _Slicer:
         self.names: dict[E.Var, str] = {}
         self.taken: set[str] = set()
         self.f = f
+        self.addressed = {e.var for e in all_exprs(f.body, E.F_POINTER) if type(e) is E.AddressOf}
+        """Variables that stores through pointers may change: their values are not followed."""
         self.left: list[str | None] = [None]  # of the loops around: the variable that says that a break left it
         self.params = [self.name(p) for p in f.params]
 
@@ -58,7 +61,9 @@ class _Slicer:
             return ["float", inner] if to == "float32" else UNKNOWN
         low, high = to.range()
         if source.is_floating:
-            return ["max", low, ["min", high, ["int", inner]]]
+            low, high = (to if to.bits >= 32 else INT32).range()  # smaller types take the low bits of an int32
+            whole = ["max", low, ["min", high, ["int", inner]]]
+            return whole if to.bits >= 32 else [_cut_name(to), whole]
         if source.is_bool or (source.range()[0] >= low and source.range()[1] <= high):
             return inner
         # a name, too, which has the range of the type it is cast from
@@ -252,7 +257,7 @@ def _own_jumps(body: S.Body) -> Iterator[type]:
 
 
 _EXPRS: dict[type, Any] = {
-    E.Var: _Slicer.name,
+    E.Var: lambda m, e: _data(e.dtype) if e in m.addressed else m.name(e),
     E.IntImm: lambda m, e: e.value,
     E.FloatImm: lambda m, e: e.value,
     E.Cast: _Slicer._cast,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compass_core.aipubin.dtypes import element_dtype, scalar_value
 from compass_core.extents import evaluate
 
 
@@ -14,7 +15,9 @@ def known_shapes(params: Mapping[str, Any], values: Mapping[str, int | float], t
     `values` are the scalars fixed at build. Tensors that are not in the result get their size when the kernel runs.
     """
     shapes: dict[str, tuple[int, ...]] = {}
-    extents = evaluate(params["extents"], dict(values), tecs) if params.get("extents") else {}
+    types = {p["name"]: p["dtype"] for p in params["params"] if p["kind"] == "scalar"}
+    values = {name: scalar_value(element_dtype(types[name]), v) if name in types else v for name, v in values.items()}
+    extents = evaluate(params["extents"], values, tecs) if params.get("extents") else {}
     for p in params["params"]:
         if p["kind"] != "pointer":
             continue

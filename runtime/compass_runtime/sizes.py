@@ -32,7 +32,7 @@ def resolve_values(info: KernelInfo, given: Mapping[str, float]) -> dict[str, fl
                 code="no-value",
                 help=f"give it with --set {name}=VALUE (Python: values={{'{name}': ...}})",
             )
-        if fixed is not None and value != fixed:
+        if fixed is not None and _differ(param, value, fixed):
             raise CompassError(
                 f"the scalar '{name}' was fixed to {fixed} when the kernel was built",
                 code="fixed-value",
@@ -44,6 +44,11 @@ def resolve_values(info: KernelInfo, given: Mapping[str, float]) -> dict[str, fl
             raise CompassError(f"scalar '{name}': {error.message}", code=error.code) from None
         values[name] = scalar_value(param.element, value)
     return values
+
+
+def _differ(param: Param, value: float, fixed: float) -> bool:
+    """Whether the caller's value of a scalar is another than that of the build, as values of its type."""
+    return scalar_value(param.element, value) != scalar_value(param.element, fixed)
 
 
 def _known(info: KernelInfo, given: Mapping[str, object], known: Mapping[str, object], what: str) -> None:

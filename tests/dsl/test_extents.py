@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compass_core.aipubin.dtypes import element_dtype, scalar_value
 from compass_core.extents import evaluate
 from compassc.analysis.extents import program
 
@@ -91,6 +92,64 @@ def test_what_depends_on_data_or_missing_scalars_is_unknown(kernel):
     found = evaluate(program(parse(kernel(source).entry("k"))), {}, 4)
     assert found["b"].elements is None and "data" in found["b"].reason
     assert found["a"].elements is None and "'n'" in found["a"].reason
+
+
+VALUES = (-7.75, -0.5, 2.9999, 2.99999999, 300.5, 65537.0, -65530.0, 5e9, -5e9)
+
+
+@pytest.mark.parametrize("source, dtype", [("fp32", "float32"), ("fp16", "float16"), ("bf16", "bfloat16")])
+def test_indices_that_were_floats_are_those_of_pysim(kernel, source, dtype):
+    """Numbers are rounded to the scalar's type, whole numbers made of them as the device makes them."""
+    types = ("i8", "u8", "i16", "u16", "i32", "u32")
+    text = "".join(
+        f"""
+        @S.prim_func
+        def k_{to}(a: S.ptr("i32", "global"), x: S.{source}):
+            a[S.i32(S.{to}(x)) & 255] = 1
+        """
+        for to in types
+    )
+    from compassc.dsl import parse
+
+    loaded = kernel(text)
+    for to in types:
+        k = loaded.entry(f"k_{to}")
+        for value in (scalar_value(element_dtype(dtype), v) for v in VALUES if source != "fp16" or abs(v) < 65500):
+            a = np.zeros(256, np.int32)
+            k(a, value)
+            found = evaluate(program(parse(k)), {"x": value}, 4)["a"]
+            if source == "fp32":
+                assert found.elements == a.argmax() + 1, (to, value)
+            else:
+                assert found.elements is None or found.elements >= a.argmax() + 1, (to, value)
+            assert found.certain <= a.argmax() + 1, (to, value)
+
+
+def test_a_scalar_that_is_stored_through_its_address_is_not_followed(kernel):
+    found = sizes(
+        kernel,
+        """
+        @S.prim_func
+        def k(a: S.ptr("i32", "global"), n: S.i32):
+            p = n.addr
+            p[0] = 7
+            a[n] = 1
+        """,
+        n=2,
+    )
+    assert found == {"a": None}
+
+
+def test_scalars_of_a_build_are_rounded_to_their_types():
+    """The size of a tensor that follows from a scalar given to the build, and a run with that scalar."""
+    from compassc.analysis.shapes import known_shapes
+
+    scalar = {"name": "x", "kind": "scalar", "dtype": "float32"}
+    tensor = {"name": "a", "kind": "pointer", "dtype": "int32", "shape": None}
+    body = [["access", "a", ["mul", ["int", "x"], 4], 4]]
+    extents = {"entry": "k", "params": {"a": 4}, "functions": {"k": {"params": ["a", "x"], "body": body}}}
+    params = {"params": [tensor, scalar], "extents": extents}
+    assert known_shapes(params, {"x": 2.99999999}, 4) == {"a": (4,)}
 
 
 def test_sub_functions_and_pointers_through_them(kernel):

@@ -6,7 +6,7 @@ import math
 import re
 import struct
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from compass_core.errors import CompassError
 
@@ -63,8 +63,11 @@ def element_dtype(name: str) -> DType:
 
 
 def scalar_value(dtype: DType, value: float) -> float:
-    """The value as its type has it: a number without a fraction is an integer for an integer type."""
-    if dtype.fmt not in "efd" and isinstance(value, Real) and not isinstance(value, Integral):
+    """The value as its type has it: rounded to the nearest float of a floating type; a number without a fraction is an
+    integer for an integer type. What the type cannot hold stays what it is (`scalar_bits` refuses it)."""
+    if dtype.fmt in "efd" and isinstance(value, Real):
+        return _rounded(dtype, value)
+    if isinstance(value, Real) and not isinstance(value, Integral):
         return int(value) if float(value).is_integer() else value
     return value
 
@@ -85,6 +88,16 @@ def scalar_bits(dtype: DType, value: float) -> int:
             return scalar_bits(dtype, plain)
         raise CompassError(f"{value!r} is not a value of type {dtype.name}", code="scalar-value") from error
     return int.from_bytes(packed, "little", signed=True)
+
+
+def _rounded(dtype: DType, value: Real) -> Any:
+    """The number of a floating type nearest to `value`, or `value` where that is beyond the type's range."""
+    try:
+        if dtype.name == "bfloat16":
+            return float(struct.unpack("<f", (_bfloat16(float(value)) << 16).to_bytes(4, "little"))[0])
+        return float(struct.unpack("<" + dtype.fmt, struct.pack("<" + dtype.fmt, float(value)))[0])
+    except OverflowError:
+        return value
 
 
 def _bfloat16(value: float) -> int:
