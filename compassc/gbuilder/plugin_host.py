@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from compass_core.errors import CompassError, Span, together
+from compassc.gbuilder.memory import owner
 from compassc.gbuilder.nodes import Node, Nodes
 from compassc.gbuilder.plugin_api import (
     BuilderOpPlugin,
@@ -175,7 +176,9 @@ def choose(graph: Nodes, loaded: list[Plugin], library: Library | None = None) -
     users: dict[int, list[int]] = {id(t): [0] for t in graph.outputs}  # 0: the outside
     for node in graph.nodes:
         for tensor in node.inputs:
-            users.setdefault(id(tensor), []).append(id(node))
+            # who reads a view needs what it is a view of
+            for needed in {id(tensor), id(owner(tensor))}:
+                users.setdefault(needed, []).append(id(node))
     return [Match(plugin, nodes, _merge(nodes, users)) for plugin, nodes in found]
 
 

@@ -83,3 +83,13 @@ def test_operands_that_repeat_along_the_channels(tmp_path, dtype, channels):
         ]
         given = {"scale_value": [200, 130, 250], "shift_value": 16} if whole else {}
         agrees(Layer("f", "Add", (x, b), (y,), given), inputs, tmp_path)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 32])
+def test_normalisation_by_channel(tmp_path, channels):
+    x, y = Tensor("x", (2, 50, channels), "int8", 3.0, 4), Tensor("y", (2, 50, channels), "int8", 2.0, -5)
+    numbers = {"weights": RNG.integers(-128, 128, channels).astype("int8")}
+    numbers |= {"biases": RNG.integers(-9000, 9000, channels).astype("int32")}
+    given = {"axis": 2, "scale_value": 211, "shift_value": 15}
+    values = RNG.integers(-128, 128, x.shape).astype("int8")
+    agrees(Layer("f", "BatchNorm", (x,), (y,), given, numbers), [values], tmp_path)

@@ -10,7 +10,7 @@ from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import floats_only
 from compassc.layers.families.linear.reference import has_float_scales, quantised_weights, summed_biases
 from compassc.layers.pairs import finish_pair
-from compassc.layers.source import KernelSource, Value
+from compassc.layers.source import LANES, KernelSource, Value
 
 FLOAT_WHOLE = 2**24
 """Integers up to this limit are exact in float32."""
@@ -57,7 +57,8 @@ def channelwise(k: KernelSource, layer: Layer, x: Value) -> Value:
     if not scaled:
         total = f"{real} + {added}"
     elif np.abs(ends).max() <= FLOAT_WHOLE:  # the product is exact
-        total = f"S.fma({added}, {real}, {_numbers(k, layer, weights)})"
+        start = f"S.vbcast({added}, lanes={LANES})" if biases.size == 1 else added
+        total = f"S.fma({start}, {real}, {_numbers(k, layer, weights)})"
     else:
         product = k.let(f"{real} * {_numbers(k, layer, weights)}", "float32").name
         total = f"{product} + {added}"
