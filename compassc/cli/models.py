@@ -21,6 +21,7 @@ NOT_OF_MODELS = {
     "clang": "--clang",
     "cc_options": "--cc-option",
     "no_cache": "--no-cache",
+    "toolchain": "--toolchain",
 }
 """Options of `compassc build` that are about kernels, by what they are called in its parameters."""
 

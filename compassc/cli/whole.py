@@ -70,6 +70,7 @@ def _request(source: Path, output: Path, given: dict[str, Any]) -> Request:
         cc_flags=given["cc_options"],
         use_cache=False if given["no_cache"] else None,
         dry_run=given["dry_run"],
+        toolchain=given["toolchain"] or "compass",
     )
     if last is not STAGES[-1] and given["output"] is not None and not is_apart(given["output"]):
         request.final = output
@@ -80,6 +81,8 @@ def _deliver(console: Console, build: Build, output: Path | None) -> None:
     """Write the requested result: the artifact, its name, or the commands of a dry run."""
     console.clear_progress()
     console.detail(build.warnings.rstrip())
+    for note in build.notes:
+        console.say(f"note: {note}")
     if build.commands:
         artifact("".join(f"{line}\n" for line in build.commands))
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from compass_core import switches, targets
 from compassc.driver.files import sha256_of, stage_files
-from compassc.driver.stages import STAGES, Stage, stage_named
+from compassc.driver.stages import STAGES, Stage, find_stage
 
 if TYPE_CHECKING:
     from compassc.analysis.interface import Interface
@@ -29,7 +29,8 @@ class Request:
     files). `shapes`, `values` and `consts` fix tensor shapes (in elements), scalar parameters and constant tensors by
     parameter name; `pipelines` replaces the passes of a stage. `fix_shapes`: write the shapes the
     analysis finds into aipu.bin. `output` is the aipu.bin; the stage files go to
-    `folder`, by default `STEM.compass` beside it.
+    `folder`, by default `STEM.compass` beside it. `toolchain`: `compass`, or `vendor` for the vendor's own compiler and
+    builder (`driver.vendor`).
     """
 
     target: str = ""
@@ -49,6 +50,7 @@ class Request:
     cc_flags: tuple[str, ...] = ()
     use_cache: bool | None = None
     dry_run: bool = False
+    toolchain: str = "compass"
 
     def stage_folder(self) -> Path:
         """Where the stage files go."""
@@ -81,7 +83,8 @@ class Build:
 
     `name` is the entry function's and begins the name of every stage file; `files` maps the suffix of an artifact to a
     path other than the default one; `sources` has the digests of the files that places of the module are in
-    (`compass_core.errors.excerpts`); `shapes` are the tensor shapes known so far, given ones included.
+    (`compass_core.errors.excerpts`); `shapes` are the tensor shapes known so far, given ones included. `versions` are of
+    programs other than clang; `notes` are said when the build is done.
     """
 
     request: Request
@@ -99,6 +102,8 @@ class Build:
     params: dict[str, Any] | None = None
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     warnings: str = ""
+    notes: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
     commands: list[str] = field(default_factory=list)
     records: list[StageRecord] = field(default_factory=list)
 
@@ -110,6 +115,15 @@ class Build:
     def result(self) -> Path:
         """The main artifact of the last stage that ran."""
         return self.records[-1].outputs[0]
+
+
+def stages_of(request: Request) -> Sequence[Stage[Build]]:
+    """The stages from a kernel to the aipu.bin, by the toolchain that is asked for."""
+    if request.toolchain == "compass":
+        return STAGES
+    from compassc.driver.vendor import VENDOR_STAGES
+
+    return VENDOR_STAGES
 
 
 Listener = Callable[[str, "StageRecord | None"], None]
@@ -165,10 +179,11 @@ def run_build(
     from compassc.driver.record import write_build_record
 
     build = new_build(request)
-    last = stage_named(request.stop_after)
+    stages = stages_of(request)
+    last = find_stage(request.stop_after, stages, f"unknown stage '{request.stop_after}'")
     if request.final is not None:
         build.files[last.writes] = request.final
     with stage_files(build.folder, lambda: waiting(build.folder)):
-        run_stages(build, STAGES, last, listener)
+        run_stages(build, stages, last, listener)
         write_build_record(build)
     return build

@@ -27,7 +27,7 @@ def write_build_record(build: Build) -> Path:
         "shapes": {name: list(shape) for name, shape in request.shapes.items()},
         "parameters": [_parameter(build, param) for param in (build.params or {}).get("params", [])],
     }
-    return write_record(build.folder, build.target.name, build.records, about, _clang_version(build))
+    return write_record(build.folder, build.target.name, build.records, about, build.versions or _clang_version(build))
 
 
 def write_record(

@@ -5,6 +5,6 @@ The stages, one module each: `nodes` (what plugins see of the graph), `plugin_ho
 one-layer graph and the plugin of a DSL kernel.
 """
 
-from compassc.gbuilder.build import build_from_params, build_graph
+from compassc.gbuilder.build import build_from_params, build_graph, kernel_files
 
-__all__ = ["build_from_params", "build_graph"]
+__all__ = ["build_from_params", "build_graph", "kernel_files"]

@@ -147,18 +147,32 @@ def build_from_params(
     consts: Mapping[str, np.ndarray | bytes] | None = None,
     descriptors: Mapping[str, Sequence[DescriptorWord]] | None = None,
 ) -> Path:
-    """Builds one DSL kernel: `params` is the content of NAME.params.json, `object_path` its compiled object.
+    """Builds one DSL kernel from `kernel_files` into `out`; `build_graph` builds the same from the files."""
+    info, graph, code_name = kernel_files(params, object_path, out_dir, shapes, values, consts, descriptors)
+    plugin = kernel_plugin(info, code_name, out_dir, descriptors or {})
+    return build_in_memory(graph, out_dir, out, info.target, GraphOptions(plugins=(plugin,))).path
 
-    `shapes` and `values` fix tensors and scalars that the kernel leaves open; what stays open is given when the
-    kernel runs. Builds `out`, and writes compass_ir.txt, compass_ir.bin and the plugin into `out_dir`, from which
-    `build_graph` builds the same file.
+
+def kernel_files(
+    params: Mapping[str, Any],
+    object_path: Path,
+    out_dir: Path,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, int | float] | None = None,
+    consts: Mapping[str, np.ndarray | bytes] | None = None,
+    descriptors: Mapping[str, Sequence[DescriptorWord]] | None = None,
+) -> tuple[KernelInfo, Graph, str]:
+    """Writes compass_ir.txt, compass_ir.bin and the plugin of one DSL kernel into `out_dir`; gives the parameters, the graph
+    and the object's name in the plugin.
+
+    `params` is the content of NAME.params.json, `object_path` the compiled object. `shapes` and `values` fix tensors and
+    scalars that the kernel leaves open; what stays open is given when the kernel runs.
     """
     info = fix(KernelInfo.from_json(dict(params), f"parameters of {object_path.name}"), shapes or {}, values or {})
     code_name = Path(os.path.relpath(object_path, out_dir)).as_posix()
     graph = kernel_graph(info, constant_bytes(info, consts or {}))
     write_files(graph, info, code_name, out_dir, descriptors)
-    plugin = kernel_plugin(info, code_name, out_dir, descriptors or {})
-    return build_in_memory(graph, out_dir, out, info.target, GraphOptions(plugins=(plugin,))).path
+    return info, graph, code_name
 
 
 def fix(info: KernelInfo, shapes: Mapping[str, Sequence[int]], values: Mapping[str, int | float]) -> KernelInfo:

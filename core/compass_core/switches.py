@@ -141,6 +141,9 @@ def _target(text: str) -> str:
 
 
 CLANG = Switch("CLANG", "", _path, "the clang program that compiles kernels; empty: look for one")
+VENDOR_TOOLS = Switch(
+    "VENDOR_TOOLS", "", _path, "folder of the vendor's aipuocc and aipugb (`--toolchain vendor`); empty: look on PATH"
+)
 CACHE_DIR = Switch("CACHE_DIR", "", _path, "folder of the compile cache; empty: the user's cache folder")
 STATE_DIR = Switch(
     "STATE_DIR", "", _path, "folder of what tells own builds from foreign files; empty: the user's folder for state"
@@ -177,6 +180,7 @@ PYSIM_TIMEOUT = Switch("PYSIM_TIMEOUT", "0", _limit, "time limit of one PySim ru
 
 SWITCHES: tuple[Switch, ...] = (
     CLANG,
+    VENDOR_TOOLS,
     CACHE_DIR,
     STATE_DIR,
     CACHE,

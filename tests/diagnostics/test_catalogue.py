@@ -108,7 +108,8 @@ def test_example(row, tmp_path, mistake):
     wrong.write_text(kernel_file(row.wrong), encoding="utf-8")
     right.write_text(kernel_file(row.right), encoding="utf-8")
     assert row.code in [e.code for e in checked(wrong, mistake)], [str(e) for e in checked(wrong, mistake)]
-    assert [str(e) for e in checked(right, mistake)] == []
+    left = [e for e in checked(right, mistake) if e.code != "no-result"]  # most examples are parts of kernels
+    assert [str(e) for e in left] == []
 
 
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.code)

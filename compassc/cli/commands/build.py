@@ -36,6 +36,11 @@ compassc build model.onnx -t X2_1204 --calibrate samples.npz"""
 @quantizing.quantize_option
 @quantizing.calibration_options
 @options.compiler_options
+@click.option(
+    "--toolchain",
+    type=click.Choice(["compass", "vendor"]),
+    help="vendor: the vendor's own aipuocc and aipugb make the object and the aipu.bin, for a board.",
+)
 @options.dry_run_option
 @options.pass_options
 @options.talk_options
