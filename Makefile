@@ -38,7 +38,7 @@ COMMA := ,
 EXTRAS := dev$(if $(COMPASS_CLANG),,$(COMMA)clang)
 PIP := -m pip --disable-pip-version-check --quiet
 TYPED := compass_core compass_runtime compass_sim \
-  $(addprefix compassc.,analysis cli codegen compat driver dsl errors evaluation gbuilder importers graph ir language layers models onnx_backend ops passes pysim quantizer reference settings targets te tir toolchain topi tuning)
+  $(addprefix compassc.,analysis cli cluster codegen compat driver dsl errors evaluation gbuilder importers graph ir language layers models onnx_backend ops passes pysim quantizer reference settings targets te tir toolchain topi tuning)
 DEMO := build/demo
 
 .PHONY: demo test test-onnx test-security fuzz fuzz-layers fuzz-replies fuzz-te soak fuzz-extents soak-builds storm bench docs lint format setup \
@@ -67,7 +67,7 @@ test-onnx: $(ENGINE)
 	$(if $(DEVICE),@$(BIN)/python -m tests.importers.node_tests --jobs $(JOBS) --device $(DEVICE))
 
 fuzz: $(ENGINE)
-	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(N) --jobs $(JOBS)
+	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(N) --jobs $(JOBS) $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
 fuzz-%: $(ENGINE)
 	@$(BIN)/python -m tests.hostile $* --count $(COUNT) --seed $(SEED)

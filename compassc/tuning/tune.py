@@ -20,7 +20,7 @@ from compassc.tuning.records import Record
 from compassc.tuning.search import Strategy, strategy_named
 from compassc.tuning.space import Candidate, key_of
 from compassc.tuning.task import Task
-from compassc.tuning.workers import Workers
+from compassc.tuning.workers import ClusterWorkers, Workers
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,8 @@ def tune(
 
     CompassError when nothing can be measured here, or the file cannot be written.
     """
-    from compassc.tuning.workers import Inline
-
     given = options or TuneOptions()
-    return _Loop(task, given, store, workers or Inline(), listener).run()
+    return _Loop(task, given, store, workers or ClusterWorkers(), listener).run()
 
 
 class _Loop:

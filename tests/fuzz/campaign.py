@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from .generate import generate
@@ -45,6 +46,18 @@ def check(seed: int, seconds: float = 60.0) -> str:
         return f"# seed {seed}: {kind}\n" + _commented(outcome.detail) + kernel_file(program)
     finally:
         device.close()
+
+
+def part(shared: tuple[int, float], seeds: tuple[int, int]) -> tuple[list[str], Counter[str]]:
+    """A part of a campaign, for a worker: what is to be printed of the `(first, count)` seeds, and the kinds of failures.
+    `shared`: how many failing programs to make small, and the seconds for each."""
+    keep, seconds = shared
+    texts: list[str] = []
+    kinds = Counter[str]()
+    for seed, outcome in failures(*seeds):
+        kinds[outcome.kind] += 1
+        texts.append(check(seed, seconds) if kinds.total() <= keep else f"# seed {seed}: {outcome.kind}")
+    return texts, kinds
 
 
 def _commented(text: str) -> str:

@@ -208,7 +208,7 @@ def test_mistakes_are_named(compassc, classifier, monkeypatch, words, status, me
     np.savez("shape.npz", image=X[:2, :, :5], labels=[3, 9])
     if "--scheduler" in words:
         pytest.importorskip("distributed", reason="the package distributed is not installed")
-        monkeypatch.setattr("compassc.evaluation.cluster.WAIT_SECONDS", 1)
+        monkeypatch.setattr("compassc.cluster.dask_workers.WAIT_SECONDS", 1)
     done = compassc("evaluate", classifier.folder, *words)
     assert done.status == status and message in done.err
 

@@ -1,0 +1,120 @@
+"""The workers of a Dask scheduler, on this machine or on others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from compass_core.errors import CompassError
+from compassc.cluster import ATTEMPTS, Cluster, Function, Lost, call, identity, outcome
+
+WAIT_SECONDS = 30
+
+
+@contextmanager
+def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Cluster]:
+    """The workers of a scheduler, or `jobs` processes that end with the block."""
+    try:
+        import distributed
+    except ImportError:
+        raise CompassError(
+            "work on other machines needs the package distributed",
+            code="missing-package",
+            help='pip install "compassc[distributed]"',
+        ) from None
+    with ExitStack() as stack:
+        if scheduler is not None:
+            client = _connected(stack, scheduler)
+            yield _Workers(client, len(client.scheduler_info()["workers"]))
+            return
+        cluster = stack.enter_context(
+            distributed.LocalCluster(
+                n_workers=jobs,
+                threads_per_worker=1,
+                dashboard_address=None,
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
+            )
+        )
+        yield _Workers(stack.enter_context(distributed.Client(cluster)), jobs)
+
+
+def _connected(stack: ExitStack, scheduler: str) -> Any:
+    from distributed import Client
+
+    try:
+        client = stack.enter_context(Client(scheduler, timeout=WAIT_SECONDS))
+        client.wait_for_workers(1, timeout=WAIT_SECONDS)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise CompassError(
+            f"no Dask scheduler with workers answers at {scheduler}: {error}",
+            code="no-scheduler",
+            help="dask scheduler; dask worker tcp://HOST:8786",
+        ) from None
+    return client
+
+
+class _Workers:
+    """The scheduler gives the parts of a lost worker to others by itself; what it cannot do again is submitted anew."""
+
+    def __init__(self, client: Any, jobs: int) -> None:
+        self._client, self.jobs = client, jobs
+
+    def run(self, function: Function, shared: Any, parts: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+        from distributed import as_completed
+
+        sent = self._send(shared)
+        given: dict[int, Any] = {}
+        numbers: dict[str, int] = {}
+        futures = as_completed()
+
+        def submit(number: int) -> None:
+            future = self._client.submit(call, identity(), function, sent, given[number], pure=False)
+            numbers[future.key] = number
+            futures.add(future)
+
+        tried: dict[int, int] = {}
+        try:
+            for number, part in enumerate(parts):
+                given[number] = part
+                submit(number)
+            for future in futures:
+                number = numbers.pop(future.key)
+                error = self._lost(future)
+                if error is None:
+                    yield number, outcome(self._result(future), "of the scheduler")
+                    continue
+                tried[number] = tried.get(number, 0) + 1
+                if tried[number] >= ATTEMPTS or error.startswith("KilledWorker"):
+                    yield number, Lost(error)
+                    continue
+                sent = self._send(shared)
+                submit(number)
+        finally:
+            self._client.cancel([f for f in list(futures.futures)], force=True)
+
+    def _send(self, shared: Any) -> Any:
+        return self._client.scatter(shared, broadcast=True, hash=False)
+
+    @staticmethod
+    def _lost(future: Any) -> str | None:
+        """Why a part has no outcome, where it is its worker's end or that of what it shares."""
+        from distributed import KilledWorker
+
+        if future.status == "cancelled" or future.status == "lost":
+            return future.status
+        error = future.exception() if future.status == "error" else None
+        return f"KilledWorker: {error}" if isinstance(error, KilledWorker) else None
+
+    @staticmethod
+    def _result(future: Any) -> Any:
+        try:
+            return future.result()
+        except ModuleNotFoundError as error:
+            raise CompassError(
+                f"a worker of the scheduler does not have what it needs: {error}",
+                code="other-version",
+                help="install the same version of compassc on all machines",
+            ) from None

@@ -1,0 +1,107 @@
+"""Laws of the one door to workers: this process, several, and those of a Dask scheduler."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from distributed import LocalCluster
+
+import compassc.cluster
+from compass_core.errors import CompassError
+from compassc.cluster import Here, Lost, need, open_cluster
+from compassc.cluster.processes import processes
+from compassc.tuning.measure import MeasureOptions
+from compassc.tuning.workers import ClusterWorkers
+
+from .kernels_tried import Twice
+from .parts_tried import add, deadly, fails, slowly
+
+WORKERS = 3
+
+
+@pytest.fixture(scope="module")
+def dask() -> Iterator[LocalCluster]:
+    """A scheduler with worker processes, as on other machines."""
+    with LocalCluster(
+        n_workers=WORKERS, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL
+    ) as cluster:
+        yield cluster
+
+
+def test_a_door_gives_what_this_process_gives(dask: LocalCluster) -> None:
+    expected = {n: 100 + n for n in range(20)}
+    assert dict(Here().run(add, 100, range(20))) == expected
+    with open_cluster(scheduler=dask.scheduler_address) as cluster:
+        assert cluster.jobs == WORKERS
+        assert dict(cluster.run(add, 100, range(20))) == expected
+        assert dict(cluster.run(add, 0, [])) == {}
+        with pytest.raises(ValueError, match="part 3"):
+            dict(cluster.run(fails, 3, range(20)))
+        assert dict(cluster.run(add, 100, range(20))) == expected
+
+
+def test_a_worker_is_killed_in_the_middle(dask: LocalCluster, tmp_path: Path) -> None:
+    """And nothing is missing, nothing is there twice."""
+    victim = next(iter(dask.workers.values())).pid
+    started = tmp_path / "started"
+
+    def kill() -> None:
+        while not started.exists():
+            time.sleep(0.01)
+        os.kill(victim, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with open_cluster(scheduler=dask.scheduler_address) as cluster:
+        outcomes = list(cluster.run(slowly, str(started), range(40)))
+    killer.join()
+    assert sorted(n for n, _ in outcomes) == list(range(40))
+    assert all(n == part for n, (part, _) in outcomes)
+    assert len({pid for _, (_, pid) in outcomes} - {victim}) >= WORKERS - 1
+
+
+def test_candidates_are_measured_alike_everywhere(dask: LocalCluster) -> None:
+    candidates = [["good", 8], ["wrong", 8], ["crash", 8], ["infeasible", 8], ["good", 32]]
+    task, options = Twice(candidates), MeasureOptions(batch=2)
+
+    def results(workers: ClusterWorkers) -> dict[int, tuple[float | None, str]]:
+        found = [one for group in workers.measure(task, candidates, options) for one in group]
+        return {i: (r.cost, r.error) for i, r in found}
+
+    with open_cluster(scheduler=dask.scheduler_address) as cluster:
+        assert results(ClusterWorkers(cluster, trusted=False)) == results(ClusterWorkers())
+
+
+def test_another_toolchain_is_refused(dask: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compassc.cluster.dask_workers.identity", lambda: "0.0.9+other")
+    with (
+        open_cluster(scheduler=dask.scheduler_address) as cluster,
+        pytest.raises(CompassError, match="another toolchain") as caught,
+    ):
+        list(cluster.run(add, 1, [1]))
+    assert caught.value.code == "other-version" and compassc.cluster.identity() in caught.value.message
+
+
+def test_without_dask_processes_do_it() -> None:
+    """A part that ends its process is found among others, which are done."""
+    with processes(2) as cluster:
+        assert dict(cluster.run(add, 100, range(6))) == {n: 100 + n for n in range(6)}
+        outcomes = dict(cluster.run(deadly, 2, range(5)))
+        assert {n: one for n, one in outcomes.items() if n != 2} == {n: n for n in range(5) if n != 2}
+        assert isinstance(outcomes[2], Lost)
+        with pytest.raises(CompassError, match="part 3"):
+            need(list(outcomes.items()))
+        with pytest.raises(ValueError, match="part 1"):
+            dict(cluster.run(fails, 1, range(3)))
+
+
+def test_one_job_is_this_process() -> None:
+    with open_cluster() as cluster:
+        assert isinstance(cluster, Here)
