@@ -30,6 +30,10 @@ COMMANDS: dict[str, dict[str, str]] = {
         "aipubuild": "A model to aipu.bin as a configuration file (.cfg) of the vendor says.",
         "evaluate": "How good a built model is: accuracy on a data set, and each layer's distance from the float graph.",
     },
+    "Tuning": {
+        "tune": "Search the best constants of kernels and the best schedules.",
+        "records": "List, merge, prune or compare files of tuning records.",
+    },
     "Look": {
         "check": "Find mistakes in kernel.py without building it.",
         "explain": "Explain an error code, with a wrong and a right example.",

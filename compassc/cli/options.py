@@ -174,11 +174,14 @@ def assignments(*names: str, kind: str, parse: Callable[[str], Any], help: str, 
     return click.option(*names, type=read, multiple=True, callback=_as_dict, metavar=kind, help=help)
 
 
-parameter_options = chain(
+size_options = chain(
     assignments("--set", "values", kind="NAME=VALUE", parse=number, help="Fix a scalar parameter. Repeatable."),
     assignments(
         "--shape", "shapes", kind="NAME=4x1024", parse=shape, help="Give a tensor's shape. Repeatable.", anything=True
     ),
+)
+parameter_options = chain(
+    size_options,
     assignments("--const", "consts", kind="NAME=FILE.npy", parse=Path, help="Give a constant tensor. Repeatable."),
 )
 

@@ -187,3 +187,9 @@ def _random(kind: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generato
         limits = np.iinfo(kind)
         return rng.integers(max(-_MOST, limits.min), min(_MOST, limits.max), shape, endpoint=True).astype(kind)
     return rng.integers(-_MOST_FLOAT, _MOST_FLOAT, shape, endpoint=True).astype(kind)
+
+
+def tasks_of_kernel(kernel: Autotuned, target: str, sizes: Sizes) -> list[KernelTask]:
+    """The tasks of the sizes that the kernel names, with those given in their place; one of the given sizes where it names
+    none."""
+    return [KernelTask.of_sizes(kernel, target, {**own, **sizes}) for own in kernel.sizes or ({},)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,6 +49,8 @@ class Search:
     """Why it ended: trials, seconds, patience, or exhausted: there are no more candidates."""
     predicted: dict[str, float] = field(default_factory=dict)
     """By the key of the candidate, the cost that a strategy's model had foretold."""
+    importance: Mapping[str, float] | None = None
+    """What a strategy's model says of its features, where it has one."""
 
     @property
     def best(self) -> Record | None:
@@ -68,6 +70,10 @@ class Search:
     def errors(self) -> Counter[str]:
         """How many trials failed in which way."""
         return Counter(r.error for r in self.records if r.error)
+
+    def foretold(self, candidate: Candidate) -> float | None:
+        """What a strategy's model had foretold of a candidate's cost."""
+        return self.predicted.get(key_of(candidate))
 
     @property
     def stale(self) -> int:
@@ -124,6 +130,8 @@ class _Loop:
                 ended = "exhausted"
                 break
             strategy.tell(self._trials(candidates, strategy))
+        if (importance := getattr(strategy, "importance", None)) is not None:
+            search.importance = importance()
         search.ended = ended
         search.seconds = time.monotonic() - self._start
         return search

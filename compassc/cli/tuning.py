@@ -1,0 +1,180 @@
+"""What `compassc tune` and `compassc records` do with their options."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compass_core import switches
+from compassc.cli import options
+from compassc.cli.console import Console, artifact, shown
+from compassc.cli.tables import Table, tables_text
+
+if TYPE_CHECKING:
+    from compassc.tuning.records import Record
+    from compassc.tuning.task import Task
+    from compassc.tuning.tune import Listener, Search, TuneOptions
+
+_BEST = 5
+"""Candidates that are listed."""
+_STRATEGIES = ("model", "random")
+"""What searches when nothing is said: the first of these that there is."""
+
+
+def run(console: Console, source: Path, given: dict[str, Any]) -> None:
+    """Searches for each task of a file, shows how it goes, and prints tables or JSON."""
+    from compassc.cluster import open_cluster
+    from compassc.tuning.tasks import tasks_of_file
+    from compassc.tuning.tune import check, tune
+    from compassc.tuning.workers import ClusterWorkers
+
+    console.inputs.append(source)
+    wanted, store = _options(given), _store(given["output"])
+    target = given["target"] or switches.TARGET.get()
+    tasks = tasks_of_file(source, options.entry(given["entry"]), target, {**given["values"], **given["shapes"]})
+    console.detail(f"{len(tasks)} tasks; records go to {shown(store)}")
+    searches: list[Search] = []
+    try:
+        with open_cluster(given["jobs"], given["scheduler"]) as cluster:
+            workers = ClusterWorkers(cluster, trusted=given["scheduler"] is None)
+            for task in tasks:
+                with _progress(task, wanted) as listener:
+                    searches.append(tune(task, wanted, store, workers, listener))
+    except KeyboardInterrupt:
+        console.say(f"what was measured is in {shown(store)}; the same command goes on from there")
+        raise
+    if given["html"] is not None:
+        _page(console, searches, given["html"])
+    artifact(_as_json(searches) if given["as_json"] else tables_text(tables(searches)))
+    console.made(store)
+    for search in searches:
+        check(search)
+
+
+def _options(given: dict[str, Any]) -> TuneOptions:
+    from compassc.tuning.measure import MeasureOptions
+    from compassc.tuning.search import STRATEGIES
+    from compassc.tuning.tune import TuneOptions
+
+    strategy = given["strategy"] or next(name for name in _STRATEGIES if name in STRATEGIES)
+    measuring = MeasureOptions(metric=given["metric"], timeout=given["timeout"])
+    return TuneOptions(given["trials"], given["seconds"], given["patience"], strategy, given["seed"], measuring)
+
+
+def _store(output: Path | None) -> Path:
+    from compassc.tuning.history import database_file
+
+    return output or database_file() or Path("records.jsonl")
+
+
+@contextmanager
+def _progress(task: Task, wanted: TuneOptions) -> Iterator[Listener]:
+    """A line on the terminal: what was done, the best so far, the rate, failures, the time left."""
+    if not sys.stderr.isatty():
+        yield lambda search: None
+        return
+    from rich.console import Console as Terminal
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TextColumn("best {task.fields[best]}  {task.fields[rate]}/s  {task.fields[failed]} failed"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as progress:
+        line = progress.add_task(task.name, total=wanted.trials, best="-", rate="-", failed=0)
+
+        def listener(search: Search) -> None:
+            done, best = len(search.records), search.best
+            new = done - search.known
+            progress.update(
+                line,
+                completed=done,
+                best="-" if best is None else number_text(best.cost),
+                rate=f"{new / max(search.seconds, 1e-9):.1f}",
+                failed=search.errors.total(),
+            )
+
+        yield listener
+
+
+def tables(searches: Sequence[Search]) -> Iterator[Table]:
+    """What came of searches: a line for each, and the best candidates of a single one."""
+    columns = ("task", "trials", "default", "best", "gain", "failed", "seconds", "configuration")
+    yield ("", columns, [_row(search) for search in searches])
+    if len(searches) == 1:
+        good = sorted((r for r in searches[0].records if r.cost is not None), key=lambda r: r.cost or 0)
+        rows = [(number_text(r.cost), candidate_text(r)) for r in good[:_BEST]]
+        yield (f"the best of {len(good)}", (searches[0].options.measure.metric, "configuration"), rows)
+        failures = [(kind, count) for kind, count in searches[0].errors.most_common()]
+        yield ("failures", ("error", "trials"), failures)
+
+
+def _row(search: Search) -> tuple[object, ...]:
+    best, default = search.best, search.default
+    gain = "-"
+    if best is not None and default is not None and default.cost and best.cost:
+        gain = f"{default.cost / best.cost:.2f}x"
+    trials = f"{len(search.records)}" + (f" ({search.known} known)" if search.known else "")
+    return (
+        search.task.name,
+        trials,
+        number_text(default.cost if default is not None else None),
+        number_text(best.cost if best is not None else None),
+        gain,
+        search.errors.total(),
+        f"{search.seconds:.1f}",
+        candidate_text(best) if best is not None else "-",
+    )
+
+
+def number_text(cost: float | None) -> str:
+    return "-" if cost is None else f"{cost:,.0f}" if cost >= 1 else f"{cost:.3g}"
+
+
+_LONGEST = 100
+
+
+def candidate_text(record: Record) -> str:
+    """A candidate in a line: constants by name; others as JSON, cut."""
+    if isinstance(record.candidate, dict) and all(not isinstance(v, (dict, list)) for v in record.candidate.values()):
+        return " ".join(f"{name}={value}" for name, value in record.candidate.items())
+    text = json.dumps(record.candidate)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _as_json(searches: Sequence[Search]) -> str:
+    def line(record: Record | None) -> Any:
+        return None if record is None else json.loads(record.line())
+
+    found = [
+        {
+            "task": search.task.name,
+            "trials": len(search.records),
+            "known": search.known,
+            "ended": search.ended,
+            "seconds": search.seconds,
+            "errors": dict(search.errors),
+            "default": line(search.default),
+            "best": line(search.best),
+        }
+        for search in searches
+    ]
+    return json.dumps(found, indent=1) + "\n"
+
+
+def _page(console: Console, searches: Sequence[Search], path: Path) -> None:
+    from compass_core import files
+    from compassc.tuning.report import page
+
+    for number, search in enumerate(searches):
+        target = path if len(searches) == 1 else path.with_name(f"{path.stem}-{number + 1}{path.suffix}")
+        trials = [(r.candidate, r.result, search.foretold(r.candidate)) for r in search.records]
+        files.write(target, page(search.task, trials, search.importance))
+        console.made(target)
