@@ -32,7 +32,7 @@ def check_file(
     from compassc import dsl
 
     name = targets.load(switches.TARGET.get(target or None)).name
-    kernels = entries(dsl.load_kernels(source), entry)
+    kernels = entries(dsl.load_kernels(source), entry, name, {**values, **shapes})
     _known_names(kernels, {**values, **shapes})
     found: dict[object, CompassError] = {}
     for kernel in kernels:
@@ -45,22 +45,26 @@ def check_file(
     return int(strict and bool(errors)) or max((e.exit_code for e in errors if e.severity == "error"), default=0)
 
 
-def entries(loaded: KernelFile, name: str | None) -> list[PyPrimFunc]:
+def entries(
+    loaded: KernelFile, name: str | None, target: str = "", sizes: Mapping[str, Any] | None = None
+) -> list[PyPrimFunc]:
     """The named kernel, or all that no other kernel calls. UsageError for a function that gives a schedule."""
     from compassc.dsl.loader import called_names
-    from compassc.language.functions import PyPrimFunc
+    from compassc.language.functions import PyPrimFunc, chosen
 
-    if name is not None or not loaded.written:
+    kernels = {
+        n: chosen(k, target or switches.TARGET.get(), sizes) for n, k in loaded.kernels.items() if name in (None, n)
+    }
+    written = {n: k for n, k in kernels.items() if isinstance(k, PyPrimFunc)}
+    if not written:
         found = loaded.entry(name)
-        if not isinstance(found, PyPrimFunc):
-            raise UsageError(
-                f"'{found.__name__}' gives a schedule: there is no source of a kernel to check",
-                code="usage",
-                help="what is built of it can be checked: `compass-run --check all`",
-            )
-        return [found]
+        raise UsageError(
+            f"'{found.__name__}' gives a schedule: there is no source of a kernel to check",
+            code="usage",
+            help="what is built of it can be checked: `compass-run --check all`",
+        )
     called = set().union(*map(called_names, loaded.written.values()))
-    return [k for n, k in loaded.written.items() if n not in called] or list(loaded.written.values())
+    return [k for n, k in written.items() if n == name or n not in called] or list(written.values())
 
 
 def check_kernel(

@@ -47,8 +47,6 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
     except KeyboardInterrupt:
         console.say(f"what was measured is in {shown(store)}; the same command goes on from there")
         raise
-    if given["html"] is not None:
-        _page(console, searches, given["html"])
     artifact(_as_json(searches) if given["as_json"] else tables_text(tables(searches)))
     console.made(store)
     for search in searches:
@@ -167,14 +165,3 @@ def _as_json(searches: Sequence[Search]) -> str:
         for search in searches
     ]
     return json.dumps(found, indent=1) + "\n"
-
-
-def _page(console: Console, searches: Sequence[Search], path: Path) -> None:
-    from compass_core import files
-    from compassc.tuning.report import page
-
-    for number, search in enumerate(searches):
-        target = path if len(searches) == 1 else path.with_name(f"{path.stem}-{number + 1}{path.suffix}")
-        trials = [(r.candidate, r.result, search.foretold(r.candidate)) for r in search.records]
-        files.write(target, page(search.task, trials, search.importance))
-        console.made(target)

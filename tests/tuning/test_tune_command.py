@@ -79,7 +79,7 @@ HOPELESS = """
 from compassc.dsl import script as S
 
 
-@S.autotune(configs=[{"A": 1}], reference=lambda x: x + 1)
+@S.autotune(configs=[{"A": 1}], reference=lambda x: x + 7)
 def filled(A):
     @S.prim_func
     def filled(x: S.ptr("i32", "global")):

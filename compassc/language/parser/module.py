@@ -11,7 +11,7 @@ from ...ir import exprs as E
 from ...ir.stmts import IRModule, PrimFunc
 from ...ops.core import TARGET, Op
 from ..dispatch import parsing
-from ..functions import Macro, PyPrimFunc
+from ..functions import Macro, PyPrimFunc, chosen
 from .access import load
 from .calls import build_op, call_function, expand_macro
 from .function import FunctionParser
@@ -119,6 +119,7 @@ def parse(func: PyPrimFunc, target: str | None = None, name: str | None = None, 
 
     `blocks`: schedulable blocks stay blocks, for schedules; else their statements stand where they are.
     """
+    func = chosen(func, target or switches.TARGET.get())
     if not isinstance(func, PyPrimFunc):
         shown = getattr(func, "__name__", type(func).__name__)
         raise CompassError(f"{shown} is not a kernel", code="input", help="decorate it with @S.prim_func")
