@@ -8,7 +8,7 @@ s[B].vectorize(inner)
 module = te.lower(s, [A, B], name="add_one")
 """
 
-from compassc.te.axes import IterVar, Range, reduce_axis, thread_axis
+from compassc.te.axes import AXIS_SEPARATOR, IterVar, Range, reduce_axis, thread_axis
 from compassc.te.bounds import infer_bounds
 from compassc.te.building import build, create_prim_func
 from compassc.te.construct import compute, placeholder, size_var, tag_scope, var
@@ -75,6 +75,7 @@ InferBound, ScheduleOps = infer_bounds, schedule_ops
 """The steps of lowering under the names of the field: bounds of a normalised schedule, and its loop nest."""
 
 __all__ = [
+    "AXIS_SEPARATOR",
     "ComputeOp",
     "ExpressionError",
     "ExpressionTypeError",

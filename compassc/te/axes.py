@@ -100,3 +100,13 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
             f"'{tag}' is no thread", "tags are threadIdx.x, blockIdx.x and vthread, also with y and z"
         )
     return IterVar(None if dom is None else _range(dom), name or tag, Kind.THREAD, tag)
+
+
+class AxisSeparator:
+    """A boundary between physical dimensions, in what a map of indices gives."""
+
+    def __repr__(self) -> str:
+        return "AXIS_SEPARATOR"
+
+
+AXIS_SEPARATOR = AxisSeparator()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from compass_core.errors import CompassError, Span
@@ -40,6 +41,11 @@ class ScheduleError(CompassError, ValueError):
 
     def __init__(self, message: str, help: str = "") -> None:
         super().__init__(message, caller(), code="te-schedule", help=help)
+        self.places: Callable[[], str] | None = None
+        """Gives the program with the places underlined that the step was about."""
+
+    def __str__(self) -> str:
+        return super().__str__() + ("" if self.places is None else f"\n{self.places()}")
 
 
 class LowerError(CompassError, ValueError):

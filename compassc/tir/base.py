@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from compass_core.errors import UsageError
@@ -42,6 +42,7 @@ class Base:
         self.mod, self.seed, self.enable_check, self.trace = mod, seed, enable_check, trace
         self.symbols: dict[Symbol, Place | int | None] = {}
         self.depth = 0
+        self.error_render_level = "detail"
         self.decided: Any = None
         """What the last step that samples decided."""
         self.noted: dict[str, Any] = {}
@@ -124,6 +125,30 @@ class Base:
         what = type(symbol).__name__
         reason = "was removed by a step" if symbol in self.symbols else "is none of this schedule"
         raise ScheduleError(f"the {what} {reason}")
+
+    def places_of(self, arguments: Iterable[Any]) -> Callable[[], str] | None:
+        """What shows the loops and blocks that symbols stand for in the function that they are in; None where the level
+        of messages asks for none."""
+        if self.error_render_level != "detail":
+            return None
+        found = [p for a in arguments if isinstance(a, Symbol) and isinstance(p := self.symbols.get(a), Place)]
+        if not found:
+            return None
+        function = self.function(found[0].function)
+        tree = self.tree(function.name)
+        marked: list[S.Stmt] = []
+        for place in found:
+            if place.function == function.name and place.key in (
+                tree.blocks if isinstance(place.key, str) else tree.loops
+            ):
+                marked.append(tree.blocks[place.key] if isinstance(place.key, str) else tree.loops[place.key])
+
+        def text() -> str:
+            from compassc.tir.underline import underlined
+
+            return underlined(function, marked)
+
+        return text
 
     def number(self, value: Any) -> Any:
         """A number, or what a symbol for one stands for."""

@@ -27,6 +27,7 @@ from compassc.tir.blocks import (
     new_block,
     number,
     renamed,
+    sub,
     uses,
 )
 from compassc.tir.checks import why_foreign, why_unordered
@@ -50,10 +51,11 @@ class Blockizing(Base):
 
     @instruction("Blockize", ("target",), ("preserve_unit_iters",))
     def blockize(self, target: Any, preserve_unit_iters: bool = True) -> BlockRV:
-        """Make a block of a loop with one block in it: its axes are what the loops outside make of the inner block's."""
+        """Make a block of a loop with one block in it: its axes are what the loops outside make of the inner block's. Of a
+        list of blocks that stand side by side: a block of all of them, whose axes are the loops around."""
         if isinstance(target, (list, tuple)):
             if len(target) != 1:
-                raise ScheduleError("blockize: several blocks are not made one; give a loop around them, or one block")
+                return self._joined_blocks(list(target))
             target = target[0]
         if isinstance(target, LoopRV):
             function, tree, top = self.located_loop(target)
@@ -67,6 +69,35 @@ class Blockizing(Base):
         body, name = _blockized(self, tree, block, top)
         self.commit(function, body)
         return self.new_block(function, name)
+
+    def _joined_blocks(self, given: list[Any]) -> BlockRV:
+        """A block around neighbours."""
+        if not given or not all(isinstance(b, BlockRV) for b in given):
+            raise ScheduleError("blockize: a list is one of blocks")
+        function, tree, _ = self.located_block(given[0])
+        blocks = [self.located_block(b)[2] for b in given]
+        names = ", ".join(b.name for b in blocks)
+        parent = tree.parents[blocks[0]]
+        around = tree.function.body if parent is None else next(x for x in parent.bodies() if blocks[0] in x)
+        places = sorted(next((i for i, x in enumerate(around) if x is b), -1) for b in blocks)
+        if places != list(range(places[0], places[0] + len(blocks))) or places[0] < 0:
+            raise ScheduleError(f"blockize of {names}: they do not stand one after the other in one loop")
+        inside = around[places[0] : places[-1] + 1]
+        axes, mapping = [], {}
+        for s in tree.loops_around(blocks[0]):
+            own = [a.kind for b in blocks for a in axes_of(b) if uses(a.binding, (s.var,))]
+            kind = next((k for k in ("opaque", "scan", "reduce") if k in own), "spatial")
+            var = Var(f"v_{s.var.name}", s.var.dtype)
+            axes.append(Axis(var, kind, s.start, sub(s.stop, s.start), s.var))
+            mapping[s.var] = var
+        made = new_block(
+            self.free_block_name(tree, "outer_" + "".join(f"{b.name}_" for b in blocks)),
+            axes,
+            substitute_body(inside, dict(mapping)),
+        )
+        changes: dict[S.Stmt, Sequence[S.Stmt]] = dict.fromkeys(inside[1:], ())
+        self.commit(function, edit(tree.function.body, {**changes, inside[0]: (made,)}))
+        return self.new_block(function, made.name)
 
     @instruction("Tensorize", ("block_or_loop",), ("tensor_intrin", "preserve_unit_iters"))
     def tensorize(self, block_or_loop: BlockRV | LoopRV, tensor_intrin: str, preserve_unit_iters: bool = True) -> None:

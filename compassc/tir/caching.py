@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
@@ -27,6 +28,7 @@ from compassc.tir.blocks import (
 )
 from compassc.tir.checks import read, why_foreign, writers, written
 from compassc.tir.cover import data_of, facts_of, fills, reach_of, spans_of, writes_of
+from compassc.tir.itermap import covers
 from compassc.tir.regions import box
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit, edit_block
@@ -178,43 +180,61 @@ class Caching(Base):
         self._one_writer(step, tree, found, tree.scope(s))
         if tree.inside(s):
             raise ScheduleError(f"{step} of '{s.name}': it has blocks in it")
-        access = _only_access(step, s, found)
+        access = only_access(step, s, found)
         used = [a for a in axes_of(s) if any(_has(e, a.var) for e in access)]
-        if any(constant(a.start) != 0 for a in used):
-            raise ScheduleError(f"{step} of '{s.name}': an axis does not begin at 0")
         data = Var(f"{found.data.name}_reindex", pointer_type(found.dtype, "global"))
         copy = Buffer(data, found.dtype, tuple(a.extent for a in used) or (number(1),))
+        body, name = self.redirected(step, tree, s, side, found, copy, used, lambda points: points)
+        self.noted = {"buffer": [side, [data_of(r) for r in getattr(s, side + "s")].index(found.data)]}
+        self.commit(function, body)
+        return self.new_block(function, name)
+
+    def redirected(
+        self,
+        step: str,
+        tree: Tree,
+        s: S.Block,
+        side: str,
+        old: Buffer,
+        copy: Buffer,
+        used: Sequence[Axis],
+        layout: Callable[[tuple[Expr, ...]], tuple[Expr, ...]],
+    ) -> tuple[Body, str]:
+        """The body of the function with a block that accesses a copy in place of a buffer, at what `layout` makes of its
+        axes `used`, and the block that makes the copy (or copies it back), whose name is given, too."""
+        access = only_access(step, s, old)
+        if any(constant(a.start) != 0 for a in used):
+            raise ScheduleError(f"{step} of '{s.name}': an axis does not begin at 0")
+        if side == "write":
+            self._check_all_points(step, tree, s, used)
         axes = [
             Axis(Var(f"v{i}", a.var.dtype), "spatial", a.start, a.extent, Var(f"ax{i}", a.var.dtype))
             for i, a in enumerate(used)
         ]
         mapping: dict[Var, Expr] = {a.var: new.var for a, new in zip(used, axes)}
-        old = tuple(_at(e, mapping) for e in access)
-        new_indices = tuple(a.var for a in axes) or (number(0),)
-        name = self.free_block_name(tree, data.name)
+        there_indices = tuple(_at(e, mapping) for e in access)
+        points = layout(tuple(a.var for a in axes)) or (number(0),)
+        name = self.free_block_name(tree, copy.data.name)
         if side == "read":
-            store = S.Store(view(copy), new_indices, E.Load(view(found), old), None)
+            store = S.Store(view(copy), points, E.Load(view(old), there_indices), None)
         else:
             self._check_written_once(step, s, access)
-            store = S.Store(view(found), old, E.Load(view(copy), new_indices), None)
+            store = S.Store(view(old), there_indices, E.Load(view(copy), points), None)
         there = []  # an index may be outside of the buffer where nobody uses what is there
         at_loops: dict[Var, Expr] = {a.var: a.binding for a in axes}
-        for e, extent in zip(old, found.shape):
+        for e, extent in zip(there_indices, old.shape):
             point = _at(e, at_loops)
             there += [Binary("le", number(0, point), point), Binary("lt", point, extent)]
         nest = loops_of(new_block(name, axes, (store,), where=joined(there)))
-        _check_apart(step, tree, s, found)
+        _check_apart(step, tree, s, old)
         around = tree.scope(s)
         place = tree.position(s, around)
         body = insert(tree.function.body, around, place if side == "read" else place + 1, nest)
-        indices = tuple(a.var for a in used) or (number(0),)
-        change = _Reindexed(
-            found.data, view(copy), indices, loads=side == "read" or bool(s.init) or found.data in read(s)
-        )
+        indices = layout(tuple(a.var for a in used)) or (number(0),)
+        loads = side == "read" or bool(s.init) or old.data in read(s)
+        change = _Reindexed(old.data, view(copy), indices, loads=loads)
         body = edit_block(body, s.name, lambda b: change.body((b,)))
-        self.noted = {"buffer": [side, [data_of(r) for r in getattr(s, side + "s")].index(found.data)]}
-        self.commit(function, allocated(body, copy, around))
-        return self.new_block(function, name)
+        return allocated(body, copy, around), name
 
     # ------------------------------------------------------------------------------------------------------- arguments
 
@@ -290,6 +310,22 @@ class Caching(Base):
             known = all(constant(x.stop) is not None for x in free)  # else the loops are as they were written
             if why_foreign(tree, s) or not (fills(tree, s, region, fixed) if known else plain):
                 raise ScheduleError(f"{step} of '{buffer.data.name}': '{s.name}' does not surely write all of it")
+
+    def _check_all_points(self, step: str, tree: Tree, s: S.Block, used: Sequence[Axis]) -> None:
+        """ScheduleError where a block is not surely computed at all points of its axes in its scope: a copy of all that
+        it could write would overwrite the rest."""
+        if foreign := why_foreign(tree, s):
+            raise ScheduleError(f"{step} of '{s.name}': {foreign}")
+        loops = tree.loops_around(s)
+        sizes = {x.var: constant(x.stop) or 0 for x in loops}
+        facts = facts_of(loops)
+        whole = all(constant(x.start) == 0 and sizes[x.var] for x in loops) and covers([a.binding for a in used], sizes)
+        for a in used:
+            low, high = facts.range_of(a.binding)
+            bound = set(sizes) >= {v for v in variables(a.binding)}
+            whole = whole and bound and low <= 0 and high >= (constant(a.extent) or high + 2) - 1
+        if not whole:
+            raise ScheduleError(f"{step} of '{s.name}': it is not surely computed at all points of its axes here")
 
     def _check_written_once(self, step: str, s: S.Block, access: tuple[Expr, ...]) -> None:
         plain = [e for e in access if isinstance(e, Var)]
@@ -459,7 +495,7 @@ class _Reindexed(Rewriter):
         return S.Store(s.buffer, tuple(map(self.expr, s.indices)), value, s.mask, span=s.span)
 
 
-def _only_access(step: str, s: S.Block, buffer: Buffer) -> tuple[Expr, ...]:
+def only_access(step: str, s: S.Block, buffer: Buffer) -> tuple[Expr, ...]:
     """The indices of all accesses of a buffer in a block, which must be the same."""
     from compassc.analysis.structure import Interner
 

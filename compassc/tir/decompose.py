@@ -7,6 +7,7 @@ from compassc.ir.exprs import Expr, Var
 from compassc.ir.stmts import Body
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import (
+    add,
     at,
     axes_of,
     conjuncts,
@@ -48,7 +49,7 @@ def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]
     kept = [s for s in inner if any(uses(a.binding, (s.var,)) for a in spatial)]
     dropped = [s.var for s in inner if s not in kept]
     fresh_vars = {s.var: fresh(s.var, f"{s.var.name}_init") for s in kept}
-    mapping: dict[Var, Expr] = dict(fresh_vars)
+    mapping: dict[Var, Expr] = {s.var: add(s.start, fresh_vars[s.var]) for s in kept}
     conditions = []
     for c in conjuncts(block.where):
         if not uses(c, dropped):

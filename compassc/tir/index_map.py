@@ -14,24 +14,28 @@ from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.printer import print_expr
 from compassc.ir.visit import substitute
+from compassc.te.axes import AXIS_SEPARATOR
 from compassc.te.errors import ExpressionError, ExpressionTypeError
 from compassc.te.values import Value, as_expr, binary
 from compassc.tir.blocks import TRUE, add, joined, mul, number
 from compassc.tir.itermap import bijective, digits_of, once
 
 
-class _Separator:
-    def __repr__(self) -> str:
-        return "IndexMap.AXIS_SEPARATOR"
-
-
 class IndexMap:
     """A map from indices `params` to the indices `exprs`."""
 
-    AXIS_SEPARATOR = _Separator()
+    AXIS_SEPARATOR = AXIS_SEPARATOR
 
-    def __init__(self, params: Sequence[Var], exprs: Sequence[Expr], inverse: IndexMap | None = None) -> None:
+    def __init__(
+        self,
+        params: Sequence[Var],
+        exprs: Sequence[Expr],
+        inverse: IndexMap | None = None,
+        separators: Sequence[int] = (),
+    ) -> None:
         self.params, self.exprs, self._inverse = tuple(params), tuple(exprs), inverse
+        self.separators = tuple(separators)
+        """How many indices stand before each boundary of physical dimensions."""
 
     @staticmethod
     def from_func(
@@ -80,7 +84,7 @@ class IndexMap:
             else:
                 raise ExpressionTypeError(f"a map gives indices, got {item!r} ({type(item).__name__})")
         inverse = None if inverse_index_map is None else as_index_map(inverse_index_map, len(exprs))
-        return IndexMap(params, exprs, inverse), separators
+        return IndexMap(params, exprs, inverse, separators), separators
 
     # ------------------------------------------------------------------------------------------------------------- use
 
@@ -211,7 +215,8 @@ class IndexMap:
 
     def as_text(self) -> str:
         """The map as JSON."""
-        return json.dumps({"params": [p.name for p in self.params], "exprs": [print_expr(e) for e in self.exprs]})
+        made = {"params": [p.name for p in self.params], "exprs": [print_expr(e) for e in self.exprs]}
+        return json.dumps({**made, "separators": list(self.separators)} if self.separators else made)
 
     @staticmethod
     def from_text(text: str) -> IndexMap:
@@ -221,17 +226,21 @@ class IndexMap:
         try:
             read = json.loads(text)
             names, exprs = [str(n) for n in read["params"]], [str(e) for e in read["exprs"]]
+            separators = [int(n) for n in read.get("separators", ())]
         except (ValueError, KeyError, TypeError) as error:
             raise ExpressionError(f"this is no map of indices: {error}") from None
         parameters = ", ".join(f"{n}: T.int32" for n in names)
         lines = [f"        y{i}_: T.int32 = {e}" for i, e in enumerate(exprs)] or ["        pass"]
         head = f'@I.module(target="", entry="f")\nclass Module:\n    @T.func\n    def f({parameters}) -> T.void:\n'
         f = parse_module(head + "\n".join(lines) + "\n", "<map>").entry_func
-        return IndexMap(f.params, [s.value for s in f.body if isinstance(s, S.Let)])
+        return IndexMap(f.params, [s.value for s in f.body if isinstance(s, S.Let)], separators=separators)
 
     def as_python(self) -> str:
         """The map as a Python function."""
-        return f"lambda {', '.join(p.name for p in self.params)}: [{', '.join(print_expr(e) for e in self.exprs)}]"
+        shown = [print_expr(e) for e in self.exprs]
+        for n in reversed(self.separators):
+            shown.insert(n, "tir.IndexMap.AXIS_SEPARATOR")
+        return f"lambda {', '.join(p.name for p in self.params)}: [{', '.join(shown)}]"
 
     __repr__ = as_python
 
@@ -246,10 +255,12 @@ def negate_all(conditions: Sequence[Expr]) -> Expr:
     return made
 
 
-def as_index_map(given: Any, ndim: int) -> IndexMap:
-    """A map, or the one that a function is."""
+def as_index_map(given: Any, ndim: int, separators: bool = False) -> IndexMap:
+    """A map, or the one that a function is. `separators`: it may have some."""
     if isinstance(given, IndexMap):
+        if given.separators and not separators:
+            raise ExpressionError("this map must not have axis separators")
         return given
     if not callable(given):
         raise ExpressionTypeError(f"a map of indices is an IndexMap or a function, got {type(given).__name__}")
-    return IndexMap.from_func(given, ndim)
+    return IndexMap.from_func_with_separators(given, ndim)[0] if separators else IndexMap.from_func(given, ndim)

@@ -28,15 +28,16 @@ from compassc.tir.blocks import (
     view,
     with_axes,
 )
-from compassc.tir.caching import Caching, allocated, insert, loops_of
+from compassc.tir.caching import allocated, insert, loops_of
 from compassc.tir.checks import has_effects, single_store, why_foreign, why_unordered
 from compassc.tir.index_map import IndexMap, as_index_map
+from compassc.tir.notes import Notes
 from compassc.tir.placement import unconditional
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit
 
 
-class Layouts(Caching):
+class Layouts(Notes):
     """Steps on layouts and padding."""
 
     @instruction("TransformLayout", ("block",), ("buffer", "index_map", "pad_value", "assume_injective_transform"))
@@ -54,7 +55,7 @@ class Layouts(Caching):
         step = "transform_layout"
         function, tree, s = self.located_block(block)
         side, found = self.given_buffer(step, s, buffer)
-        chosen = as_index_map(index_map, len(found.shape))
+        chosen = as_index_map(index_map, len(found.shape), separators=True)
         if len(chosen.params) != len(found.shape) or any(constant(e) is None for e in found.shape):
             raise ScheduleError(
                 f"{step} of '{found.data.name}': it has {len(found.shape)} dimensions of constant extents or others, the map "
@@ -82,8 +83,11 @@ class Layouts(Caching):
         if padded:
             body = self._padded(step, tree, body, s, new, chosen, found, pad_value)
         places = [r.buffer.data for r in getattr(s, side + "s")]
-        self.noted = {"buffer": [side, places.index(found.data)], "index_map": chosen}
+        noted = {"buffer": [side, places.index(found.data)], "index_map": chosen}
         self.commit(function, body)
+        if chosen.separators:
+            self.set_axis_separator(block, (side, places.index(found.data)), chosen.separators)
+        self.noted = noted
 
     def _padded(
         self, step: str, tree: Tree, body: Body, s: S.Block, new: Buffer, chosen: IndexMap, old: Buffer, pad: Any

@@ -114,12 +114,28 @@ class Notes(Caching):
 
     @instruction("SetAxisSeparator", ("block",), ("buffer", "axis_separators"))
     def set_axis_separator(self, block: BlockRV, buffer: Any, axis_separators: Sequence[int] | None = None) -> None:
-        """Say where a buffer would keep boundaries between physical dimensions. Memory has one here: only no boundary is
-        possible."""
-        _, _, s = self.located_block(block)
-        _, found = self.given_buffer("set_axis_separator", s, buffer)
-        if axis_separators:
-            raise ScheduleError(f"set_axis_separator of '{found.data.name}': memory of an NPU has one dimension")
+        """Say where a buffer has boundaries between physical dimensions: how many of its dimensions stand before each. The
+        block notes it; in memory of one dimension, which NPUs have, the physical dimensions lie one after another."""
+        step = "set_axis_separator"
+        function, tree, s = self.located_block(block)
+        side, found = self.given_buffer(step, s, buffer)
+        name, listed = found.data.name, list(axis_separators or ())
+        for n in listed:
+            if isinstance(n, bool) or not isinstance(n, int):
+                raise ExpressionTypeError(f"{step}: a separator is an int, got {type(n).__name__}")
+        if listed != sorted(set(listed)) or not all(0 < n < len(found.shape) for n in listed):
+            raise ScheduleError(
+                f"{step} of '{name}': {listed} are no ascending places between its {len(found.shape)} dimensions"
+            )
+        place = [data_of(r) for r in getattr(s, side + "s")].index(found.data)
+        self.noted = {"buffer": [side, place], "axis_separators": listed}
+        notes = dict(s.annotations)
+        known: Any = notes.get("axis_separators", {})
+        rows = {k: v for k, v in known.items() if k != name}
+        notes["axis_separators"] = {**rows, **({name: listed} if listed else {})}
+        if not notes["axis_separators"]:
+            del notes["axis_separators"]
+        self.commit(function, edit(tree.function.body, {s: (s.replace(annotations=tuple(notes.items())),)}))
 
     def _allocated(self, step: str, function: str, s: S.Block, index: Any) -> Buffer:
         buffer = self._given(step, s, "writes", "buffer_index", index)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import DataType, pointer_type
-from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm, Var
+from compassc.ir.dtypes import pointer_type
+from compassc.ir.exprs import Buffer, Expr, Var
 from compassc.ir.stmts import Body
 from compassc.te.errors import ScheduleError
-from compassc.te.reduce import max_value, min_value
 from compassc.tir.base import Base
 from compassc.tir.blocks import (
     Axis,
@@ -22,13 +23,13 @@ from compassc.tir.blocks import (
     loop,
     new_block,
     number,
-    reduction_parts,
     uses,
     view,
 )
 from compassc.tir.caching import allocated
 from compassc.tir.checks import why_foreign, why_no_reduction
 from compassc.tir.decompose import decomposed, reduction_loops
+from compassc.tir.reducers import joining_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit
 
@@ -60,8 +61,10 @@ class Reductions(Base):
         factoring = _Factoring(tree, block, s, factor_axis)
         name = self.free_block_name(tree, f"{block.name}_rf")
         scope = tree.scope(block)
-        body, buffer = factoring.run(name, self.buffers(function))
-        self.commit(function, allocated(body, buffer, scope))
+        body, buffers = factoring.run(name, self.buffers(function))
+        for buffer in buffers:
+            body = allocated(body, buffer, scope)
+        self.commit(function, body)
         return self.new_block(function, name)
 
 
@@ -101,8 +104,15 @@ class _Factoring:
                 raise self.error(f"'{s.var.name}' is reduced over in part only: a spatial axis depends on it, too")
             if constant(s.stop) is None:
                 raise self.error(f"the extent of '{s.var.name}' is not known")
-        self.store, self.source, self.op, self.identity = self._reducer()
-        rank = len(self.store.indices)
+        joining = joining_of(block)
+        if isinstance(joining, str):
+            raise self.error(joining)
+        if joining.ordered and reducing[0] is not factor:
+            raise self.error(
+                f"the order in which it joins values matters, and '{reducing[0].var.name}' is outside of the loop"
+            )
+        self.joining = joining
+        rank = len(joining.stores[0].indices)
         if not -(rank + 1) <= place <= rank:
             raise self.error(f"there is no place {place} for a dimension beside {rank}")
         self.place = place + rank + 1 if place < 0 else place
@@ -110,43 +120,29 @@ class _Factoring:
     def error(self, reason: str) -> ScheduleError:
         return ScheduleError(f"rfactor of '{self.block.name}' along '{self.factor.var.name}': {reason}")
 
-    def _reducer(self) -> tuple[S.Store, Expr, str, Expr]:
-        """The store of the reduction, what it joins, by which operator, and the value that changes nothing."""
-        parts = reduction_parts(self.block)
-        init = self.block.init
-        if parts is None or len(init) != 1 or not isinstance(init[0], S.Store):
-            raise self.error("there is no matching reducer: it is no `B[...] = op(B[...], source)`")
-        store, source = parts
-        value = store.value
-        assert isinstance(value, Binary)
-        neutral = _neutral(value.op, store.buffer.dtype)
-        given = init[0].value
-        same = isinstance(given, (IntImm, FloatImm)) and neutral is not None and given.value == neutral.value
-        if neutral is None or not same:
-            raise self.error(f"there is no matching reducer: '{value.op}' from {given!r} on")
-        return store, source, value.op, given
-
-    def run(self, name: str, buffers: dict[Var, Buffer]) -> tuple[Body, Buffer]:
-        """The body of the function with both blocks, and the buffer between them."""
-        old = buffers[self.store.buffer.data]
+    def run(self, name: str, buffers: dict[Var, Buffer]) -> tuple[Body, list[Buffer]]:
+        """The body of the function with both blocks, and the buffers between them."""
         taken = {b.data.name for b in buffers.values()}
-        label, count = f"{old.data.name}_rf", 0
-        while label in taken:
-            count += 1
-            label = f"{old.data.name}_rf_{count}"
-        shape = (*old.shape[: self.place], self.factor.stop, *old.shape[self.place :])
-        buffer = Buffer(
-            Var(label, pointer_type(old.dtype, old.scope if old.scope != "constant" else "global")), old.dtype, shape
-        )
+        made = []
+        for store in self.joining.stores:
+            old = buffers[store.buffer.data]
+            label, count = f"{old.data.name}_rf", 0
+            while label in taken:
+                count += 1
+                label = f"{old.data.name}_rf_{count}"
+            taken.add(label)
+            shape = (*old.shape[: self.place], self.factor.stop, *old.shape[self.place :])
+            scope = old.scope if old.scope != "constant" else "global"
+            made.append(Buffer(Var(label, pointer_type(old.dtype, scope)), old.dtype, shape))
         top = self.loops[0]
-        partial = self._partial(name, buffer)
+        partial = self._partial(name, made)
         first = edit((top,), {self.block: (partial,)})
-        return edit(self.tree.function.body, {top: (*first, *self._final(buffer))}), buffer
+        return edit(self.tree.function.body, {top: (*first, *self._final(made))}), made
 
     def _at(self, indices: tuple[Expr, ...], factor: Expr) -> tuple[Expr, ...]:
         return (*indices[: self.place], factor, *indices[self.place :])
 
-    def _partial(self, name: str, buffer: Buffer) -> S.Block:
+    def _partial(self, name: str, buffers: list[Buffer]) -> S.Block:
         """The block that reduces along all loops but the factored one."""
         factor = Axis(_axis(self.factor), "spatial", number(0), self.factor.stop, self.factor.var)
         rest = [Axis(_axis(s), "reduce", number(0), s.stop, s.var) for s in self.reducing]
@@ -163,19 +159,29 @@ class _Factoring:
                 if uses(c, spatial_loops):
                     raise self.error("its condition joins loops that are reduced over and others")
                 inside.append(at(c, by_loop))
-        source = at(self.source, mapping)
+        sources = [at(e, mapping) for e in self.joining.sources]
         if inside:
-            source = E.Select(joined(inside), source, self.identity)
-        indices = self._at(tuple(at(i, mapping) for i in self.store.indices), factor.var)
-        target = E.Load(view(buffer), indices)
-        init: Body = (S.Store(view(buffer), indices, self.identity, None),)
-        update: Body = (S.Store(view(buffer), indices, Binary(self.op, target, source), None),)
+            sources = [E.Select(joined(inside), e, i) for e, i in zip(sources, self.joining.identities)]
+        indices = self._at(tuple(at(i, mapping) for i in self.joining.stores[0].indices), factor.var)
+        init, update = self._statements(buffers, indices, sources)
         axes = [*([factor] if self.place == 0 else []), *spatial, *([] if self.place == 0 else [factor]), *rest]
         if not rest:  # nothing is left to reduce over
-            init, update = (), (S.Store(view(buffer), indices, source, None),)
+            init, update = (), tuple(S.Store(view(b), indices, e, None) for b, e in zip(buffers, sources))
         return new_block(name, axes, update, init, joined(outside)).replace(annotations=self.block.annotations)
 
-    def _final(self, buffer: Buffer) -> Body:
+    def _statements(
+        self, buffers: Sequence[Buffer], indices: tuple[Expr, ...], sources: Sequence[Expr]
+    ) -> tuple[Body, Body]:
+        """The beginning of a reduction into buffers, and what joins values to what is there."""
+        init = tuple(S.Store(view(b), indices, e, None) for b, e in zip(buffers, self.joining.identities))
+        results = self.joining.combine([E.Load(view(b), indices) for b in buffers], sources)
+        if len(buffers) == 1:
+            return init, (S.Store(view(buffers[0]), indices, results[0], None),)
+        kept = [Var(f"v_{b.data.name}", b.dtype) for b in buffers]
+        lets = [S.Let(var, e) for var, e in zip(kept, results)]
+        return init, (*lets, *(S.Store(view(b), indices, var, None) for b, var in zip(buffers, kept)))
+
+    def _final(self, buffers: list[Buffer]) -> Body:
         """The nest that reduces along the factored loop."""
         kept = [s for s in self.loops if s not in self.reducing]
         loops = {s.var: fresh(s.var) for s in kept}
@@ -183,10 +189,10 @@ class _Factoring:
         factor = Axis(_axis(self.factor), "reduce", number(0), self.factor.stop, loops[self.factor.var])
         spatial, renames = fresh_axes([a._replace(binding=at(a.binding, mapping)) for a in self.spatial])
         axes_map: dict[Var, Expr] = dict(renames)
-        indices = tuple(at(i, axes_map) for i in self.store.indices)
-        target, source = E.Load(self.store.buffer, indices), E.Load(view(buffer), self._at(indices, factor.var))
-        init: Body = (S.Store(self.store.buffer, indices, self.identity, None),)
-        update: Body = (S.Store(self.store.buffer, indices, Binary(self.op, target, source), None),)
+        stores = self.joining.stores
+        indices = tuple(at(i, axes_map) for i in stores[0].indices)
+        sources = [E.Load(view(b), self._at(indices, factor.var)) for b in buffers]
+        init, update = self._statements([x.buffer for x in stores], indices, sources)
         dropped = [self.factor.var, *(s.var for s in self.reducing)]
         where = [at(c, mapping) for c in conjuncts(self.block.where) if not uses(c, dropped)]
         axes = [*([factor] if self.place == 0 else []), *spatial, *([] if self.place == 0 else [factor])]
@@ -198,16 +204,3 @@ class _Factoring:
 
 def _axis(s: S.For) -> Var:
     return Var(f"v{s.var.name}", s.var.dtype)
-
-
-def _neutral(op: str, kind: DataType) -> IntImm | FloatImm | None:
-    """The number that joining with changes nothing."""
-    if op in ("add", "mul"):
-        value = 0 if op == "add" else 1
-        return IntImm(kind, value) if kind.is_integer else FloatImm(kind, value)
-    if op in ("min", "max") and not kind.is_bool:
-        made = (max_value if op == "min" else min_value)(kind).expr
-        return made if isinstance(made, (IntImm, FloatImm)) else None
-    if op in ("and", "or"):
-        return IntImm(kind, int(op == "and"))
-    return None

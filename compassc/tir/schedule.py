@@ -11,10 +11,11 @@ from compassc.te.errors import ExpressionError, ExpressionTypeError, ScheduleErr
 from compassc.tir.base import ROOT, Base, module_of
 from compassc.tir.blockize import Blockizing
 from compassc.tir.canonical import canonical
+from compassc.tir.index_caching import IndexCaching
 from compassc.tir.inlining import Inlining
 from compassc.tir.layouts import Layouts
 from compassc.tir.loops import Loops
-from compassc.tir.notes import Notes
+from compassc.tir.partition import Partitioning
 from compassc.tir.placement import Placement
 from compassc.tir.queries import Queries
 from compassc.tir.reductions import Reductions
@@ -24,7 +25,9 @@ from compassc.tir.trace import BlockRV, ExprRV, LoopRV, Symbol, Trace, instructi
 LARGEST_SEED = 2**31 - 1
 
 
-class Schedule(Queries, Loops, Placement, Inlining, Notes, Layouts, Reductions, Blockizing, Sampling):
+class Schedule(
+    Queries, Loops, Placement, Inlining, Layouts, IndexCaching, Reductions, Blockizing, Partitioning, Sampling
+):
     """How a function of blocks is computed: `mod` is it as it is now, `trace` has the steps so far.
 
     `mod`: a PrimFunc or an IRModule. `seed` (1 to 2^31 - 1) is where sampling begins. `enable_check=False` leaves out
@@ -43,6 +46,7 @@ class Schedule(Queries, Loops, Placement, Inlining, Notes, Layouts, Reductions, 
         _check_options(seed, debug_mask, error_render_level)
         module = module_of(mod).map_functions(canonical)
         super().__init__(module, seed or secrets.randbelow(LARGEST_SEED - 1) + 1, enable_check, Trace())
+        self.error_render_level = error_render_level
 
     def work_on(self, func_name: str) -> None:
         """The function that `get_block` looks into. ScheduleError (a ValueError) for one that is not there."""
@@ -56,6 +60,7 @@ class Schedule(Queries, Loops, Placement, Inlining, Notes, Layouts, Reductions, 
             trace = Trace(list(self.trace.insts), dict(self.trace.decisions))
         Base.__init__(made, self.mod, self.fork_seed(), self.enable_check, trace)
         made.symbols, made.func_working_on = dict(self.symbols), self.func_working_on
+        made.error_render_level = self.error_render_level
         return made
 
     def fork_seed(self) -> int:

@@ -114,8 +114,10 @@ def instruction(
             self.depth += 1
             try:
                 made = function(*bound.args, **bound.kwargs)
-            except BaseException:
+            except BaseException as error:
                 self.restore(saved)
+                if isinstance(error, ScheduleError) and error.places is None and not self.depth - 1:
+                    error.places = self.places_of(_flat(bound.arguments.values()))
                 raise
             finally:
                 self.depth -= 1

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import re
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 
-from compassc import te, tir
+from compassc import targets, te, tir
+from compassc.analysis.structure import variables
 from compassc.ir import parse_module, structural_equal
+from compassc.ir import stmts as S
 from compassc.ir.verify import verify
 from tests.te.interpreter import Kernel
 from tests.te.random_schedules import Case, case
@@ -242,6 +247,77 @@ def _partitioned(draw, s):
     s.split(loop, s.sample_partitioned_tile(loop, 3, draw.randint(0, 2), draw.choice((1, 2))))
 
 
+def _partition(draw, s):
+    loop = _loop(draw, s)
+    extent = s.get(loop).stop.value - s.get(loop).start.value
+    s.loop_partition(loop, draw.choice(([draw.randint(1, max(extent - 1, 1))], [1, None], [None, 1], [1, 1])))
+
+
+def _rolling(draw, s):
+    """Mostly of a block that is computed where a window of it is read."""
+    names = [n for n, b in s.tree("main").blocks.items() if not b.init and s.get_consumers(n)]
+    block = s.get_block(draw.choice(names)) if names else _block(draw, s)
+    name = s.get(block).name
+    readers = s.get_consumers(block)
+    loops = s.get_loops(draw.choice(readers)) if readers else []
+    if loops and draw.random() < 0.8:
+        place = draw.randrange(len(loops))
+        for on, at in ((s.copy(), loops[place]), (s, loops[place])):  # what is refused changes nothing
+            on.compute_at(on.get_block(name), at)
+            on.rolling_buffer(on.get_block(name), 0)
+        return
+    s.rolling_buffer(block, 0)
+
+
+def _reindexing(side):
+    def step(draw, s):
+        block = _block(draw, s)
+        found = s.get(block)
+        regions = getattr(found, side + "s")
+        if not regions:
+            raise tir.ScheduleError("no regions")
+        place = draw.randrange(len(regions))
+        names = {v.name for e in regions[place].starts for v in variables(e)}
+        kept = [i for i, v in enumerate(found.vars) if v.name in names]
+        draw.shuffle(kept)
+
+        def layout(*i):
+            chosen = [i[k] for k in kept]
+            split = [chosen[0] // 3, *chosen[1:], chosen[0] % 3] if chosen and draw_split else chosen
+            return split or [0]
+
+        draw_split = draw.random() < 0.3
+        getattr(s, f"reindex_cache_{side}")(block, place, _scope(draw), layout)
+
+    return step
+
+
+def _joined(draw, s):
+    tree = s.tree("main")
+    bodies = [x.body for x in (*tree.loops.values(), *tree.blocks.values())] + [s.mod["main"].body]
+    rows = [row for row in ([b.name for b in body if isinstance(b, S.Block)] for body in bodies) if len(row) > 1]
+    if not rows:
+        raise tir.ScheduleError("no neighbours")
+    row = draw.choice(rows)
+    first = draw.randrange(len(row) - 1)
+    s.blockize([s.get_block(n) for n in row[first : first + draw.randint(2, 3)]])
+
+
+def _separators(draw, s):
+    block = _block(draw, s)
+    rank = len(s.buffers("main")[s.get(block).writes[0].buffer.data].shape)
+    s.set_axis_separator(block, ("write", 0), sorted(draw.sample(range(1, rank + 1), draw.randint(0, rank))))
+
+
+def _double(draw, s):
+    """Mostly a copy that a loop has."""
+    block = _block(draw, s)
+    loops = s.get_loops(block)
+    if loops and draw.random() < 0.8:
+        block = s.read_at(draw.choice(loops), block, 0, "lsram")
+    s.annotate(block, "double_buffer_scope", 0)
+
+
 STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "split": _split,
     "fuse": _fuse,
@@ -281,6 +357,14 @@ STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "sample_categorical": _candidates,
     "sample_partitioned_tile": _partitioned,
     "enter_postproc": lambda draw, s: s.enter_postproc(),
+    "loop_partition": _partition,
+    "rolling_buffer": _rolling,
+    "reindex_cache_read": _reindexing("read"),
+    "reindex_cache_write": _reindexing("write"),
+    "cache_index": lambda draw, s: s.cache_index(_block(draw, s), _scope(draw), draw.choice((0, 0, 1, 2))),
+    "blocks in one": _joined,
+    "set_axis_separator": _separators,
+    "double buffer": _double,
     "bind": lambda draw, s: s.bind(
         _loop(draw, s), draw.choice(("threadIdx.x", "threadIdx.x", "blockIdx.x", "vthread"))
     ),
@@ -318,8 +402,9 @@ def check_texts(s: tir.Schedule, plain) -> None:
     assert other.mod.script() == s.mod.script(), "the simplified trace makes another module"
 
 
-def run(seed: int) -> tuple[str, Counter[str]]:
-    """One case: "right", or why the schedule has no program. AssertionError when results differ."""
+def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
+    """One case: "right", or why the schedule has no program. AssertionError when results differ. `target`: what is
+    called is the module that is built for it."""
     draw = random.Random(seed)
     made = case(draw, statements=False)
     arrays = made.arrays(draw)
@@ -334,12 +419,14 @@ def run(seed: int) -> tuple[str, Counter[str]]:
         taken = steps(draw, s, draw.randint(0, 12))
         check_texts(s, f)
         try:
-            module = tir.lower(s.mod, TARGET)
+            module = tir.lower(s.mod, target or TARGET)
         except tir.LowerError as error:
             return error.message, taken
         verify(module)
         results = [a.copy() for a in arrays]
-        Kernel(module.entry_func)(*results)
+        early = draw.random() < 0.5
+        call = targets.build(module, target=target) if target else Kernel(module.entry_func, early=early)
+        call(*results)
         for t, a, b in zip(made.args, plain, results, strict=True):
             np.testing.assert_array_equal(a, b, err_msg=t.name)
     except Exception as error:
@@ -352,18 +439,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.tir.random_blocks")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--target", default="", help="build for it and call what is built")
     given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if given.target:
+            os.environ["COMPASS_CACHE_DIR"] = folder  # thousands of libraries that nobody needs again
+        return _many(given)
+
+
+def _many(given: argparse.Namespace) -> int:
     ends: Counter[str] = Counter()
     taken: Counter[str] = Counter()
     wrong = 0
     for seed in range(given.seed, given.seed + given.count):
         try:
-            end, steps_taken = run(seed)
+            end, steps_taken = run(seed, given.target)
         except Exception as error:  # noqa: BLE001 - every fault is counted and shown
             wrong += 1
             print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
             continue
-        ends["".join(c for c in end.split("'")[0] if not c.isdigit()) + "..." if end != "right" else end] += 1
+        ends[re.sub(r"'[^']*'|\d[\d,]*|:\n.*", "_", end, flags=re.DOTALL)] += 1
         taken += steps_taken
     print(f"{given.count} cases from seed {given.seed}, {wrong} wrong: {dict(ends)}; steps {dict(taken)}")
     return int(wrong > 0)

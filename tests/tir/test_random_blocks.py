@@ -24,7 +24,8 @@ def test_random_steps_on_blocks_are_right():
         ends[end == "right"] += 1
         taken += steps
     assert ends[True] > COUNT * 2 // 3, ends
-    assert all(taken[name] for name in cases.STEPS), taken
+    rare = {"rolling_buffer"}  # see test_a_buffer_goes_round
+    assert all(taken[name] for name in cases.STEPS.keys() - rare), taken
 
 
 @pytest.mark.parametrize("seed", range(1000, 1000 + SIMULATED))

@@ -13,6 +13,7 @@ from compassc.te.lowering import Finish
 from compassc.te.machine import Grid, Machine
 from compassc.tir.base import loose_statement
 from compassc.tir.blocks import declared
+from compassc.tir.cover import data_of
 from compassc.tir.create import EXPRESSIONS
 from compassc.tir.lower.dissolve import dissolved, flattened, with_beginnings
 from compassc.tir.lower.memory import placed_buffers
@@ -44,10 +45,36 @@ def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IR
     if isinstance(machine, Grid):
         raise LowerError(f"schedules of blocks have no program for {machine.name}", "schedule the tensors with te")
     scalars = all(map(_is_scalar, module.functions))
+    names = [_double_buffered(f) for f in module.functions]
     made = module.map_functions(lambda f: _lowered(f, machine) if has_blocks(f) else f).replace(target=machine.name)
     if scalars and not simple_mode:  # what somebody wrote with vectors and transfers stays as it is
-        made = machine.form(made, ())
+        halves = [
+            s.buffer.data
+            for f, wanted in zip(made.functions, names)
+            for s in f.body
+            if isinstance(s, S.Alloc) and s.buffer.data.name in wanted
+        ]
+        made = machine.form(made, halves)
     return made
+
+
+def _double_buffered(function: PrimFunc) -> set[str]:
+    """The buffers of which blocks say that they have two halves."""
+    found = set()
+    for s in walk_stmts(function.body):
+        place = dict(s.annotations).get(DOUBLE_BUFFER) if isinstance(s, S.Block) else None
+        if place is None or not isinstance(s, S.Block):
+            continue
+        if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(s.writes):
+            raise LowerError(
+                f"'{s.name}': the annotation {DOUBLE_BUFFER} is the place of a buffer that it writes, not {place!r}"
+            )
+        found.add(data_of(s.writes[place]).name)
+    return found
+
+
+DOUBLE_BUFFER = "double_buffer_scope"
+"""The annotation of a block whose buffer, the one at that place of what it writes, has two halves."""
 
 
 def _is_scalar(function: PrimFunc) -> bool:

@@ -1,0 +1,268 @@
+"""Steps that give parts of the turns of a loop a life of their own: ranges as loops, elements that are kept from turn to
+turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compassc.analysis.simplify import Simplifier
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.exprs import Binary, Buffer, Expr, Var
+from compassc.ir.stmts import Body, Stmt
+from compassc.ir.visit import Rewriter, rewrites, walk_stmts
+from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.tir.base import Base
+from compassc.tir.blocks import axes_of, conjuncts, constant, fresh, joined, new_block, number, renamed, uses, view
+from compassc.tir.caching import Caching
+from compassc.tir.checks import why_foreign, written
+from compassc.tir.cover import data_of, facts_of, reach_of, turn_writes
+from compassc.tir.decompose import reduction_loops
+from compassc.tir.placement import plain_index
+from compassc.tir.queries import consumers_of, is_output
+from compassc.tir.trace import BlockRV, LoopRV, instruction
+from compassc.tir.tree import Tree, direct_blocks, edit
+
+
+class Partitioning(Caching):
+    """Steps on parts of loops."""
+
+    @instruction("LoopPartition", ("loop", "*factors"), ("preserve_unit_iters",))
+    def loop_partition(self, loop: LoopRV, factors: Sequence[Any], preserve_unit_iters: bool = True) -> list[LoopRV]:
+        """Take the turns of a loop in consecutive parts, `factors` turns in each, in blocks of their own; one factor may
+        be None, which is as many as are left. What is left after the last one is a part, too."""
+        function, tree, s = self.located_loop(loop)
+        sizes = _parts(s, [self.number(f) for f in factors])
+        inside = list(direct_blocks(s.body))
+        if not inside:
+            raise ScheduleError(f"loop_partition of '{s.var.name}': there is no block in it")
+        taken = set(tree.blocks)
+
+        def name(wanted: str) -> str:
+            found, count = wanted, 0
+            while found in taken:
+                count += 1
+                found = f"{wanted}_{count}"
+            taken.add(found)
+            return found
+
+        stem = f"{inside[0].name}_{s.var.name}"
+        common = name(f"{stem}_common")
+        parts: list[Stmt] = []
+        made: list[Var] = []
+        begin = constant(s.start) or 0
+        for i, size in enumerate(sizes):
+            var = fresh(s.var, f"{s.var.name}{i}")
+            body = _part(tree, s, var, i, name)
+            turns = s.replace(var=var, start=number(begin, s.var), stop=number(begin + size, s.var), body=body)
+            parts.append(new_block(name(f"{stem}{i}_partition"), (), (turns,)))
+            made.append(var)
+            begin += size
+        whole = new_block(common, (), tuple(parts))
+        self.commit(function, edit(tree.function.body, {s: (whole,)}))
+        return [self.new_loop(function, v) for v in made]
+
+    @instruction("RollingBuffer", ("block",), ("write_buffer_index",))
+    def rolling_buffer(self, block: BlockRV, write_buffer_index: int) -> None:
+        """Keep what a block wrote in the turn before of the loop that it is computed at: the buffer goes round along the
+        first dimension in which the parts of two turns overlap, and only what is new is computed."""
+        function, tree, s = self.located_block(block)
+        buffer = self._given("rolling_buffer", s, "writes", "write_buffer_index", write_buffer_index)
+        rolling = _Rolling(self, function, tree, s, buffer)
+        self.commit(function, rolling.body())
+
+
+def _parts(s: S.For, given: list[Any]) -> list[int]:
+    """The numbers of turns of the parts of a loop."""
+    step = f"loop_partition of '{s.var.name}'"
+    first, last = constant(s.start), constant(s.stop)
+    if first is None or last is None or constant(s.step) != 1:
+        raise ScheduleError(f"{step}: its range is not constant")
+    if s.kind != "serial":
+        raise ScheduleError(f"{step}: the loop is {s.kind}", "take this step before")
+    if s.annotations:
+        raise ScheduleError(f"{step}: the loop has the annotation '{s.annotations[0][0]}'")
+    open_ = [i for i, f in enumerate(given) if f is None or (isinstance(f, int) and f == -1)]
+    if len(open_) > 1 or not given:
+        raise ScheduleError(f"{step}: {len(open_)} of {len(given)} factors are left open, at most one may be")
+    known = 0
+    for i, f in enumerate(given):
+        if i in open_:
+            continue
+        if isinstance(f, bool) or not isinstance(f, int):
+            raise ExpressionTypeError(f"loop_partition: factor {i} is an int, got {type(f).__name__}")
+        if f <= 0:
+            raise ScheduleError(f"{step}: factor {i} is {f}, not positive")
+        known += f
+    if known >= last - first:
+        raise ScheduleError(f"{step}: the factors add up to {known}, its extent is {last - first}: nothing is left")
+    sizes = [last - first - known if i in open_ else int(f) for i, f in enumerate(given)]
+    return sizes if open_ else [*sizes, last - first - known]
+
+
+def _part(tree: Tree, s: S.For, var: Var, place: int, name: Any) -> Body:
+    """The body of a loop for one of its parts: with variables and blocks of its own. A reduction over the loop begins in
+    the first part alone."""
+
+    def change(body: Body) -> Body:
+        made: list[Stmt] = []
+        for x in body:
+            new = x.map(lambda e: e, change)
+            if isinstance(x, S.Block) and isinstance(new, S.Block):
+                begun = place > 0 and x.init and s in reduction_loops(tree, x)
+                new = new.replace(name=x.name if place == 0 else name(x.name), init=() if begun else new.init)
+            made.append(new)
+        return tuple(made)
+
+    memory = [x.buffer.data for x in walk_stmts(s.body) if isinstance(x, S.Alloc)] if place else []
+    own = {v: fresh(v, f"{v.name}_{place}") for v in memory}
+    return renamed(change(s.body), {s.var: var, **own})
+
+
+class _Rolling:
+    """One rolling buffer: the checks, the dimension that goes round, the new body."""
+
+    def __init__(self, schedule: Base, function: str, tree: Tree, block: S.Block, buffer: Buffer) -> None:
+        self.function, self.tree, self.block, self.buffer = function, tree, block, buffer
+        self.consumers = consumers_of(tree, block)
+        if is_output(schedule, function, tree, block):
+            raise self.error("it is an output")
+        if block.init:
+            raise self.error("it is a reduction, whose beginning is in it; decompose it first")
+        others = [b.name for b in tree.inside(tree.scope(block)) if b is not block and buffer.data in written(b)]
+        if others:
+            raise self.error(f"'{others[0]}' writes the buffer, too")
+        if not self.consumers:
+            raise self.error("nobody reads what it writes")
+        if any(constant(e) is None for e in buffer.shape):
+            raise self.error("the buffer has no constant shape")
+        self.loop = self._meeting()
+        self.fixed = [*tree.loops_around(self.loop, all_of_them=True), self.loop]
+        if any(x.kind != "serial" or constant(x.start) != 0 for x in self.fixed if x is self.loop):
+            raise self.error(f"the loop '{self.loop.var.name}' is {self.loop.kind}, not a plain one from 0 on")
+        self.facts = facts_of(self.fixed)
+        self.simplify = Simplifier(self.facts).expr
+        if foreign := why_foreign(tree, block):
+            raise self.error(foreign)
+        blocks = [block, *self.consumers]
+        if not turn_writes(tree, blocks, buffer.data, self.fixed, self.facts, buffer.shape):
+            raise self.error("a turn of the loop does not surely write all that it reads")
+        self.dim, self.extent, self.stride, self.inner = self._dimension()
+
+    def error(self, reason: str) -> ScheduleError:
+        return ScheduleError(f"rolling_buffer of '{self.buffer.data.name}' in '{self.block.name}': {reason}")
+
+    def _meeting(self) -> S.For:
+        """The loop that the block is computed at: the innermost one around it and all of its readers."""
+        chains = [self.tree.loops_around(b) for b in (self.block, *self.consumers)]
+        found = None
+        for level in zip(*chains):
+            if any(x is not level[0] for x in level):
+                break
+            found = level[0]
+        if found is None:
+            raise self.error("it is not computed in a loop together with what reads it")
+        for above in self.tree.around(self.block):
+            if not isinstance(above, (S.For, S.Block)):
+                raise self.error("it stands in a condition")
+        return found
+
+    def _dimension(self) -> tuple[int, int, int, Expr]:
+        """The dimension that goes round, how many elements are alive in it, by how many each turn goes on, and which of
+        them a point of the block is."""
+        region = next(r for r in self.block.writes if data_of(r) is self.buffer.data)
+        assert isinstance(region, E.Region)
+        reach = reach_of(self.tree, self.block, self.fixed)
+        for dim, (index, whole) in enumerate(zip(region.starts, self.buffer.shape)):
+            plain = plain_index(index)
+            if plain is None:
+                continue
+            axis = next((a for a in axes_of(self.block) if a.var is plain[0]), None)
+            if axis is None:
+                continue
+            form = self._split(axis.binding, set(reach))
+            if form is None:
+                continue
+            stride, inner, low, high = form
+            extent = high - low + 1
+            if 0 < stride < extent < (constant(whole) or 0):
+                for a in axes_of(self.block):
+                    if a.var is not axis.var and uses(a.binding, (self.loop.var,)):
+                        raise self.error(f"the axis '{a.var.name}' goes on with '{self.loop.var.name}', too")
+                return dim, extent, stride, self.simplify(Binary("sub", inner, number(low)))
+        raise self.error(f"no dimension has parts that overlap from turn to turn of '{self.loop.var.name}'")
+
+    def _split(self, binding: Expr, inside: set[Var]) -> tuple[int, Expr, int, int] | None:
+        """`binding` as stride * loop + what the loops inside make of it (with its least and largest value) + the rest."""
+        form = self._facts_inside().exact(binding)
+        stride, inner = 0, number(0, binding)
+        made: Expr = inner
+        for key, factor in form.terms.items():
+            atom = self._known.atoms[key]
+            if atom is self.loop.var:
+                stride = factor
+            elif isinstance(atom, Var) and atom in inside:
+                made = Binary("add", made, Binary("mul", atom, number(factor, atom)))
+            elif not isinstance(atom, Var):
+                return None
+        low, high = self._known.range_of(made)
+        return stride, made, low, high
+
+    def _facts_inside(self) -> Any:
+        self._known = facts_of(self.tree.loops_around(self.block, all_of_them=True))
+        return self._known
+
+    def body(self) -> Body:
+        """The body of the function with the buffer going round."""
+        first = Binary("lt", self.loop.var, number(1, self.loop.var))
+        fresh_ones = Binary("ge", self.inner, number(self.extent - self.stride, self.inner))
+        where = joined([*conjuncts(self.block.where), Binary("or", first, fresh_ones)])
+        shape = tuple(number(self.extent) if d == self.dim else e for d, e in enumerate(self.buffer.shape))
+        axes = axes_of(self.block)
+        region = next(r for r in self.block.writes if data_of(r) is self.buffer.data)
+        assert isinstance(region, E.Region)
+        own = plain_index(region.starts[self.dim])
+        assert own is not None
+        kinds = tuple("opaque" if a.var is own[0] else a.kind for a in axes)
+        new = self.block.replace(where=where, kinds=kinds)
+        body = edit(self.tree.function.body, {self.block: (new,)})
+        return _Round(self.buffer.data, Buffer(self.buffer.data, self.buffer.dtype, shape), self.dim, self.extent).body(
+            body
+        )
+
+
+class _Round(Rewriter):
+    """A buffer of which one dimension goes round."""
+
+    def __init__(self, data: Var, new: Buffer, dim: int, extent: int) -> None:
+        super().__init__()
+        self.data, self.new, self.dim, self.extent = data, new, dim, extent
+
+    def _indices(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        at = indices[self.dim]
+        return (*indices[: self.dim], Binary("floormod", at, number(self.extent, at)), *indices[self.dim + 1 :])
+
+    @rewrites(S.Alloc)
+    def rewrite_alloc(self, s: S.Alloc) -> Stmt:
+        return S.Alloc(self.new, span=s.span) if s.buffer.data is self.data else s
+
+    @rewrites(E.Load)
+    def rewrite_load(self, e: E.Load) -> Expr:
+        indices = tuple(map(self.expr, e.indices))
+        if e.buffer.data is not self.data:
+            return E.Load(e.buffer, indices, e.mask)
+        return E.Load(view(self.new), self._indices(indices), e.mask)
+
+    @rewrites(S.Store)
+    def rewrite_store(self, s: S.Store) -> Stmt:
+        indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
+        if s.buffer.data is not self.data:
+            return S.Store(s.buffer, indices, value, s.mask, span=s.span)
+        return S.Store(view(self.new), self._indices(indices), value, s.mask, span=s.span)
+
+    @rewrites(E.Region)
+    def rewrite_region(self, e: E.Region) -> Expr:
+        if e.buffer.data is not self.data:
+            return e
+        return E.Region(view(self.new), tuple(number(0) for _ in self.new.shape), self.new.shape)

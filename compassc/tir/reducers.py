@@ -1,0 +1,199 @@
+"""How the update of a reduction joins values: one by an operator, or several by comparisons (the place of the largest)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from compass_core.operators import OPERATORS
+from compassc.analysis.structure import Interner
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import DataType
+from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm, Var
+from compassc.te.nodes import rewrite
+from compassc.te.reduce import max_value, min_value
+from compassc.te.values import kind_of
+from compassc.tir.blocks import reduction_parts
+
+Values = tuple[int, ...]
+
+
+class Joining(NamedTuple):
+    """A reduction: where each value is accumulated, what is joined to it, and from what value on.
+
+    `results`: the joined values, of the variables `old` and `new`. `ordered`: the order of what is joined matters.
+    """
+
+    stores: tuple[S.Store, ...]
+    sources: tuple[Expr, ...]
+    identities: tuple[Expr, ...]
+    old: tuple[Var, ...]
+    new: tuple[Var, ...]
+    results: tuple[Expr, ...]
+    ordered: bool
+
+    def combine(self, old: Sequence[Expr], new: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The joined values of expressions."""
+        mapping: dict[Expr, Expr] = {**dict(zip(self.old, old)), **dict(zip(self.new, new))}
+        return tuple(rewrite(e, mapping.get) for e in self.results)
+
+
+def joining_of(block: S.Block) -> Joining | str:
+    """How a block with a beginning reduces; or why that is not known."""
+    single = reduction_parts(block)
+    if single is not None:
+        return _single(block, *single)
+    return _several(block)
+
+
+def _single(block: S.Block, store: S.Store, source: Expr) -> Joining | str:
+    value = store.value
+    assert isinstance(value, Binary)
+    neutral = neutral_of(value.op, store.buffer.dtype)
+    first = block.init[0] if len(block.init) == 1 else None
+    given = first.value if isinstance(first, S.Store) else None
+    same = isinstance(given, (IntImm, FloatImm)) and neutral is not None and given.value == neutral.value
+    if given is None or not same:
+        return f"there is no matching reducer: '{value.op}' from {given!r} on"
+    old, new = Var("old", store.buffer.dtype), Var("new", store.buffer.dtype)
+    return Joining((store,), (source,), (given,), (old,), (new,), (Binary(value.op, old, new),), False)
+
+
+def neutral_of(op: str, kind: DataType) -> IntImm | FloatImm | None:
+    """The number that joining with changes nothing."""
+    if op in ("add", "mul"):
+        value = 0 if op == "add" else 1
+        return IntImm(kind, value) if kind.is_integer else FloatImm(kind, value)
+    if op in ("min", "max") and not kind.is_bool:
+        made = (max_value if op == "min" else min_value)(kind).expr
+        return made if isinstance(made, (IntImm, FloatImm)) else None
+    if op in ("and", "or"):
+        return IntImm(kind, int(op == "and"))
+    return None
+
+
+def _several(block: S.Block) -> Joining | str:
+    """Values that are joined together: `v = ...` for each of them, then the stores."""
+    none = "there is no matching reducer: it is no `B[...] = op(B[...], source)`, nor several values that are joined"
+    lets = [s for s in block.body if isinstance(s, S.Let)]
+    stores = [s for s in block.body if isinstance(s, S.Store)]
+    starts = [s for s in block.init if isinstance(s, S.Store)]
+    count = len(stores)
+    if not stores or list(block.body) != [*lets, *stores] or len(starts) != len(block.init) or len(starts) != count:
+        return none
+    values = {s.var: s.value for s in lets}
+    results = [values.get(s.value) if isinstance(s.value, Var) else s.value for s in stores]
+    same = Interner().same
+    alike = all(len(s.indices) == len(stores[0].indices) for s in stores)
+    if None in results or not alike or not all(all(map(same, s.indices, stores[0].indices)) for s in stores):
+        return none
+    old = tuple(Var(f"old{i}", s.buffer.dtype) for i, s in enumerate(stores))
+    new = tuple(Var(f"new{i}", s.buffer.dtype) for i, s in enumerate(stores))
+
+    def kept(e: Expr) -> Expr | None:
+        for s, var in zip(stores, old):
+            if isinstance(e, E.Load) and e.buffer.data is s.buffer.data:
+                return var if all(map(same, e.indices, s.indices)) else None
+        return None
+
+    known = [rewrite(e, kept) for e in results if e is not None]
+    sources = [_source(e, var) for e, var in zip(known, old)]
+    by_buffer = {s.buffer.data: s.value for s in starts}
+    identities = [by_buffer.get(s.buffer.data) for s in stores]
+    if None in sources or None in identities:
+        return none
+    given = [e for e in sources if e is not None]
+    forms = tuple(rewrite(e, lambda x: next((n for s, n in zip(given, new) if same(s, x)), None)) for e in known)
+    begin = [e for e in identities if isinstance(e, (IntImm, FloatImm))]
+    if len(begin) != count or not all(_only(e, {*old, *new}) for e in forms):
+        return none
+    made = Joining(tuple(stores), tuple(given), tuple(begin), old, new, forms, False)
+    return _judged(made, none)
+
+
+def _source(e: Expr, old: Var) -> Expr | None:
+    """What is joined to an accumulated value, by the form of the joined one."""
+    if isinstance(e, Binary) and e.a is old:
+        return e.b
+    if isinstance(e, E.Select):
+        return e.b if e.a is old else e.a if e.b is old else None
+    return None
+
+
+_COMPARING = ("lt", "le", "gt", "ge", "eq", "ne", "and", "or")
+
+
+def _only(e: Expr, known: set[Var]) -> bool:
+    """Whether an expression only compares and chooses, or joins by one operator."""
+    if isinstance(e, Var):
+        return e in known
+    if isinstance(e, Binary):
+        joins = e.op in ("add", "mul") and isinstance(e.a, Var) and isinstance(e.b, Var)
+        return (joins or e.op in (*_COMPARING, "min", "max")) and _only(e.a, known) and _only(e.b, known)
+    if isinstance(e, E.Select):
+        return all(_only(x, known) for x in (e.cond, e.a, e.b))
+    return isinstance(e, E.Unary) and e.op == "not" and _only(e.a, known)
+
+
+def _judged(found: Joining, none: str) -> Joining | str:
+    """The reduction, where it is known not to matter how what is joined is grouped.
+
+    Choices by comparisons depend on how the values compare alone, so three different values of each are all there is to
+    try. Values that are added or multiplied are looked at by their operators.
+    """
+    plain = [i for i, e in enumerate(found.results) if isinstance(e, Binary) and e.op not in _COMPARING]
+    for i in plain:
+        e = found.results[i]
+        assert isinstance(e, Binary)
+        neutral, given = neutral_of(e.op, kind_of(found.old[i])), found.identities[i]
+        if neutral is None or not isinstance(given, (IntImm, FloatImm)) or neutral.value != given.value:
+            return none
+    if len(plain) == len(found.results):
+        return found
+    if plain:
+        return none
+    begin = []
+    for e, var in zip(found.identities, found.old):
+        ends = [min_value(var.dtype).expr, max_value(var.dtype).expr]
+        place = next((n for n, x in zip((0, 2), ends) if getattr(x, "value", None) == getattr(e, "value", None)), None)
+        if place is None:
+            return none
+        begin.append(place)
+    points = list(itertools.product(range(3), repeat=len(found.results)))
+    join, start = _function(found), tuple(begin)
+    for a, b, c in itertools.product(points, repeat=3):
+        if join(join(a, b), c) != join(a, join(b, c)):
+            return "there is no matching reducer: it matters how what it joins is grouped"
+    for a, b in itertools.product(points, repeat=2):
+        begun = join(start, a)
+        if join(join(begun, start), b) != join(begun, b):
+            return "there is no matching reducer: the value that it begins with changes what is joined"
+    ordered = any(join(a, b) != join(b, a) for a, b in itertools.product(points, repeat=2))
+    return found._replace(ordered=ordered)
+
+
+def _function(found: Joining) -> Callable[[Values, Values], Values]:
+    """The reduction on numbers."""
+    known: dict[tuple[Values, Values], Values] = {}
+
+    def join(a: Values, b: Values) -> Values:
+        made = known.get((a, b))
+        if made is None:
+            values = {**dict(zip(found.old, a)), **dict(zip(found.new, b))}
+            made = known[a, b] = tuple(_value(e, values) for e in found.results)
+        return made
+
+    return join
+
+
+def _value(e: Expr, values: dict[Var, int]) -> int:
+    if isinstance(e, Var):
+        return values[e]
+    if isinstance(e, E.Select):
+        return _value(e.a if _value(e.cond, values) else e.b, values)
+    if isinstance(e, E.Unary):
+        return int(not _value(e.a, values))
+    assert isinstance(e, Binary)
+    return int(OPERATORS[e.op].evaluate(_value(e.a, values), _value(e.b, values)))
