@@ -7,10 +7,12 @@ from typing import Any
 from compassc.reference.primitives import Example, Family
 from compassc.tir.blockize import Blockizing
 from compassc.tir.caching import Caching
+from compassc.tir.index_caching import IndexCaching
 from compassc.tir.inlining import Inlining
 from compassc.tir.layouts import Layouts
 from compassc.tir.loops import Loops
 from compassc.tir.notes import Notes
+from compassc.tir.partition import Partitioning
 from compassc.tir.placement import Placement
 from compassc.tir.reductions import Reductions
 from compassc.tir.sampling import Sampling
@@ -37,6 +39,13 @@ from compassc import tir
 A = te.placeholder((8, 64), "int32", name="A")
 k = te.reduce_axis((0, 64), name="k")
 B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+s = tir.Schedule(te.create_prim_func([A, B]), seed=1)
+"""
+_GATHER = """
+from compassc import tir
+
+A = te.placeholder((40,), "int32", name="A")
+B = te.compute((6, 5), lambda i, j: A[i * 3 + j // 2] + A[(i * 3 + j // 2) + j], name="B")
 s = tir.Schedule(te.create_prim_func([A, B]), seed=1)
 """
 _PADDED = """
@@ -104,7 +113,28 @@ EXAMPLES = {
     "storage_align": Example(_CHAIN, 's.storage_align("B", 0, 0, 32, 8)', 's.storage_align("B", 0, 5, 32, 8)'),
     "set_scope": Example(_CHAIN, 's.set_scope("B", 0, "lsram")', 's.set_scope("C", 0, "lsram")'),
     "unsafe_set_dtype": Example(_CHAIN, 's.unsafe_set_dtype("B", 0, "int16")'),
-    "set_axis_separator": Example(_CHAIN, 's.set_axis_separator("B", ("write", 0), [])'),
+    "set_axis_separator": Example(
+        _CHAIN, 's.set_axis_separator("B", ("write", 0), [1])', 's.set_axis_separator("B", ("write", 0), [2])'
+    ),
+    "loop_partition": Example(
+        _CHAIN,
+        's.loop_partition(s.get_loops("C")[0], [2, 4])',
+        's.loop_partition(s.get_loops("C")[0], [16, 16])',
+    ),
+    "rolling_buffer": Example(
+        _BLUR + 's.compute_at("B", s.get_loops("C")[0])\n', 's.rolling_buffer("B", 0)', 's.rolling_buffer("C", 0)'
+    ),
+    "reindex_cache_read": Example(
+        _MATMUL,
+        's.reindex_cache_read("C", 0, "lsram", lambda i, j, k: (k, i))',
+        's.reindex_cache_read("C", 0, "lsram", lambda i, j, k: (j, i))',
+    ),
+    "reindex_cache_write": Example(
+        _MATMUL,
+        's.reindex_cache_write("C", 0, "lsram", lambda i, j, k: (j, i))',
+        's.reindex_cache_write("C", 0, "lsram", lambda i, j, k: (i + j,))',
+    ),
+    "cache_index": Example(_GATHER, 's.cache_index("B", "lsram")', 's.cache_index("B", "lsram", -1)'),
     "annotate": Example(_CHAIN, 's.annotate(s.get_loops("C")[0], "note", 1)'),
     "unannotate": Example(
         _CHAIN + 's.annotate(s.get_loops("C")[0], "note", 1)\n',
@@ -155,5 +185,17 @@ def _show(variables: dict[str, Any], full: bool) -> str:
     return "\n".join(line[8:] for line in lines if "match_buffer" not in line)
 
 
-_OWNERS = (Loops, Placement, Inlining, Caching, Notes, Layouts, Reductions, Blockizing, Sampling)
+_OWNERS = (
+    Loops,
+    Placement,
+    Inlining,
+    Caching,
+    IndexCaching,
+    Notes,
+    Layouts,
+    Reductions,
+    Blockizing,
+    Partitioning,
+    Sampling,
+)
 FAMILY = Family("Steps on blocks", "blocks", _OWNERS, _show, EXAMPLES)

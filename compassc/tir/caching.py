@@ -203,6 +203,8 @@ class Caching(Base):
         """The body of the function with a block that accesses a copy in place of a buffer, at what `layout` makes of its
         axes `used`, and the block that makes the copy (or copies it back), whose name is given, too."""
         access = only_access(step, s, old)
+        if old.data in read(s) & written(s):
+            raise ScheduleError(f"{step} of '{s.name}': it reads and writes '{old.data.name}'", "use cache_inplace")
         if any(constant(a.start) != 0 for a in used):
             raise ScheduleError(f"{step} of '{s.name}': an axis does not begin at 0")
         if side == "write":
@@ -231,8 +233,7 @@ class Caching(Base):
         place = tree.position(s, around)
         body = insert(tree.function.body, around, place if side == "read" else place + 1, nest)
         indices = layout(tuple(a.var for a in used)) or (number(0),)
-        loads = side == "read" or bool(s.init) or old.data in read(s)
-        change = _Reindexed(old.data, view(copy), indices, loads=loads)
+        change = _Reindexed(old.data, view(copy), indices, loads=side == "read" or bool(s.init))
         body = edit_block(body, s.name, lambda b: change.body((b,)))
         return allocated(body, copy, around), name
 

@@ -151,7 +151,7 @@ def _terms(s: S.Block, least: int) -> dict[int, Expr]:
     for key in sorted(found, key=lambda k: -len(list(walk_exprs(found[k])))):
         if counts[key] >= max(least, 1):
             kept[key] = found[key]
-            for inner in list(walk_exprs(found[key]))[1:]:  # they are in what is computed now
+            for inner in list(walk_exprs(found[key]))[1:] if least else ():  # they are in what is computed now
                 if (k := interner.key(inner)) in counts:
                     counts[k] -= counts[key]
     return kept

@@ -1,0 +1,227 @@
+"""Loops in parts, buffers that go round, copies by index, partial results of several values, blocks side by side."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from compassc import targets, te, tir
+from compassc.dsl import BuildManager
+from tests.te.interpreter import Kernel
+from tests.te.random_schedules import LARGEST
+from tests.tir.test_steps import blur, chain, matmul, same
+
+TARGET = "X2_1204"
+
+
+def replayed(f, s):
+    """The schedule that the trace of another one makes, by its JSON."""
+    again = tir.Schedule(f)
+    again.trace.apply_json_to_schedule(json.dumps(s.trace.as_json()), again)
+    assert again.mod.script() == s.mod.script()
+
+
+def test_turns_in_parts():
+    f = chain(9, 4)
+    s = tir.Schedule(f)
+    parts = s.loop_partition(s.get_loops("B")[0], [2, 4])
+    assert [(x.start.value, x.stop.value) for x in map(s.get, parts)] == [(0, 2), (2, 6), (6, 9)]
+    assert {"B_i_common", "B_i0_partition", "B_i1_partition", "B_i2_partition"} <= set(s.tree("main").blocks)
+    replayed(f, s)
+    assert same(f, s, (9, 4), (9, 4))
+
+
+@pytest.mark.parametrize("inside_first", [True, False])
+def test_parts_of_a_reduction_begin_once(inside_first):
+    f = matmul()
+    s = tir.Schedule(f)
+    i, j, k = s.get_loops("C")
+    outer, inner = s.split(k, [4, None])
+    s.reorder(outer, i, j, inner)
+    for loop in (inner, j) if inside_first else (j,):
+        s.loop_partition(loop, [1, None] if loop is inner else [3, None])
+    assert same(f, s, (8, 16), (16, 8), (8, 8))
+
+
+@pytest.mark.parametrize("window,stride,tile", list(itertools.product((2, 3, 5), (1, 2), (1, 2))))
+def test_a_buffer_goes_round(window, stride, tile):
+    """What a turn needs of the turn before is kept: fewer elements are computed, in less memory."""
+    n = 12
+    a = te.placeholder((n, 4), "int32", name="A")
+    b = te.compute((n, 4), lambda i, j: a[i, j] * 3, name="B")
+    w = te.reduce_axis((0, window), "w")
+    c = te.compute(((n - window) // stride + 1, 4), lambda i, j: te.sum(b[i * stride + w, j], axis=w), name="C")
+    f = te.create_prim_func([a, c])
+    s = tir.Schedule(f)
+    outer, _ = s.split(s.get_loops("C")[0], [None, tile])
+    s.compute_at("B", outer)
+    alive = (tile - 1) * stride + window
+    if stride * tile >= alive:
+        with pytest.raises(tir.ScheduleError, match="no dimension has parts that overlap"):
+            s.rolling_buffer("B", 0)
+        return
+    s.rolling_buffer("B", 0)
+    assert s.buffers("main")[s.get(s.get_block("B")).writes[0].buffer.data].shape[0].value == alive
+    replayed(f, s)
+    assert same(f, s, (n, 4), tuple(d.value for d in c.shape))
+    with pytest.raises(tir.ScheduleError):
+        s.parallel(s.get_loops("C")[0])
+
+
+def test_copies_in_another_layout():
+    f = matmul()
+    s = tir.Schedule(f)
+    s.reindex_cache_read("C", 0, "lsram", lambda i, j, k: (k // 4, i, k % 4))
+    s.reindex_cache_write("C", 0, "lsram", lambda i, j, k: (j, i))
+    assert "A_lsram = T.alloc((4, 8, 4)" in s.mod.script()
+    replayed(f, s)
+    assert same(f, s, (8, 16), (16, 8), (8, 8))
+
+
+def test_indices_are_computed_before():
+    x = te.placeholder((40,), "int32", name="x")
+    y = te.compute((6, 5), lambda i, j: x[i * 3 + j // 2] + x[(i * 3 + j // 2) + j] * x[j], name="y")
+    f = te.create_prim_func([x, y])
+    for least, count in ((0, 2), (2, 1), (3, 0)):
+        s = tir.Schedule(f)
+        assert len(s.cache_index("y", "lsram", least)) == count
+        replayed(f, s)
+        assert same(f, s, 40, (6, 5))
+
+
+def test_parts_of_a_copy_back_are_refused():
+    f = chain(9, 4)
+    s = tir.Schedule(f)
+    s.loop_partition(s.get_loops("C")[0], [2, None])
+    with pytest.raises(tir.ScheduleError, match="not surely computed at all points"):
+        s.reindex_cache_write("C", 0, "lsram", lambda i, j: (i, j))
+
+
+FIRST = te.comm_reducer(
+    lambda a, b: (te.if_then_else(a[1] >= b[1], a[0], b[0]), te.max(a[1], b[1])),
+    lambda i, v: (te.const(0, i), te.min_value(v)),
+    "first",
+)
+PAIR = te.comm_reducer(
+    lambda a, b: (a[0] + b[0], te.max(a[1], b[1])), lambda i, v: (te.const(0, i), te.min_value(v)), "pair"
+)
+ODD = te.comm_reducer(
+    lambda a, b: (te.if_then_else(a[1] > b[0], a[0], b[0]), te.if_then_else(a[1] > b[0], a[1], b[1])),
+    lambda i, v: (te.min_value(i), te.min_value(v)),
+    "odd",
+)
+
+
+@pytest.mark.parametrize("reducer,along,refused", [
+    (LARGEST, 0, ""), (LARGEST, 1, ""), (PAIR, 1, ""),
+    (FIRST, 1, "no matching reducer|order in which it joins"),
+    (ODD, 0, "it matters how what it joins is grouped"),
+])  # fmt: skip
+def test_several_values_in_parts(reducer, along, refused):
+    x, k = te.placeholder((6, 20), "int32", name="x"), te.reduce_axis((0, 20), "k")
+    made = te.compute((6,), lambda i: reducer((k.var, x[i, k]), k), name="v")
+    f = te.create_prim_func([x, *made])
+    s = tir.Schedule(f)
+    loops = s.split(s.get_loops("v")[1], [None, 5])
+    if refused:
+        with pytest.raises(tir.ScheduleError, match=refused):
+            s.rfactor(loops[along], 0)
+        return
+    s.rfactor(loops[along], 0)
+    given = np.random.default_rng(0).integers(-3, 3, (6, 20)).astype("int32")
+    results = []
+    for module in (f.module(), s.mod):
+        arrays = [given.copy(), np.zeros(6, "int32"), np.zeros(6, "int32")]
+        Kernel(tir.lower(module, TARGET).entry_func)(*arrays)
+        results.append(arrays)
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_block_of_neighbours():
+    f = chain()
+    s = tir.Schedule(f)
+    s.reverse_compute_at("C", s.get_loops("B")[1])
+    outer = s.blockize([s.get_block("B"), s.get_block("C")])
+    assert s.get(outer).name == "outer_B_C_" and [s.get(b).name for b in s.get_child_blocks(outer)] == ["B", "C"]
+    replayed(f, s)
+    assert same(f, s, (32, 16), (32, 16))
+
+
+def test_boundaries_of_physical_dimensions():
+    f = chain(8, 12)
+    s = tir.Schedule(f)
+    s.transform_layout("B", ("write", 0), lambda i, j: (j, te.AXIS_SEPARATOR, i))
+    assert dict(s.get(s.get_block("B")).annotations)["axis_separators"] == {"B": [1]}
+    replayed(f, s)
+    with pytest.raises(tir.ScheduleError, match="no ascending places between its 2 dimensions"):
+        s.set_axis_separator("B", "B", [2])
+    assert same(f, s, (8, 12), (8, 12))
+
+
+def test_halves_of_copies():
+    f = chain(64, 32)
+    s = tir.Schedule(f)
+    s.compute_inline("B")
+    tec, rows = s.split(s.get_loops("C")[0], [4, None])
+    s.bind(tec, "threadIdx.x")
+    copy = s.read_at(rows, "C", 0, "lsram")
+    s.write_at(rows, "C", 0, "lsram")
+    for block in (copy, "C"):
+        s.annotate(block, "double_buffer_scope", 0)
+    text = tir.lower(s.mod, TARGET).script()
+    assert text.count("S.async_dma_copy(") == 3 and text.count("T.alloc((2, 1, 32)") == 2, text
+    a, c = np.arange(64 * 32, dtype="int32").reshape(64, 32), np.zeros((64, 32), "int32")
+    run = BuildManager(TARGET).build(s.mod)
+    run(a, c)
+    np.testing.assert_array_equal(c, (a + 1) * 2)
+    s.unannotate("C", "double_buffer_scope")
+    s.annotate("C", "double_buffer_scope", 7)
+    with pytest.raises(tir.LowerError, match="the place of a buffer that it writes, not 7"):
+        tir.lower(s.mod, TARGET)
+
+
+def test_errors_show_the_places():
+    f = blur()
+    s = tir.Schedule(f)
+    with pytest.raises(tir.ScheduleError) as caught:
+        s.compute_at("C", s.get_loops("B")[0])
+    lines = str(caught.value).splitlines()
+    assert lines[0].endswith("compute_at of 'C' at 'i': it is an output")
+    marks = {x.split()[-1]: lines[i - 1].strip() for i, x in enumerate(lines) if "^^^" in x}
+    assert marks == {"Loop#0": "for i in T.serial(0, 18, 1):", "Block#0": 'with T.block("C"):'}
+    brief = tir.Schedule(f, error_render_level="fast")
+    with pytest.raises(tir.ScheduleError) as caught:
+        brief.compute_at("C", brief.get_loops("B")[0])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("target", ["llvm -opt-level=0"])
+def test_schedules_of_blocks_run_here(target):
+    f = matmul(32, 32, 32)
+    s = tir.Schedule(f)
+    i, j, k = s.get_loops("C")
+    jo, ji = s.split(j, [None, 8])
+    s.reorder(i, jo, k, ji)
+    s.vectorize(ji)
+    s.parallel(i)
+    a, b = (np.random.default_rng(n).integers(-9, 9, (32, 32)).astype("int32") for n in range(2))
+    c = np.zeros((32, 32), "int32")
+    targets.build(tir.lower(s.mod, target), target=target)(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+@pytest.mark.parametrize("side", ["read", "write"])
+def test_what_is_updated_is_not_copied_on_one_side(side):
+    s = tir.Schedule(matmul())
+    _, _, k = s.get_loops("C")
+    s.decompose_reduction("C", k)
+    outer = s.blockize(s.get_loops("C_update")[2])  # alone in its scope
+    assert s.get(outer).name == "C_update_o"
+    with pytest.raises(tir.ScheduleError, match="reads and writes 'C'"):
+        s.reindex("C_update", (side, 0))
+    with pytest.raises(tir.ScheduleError, match="reads and writes 'C'"):
+        getattr(s, f"reindex_cache_{side}")("C_update", 0, "lsram", lambda k: (0,))
