@@ -89,7 +89,7 @@ def test_advice_names_operations_that_exist():
         ("a[0] = n if n else 1", "n != 0"),
         ("a[0] = print(n)", "S.printf"),
         ("t = [1, 2, 3]; a[0] = t[n]", "S.alloc_const"),
-        ("t = list(range(n)); a[0] = t[0]", "range of constants"),
+        ("t = list(range(n)); a[0] = t[0]", "range constants"),
         ("f = f[0] + 1.0", "f[0] = ..."),
         ("S.printf(n)", 'S.printf("%d'),
         ("z = np.zeros(n)", "S.alloc"),
