@@ -11,7 +11,7 @@ import numpy as np
 
 from compassc.graph import Layer
 from compassc.layers.arithmetic import Array
-from compassc.layers.families.normalise.reference import _window_sums, counts_of
+from compassc.layers.families.normalise.reference import _window_sums, counts_of, in_groups, norm_axes
 from compassc.layers.families.recurrent.reference import ACTIVATIONS, split_weights
 from compassc.layers.windows import seen, window_of
 
@@ -101,6 +101,16 @@ def mean_squares(layer: Layer, mean: Array, variance: Array, shift: Array) -> Ma
     return {"squares": (mean.astype(np.float32) / counts_of(layer)) ** 2}
 
 
+def normalised(layer: Layer, x: Array) -> Mapping[str, Array]:
+    """Values less their mean, in deviations."""
+    wide, axes = x.astype(np.float32), norm_axes(layer)
+    if layer.type == "GroupNorm":
+        wide, _, axes = in_groups(layer, wide)
+    away = wide - wide.mean(axes, keepdims=True)
+    spread = np.sqrt(np.square(away).mean(axes, keepdims=True) + np.float32(layer.number("epsilon", 1e-5)))
+    return {"normalised": away / spread}
+
+
 def reduced_squares(layer: Layer, x: Array) -> Mapping[str, Array]:
     if layer.word("method") != "L2":
         return {}
@@ -126,6 +136,7 @@ INSIDE: dict[str, Inside] = {
     "GRUv3": gru,
     "RNN": rnn,
     "NormalizedMoments": mean_squares,
+    **dict.fromkeys(("LayerNorm", "InstanceNorm", "GroupNorm", "MVN"), normalised),
     "Reduce": reduced_squares,
     "Pooling": pooled_squares,
     "LRN": window_squares,

@@ -30,6 +30,7 @@ class LayerSettings:
     Strategies are named as `strategies` reads them. `rounding` of weights: to the nearest, or adaptive: up or down as
     the layer's outputs change least. `force_signed`: integers of outputs that are never negative are signed, too.
     `rescale_means`: means of windows have a scale of their own; else that of their input, as the vendor's quantiser gives.
+    `rescale_norms`: the scale of normalised values follows from their range; else from how many are normalised together.
     """
 
     activation_bits: int = 8
@@ -46,6 +47,7 @@ class LayerSettings:
     rounding: str = "nearest"
     force_signed: bool = False
     rescale_means: bool = False
+    rescale_norms: bool = False
     float: str = ""
 
     @property
@@ -69,10 +71,18 @@ CHOICES: dict[str, tuple[str, ...]] = {
 BITS = {"bits": ("activation_bits", "weight_bits")}
 """Keys that stand for several."""
 PRESETS: dict[str, LayerSettings] = {
-    "int8": LayerSettings(rescale_means=True),
-    "w8a16": LayerSettings(activation_bits=16, table_bits=10, force_signed=True, rescale_means=True),
+    "int8": LayerSettings(rescale_means=True, rescale_norms=True),
+    "w8a16": LayerSettings(
+        activation_bits=16, table_bits=10, force_signed=True, rescale_means=True, rescale_norms=True
+    ),
     "int16": LayerSettings(
-        activation_bits=16, weight_bits=16, bias_bits=48, table_bits=10, force_signed=True, rescale_means=True
+        activation_bits=16,
+        weight_bits=16,
+        bias_bits=48,
+        table_bits=10,
+        force_signed=True,
+        rescale_means=True,
+        rescale_norms=True,
     ),
     "fp16": LayerSettings(float="float16"),
     "bf16": LayerSettings(float="bfloat16"),
@@ -243,7 +253,7 @@ def _fault(key: str, value: Any) -> str:
     if key in CHOICES:
         empty = key == "float" and value in ("", None)
         return "" if empty or value in CHOICES[key] else f"one of {', '.join(CHOICES[key])}"
-    if key in ("per_channel", "force_signed", "rescale_means"):
+    if key in ("per_channel", "force_signed", "rescale_means", "rescale_norms"):
         return "" if isinstance(value, bool) else "true or false"
     from compassc.quantizer.strategies import parse
 

@@ -28,6 +28,8 @@ from compassc.quantizer.rules.pairs import any_signed, common_scales
 
 F32 = np.float32
 LUT = {"lut": inverse_root_table().astype(np.int16)}
+LEAST_REACH = 4.0
+"""Deviations from the mean that 8 bits hold at least."""
 MOST_8 = 127.0
 """The root of as many elements as 8 bits hold the normalised values of with a whole step."""
 
@@ -39,7 +41,11 @@ def _normalised(job: Job, count: int) -> tuple[np.float32, dict[str, Any]]:
     if job.input.integer.bits <= 8:
         if count < 2:
             raise NotQuantised("it normalises single elements")
-        adjust = int(np.ceil(np.log2(127.5 / float(root) / 4))) if root > MOST_8 else 0
+        if job.settings.rescale_norms:
+            farthest = max(abs(v) for v in job.inside("normalised"))
+            adjust = min(0, int(np.ceil(np.log2(max(farthest, LEAST_REACH) / float(root)))))
+        else:
+            adjust = int(np.ceil(np.log2(127.5 / float(root) / 4))) if root > MOST_8 else 0
         reach = float(root * F32(2.0**adjust))
         scale = F32(levels(-reach, reach, job.mode, bits, True).scale)
         shift = int(np.ceil(np.log2(count))) - 4

@@ -94,7 +94,7 @@ def quantised_layer_norm(layer: Layer, x: Array) -> list[Array]:
     return found[: len(layer.outputs)]
 
 
-def _in_groups(layer: Layer, x: Array) -> tuple[Array, int, tuple[int, ...]]:
+def in_groups(layer: Layer, x: Array) -> tuple[Array, int, tuple[int, ...]]:
     """The channel axis split in groups: (array, its axis of groups, the axes to reduce)."""
     axis, group = layer.axis("axis", -1), layer.integer("group")
     if x.shape[axis] % group:
@@ -110,7 +110,7 @@ def _on_channels(layer: Layer, values: Array, rank: int) -> Array:
 
 
 def group_norm(layer: Layer, x: Array) -> Array:
-    wide, _, axes = _in_groups(layer, x.astype(F32))
+    wide, _, axes = in_groups(layer, x.astype(F32))
     mean = wide.mean(axes, keepdims=True)
     inverse = F32(1) / np.sqrt(((wide - mean) ** 2).mean(axes, keepdims=True) + F32(layer.number("epsilon", 1e-5)))
     y = ((wide - mean) * inverse).reshape(x.shape)
@@ -119,7 +119,7 @@ def group_norm(layer: Layer, x: Array) -> Array:
 
 
 def quantised_group_norm(layer: Layer, x: Array) -> Array:
-    wide, _, axes = _in_groups(layer, x)
+    wide, _, axes = in_groups(layer, x)
     n, _, _ = normalised(layer, wide, axes)
     n, out = n.reshape(x.shape), layer.output
     weights = layer.constant("weights").reshape(-1).astype(np.int64) + weights_zp(layer, "weights_zp")
