@@ -16,6 +16,7 @@ from compassc.layers.arithmetic import Array
 from compassc.models.ends import short_name
 from compassc.quantizer import data
 from compassc.quantizer.data import LABELS, Pictures, Samples
+from compassc.quantizer.programs import program_of
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _opened(path: Path, graph: Graph) -> tuple[Any, Any]:
         return _apart({name: arrays.load(path, name) for name in arrays.names_in(path)}, graph)
     program, colon, name = str(path).rpartition(":")
     if colon and program.endswith(".py") and not path.exists():
-        dataset = data.program_of(Path(program), name)
+        dataset = program_of(Path(program), name)
         return dataset, _Second(dataset) if _has_labels(dataset, graph) else None
     return path, None
 

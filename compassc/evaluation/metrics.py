@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from compass_core.errors import CompassError, Span, UsageError
+from compass_core.errors import CompassError, UsageError
 from compass_core.errors.suggest import help_for
 from compassc.layers.arithmetic import Array
+from compassc.quantizer.programs import blamed
 
 PLACES = (1, 5)
 
@@ -67,18 +67,11 @@ class Function:
         return (outputs[0] if len(outputs) == 1 else tuple(outputs)), label
 
     def total(self, kept: Sequence[tuple[Any, Any]]) -> dict[str, float]:
-        try:
+        help = "it takes a list of outputs and a list of labels, and gives a number or several by name"
+        with blamed(self.path, f"the metric '{self.name}' failed", "evaluation-metric", help):
             found = self._function([outputs for outputs, _ in kept], [label for _, label in kept])
             named = found if isinstance(found, Mapping) else {self.name: found}
             return {str(key): float(value) for key, value in named.items()}
-        except Exception as error:
-            lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(self.path)]
-            raise CompassError(
-                f"the metric '{self.name}' failed: {type(error).__name__}: {error}",
-                Span(str(self.path), (lines[-1] if lines else None) or 1),
-                code="evaluation-metric",
-                help="it takes a list of outputs and a list of labels, and gives a number or several by name",
-            ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Function, (self.path, self.name)
@@ -100,16 +93,8 @@ def _loaded(path: Path, name: str) -> Any:
     if spec is None or spec.loader is None or not path.is_file():
         raise UsageError(f"there is no file '{path}'", code="usage", help="--metric FILE.py:NAME")
     module = importlib.util.module_from_spec(spec)
-    try:
+    with blamed(path, "the file of the metric cannot be read", "evaluation-metric"):
         spec.loader.exec_module(module)
-    except Exception as error:
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-        line = getattr(error, "lineno", None) or (lines[-1] if lines else None) or 1
-        raise CompassError(
-            f"the file of the metric cannot be read: {type(error).__name__}: {error}",
-            Span(str(path), line),
-            code="evaluation-metric",
-        ) from error
     if not callable(found := getattr(module, name, None)):
         names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise UsageError(

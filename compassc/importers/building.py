@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -292,4 +293,10 @@ def as_stored(array: Array) -> Array:
         info = np.iinfo(dtype)
         if array.min() < info.min or array.max() > info.max:
             raise Refused(f"a constant of type {array.dtype} has numbers beyond {dtype}")
+    if array.dtype == np.float64 and dtype == np.float32:
+        most = np.finfo(np.float32).max
+        beyond = int((np.isfinite(array) & (np.abs(array) > most)).sum())
+        if beyond:
+            warnings.warn(f"{beyond} constants are beyond float32, and limited to it", stacklevel=2)
+            array = np.where(np.isinf(array), array, np.clip(array, -most, most))
     return array.astype(dtype, order="C")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from compass_core.errors import CompassError, UsageError, together
 from compass_core.errors.suggest import help_for
@@ -37,7 +40,26 @@ def finished(b: Building, names: Sequence[str], outputs: Sequence[Any], path: st
     if errors:
         raise together(errors)
     graph = b.graph.finish(tensors, data_format="NHWC", precision="float32", compat_quantized_model=False)
-    return fused(without_unused(graph))
+    made = fused(without_unused(graph))
+    warn_of_numbers(made, path)
+    return made
+
+
+def warn_of_numbers(graph: Graph, path: str) -> None:
+    """A warning for weights and other constants that are NaN or infinite: what they make will be so, too.
+
+    Infinite constants that are tensors of their own may be meant (masks of attention, limits).
+    """
+    for layer in graph.layers:
+        for key, array in layer.constants.items():
+            if array.dtype.kind not in "fV" or np.isfinite(wide := array.astype(np.float32)).all():
+                continue
+            wrong, what = int(np.isnan(wide).sum()), "NaN"
+            if not wrong and layer.type != "Constant":
+                wrong, what = int(np.isinf(wide).sum()), "infinite"
+            if wrong:
+                where = f"the constant '{layer.name}'" if layer.type == "Constant" else f"'{key}' of '{layer.name}'"
+                warnings.warn(f"'{path}': {wrong} of {array.size} values of {where} are {what}", stacklevel=2)
 
 
 def _output(b: Building, value: Any) -> Any:

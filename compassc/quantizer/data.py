@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
+from zlib import error as BadData
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from compass_core.errors.suggest import help_for
 from compassc.graph import Graph, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
+from compassc.quantizer.programs import program_of
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".tif", ".tiff")
 LABELS = ("labels", "label", "targets", "target", "y")
@@ -99,12 +102,17 @@ def _from_path(text: str, graph: Graph, pictures: Pictures) -> Samples:
         raise CompassError(f"'{text}' does not exist", code="unreadable")
     if path.suffix == ".py":
         raise CompassError(f"'{text}' is a program", code=CODE, help=f"name the data set in it: {text}:MyData")
+    with path.open("rb") as file:
+        if not file.read(6).startswith((b"PK", b"\x93NUMPY")):
+            help = "an .npy or .npz file, a folder of images, or FILE.py:DATASET"
+            raise CompassError(f"'{text}' is no file of arrays", code=CODE, help=help)
     try:
-        with np.load(path, allow_pickle=False) as found:
+        found = np.load(path, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return from_arrays({"": found}, graph, f"'{text}'")
+        with found:
             return from_arrays({name: found[name] for name in found.files}, graph, f"'{text}'")
-    except (AttributeError, TypeError):
-        return from_arrays({"": np.load(path, allow_pickle=False)}, graph, f"'{text}'")
-    except (OSError, ValueError, EOFError, KeyError) as error:
+    except (OSError, ValueError, EOFError, KeyError, BadZipFile, BadData) as error:
         raise CompassError(
             f"'{text}' holds no arrays: {error}", code=CODE, help="an .npy or .npz file of numbers"
         ) from None
@@ -212,24 +220,6 @@ def _sample(item: Any, graph: Graph, label: str) -> Mapping[str, Array]:
 def from_program(path: Path, name: str, graph: Graph) -> Samples:
     """The samples of the data set that a Python file defines."""
     return _load(program_of(path, name), graph, Pictures())
-
-
-def program_of(path: Path, name: str) -> Any:
-    """The data set that a Python file defines: a class or function without arguments, or a sequence."""
-    import runpy
-
-    if not path.is_file():
-        raise CompassError(f"'{path}' does not exist", code="unreadable")
-    try:
-        names = runpy.run_path(str(path))
-        if name not in names:
-            help = help_for(name, [n for n in names if not n.startswith("_")], "names")
-            raise CompassError(f"'{path}' has no '{name}'", code=CODE, help=help)
-        return names[name]() if callable(names[name]) else names[name]
-    except CompassError:
-        raise
-    except Exception as error:
-        raise CompassError(f"'{path}:{name}' raises {type(error).__name__}: {error}", code=CODE) from error
 
 
 # -- pictures

@@ -76,7 +76,7 @@ def raised(graph: Graph, samples: Samples, calibration: Calibration, settings: S
             return found
         best = max(best, found.cosine or best)
     raise CompassError(
-        f"no choice of bits brings the outputs to a cosine of {wanted}; the best one is {best:.5f}",
+        f"no choice of bits brings the outputs to a cosine of {wanted}; the best one is {best:.8f}",
         code="quantize-settings",
         help="ask for less, or for --quantize fp16",
     )

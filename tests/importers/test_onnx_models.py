@@ -1,5 +1,8 @@
 """Models as files: what is read, what is refused and how, control flow, shapes, and what is written."""
 
+import re
+import warnings
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -347,3 +350,32 @@ def test_a_checker_that_says_nothing_is_an_error_all_the_same(tmp_path, monkeypa
     with pytest.raises(CompassError, match="is no valid ONNX model") as raised:
         import_file(tmp_path / "net.onnx")
     assert raised.value.code == "onnx-model"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "weights", "words"),
+    [(np.nan, True, "1 of 27 values of 'weights' of 'conv0.*' are NaN"), (np.inf, True, "'weights' of .* are infinite"),
+     (np.nan, False, "1 of 3 values of the constant .* are NaN"), (-np.inf, False, "")],
+)  # fmt: skip
+def test_weights_that_are_no_numbers_are_a_warning(wrong, weights, words):
+    net = Net()
+    x, values = net.input("x", 1, 3, 4, 4), np.ones((1, 3, 3, 3), np.float32)
+    if weights:
+        values[0, 1, 1, 1] = wrong
+        made = net("Conv", x, net.constant(values))
+    else:
+        made = net("Add", x, net.constant(np.asarray([0, wrong, 0]).reshape(1, 3, 1, 1)))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        import_model(net.model(made))
+    assert [bool(re.search(words, str(w.message))) for w in said] == [True] * bool(words)
+
+
+def test_doubles_beyond_floats_are_limited_with_a_warning():
+    net = Net()
+    x = net.input("x", 1, 3, kind=TensorProto.DOUBLE)
+    model = net.model(net("Add", x, net.constant([[1.0, -1e300, -np.inf]], np.float64)))
+    with pytest.warns(UserWarning, match="1 constants are beyond float32"):
+        graph = import_model(model)
+    (constant,) = [layer.constant("weights") for layer in graph.layers if layer.type == "Constant"]
+    np.testing.assert_array_equal(constant.reshape(-1), np.float32([1, np.finfo(np.float32).min, -np.inf]))

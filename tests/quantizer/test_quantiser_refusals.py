@@ -90,7 +90,7 @@ def test_data_that_do_not_fit_are_told(graph, data, words):
 def test_files_that_hold_no_arrays_are_told(tmp_path):
     for content in (b"", b"no array", b"\x93NUMPY\x01\x00"):
         (tmp_path / "x.npy").write_bytes(content)
-        with pytest.raises(CompassError, match="holds no arrays"):
+        with pytest.raises(CompassError, match="no file of arrays|holds no arrays"):
             load(tmp_path / "x.npy", dense())
 
 
@@ -243,3 +243,50 @@ def test_the_command_writes_both_files_or_none(tmp_path):
 def test_sizes_and_numbers_that_are_none_are_told(option, text, tmp_path):
     result = CliRunner().invoke(quantize_command.command, ["net.txt", option, text], obj=Console())
     assert result.exit_code == 2 and "is no" in result.output
+
+
+PROGRAM = """
+class Item:
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return 1 / (index - index)
+
+
+class Walk:
+    def __iter__(self):
+        raise RuntimeError("no data")
+
+
+def made():
+    return [1][5]
+"""
+
+
+@pytest.mark.parametrize(("name", "line"), [("Item", 7), ("Walk", 12), ("made", 16)])
+def test_what_a_data_set_raises_is_told_at_its_line(name, line, tmp_path):
+    file = tmp_path / "data.py"
+    file.write_text(PROGRAM)
+    with pytest.raises(CompassError, match=f"the data set '{name}' fails") as caught:
+        list(load(f"{file}:{name}", dense()))
+    assert caught.value.span is not None and (caught.value.span.file, caught.value.span.line) == (str(file), line)
+
+
+def test_a_program_that_cannot_be_read_is_told_at_its_line(tmp_path):
+    file = tmp_path / "data.py"
+    file.write_text("x = 1\ny = (\n")
+    with pytest.raises(CompassError, match="SyntaxError") as caught:
+        load(f"{file}:x", dense())
+    assert caught.value.span is not None and caught.value.span.line == 2
+
+
+def test_a_file_that_holds_no_arrays_is_told_without_numpys_advice(tmp_path):
+    file = tmp_path / "samples.npz"
+    file.write_text("not arrays")
+    with pytest.raises(CompassError, match="is no file of arrays"):
+        load(file, dense())
+    np.savez(file, x=np.zeros((3, 2)))
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(CompassError, match="holds no arrays"):
+        load(file, dense())

@@ -58,6 +58,7 @@ def command(
         return
     from compass_core.errors import UsageError
     from compassc.cli.outputs import is_apart
+    from compassc.cli.quantizing import telling
     from compassc.graph.files import save
     from compassc.importers import import_model
 
@@ -68,7 +69,8 @@ def command(
         raise UsageError("a graph is two files, which need a name", code="usage", help="-o model.txt")
     path = output or source.with_suffix(".txt")
     console.inputs.append(source)
-    graph = import_model(source, shapes, outputs)
+    with telling(console):
+        graph = import_model(source, shapes, outputs)
     save(graph, path)
     console.clear_progress()
     console.say(f"{len(graph.layers)} layers")

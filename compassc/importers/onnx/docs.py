@@ -80,6 +80,7 @@ the package `onnx`: `pip install "compassc[onnx]"`.
   convolutions, matrix products, sums, products, maxima, and what only moves elements. Other operators are computed in
   floats between DeQuantize and Quantize.
 - Inner tensors may be outputs instead of the model's own, which cuts off what comes behind them: `--output-tensor NAME`.
+- Weights that are NaN or infinite are a warning with the name of the layer.
 - What is not supported is named at once, with the nodes and reasons, and nothing is written.
 
 `compassc import --operators` prints this table, which is made by `make docs` from the declarations in
