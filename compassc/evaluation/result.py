@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from compass_runtime.profile.result import LayerRun, Profile
-from compassc.evaluation.measures import Histogram, Similarity
+from compassc.evaluation.measures import Histogram
 from compassc.evaluation.running import Agreement, LayerPart, Part, compared, range_of
 from compassc.evaluation.subjects import INTEGERS, SIMULATOR
 from compassc.models.model import Model
+from compassc.quantizer.similarity import Similarity
 
 
 @dataclass(frozen=True)

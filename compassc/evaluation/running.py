@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from compassc.evaluation.measures import Histogram, Similarity
+from compassc.evaluation.measures import Histogram
 from compassc.evaluation.metrics import Metric
 from compassc.evaluation.subjects import FLOATS, FRAMEWORK, INTEGERS, SIMULATOR, Subjects, Values, outputs_of
 from compassc.graph import Graph, Layer, LayerError, Tensor, text
 from compassc.graph.dtypes import FLOAT_TYPES
 from compassc.layers.arithmetic import Array
-from compassc.models.ends import stands_for_itself
+from compassc.layers.reals import stands_for_itself
 from compassc.models.model import Model
 from compassc.quantizer import execute
+from compassc.quantizer.similarity import Similarity
 
 LOOKED_INTO = 1
 """Samples for which the simulator shows every tensor of a quantised model; the outputs are compared for all."""

@@ -15,7 +15,8 @@ from compassc.graph import Graph, Layer
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.chain import run_graph
-from compassc.models.ends import short_name, to_raw, to_real
+from compassc.layers.reals import to_raw, to_real
+from compassc.models.ends import short_name
 from compassc.models.model import Model
 from compassc.quantizer import execute
 

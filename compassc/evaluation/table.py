@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from compass_runtime.report import table
-from compassc.evaluation.measures import Similarity
 from compassc.evaluation.result import Evaluation, LayerResult
 from compassc.evaluation.subjects import INTEGERS
+from compassc.quantizer.similarity import Similarity
 
 SHOWN = 20
 _LONGEST = 44

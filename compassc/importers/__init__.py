@@ -44,7 +44,9 @@ def refuse_models(path: Path) -> None:
         )
 
 
-def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None, outputs: Sequence[str] = ()) -> Graph:
+def import_model(
+    path: Path | str, shapes: Mapping[str, Sequence[int]] | None = None, outputs: Sequence[str] = ()
+) -> Graph:
     """The graph of the model in a file. `shapes`: of inputs by name, where the model leaves them open; `outputs`: tensors
     of the model that are to be the graph's outputs, instead of the model's own.
 
@@ -52,6 +54,7 @@ def import_model(path: Path, shapes: Mapping[str, Sequence[int]] | None = None, 
     """
     from compass_core.errors import UsageError
 
+    path = Path(path)
     if not is_model(path):
         known = ", ".join(IMPORTERS)
         help = next((text for suffixes, text in OTHERS.items() if path.suffix.lower() in suffixes), "")

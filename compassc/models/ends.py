@@ -1,4 +1,4 @@
-"""What goes into a graph and comes out of it: arrays of users as the tensors of its inputs, and its tensors as numbers."""
+"""What goes into a graph: arrays of users as the tensors of its inputs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Tensor
-from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.arithmetic import Array, dequantise, quantise
+from compassc.layers.arithmetic import Array
+from compassc.layers.reals import stands_for_itself
 
 Sample = dict[str, Array]
 """Inputs by the names of their tensors, in the graph's shapes."""
-
-
-def stands_for_itself(tensor: Tensor) -> bool:
-    """Whether the elements are the numbers: of floats, and of integers that nobody has scaled."""
-    return not tensor.is_integer or (tensor.scale == 1.0 and tensor.zero == 0)
 
 
 def is_quantised(graph: Graph) -> bool:
@@ -32,35 +27,6 @@ def with_real_inputs(graph: Graph) -> Graph:
     inputs = tuple(t if stands_for_itself(t) else Tensor(t.name, t.shape, "float32") for t in graph.inputs)
     layers = [replace(graph.producer()[t.name], outputs=(t,)) for t in inputs]
     return replace(graph, inputs=inputs, outputs=inputs, layers=tuple(layers), subgraphs={})
-
-
-def to_raw(tensor: Tensor, numbers: Array) -> Array:
-    """The elements of a tensor that stand for some numbers; of a quantised one the nearest, limited to its range."""
-    dtype = numpy_dtype(tensor.dtype)
-    if stands_for_itself(tensor) and not (tensor.is_integer and numbers.dtype.kind == "f"):
-        return numbers.astype(dtype, copy=False)
-    scale, zero = _spread(tensor)
-    return quantise(numbers, scale, zero, tensor.low, tensor.high).astype(dtype)
-
-
-def to_real(tensor: Tensor, elements: Array) -> Array:
-    """The numbers that elements stand for: of a quantised tensor, and of short floats, in float32."""
-    if not stands_for_itself(tensor):
-        scale, zero = _spread(tensor)
-        return np.asarray(dequantise(elements, scale, zero), np.float32)
-    short = not tensor.is_integer and elements.dtype.itemsize < 4
-    return elements.astype(np.float32) if short else elements
-
-
-def _spread(tensor: Tensor) -> tuple[Array, Array]:
-    """Scale and zero point, so that they broadcast along their axis."""
-    rank = len(tensor.shape)
-    found = (np.asarray(tensor.scale, np.float32), np.asarray(tensor.zero, np.int64))
-    if tensor.axis is None:
-        return found
-    lined = [-1 if i == tensor.axis else 1 for i in range(rank)]
-    scale, zero = (n.reshape(lined) if n.ndim else n for n in found)
-    return scale, zero
 
 
 def short_name(graph: Graph, tensor: Tensor) -> str:

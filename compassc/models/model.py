@@ -16,7 +16,8 @@ from compassc.driver.models import ModelBuild, ModelRequest, QuantizeRequest, ru
 from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.files import load
 from compassc.layers.arithmetic import Array
-from compassc.models.ends import Sample, is_quantised, named, samples_of, to_raw, to_real
+from compassc.layers.reals import to_raw, to_real
+from compassc.models.ends import Sample, is_quantised, named, samples_of
 
 if TYPE_CHECKING:
     from compass_runtime.job import Job
@@ -194,7 +195,8 @@ def compile(
 ) -> Model:
     """Builds a model: `compassc.compile("model.onnx", target="X3P_1304")`.
 
-    `model` is a file that `compassc import` reads, a graph's text, an `onnx.ModelProto` or a `compassc.graph.Graph`.
+    `model` is a file that `compassc import` reads, a graph's text, an `onnx.ModelProto`, a `torch.export.ExportedProgram` or
+    a `compassc.graph.Graph`.
     `calibrate`: samples with which it is quantised: a path, arrays, or a sequence (`compassc.quantizer.data.load`);
     `quantize`: how, "int8" (the default, given samples), "int16", "w8a16", "fp16", "bf16", or `compassc.quantizer.Settings`;
     `min_cosine`: layers get more bits until the outputs are as near to the float graph's. `shapes`: of inputs by name, where the model leaves them open. `folder`: where aipu.bin and the files of the stages are

@@ -32,15 +32,13 @@ MOST_TRIES = 8
 
 def by_references(graph: Graph) -> Run:
     """A function that computes a graph by the references of its layers, one after the other."""
-    from compassc.layers.declare import evaluate
+    from compassc.layers.chain import run_graph
 
     def run(arrays: Sequence[Array]) -> list[Array]:
-        values = {t.name: a.astype(numpy_dtype(t.dtype)) for t, a in zip(graph.inputs, arrays, strict=True)}
-        for layer in graph.layers:
-            if layer.type != "Input":
-                made = evaluate(layer, [values[t.name] for t in layer.inputs])
-                values.update((t.name, a) for t, a in zip(layer.outputs, made, strict=True))
-        return [values[t.name] for t in graph.outputs]
+        made = run_graph(
+            graph, {t.name: a.astype(numpy_dtype(t.dtype)) for t, a in zip(graph.inputs, arrays, strict=True)}
+        )
+        return [made[t.name] for t in graph.outputs]
 
     return run
 

@@ -10,13 +10,15 @@ from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, LayerError
 from compassc.layers.arithmetic import Array
 from compassc.layers.declare import evaluate
-from compassc.quantizer.compare import Sums, as_stored, output_cosine, real_numbers
+from compassc.layers.reals import to_raw, to_real
+from compassc.quantizer.compare import output_cosine
 from compassc.quantizer.convert import quantize_with_reasons
 from compassc.quantizer.data import Samples
 from compassc.quantizer.execute import run
 from compassc.quantizer.job import is_float
 from compassc.quantizer.model import Outcome
 from compassc.quantizer.settings import Settings
+from compassc.quantizer.similarity import Similarity
 from compassc.quantizer.statistics import Calibration
 
 TRIED = 4
@@ -31,27 +33,27 @@ WIDER: tuple[tuple[str, Mapping[str, Any]], ...] = (
 def own_errors(graph: Graph, quantised: Graph, samples: Samples) -> dict[str, float]:
     """By layer, the part of its outputs that is error when its inputs are right; the largest of its outputs."""
     layers = {layer.name: layer for layer in quantised.layers if layer.is_quantised}
-    sums: dict[str, list[Sums]] = {}
+    sums: dict[str, list[Similarity]] = {}
 
     def seen(layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         other = layers.get(layer.name)
         if other is None or layer.type == "Constant" or not any(is_float(t) for t in layer.outputs):
             return
         if layer.type == "Input":
-            made = [as_stored(a, t) for a, t in zip(outputs, other.outputs, strict=True)]
+            made = [to_raw(t, a) for a, t in zip(outputs, other.outputs, strict=True)]
         else:
-            given = [as_stored(a, t) for a, t in zip(inputs, other.inputs, strict=True)]
+            given = [to_raw(t, a) for a, t in zip(inputs, other.inputs, strict=True)]
             try:
                 made = evaluate(other, given)
             except LayerError as error:
                 raise quantised.error(other, f"the layer '{other.name}' of type {other.type}: {error}") from error
-        of_layer = sums.setdefault(layer.name, [Sums() for _ in outputs])
+        of_layer = sums.setdefault(layer.name, [Similarity() for _ in outputs])
         for found, right, values, t in zip(of_layer, outputs, made, other.outputs, strict=True):
-            found.add(right, real_numbers(values, t))
+            found.add(to_real(t, values), right)
 
     for sample in samples.first(TRIED):
         run(graph, sample, seen)
-    return {name: max(s.ee / s.aa if s.aa else s.ee for s in of_layer) for name, of_layer in sums.items()}
+    return {name: max(s.error / s.known if s.known else s.error for s in of_layer) for name, of_layer in sums.items()}
 
 
 def raised(graph: Graph, samples: Samples, calibration: Calibration, settings: Settings, wanted: float) -> Outcome:

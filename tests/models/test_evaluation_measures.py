@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from compass_core.errors import CompassError, UsageError
-from compassc.evaluation.measures import BINS, Histogram, Similarity
+from compassc.evaluation.measures import BINS, Histogram
 from compassc.evaluation.metrics import TopK, metric_named
+from compassc.quantizer.similarity import Similarity
 
 ARRAYS = st.lists(
     hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(-1e6, 1e6, width=32)), min_size=1, max_size=6

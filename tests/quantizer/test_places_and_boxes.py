@@ -9,8 +9,9 @@ from compass_runtime import Program
 from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.graph import Graph, GraphBuilder, files, verify
 from compassc.layers.chain import run_graph
+from compassc.layers.reals import to_raw
 from compassc.quantizer import Settings, quantize_model
-from compassc.quantizer.compare import as_stored, run_quantised
+from compassc.quantizer.compare import run_quantised
 from compassc.quantizer.model import Outcome
 
 Arrays = dict[str, np.ndarray]
@@ -151,7 +152,7 @@ def test_the_simulator_gives_the_same_integers(name, tmp_path):
     _, data, outcome = made(name)
     weights = files.save(outcome.graph, tmp_path / "quant.txt")
     build_model(tmp_path / "quant.txt", weights, tmp_path / "aipu.bin", "X2_1204", GraphOptions(work_dir=tmp_path))
-    inputs = {t.name: as_stored(data[t.name], t) for t in outcome.graph.inputs}
+    inputs = {t.name: to_raw(t, data[t.name]) for t in outcome.graph.inputs}
     want = run_graph(outcome.graph, inputs)
     got = Program.load(tmp_path / "aipu.bin").create_job().run(inputs)
     for t in outcome.graph.outputs:
