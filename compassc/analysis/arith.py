@@ -80,6 +80,7 @@ class Arith:
         self.atoms: dict[int, Expr] = {}
         self._ranges: dict[Var, Range] = {}
         self._bounds: dict[frozenset[tuple[int, int]], int] = {}
+        self._congruences: dict[int, tuple[int, int]] = {}  # of atoms: modulus and remainder, once S.assume told one
         self._undo: list[tuple[dict[Any, Any], object, object]] = []
         self._memo: dict[Expr, Range] = {}
         self.epoch = 0
@@ -129,6 +130,61 @@ class Arith:
         self.bind(var, self.range_of(start)[0], self.range_of(stop)[1] - 1)
         self.assume(Binary("lt", var, stop))
         self.assume(Binary("le", start, var))
+        if self._congruences and type(step) is IntImm and var not in self.mutable:
+            self._bind_steps(var, start, stop, step.value)
+
+    def _bind_steps(self, var: Var, start: Expr, stop: Expr, step: int) -> None:
+        """Learn that a loop variable differs from its start by whole steps, and how near it comes to the stop."""
+        first, last = (self.remainder(e, step) for e in (start, stop))
+        if first is None or step < 2:
+            return
+        form = self.atom(var)
+        self._learn(self._congruences, self.interner.key(var), (step, first))
+        if last is not None and is_stable(stop, self.mutable):
+            self._at_most(form.add(self.exact(stop), -1), -((last - first) % step or step))
+
+    def learn_assumption(self, e: Expr) -> None:
+        """Learn what a statement's expression promises, if it is a call of S.assume."""
+        if type(e) is Call and e.op == "assume":
+            self._assume_congruence(e.args[0])
+            self.assume(e.args[0])
+
+    def _assume_congruence(self, cond: Expr) -> None:
+        """Learn `x % m == r`, also written with `&`, and such parts of a conjunction."""
+        if type(cond) is not Binary or not is_stable(cond, self.mutable):
+            return
+        if cond.op == "and":
+            self._assume_congruence(cond.a)
+            self._assume_congruence(cond.b)
+        left, right = cond.a, cond.b
+        if cond.op != "eq" or type(left) is not Binary or type(left.b) is not IntImm or type(right) is not IntImm:
+            return
+        modulus = left.b.value + (left.op == "bitand")
+        masks = left.op == "bitand" and modulus & (modulus - 1) == 0
+        if not (masks or left.op in ("mod", "floormod")) or modulus < 2 or not 0 <= right.value < modulus:
+            return
+        form = self._modular(left.a, modulus)
+        (key, factor), *more = (*form.terms.items(), (0, 0))
+        if factor in (1, -1) and len(more) == 1:
+            remainder = factor * (right.value - form.const) % modulus
+            self._learn(self._congruences, key, (modulus, remainder))
+
+    def _modular(self, e: Expr, modulus: int) -> Linear:
+        """A linear form equal to `e` modulo a number; wrapping changes nothing modulo powers of two."""
+        return self.exact(e) if modulus & (modulus - 1) else self.linear(e)
+
+    def remainder(self, e: Expr, modulus: int) -> int | None:
+        """The remainder of an integer, never negative, as assumptions tell it; None where they do not."""
+        if not self._congruences or modulus < 1:
+            return None
+        form = self._modular(e, modulus)
+        total = form.const
+        for key, factor in form.terms.items():
+            known, rest = self._congruences.get(key, (1, 0))
+            if factor * known % modulus:
+                return None
+            total += factor * rest
+        return total % modulus
 
     def assume(self, cond: Expr, truth: bool = True) -> None:
         """Learn that a scalar condition holds (or does not); conditions on changing values teach nothing."""

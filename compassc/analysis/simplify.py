@@ -103,7 +103,9 @@ class Simplifier:
             if type(a) is IntImm:
                 a, b = b, a
             if type(b) is IntImm:
-                self._collect(a, wrap(scale * b.value, dtype), form, atoms)
+                whole = self._divided(a, b.value)
+                a, factor = (whole[0], whole[1]) if whole else (a, b.value)
+                self._collect(a, wrap(scale * factor, dtype), form, atoms)
                 return
             e = e if a is e.a and b is e.b else Binary("mul", a, b)
         else:
@@ -116,6 +118,14 @@ class Simplifier:
             key = self.arith.interner.key(e)
             atoms.setdefault(key, e)
             form.terms[key] = wrap(form.terms.get(key, 0) + scale, dtype)
+
+    def _divided(self, e: Expr, factor: int) -> tuple[Expr, int] | None:
+        """`x // c * factor` as x times a number, where assumptions tell that x is a multiple of c."""
+        if type(e) is not Binary or e.op not in ("floordiv", "div") or type(e.b) is not IntImm or e.b.value < 1:
+            return None
+        if factor % e.b.value or self.arith.remainder(e.a, e.b.value) != 0:
+            return None
+        return e.a, factor // e.b.value
 
     def _rebuild(self, e: Binary, form: Linear, atoms: dict[int, Expr]) -> Expr:
         dtype, const = e.data_type, form.const
@@ -179,6 +189,9 @@ class Simplifier:
         if by == 1:
             return e.a if div else IntImm(e.data_type, 0)
         low, high = self.arith.range_of(e.a)
+        rest = None if div else self.arith.remainder(e.a, by)
+        if rest is not None and (rest == 0 or low >= 0 or e.op == "floormod"):
+            return IntImm(e.data_type, rest)
         least = 0 if e.op in ("floordiv", "floormod") else 1 - by
         if least <= low and high < by:
             return IntImm(e.data_type, 0) if div else e.a

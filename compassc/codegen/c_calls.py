@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir import exprs as E
+from ..ops.assertions import ASSUMED
 from .c_expr import ExprPrinter
 from .c_types import c_type, codegen_error, string_text
 
@@ -174,6 +175,14 @@ def _vtbl(p: ExprPrinter, e: E.Call) -> str:
 def _printf(p: ExprPrinter, e: E.Call) -> str:
     p.used.add("printf")
     return f"printf({p.list(e.args)})"
+
+
+@form("assert_", "assume")
+def _assertion(p: ExprPrinter, e: E.Call) -> str:
+    """Only checked runs define the macro so that it does something."""
+    p.used.add("assertion")
+    text = p.expr(e.args[1]) if e.op == "assert_" else string_text(ASSUMED)
+    return f"__compass_assert({p.expr(e.args[0])}, {text})"
 
 
 @form("__set_lane")

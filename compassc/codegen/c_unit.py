@@ -250,6 +250,15 @@ def is_parenthesised(text: str) -> bool:
     return False
 
 
+ASSERTION = (
+    "#ifndef __compass_assert",
+    "#define __compass_assert(condition, text)",
+    "#endif",
+    "",
+)
+"""What the text says of assertions, for compilers whose headers know none."""
+
+
 def print_unit(module: S.IRModule) -> Unit:
     """The C text of a legalised module.
 
@@ -274,6 +283,8 @@ def print_unit(module: S.IRModule) -> Unit:
         unit.lines += p.tables
         unit.stack_size += p.stack_size
         unit.arrays += p.arrays.values()
+    if "assertion" in used:
+        unit.lines += [Line(text) for text in ASSERTION]
     if dma:
         unit.lines += [Line(text) for text in dma]
         unit.lines.append(Line(""))

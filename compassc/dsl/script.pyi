@@ -194,8 +194,11 @@ def grid(*extents: Operand) -> Iterator[Any]:
 def vectorized(start: Operand, stop: Operand | None = None) -> Iterator[Value]:
     """A loop whose body becomes vector operations: `for i in S.vectorized(n)`."""
 
-def unroll(start: Operand, stop: Operand | None = None) -> Iterator[Value]:
-    """A loop of constant extent whose body is repeated in the C text: `for i in S.unroll(4)`."""
+def unroll(start: Operand, stop: Operand | None = None, step: Operand = 1) -> Iterator[Value]:
+    """A loop of constant extent whose body is repeated in the C text: `for i in S.unroll(4)`.
+
+    `i` is an int32 with a known value: also an index of tuples and lists, a shape, an option, a condition for `if`.
+    """
 
 def tec_range(start: Operand, stop: Operand | None = None) -> Iterator[Value]:
     """Run the body on every TEC with the TEC's number: `for t in S.tec_range(4)`."""
@@ -259,6 +262,20 @@ def asm(template: str, outputs: Any = None, inputs: Any = None, clobbers: Any = 
     variable. Neither the simulator nor PySim runs it: both say so when a kernel comes to it.
     """
 
+def assert_(cond: Operand, text: str = "") -> None:
+    """State that a condition holds: PySim and checked runs stop with `text` where it does not. Ours.
+
+    Plain runs have no code of it. A condition that is known when the kernel is compiled is checked then.
+    """
+
+def assume(cond: Operand) -> None:
+    """Promise that a condition holds from here to the end of the block, so that the compiler counts on it. Ours.
+
+    Comparisons of integers that do not change, and `n % 16 == 0`, take away masks of tails, bounds and divisions that are
+    not needed then. Where a promise does not hold the results are undefined in plain runs; PySim and checked runs tell it,
+    as they do of `S.assert_`.
+    """
+
 def async_aiff(ctrl_desc: Any, param_desc: Any, act_desc: Any, event: Event | None) -> None:
     """Start the fixed-function unit (AIFF) in the background; `event` is set when it is done. Otherwise as `S.aiff`.
 
@@ -283,6 +300,37 @@ def async_dma_copy(
     `dst_stride`: elements from one row of the destination to the next
 
     `event`: an event of `S.alloc_events`, by which `S.wait_events` waits for the copy
+    """
+
+def atomic_add(ptr: Address, value: Operand) -> Value:
+    """Add `value` to the integer at `ptr` in one step, and give what it was before. Ours.
+
+    The memory is int32 or uint32, shared or global. Sums wrap. No other TEC's atomic operation on this integer comes
+    between reading and writing it; plain accesses to it by other TECs need a barrier between.
+    """
+
+def atomic_compare_exchange(ptr: Address, expected: Operand, value: Operand) -> Value:
+    """Replace the integer at `ptr` by `value` if it is `expected`, in one step, and give what it was before. Ours.
+
+    It was replaced where the result equals `expected`. Otherwise as `S.atomic_add`.
+    """
+
+def atomic_exchange(ptr: Address, value: Operand) -> Value:
+    """Replace the integer at `ptr` by `value` in one step, and give what it was before. Ours.
+
+    Otherwise as `S.atomic_add`.
+    """
+
+def atomic_max(ptr: Address, value: Operand) -> Value:
+    """Replace the integer at `ptr` by `value` where that is greater, in one step, and give what it was before. Ours.
+
+    Otherwise as `S.atomic_add`.
+    """
+
+def atomic_min(ptr: Address, value: Operand) -> Value:
+    """Replace the integer at `ptr` by `value` where that is less, in one step, and give what it was before. Ours.
+
+    Otherwise as `S.atomic_add`.
     """
 
 def barrier() -> None:
@@ -426,6 +474,16 @@ def get_local_size() -> Value:
 
 def i(x: Operand) -> Value:
     """Convert an integer to the signed type of the same width; wraps."""
+
+def iota(dtype: Dtype, lanes: int, start: Operand = 0, step: float = 1) -> Value:
+    """The vector `start, start + step, start + 2 * step, ...`. Ours.
+
+    `dtype` is the type of an element and `lanes` their number, any from 2. `step` is known when the kernel is compiled,
+    `start` may be a run-time scalar, which is converted to `dtype`. Sums of integers with a run-time start wrap; of known
+    ones every lane must fit. Of floats `lane * step` is rounded, then the sum.
+
+    `lanes`: lanes of the result, a constant above 1
+    """
 
 def isfinite(x: Operand, mask: Mask = None) -> Value:
     """Whether x is neither NaN nor infinite: a mask for a vector (inactive lanes false), a bool for a scalar, which
@@ -653,6 +711,12 @@ def vconcat(inps: Sequence[Value], part: Literal["all", "low", "high", "even", "
     all of them, or half as many.
 
     `part`: which lanes: `"all"`, or the `"low"`, `"high"`, `"even"` or `"odd"` half
+    """
+
+def vcumsum(x: Operand) -> Value:
+    """Prefix sums of one register: lane i is the sum of the lanes 0 to i. Ours.
+
+    Integer sums wrap. Floats are added pairwise, at distances of 1, 2, 4, ... lanes, with a rounding each.
     """
 
 def vdiv(x: Operand, y: Operand, mask: Mask = None) -> Value:
@@ -956,6 +1020,13 @@ def vsldl(x: Operand, y: Operand, shift: Operand) -> Value:
     """The lanes of `x` followed by `y`, from lane `shift` on.
 
     As many lanes as `x` has, which fills whole registers; `shift` is a constant from 0 to the lanes minus 1.
+    """
+
+def vsort(x: Operand, descending: _bool = False) -> Value:
+    """The lanes of one register in ascending order, or `descending`. Ours.
+
+    The result has the lanes of x in another order in any case; where some are NaN, which is neither less nor greater than
+    anything, they are not sorted. Equal lanes, such as -0.0 and 0.0, stand in no certain order.
     """
 
 def vsplit(x: Operand) -> tuple[Value, ...]:

@@ -130,7 +130,7 @@ TYPES = {
     **dict.fromkeys(("ctrl_desc", "param_desc", "act_desc"), "Any"),
     **dict.fromkeys(
         "x y acc shift exponent min_val max_val value index indices width stride src_stride dst_stride times row col "
-        "h_scale w_scale c w src_c_stride dst_c_stride dst_w_stride num n".split(),
+        "h_scale w_scale c w src_c_stride dst_c_stride dst_w_stride num n start expected cond".split(),
         "Operand",
     ),
 }
@@ -140,7 +140,7 @@ CALLS = {
     "ptr": ('dtype: Dtype, scope: str = "private"', "type[Pointer]"),
     "grid": ("*extents: Operand", "Iterator[Any]"),
     "vectorized": ("start: Operand, stop: Operand | None = None", "Iterator[Value]"),
-    "unroll": ("start: Operand, stop: Operand | None = None", "Iterator[Value]"),
+    "unroll": ("start: Operand, stop: Operand | None = None, step: Operand = 1", "Iterator[Value]"),
     "tec_range": ("start: Operand, stop: Operand | None = None", "Iterator[Value]"),
     "pipelined": (
         "start: Operand, stop: Operand | None = None, step: Operand | None = None, *, stages: int = 2",

@@ -24,7 +24,7 @@ __all__ = ["F_VECTOR", "F_WIDE"]
 
 F_LOAD = 1  # reads memory through Load
 F_CALL = 2  # contains a Call of a declared operation
-F_FUNC = 4  # calls a sub-function
+F_FUNC = 4  # a call whose value cannot be computed twice: of a sub-function, or of an atomic operation
 F_MASK = 8  # contains a ConstMask or TailMask
 F_FLOORDIV = 64  # floordiv or floormod
 F_VCAST = 128  # a vector cast (Call of "cast")
@@ -364,6 +364,8 @@ def _flags_of_call(op: str, args: tuple[Expr, ...], dtype: Type, mask: Expr | No
         flags |= a.flags
     if mask is not None:
         flags |= mask.flags
+    if op.startswith("atomic_"):
+        return flags | F_FUNC
     return flags | F_VCAST if op == "cast" else flags
 
 
@@ -386,6 +388,11 @@ class Call(PlacedExpr):
             if key == name:
                 return value
         return default
+
+
+def is_single(e: Expr) -> bool:
+    """Whether a node itself is a call whose value cannot be computed twice."""
+    return type(e) is FuncCall or (type(e) is Call and e.op.startswith("atomic_"))
 
 
 @node(flags=F_FUNC)

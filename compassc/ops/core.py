@@ -41,10 +41,13 @@ MODULES = (
     "math",
     "convert",
     "permute",
+    "lanes",
     "memory",
+    "atomics",
     "dma",
     "sync",
     "misc",
+    "assertions",
 )
 
 TARGET: ContextVar[str] = ContextVar("target", default="")
@@ -69,6 +72,8 @@ np: Any = LazyModule("numpy")
 Definition = Callable[..., Any]
 """`f(*operands, to=result type, **options)` on matrices of one row per vector, with the arithmetic of `exact`. With
 `Op.mask_aware` it takes `mask` (active lanes or None), and `r` if that is a parameter, and settles inactive lanes."""
+Let = Callable[[E.Expr], E.Var]
+"""Gives the value of an expression a variable."""
 Cases = tuple[tuple[str, str], ...]
 Spelling = str | Iterable["str | tuple[str, str]"]
 """C templates, each with the condition under which it is used or without; the first that holds counts."""
@@ -117,7 +122,8 @@ class Op:
     undefined. `scalar_mask`: the all-scalar form ignores a mask. `scalar_ir`: makes the IR of the all-scalar form from its
     converted operands. `alias_of`: (operation, options) that the IR holds instead.
 
-    `c`: (condition, template) pairs (see `spelling`); empty where codegen prints it by a form. `r`: "param" (the option r
+    `expansion`: `f(let, *operands, **options)`, the IR of other operations that a call becomes in C, in a function of its
+    own. `c`: (condition, template) pairs (see `spelling`); empty where codegen prints it by a form. `r`: "param" (the option r
     is the value of inactive lanes), "auto" (the C function needs such a value but the language gives none) or "none".
     `cost`: its class in profiles. `effect`, `touches`: what it does besides giving a value. `split`: the rule by which
     wide vectors are cut (`passes/_split_rules.py`). `signs`: the rule that brings operands to the signs of its
@@ -146,6 +152,7 @@ class Op:
     scalar_mask: bool = False
     scalar_ir: Callable[..., E.Expr] | None = None
     alias_of: tuple[str, Mapping[str, Any]] | None = None
+    expansion: Callable[..., E.Expr] | None = None
     c: Cases = ()
     r: Literal["none", "param", "auto"] = "none"
     cost: Cost | None = None
@@ -237,6 +244,7 @@ class ValueFields(Fields, total=False):
     scalar_mask: bool
     scalar_ir: Callable[..., E.Expr]
     alias_of: tuple[str, Mapping[str, Any]]
+    expansion: Callable[..., E.Expr]
     r: Literal["none", "param", "auto"]
     split: str
     signs: str

@@ -27,8 +27,8 @@ SRAM = ("lsram", "shared")
 _MEMSET_SCOPES = ("global", "private", "lsram", "shared")
 
 
-def _scope_error(what: str, dst: str, src: str, why: str) -> CompassError:
-    return CompassError(f"{what}: from {src} to {dst}: {why}", code="dma-scope")
+def _scope_error(what: str, dst: str, src: str, why: str, help: str = "") -> CompassError:
+    return CompassError(f"{what}: from {src} to {dst}: {why}", code="dma-scope", help=help)
 
 
 def _same_dtype(what: str, dst: DataType, src: DataType) -> None:
@@ -44,7 +44,13 @@ def check_copy(what: str, dst: Any, src: Any) -> None:
     if "constant" in (dst[1], src[1]):
         raise _scope_error(what, dst[1], src[1], "DMA cannot reach constant memory")
     if dst[1] in SRAM and src[1] in SRAM:
-        raise _scope_error(what, dst[1], src[1], "DMA copies between DDR and SRAM")
+        raise _scope_error(
+            what,
+            dst[1],
+            src[1],
+            "the DMA unit of no target copies between two SRAMs, it copies between DDR and SRAM",
+            "copy vectors: for i in range(0, n, 8): S.vstore(S.vload(src + i), dst + i)",
+        )
 
 
 def _ir_kind(p: E.Expr) -> tuple[DataType, str]:

@@ -468,7 +468,7 @@ def addressed(f: S.PrimFunc) -> set[E.Var]:
 def evaluated_once(stmts: list[S.Stmt]) -> list[S.Stmt]:
     """The statements that replace one; a sub-function call used by several registers is evaluated once, before them."""
     calls = (e for s in stmts for root in s.exprs() if root.flags & E.F_FUNC for e in walk_exprs(root))
-    counts = Counter(id(e) for e in calls if type(e) is E.FuncCall)
+    counts = Counter(id(e) for e in calls if E.is_single(e))
     if all(n == 1 for n in counts.values()):
         return stmts
     out: list[S.Stmt] = []

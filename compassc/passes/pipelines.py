@@ -23,6 +23,7 @@ LOWER: tuple[str, ...] = (
 
 LEGALIZE: tuple[str, ...] = (
     "MangleFunctionNames",
+    "OutlineOperations",
     "OutlineConstants",
     "InitializeEventState",
     "LowerThreadLoops",

@@ -47,6 +47,8 @@ class _Simplify:
         for s in body:
             new = self.stmt(s)
             changed |= new is not s
+            if type(new) is S.Eval:
+                self.arith.learn_assumption(new.value)
             if isinstance(new, tuple):
                 out.extend(new)
             else:

@@ -225,7 +225,7 @@ class Rewrite(ast.NodeTransformer):
         self.active: tuple[Macro, ...] = ()  # it and those it was pasted by
         self.bools = Bools(self.known, made.bools)
         self.unrolled: set[str] = set()  # variables of the loops S.unroll around
-        self.comprehensions = 0
+        self.iterables = 0  # of comprehensions, around the present place
         self.computed: set[ast.expr] = set()  # calls of operations that give a value of their own
 
     def inner(self, seen: dict[str, Any], variables: set[str], macro: Macro | None) -> Rewrite:
@@ -350,7 +350,7 @@ class Rewrite(ast.NodeTransformer):
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """`a if c else b`, also of a mask: then both sides are computed."""
         self.generic_visit(node)
-        if self.comprehensions:  # where a name cannot be bound
+        if self.iterables:  # where no name can be bound
             return node
         name = f".sides {len(self.made.constants)}"
 
@@ -362,13 +362,12 @@ class Rewrite(ast.NodeTransformer):
         found = self.call(chosen, [asked, side(1, node.body), side(2, node.orelse)], node)
         return ast.fix_missing_locations(found)
 
-    def visit_ListComp(self, node: Any) -> Any:
-        self.comprehensions += 1
-        self.generic_visit(node)
-        self.comprehensions -= 1
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        self.iterables += 1
+        node.iter = self.visit(node.iter)
+        self.iterables -= 1
+        node.ifs = [self.visit(test) for test in node.ifs]
         return node
-
-    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         function = PREFIXES.get(type(node.op))

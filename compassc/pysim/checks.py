@@ -77,21 +77,31 @@ class StorageMonitor:
         """From now on nothing was written yet."""
         self.written, self._next = bytearray(self.storage.data.size), 0
 
-    def access(self, what: str, first: int, size: int, count: int, step: int, writes: bool, active: Any) -> None:
-        """`count` items of `size` bytes, `step` bytes apart, of which a bool array may choose some."""
+    def access(
+        self,
+        what: str,
+        first: int,
+        size: int,
+        count: int,
+        step: int,
+        writes: bool,
+        active: Any,
+        atomic: bool = False,
+    ) -> None:
+        """`count` items of `size` bytes, `step` bytes apart, of which a bool array may choose some. An `atomic` access reads
+        and writes."""
         if active is None and (step == size or count == 1):
             spans = [(first, first + size * count)]
         else:
             lanes = range(count) if active is None else np.flatnonzero(active).tolist()
             spans = [(first + i * step, first + i * step + size) for i in lanes]
-        if self.written is not None:
-            if writes:
-                self._write(spans, self.written)
-            else:
-                self._read(what, spans, self.written)
+        if self.written is not None and (atomic or not writes):
+            self._read(what, spans, self.written)
+        if self.written is not None and writes:
+            self._write(spans, self.written)
         if self.races is not None:
             for start, stop in spans:
-                self.races.access(start, stop, writes)
+                self.races.access(start, stop, writes, atomic)
 
     def _write(self, spans: list[tuple[int, int]], written: bytearray) -> None:
         for start, stop in spans:
@@ -157,8 +167,8 @@ class Races:
     """The accesses to each byte of one memory since the last barrier, by the rules of checked runs on the simulator.
 
     Two accesses of different TECs meet when both happened after the same number of barriers and one is a write. Writes of
-    what is in memory already do no harm, and a TEC may read what others wrote if it has written the same itself. TECs run
-    one after another here (`TecBarrier`), so that what is found does not depend on chance.
+    what is in memory already do no harm, and a TEC may read what others wrote if it has written the same itself. Atomic
+    operations do not meet each other. TECs run one after another here (`TecBarrier`), so that what is found does not depend on chance.
     """
 
     def __init__(self, name: Callable[[], str], data: Any) -> None:
@@ -169,19 +179,23 @@ class Races:
         )  # of the first write of a phase: barriers passed + 1, TEC, site
         self._reader = np.zeros((3, data.size), np.int32)  # of the last read that counts
         self._writers = np.zeros(data.size, np.int64)  # a bit per TEC that wrote in the writer's phase
+        self._atomics = np.zeros(data.size, np.int64)  # of these, those that wrote by atomic operations alone
         self._sites: list[Span | None] = []
         self._number: dict[Span | None, int] = {}
 
-    def access(self, start: int, stop: int, writes: bool) -> None:
+    def access(self, start: int, stop: int, writes: bool, atomic: bool = False) -> None:
         """Record an access of this thread's TEC and refuse it when it races with one of another TEC."""
         tec = LOCAL.tec
         settle(tec)
         phase, span = tec.phase + 1, current_span()
         writer, reader, writers = self._writer[:, start:stop], self._reader[:, start:stop], self._writers[start:stop]
+        atomics, own = self._atomics[start:stop], 1 << tec.id
         written, read = writer[0] == phase, reader[0] == phase
-        writers[~written] = 0
-        same = (writers >> reader[1] & 1).astype(bool)  # whether the reader wrote the same
-        met_write = written & (writer[1] != tec.id) & (writes | ~(writers >> tec.id & 1).astype(bool))
+        writers[~written] = atomics[~written] = 0
+        plain = writers & ~atomics
+        same = (plain >> reader[1] & 1).astype(bool)  # whether the reader wrote the same
+        others = (plain & ~own) != 0 if atomic else writer[1] != tec.id
+        met_write = written & others & (writes | ~(plain & own).astype(bool))
         met_read = read & (reader[1] != tec.id) & ~same & ~met_write & writes
         here = races.Access(tec.id, "writes" if writes else "reads", span)
         sure = met_read if writes else met_write
@@ -195,7 +209,8 @@ class Races:
         stamp = np.array([[phase], [tec.id], [self._site(span)]], np.int32)
         if writes:
             writer[:, ~written] = stamp
-            writers |= 1 << tec.id
+            atomics[:] = atomics | (own & ~plain) if atomic else atomics & ~own
+            writers |= own
         else:
             reader[:, ~read | same] = stamp
 

@@ -297,11 +297,13 @@ class PyPointer:
         else:
             view[start:stop:step] = lanes_of(value, dtype.element_of, lanes)
 
-    def watched(self, what: str, first: int, count: int, step: int, writes: bool, active: Any = None) -> None:
+    def watched(
+        self, what: str, first: int, count: int, step: int, writes: bool, active: Any = None, atomic: bool = False
+    ) -> None:
         """Tell the storage's watch about elements `first + i * step` behind the pointer; `active` is a bool array."""
         size = self.dtype.bytes
         storage: Any = self.storage
-        storage.watch.access(what, self.offset + first * size, size, count, step * size, writes, active)
+        storage.watch.access(what, self.offset + first * size, size, count, step * size, writes, active, atomic)
 
 
 def scalar_of(value: Any, elem: DataType) -> Any:

@@ -127,6 +127,7 @@ class Session(PySimInfo):
         self.target = target
         self.output_dir = None if output_dir is None else output_dir / "runtime" / "pysim"
         self.local_size = target.tecs
+        self.atomic = threading.Lock()  # held by atomic operations on memory
         self.is_multi_thread = not _single_thread()
         self.checks = chosen()
         self.addresses = Addresses()

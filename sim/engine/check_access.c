@@ -9,7 +9,7 @@
 struct history {
   uint32_t reader, writer; /* stamps; 0: nobody */
   uint16_t writers;        /* one bit per TEC; of the phase in `writer` */
-  uint16_t unused;
+  uint16_t atomics;        /* those of them that wrote by atomic operations alone */
 };
 #define HISTORY(address) ((struct history *)(RACE_SHADOW + (address) * sizeof(struct history)))
 #define STAMP(tec, site) (phase << 20 | (tec) << 16 | (site))
@@ -125,22 +125,28 @@ void access_settle(struct tec *tec) {
 /* ------------------------------------------------------------------------------------------------------------ races */
 
 /* The stamp of what one byte's access meets, else 0. `*write`: whether that was a write. Takes note of the access. */
-static uint32_t meet(struct history *h, uint32_t tec, uint32_t stamp, bool writes, bool *write) {
+static uint32_t meet(struct history *h, uint32_t tec, uint32_t stamp, uint32_t kind, bool *write) {
   bool read = STAMP_PHASE(h->reader) == phase, written = STAMP_PHASE(h->writer) == phase;
-  uint32_t met = 0;
+  bool writes = kind & ACCESS_WRITE, atomic = kind & ACCESS_ATOMIC;
+  uint32_t met = 0, own = 1u << tec;
   *write = false;
-  if (!written) h->writers = 0;
-  bool wrote = h->writers >> tec & 1;
-  if (written && STAMP_TEC(h->writer) != tec && (writes || !wrote)) {
+  if (!written) h->writers = h->atomics = 0;
+  uint32_t plain = h->writers & ~(uint32_t)h->atomics;
+  bool wrote = plain & own, meets_write = atomic ? plain & ~own : written && STAMP_TEC(h->writer) != tec;
+  if (meets_write && (writes || !wrote)) {
     met = h->writer;
     *write = true;
-  } else if (writes && read && STAMP_TEC(h->reader) != tec && !(h->writers >> STAMP_TEC(h->reader) & 1)) {
+  } else if (writes && read && STAMP_TEC(h->reader) != tec && !(plain >> STAMP_TEC(h->reader) & 1)) {
     met = h->reader;
   }
   if (writes) {
     if (!written) h->writer = stamp;
-    h->writers |= (uint16_t)(1u << tec);
-  } else if (!read || h->writers >> STAMP_TEC(h->reader) & 1) {
+    if (!atomic)
+      h->atomics &= (uint16_t)~own;
+    else if (!wrote)
+      h->atomics |= (uint16_t)own;
+    h->writers |= (uint16_t)own;
+  } else if (!read || plain >> STAMP_TEC(h->reader) & 1) {
     h->reader = stamp;
   }
   return met;
@@ -149,11 +155,12 @@ static uint32_t meet(struct history *h, uint32_t tec, uint32_t stamp, bool write
 /* The common cases of `meet`: in this phase nobody was here before, or only this TEC, or all that came have read. */
 static inline bool is_alone(struct history *h, uint32_t own_bit, uint32_t stamp, bool writes) {
   bool read = STAMP_PHASE(h->reader) == phase;
-  if (STAMP_PHASE(h->writer) == phase) return h->writers == own_bit;
+  if (STAMP_PHASE(h->writer) == phase) return h->writers == own_bit && !h->atomics;
   if (writes && read) return false;
   if (writes) {
     h->writer = stamp;
     h->writers = (uint16_t)own_bit;
+    h->atomics = 0;
   } else if (!read) {
     h->reader = stamp;
   }
@@ -167,8 +174,8 @@ void access_races(struct tec *tec, const struct access *access) {
   for (uint32_t i = 0; i < access->size; i++) {
     bool write;
     struct history *h = HISTORY(access->address + i);
-    if (is_alone(h, 1u << tec->id, stamp, writes)) continue;
-    uint32_t other = meet(h, tec->id, stamp, writes, &write);
+    if (!(access->kind & ACCESS_ATOMIC) && is_alone(h, 1u << tec->id, stamp, writes)) continue;
+    uint32_t other = meet(h, tec->id, stamp, access->kind, &write);
     if (!other || sure || (met && writes && write)) continue;
     met = other;
     met_write = write;
@@ -251,6 +258,27 @@ void __ubsan_handle_type_mismatch_v1(const struct typed_access *typed, uint64_t 
   struct access access = {address, check_pc(__builtin_return_address(0)), item, item,
                           typed->is_store ? ACCESS_WRITE : ACCESS_READ};
   if (tec && check_wants(CHECK_ALIGN)) access_report(KIND_ALIGN, tec, &access, NULL);
+}
+
+void __compass_checked_atomic(void *at, const void *pc) {
+  struct tec *tec = current_tec();
+  struct access access = {(uint64_t)at, check_pc(pc), 4, 4, ACCESS_READ | ACCESS_WRITE | ACCESS_ATOMIC};
+  if (!tec) return;
+  if (check_wants(CHECK_ALIGN) && access.address % access.item) access_report(KIND_ALIGN, tec, &access, NULL);
+  access_check(tec, &access);
+}
+
+/* The text of an assertion lies in both names of the finding, one after the other. */
+void __compass_assertion_failed(const char *text) {
+  struct tec *tec = current_tec();
+  struct check_finding finding = {.kind = KIND_ASSERTION, .times = 1, .event = -1};
+  finding.here.pc = check_pc(__builtin_return_address(0));
+  if (!tec || !check_wants(CHECK_ASSERT)) return;
+  finding.here.tec = tec->id;
+  size_t room = sizeof finding.place.name - 1, length = strlen(text);
+  memcpy(finding.place.name, text, length < room ? length : room);
+  if (length > room) memcpy(finding.origin.name, text + room, length - room < room ? length - room : room);
+  check_report(&finding);
 }
 
 void __compass_divided_by_zero(void) {

@@ -35,6 +35,12 @@ void access_report(enum check_kind kind, const struct tec *tec, const struct acc
 void __compass_checked_lanes(uint8_t *value, const void *base, int64_t step, const uint16_t *offsets,
                              const uint8_t *mask, uint32_t shape, const void *pc);
 
+/* What assertions call that do not hold. */
+void __compass_assertion_failed(const char *text);
+
+/* What the atomic operations of sim/include/compass/atomics.h call first. */
+void __compass_checked_atomic(void *at, const void *pc);
+
 /* What the code of integer divisions (compass_core/hostcc/divisions.py, arith.h) calls where the divisor is 0. */
 void __compass_divided_by_zero(void);
 

@@ -13,7 +13,7 @@
 #define MAX_REGIONS 16384u
 #define MAX_FINDINGS 256u
 
-enum check_mode { CHECK_BOUNDS = 1, CHECK_RACE = 2, CHECK_UNINIT = 4, CHECK_DMA = 8, CHECK_ALIGN = 16, CHECK_DIVISION = 32 };
+enum check_mode { CHECK_BOUNDS = 1, CHECK_RACE = 2, CHECK_UNINIT = 4, CHECK_DMA = 8, CHECK_ALIGN = 16, CHECK_DIVISION = 32, CHECK_ASSERT = 64 };
 
 struct check_region {
   uint32_t address, size;
@@ -34,10 +34,11 @@ enum check_kind {
   KIND_DMA_OVERLAP,
   KIND_DMA_STRIDE,
   KIND_DMA_IGNORED,
-  KIND_DIVISION
+  KIND_DIVISION,
+  KIND_ASSERTION
 };
 
-enum check_access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_DMA = 4 };
+enum check_access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_DMA = 4, ACCESS_ATOMIC = 8 };
 
 /* Who did what, where in `.text`. */
 struct check_side {

@@ -12,6 +12,8 @@ static struct {
   uint64_t address;
 } exports[] = {
     ROW(__compass_checked_lanes),
+    ROW(__compass_assertion_failed),
+    ROW(__compass_checked_atomic),
     ROW(__compass_divided_by_zero),
     ACCESS(1),
     ACCESS(2),

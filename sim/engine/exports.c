@@ -7,11 +7,14 @@
 #include "float16.h"
 #include "print.h"
 #include "record.h"
+#include "schedule.h"
 #include "tec.h"
 
 static int32_t local_id(void) { return (int32_t)current_tec()->task.local_id; }
 static int32_t local_size(void) { return (int32_t)current_tec()->task.local_size; }
 static int32_t group_id(void) { return (int32_t)current_tec()->task.group_id; }
+
+static void atomic_point(void) { schedule_point(); }
 
 static void aiff(void) {
   kernel_fault(FAULT_UNSUPPORTED, "the kernel starts the AIFF accelerator, which is not simulated");
@@ -41,6 +44,7 @@ static struct {
     COMPASS(free_events, __compass_free_events),
     COMPASS(aiff, aiff),
     COMPASS(assembly, assembly),
+    COMPASS(atomic_point, atomic_point),
     COMPASS(tick, __compass_tick),
     COMPASS(profile_enter, __compass_profile_enter),
     COMPASS(profile_point, __compass_profile_point),

@@ -57,6 +57,7 @@ class Expressions(Pointers, Conditions, Arithmetic, Vectors):
             (1, lambda: self.literal_vector(t, depth)),
             (1, lambda: self.selected(t, depth)),
             (0.4, lambda: self.lanes_ternary(t, depth)),
+            (0.4, lambda: self.lane_numbers(t, depth)),
             (3, lambda: self.permuted(t, depth)),
             (0.7, lambda: self.vector_remainder(t, depth)),
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.ir.dtypes import INT32, STORAGE, DataType
+from compassc.ir.dtypes import INT32, STORAGE, DataType, dtype
 
 from .scope import Constant, Variable
 from .stores import DEPTH, Stores
@@ -147,6 +147,33 @@ class Extensions(Stores):
         made = simple(f"{where.name}[{{}}], {name.name} = {{}}, {where.name}[{{}}]", i, value, j)
         self.scope.add(name)
         return [made]
+
+    def atomic(self) -> list[Stmt] | None:
+        """An atomic operation on memory of this TEC alone; its result is a variable."""
+        t = self.rng.choice((INT32, dtype("uint32")))
+        found = self.target(t, 1)
+        if found is None or found.scope not in ("global", "shared") or found.buffer:
+            return None
+        at = self.index(found.size - 1, 1)
+        name = self.rng.choice(("add", "min", "max", "exchange", "compare_exchange"))
+        values = [self.literal_or(t, 2) for _ in range(1 + (name == "compare_exchange"))]
+        result = Variable(self.name("v"), t)
+        holes = ", ".join("{}" for _ in values)
+        made = simple(f"{result.name} = S.atomic_{name}({found.name} + {{}}, {holes})", at, *values)
+        self.scope.add(result)
+        return [made]
+
+    def stated(self) -> list[Stmt]:
+        """Conditions that hold, some of which the compiler may count on."""
+        a = self.gen(INT32, 2)
+        name, limit = self.name("v"), self.rng.randint(1, 20)
+        variable = Variable(name, INT32, fixed=True)
+        step = self.rng.choice((2, 4, 8, 6))
+        made = simple(f"{name} = ({{}} & 31) * {step}", a)
+        self.scope.add(variable)
+        facts = [f"{name} % {step} == 0", f"{name} >= 0 and {name} < {32 * step}", f"{name} + {limit} > 0"]
+        uses = [simple(self.rng.choice((f'S.assert_({fact}, "fact")', f"S.assume({fact})"))) for fact in facts]
+        return [made, *self.rng.sample(uses, self.rng.randint(1, 3))]
 
     def listed(self) -> list[Stmt] | None:
         """Values in a list, used one by one."""

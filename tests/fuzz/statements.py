@@ -91,6 +91,8 @@ class Statements(Extensions):
             (0.4, self.chain),
             (0.4, self.element_swap),
             (0.4, self.listed),
+            (0.4, self.atomic),
+            (0.3, self.stated),
         ]
         if self.blocks < 4 and self.size_left > 0:
             makers += [(2.5, self.branch), (2.5, self.loop), (0.7, self.while_loop), (0.4, self.vectorized)]

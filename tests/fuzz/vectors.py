@@ -139,6 +139,18 @@ class Vectors(Draw):
         index = self.index(t.lanes - 1, depth - 1)
         return Expr("S.vreplic({}, {})", [self.gen(t, depth - 1), index], t)
 
+    def lane_numbers(self, t: DataType, depth: int) -> Expr | None:
+        """S.iota, whose integers fit in any case where the start is known."""
+        if t.is_mask:
+            return None
+        elem, most = t.element_of, max(1, (127 if t.is_integer else 60) // t.lanes)
+        step = self.rng.randint(0, most) if t.is_integer else self.rng.choice((1, 0.5, -0.1, 3))
+        name = f'"{elem}"'
+        if t.is_bfloat or self.chance(0.4):
+            return Expr(f"S.iota({name}, {t.lanes}, step={step})", [], t)
+        start = self.gen(elem, depth - 1)
+        return Expr(f"S.iota({name}, {t.lanes}, {{}}, {step})", [start], t)
+
     def lanes_ternary(self, t: DataType, depth: int) -> Expr | None:
         """`a if mask else b`."""
         if not t.is_vector or t.is_mask:

@@ -106,6 +106,8 @@ class Walker:
             yield ReachedStatement(s, path)
             if type(s) is S.Let:
                 self._define(s)
+            elif type(s) is S.Eval:
+                self.arith.learn_assumption(self.settle(s.value))
             elif type(s) is S.If:
                 yield from self._branch(s.cond, s.then, True, path)
                 yield from self._branch(s.cond, s.orelse, False, path)

@@ -35,8 +35,8 @@ def run(subject: Subject) -> Iterator[CompassError]:
         yield from _Race(subject.module, Walker(entry, subject.target.tecs, values), shared).run()
 
 
-_Touch = tuple[Address, int, Span | None]
-"""An access: its first byte, the number of bytes, and its place in the source."""
+_Touch = tuple[Address, int, Span | None, bool]
+"""An access: its first byte, the number of bytes, its place in the source, and whether it is atomic."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,11 @@ class _Access:
     low: int
     high: int
     span: Span | None
+    atomic: bool = False
 
     def meets(self, other: _Access) -> bool:
+        if self.atomic and other.atomic:
+            return False
         return self.data is other.data and self.low < other.high and other.low < self.high
 
 
@@ -69,13 +72,13 @@ class _Race:
                 self.writes.clear()
                 self.opaque.clear()
             reads, writes = self.touched(place.stmt)
-            for address, size, span in reads:
-                for access in self.concrete(place, address, size, span) or ():
+            for touch in reads:
+                for access in self.concrete(place, touch) or ():
                     self.read(access)
-            for address, size, span in writes:
-                accesses = self.concrete(place, address, size, span)
+            for touch in writes:
+                accesses = self.concrete(place, touch)
                 if accesses is None:
-                    self.opaque.add(address.data)
+                    self.opaque.add(touch[0].data)
                 else:
                     self.writes += accesses
             self.opaque |= self.handed_over(place.stmt)
@@ -115,8 +118,10 @@ class _Race:
             return
         from ...ops.effects import touched
 
-        for index, kind, _ in touched(call):
-            self._add(reads if kind == "r" else writes, self.walker.address(call.args[index]), self._row(call), span)
+        atomic = E.is_single(call)
+        for index, kind, extent in touched(call):
+            size = extent if atomic else self._row(call)
+            self._add(reads if kind == "r" else writes, self.walker.address(call.args[index]), size, span, atomic)
 
     def _row(self, call: E.Call) -> int:
         """The bytes of a copy that is one row; 0 when it is not, or not for certain."""
@@ -126,9 +131,11 @@ class _Race:
         one = isinstance(width, IntImm) and isinstance(size, IntImm) and size.value == width.value
         return width.value if isinstance(width, IntImm) and one else 0
 
-    def _add(self, into: list[_Touch], address: Address | None, size: int, span: Span | None) -> None:
+    def _add(
+        self, into: list[_Touch], address: Address | None, size: int, span: Span | None, atomic: bool = False
+    ) -> None:
         if address is not None and address.data in self.shared:
-            into.append((address, size, span))
+            into.append((address, size, span, atomic))
 
     def handed_over(self, s: Stmt) -> set[Var]:
         """The storage whose address a sub-function gets, or that is reached in a way not understood here."""
@@ -142,8 +149,9 @@ class _Race:
 
     # -- concrete accesses
 
-    def concrete(self, place: ReachedStatement, address: Address, size: int, span: Span | None) -> list[_Access] | None:
+    def concrete(self, place: ReachedStatement, touch: _Touch) -> list[_Access] | None:
         """The bytes each TEC touches; None when they are not known."""
+        address, size, span, atomic = touch
         if not size or place.path.uncertain:
             return None
         found: list[_Access] = []
@@ -154,7 +162,7 @@ class _Race:
                 low = self.offset(address.offset, env)
                 if low is None:
                     return None
-                found.append(_Access(tec, address.data, low, low + size, span))
+                found.append(_Access(tec, address.data, low, low + size, span, atomic))
         return found
 
     def runs(self, place: ReachedStatement, env: dict[Var, int]) -> Iterator[dict[Var, int] | None]:
@@ -200,7 +208,7 @@ class _Race:
                 return
 
     def own(self, access: _Access) -> Iterator[_Access]:
-        return (w for w in self.writes if w.data is access.data)
+        return (w for w in self.writes if w.data is access.data and not w.atomic)
 
     @staticmethod
     def error(write: _Access, read: _Access) -> CompassError:

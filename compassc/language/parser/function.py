@@ -277,9 +277,7 @@ class FunctionParser(FunctionContext):
         return convert(value.expr, kind)
 
     def stmt_Assert(self, node: ast.Assert) -> None:
-        raise CompassError(
-            "assert has no form in C", code="syntax", help="use if and S.printf, or check inputs in Python"
-        )
+        raise CompassError("assert has no form in C", code="syntax", help="write S.assert_(condition, text)")
 
     def stmt_With(self, node: ast.With) -> None:
         """A schedulable block: it opens a scope, and its axes are names for loop variables."""

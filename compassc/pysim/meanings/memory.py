@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from compass_core.errors import CompassError
+from compass_core.operators import wrap
 from compassc.ir.dtypes import DataType
+from compassc.language.dispatch import LOCAL
 from compassc.ops.args import refuse_constant
+from compassc.ops.atomics import check_place
 from compassc.ops.memory import indices_ok, loaded_dtype, scatter_ok, store_ok
 from compassc.ops.typing import type_error
 
 from ..masks import mask_array
 from ..memory import PyPointer, bounds_error, index_of, pointer_of
-from ..values import PyVar
+from ..values import PyVar, to_element
 from . import meaning
 
 
@@ -142,6 +146,56 @@ def gather_positions(ptr: Any, indices: Any, mask: Any, what: str) -> tuple[Any,
         for offset in used.tolist():
             ptr.watched(what, offset, 1, 1, what == "S.vstore_scatter")
     return view, base + offsets, active
+
+
+def _atomic(name: str, ptr: Any, change: Callable[..., int], *values: Any) -> Any:
+    """Replaces the integer at a pointer by `change(old, *values)`, and gives what it was."""
+    what = f"S.{name}"
+    p = pointer_of(ptr, f"{what}: ptr")
+    check_place(what, p.dtype, p.scope)
+    elem = p.dtype
+    operands = [_integer(x, elem, what) for x in values]
+    view, base = p.elements()
+    if not 0 <= base < len(view):
+        raise bounds_error(what, p, 0, 0)
+    with LOCAL.tec.session.atomic:
+        if p.storage is not None and p.storage.watch is not None:
+            p.watched(what, 0, 1, 1, True, atomic=True)
+        old = view[base]
+        view[base] = wrap(change(int(old), *operands), elem.bits, elem.is_int)
+    return PyVar(old, elem)
+
+
+def _integer(x: Any, elem: DataType, what: str) -> int:
+    """An integer operand as the memory holds it."""
+    if type(x) is int or (type(x) is PyVar and x.dtype.is_scalar and x.dtype.is_integer):
+        return int(to_element(x, elem))
+    raise type_error(f"{what}: the value must be an integer scalar, got {x!r}", "convert it with S.i32(...)")
+
+
+@meaning
+def atomic_add(ptr: Any, value: Any) -> Any:
+    return _atomic("atomic_add", ptr, lambda old, x: old + x, value)
+
+
+@meaning
+def atomic_min(ptr: Any, value: Any) -> Any:
+    return _atomic("atomic_min", ptr, min, value)
+
+
+@meaning
+def atomic_max(ptr: Any, value: Any) -> Any:
+    return _atomic("atomic_max", ptr, max, value)
+
+
+@meaning
+def atomic_exchange(ptr: Any, value: Any) -> Any:
+    return _atomic("atomic_exchange", ptr, lambda _, x: x, value)
+
+
+@meaning
+def atomic_compare_exchange(ptr: Any, expected: Any, value: Any) -> Any:
+    return _atomic("atomic_compare_exchange", ptr, lambda old, e, x: x if old == e else old, expected, value)
 
 
 def _sim_vector(x: Any, what: str) -> DataType:

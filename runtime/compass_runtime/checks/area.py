@@ -41,6 +41,7 @@ class Kind(IntEnum):
     DMA_STRIDE = 12
     DMA_IGNORED = 13
     DIVISION = 14
+    ASSERTION = 15
 
 
 class Access(IntFlag):
@@ -49,6 +50,7 @@ class Access(IntFlag):
     READ = 1
     WRITE = 2
     DMA = 4
+    ATOMIC = 8
 
 
 class Memory(IntEnum):

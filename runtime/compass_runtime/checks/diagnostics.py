@@ -163,6 +163,12 @@ class Diagnostics:
         """An integer divided by zero."""
         return self._make(rule, one, times, rule.message.format(tec=one.here.tec))
 
+    def assertion(self, rule: _Rule, one: Found, times: int) -> CompassError:
+        """A condition of the kernel that does not hold."""
+        text = one.place.name + one.origin.name
+        message = rule.message.format(tec=one.here.tec) + (f": {text}" if text else "")
+        return self._make(rule, one, times, message)
+
     def uninit(self, rule: _Rule, one: Found, times: int) -> CompassError:
         """A value that was never written."""
         origin = self._buffer(one.origin)
@@ -265,6 +271,12 @@ _RULES = {
         "TEC {tec} divides an integer by zero",
         "the result is 0, which is seldom what is meant: test the divisor first",
         code="check-division",
+    ),
+    Kind.ASSERTION: _Rule(
+        Diagnostics.assertion,
+        "an assertion does not hold on TEC {tec}",
+        "the kernel's author expects this of its arguments or of its own work",
+        code="check-assert",
     ),
 }
 

@@ -13,7 +13,8 @@ class Modes(IntFlag):
     `BOUNDS`: accesses outside of every buffer; `RACE`: TECs that touch the same memory without a barrier in between,
     or memory of an asynchronous transfer on its way; `UNINIT`: values that were never written decide something or are
     stored in an output; `DMA`: misuse of events, transfers without meaning; `ALIGN`: addresses that are no multiple of
-    the element's size; `DIVISION`: integers divided by zero, of vectors the lanes that are not 0 themselves.
+    the element's size; `DIVISION`: integers divided by zero, of vectors the lanes that are not 0 themselves; `ASSERT`:
+    what the kernel states by S.assert_ and S.assume.
     """
 
     BOUNDS = 1
@@ -22,7 +23,8 @@ class Modes(IntFlag):
     DMA = 8
     ALIGN = 16
     DIVISION = 32
-    ALL = 63
+    ASSERT = 64
+    ALL = 127
 
     @classmethod
     def parse(cls, text: str) -> Modes:

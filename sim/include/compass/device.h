@@ -133,6 +133,13 @@ void __compass_aiff(uint ctrl, uint param, uint act, int event);
 /* What stands in the place of inline assembly: the engine ends the run and says so. */
 void __compass_assembly(void);
 
+#ifdef __COMPASS_CHECK
+/* Checked runs tell which assertions do not hold; elsewhere the kernel's text defines the macro as nothing. */
+void __compass_assertion_failed(const void *text);
+#define __compass_assert(condition, text) \
+  ((condition) ? (void)0 : __compass_assertion_failed((const void *)(ulong)(text)))
+#endif
+
 /* Host caches are coherent. */
 __COMPASS_FN void __flush_cache(bool invalidate) { __COMPASS_MEMORY_FENCE(); }
 

@@ -30,6 +30,7 @@
 #include <compass/scalar.h>
 #include <compass/math.h>
 #include <compass/device.h>
+#include <compass/atomics.h>
 #include <compass/printf.h>
 
 #endif

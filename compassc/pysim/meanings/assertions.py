@@ -1,0 +1,31 @@
+"""Conditions that a kernel states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compassc.ops.assertions import ASSUMED, assertion_text, failed
+from compassc.ops.typing import type_error
+
+from ..values import PyVar
+from . import meaning
+
+
+def _holds(what: str, cond: Any) -> bool:
+    if type(cond) is bool:
+        return cond
+    help = "use S.vall or S.vany" if type(cond) is PyVar and cond.dtype.is_mask else "compare: n != 0"
+    raise type_error(f"{what}: the condition must be a scalar bool, got {cond!r}", help)
+
+
+@meaning
+def assert_(cond: Any, text: Any = "") -> None:
+    message = assertion_text(text)
+    if not _holds("S.assert_", cond):
+        raise failed(message)
+
+
+@meaning
+def assume(cond: Any) -> None:
+    if not _holds("S.assume", cond):
+        raise failed(ASSUMED)
