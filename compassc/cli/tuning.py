@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import switches
-from compassc.cli import options
+from compassc.cli import options, quantizing
 from compassc.cli.console import Console, artifact, shown
 from compassc.cli.tables import Table, tables_text
 
@@ -28,12 +28,20 @@ _STRATEGIES = ("model", "random")
 def run(console: Console, source: Path, given: dict[str, Any]) -> None:
     """Searches for each task of a file, shows how it goes, and prints tables or JSON."""
     from compassc.cluster import open_cluster
+    from compassc.driver.models import is_graph
+    from compassc.importers import is_model
     from compassc.tuning.tasks import tasks_of_file
     from compassc.tuning.tune import check, tune
     from compassc.tuning.workers import ClusterWorkers
 
     console.inputs.append(source)
-    wanted, store = _options(given), _store(given["output"])
+    if is_model(source) or is_graph(source):
+        from compassc.cli.tuning_models import run_model
+
+        run_model(console, source, given)
+        return
+    quantizing.refuse(given)
+    wanted, store = search_options(given), store_of(given["output"])
     target = given["target"] or switches.TARGET.get()
     tasks = tasks_of_file(source, options.entry(given["entry"]), target, {**given["values"], **given["shapes"]})
     console.detail(f"{len(tasks)} tasks; records go to {shown(store)}")
@@ -53,7 +61,7 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
         check(search)
 
 
-def _options(given: dict[str, Any]) -> TuneOptions:
+def search_options(given: dict[str, Any]) -> TuneOptions:
     from compassc.tuning.measure import MeasureOptions
     from compassc.tuning.search import STRATEGIES
     from compassc.tuning.tune import TuneOptions
@@ -63,7 +71,7 @@ def _options(given: dict[str, Any]) -> TuneOptions:
     return TuneOptions(given["trials"], given["seconds"], given["patience"], strategy, given["seed"], measuring)
 
 
-def _store(output: Path | None) -> Path:
+def store_of(output: Path | None) -> Path:
     from compassc.tuning.history import database_file
 
     return output or database_file() or Path("records.jsonl")
@@ -72,8 +80,20 @@ def _store(output: Path | None) -> Path:
 @contextmanager
 def _progress(task: Task, wanted: TuneOptions) -> Iterator[Listener]:
     """A line on the terminal: what was done, the best so far, the rate, failures, the time left."""
+    with progress_line(task.name, wanted.trials) as show:
+
+        def listener(search: Search) -> None:
+            done, best = len(search.records), search.best
+            show(task.name, done, done - search.known, search.seconds, best, search.errors.total())
+
+        yield listener
+
+
+@contextmanager
+def progress_line(name: str, total: int) -> Iterator[Callable[..., None]]:
+    """A line on the terminal, shown by a function of the name, trials done and measured, seconds, best record, failures."""
     if not sys.stderr.isatty():
-        yield lambda search: None
+        yield lambda *about: None
         return
     from rich.console import Console as Terminal
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -86,20 +106,14 @@ def _progress(task: Task, wanted: TuneOptions) -> Iterator[Listener]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Terminal(stderr=True), transient=True) as progress:
-        line = progress.add_task(task.name, total=wanted.trials, best="-", rate="-", failed=0)
+        line = progress.add_task(name, total=total, best="-", rate="-", failed=0)
 
-        def listener(search: Search) -> None:
-            done, best = len(search.records), search.best
-            new = done - search.known
-            progress.update(
-                line,
-                completed=done,
-                best="-" if best is None else number_text(best.cost),
-                rate=f"{new / max(search.seconds, 1e-9):.1f}",
-                failed=search.errors.total(),
-            )
+        def show(name: str, done: int, new: int, seconds: float, best: Record | None, failed: int) -> None:
+            cost = "-" if best is None else number_text(best.cost)
+            rate = f"{new / max(seconds, 1e-9):.1f}"
+            progress.update(line, description=name, completed=done, best=cost, rate=rate, failed=failed)
 
-        yield listener
+        yield show
 
 
 def tables(searches: Sequence[Search]) -> Iterator[Table]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from compassc.graph import Layer, LayerError, Tensor
+from compassc.layers.choices import recorded
 from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
@@ -94,7 +95,7 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
         if declared is not None:
             with consistent(layer):
                 check(declared, layer)
-    with consistent(layers[0]):
+    with consistent(layers[0]), recorded(layers):
         return _kernel_of(layers)
 
 

@@ -23,6 +23,7 @@ from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, Subgrap
 from compassc.gbuilder.plugin_host import Plugin
 from compassc.graph import LayerError, Tensor
 from compassc.layers.arithmetic import Array
+from compassc.layers.choices import kernels_for
 from compassc.layers.declare import all_types
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import STEPS, kernel_of, load_kernels, takes_tail
@@ -88,6 +89,7 @@ class LayerLibrary:
 
     def __init__(self, folder: Path, target: str, fuse: bool = True) -> None:
         load_kernels()
+        self._target = target
         self._objects = KernelCache(folder, target)
         self._fuse = fuse
 
@@ -110,7 +112,8 @@ class LayerLibrary:
             if id(node) not in free:
                 continue
             try:
-                group, work = self._group(node, free, users, ends)
+                with kernels_for(self._target):
+                    group, work = self._group(node, free, users, ends)
             except LayerError as reason:
                 refused[id(node)] = str(reason)
                 continue

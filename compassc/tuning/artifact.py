@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compass_core import targets
@@ -22,11 +22,13 @@ _SHARED = re.compile(r"^(?:GEN_\w+\([^\n]*\);|#include [^\n]*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Artifact:
-    """A kernel as C text of the dialect, and the content of its `NAME.params.json`; `names`: what it defines."""
+    """A kernel as C text of the dialect, and the content of its `NAME.params.json`; `names`: what it defines. `arguments`:
+    those of this kernel, where they are not the task's."""
 
     text: str
     params: Mapping[str, Any]
     names: tuple[str, ...]
+    arguments: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -93,13 +95,14 @@ def _made(task: Task, candidate: Candidate) -> Artifact:
         legalised = passes.legalize(lowered, options)
         made = codegen.emit(legalised, interface_of(lowered))
     tables = [array["symbol"] for array in made.line_map["arrays"] if array["scope"] == "constant"]
-    return Artifact(made.text, made.params, (*(f.name for f in legalised.functions), *tables))
+    arguments = None if program.arguments is None else tuple(program.arguments)
+    return Artifact(made.text, made.params, (*(f.name for f in legalised.functions), *tables), arguments)
 
 
 def renamed(artifact: Artifact, prefix: str) -> Artifact:
     """The same kernel with `prefix` before every name that it defines."""
     params = {**artifact.params, "kernel": prefix + artifact.params["kernel"]}
-    return Artifact(_with_prefix(artifact.text, artifact.names, prefix), params, artifact.names)
+    return replace(artifact, text=_with_prefix(artifact.text, artifact.names, prefix), params=params)
 
 
 def _with_prefix(text: str, names: Collection[str], prefix: str) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,17 +25,16 @@ from compass_core.hostcc.foreign import compile_source
 from compass_core.hostcc.sources import Source
 from compassc.toolchain.unit import LineMap, joined_unit
 from compassc.tuning.artifact import Artifact, Feed, Refused, artifact, renamed, without_shared, words
+from compassc.tuning.result import ERRORS, Metric, Result
 from compassc.tuning.space import Candidate
 from compassc.tuning.task import Task
 
 if TYPE_CHECKING:
+    from compass_runtime.profile.instrument import Instrumented
     from compass_runtime.program import Program
 
-Metric = Literal["cycles", "seconds"]
-ERRORS = ("infeasible", "build", "wrong", "timeout", "crash")
-"""What may be the matter with a candidate: it stands for no program, it cannot be compiled, its results are wrong, it
-takes too long to build or to run, it does what ends a run."""
 BUILD_SECONDS = 60
+__all__ = ["ERRORS", "MeasureOptions", "Metric", "Result", "measure", "measure_artifacts", "timed"]
 _UNIT = "candidates.cl"
 _FLAGS = ("-O1",)
 """Counts, and so cycles, are the same however the host's code is optimised: less of it is sooner there."""
@@ -52,21 +51,6 @@ class MeasureOptions:
     repeat: int = 5
     batch: int = 16
     trusted: bool = True
-
-
-@dataclass(frozen=True)
-class Result:
-    """What was measured: `cost` in cycles or seconds, or an `error` of ERRORS with its words. `seconds`: what making the
-    C text, building and running took."""
-
-    cost: float | None
-    error: str = ""
-    message: str = ""
-    seconds: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def ok(self) -> bool:
-        return self.cost is not None
 
 
 def measure(task: Task, candidates: Sequence[Candidate], options: MeasureOptions | None = None) -> list[Result]:
@@ -137,8 +121,10 @@ class _Batch:
         """CompassError where they do not compile."""
         self._feed, self._options = feed, options
         self._target = targets.load(feed.target)
-        apart = [renamed(one, f"c{i}_") if len(artifacts) > 1 else one for i, one in enumerate(artifacts)]
-        unit = joined_unit(without_shared([one.text for one in apart]), LineMap(()), _UNIT)
+        texts = {text: i for i, text in enumerate(dict.fromkeys(one.text for one in artifacts))}
+        # kernels that differ in their arguments alone are compiled once
+        apart = [renamed(one, f"c{texts[one.text]}_") if len(texts) > 1 else one for one in artifacts]
+        unit = joined_unit(without_shared(list(dict.fromkeys(one.text for one in apart))), LineMap(()), _UNIT)
         source = Source(_UNIT, self._target.define, (), (), unit, trusted=options.trusted)
         self._counting = None
         if options.metric == "cycles":
@@ -154,7 +140,12 @@ class _Batch:
         from compass_runtime.profile.instrument import instrument
 
         model = cost_model(self._target.name)
-        unit = instrument(source, model)
+        key = self._target.name, source.unit
+        if key not in _instrumented:
+            if len(_instrumented) >= _MOST_INSTRUMENTED:
+                _instrumented.clear()
+            _instrumented[key] = instrument(source, model)
+        unit = _instrumented[key]
         return replace(unit.source, trusted=source.trusted), (model, (unit,))
 
     def results(self) -> list[Result]:
@@ -178,7 +169,7 @@ class _Batch:
         from compass_sim.faults import KernelFault, SimulatorError
 
         self._fresh = False
-        arguments = [a.copy() if isinstance(a, np.ndarray) else a for a in self._feed.arguments]
+        arguments = [a.copy() if isinstance(a, np.ndarray) else a for a in one.arguments or self._feed.arguments]
         try:
             cost = self._run(self._program(one, arguments), arguments)
         except KernelFault as fault:
@@ -246,6 +237,8 @@ class _Batch:
         return ""
 
 
+_instrumented: dict[tuple[str, str], Instrumented] = {}
+_MOST_INSTRUMENTED = 16
 _templates: dict[str, Program] = {}
 _MOST_TEMPLATES = 64
 

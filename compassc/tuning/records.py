@@ -15,7 +15,7 @@ from compass_core import files
 from compass_core.errors import CompassError, Span
 from compass_core.reading import jsontext
 from compass_core.reading.limits import TUNING_RECORD
-from compassc.tuning.measure import ERRORS, Result
+from compassc.tuning.result import ERRORS, Result
 from compassc.tuning.space import Candidate, key_of
 from compassc.tuning.task import Workload
 

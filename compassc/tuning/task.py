@@ -75,9 +75,11 @@ class Workload:
 @dataclass(frozen=True)
 class Program:
     """A candidate as something to build: a kernel of the language, an IR function or an IR module (what
-    `BuildManager.build` takes), whose parameters take the task's arguments in order."""
+    `BuildManager.build` takes), whose parameters take the task's arguments in order; `arguments`: its own instead, with
+    the same outputs at the same places."""
 
     kernel: Any
+    arguments: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True)

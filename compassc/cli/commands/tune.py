@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
-from compassc.cli import options
+from compassc.cli import options, quantizing
 from compassc.cli.console import Console
 
 EXAMPLE = """\
 compassc tune kernel.py:vadd -t X2_1204 --set n=4096 --trials 500 --jobs 4 -o records.jsonl
-compassc build kernel.py -k vadd --tuned records.jsonl"""
+compassc build kernel.py -k vadd --tuned records.jsonl
+compassc tune model.onnx -t X2_1204 --calibrate samples.npz --trials 1000 --jobs 4
+compassc build model.onnx -t X2_1204 --calibrate samples.npz --tuned records.jsonl"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
@@ -37,10 +39,12 @@ compassc build kernel.py -k vadd --tuned records.jsonl"""
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Processes that measure.")
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler whose workers measure, e.g. tcp://host:8786.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@quantizing.quantize_option
+@quantizing.calibration_options
 @options.talk_options
 @click.pass_obj
 def command(console: Console, source: Path, **given: Any) -> None:
-    """Search the best constants of kernels and the best schedules.
+    """Search the best constants of kernels, the best schedules, and the best choices for the layers of a model.
 
     Every candidate is built, run and checked; results are appended to the records as they come. An interrupted search goes
     on where it was when the command is given again.

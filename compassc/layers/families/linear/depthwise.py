@@ -14,6 +14,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array, saturate_int32
+from compassc.layers.choices import choose
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear import quads
 from compassc.layers.families.linear.formats import BYTE, float_format, integer_format, sums_range
@@ -109,10 +110,13 @@ def _by_quads(layer: Layer, s: Shape, tail: Sequence[Layer], padded: int) -> Ker
     ahead = has_ahead_shift(layer)
     biases = np.zeros(s.c, np.int64) if ahead else summed_biases(layer, s.c)
     f = integer_format(layer.input, weights, biases, -layer.input.scalar_zero if s.has_border else None)
-    tile = min(_in_quads(s), default=(0.0, None))[1]
     fits = s.window.kernel[0] * quads.words_of(s.window.kernel[1]) <= quads.WEIGHT_WORDS
-    if f.staged != BYTE or tile is None or not fits:
+    if f.staged != BYTE or not fits:
         return None
+    found = choose("quads", _in_quads(s), lambda f: f, lambda f: f"{f[1][0]}x{f[1][1]}")
+    if found is None:
+        return None
+    tile = found[1]
     k = KernelSource(channel="o", padded_channels=padded, loads=[])
     x, w = k.tensor(layer.input), k.constant(quads.packed_words(s, f.planes[0].reshape(weights.shape), padded))
     begin = k.channels(f.start.astype(np.int32))
@@ -131,7 +135,8 @@ def depthwise(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel | None:
 
 def _by_pixels(layer: Layer, s: Shape, tail: Sequence[Layer], padded: int) -> Kernel | None:
     size = {"8": 1, "6": 2, "2": 4}[layer.input.dtype[-1]]
-    tile = min(_tiles(s, size), key=lambda found: found[0], default=(0.0, None))[1]
+    found = choose("pixels", _tiles(s, size), lambda f: f[0], lambda f: f"{f[1].rows}x{f[1].columns}")
+    tile = None if found is None else found[1]
     sums = _sums(layer, s)
     taps = s.window.kernel[0] * s.window.kernel[1]
     if tile is None or taps * len(sums.planes) * LANES * 4 > WEIGHT_BYTES:

@@ -13,6 +13,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
+from compassc.layers.choices import choose
 from compassc.layers.source import LANES
 from compassc.layers.windows import Window, window_of
 
@@ -194,8 +195,8 @@ class Tiling:
 
 
 def tiling_of(s: Shape, words: int, most: int) -> Tiling:
-    """The best cut by an estimate of cycles; at most `most` pixels. LayerError where a window does not fit LSRAM."""
-    found = min(_candidates(s, words, most), key=lambda t: _cycles(s, t), default=None)
+    """The best cut, by an estimate of cycles or on record; at most `most` pixels. LayerError where a window does not fit LSRAM."""
+    found = choose("tiling", _candidates(s, words, most), lambda t: _cycles(s, t), lambda t: f"{t.rows}x{t.columns}")
     if found is None:
         raise LayerError(f"a window of {list(s.window.reach)} input pixels does not fit LSRAM")
     return found

@@ -1,0 +1,168 @@
+"""Tuning the layers of a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compassc.graph import Graph, Layer, LayerError, Tensor, text
+from compassc.layers.choices import deciding, kernels_for
+from compassc.layers.kernels import kernel_of
+from compassc.tuning import records
+from compassc.tuning.history import apply_history_best
+from compassc.tuning.layer_task import LayerTask, best_choices, workload_of
+from compassc.tuning.measure import MeasureOptions, measure
+from compassc.tuning.networks import NetworkTask, tasks_of_graph, tune_network
+from compassc.tuning.records import Record
+from compassc.tuning.tune import Search, TuneOptions
+
+from .invented import Invented
+
+TARGET = "X2_1204"
+
+
+def convolution(name: str, channels: int = 16, groups: int = 1, dtype: str = "int8", source: str = "x") -> Layer:
+    """A convolution of 3x3 on a picture of 12x12; `groups` of channels make it depthwise."""
+    x = Tensor(source, (1, 12, 12, channels), dtype)
+    y = Tensor(name, (1, 12, 12, channels), dtype)
+    rng = np.random.default_rng(1)
+    own = channels // groups
+    kernel = {"kernel_x": 3, "kernel_y": 3, "stride_x": 1, "stride_y": 1, "dilation_x": 1, "dilation_y": 1}
+    kernel |= {"pad_left": 1, "pad_right": 1, "pad_top": 1, "pad_bottom": 1, "group": groups, "num_output": channels}
+    constants = {
+        "weights": rng.integers(-9, 9, (channels, 3, 3, own)).astype("int8"),
+        "biases": rng.integers(-99, 99, channels).astype("int32"),
+        "scale": np.array([3], "uint8"),
+        "shift": np.array([7], "int8"),
+    }
+    kind = "Convolution" if groups == 1 else "DepthwiseConv"
+    return Layer(name, kind, (x,), (y,), {**kernel, "with_activation": "NONE"}, constants)
+
+
+LAYERS = {"convolution": convolution("c"), "depthwise": convolution("d", 32, 32)}
+
+
+@pytest.mark.parametrize("name", sorted(LAYERS))
+def test_every_choice_gives_the_same_result(name: str) -> None:
+    """Those that are estimated best and worst, held against the reference; the first is what is built without tuning."""
+    layer = LAYERS[name]
+    task = LayerTask((layer,), TARGET)
+    choices = list(task.space.grid())
+    assert len(choices) > 3
+    assert task.default == choices[0]
+    with deciding(task.default):
+        wanted = kernel_of([layer]).text
+    assert wanted == kernel_of([layer]).text
+    results = measure(task, [choices[0], choices[1], choices[-1]], MeasureOptions())
+    assert [r.error for r in results] == ["", "", ""], results
+    assert len({r.cost for r in results}) > 1
+
+
+def test_a_choice_that_there_is_none_of_is_refused() -> None:
+    with deciding({"tiling": "1000x1000"}), pytest.raises(LayerError, match="1000x1000"):
+        kernel_of([LAYERS["convolution"]])
+
+
+def test_kernels_take_what_is_best_on_record(tmp_path: Path) -> None:
+    """For their target, and choices that there are."""
+    layer = LAYERS["convolution"]
+    task = LayerTask((layer,), TARGET)
+    last = list(task.space.grid())[-1]
+    with deciding(last):
+        wanted = kernel_of([layer]).arguments
+    path = tmp_path / "r.jsonl"
+    records.write(
+        path, [Record(task.workload, task.default, "cycles", 9.0), Record(task.workload, last, "cycles", 5.0)]
+    )
+
+    def made(target: str) -> tuple[Any, ...]:
+        with kernels_for(target):
+            return kernel_of([layer]).arguments
+
+    def numbers(arguments: Sequence[Any]) -> list[Any]:
+        return [a for a in arguments if isinstance(a, (int, float))]
+
+    default = numbers(kernel_of([layer]).arguments)
+    assert numbers(wanted) != default
+    with apply_history_best(path):
+        assert numbers(made(TARGET)) == numbers(wanted)
+        assert numbers(made("X3P_1304")) == default
+        assert numbers(kernel_of([layer]).arguments) == default
+    records.write(path, [Record(task.workload, {"tiling": "77x77"}, "cycles", 1.0)])
+    with apply_history_best(path):
+        assert best_choices([layer], TARGET) is None
+        assert numbers(made(TARGET)) == default
+
+
+def test_names_and_numbers_do_not_make_another_workload() -> None:
+    one = workload_of([convolution("one")], TARGET)
+    other = convolution("other", source="elsewhere")
+    other.constants["weights"][0] += 1
+    assert workload_of([other], TARGET).key == one.key
+    for different in (convolution("one", 32), convolution("one", dtype="uint8"), convolution("one", 16, 16)):
+        assert workload_of([different], TARGET).key != one.key
+
+
+def network() -> Graph:
+    """Two convolutions alike, and a depthwise one."""
+    first = convolution("a", 32)
+    second = replace(convolution("b", 32), inputs=first.outputs)
+    third = replace(convolution("c", 32, 32), inputs=second.outputs)
+    source = Layer("x", "Input", (), first.inputs, {})
+    return Graph("net", first.inputs, third.outputs, (source, first, second, third))
+
+
+def test_equal_layers_are_one_task(tmp_path: Path) -> None:
+    tasks = tasks_of_graph(network(), TARGET, tmp_path)
+    assert [(t.task.layers[0].type, t.calls) for t in tasks] == [("Convolution", 2), ("DepthwiseConv", 1)]
+
+
+def test_the_budget_goes_where_most_is_to_be_gained(tmp_path: Path) -> None:
+    """Everything is tried; no more trials are made than were given, and what is called more often gets more."""
+    from .invented import Valley
+
+    few, many = (
+        NetworkTask(Valley(name=n, workload=replace(Valley().workload, structure=n)), calls)
+        for n, calls in (("few", 1), ("many", 50))
+    )  # type: ignore[arg-type]
+    workers = Invented()
+    tune_network([few, many], TuneOptions(trials=64, strategy="random"), tmp_path / "r.jsonl", workers)
+    assert len(workers.asked) == few.trials + many.trials == 64
+    assert many.trials > few.trials >= 16
+    again = Invented()
+    rest = [NetworkTask(t.task, t.calls) for t in (few, many)]
+    tune_network(rest, TuneOptions(trials=64, strategy="random"), tmp_path / "r.jsonl", again)
+    assert not again.asked, "what is on record is not measured again"
+    assert [t.trials for t in rest] == [few.trials, many.trials]
+
+
+def test_a_task_without_more_candidates_gets_none(tmp_path: Path) -> None:
+    from .invented import Valley
+
+    one = NetworkTask(Valley())  # type: ignore[arg-type]
+    tune_network([one], TuneOptions(trials=1000, strategy="grid"), tmp_path / "r.jsonl", Invented())
+    assert one.trials == 64 and one.done
+    assert isinstance(one.search, Search) and one.search.best is not None
+
+
+def test_tune_of_a_model(compassc: Callable[..., Any], tmp_path: Path) -> None:
+    """What the search found is what the network takes with the records."""
+    words, constants = text.write(network())
+    (tmp_path / "net.txt").write_text(words)
+    (tmp_path / "net.bin").write_bytes(constants)
+    done = compassc(
+        "tune", "net.txt", "-t", TARGET, "--trials", "24", "--strategy", "random", "-o", "r.jsonl", "--json"
+    )
+    assert done.status == 0, done.err
+    found = json.loads(done.out)
+    assert found["after"] <= found["before"] and len(found["layers"]) == 3
+    best = {t["task"].split()[0]: t["best"]["cost"] for t in found["tasks"]}
+    assert round(found["layers"][1]["after"]) == pytest.approx(best["Convolution"], rel=0.02)
+    listed = compassc("records", "list", "r.jsonl").out
+    assert "Convolution" in listed and "DepthwiseConv" in listed
