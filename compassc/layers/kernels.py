@@ -129,6 +129,27 @@ def _kernel_of(layers: Sequence[Layer]) -> Kernel:
     return builder(first)
 
 
+CONVERSIONS = ("Cast", "Quantize", "DeQuantize")
+CHOICES = ("Where", "Select")
+"""Types whose operands may be integers and floats."""
+
+
+def _check_kinds(layer: Layer, operands: Sequence[Value], results: Sequence[Value]) -> None:
+    """LayerError where a layer that converts nothing has integers and floats."""
+    for t, value in zip(layer.outputs, results, strict=True):
+        if t.is_integer == (value.kind == "float32"):
+            given = "real numbers" if value.kind == "float32" else "integers"
+            raise LayerError(f"it makes {given} of its operands, but '{t.name}' is {t.dtype}")
+    kinds = {v.kind for v in operands}
+    mixed = len(kinds) > 1 and layer.type not in CHOICES
+    wrong = kinds == {{"Quantize": "int32", "DeQuantize": "float32"}.get(layer.type)}
+    if mixed or wrong or (kinds == {"int32"} and results[0].kind == "float32" and layer.type not in CONVERSIONS):
+        raise LayerError(
+            f"its operands are {', '.join(t.dtype for t in layer.inputs)}, its output is {layer.output.dtype}; a Cast, "
+            "Quantize or DeQuantize has to stand before it"
+        )
+
+
 def compute(k: KernelSource, run: Sequence[Layer], values: dict[str, Value]) -> None:
     """Adds what a run of element-wise layers makes to `values`, which has its operands; all by names of tensors."""
     from compassc.layers.byte_functions import looked_up
@@ -144,6 +165,7 @@ def compute(k: KernelSource, run: Sequence[Layer], values: dict[str, Value]) -> 
         made = (given,) if isinstance(given, Value) else given
         if len(made) != len(layer.outputs):
             raise LayerError(f"it has {len(layer.outputs)} outputs, expected {len(made)}")
+        _check_kinds(layer, [values[t.name] for t in layer.inputs], made)
         values |= {t.name: as_stored(k, r, t) for r, t in zip(made, layer.outputs, strict=True)}
 
 

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compass_core.errors import CompassError
 from compassc.gbuilder import plugin_api
 from compassc.gbuilder.memory import owner
 from compassc.gbuilder.nodes import Node, Nodes, content_of
 from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode
 from compassc.gbuilder.plugin_host import Plugin
-from compassc.graph import LayerError, Tensor
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array
 from compassc.layers.choices import kernels_for
 from compassc.layers.declare import all_types
@@ -121,7 +122,7 @@ class LayerLibrary:
                 del free[id(member)]
             found.append((work, group))
         if not refused:
-            self._compile([work for work, _ in found])
+            self._compile(graph, found)
         return [(Plugin(GroupPlugin(work), Path(__file__)), group) for work, group in found], refused
 
     def _group(
@@ -156,11 +157,26 @@ class LayerLibrary:
             kernel.name, args, partial(self._objects.object_of, kernel), partial(self._objects.function_of, kernel)
         )
 
-    def _compile(self, works: Sequence[KernelCall]) -> None:
+    def _compile(self, graph: Nodes, found: Sequence[tuple[KernelCall, list[Node]]]) -> None:
         """Has every kernel's object made once; clang runs beside clang."""
-        distinct = {work.name: work for work in works}.values()
+
+        def compiled(work: KernelCall, layer: Layer) -> None:
+            try:
+                work.object()
+            except CompassError as error:
+                if error.span is None or not error.span.file.endswith(".py"):
+                    raise  # not about the text
+                types = ", ".join(f"'{t.name}' {t.dtype}" for t in (*layer.inputs, *layer.outputs))
+                raise graph.graph.error(
+                    layer,
+                    f"the layer '{layer.name}' of type {layer.type} has no kernel for {types}: {error.message}",
+                    "a Cast, Quantize or DeQuantize makes tensors of one kind of types",
+                    "no-plugin",
+                ) from error
+
+        distinct = {work.name: (work, nodes[0].layer) for work, nodes in found}.values()
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            list(pool.map(lambda work: work.object(), distinct))
+            list(pool.map(lambda item: compiled(*item), distinct))
 
 
 def _following(node: Node, free: dict[int, Node], users: dict[int, list[Node]], ends: set[int]) -> Node | None:

@@ -199,6 +199,8 @@ WORD = re.compile(r"\w+")
 
 def _tidy(source: KernelSource, lines: list[str]) -> list[str]:
     """The lines with known stored forms in the place of conversions, and without variables that nothing uses."""
+    for dtype in {m[2] for line in lines for m in STORED.finditer(line)} - WIDE.keys():
+        raise LayerError(f"kernels do not compute with {dtype}")
     lines = [STORED.sub(lambda m: source.stored_forms.get((m[1], m[2]), m[0]), line) for line in lines]
     while True:
         uses = Counter(word for line in lines for word in WORD.findall(line))

@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compass_core.errors import CompassError
+from compassc.gbuilder.build import GraphOptions, build_in_memory
 from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.build import GraphBuilder
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers import docs
 from compassc.layers.declare import all_types, evaluate
@@ -121,3 +124,28 @@ def damages(layer: Layer) -> list[Layer]:
     found.append(([], layer.outputs, layer.attributes, layer.constants))
     found.append((layer.inputs, [], layer.attributes, layer.constants))
     return [Layer(layer.name, layer.type, *parts) for parts in found]
+
+
+def test_types_that_no_kernel_goes_with_are_refused_by_the_layers_name(tmp_path):
+    def refused(kind, dtypes, **attributes):
+        g = GraphBuilder("net")
+        x = g.input("x", (1, 5, 8), dtypes[0])
+        made = g.layer(kind, [x], name="bad", outputs=[((1, 5, 8), dtypes[1])], attributes=attributes)
+        with pytest.raises(CompassError) as caught:
+            build_in_memory(g.finish(made), tmp_path, tmp_path / "aipu.bin", "X2_1204", GraphOptions(work_dir=tmp_path))
+        shown = "\n".join((caught.value.message, *map(str, caught.value.notes)))
+        assert "'bad'" in shown and kind in shown and dtypes[1] in shown, shown
+
+    refused("Sign", ("float32", "uint8"))
+    refused("BNLL", ("uint16", "float32"))
+    refused("Square", ("int32", "float16"))
+    refused("DeQuantize", ("float16", "float32"))
+    refused("Tanh", ("float32", "uint32"))
+    refused("Normalization", ("uint8", "float32"), method="L2", axis=[2])
+
+
+def test_a_norm_without_factors_takes_none():
+    x, y = Tensor("x", (1, 6, 8), "float32"), Tensor("y", (1, 6, 8), "float32")
+    more = {"weights": np.ones(8, np.float32)}
+    plain, given = (Layer("n", "MVN", (x,), (y,), {"axis": [1]}, c) for c in ({}, more))
+    assert kernel_of([plain]).text == kernel_of([given]).text

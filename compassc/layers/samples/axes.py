@@ -62,7 +62,7 @@ def _norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     axis = [last] if kind in ("LayerNorm", "RMSNorm", "GroupNorm") else list(range(1, last))
     extra: dict[str, Any] = {} if kind != "GroupNorm" else {"group": 2}
     if not x.is_integer:
-        constants = {"weights": draw.array(x.dtype, c), "biases": draw.array(x.dtype, c)}
+        constants = {"weights": draw.array(x.dtype, c), "biases": draw.array(x.dtype, c)} if kind != "MVN" else {}
         return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), constants, axis=axis, epsilon=1e-5, **extra)
     bits, y = bits_of(x), draw.tensor(x.shape, x.dtype)
     if kind == "MVN":

@@ -135,7 +135,7 @@ def quantised_power(layer: Layer, base: Array, *exponent: Array) -> Array:
 
 
 def squared_difference(layer: Layer, a: Array, b: Array) -> Array:
-    difference = np.subtract(a, b)
+    difference = np.subtract(a, b, dtype=np.float32)
     return difference * difference
 
 

@@ -29,7 +29,8 @@ class NormalisationKernel:
         if layer.type == "GroupNorm":
             shape, axes = self._groups()
             operands = {"x": replace(layer.input, shape=shape), "y": replace(ending(layer, tail), shape=shape)}
-        self.affine = {key: self._channels(key, len(shape)) for key in ("weights", "biases") if key in layer.constants}
+        known = () if layer.type == "MVN" else ("weights", "biases")
+        self.affine = {key: self._channels(key, len(shape)) for key in known if key in layer.constants}
         names = ("mean_out", "factor_out")
         outputs = dict(zip(names, layer.outputs[1:], strict=False))
         self.outputs = list(outputs)

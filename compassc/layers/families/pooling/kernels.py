@@ -27,6 +27,9 @@ STEP = {
 }
 
 
+NO_AREAS = np.zeros(0, np.int64)
+
+
 def _areas(layer: Layer, window: Window) -> Array:
     """Cells a mean is taken over, by position in rows of the output."""
     inside = np.ones((1, *layer.input.shape[1:-1], 1), bool)
@@ -154,7 +157,7 @@ def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     window = window_for(layer, x.shape)
     check_positions(layer, window, x.shape)
     wide_kind(x)
-    areas, quantised = _areas(layer, window), layer.is_quantised
+    areas, quantised = _areas(layer, window) if method == "AVG" else NO_AREAS, layer.is_quantised
     zero = x.scalar_zero if quantised and method != "MAX" else 0
     small = x.dtype in ("int8", "uint8", "int16", "uint16")
     if method == "MAX":
