@@ -99,3 +99,7 @@ def test_a_loop_that_may_have_no_turn_keeps_its_loads():
     loop = ["for i in T.serial(0, x_1[0], 1, nonneg=True):", "    q[i] = p[5]"]
     made = reused(parse_module(body(*loop)).entry_func).script().splitlines()
     assert any("p[5]" in line and line.startswith(" " * 12) for line in made)
+
+
+def test_a_statement_makes_equal_loads_once():
+    assert count("p", "q[0] = (p[3] + (p[3] * p[4]))") == 2

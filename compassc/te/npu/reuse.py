@@ -1,6 +1,6 @@
 """Loads that would give the same again are made once.
 
-In a run of statements equal loads become a variable; a load that no turn of a loop changes is made before the loop. What may
+In a statement, and in a run of them, equal loads become a variable; a load that no turn of a loop changes is made before the loop. What may
 write the memory in between ends it: a store into the same array (into any array in device memory, for parameters may be
 the same memory), and transfers, events and barriers for all.
 """
@@ -70,7 +70,7 @@ def _runs(body: Iterable[Stmt]) -> Iterator[list[Stmt]]:
 
 def _shared(run: list[Stmt]) -> list[Stmt]:
     """A run of plain statements in which equal loads are made once."""
-    if not isinstance(run[0], _PLAIN) or len(run) < 2:
+    if not isinstance(run[0], _PLAIN):
         return run
     interner = Interner()
     names: dict[int, int] = {}

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     Vector = np.ndarray[Any, np.dtype[np.float64]]
 
-UNROLLED = 4
-"""Turns of a loop of one piece that overlap in profiles."""
+_TURN = 3
+"""Cycles that a turn of a loop takes besides what is in it."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,10 @@ class Cycles:
     memory: float = 0.0
     scalar: float = 0.0
     issue: float = 0.0
-    depth: float = 0.0
-    carried: float = 0.0
+    latency: float = 0.0
+    """While results are waited for."""
     work: float = 0.0
-    """Of pieces, each by what bounds it most."""
+    """All of them: pieces of straight text as profiles schedule them."""
 
     def __add__(self, other: Cycles) -> Cycles:
         return Cycles(*(getattr(self, n) + getattr(other, n) for n in self.__dataclass_fields__))
@@ -137,35 +137,34 @@ def cycles(nest: Nest) -> Cycles:
 
 def _of_piece(nest: Nest, piece: Piece) -> Cycles:
     from compass_runtime.profile.costs import op_classes
+    from compass_runtime.profile.regions import cost
 
     model, kinds = units(nest.target.name), op_classes()
     busy = dict.fromkeys(model.units, 0.0)
-    count = 0
-    for s in piece.statements:
-        for kind, times in s.classes.items():
-            busy[kinds[kind].unit] += times * model.interval(kind, False)
-            count += times
-        outside = sum(a.instructions for a in s.accesses if a.scope == "global")
-        busy["memory"] += outside * model.device_memory["interval"]
+    for op in piece.region.ops:
+        busy[kinds[op.kind].unit] += model.interval(op.kind, op.external)
     vector, memory, scalar = (busy[u] / model.units[u] for u in ("vector", "memory", "scalar"))
-    depth = max([s.ready for s in piece.statements], default=0.0) / (UNROLLED if piece.loop else 1)
-    carried = max([s.carried for s in piece.statements], default=0.0) if piece.loop else 0.0
-    found = (vector, memory, scalar, count / model.issue_width, depth, carried)
-    return Cycles(*(piece.runs * x for x in (*found, max(found))))
+    issue = len(piece.region.ops) / model.issue_width
+    work = cost(piece.region, model)
+    waits = max(work - max(vector, memory, scalar, issue), 0.0)
+    return Cycles(*(piece.runs * x for x in (vector, memory, scalar, issue, waits, work)))
+
+
+def _duration(nest: Nest, transfer: Transfer) -> float:
+    """Cycles of a transfer while the other TECs transfer as much."""
+    model = units(nest.target.name)
+    share = model.device_memory_bytes_per_cycle / nest.target.tecs
+    return model.dma["startup"] + transfer.bytes / min(model.dma["bytes_per_cycle"], share)
 
 
 def _stands_still(nest: Nest) -> float:
     """Cycles of transfers that the TEC waits for."""
-    model = units(nest.target.name)
-    startup, rate = model.dma["startup"], model.dma["bytes_per_cycle"]
-    return _moved(lambda t: 0.0 if t.background else startup + t.bytes / rate)(nest)
+    return _moved(lambda t: 0.0 if t.background else _duration(nest, t))(nest)
 
 
 def _in_background(nest: Nest) -> float:
     """Cycles of the other transfers."""
-    model = units(nest.target.name)
-    startup, rate = model.dma["startup"], model.dma["bytes_per_cycle"]
-    return _moved(lambda t: startup + t.bytes / rate if t.background else 0.0)(nest)
+    return _moved(lambda t: _duration(nest, t) if t.background else 0.0)(nest)
 
 
 def _port(nest: Nest) -> float:
@@ -178,7 +177,7 @@ def estimate(nest: Nest) -> float:
     """What bounds the whole program most: work and transfers in turn, or those beside it, or the port."""
     model = units(nest.target.name)
     barriers = _class("barrier")(nest) * model.barrier_cycles
-    own = cycles(nest).work + _stands_still(nest) + barriers
+    own = cycles(nest).work + _TURN * nest.branches + _stands_still(nest) + barriers
     return model.launch_cycles + max(own, _in_background(nest), _port(nest))
 
 
@@ -249,9 +248,8 @@ def _cycles() -> Iterable[Feature]:
         "memory": "if the memory unit were all that counts",
         "scalar": "if scalar units were all that counts",
         "issue": "if starting instructions were all that counts",
-        "depth": "of the longest chains of results that wait for each other in a piece of straight text",
-        "carried": "of results that a turn takes from the turn before",
-        "work": "of pieces of straight text, each by what bounds it most",
+        "latency": "in which results are waited for",
+        "work": "of pieces of straight text, scheduled as profiles do",
     }
     for name, what in words.items():
         yield Feature(f"cycles.{name}", "cycles", f"cycles {what}", _bound_by(name))

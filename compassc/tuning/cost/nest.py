@@ -11,16 +11,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core import targets
-from compassc.analysis.structure import variables
+from compassc.analysis.structure import Interner, is_pure, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.tuning.cost.values import Values
 
+if TYPE_CHECKING:
+    from compass_runtime.profile.regions import Region
+
+Results = tuple[int, ...]
+"""Operations of a piece by number, and variables from before it: -1 - i for variable i of its region."""
+_NOWHERE = ("", 0)
 UNKNOWN_TURNS = 16.0
 """What is taken for a loop whose number of turns nothing tells."""
 _DMA = {"dma_copy": (0, 1, False), "async_dma_copy": (0, 1, True)}
@@ -67,19 +73,15 @@ class Statement:
     """Bytes of each vector operation, and of the registers it takes."""
     accesses: list[Access] = field(default_factory=list)
     transfers: list[Transfer] = field(default_factory=list)
-    ready: float = 0.0
-    """Cycles from the beginning of its piece until its result is there, if units are free."""
-    carried: float = 0.0
-    """Cycles that a run has to wait for the run before, because of a variable that both change."""
 
 
 @dataclass
 class Piece:
-    """Statements that always run together; `loop`: they are all of a loop's body."""
+    """Statements that always run together; `region`: their operations, as profiles have them."""
 
     runs: float
     tecs: float
-    loop: bool
+    region: Region
     statements: list[Statement] = field(default_factory=list)
 
 
@@ -140,8 +142,8 @@ class _Walk:
         self.around: list[tuple[Var, float]] = []
         self.within: dict[Var, int] = {}
         """By a variable the number of loops that were open when it was defined."""
-        self.ready: dict[Var, float] = {}
         self.depth = 0
+        self._region(False)
 
     def function(self, f: PrimFunc) -> None:
         self._body(f.body, False)
@@ -160,9 +162,8 @@ class _Walk:
                 self._allocated(s)
                 continue
             if piece is None:
-                piece = Piece(self.runs, self.tecs, whole)
+                piece = Piece(self.runs, self.tecs, self._region(whole))
                 self.nest.pieces.append(piece)
-                self.ready = {}
             piece.statements.append(self._statement(s))
             if any(e.flags & E.F_FUNC for e in s.exprs()):
                 piece = None
@@ -242,20 +243,30 @@ class _Walk:
                     self._body(f.body, False)
                     self.depth -= 1
 
+    def _region(self, loop: bool) -> Region:
+        """Begins a piece of straight text."""
+        from compass_runtime.profile.regions import Region
+
+        self.region = Region(len(self.nest.pieces), whole_loop=loop)
+        self.results: dict[Var, Results] = {}
+        self.same: dict[object, Results] = {}
+        self.interner = Interner()
+        return self.region
+
     def _statement(self, s: Stmt) -> Statement:
         made = Statement(type(s).__name__, self.runs, self.tecs, dict(self.turns), len(self.nest.pieces) - 1)
         self.nest.lines += 1
-        at = max([self._expr(e, made) for e in s.exprs()], default=0.0)
+        found: Results = tuple(x for e in s.exprs() for x in self._expr(e, made))
         if isinstance(s, S.Store):
-            self._access(s.buffer, s.indices, s.mask, made, True)
+            self._access(s.buffer, s.indices, s.mask, made, True, found)
         elif isinstance(s, (S.Let, S.Assign)):
-            if isinstance(s, S.Assign) and s.var in variables(s.value):
-                made.carried = at - self.ready.get(s.var, 0.0)
-            self.ready[s.var] = at
+            if s.var in self.results:
+                self.same = {}  # what was computed of its old value is another value now
+            self.results[s.var] = found
+            self.region.written[_name(s.var)] = found
             self.within[s.var] = len(self.around)
             if s.value.dtype.lanes == 1:
                 self._bind(s)
-        made.ready = at
         return made
 
     def _bind(self, s: S.Let | S.Assign) -> None:
@@ -265,23 +276,45 @@ class _Walk:
         else:
             self.values.known[s.var] = found
 
-    # Expressions: what they take, and when their results are there
+    # Expressions: the operations that they are, and those that give their values
 
-    def _expr(self, e: Expr, into: Statement) -> float:
+    def _expr(self, e: Expr, into: Statement) -> Results:
         if isinstance(e, Var):
-            return self.ready.get(e, 0.0)
+            return self._variable(e)
+        plain = not e.flags & (E.F_LOAD | E.F_FUNC) and e.children() and is_pure(e)
+        key = self.interner.key(e) if plain else None
+        if key in self.same:
+            return self.same[key]
+        found = self._computed(e, into)
+        if key is not None:
+            self.same[key] = found
+        return found
+
+    def _variable(self, v: Var) -> Results:
+        if v in self.results:
+            return self.results[v]
+        name = _name(v)
+        if name not in self.region.variables:
+            self.region.variables.append(name)
+        return (-1 - self.region.variables.index(name),)
+
+    def _computed(self, e: Expr, into: Statement) -> Results:
+        below: Results = tuple(x for c in e.children() for x in self._expr(c, into))
         if isinstance(e, E.Load):
-            start = max([self._expr(i, into) for i in e.indices], default=0.0)
-            return start + self._access(e.buffer, e.indices, e.mask, into, False)
-        start = max([self._expr(c, into) for c in e.children()], default=0.0)
+            return self._access(e.buffer, e.indices, e.mask, into, False, below)
         kind = self._class(e)
-        if isinstance(e, E.Call) and e.op in _DMA:
+        if isinstance(e, E.Call) and (e.op in _DMA or e.op == "dma_memset"):
             into.transfers.append(self._transfer(e))
-        if kind is None:
-            return start
-        times = self._registers(e, kind, into)
+        return below if kind is None else self._add(kind, self._registers(e, kind, into), below, into)
+
+    def _add(self, kind: str, times: int, operands: Results, into: Statement, external: bool = False) -> Results:
+        """So many operations of a class."""
+        from compass_runtime.profile.regions import Op
+
         into.classes[kind] += times
-        return start + self.model.latency(kind, False)
+        first = len(self.region.ops)
+        self.region.ops += [Op(kind, _NOWHERE, tuple(dict.fromkeys(operands)), external=external)] * times
+        return tuple(range(first, first + times))
 
     def _class(self, e: Expr) -> str | None:
         """The class of the instruction that a node is; None where it is none."""
@@ -317,34 +350,61 @@ class _Walk:
     # Memory
 
     def _access(
-        self, buffer: E.Buffer, indices: tuple[Expr, ...], mask: Expr | None, into: Statement, store: bool
-    ) -> float:
+        self,
+        buffer: E.Buffer,
+        indices: tuple[Expr, ...],
+        mask: Expr | None,
+        into: Statement,
+        store: bool,
+        operands: Results,
+    ) -> Results:
         last = indices[-1]
         scope = buffer.scope.split(".")[0]
         lanes = last.dtype.lanes * buffer.dtype.lanes
         size = buffer.dtype.bytes * lanes
-        strided = lanes > 1 and not (isinstance(last, E.Ramp) and _is_one(last.stride)) and last.dtype.lanes > 1
+        strided = last.dtype.lanes > 1 and not (isinstance(last, E.Ramp) and _is_one(last.stride))
         kind = ("scatter" if store else "gather") if strided else ("store" if store else "load")
         if lanes == 1:
             kind = "scalar_" + kind
         count = max(-(-size // self.target.vector_bytes), 1)
-        into.classes[kind] += count
         if lanes > 1:
             into.lanes.append((size, count * self.target.vector_bytes))
         mentioned: set[Var] = set().union(*(variables(i) for i in indices))
+        if mentioned:
+            operands = (*operands, *self._address(buffer, indices, into))
         reuse = 1.0
         for i, (var, turns) in enumerate(self.around):
             inside = any(self.within.get(v, 0) > i for v in mentioned)
             reuse *= 1.0 if var in mentioned or inside else max(turns, 1.0)
         useful = size if mask is None else size * 0.5
         into.accesses.append(Access(scope, store, count, float(size), float(useful), reuse, strided))
-        return float(self.model.latency(kind, scope == "global")) if scope != "private" else 0.0
+        return self._add(kind, count, operands, into, scope == "global")
+
+    def _address(self, buffer: E.Buffer, indices: tuple[Expr, ...], into: Statement) -> Results:
+        """The operations that make an address of several indices, each once in a piece."""
+        found: Results = ()
+        for place, index in enumerate(indices):
+            if isinstance(index, E.IntImm):
+                continue
+            base = index.base if isinstance(index, E.Ramp) else index
+            key = (len(indices) - place, buffer.data if place == len(indices) - 1 else None, self.interner.key(base))
+            if key not in self.same:
+                self.same[key] = self._add("scalar", 1, self._expr(base, into), into)
+            found = (*found, *self.same[key])
+        return found
 
     def _transfer(self, e: E.Call) -> Transfer:
+        if e.op == "dma_memset":
+            size = self.values.mean(e.args[1], 1024.0) * int(e.attr("itemsize", 1))
+            return Transfer(size, 1.0, size, True, False)
         to, source, background = _DMA[e.op]
         width, total = (max(self.values.mean(e.args[i], 1024.0), 1.0) for i in (2, 4))
         scopes = [str(e.args[i].pointer_type.scope).split(".")[0] for i in (to, source)]
         return Transfer(total, max(total / width, 1.0), width, scopes[1] == "global", background)
+
+
+def _name(v: Var) -> tuple[str, str]:
+    return v.name, str(id(v))
 
 
 def _vector(e: Expr) -> bool:

@@ -62,7 +62,7 @@ def reduction_loops(stage: Stage, choices: Choices, target: Any, sizes: Mapping[
         per = lanes if axis is lane_axis else 1
         extent = max(sizes.get(_plain(axis), 1) // per, 1)
         most = min(_COPIES // copies, _SIDE)
-        times = choices.one_of(f"{stage.label}.{axis.name}", [t for t in sizes_of(extent) if t <= most])
+        times = choices.one_of(f"{stage.label}.{axis.name}", [t for t in range(1, most + 1) if extent % t == 0])
         copies *= times
         outer, inner = stage.split(axis, factor=times * per)
         if axis is lane_axis:

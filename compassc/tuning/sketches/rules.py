@@ -13,7 +13,9 @@ from math import prod
 from typing import Any
 
 from compassc import te
+from compassc.ir.exprs import FloatImm, IntImm, Select
 from compassc.te.axes import IterVar
+from compassc.te.nodes import TensorRead
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import Operation, PlaceholderOp, Tensor
 from compassc.topi.schedules.stages import computed_stages, extent_of, fuse_all, inline_maps, reads_of, reduces, uses
@@ -91,7 +93,7 @@ def tiles(graph: Graph) -> None:
     inputs are brought there by transfers, and what is computed before is computed for the tile."""
     s, choices, out = graph.s, graph.choices, graph.out
     local = _cached_output(graph)
-    given = _cached_inputs(graph)
+    given = graph.copies = [*_paddings(graph), *_cached_inputs(graph)]
     inline(graph)
     stages = [x for x in computed_stages(s) if x is not out and x not in graph.copies]
     loops, sizes = _tiled(graph, stages)
@@ -116,6 +118,30 @@ def _cached_output(graph: Graph) -> Stage | None:
     return graph.s[graph.s.cache_write(out.op.output(0), "lsram")]
 
 
+def _paddings(graph: Graph) -> list[Stage]:
+    """Copies of inputs with something around them, which transfers bring into the memory of a TEC as they are."""
+    found = []
+    for stage in graph.s.stages:
+        if not stage.is_output and _is_padding(stage):
+            if graph.choices.one_of(f"{stage.label}.inline", [False, True], [6, 1]):
+                continue
+            found.append(stage)
+    for stage in found:
+        stage.set_scope("lsram")
+    return found
+
+
+def _is_padding(stage: Stage) -> bool:
+    """Whether elements are those of an input, or a number."""
+    if len(stage.body) != 1 or reduces(stage) or not stage.axis:
+        return False
+    parts = stage.body[0]
+    if not isinstance(parts, Select):
+        return False
+    reads = [x for x in (parts.a, parts.b) if isinstance(x, TensorRead) and isinstance(x.tensor.op, PlaceholderOp)]
+    return len(reads) == 1 and any(isinstance(x, (IntImm, FloatImm)) for x in (parts.a, parts.b))
+
+
 def _cached_inputs(graph: Graph) -> list[Stage]:
     """Copies of inputs in the memory of a TEC."""
     found = []
@@ -123,10 +149,9 @@ def _cached_inputs(graph: Graph) -> list[Stage]:
         if not isinstance(stage.op, PlaceholderOp):
             continue
         tensor = stage.op.output(0)
-        readers = graph.readers(tensor)
+        readers = [x for x in graph.readers(tensor) if not (_is_padding(x) and x.scope)]
         if readers and graph.choices.one_of(f"{stage.label}.local", [True, False], [6, 1]):
             found.append(graph.s[graph.s.cache_read(tensor, "lsram", readers)])
-    graph.copies = found
     return found
 
 
