@@ -38,7 +38,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "check": "Find mistakes in kernel.py without building it.",
         "explain": "Explain an error code, with a wrong and a right example.",
         "inspect": "Show a stage file or an aipu.bin as tables.",
-        "targets": "List the NPU configurations.",
+        "targets": "List the NPU configurations and kinds of targets.",
         "passes": "List the passes and the pipelines.",
         "ops": "List the operations of the language.",
         "layers": "List the layer types of graphs, and what has kernels.",

@@ -176,6 +176,31 @@ def parameter(*values: Any, ids: Any = None, by_dict: Mapping[str, Any] | None =
     return as_fixture
 
 
+def parameters(*rows: Any, ids: Any = None) -> list[Any]:
+    """Fixtures that take their values together: `a, b = parameters((1, 2), (3, 4))` is a test with 1 and 2, and one with
+    3 and 4."""
+    import inspect
+    import sys
+
+    import pytest
+
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        raise UsageError("parameters takes rows of values, all of one length", code="input")
+    scope = sys._getframe(1).f_globals
+    shared = f"_parameters_{sum(name.startswith('_parameters_') for name in scope)}"
+    scope[shared] = parameter(*rows, ids=ids)
+
+    def made(place: int) -> Any:
+        def as_fixture(**row: Any) -> Any:
+            return row[shared][place]
+
+        given = inspect.Parameter(shared, inspect.Parameter.KEYWORD_ONLY)
+        as_fixture.__signature__ = inspect.Signature([given])  # type: ignore[attr-defined]
+        return pytest.fixture(as_fixture)
+
+    return [made(i) for i in range(len(rows[0]))]
+
+
 def _requires(target: str) -> Any:
     def requires(*functions: Any) -> Any:
         import pytest

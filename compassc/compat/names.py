@@ -48,7 +48,7 @@ _SCRIPT_PARTS = {
     "register_ir_api": "compassc.language.dispatch:",
 }
 _RUNTIME = "Device NDArray PackedFunc Module cpu device load_module convert"
-_TESTING = "enabled_targets main parameter parametrize_targets requires_cuda requires_llvm"
+_TESTING = "enabled_targets main parameter parameters parametrize_targets requires_cuda requires_llvm"
 
 MODULES: dict[str, Names] = {
     "tvm": Names(
@@ -63,6 +63,7 @@ MODULES: dict[str, Names] = {
     "tvm.aipu": Names(),
     "tvm.aipu.script": Names(like=(f"{DSL}.script",)),
     "tvm.aipu.tir": Names(like=(DSL,)),
+    "tvm.arith": Names(like=("compassc.compat.arith",)),
     "tvm.compass": Names(_from(framework="__version__", info="CompassInfo")),
     "tvm.compass.dsl": Names(like=(DSL,)),
     "tvm.compass.dsl.aiff": Names(like=(f"{DSL}.aiff",)),
@@ -91,6 +92,7 @@ MODULES: dict[str, Names] = {
     "tvm.ir": Names(
         _from(framework="IRModule assert_structural_equal", ir="structural_equal")
         | {n: f"{_IR_FUNCTIONS}:" for n in ("load_json", "save_json")}
+        | {"Range": "compassc.te:"}
     ),
     "tvm.nd": Names(_from(runtime="NDArray array cpu device empty from_dlpack")),
     "tvm.runtime": Names(_from(dtypes="DataType", runtime=_RUNTIME, framework="enabled num_threads")),
@@ -158,7 +160,6 @@ MISSING: dict[str, str] = {
         _SCRIPT,
     ),
     **dict.fromkeys(("tvm.transform", "tvm.tir.transform", "tvm.ir.transform"), _PASSES),
-    "tvm.arith": "simplification has no interface of its own",
     "tvm.compass.dsl.testing.run_op_case": "it needs the vendor's reference implementation of every layer; compare an aipu.bin with `compass-run --expect`",
     "tvm.compass.utils.check_call_compass_tool": "no programs of the vendor are called",
     "tvm.contrib": "the framework's helpers around other tools are not available",

@@ -11,6 +11,7 @@ from compassc.tir.blocks import (
     at,
     axes_of,
     conjuncts,
+    constant,
     fresh,
     fresh_axes,
     joined,
@@ -20,6 +21,7 @@ from compassc.tir.blocks import (
     sub,
     uses,
 )
+from compassc.tir.itermap import once
 from compassc.tir.tree import Tree, edit
 
 
@@ -27,6 +29,28 @@ def reduction_loops(tree: Tree, block: S.Block) -> list[S.For]:
     """The loops of a block that its reduction axes are bound to, outermost first."""
     bindings = [a.binding for a in axes_of(block) if a.is_reduction]
     return [s for s in tree.loops_around(block) if any(uses(b, (s.var,)) for b in bindings)]
+
+
+def _check_begun_once(tree: Tree, block: S.Block, before: S.For, inner: list[S.For], kept: list[S.For]) -> None:
+    """ScheduleError where the loop computes elements several times, each time from the beginning on."""
+    reducing = reduction_loops(tree, block)
+    again = [s.var.name for s in inner if s not in kept and s not in reducing and constant(s.stop) != 1]
+    spatial = [a.binding for a in axes_of(block) if not a.is_reduction]
+    if again or not once(spatial, {s.var: _turns(s) for s in kept}):
+        raise ScheduleError(
+            f"decompose_reduction of '{block.name}': in turns of '{(again or [before.var.name])[0]}' it computes the same "
+            "elements, each time from the beginning on",
+            "give a loop inside of it",
+        )
+
+
+def _turns(s: S.For) -> int:
+    first, last = constant(s.start), constant(s.stop)
+    return _MANY if first is None or last is None else last - first
+
+
+_MANY = 1 << 30
+"""Stands for an extent that is not known."""
 
 
 def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]) -> Body:
@@ -48,6 +72,7 @@ def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]
     spatial = [a for a in axes_of(block) if not a.is_reduction]
     kept = [s for s in inner if any(uses(a.binding, (s.var,)) for a in spatial)]
     dropped = [s.var for s in inner if s not in kept]
+    _check_begun_once(tree, block, before, inner, kept)
     fresh_vars = {s.var: fresh(s.var, f"{s.var.name}_init") for s in kept}
     mapping: dict[Var, Expr] = {s.var: add(s.start, fresh_vars[s.var]) for s in kept}
     conditions = []

@@ -23,6 +23,11 @@ def test_add(target, dev, rows, dtype):
     f(x, y)
     tvm.testing.assert_allclose(y.numpy(), 2)
 
+n, kind = tvm.testing.parameters((2, "int8"), (5, "float16"), ids=["bytes", "halves"])
+
+def test_rows(n, kind, rows):
+    assert (n, kind) in ((2, "int8"), (5, "float16")) and rows in (3, 8)
+
 @tvm.testing.requires_cuda
 def test_needs_a_device():
     raise AssertionError
@@ -42,4 +47,4 @@ def test_the_helpers(tmp_path):
     (tmp_path / "test_theirs.py").write_text(FILE)
     words = [sys.executable, "-m", "compassc.compat", "test_theirs.py", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "9 passed, 5 skipped" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "13 passed, 5 skipped" in done.stdout, done.stdout + done.stderr

@@ -312,3 +312,21 @@ def test_turns_without_points_do_nothing_in_a_block_of_blocks():
     _, inner = s.split(s.get_loops("C")[0], [5, None])
     s.blockize(inner)
     assert same(f, s, (2, 4), (2, 4))
+
+
+def test_what_is_computed_again_begins_again():
+    x, w = te.placeholder((12,), "int32", name="x"), te.reduce_axis((0, 3), "w")
+    a = te.compute((10,), lambda i: te.sum(x[i + w], axis=w), name="a")
+    b = te.compute((9,), lambda i: a[i] + a[i + 1], name="b")
+    c = te.compute((9, 2), lambda i, j: b[i], name="c")
+    f = te.create_prim_func([x, c])
+    for block, loop in (("a", s_loop) for s_loop in (("b", 0), ("c", 1))):
+        s = tir.Schedule(f)
+        if loop[0] == "c":
+            s.compute_inline("b")
+        outer = s.get_loops(loop[0])[loop[1]]
+        s.compute_at(block, outer)
+        with pytest.raises(tir.ScheduleError, match="it computes the same elements"):
+            s.decompose_reduction(block, s.get_loops(loop[0])[0])
+        s.decompose_reduction(block, s.get_loops(block)[loop[1] + 1])
+        assert same(f, s, 12, (9, 2))

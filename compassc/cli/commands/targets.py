@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from compassc.cli import options
 
+KINDS = ("kind", "device", "for", "options")
 COLUMNS = ("name", "generation", "cores", "TECs", "LSRAM", "GSRAM", "vector", "device word")
 
 
 @click.command(epilog=options.example("compassc targets"))
 @options.talk_options
 def command() -> None:
-    """List the NPU configurations.
+    """List the NPU configurations, and the kinds of targets with their options.
 
-    LSRAM is per TEC, GSRAM is shared by the TECs of a core; both in bytes.
+    LSRAM is per TEC, GSRAM is shared by the TECs of a core; both in bytes. Options follow the kind: "llvm -num-cores=2".
     """
     from compass_core import targets
     from compassc.cli.console import artifact
     from compassc.cli.tables import table_text
+    from compassc.targets.kind import kind, kinds
 
     rows = [
         (
@@ -33,4 +37,12 @@ def command() -> None:
         )
         for t in map(targets.load, targets.names())
     ]
-    artifact(table_text(("", COLUMNS, rows)))
+    described = [
+        (k.name, k.device, k.help, ", ".join(f"-{name}={_shown(o.default)}" for name, o in k.options.items()))
+        for k in map(kind, kinds())
+    ]
+    artifact(f"{table_text(('', COLUMNS, rows))}\n{table_text(('', KINDS, described))}")
+
+
+def _shown(default: Any) -> str:
+    return "" if default is None else str(default).lower() if isinstance(default, bool) else str(default)

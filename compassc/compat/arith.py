@@ -1,0 +1,125 @@
+"""`tvm.arith`: what is known of whole numbers, for programs that ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from compassc.analysis.arith import Arith
+from compassc.analysis.simplify import Simplifier
+from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.visit import substitute
+from compassc.te.axes import IterVar, Range
+from compassc.te.errors import ExpressionTypeError
+from compassc.te.values import Value, as_expr
+
+
+class ConstIntBound(NamedTuple):
+    """The least and the largest value that an expression can have."""
+
+    min_value: int
+    max_value: int
+
+    POS_INF = (1 << 63) - 1
+    NEG_INF = -POS_INF
+
+
+class Analyzer:
+    """Simplifies and compares expressions of whole numbers by what is known of their variables."""
+
+    def __init__(self) -> None:
+        self._facts = Arith()
+        self._values: dict[Var, Expr] = {}
+
+    def bind(self, var: Any, value: Any, allow_override: bool = False) -> None:
+        """Say what a variable is: a value, or a Range that it is in."""
+        v = _variable(var)
+        if isinstance(value, Range):
+            self._facts.bind_loop(v, value.min, _sum(value.min, value.extent), IntImm(v.dtype, 1))
+        else:
+            self._values[v] = as_expr(value)
+
+    def _of(self, given: Any) -> Expr:
+        """An expression with the values of its variables."""
+        return substitute(as_expr(given), self._values)
+
+    def simplify(self, expr: Any, steps: int = 2) -> Value:
+        """The expression in a simpler form."""
+        made, simplifier = self._of(expr), Simplifier(self._facts).expr
+        for _ in range(max(steps, 1)):
+            made = simplifier(made)
+        return Value(made)
+
+    rewrite_simplify = canonical_simplify = simplify
+
+    def can_prove(self, cond: Any) -> bool:
+        """Whether a condition holds for all values that its variables can have."""
+        e = Simplifier(self._facts).expr(self._of(cond))
+        return isinstance(e, IntImm) and bool(e.value)
+
+    def can_prove_equal(self, lhs: Any, rhs: Any) -> bool:
+        """Whether two expressions are always equal."""
+        return self._facts.difference(self._of(lhs), self._of(rhs)) == (0, 0)
+
+    def can_prove_greater_equal(self, expr: Any, lower_bound: int) -> bool:
+        """Whether an expression is at least a number."""
+        return self._facts.range_of(self._of(expr))[0] >= lower_bound
+
+    def can_prove_less(self, expr: Any, upper_bound: int) -> bool:
+        """Whether an expression is less than a number."""
+        return self._facts.range_of(self._of(expr))[1] < upper_bound
+
+    def const_int_bound(self, expr: Any) -> ConstIntBound:
+        """The least and the largest value of an expression."""
+        e = self._of(expr)
+        low, high = self._facts.range_of(e)
+        return ConstIntBound(int(low), int(high))
+
+    @contextmanager
+    def constraint_scope(self, constraint: Any) -> Iterator[None]:
+        """A condition holds within this context."""
+        mark = self._facts.mark()
+        self._facts.assume(self._of(constraint))
+        try:
+            yield
+        finally:
+            self._facts.release(mark)
+
+
+def detect_linear_equation(expr: Any, variables: Sequence[Any]) -> list[Value]:
+    """The factors of variables in an expression and what is left: `[a, b, c]` for `a * x + b * y + c`; an empty list
+    where it is not linear in them."""
+    facts = Arith()
+    form = facts.linear(as_expr(expr))
+    wanted = [_variable(v) for v in variables]
+    factors, rest = dict.fromkeys(wanted, 0), Value(IntImm(as_expr(expr).dtype, form.const))
+    for key, factor in form.terms.items():
+        atom = facts.atoms[key]
+        if isinstance(atom, Var) and atom in factors:
+            factors[atom] = factor
+        elif any(v in factors for v in _all(atom)):
+            return []
+        else:
+            rest = rest + Value(atom) * factor
+    return [*(Value(IntImm(v.dtype, f)) for v, f in factors.items()), Analyzer().simplify(rest)]
+
+
+def _variable(given: Any) -> Var:
+    e = given.var.expr if isinstance(given, IterVar) else as_expr(given)
+    if not isinstance(e, Var):
+        raise ExpressionTypeError(f"expected a variable, got {given!r}")
+    return e
+
+
+def _all(e: Expr) -> Iterator[Var]:
+    from compassc.ir.visit import walk_exprs
+
+    return (x for x in walk_exprs(e) if isinstance(x, Var))
+
+
+def _sum(a: Expr, b: Expr) -> Expr:
+    return Binary("add", a, b)
+
+
+__all__ = ["Analyzer", "ConstIntBound", "detect_linear_equation"]
