@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
@@ -12,17 +13,18 @@ from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.visit import substitute
 from compassc.te.axes import IterVar, Range
 from compassc.te.errors import ExpressionTypeError
-from compassc.te.values import Value, as_expr
+from compassc.te.values import Value, as_expr, kind_of
 
 
-class ConstIntBound(NamedTuple):
+@dataclass(frozen=True)
+class ConstIntBound:
     """The least and the largest value that an expression can have."""
+
+    POS_INF: ClassVar[int] = (1 << 63) - 1
+    NEG_INF: ClassVar[int] = -((1 << 63) - 1)
 
     min_value: int
     max_value: int
-
-    POS_INF = (1 << 63) - 1
-    NEG_INF = -POS_INF
 
 
 class Analyzer:
@@ -36,7 +38,7 @@ class Analyzer:
         """Say what a variable is: a value, or a Range that it is in."""
         v = _variable(var)
         if isinstance(value, Range):
-            self._facts.bind_loop(v, value.min, _sum(value.min, value.extent), IntImm(v.dtype, 1))
+            self._facts.bind_loop(v, value.min, _sum(value.min, value.extent), IntImm(kind_of(v), 1))
         else:
             self._values[v] = as_expr(value)
 
@@ -93,7 +95,7 @@ def detect_linear_equation(expr: Any, variables: Sequence[Any]) -> list[Value]:
     facts = Arith()
     form = facts.linear(as_expr(expr))
     wanted = [_variable(v) for v in variables]
-    factors, rest = dict.fromkeys(wanted, 0), Value(IntImm(as_expr(expr).dtype, form.const))
+    factors, rest = dict.fromkeys(wanted, 0), Value(IntImm(kind_of(as_expr(expr)), form.const))
     for key, factor in form.terms.items():
         atom = facts.atoms[key]
         if isinstance(atom, Var) and atom in factors:
@@ -102,7 +104,7 @@ def detect_linear_equation(expr: Any, variables: Sequence[Any]) -> list[Value]:
             return []
         else:
             rest = rest + Value(atom) * factor
-    return [*(Value(IntImm(v.dtype, f)) for v, f in factors.items()), Analyzer().simplify(rest)]
+    return [*(Value(IntImm(kind_of(v), f)) for v, f in factors.items()), Analyzer().simplify(rest)]
 
 
 def _variable(given: Any) -> Var:

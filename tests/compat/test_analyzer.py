@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compassc import te
-from compassc.compat.arith import Analyzer, detect_linear_equation
+from compassc.compat.arith import Analyzer, ConstIntBound, detect_linear_equation
 
 
 def test_what_is_known_of_variables():
@@ -13,7 +13,7 @@ def test_what_is_known_of_variables():
     known = Analyzer()
     known.bind(i, te.Range(0, 16))
     assert repr(known.simplify((i * 4 + 3) // 4)) == "i" and known.can_prove(i < 16) and not known.can_prove(i < 15)
-    assert known.const_int_bound(i * 2 + 1) == (1, 31) and known.can_prove_less(i, 16)
+    assert known.const_int_bound(i * 2 + 1) == ConstIntBound(1, 31) and known.can_prove_less(i, 16)
     assert known.can_prove_greater_equal(i, 0) and not known.can_prove_greater_equal(i, 1)
     assert known.can_prove_equal(i + i, i * 2) and not known.can_prove_equal(i, n)
     with known.constraint_scope(n > 5):

@@ -454,6 +454,8 @@ def _many(given: argparse.Namespace) -> int:
             continue
         ends[re.sub(r"'[^']*'|\d[\d,]*|:\n.*", "_", end, flags=re.DOTALL)] += 1
         taken += steps_taken
+        if (done := seed + 1 - given.seed) % 500 == 0:
+            print(f"{done} done, {wrong} wrong", file=sys.stderr, flush=True)
     print(f"{given.count} cases from seed {given.seed}, {wrong} wrong: {dict(ends)}; steps {dict(taken)}")
     return int(wrong > 0)
 
