@@ -63,7 +63,7 @@ MODULES: dict[str, Names] = {
     "tvm.aipu": Names(),
     "tvm.aipu.script": Names(like=(f"{DSL}.script",)),
     "tvm.aipu.tir": Names(like=(DSL,)),
-    "tvm.arith": Names(like=("compassc.compat.arith",)),
+    "tvm.arith": Names(like=("compassc.te.analyzer",)),
     "tvm.compass": Names(_from(framework="__version__", info="CompassInfo")),
     "tvm.compass.dsl": Names(like=(DSL,)),
     "tvm.compass.dsl.aiff": Names(like=(f"{DSL}.aiff",)),

@@ -29,7 +29,7 @@ from compassc.tir.blocks import (
     with_axes,
 )
 from compassc.tir.caching import allocated, insert, loops_of
-from compassc.tir.checks import has_effects, single_store, why_foreign, why_unordered
+from compassc.tir.checks import has_effects, read, single_store, why_foreign, why_unordered, written
 from compassc.tir.index_map import IndexMap, as_index_map
 from compassc.tir.notes import Notes
 from compassc.tir.placement import unconditional
@@ -257,6 +257,9 @@ class Layouts(Notes):
                 if isinstance(e, Binary) and e.op in ("div", "mod", "floordiv", "floormod") and constant(e.b) is None:
                     raise ScheduleError(f"{step} of '{s.name}': it divides, and outside there are zeros")
         if not s.init:
+            if both := read(s) & written(s):
+                name = min(v.name for v in both)
+                raise ScheduleError(f"{step} of '{s.name}': it updates '{name}', whose beginning is in another block")
             return
         store = single_store(s)
         value = store.value if store is not None else None
@@ -279,7 +282,7 @@ def _zero_stays(e: Expr) -> bool:
 def _plain_accesses(step: str, s: S.Block) -> list[tuple[Var, tuple[Var, ...], bool]]:
     """The buffers that a block accesses, with the axes that are their indices, and whether they are written."""
     found: dict[Var, tuple[tuple[Expr, ...], bool]] = {}
-    written = {r.buffer.data for r in s.writes}  # type: ignore[attr-defined]
+    own_writes = written(s)
     for region in (*s.reads, *s.writes):
         assert isinstance(region, E.Region)
         data = region.buffer.data
@@ -289,7 +292,7 @@ def _plain_accesses(step: str, s: S.Block) -> list[tuple[Var, tuple[Var, ...], b
         )
         if not plain or (data in found and found[data][0] != region.starts):
             raise ScheduleError(f"{step} of '{s.name}': '{data.name}' is not accessed at plain axes")
-        found[data] = region.starts, data in written
+        found[data] = region.starts, data in own_writes
     return [(d, i, w) for d, (i, w) in found.items()]  # type: ignore[misc]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compassc import te
-from compassc.compat.arith import Analyzer, ConstIntBound, detect_linear_equation
+from compassc.te.analyzer import Analyzer, ConstIntBound, detect_linear_equation
 
 
 def test_what_is_known_of_variables():

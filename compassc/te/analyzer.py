@@ -1,4 +1,4 @@
-"""`tvm.arith`: what is known of whole numbers, for programs that ask."""
+"""What is known of whole numbers, for programs that ask."""
 
 from __future__ import annotations
 
