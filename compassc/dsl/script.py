@@ -19,6 +19,10 @@ OTHER_CALLS = {
         "grid vectorized unroll tec_range pipelined meta_var alloc alloc_buffer alloc_const match_buffer block".split(),
         "compassc.language.api",
     ),
+    **dict.fromkeys(
+        "tile_load tile_store tile_full tile_index tile_sum tile_max tile_min tile_dot tile_where parallel_tiles".split(),
+        "compassc.language.tiles.api",
+    ),
 }
 
 _INT_VECTORS = "i8x32 i16x16 i16x32 i32x8 i32x16 i32x32"

@@ -22,7 +22,7 @@ from .decorators import prim_func as prim_func
 _T = TypeVar("_T")
 
 class Value(int):
-    """A run-time value of a kernel: a scalar, a vector or a mask."""
+    """A run-time value of a kernel: a scalar, a vector, a mask or a tile."""
 
     # A number to checkers, for a variable that starts as 0 may be assigned one.
     def __new__(cls, value: Lanes) -> Self: ...
@@ -215,6 +215,52 @@ def pipelined(
     Copies between device memory and arrays in SRAM that stand directly in the body are started `stages - 1` turns ahead,
     or waited for later. The arrays have room for several tiles then; a turn finds in them what it copies itself.
     """
+
+def parallel_tiles(*counts: Operand, stages: int = 1) -> Iterator[Any]:
+    """Loops from 0 whose turns the TECs share: `for i, j in S.parallel_tiles(rows, cols)`.
+
+    TEC t does the turns t, t + n, t + 2n, ... of all, the last count running fastest. With `stages` from 2 on they are
+    pipelined, as by S.pipelined.
+    """
+
+def tile_load(
+    tensor: Buffer,
+    offsets: Operand | Sequence[Operand],
+    shape: int | Sequence[int],
+    fill: float = 0,
+) -> Value:
+    """A tile of a tensor in device memory, from the element at `offsets` on.
+
+    `tensor` is a buffer (S.match_buffer), `offsets` has a number per dimension of it, `shape` one or two constants for
+    its last ones. Elements beyond the tensor, also in front of it, are `fill`, a number.
+    """
+
+def tile_store(tensor: Buffer, offsets: Operand | Sequence[Operand], tile: Value) -> None:
+    """Write a tile to a tensor in device memory, from the element at `offsets` on, as far as the tensor goes."""
+
+def tile_full(shape: int | Sequence[int], value: Operand, dtype: Dtype) -> Value:
+    """A tile with a value in every element."""
+
+def tile_index(shape: int | Sequence[int], axis: int = -1) -> Value:
+    """The number of each element along an axis, an int32: what lies beyond a tensor is found by it."""
+
+def tile_sum(tile: Value, axis: int = -1) -> Value:
+    """The sums along an axis, whose size becomes 1, in 32 bits of the elements' kind."""
+
+def tile_max(tile: Value, axis: int = -1) -> Value:
+    """The largest elements along an axis, whose size becomes 1."""
+
+def tile_min(tile: Value, axis: int = -1) -> Value:
+    """The smallest elements along an axis, whose size becomes 1."""
+
+def tile_dot(a: Value, b: Value, acc: Value | None = None, transpose_b: _bool = False) -> Value:
+    """`acc + a @ b` of bytes (int32, wrapping) or floats (float32, fused in the order of the depth).
+
+    a is rows x depth, b depth x columns, or columns x depth with `transpose_b`; acc is rows x columns.
+    """
+
+def tile_where(condition: Value, x: Operand, y: Operand) -> Value:
+    """x where the condition holds, y elsewhere; each is a tile or a scalar, one of x and y is a tile."""
 
 def meta_var(value: _T) -> _T:
     """Keep a value a Python value when it is assigned to a name in a kernel."""

@@ -46,7 +46,7 @@ from .decorators import prim_func as prim_func
 _T = TypeVar("_T")
 
 class Value(int):
-    """A run-time value of a kernel: a scalar, a vector or a mask."""
+    """A run-time value of a kernel: a scalar, a vector, a mask or a tile."""
 
     # A number to checkers, for a variable that starts as 0 may be assigned one.
     def __new__(cls, value: Lanes) -> Self: ...
@@ -146,6 +146,19 @@ CALLS = {
         "start: Operand, stop: Operand | None = None, step: Operand | None = None, *, stages: int = 2",
         "Iterator[Value]",
     ),
+    "parallel_tiles": ("*counts: Operand, stages: int = 1", "Iterator[Any]"),
+    "tile_load": (
+        "tensor: Buffer, offsets: Operand | Sequence[Operand], shape: int | Sequence[int], fill: float = 0",
+        "Value",
+    ),
+    "tile_store": ("tensor: Buffer, offsets: Operand | Sequence[Operand], tile: Value", "None"),
+    "tile_full": ("shape: int | Sequence[int], value: Operand, dtype: Dtype", "Value"),
+    "tile_index": ("shape: int | Sequence[int], axis: int = -1", "Value"),
+    "tile_sum": ("tile: Value, axis: int = -1", "Value"),
+    "tile_max": ("tile: Value, axis: int = -1", "Value"),
+    "tile_min": ("tile: Value, axis: int = -1", "Value"),
+    "tile_dot": ("a: Value, b: Value, acc: Value | None = None, transpose_b: _bool = False", "Value"),
+    "tile_where": ("condition: Value, x: Operand, y: Operand", "Value"),
     "meta_var": ("value: _T", "_T"),
     "alloc": ('shape: int | Sequence[int], dtype: Dtype, scope: str = "private"', "Pointer"),
     "alloc_buffer": ('shape: int | Sequence[int], dtype: Dtype, scope: str = "private"', "Buffer"),

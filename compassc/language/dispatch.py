@@ -46,6 +46,10 @@ class Parser(Protocol):
     def take_address(self, variable: Any) -> None:
         """Remember that a variable can be changed through pointers from here on."""
 
+    @property
+    def machine(self) -> Any:
+        """How work on tiles becomes statements: a `tiles.machine.Machine`."""
+
 
 class _Local(threading.local):
     """The state of a thread, which other threads that parse or run kernels do not see."""

@@ -19,13 +19,13 @@ from ..ops.args import dtype_arg, known_int
 from .advice import advice
 
 ALLOC_SCOPES = ("private", "lsram", "shared")
-LOOPS = ("range", "S.grid", "S.vectorized", "S.unroll", "S.tec_range", "S.pipelined")
+LOOPS = ("range", "S.grid", "S.vectorized", "S.unroll", "S.tec_range", "S.pipelined", "S.parallel_tiles")
 
 
 @dataclass(frozen=True)
 class LoopSpec:
-    """A loop constructor: kind is `range`, `grid`, `vectorized`, `unroll`, `tec_range` or `pipelined`; args as written, and
-    options of the loop.
+    """A loop constructor: kind is `range`, `grid`, `vectorized`, `unroll`, `tec_range`, `pipelined` or
+    `parallel_tiles`; args as written, and options of the loop.
 
     A `range` or `unroll` of known numbers is their sequence, too, in comprehensions, `enumerate`, `zip` and the like.
     """

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from compass_core.errors import CompassError, Note, Span
 
-from ..analysis.structure import effect_of, is_pure, variables
+from ..analysis.structure import is_pure, variables
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import VOID, PointerType
+from ..ir.dtypes import PointerType
 from ..ir.exprs import Expr, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import all_exprs, walk_exprs, walk_stmts
@@ -22,7 +22,8 @@ from ._same_memory import apart
 
 SRAM = ("lsram", "shared")
 CODE = "pipelined"
-_FORBIDDEN = ("barrier", "alloc_event", "wait_events", "free_events")
+_FORBIDDEN = ("barrier", "alloc_event", "wait_events", "free_events", "flush_cache", "aiff", "asm")
+"""Operations that wait for transfers, or may read and write anything."""
 
 
 def refusal(message: str, span: Span | None, help: str) -> CompassError:
@@ -168,9 +169,9 @@ class Turns:
             if type(s) is S.Return:
                 raise refusal("a return leaves it, and " + leave, s.span, "return behind the loop")
         for op, span in self._calls(loop.body, set()):
-            if op in _FORBIDDEN or op.startswith("async") or effect_of(E.Call(op, (), VOID)) == "io":
+            if op in _FORBIDDEN or op.startswith("async"):
                 raise refusal(
-                    f"S.{op.replace('alloc_event', 'alloc_events')} in it orders transfers by hand",
+                    f"S.{op.replace('alloc_event', 'alloc_events')} in it may have to do with transfers that run",
                     span or loop.span,
                     "take it out of the loop, or use range and transfers with events",
                 )

@@ -263,9 +263,11 @@ class _Loop:
         for move in self.turn.ins:
             group = self.events.of[move]
             event = self.events.ahead[group][0]
+            if move.far is None:
+                continue  # filled at once
             if isinstance(move.stmt, S.If):
                 chosen[id(move.stmt)] = _waiting(move.stmt, event)
-            elif move.far is not None:
+            else:
                 plain[group] = _wait(event)
         return list(plain.values()), chosen
 

@@ -17,6 +17,7 @@ from compassc.ops.core import Op, infer, mask_lanes_of, r_dtype_ok, require_targ
 from compassc.ops.numeric import convert
 from compassc.ops.typing import is_literal, type_error
 
+from ..language.tiles.tile import Tile, apply
 from .checks import DIVIDING, PLANS, arithmetic_checked, wanted
 from .direct import direct
 from .masks import mask_array
@@ -87,6 +88,8 @@ def operand_type(name: str, x: Any) -> Any:
 def key_of(x: Any) -> Any:
     """The part of a plan's key for an operand that is not a PyVar."""
     x = python_number(x)
+    if isinstance(x, Tile):
+        return x  # no plan is kept for it
     return (type(x), x if x or type(x) is not float else str(x))  # -0.0 is not 0.0
 
 
@@ -154,6 +157,8 @@ def {name}({signature}):
     try:
         plan = plans[key]
     except KeyError:
+        if any(isinstance(x, Tile) for x in {operands}):
+            return tiles(op, {operands}, {options})
         plan = new_plan({operands}, options={options}, key=key)
     except TypeError:
         plan = Plan(op, {operands}, {options})
@@ -194,6 +199,10 @@ def _source(op: Op) -> str:
     )
 
 
+def _on_tiles(op: Op, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return apply(op, operands, options)
+
+
 def _value_side(op: Op) -> Callable[..., Any]:
     plans: dict[Any, Plan] = {}
     PLANS.append(plans)
@@ -209,6 +218,8 @@ def _value_side(op: Op) -> Callable[..., Any]:
         "op": op,
         "plans": plans,
         "new_plan": new_plan,
+        "Tile": Tile,
+        "tiles": _on_tiles,
         "Plan": Plan,
         "PyVar": PyVar,
         "key_of": key_of,
@@ -221,7 +232,20 @@ def _value_side(op: Op) -> Callable[..., Any]:
 
 def pysim_impl(op: Op) -> Callable[..., Any]:
     """The function that a running PySim kernel calls for an operation."""
-    return _SIDES.get(op.name) or _SIDES.setdefault(op.name, meaning_of(op) if op.special else _value_side(op))
+    return _SIDES.get(op.name) or _SIDES.setdefault(op.name, _special_side(op) if op.special else _value_side(op))
+
+
+def _special_side(op: Op) -> Callable[..., Any]:
+    """The meaning of an operation; of a conversion also on tiles."""
+    meaning = meaning_of(op)
+    if op.name != "cast":
+        return meaning
+
+    @functools.wraps(meaning)
+    def cast(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return apply(op, (x, *args), kwargs) if isinstance(x, Tile) else meaning(x, *args, **kwargs)
+
+    return cast
 
 
 _SIDES: dict[str, Callable[..., Any]] = {}

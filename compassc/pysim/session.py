@@ -35,6 +35,7 @@ from .checks import Doubt, Races, StorageMonitor, chosen, prepare_plans, settle
 from .debug import breakpoints
 from .impl import pysim_impl
 from .memory import Storage
+from .tiles import PyMachine
 from .where import located, user_span
 
 _SINGLE_THREAD_VARIABLES = ("CPS_TVM_PYSIM_SINGLE_THREAD", "AIPU_TVM_PYSIM_SINGLE_THREAD")
@@ -92,6 +93,8 @@ class Tec:
     """The state of one TEC while it runs."""
 
     __slots__ = ("doubts", "events", "id", "phase", "random", "session", "shared_count", "tiles")
+
+    machine = PyMachine()
 
     def __init__(self, id: int, session: Session) -> None:
         self.id = id

@@ -7,6 +7,7 @@ import pytest
 from benchmarks import native, opencl
 from benchmarks.core import ROOT, Goal, benchmark_names, load
 from benchmarks.loops import EXAMPLES, GROWING, Loop
+from benchmarks.suite.tiles import PAIRS
 
 
 @pytest.mark.parametrize("name", benchmark_names())
@@ -25,7 +26,7 @@ def test_loops_have_three_forms(loop: Loop) -> None:
 
 def test_every_example_is_compared() -> None:
     kernels = {p.parent.name for p in (ROOT / "examples").glob("*/kernel.py")}
-    assert kernels == {loop.name for loop in EXAMPLES}
+    assert kernels == {loop.name for loop in EXAMPLES} | {name for name, _ in PAIRS}
 
 
 def test_verdicts() -> None:

@@ -29,7 +29,7 @@ def test_inputs_are_left_alone(example: Example) -> None:
     example.executor(*args)
     for (name, before), after in zip(case.args.items(), args, strict=True):
         if name not in case.expected:
-            assert (after == before) if isinstance(before, int) else (after == before).all()
+            assert (after == before) if isinstance(before, (int, float)) else (after == before).all()
 
 
 def test_checks_find_nothing_and_change_nothing(example: Example) -> None:

@@ -14,11 +14,13 @@ from ...ops.core import convert
 from ...ops.typing import is_literal
 from ..axis import AxisSpec
 from ..specs import AllocSpec, ConstSpec, MatchSpec, MetaVar
+from ..tiles.tile import Stored, Tile, copied
 from .access import resolve
 from .context import FunctionContext
 from .errors import language_error
 from .operators import convert_to
 from .texts import RuntimeText
+from .tiles import assign_tile, settled
 from .values import ZERO, BufferValue, Constant, PointerValue, Value, element_index, index_expr, kind_name, literal_expr
 
 _ONE_TYPE = "a variable has one type, as in C: the type of the first value it is given"
@@ -79,7 +81,9 @@ def assign_name(fp: FunctionContext, name: str, value: Any) -> None:
             "loop-variable", f"the loop variable {name!r} cannot be assigned", "copy it to another variable"
         )
     handler = _HANDLERS.get(type(value))
-    if handler is not None:
+    if isinstance(value, Tile):
+        assign_tile(fp, name, value)
+    elif handler is not None:
         handler(fp, name, value)
     elif is_literal(value):
         assign_value(fp, name, Value(literal_expr(value)))
@@ -187,7 +191,8 @@ def assign_container(fp: FunctionContext, name: str, value: Any) -> None:
             "use another name",
             *fp.scope.defined_here(name),
         )
-    fp.scope.rebind(name, value.value if isinstance(value, MetaVar) else value)
+    value = value.value if isinstance(value, MetaVar) else value
+    fp.scope.rebind(name, type(value)(map(settled, value)) if type(value) in (list, tuple) else value)
 
 
 def define_storage(fp: FunctionContext, name: str, spec: AllocSpec) -> None:
@@ -319,6 +324,7 @@ def _reads(fp: FunctionContext, expr: E.Expr, var: E.Var) -> bool:
 def _saved(fp: FunctionContext, names: list[str], values: list[Any]) -> list[Any]:
     """Values that mention an earlier target of the same tuple are copied before it changes."""
     changed: dict[E.Var, str] = {}
+    tiles: list[object] = []
     out = []
     for name, value in zip(names, values):
         expr = value.expr if isinstance(value, (Value, PointerValue)) else None
@@ -328,6 +334,10 @@ def _saved(fp: FunctionContext, names: list[str], values: list[Any]) -> list[Any
             fp.emit(S.Let, var, value.expr)
             value = Value(var)
         old = fp.scope.local(name)
+        if isinstance(value, Tile) and any(value.uses(base) for base in tiles):
+            value = copied(value)
+        if isinstance(old, Stored):
+            tiles.append(old.storage.base)
         if isinstance(old, Value) and type(old.expr) is E.Var:
             changed[old.expr] = name
         out.append(value)

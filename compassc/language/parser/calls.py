@@ -14,6 +14,7 @@ from ...ops.core import Op, convert
 from ...ops.typing import is_literal
 from ..functions import Macro, Param, PyPrimFunc
 from ..source import definition, file_of
+from ..tiles.tile import Tile, apply
 from .context import ModuleContext
 from .expressions import ArgumentError, Evaluator, bare
 from .scope import Scope
@@ -22,6 +23,8 @@ from .values import BufferValue, PointerValue, Value, kind_name, unwrap, wrap
 
 def build_op(module: ModuleContext, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The IR of an operation called in a kernel."""
+    if any(isinstance(x, Tile) for x in (*args, *kwargs.values())):
+        return apply(op, args, kwargs)
     try:
         op.signature.bind(*args, **kwargs)
     except TypeError as e:

@@ -43,6 +43,7 @@ class FunctionContext:
         self.addressed: set[E.Var] = set()  # variables whose address was taken so far
         self.shapes: dict[E.Var, list[int | str | None]] = {}
         self.keeps_blocks = False
+        self.numbers: dict[str, int] = {}  # of the variables that work on tiles makes, by name
         self.parsed: tuple[dict[str, Any], ...] = ()  # tables of the sub-functions that were parsed so far
         self.axes: list[
             list[tuple[E.Var, str, E.Expr, E.Expr, E.Expr]]

@@ -68,7 +68,7 @@ def type_of(value: Any) -> str:
     if isinstance(value, PointerValue):
         return f"{value.elem}* ({value.scope})"
     if isinstance(value, BufferValue):
-        dims = ", ".join(str(d) for d in value.dims)
+        dims = ", ".join(repr(d) for d in value.dims)
         return f"{value.dtype} buffer of shape ({dims}) ({value.scope})"
     return ""
 

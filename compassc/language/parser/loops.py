@@ -14,6 +14,7 @@ from . import unrolled
 from .constants import items_of
 from .context import FunctionContext
 from .errors import language_error
+from .tiles import parse_shared_loop
 from .values import Value, index_expr, is_runtime, kind_name
 
 KINDS = {
@@ -38,6 +39,8 @@ def parse_for(fp: FunctionContext, node: ast.For) -> None:
                 "use range(...) and subscript",
             )
         unrolled.parse_items(fp, node, items_of(spec, "the loop"))
+    elif spec.kind == "parallel_tiles":
+        _shared(fp, spec, _target_names(node.target, len(spec.args)), node.body)
     elif spec.kind == "unroll":
         _unroll(fp, node, spec)
     else:
@@ -82,6 +85,17 @@ def _run_time_loop(fp: FunctionContext, node: ast.For, spec: LoopSpec) -> None:
     fp.scope.push()
     try:
         _nest(fp, KINDS[spec.kind], names, bounds, node.body, spec.options)
+    finally:
+        fp.scope.pop()
+
+
+def _shared(fp: FunctionContext, spec: LoopSpec, names: list[str], body: list[ast.stmt]) -> None:
+    """A loop of S.parallel_tiles."""
+    for name in names:
+        _check_name(fp, name)
+    fp.scope.push()
+    try:
+        parse_shared_loop(fp, spec, names, lambda: fp.block(body))
     finally:
         fp.scope.pop()
 

@@ -17,6 +17,7 @@ from .calls import build_op, call_function, expand_macro
 from .function import FunctionParser
 from .operators import binary, unary
 from .texts import no_text
+from .tiles import IRMachine
 
 
 class ModuleParser:
@@ -29,6 +30,7 @@ class ModuleParser:
         self.done: dict[str, PrimFunc] = {}
         self.sources: dict[str, PyPrimFunc] = {}
         self.functions: list[FunctionParser] = []
+        self.machine = IRMachine(lambda: self.functions[-1])
         self.errors: list[CompassError] = []
         self.chain: list[Note] = []
 

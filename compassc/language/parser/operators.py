@@ -13,6 +13,8 @@ from ...ir.dtypes import BOOL, INT32, DataType
 from ...ops import get
 from ...ops.core import convert, scalar_cast
 from ...ops.typing import NO_FLOAT, bits_of, check_operator, describe, is_literal, match_operator
+from ..tiles.tile import Tile
+from ..tiles.tile import binary as tile_binary
 from .errors import language_error
 from .values import (
     BufferValue,
@@ -76,6 +78,8 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     """`a symbol b`. Plain Python when neither side is a run-time value; `adapt` gives int literals the other's type."""
     if not (is_runtime(a) or is_runtime(b)):
         return PYTHON[symbol](a, b)
+    if isinstance(a, Tile) or isinstance(b, Tile):
+        return tile_binary(symbol, a, b)
     if (isinstance(a, Constant) or isinstance(b, Constant)) and not is_runtime_beside(a, b):
         return _of_constants(symbol, a, b, adapt)
     a, b = _address(a), _address(b)

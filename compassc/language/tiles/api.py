@@ -1,0 +1,101 @@
+"""The calls of the language that work on tiles: an extension of this toolchain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compassc.ir.dtypes import INT32
+from compassc.ops.typing import is_literal
+
+from ..specs import LoopSpec, check_stages
+from . import dot, moves
+from .machine import machine, op
+from .tile import Constant, Index, Tile, axis_arg, elementwise, error, made, shape_arg
+
+
+def tile_load(tensor: Any, offsets: Any, shape: Any, fill: Any = 0) -> Tile:
+    """A tile of a tensor in device memory, from the element at `offsets` on.
+
+    `tensor` is a buffer (S.match_buffer), `offsets` has a number per dimension of it, `shape` one or two constants for
+    its last ones. Elements beyond the tensor, also in front of it, are `fill`, a number.
+    """
+    at = machine("S.tile_load")
+    return made(moves.Loaded(at, tensor, offsets, shape_arg(shape, "S.tile_load"), fill))
+
+
+def tile_store(tensor: Any, offsets: Any, tile: Any) -> None:
+    """Write a tile to a tensor in device memory, from the element at `offsets` on, as far as the tensor goes."""
+    if not isinstance(tile, Tile):
+        raise error("S.tile_store takes a tile", "make one with S.tile_load or S.tile_full")
+    moves.store(machine("S.tile_store"), tensor, offsets, tile)
+
+
+def tile_full(shape: Any, value: Any, dtype: Any) -> Tile:
+    """A tile with a value in every element."""
+    from compassc.ops.args import dtype_arg
+
+    at = machine("S.tile_full")
+    return made(Constant(at, shape_arg(shape, "S.tile_full"), dtype_arg(dtype, "S.tile_full"), value))
+
+
+def tile_index(shape: Any, axis: int = -1) -> Tile:
+    """The number of each element along an axis, an int32: what lies beyond a tensor is found by it."""
+    at, checked = machine("S.tile_index"), shape_arg(shape, "S.tile_index")
+    number = axis_arg(axis, len(checked), "S.tile_index")
+    if checked[number] == 1:
+        return made(Constant(at, checked, INT32, 0))
+    return made(Index(at, checked, number))
+
+
+def tile_sum(tile: Any, axis: int = -1) -> Tile:
+    """The sums along an axis, whose size becomes 1, in 32 bits of the elements' kind."""
+    return moves.reduced(tile, "sum", axis)
+
+
+def tile_max(tile: Any, axis: int = -1) -> Tile:
+    """The largest elements along an axis, whose size becomes 1."""
+    return moves.reduced(tile, "max", axis)
+
+
+def tile_min(tile: Any, axis: int = -1) -> Tile:
+    """The smallest elements along an axis, whose size becomes 1."""
+    return moves.reduced(tile, "min", axis)
+
+
+def tile_dot(a: Any, b: Any, acc: Any = None, transpose_b: bool = False) -> Tile:
+    """`acc + a @ b` of bytes (int32, wrapping) or floats (float32, fused in the order of the depth).
+
+    a is rows x depth, b depth x columns, or columns x depth with `transpose_b`; acc is rows x columns.
+    """
+    return dot.product(a, b, acc, transpose_b)
+
+
+def tile_where(condition: Any, x: Any, y: Any) -> Tile:
+    """x where the condition holds, y elsewhere; each is a tile or a scalar, one of x and y is a tile."""
+    return elementwise(_chosen, (condition, x, y), "S.tile_where")
+
+
+def _chosen(condition: Any, x: Any, y: Any) -> Any:
+    """Elements of x or y; conditions and numbers that are the same for all lanes become vectors."""
+    kinds = [v.dtype for v in (x, y, condition) if not is_literal(v)]
+    lanes = max(k.lanes for k in kinds)
+    if is_literal(condition) or condition.dtype.is_scalar:
+        condition = op("vbcast")(condition, None, lanes)
+    if all(is_literal(v) or v.dtype.is_scalar for v in (x, y)):
+        if is_literal(x):
+            raise error("S.tile_where chooses between two numbers", "make one of them a tile: S.tile_full")
+        x = op("vbcast")(x, None, lanes)
+    return op("vsel")(x, y, condition)
+
+
+def parallel_tiles(*counts: Any, stages: int = 1) -> LoopSpec:
+    """Loops from 0 whose turns the TECs share: `for i, j in S.parallel_tiles(rows, cols)`.
+
+    TEC t does the turns t, t + n, t + 2n, ... of all, the last count running fastest. With `stages` from 2 on they are
+    pipelined, as by S.pipelined.
+    """
+    if not counts:
+        raise error("S.parallel_tiles needs a count", "write one per loop: for i, j in S.parallel_tiles(rows, cols)")
+    if stages != 1:
+        check_stages(stages)
+    return machine("S.parallel_tiles").shared_loop(counts, stages)

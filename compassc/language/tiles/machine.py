@@ -1,0 +1,100 @@
+"""What the parser and PySim do differently where tiles are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Protocol
+
+from compassc.ir.dtypes import DataType
+
+from ..dispatch import LOCAL, op_api, outside_kernel
+from .storage import Storage
+
+
+class Variable(Protocol):
+    """A vector variable."""
+
+    def get(self) -> Any:
+        """Its value."""
+
+    def set(self, value: Any) -> None:
+        """Assign to it."""
+
+
+class Machine(Protocol):
+    """Statements, as the parser emits them and PySim does them."""
+
+    eager: bool
+    """Whether values are computed where they are made; else where they are assigned, stored or needed as a whole."""
+
+    def width(self, columns: int) -> int:
+        """Lanes that element-wise work on so many columns is done in."""
+
+    def loop(self, start: int, stop: int, step: int, body: Callable[[Any], None]) -> None:
+        """`for i in range(start, stop, step): body(i)`; a single turn without a loop."""
+
+    def when(self, condition: Any, body: Callable[[], None]) -> None:
+        """`if condition: body()`."""
+
+    def do(self, name: str, *args: Any) -> None:
+        """An operation as a statement."""
+
+    def let(self, name: str, value: Any) -> Any:
+        """A scalar or vector that is computed here, once."""
+
+    def variable(self, name: str, value: Any) -> Variable:
+        """A variable that begins with a value."""
+
+    def allocate(self, dtype: DataType, count: int, name: str) -> Any:
+        """A pointer to LSRAM of its own, which has a name in messages ("": any)."""
+
+    def retyped(self, pointer: Any, kind: str) -> Any:
+        """The same address as a pointer to another type."""
+
+    def store(self, pointer: Any, value: Any) -> None:
+        """`pointer[0] = value`, a scalar."""
+
+    def binary(self, symbol: str, a: Any, b: Any) -> Any:
+        """`a symbol b`, where literals take the type of the other side; also `and` and `or` of conditions."""
+
+    def missing(self, condition: Any) -> Any:
+        """`not condition`."""
+
+    def unary(self, symbol: str, a: Any) -> Any:
+        """`symbol a`."""
+
+    def constant(self, x: Any) -> int | None:
+        """A number that is known while the kernel is compiled; None for anything else."""
+
+    def operand(self, x: Any, what: str) -> Any:
+        """A scalar operand of a tile, checked: a number or a scalar value."""
+
+    def sample(self, dtype: DataType) -> Any:
+        """Some value of a type, of which only the type of what is computed from it is asked."""
+
+    def add_product(self, a: Storage, b: Storage, to: Storage, transposed: bool) -> bool:
+        """Add a product of matrices to a third one, where there is a way of its own to that; whether it is done."""
+
+    def shared_loop(self, counts: tuple[Any, ...], stages: int) -> Any:
+        """What the loop of S.parallel_tiles runs over."""
+
+    def tensor(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Pointer and shape of a buffer in device memory, checked."""
+
+
+def machine(what: str) -> Machine:
+    """The machine of the kernel that this thread parses or runs."""
+    owner = LOCAL.tec or LOCAL.parser
+    if owner is None:
+        raise outside_kernel(what)
+    found: Machine = owner.machine
+    return found
+
+
+@cache
+def op(name: str) -> Callable[..., Any]:
+    """An operation of the language, as kernels call it."""
+    from compassc.ops import get
+
+    return op_api(get(name))

@@ -1,0 +1,399 @@
+"""Tiles and element-wise work on them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+from compass_core.errors import CompassError
+from compassc.ir.dtypes import INT32, STORAGE, DataType
+
+from .machine import Machine, machine, op
+from .storage import Shape, Storage, extents
+
+Mask = list[bool] | None
+Vector = Callable[[Any, int, Mask], Any]
+"""The elements from a column on, so many of them, where a mask says which of these there are."""
+Row = Callable[[Any], Vector]
+"""The elements of a row."""
+CODE = "tile"
+PROBE = 32
+"""Lanes of the vectors by which the type of an element-wise result is asked."""
+
+
+def error(message: str, help: str) -> CompassError:
+    return CompassError(message, code=CODE, help=help)
+
+
+def shape_arg(shape: Any, what: str) -> Shape:
+    """A tile's shape, checked: one or two positive constants."""
+    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    items = tuple([machine(what).constant(n) for n in given])
+    if not 1 <= len(items) <= 2 or any(n is None or n < 1 for n in items):
+        shown = ", ".join("a run-time value" if n is None else str(n) for n in items)
+        raise error(
+            f"{what}: the shape of a tile is one or two positive constants, got ({shown})",
+            "tiles have the same shape everywhere: what lies beyond the tensor is filled, and not stored",
+        )
+    return tuple([n for n in items if n is not None])
+
+
+def axis_arg(axis: Any, rank: int, what: str) -> int:
+    """An axis, checked, from 0 on."""
+    number = machine(what).constant(axis)
+    if number is None or not -rank <= number < rank:
+        raise error(f"{what}: axis {axis!r} of a tile of {rank} dimensions", "axes count from 0, or from -1 backwards")
+    return number % rank
+
+
+def broadcast(shapes: list[Shape]) -> Shape:
+    """The shape of element-wise work, as NumPy has it."""
+    rank = max(map(len, shapes))
+    full = [(1,) * (rank - len(s)) + s for s in shapes]
+    found = []
+    for sizes in zip(*full):
+        wide = {n for n in sizes if n != 1}
+        if len(wide) > 1:
+            shown = " and ".join(map(str, shapes))
+            raise error(f"tiles of the shapes {shown} do not go together", "sizes must be equal, or 1")
+        found.append(wide.pop() if wide else 1)
+    return tuple(found)
+
+
+def allocate(at: Machine, shape: Shape, dtype: DataType, name: str = "") -> Storage:
+    """LSRAM for a tile; each row begins at a multiple of a register."""
+    if dtype not in STORAGE:
+        raise error(f"a tile of {dtype} cannot be kept", "choose by conditions with S.tile_where")
+    rows, cols = extents(shape)
+    pitch = cols + -cols % dtype.native_lanes
+    if cols == 1:
+        pitch = 1
+    count = rows * pitch
+    return Storage(at.allocate(dtype, count + -count % dtype.native_lanes, name), dtype, shape, pitch, object())
+
+
+class Tile(ABC):
+    """A value of a constant shape: one or two dimensions of elements of one type, in the LSRAM of the TEC.
+
+    Operators and lane-wise operations work element by element, with broadcasting; `t[1:3]`, `t[:, 0:8]` are parts.
+    """
+
+    __array_ufunc__ = None
+    __hash__ = object.__hash__
+    attributes = ("shape", "dtype")
+    what = "a tile"
+
+    def __init__(self, at: Machine, shape: Shape, dtype: DataType) -> None:
+        self.at, self.shape, self.dtype = at, shape, dtype
+
+    @abstractmethod
+    def write(self, to: Storage) -> None:
+        """Compute the tile into a storage, which nothing that is still needed lies in but at the same elements."""
+
+    @abstractmethod
+    def reads(self, base: object, to: Storage | None = None) -> bool:
+        """Whether computing it into `to` reads an allocation at other elements than it writes then."""
+
+    def uses(self, base: object) -> bool:
+        """Whether anything in an allocation is part of it."""
+        return any(x.uses(base) for x in self.parts())
+
+    def parts(self) -> list[Tile]:
+        """The tiles that it is computed from."""
+        return []
+
+    def stored(self) -> Stored:
+        """The tile in memory."""
+        return copied(self)
+
+    def rows(self, shape: Shape) -> Row:
+        """The elements, spread over a shape. Emits what has to be done before loops."""
+        return self.stored().rows(shape)
+
+    def __repr__(self) -> str:
+        return f"<tile of {self.dtype}, {'x'.join(map(str, self.shape))}>"
+
+    def __bool__(self) -> bool:
+        raise error("a tile has no truth value", "choose elements with S.tile_where")
+
+    def __getitem__(self, index: Any) -> Stored:
+        return self.stored()[index]
+
+
+class Stored(Tile):
+    """A tile in memory."""
+
+    def __init__(self, at: Machine, storage: Storage, own: bool = False) -> None:
+        """`own`: nothing else lies there, so that a name may have the storage."""
+        super().__init__(at, storage.shape, storage.dtype)
+        self.storage, self.own = storage, own
+
+    def uses(self, base: object) -> bool:
+        return self.storage.base is base
+
+    def stored(self) -> Stored:
+        return self
+
+    def reads(self, base: object, to: Storage | None = None) -> bool:
+        return self.storage.base is base and self.storage is not to
+
+    def write(self, to: Storage) -> None:
+        fill(self.at, to, self.rows(to.shape))
+
+    def rows(self, shape: Shape) -> Row:
+        rows, cols = extents(self.shape)
+        s = self.storage
+        one = op("vload")
+        if s.is_column and extents(shape) == extents(self.shape):
+            return lambda i: lambda j, lanes, mask: one(_moved(s.pointer, j), mask, lanes)
+        if cols == 1 and extents(shape)[1] > 1:
+            if rows == 1:
+                element = self.at.let("element", s.pointer[0])
+                return lambda i: lambda j, lanes, mask: element
+
+            def spread(i: Any) -> Vector:
+                value = self.at.let("element", _moved(s.pointer, i)[0])
+                return lambda j, lanes, mask: value
+
+            return spread
+        if cols == 1 and rows == 1:
+            element = self.at.let("element", s.pointer[0])
+            return lambda i: lambda j, lanes, mask: element
+        if rows == 1:
+            return lambda i: lambda j, lanes, mask: one(_moved(s.pointer, j), mask, lanes)
+
+        def row(i: Any) -> Vector:
+            start = _moved(s.pointer, i * s.pitch)
+            return lambda j, lanes, mask: one(_moved(start, j), mask, lanes)
+
+        return row
+
+    def __getitem__(self, index: Any) -> Stored:
+        parts = index if isinstance(index, tuple) else (index,)
+        if len(parts) > len(self.shape) or not all(isinstance(p, slice) for p in parts):
+            raise error("a tile is cut by slices, one per dimension", "write t[0:4], or t[:, 0:8]")
+        bounds = [_cut(self.at, p, n) for p, n in zip((*parts, slice(None), slice(None)), self.shape)]
+        shape = tuple([stop - start for start, stop in bounds])
+        steps = (self.storage.pitch, 1) if len(shape) == 2 else (1,)
+        moved = sum(start * step for (start, _), step in zip(bounds, steps))
+        if self.storage.is_column or shape == self.shape:
+            steps = (1, 1)
+        elif len(shape) == 2 and shape[1] == 1 and shape[0] > 1:
+            raise error("a column of a tile lies in many rows of it", "load it as a tile of its own")
+        s = self.storage
+        part = Stored(self.at, Storage(_moved(s.pointer, moved), s.dtype, shape, s.pitch, s.base))
+        return copied(part) if not s.is_column and bounds[-1][0] else part  # rows begin at whole registers
+
+
+def copied(tile: Tile, name: str = "") -> Stored:
+    """The tile in memory of its own."""
+    to = allocate(tile.at, tile.shape, tile.dtype, name)
+    tile.write(to)
+    return Stored(tile.at, to, own=True)
+
+
+def _cut(at: Machine, part: slice, size: int) -> tuple[int, int]:
+    given = (part.start, part.stop, part.step)
+    values = [None if v is None else at.constant(v) for v in given]
+    if any(v is None and g is not None for v, g in zip(values, given)) or values[2] not in (None, 1):
+        raise error("a tile is cut at constants, without steps", "load a tile at a run-time place instead")
+    start, stop, _ = slice(*values).indices(size)
+    if start >= stop:
+        raise error(f"the part {start}:{stop} of {size} elements is empty", "give the first and the end")
+    return start, stop
+
+
+def _moved(pointer: Any, offset: Any) -> Any:
+    return pointer if type(offset) is int and not offset else pointer + offset
+
+
+class Elementwise(Tile):
+    """`function` of the elements of operands: tiles, scalars and literals."""
+
+    def __init__(self, at: Machine, function: Callable[..., Any], operands: tuple[Any, ...], what: str) -> None:
+        self.function, self.operands = function, operands
+        samples = [at.sample(x.dtype.with_lanes(PROBE)) if isinstance(x, Tile) else x for x in operands]
+        found: DataType = function(*samples).dtype
+        if found.lanes != PROBE:
+            raise error(f"{what} does not work element by element", "tiles take operations from lane to lane")
+        super().__init__(at, broadcast([x.shape for x in self.parts()]), found.element_of)
+
+    def parts(self) -> list[Tile]:
+        return [x for x in self.operands if isinstance(x, Tile)]
+
+    def reads(self, base: object, to: Storage | None = None) -> bool:
+        together = [x for x in self.operands if isinstance(x, Stored) or _inside(x, self.shape)]
+        return any(x.reads(base, to) for x in together)
+
+    def rows(self, shape: Shape) -> Row:
+        if extents(shape) != extents(self.shape) and self.dtype in STORAGE:
+            return self.stored().rows(shape)
+        parts = [self._part(x, shape) for x in self.operands]
+
+        def row(i: Any) -> Vector:
+            vectors = [p(i) for p in parts]
+            return lambda j, lanes, mask: self.function(*[v(j, lanes, mask) for v in vectors])
+
+        return row
+
+    def _part(self, x: Any, shape: Shape) -> Row:
+        if isinstance(x, Tile):
+            return x.rows(shape)
+        if type(x) in (int, float, bool):
+            return lambda i: lambda j, lanes, mask: x
+        value = self.at.let("scalar", x)
+        return lambda i: lambda j, lanes, mask: value
+
+    def write(self, to: Storage) -> None:
+        fill(self.at, to, self.rows(to.shape))
+
+
+def _inside(x: Any, shape: Shape) -> bool:
+    """Whether an operand is computed in the loops of the work it is part of; else it is in memory before them."""
+    return isinstance(x, Elementwise) and extents(x.shape) == extents(shape)
+
+
+def element(value: Any, dtype: DataType) -> Any:
+    """A number or scalar as an element of a type."""
+    return op("cast")(str(value) if type(value) is float and not isfinite(value) else value, dtype)
+
+
+class Constant(Tile):
+    """One value in every element."""
+
+    def __init__(self, at: Machine, shape: Shape, dtype: DataType, value: Any) -> None:
+        super().__init__(at, shape, dtype)
+        self.value = element(value, dtype)
+
+    def reads(self, base: object, to: Storage | None = None) -> bool:
+        return False
+
+    def rows(self, shape: Shape) -> Row:
+        value = self.at.let("scalar", self.value)
+        return lambda i: lambda j, lanes, mask: op("vbcast")(value, None, lanes)
+
+    def write(self, to: Storage) -> None:
+        fill(self.at, to, self.rows(to.shape))
+
+
+class Index(Tile):
+    """The number of each element along an axis."""
+
+    def __init__(self, at: Machine, shape: Shape, axis: int) -> None:
+        super().__init__(at, shape, INT32)
+        self.along_rows = axis + (2 - len(shape)) == 0 and not (shape[-1] == 1 and len(shape) == 2)
+
+    def reads(self, base: object, to: Storage | None = None) -> bool:
+        return False
+
+    def rows(self, shape: Shape) -> Row:
+        if extents(shape) != extents(self.shape):
+            return self.stored().rows(shape)
+        if self.along_rows:
+            return lambda i: lambda j, lanes, mask: op("cast")(i, INT32) if type(i) is int else i
+        return lambda i: lambda j, lanes, mask: op("cast")(list(range(lanes)), f"int32x{lanes}") + j
+
+    def write(self, to: Storage) -> None:
+        fill(self.at, to, self.rows(to.shape))
+
+
+def fill(at: Machine, to: Storage, source: Row) -> None:
+    """Write the elements of a source to a storage."""
+    rows, cols = extents(to.shape)
+    if to.is_column:
+        rows, cols = 1, rows
+
+    def row(i: Any) -> None:
+        start = _moved(to.pointer, i * to.pitch) if rows > 1 else to.pointer
+        elements = source(i)
+
+        def some(j: Any, lanes: int, mask: Mask) -> None:
+            value = elements(j, lanes, mask)
+            if value.dtype.lanes == 1:
+                value = op("vbcast")(op("cast")(value, to.dtype), None, lanes)
+            at.do("vstore", value, _moved(start, j), mask)
+
+        columns(at, cols, at.width(cols), some)
+
+    at.loop(0, rows, 1, row)
+
+
+def columns(at: Machine, count: int, lanes: int, some: Callable[[Any, int, Mask], None]) -> None:
+    """Call `some` for pieces of a row: whole vectors, and one with a mask for the rest."""
+    whole = count // lanes * lanes
+    at.loop(0, whole, lanes, lambda j: some(j, lanes, None))
+    rest = count - whole
+    if rest:
+        width = rest + -rest % 8
+        some(whole, width, None if width == rest else masked(rest, width))
+
+
+def masked(active: int, lanes: int) -> Mask:
+    return [k < active for k in range(lanes)]
+
+
+def made(tile: Tile) -> Tile:
+    """A tile that an expression makes: computed here where the machine does that."""
+    return tile.stored() if tile.at.eager and tile.dtype in STORAGE else tile
+
+
+def elementwise(function: Callable[..., Any], operands: tuple[Any, ...], what: str) -> Tile:
+    """A function of elements."""
+    at = machine(what)
+    checked = tuple([x if isinstance(x, Tile) else at.operand(x, what) for x in operands])
+    return made(Elementwise(at, function, checked, what))
+
+
+def binary(symbol: str, a: Any, b: Any) -> Tile:
+    """`a symbol b`, where one of them is a tile."""
+    at = machine(f"`{symbol}` on a tile")
+    return elementwise(lambda x, y: at.binary(symbol, x, y), (a, b), f"`{symbol}`")
+
+
+def apply(operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tile:
+    """An operation on tiles, element by element."""
+    name = f"S.{operation.name}"
+    if operation.special and operation.name != "cast":
+        raise error(f"{name} does not take tiles", "S.tile_load and S.tile_store move tiles")
+    bound = operation.signature.bind(*args, **kwargs)
+    given = ["x"] if operation.special else [n for n in operation.operands if n in bound.arguments]
+    options = {n: v for n, v in bound.arguments.items() if n not in given}
+    if any(isinstance(v, Tile) for v in options.values()):
+        raise error(f"{name}: a tile is an operand, not an option", "choose elements with S.tile_where")
+    function = op(operation.name)
+    return elementwise(
+        lambda *values: function(**dict(zip(given, values)), **options),
+        tuple([bound.arguments[n] for n in given]),
+        name,
+    )
+
+
+_NAMES = "add sub mul truediv floordiv mod pow and or xor lshift rshift"
+_SYMBOLS = "+ - * / // % ** & | ^ << >>"
+
+
+def _install() -> None:
+    symbols = dict(zip(_NAMES.split(), _SYMBOLS.split()))
+    compares = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+
+    def forward(symbol: str) -> Callable[[Tile, Any], Tile]:
+        return lambda self, other: binary(symbol, self, other)
+
+    def backward(symbol: str) -> Callable[[Tile, Any], Tile]:
+        return lambda self, other: binary(symbol, other, self)
+
+    def prefix(symbol: str) -> Callable[[Tile], Tile]:
+        return lambda self: elementwise(lambda x: self.at.unary(symbol, x), (self,), f"`{symbol}`")
+
+    for name, symbol in symbols.items():
+        setattr(Tile, f"__{name}__", forward(symbol))
+        setattr(Tile, f"__r{name}__", backward(symbol))
+    for name, symbol in compares.items():
+        setattr(Tile, f"__{name}__", forward(symbol))
+    for name, symbol in {"neg": "-", "invert": "~"}.items():
+        setattr(Tile, f"__{name}__", prefix(symbol))
+
+
+_install()

@@ -1,0 +1,187 @@
+"""Tiles in PySim: their work done, in memory that checks watch."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from compassc.ir.dtypes import FLOAT32, INT32, DataType
+from compassc.ops.numeric import convert, np_dtype
+
+from ..language.dispatch import LOCAL
+from ..language.tiles.machine import op
+from ..language.tiles.storage import Storage as TileStorage
+from ..language.tiles.storage import extents
+from ..language.tiles.tile import error
+from .memory import PyBuffer, PyPointer, Storage, index_of
+from .values import PyVar, pyvar
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "and": lambda a, b: bool(a) and bool(b),
+    "or": lambda a, b: bool(a) or bool(b),
+}
+_PREFIXES: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "~": operator.invert}
+
+
+class _Held:
+    """A vector variable."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def get(self) -> Any:
+        return self.value
+
+    def set(self, value: Any) -> None:
+        self.value = value
+
+
+class PyMachine:
+    """Work on tiles, done where it stands: a tile is in memory as soon as it is made."""
+
+    eager = True
+
+    @staticmethod
+    def width(columns: int) -> int:
+        return columns if columns > 1 else 8
+
+    @staticmethod
+    def loop(start: int, stop: int, step: int, body: Callable[[Any], None]) -> None:
+        for i in range(start, stop, step):
+            body(i)
+
+    @staticmethod
+    def when(condition: Any, body: Callable[[], None]) -> None:
+        if condition:
+            body()
+
+    @staticmethod
+    def do(name: str, *args: Any) -> None:
+        op(name)(*args)
+
+    @staticmethod
+    def let(name: str, value: Any) -> Any:
+        return value
+
+    @staticmethod
+    def variable(name: str, value: Any) -> _Held:
+        return _Held(value)
+
+    @staticmethod
+    def allocate(dtype: DataType, count: int, name: str) -> PyPointer:
+        storage = Storage.fresh(count * dtype.bytes, f"the tile {name!r}" if name else "a tile")
+        return PyPointer(LOCAL.tec.session.watched(storage, True, False), 0, dtype, "lsram")
+
+    @staticmethod
+    def retyped(pointer: PyPointer, kind: str) -> Any:
+        return pointer.as_ptr(kind)
+
+    @staticmethod
+    def store(pointer: Any, value: Any) -> None:
+        pointer[0] = value
+
+    @staticmethod
+    def binary(symbol: str, a: Any, b: Any) -> Any:
+        return _OPERATORS[symbol](a, b)
+
+    @staticmethod
+    def missing(condition: Any) -> Any:
+        return not condition
+
+    @staticmethod
+    def unary(symbol: str, a: Any) -> Any:
+        return _PREFIXES[symbol](a)
+
+    @staticmethod
+    def constant(x: Any) -> int | None:
+        return operator.index(x) if hasattr(x, "__index__") else None
+
+    @staticmethod
+    def operand(x: Any, what: str) -> Any:
+        if type(x) in (int, float, bool) or (type(x) is PyVar and x.dtype.is_scalar):
+            return x
+        raise error(f"{what} with {x!r}", "tiles go together with tiles, scalars and numbers")
+
+    @staticmethod
+    def sample(dtype: DataType) -> PyVar:
+        return PyVar(np.zeros(dtype.lanes, bool if dtype.is_bool else np_dtype(dtype.element_of)), dtype)
+
+    @staticmethod
+    def tensor(x: Any) -> tuple[Any, tuple[Any, ...]]:
+        if not isinstance(x, PyBuffer) or not x.scope.startswith("global"):
+            raise error(
+                f"a tensor is a buffer in device memory, this is {x!r}",
+                "give the parameter a shape: t = S.match_buffer(p, (rows, cols))",
+            )
+        return x.addr_of(0), x.shape
+
+    @staticmethod
+    def add_product(a: TileStorage, b: TileStorage, to: TileStorage, transposed: bool) -> bool:
+        """Exact for integers; floats are fused in the order of the depth, as everywhere, but for all elements at once."""
+        left, right, total = _matrix(a), _matrix(b), _matrix(to)
+        right = right.T if transposed else right
+        rows, cols = total.shape
+        if to.dtype.is_integer:
+            total = total + left.astype(np.int64) @ right.astype(np.int64)
+        else:
+            kind = FLOAT32.with_lanes(max(total.size, 2))
+
+            def lanes(x: Any, dtype: DataType) -> PyVar:
+                return PyVar(np.resize(convert(x, dtype, FLOAT32), kind.lanes), kind)
+
+            acc = lanes(total.reshape(-1), to.dtype)
+            for k in range(left.shape[1]):
+                x, y = np.repeat(left[:, k], cols), np.tile(right[k], rows)
+                acc = op("fma")(acc, lanes(x, a.dtype), lanes(y, b.dtype))
+            total = acc.value[: total.size].reshape(total.shape)
+        total = total.astype(np_dtype(to.dtype))
+        for r, row in enumerate(total):
+            place = to.pointer + r * to.pitch
+            if cols > 1:
+                op("vstore")(PyVar(row, to.dtype.with_lanes(cols)), place)
+            else:
+                place[0] = PyVar(row[0], to.dtype)
+        return True
+
+    @staticmethod
+    def shared_loop(counts: tuple[Any, ...], stages: int) -> Iterator[Any]:
+        sizes = [index_of(c, "a count of S.parallel_tiles") for c in counts]
+        tec = LOCAL.tec
+        for turn in range(tec.id, int(np.prod(sizes, dtype=np.int64)), tec.session.local_size):
+            places: list[Any] = []
+            rest = turn
+            for size in reversed(sizes[1:]):
+                rest, place = divmod(rest, size)
+                places.append(place)
+            found = tuple([pyvar(p, INT32) for p in (rest, *reversed(places))])
+            yield found if len(found) > 1 else found[0]
+            if stages > 1:
+                tec.forget_tiles()
+
+
+def _matrix(s: TileStorage) -> Any:
+    """What lies in a tile's storage."""
+    rows, cols = extents(s.shape)
+    places = [s.pointer + r * s.pitch for r in range(rows)]
+    return np.array([op("vload")(p, None, cols).value if cols > 1 else [p[0].value] for p in places])

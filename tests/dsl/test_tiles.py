@@ -1,0 +1,242 @@
+"""Tiles: random programs give in the simulator what NumPy gives, and in PySim the same bits; wrong uses are told."""
+
+from __future__ import annotations
+
+import random
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compass_core.errors import CompassError
+from compassc.dsl import BuildManager, load_kernels
+
+HEAD = "from compassc.dsl import script as S\n\n"
+SHAPES = ((3, 8), (5, 33), (4, 40), (2, 100), (6, 1), (1, 7))
+
+
+class Reference:
+    """The calls on tiles, by NumPy."""
+
+    @staticmethod
+    def tile_load(tensor, offsets, shape, fill=0):
+        out = np.full(shape, fill, tensor.dtype)
+        (rows, cols), (r, c) = shape, offsets
+        for i in range(rows):
+            for j in range(cols):
+                if 0 <= r + i < tensor.shape[0] and 0 <= c + j < tensor.shape[1]:
+                    out[i, j] = tensor[r + i, c + j]
+        return out
+
+    @staticmethod
+    def tile_store(tensor, offsets, tile):
+        part = tensor[offsets[0] : offsets[0] + tile.shape[0], offsets[1] : offsets[1] + tile.shape[1]]
+        part[:] = tile[: part.shape[0], : part.shape[1]]
+
+    @staticmethod
+    def tile_full(shape, value, dtype):
+        return np.full(shape, value, dtype)
+
+    @staticmethod
+    def tile_index(shape, axis=-1):
+        return np.indices(shape, np.int32)[axis]
+
+    @staticmethod
+    def tile_sum(tile, axis=-1):
+        return tile.sum(axis=axis, keepdims=True, dtype=np.float32 if tile.dtype.kind == "f" else np.int32)
+
+    @staticmethod
+    def tile_max(tile, axis=-1):
+        return tile.max(axis=axis, keepdims=True)
+
+    @staticmethod
+    def tile_min(tile, axis=-1):
+        return tile.min(axis=axis, keepdims=True)
+
+    @staticmethod
+    def tile_dot(a, b, acc=None, transpose_b=False):
+        kind = np.float32 if a.dtype.kind == "f" else np.int32
+        product = a.astype(kind) @ (b.T if transpose_b else b).astype(kind)
+        return product if acc is None else acc + product
+
+    @staticmethod
+    def cast(tile, dtype):
+        return tile.astype(dtype)
+
+    tile_where, max, min = np.where, np.maximum, np.minimum
+
+
+def statement(rng: random.Random, kind: str, shape: tuple[int, int]) -> str:
+    """A statement that changes the tiles a and b, of one shape and type."""
+    x, y = rng.choice(("ab", "ba", "aa"))
+    axis = rng.choice((0, 1))
+    how = rng.choice(("sum", "max", "min"))
+    spread = f"S.cast(S.tile_{how}({y}, {axis}), '{kind}')"
+    cut = rng.randint(1, shape[0])
+    return rng.choice(
+        (
+            f"{x} = {x} + {y} * {rng.randint(1, 3)}",
+            f"{x} = S.max({x}, {spread}) - {y}",
+            f"{x} = S.min({spread}, {x} - {rng.randint(1, 5)})",
+            f"{x} = S.tile_where({x} < {y}, {x}, {spread})",
+            f"{x} = S.tile_where(S.tile_index({shape}, {axis}) > n - 2, {x} + n, {y})",
+            "a, b = b, a",
+            f"{x} = {y}\n{y} = {x} + 1",
+            f"for i in range(n):\n    {x} = {x} + {y}[{cut - 1}:{cut}] - {x}[0:1]",
+            f"if n > 2:\n    {x} = {x} - {spread}",
+            f"t = S.tile_full({shape}, 3, '{kind}') + {x}\n{y} = t - S.tile_{how}(t, {axis}) // 1"
+            if kind == "int32"
+            else f"t = S.tile_full({shape}, 3, '{kind}') + {x}\n{y} = t * 2",
+        )
+    )
+
+
+def program(seed: int) -> tuple[str, str, tuple[int, int]]:
+    rng = random.Random(seed)
+    kind, shape = rng.choice(("int32", "float32", "float16", "int32")), rng.choice(SHAPES)
+    fill = rng.choice((0, -5, 7))
+    lines = [
+        f"a = S.tile_load(src, (n - {rng.randint(2, 4)}, {rng.choice(('0', '-1', 'n'))}), {shape}, fill={fill})",
+        f"b = S.tile_load(src, (0, n - 3), {shape})",
+    ]
+    for k in range(5):
+        lines.append(
+            statement(rng, kind, shape)
+            .replace("t = ", f"t{k} = ")
+            .replace("t -", f"t{k} -")
+            .replace("t *", f"t{k} *")
+            .replace("(t,", f"(t{k},")
+        )
+    lines += ["S.tile_store(dst, (0, 0), a)", f"S.tile_store(dst, (n + {shape[0]}, 1), b)"]
+    return "\n".join(lines), kind, shape
+
+
+def load(tmp_path: Path, text: str, name: str = "k"):
+    path = tmp_path / "tile_kernels.py"
+    path.write_text(HEAD + text)
+    return load_kernels(path).kernels[name]
+
+
+def kernel_text(body: str, kind: str, rows: int, cols: int) -> str:
+    buffers = f"src, dst = S.match_buffer(x, ({rows}, cols)), S.match_buffer(y, ({rows}, cols))\n"
+    inner = textwrap.indent(buffers + body, "    ")
+    pointer = f'S.ptr("{kind}", "global")'
+    return f"@S.prim_func\ndef k(x: {pointer}, y: {pointer}, n: S.i32, cols: S.i32):\n{inner}\n"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs_do_what_numpy_does(tmp_path, seed):
+    body, kind, shape = program(seed)
+    rows, cols = 2 * shape[0] + 6, shape[1] + seed % 3 * 3
+    kernel = load(tmp_path, kernel_text(body, kind, rows, cols))
+    executor = BuildManager("X2_1204").build(kernel)
+    x = np.random.default_rng(seed).integers(-9, 9, (rows, cols)).astype(kind)
+    for n in (3, 2):
+        simulated, pysim, expected = np.zeros((3, rows, cols), kind)
+        executor(x, simulated, n, cols)
+        kernel(x, pysim, n, cols)
+        exec(body, {"S": Reference, "src": x, "dst": expected, "n": n})  # noqa: S102  the kernel's own body
+        np.testing.assert_array_equal(pysim.view(f"u{x.itemsize}"), simulated.view(f"u{x.itemsize}"), body)
+        np.testing.assert_allclose(simulated, expected, 1e-2 if kind == "float16" else 1e-5, err_msg=body)
+    assert [e for e in executor.check(x, simulated, n, cols) if e.code != "check-race"] == []
+
+
+@pytest.mark.parametrize(
+    ("kinds", "a", "b", "transposed"),
+    [
+        ("int8 int8", (5, 12), (12, 9), False),
+        ("uint8 int8", (4, 8), (40, 8), True),
+        ("float16 float16", (6, 7), (7, 33), False),
+        ("float32 float16", (3, 10), (11, 10), True),
+    ],
+)
+def test_products_are_those_of_numpy(tmp_path, kinds, a, b, transposed):
+    (ka, kb), columns = kinds.split(), b[0] if transposed else b[1]
+    total = "float32" if ka.startswith("f") else "int32"
+    text = f"""@S.prim_func
+def k(x: S.ptr("{ka}", "global"), w: S.ptr("{kb}", "global"), y: S.ptr("{total}", "global")):
+    left, right, out = S.match_buffer(x, {a}), S.match_buffer(w, {b}), S.match_buffer(y, ({a[0]}, {columns}))
+    one = S.tile_full(({a[0]}, {columns}), 1, "{total}")
+    t, u = S.tile_load(left, (0, 0), {a}), S.tile_load(right, (0, 0), {b})
+    acc = S.tile_dot(t, u, one, transpose_b={transposed})
+    acc = S.tile_dot(t, u, acc * 2, transpose_b={transposed}) - one
+    S.tile_store(out, (0, 0), acc)
+"""
+    kernel = load(tmp_path, text)
+    rng = np.random.default_rng(1)
+    low = {"u": 0}.get(ka[0], -128)
+    x = rng.integers(low, low + 256, a).astype(ka) if total == "int32" else rng.normal(0, 1, a).astype(ka)
+    w = rng.integers(-128, 128, b).astype(kb) if total == "int32" else rng.normal(0, 1, b).astype(kb)
+    simulated, pysim = np.zeros((2, a[0], columns), total)
+    BuildManager("X2_1204").build(kernel)(x, w, simulated)
+    kernel(x, w, pysim)
+    product = x.astype("float64") @ (w.T if transposed else w).astype("float64")
+    np.testing.assert_array_equal(pysim.view("u4"), simulated.view("u4"))
+    np.testing.assert_allclose(simulated, 3 * product + 1, 1e-4, 1e-3)
+
+
+def test_sums_of_floats_have_one_order(tmp_path):
+    """Vectors of four registers one after another, then the registers in pairs, then the lanes as vrpadd adds them."""
+    text = """@S.prim_func
+def k(x: S.ptr("fp32", "global"), y: S.ptr("fp32", "global")):
+    S.tile_store(S_out(y), (0, 0), S.tile_sum(S.tile_load(S_in(x), (0, 0), (1, 77))))
+""".replace("S_out(y)", "out").replace("S_in(x)", "src")
+    text = text.replace(
+        '"global")):\n', '"global")):\n    src, out = S.match_buffer(x, (1, 77)), S.match_buffer(y, (1, 1))\n'
+    )
+    x, y = np.random.default_rng(0).normal(0, 1e3, 77).astype("float32"), np.zeros(1, "float32")
+    BuildManager("X2_1204").build(load(tmp_path, text))(x, y)
+    rows = np.append(x, np.zeros(19, "float32")).reshape(3, 32)
+    p = ((rows[0] + rows[1]) + rows[2]).reshape(4, 8)
+    lanes = (p[0] + p[1]) + (p[2] + p[3])
+    while lanes.size > 1:
+        lanes = lanes[::2] + lanes[1::2]
+    assert y[0] == lanes[0]
+
+
+WRONG = {
+    "positive constants, got (a run-time value, 4)": "t = S.tile_load(src, (0, 0), (n, 4))",
+    "1 offsets and a tile of 2 dimensions": "t = S.tile_load(src, 0, (4, 4))",
+    "buffer in device memory, this is a pointer": "t = S.tile_load(x, (0, 0), (4, 4))",
+    "do not go together": "t = S.tile_full((4, 8), 0, 'int32') + S.tile_full((4, 7), 0, 'int32')",
+    "tile_dot of int32 and int32": "t = S.tile_full((4, 4), 0, 'int32')\nt = S.tile_dot(t, t)",
+    "8 columns meet 4 rows": "t = S.tile_full((4, 8), 0, 'int8')\nu = S.tile_dot(t, t)",
+    "4 at a time, the depth is 6": "t = S.tile_full((4, 6), 0, 'int8')\nu = S.tile_dot(t, t, transpose_b=True)",
+    "cannot become <tile of float32, 4x4>": "t = S.tile_full((4, 4), 0, 'int32')\nt = S.cast(t, 'fp32')",
+    "the accumulator is <tile of int32, 4x5>": (
+        "t, u = S.tile_full((4, 8), 0, 'int8'), S.tile_full((4, 5), 0, 'int32')\nv = S.tile_dot(t, t, u, True)"
+    ),
+    "axis 2 of a tile of 2": "t = S.tile_sum(S.tile_full((4, 4), 0, 'int32'), 2)",
+    "the tile is float32, the tensor int32": "S.tile_store(src, (0, 0), S.tile_full((4, 4), 0, 'fp32'))",
+    "has no truth value": "t = S.tile_full((4, 4), 0, 'int32')\nif t > 0:\n    y[0] = 1",
+    "cannot be kept": "t = S.tile_full((4, 4), 0, 'int32') > 0",
+    "does not take tiles": "t = S.vload(S.tile_full((4, 4), 0, 'int32'))",
+    "4:4 of 4 elements": "t = S.tile_full((4, 4), 0, 'int32')\nu = t[5:4]",
+    "do not fit the LSRAM": "t = S.tile_load(src, (0, 0), (64, 256))\nS.tile_store(src, (0, 0), t)",
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_wrong_uses_are_told(tmp_path, said):
+    kernel = load(tmp_path, kernel_text(WRONG[said], "int32", 8, 8))
+    with pytest.raises(CompassError) as error:
+        BuildManager("X2_1204").build(kernel)
+    assert said in str(error.value) and error.value.span and error.value.help
+
+
+def test_turns_are_shared_and_each_is_done_once(tmp_path):
+    text = """@S.prim_func
+def k(y: S.ptr("i32", "global"), m: S.i32, n: S.i32):
+    out = S.match_buffer(y, (m, n))
+    for i, j in S.parallel_tiles(m, n):
+        out[i, j] = out[i, j] + i * 100 + j + 1
+"""
+    kernel = load(tmp_path, text)
+    executor = BuildManager("X2_1204").build(kernel)
+    for m, n in ((1, 1), (2, 9), (5, 7)):
+        expected = np.add.outer(np.arange(m) * 100, np.arange(n) + 1)
+        for run in (executor, kernel):
+            y = np.zeros((max(m, 1), max(n, 1)), "int32")
+            run(y, m, n)
+            np.testing.assert_array_equal(y[:m, :n], expected)
