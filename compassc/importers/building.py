@@ -29,6 +29,8 @@ from compassc.importers.values import (
 
 SMALL = 4096
 """Bytes of constants that are compared by content."""
+READING_SCALES = ("DeQuantize", "Quantize")
+"""Layers that take scaled integers, whoever makes them."""
 
 
 class Building:
@@ -41,6 +43,8 @@ class Building:
         """What was reshaped to what, by the name of the resulting tensor."""
         self._marks: tuple[str, dict[str, Any]] | None = None
         self._laid: dict[tuple[str, Order], Tensor] = {}
+        self._plain: dict[str, Tensor] = {}
+        """Tensors without their scales, by the names of those with them."""
         self._constants: dict[tuple[Any, ...], tuple[Array, Tensor]] = {}
 
     # -- layers
@@ -58,6 +62,8 @@ class Building:
         `layer_name`: instead of the node's.
         """
         name = given.pop("layer_name", None) or self.name
+        if self._marks is None and type not in READING_SCALES and not any(isinstance(o, Tensor) for o in outputs):
+            inputs = [self.unmarked(t) for t in inputs]
         constants = {k: v for k, v in given.items() if isinstance(v, np.ndarray)}
         attributes = {k: v for k, v in given.items() if k not in constants}
         return self.graph.layer(
@@ -71,6 +77,15 @@ class Building:
             constants=constants,
             span=f"the node '{self.name}'",
         )
+
+    def unmarked(self, x: Tensor) -> Tensor:
+        """The integers of a tensor as what they look like: a layer that is told of a scale computes with it."""
+        if not x.is_integer or (x.scale == 1.0 and x.zero == 0):
+            return x
+        if x.name not in self._plain:
+            plain_tensor = Tensor("", x.shape, x.dtype)
+            self._plain[x.name] = self.layers_of("Reshape", [x], [plain_tensor], shape=list(x.shape))[0]
+        return self._plain[x.name]
 
     @contextmanager
     def marking(self, dtype: str, quantisation: dict[str, Any]) -> Iterator[None]:

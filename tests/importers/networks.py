@@ -43,7 +43,8 @@ class Net:
     def model(self, *outputs: str) -> onnx.ModelProto:
         ends = [helper.make_empty_tensor_value_info(name) for name in outputs]
         graph = helper.make_graph(self.nodes, "net", self.inputs, ends, self.constants)
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
+        opsets = {n.domain: 1 for n in self.nodes} | {"": self.opset}
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid(*o) for o in opsets.items()], ir_version=8)
         return onnx.shape_inference.infer_shapes(made, data_prop=True)
 
     # -- parts

@@ -285,9 +285,11 @@ def qlinear_arithmetic(
     pair = [Quantised(x, plain_levels(x_scale, x_zero, x.dtype)), Quantised(y, plain_levels(y_scale, y_zero, y.dtype))]
     method = b.op.removeprefix("QLinear").upper()
     found = combine(b, method, pair, plain_levels(out_scale, out_zero, out_zero.dtype))
-    if found is None:
-        raise Refused("scales per channel are not supported")
-    return found
+    if found is not None:
+        return found
+    real = dequantize(b, y, Value.of(y_scale), Value.of(y_zero))
+    levels = (x_scale, x_zero, out_scale, out_zero)
+    return _between(b, x, levels, lambda v: arithmetic(b, v, real, method.capitalize()))
 
 
 @operator("QLinearConcat", domain=MICROSOFT)

@@ -209,11 +209,31 @@ def multiplied(b: Building, x: Quantised, y: Quantised, out: Levels) -> Value | 
 # -- element by element
 
 
+COMMON = 1 << 14
+"""What operands of a sum are multiplied with to have one scale: the coarser one with this, the other one with less."""
+
+
+def _fit_together(found: Sequence[Quantised], out: Levels) -> bool:
+    """Whether whole multipliers bring operands to one scale: half a step of the result may be lost, of more than 8 bits
+    as large a part of its range as 12 bits tell."""
+    largest = max(float(q.levels.scale[0]) for q in found)
+    allowed = max(0.5, 2.0 ** (out.dtype.itemsize * 8 - 12))
+    for q in found:
+        info, zero, scale = np.iinfo(q.levels.dtype), int(q.levels.zero[0]), float(q.levels.scale[0])
+        exact = scale / largest * COMMON
+        reach = max(info.max - zero, zero - info.min) * scale / float(out.scale[0])
+        if abs(round(exact) / exact - 1) * reach > allowed:
+            return False
+    return True
+
+
 def combine(b: Building, method: str, found: Sequence[Quantised], out: Levels) -> Value | None:
     """A sum, difference or product of two tensors of integers."""
     if not all(q.levels.is_one for q in found):
         return None
     scales = [float(q.levels.scale[0]) for q in found]
+    if method != "MUL" and not _fit_together(found, out):
+        return None
     values = []
     for q in found:
         tensor, order = as_marked(b, q)
@@ -222,9 +242,8 @@ def combine(b: Building, method: str, found: Sequence[Quantised], out: Levels) -
     if method == "MUL":
         given = factor(np.asarray(scales[0] * scales[1] / out.scale[0]))
     else:
-        largest = max(scales)
-        first, second = (round(s / largest * (1 << 14)) for s in scales)
-        own = factor(np.asarray(largest / out.scale[0] / (1 << 14)))
+        first, second = (round(s / max(scales) * COMMON) for s in scales)
+        own = factor(np.asarray(max(scales) / out.scale[0] / COMMON))
         given = {**own, "scale_value": [own["scale_value"], first, second], "scale_type": ["uint16"] * 3}
     same = all(tuple(t.shape) == shape for t in tensors)
     if same:
