@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compassc.graph import Layer, LayerError
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import evaluate
 from compassc.layers.families.eltwise.reference import LOGICAL
 from compassc.layers.kernels import kernel_of
 from tests.layers.cases import drawn, layer_of, same, tensor
+from tests.layers.harness import run
 
 SHAPES = [((3, 45), (3, 45)), ((2, 1, 33), (1, 5, 33)), ((4, 7), (1,)), ((5, 6), (5, 1))]
 INTEGERS = ("int8", "uint16", "int32")
@@ -206,3 +208,12 @@ def test_results_of_32_bits_are_whole_or_refused(tmp_path, source, kind):
     layer = layer_of(kind, [x], dtype, {"scale_value": 5, "shift_value": 1}, [(300,)], 0, **table)
     with pytest.raises(LayerError, match="beyond what kernels compute"):
         kernel_of([layer])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_square_of_a_difference_is_rounded_twice(tmp_path, dtype):
+    a, b, y = (Tensor(n, (300,), dtype) for n in "aby")
+    inputs = [np.random.default_rng(i).normal(0, 1, 300).astype(numpy_dtype(dtype)) for i in (1, 2)]
+    layer = Layer("f", "SquaredDifference", (a, b), (y,))
+    (got,), (want,) = run(kernel_of([layer]), layer, inputs, tmp_path), evaluate(layer, inputs)
+    np.testing.assert_array_equal(got, want)

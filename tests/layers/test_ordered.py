@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compassc.graph import Layer, LayerError
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
 from tests.layers.cases import check, drawn, same, tensor
@@ -97,3 +97,11 @@ def test_running_sums_beyond_32_bits(tmp_path):
     x, y = tensor("x", (40000, 2), "int16", 1.0, 32000), tensor("y", (40000, 2), "int16")
     case = Layer("c", "Cumulate", [x], [y], {"axis": 0, "method": "SUM", "scale_value": 27000, "shift_value": 31})
     same(case, [np.full(x.shape, 32767, "int16")], tmp_path)
+
+
+@pytest.mark.parametrize("given", [{}, {"exclusive": True}, {"reverse": True}])
+def test_running_sums_of_plain_integers_are_limited_to_32_bits(source, tmp_path, given):
+    x, y = (Tensor(n, (3, 40, 5), "int32") for n in "xy")
+    case = Layer("c", "Cumulate", (x,), (y,), {"axis": 1, "method": "SUM", **given})
+    for most in (1000, 2**31 - 1):
+        same(case, [source.integers(-most, most, x.shape).astype("int32")], tmp_path)

@@ -7,7 +7,15 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import TRUNCATED_DTYPES
 from compassc.layers.byte_functions import BYTES, looked_up_apart
-from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_rounded, requantise_to
+from compassc.layers.emit import (
+    as_stored,
+    look_up,
+    rectify,
+    rectify_float,
+    requantise,
+    requantise_rounded,
+    requantise_to,
+)
 from compassc.layers.families.eltwise.reference import ALONE
 from compassc.layers.kernels import elementwise
 from compassc.layers.pairs import finish_pair, requantise_pair
@@ -151,7 +159,7 @@ def _times(k: KernelSource, value: Value, factor: int) -> Value:
 @elementwise("SquaredDifference")
 def squared_difference(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
     if not layer.is_quantised:
-        d = k.let(f"{a.name} - {b.name}", "float32")
+        d = as_stored(k, k.let(f"{a.name} - {b.name}", "float32"), layer.input)
         return k.let(f"{d.name} * {d.name}", "float32")
     scale, shift = layer.scale_shift(of=3)
     operands = [

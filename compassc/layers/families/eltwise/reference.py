@@ -135,7 +135,8 @@ def quantised_power(layer: Layer, base: Array, *exponent: Array) -> Array:
 
 
 def squared_difference(layer: Layer, a: Array, b: Array) -> Array:
-    difference = np.subtract(a, b, dtype=np.float32)
+    """Floats of 16 bits are rounded after each of the two steps."""
+    difference = np.subtract(a, b)
     return difference * difference
 
 

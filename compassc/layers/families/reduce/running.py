@@ -11,7 +11,7 @@ from compassc.layers.axes import AxisLoop
 from compassc.layers.emit import requantise
 from compassc.layers.families.reduce.kernels import begin_product, multiply
 from compassc.layers.kernels import kernel
-from compassc.layers.pairs import requantise_pair
+from compassc.layers.pairs import requantise_pair, saturated_pair
 from compassc.layers.source import Kernel, KernelSource, Value
 
 Steps = tuple[Callable[[], None], Callable[[], str]]
@@ -58,7 +58,14 @@ def _sums(k: KernelSource, layer: Layer, w: AxisLoop, method: str) -> Steps:
         v = k.shifted(w.load("x"), zero).name
         k.do(f"add_to_pair(high, low, {v})" if len(names) > 1 else f"acc = acc + {v}")
 
+    plain = out.dtype == "int32" and int(scale) == 1 and int(shift) == 0 and not out.scalar_zero
+    if plain and max(map(abs, span)) >= 2**47:
+        raise LayerError(f"sums of {w.count} elements of {x.dtype} do not fit 48 bits")
+
     def made() -> str:
+        if len(names) > 1 and plain:
+            limits = f"{k.scalar(out.low)}, {k.scalar(out.high)}"
+            return k.let(f"clamp({saturated_pair(k).name}, {limits})").name
         if len(names) > 1:
             return requantise_pair(k, span, scale, shift, out.scalar_zero, out.low, out.high).name
         return requantise(k, Value("acc", "int32", *span), scale, shift, out.scalar_zero, out.low, out.high).name
