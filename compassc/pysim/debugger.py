@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import pdb  # noqa: T100  this is the debugger
-import threading
 from types import FrameType, TracebackType
 from typing import Any, cast
 
 from ..language.dispatch import LOCAL
 from .code import MACRO_CODE
+from .debug import give_turn, take_turn
 from .where import is_user_code
 
-_TURN = threading.RLock()
+_NEVER = -1
+"""The line at which a debugger stops next that was told to continue."""
 
 
 class TecPdb(pdb.Pdb):
-    """The debugger of a TEC. While one debugger interacts with the user, those of other TECs wait."""
+    """The debugger of a TEC. While one debugger talks with the user or steps, those of other TECs wait; a step that comes to
+    a barrier gives them their turn."""
 
     def interaction(self, *args: Any, **kwargs: Any) -> Any:
-        with _TURN:
+        take_turn()
+        try:
             self.prompt = f"(TEC{LOCAL.tec.id}) " if LOCAL.tec is not None else "(pdb) "
             return super().interaction(*args, **kwargs)
+        finally:
+            if self.quitting or self.stoplineno == _NEVER or LOCAL.tec is None:
+                give_turn()
 
     def get_stack(self, f: FrameType | None, t: TracebackType | None) -> tuple[list[tuple[FrameType, int]], int]:
         """`where`, `up` and `down` show kernels and the user's other code only."""

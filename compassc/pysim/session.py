@@ -32,7 +32,7 @@ from ..settings.options import control_options
 from .addresses import Addresses
 from .barrier import Aborted, TecBarrier
 from .checks import Doubt, Races, StorageMonitor, chosen, prepare_plans, settle
-from .debug import breakpoints
+from .debug import breakpoints, give_turn
 from .impl import pysim_impl
 from .memory import Storage
 from .tiles import PyMachine
@@ -203,6 +203,7 @@ class Session(PySimInfo):
     def meet(self, tec: Tec) -> None:
         """The barrier, for one TEC."""
         settle(tec)
+        give_turn()
         self.barrier.wait(tec.id)
         tec.phase += 1
         self.pause(tec)
@@ -316,6 +317,7 @@ class Session(PySimInfo):
             self._errors[tec.id] = e
             self.barrier.abort()
         finally:
+            give_turn()
             LOCAL.tec = None
             TARGET.reset(token)
             self._ended.put(tec.id)

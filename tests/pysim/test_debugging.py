@@ -1,6 +1,8 @@
 """Laws of what a kernel's author sees: debuggers, tracers, printed variables, where errors point."""
 
+import itertools
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -128,6 +130,37 @@ def test_macros_are_stepped_through_in_their_own_lines(tmp_path):
     assert "(TEC0) int32(11, 0x0000000b)" in done.stdout
     assert "(TEC3) " in done.stdout
     assert str(Path(S.__file__).parent) not in done.stdout
+
+
+EACH = """
+import numpy as np
+from compassc.dsl import script as S
+
+@S.prim_func
+def k(a: S.ptr("int32", "global")):
+    tid = S.get_local_id()
+    BREAK
+    x = tid + 1
+    y = x * 2
+    MEET
+    a[tid] = y
+    z = y
+
+k(np.arange(8, dtype="int32"))
+"""
+
+
+@pytest.mark.parametrize("meet", ["pass", "S.barrier()"])
+def test_steps_stay_on_one_tec(tmp_path, meet):
+    """All TECs stop at the same line; one that steps keeps its prompt until it goes on, or waits for the others."""
+    text = EACH.replace("BREAK", "breakpoint()").replace("MEET", meet)
+    steps = 2 + _STOPS_AT_THE_CALL
+    done, _, _ = debug(tmp_path, "", [*["n"] * steps, *(["c"] if meet == "pass" else ["n"])] * 4 + ["c"] * 8, text=text)
+    assert done.returncode == 0, done.stderr
+    prompts = re.findall(r"\(TEC(\d)\) ", done.stdout)
+    turns = [tec for tec, _ in itertools.groupby(prompts)]
+    assert sorted(turns[:4]) == ["0", "1", "2", "3"], done.stdout
+    assert prompts[: 4 * (steps + 1)] == [tec for tec in turns[:4] for _ in range(steps + 1)]
 
 
 def test_a_prompt_names_its_tec_and_quitting_ends_the_run(tmp_path):
