@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from compass_core import switches, targets
 from compass_core.errors import CompassError, UsageError, flat, together
 from compass_core.errors.rendering import counted
+from compassc.cli import options
 from compassc.cli.console import Console
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def check_file(
     from compassc import dsl
 
     name = targets.load(switches.TARGET.get(target or None)).name
-    kernels = entries(dsl.load_kernels(source), entry, name, {**values, **shapes})
+    kernels = entries(dsl.load_kernels(source, options.module()), entry, name, {**values, **shapes})
     _known_names(kernels, {**values, **shapes})
     found: dict[object, CompassError] = {}
     for kernel in kernels:

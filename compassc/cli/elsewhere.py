@@ -38,7 +38,7 @@ def run_elsewhere(
     from compassc.te import TEKernel
 
     console.inputs.append(source)
-    kernel = dsl.load_kernels(source).entry(options.entry(entry))
+    kernel = dsl.load_kernels(source, options.module()).entry(options.entry(entry))
     if not isinstance(kernel, TEKernel):
         raise UsageError(
             f"'{kernel.__name__}' is a kernel of the NPU's language: there is no {target.kind.name} form of it",

@@ -27,7 +27,7 @@ class OutputPath(click.Path):
 
 
 INPUT = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-_ENTRY = "the entry behind the file"
+_ENTRY, _MODULE = "the entry behind the file", "the name of the module"
 
 
 class KernelFile(click.Path):
@@ -50,6 +50,38 @@ def entry(option: str | None = None) -> str | None:
     if option is not None and behind not in (None, option):
         raise UsageError(f"both '{behind}' and '{option}' are to be built", code="usage", help="name one kernel")
     return option or behind
+
+
+def module() -> str:
+    """The full name of the module that the command line names; empty where it names a file."""
+    name: str = click.get_current_context().meta.get(_MODULE, "")
+    return name
+
+
+def _find_module(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        name, _colon, kernel = value.partition(":")
+        ctx.meta[_MODULE] = name
+        if kernel:
+            ctx.meta[_ENTRY] = kernel
+
+
+def _source(needed: bool) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback of the argument `source`: what is given, or the file of the module that is."""
+
+    def found(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        name = ctx.meta.get(_MODULE)
+        if name is None:
+            if value is None and needed:
+                raise click.MissingParameter(ctx=ctx, param=parameter)
+            return value
+        if value is not None:
+            raise UsageError(f"both '{value}' and the module {name!r} are given", code="usage", help="name one of them")
+        from compassc.dsl.loader import module_file
+
+        return module_file(name)
+
+    return found
 
 
 KERNEL = KernelFile()
@@ -118,6 +150,22 @@ tuned_option = click.option(
     help="Records of `compassc tune`: take the best programs from there.",
 )
 output_option = click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="The file to write; `-` is stdout.")
+
+
+def kernel_argument(metavar: str, needed: bool = True) -> Decorator:
+    """The file `source` of a command, or the module in its place."""
+    return chain(
+        click.argument("source", type=KERNEL, metavar=metavar, required=False, callback=_source(needed)),
+        click.option(
+            "-m",
+            "--module",
+            metavar="PACKAGE.MODULE[:NAME]",
+            expose_value=False,
+            is_eager=True,
+            callback=_find_module,
+            help="A kernel's module in the place of its file, found as `python -m` finds it.",
+        ),
+    )
 
 
 class Assignment(click.ParamType):

@@ -43,7 +43,9 @@ def run_whole(console: Console, source: Path | None, given: dict[str, Any]) -> N
 def run_until(console: Console, name: str, source: Path, output: Path | None, request: Request) -> None:
     """From a kernel's Python file to what the stage `name` makes; `request` says the rest."""
     with place(output) as where:
-        request = replace(request, kernel=source, entry=options.entry(), output=where, stop_after=name)
+        request = replace(
+            request, kernel=source, entry=options.entry(), module=options.module(), output=where, stop_after=name
+        )
         if output is not None and not is_apart(output):
             request.final, request.output = output, output.parent / "aipu.bin"
         console.inputs.append(source)
@@ -58,6 +60,7 @@ def _request(source: Path, output: Path, given: dict[str, Any]) -> Request:
         target=given["target"],
         kernel=source,
         entry=options.entry(given["entry"]),
+        module=options.module(),
         output=output,
         folder=given["save_temps_dir"],
         stop_after=last.name,

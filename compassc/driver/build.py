@@ -23,7 +23,8 @@ STAGE_FOLDER_SUFFIX = ".compass"
 
 @dataclass
 class Request:
-    """What to build and how. `kernel` is the source file; the Python API, which has a function instead, parses itself.
+    """What to build and how. `kernel` is the source file, `module` its full name where it was asked for by that; the Python
+    API, which has a function instead, parses itself.
 
     `final` is where the main artifact of the last stage goes when that stage is not gbuild (None: among the stage
     files). `shapes`, `values` and `consts` fix tensor shapes (in elements), scalar parameters and constant tensors by
@@ -51,10 +52,11 @@ class Request:
     use_cache: bool | None = None
     dry_run: bool = False
     toolchain: str = "compass"
+    module: str = ""
 
     def stage_folder(self) -> Path:
         """Where the stage files go."""
-        stem = self.kernel.stem if self.kernel is not None else "kernel"
+        stem = self.module.rpartition(".")[2] or (self.kernel.stem if self.kernel is not None else "kernel")
         return self.folder or self.output.parent / (stem + STAGE_FOLDER_SUFFIX)
 
     def pass_options(self, stage: str) -> PassOptions:

@@ -52,7 +52,7 @@ def _parse(build: Build) -> list[Path]:
 
     request = build.request
     assert request.kernel is not None, "parse has a file to read"
-    source = dsl.load_kernels(request.kernel)
+    source = dsl.load_kernels(request.kernel, request.module)
     sizes = {**request.values, **request.shapes}
     kernel: PyPrimFunc | TEKernel = chosen(source.entry(request.entry), build.target.name, sizes)
     schedule = None

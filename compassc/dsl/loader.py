@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from compass_core import files
-from compass_core.errors import CompassError, Span
+from compass_core.errors import CompassError, Span, UsageError
 from compass_core.reading.limits import TEXT_BYTES
 
 from ..language.functions import PyPrimFunc
@@ -137,10 +137,59 @@ def recorder() -> FileRecorder:
     return _RECORDER
 
 
-def load_kernels(path: Path | str) -> KernelFile:
+@dataclass(frozen=True)
+class _Place:
+    """Where a file stands among modules: its name as one, the folder that its package lies in, and whether it is the
+    package itself (`__init__.py`)."""
+
+    name: str
+    root: Path
+    is_package: bool = False
+
+    @property
+    def parent(self) -> str:
+        """The package of its relative imports; empty where there is none."""
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+
+def _place_of(full: Path, module: str) -> _Place:
+    """`module`: its name where it was asked for by that. Else folders with `__init__.py` around the file are its packages."""
+    if module:
+        is_package = full.name == "__init__.py"
+        return _Place(module, full.parents[module.count(".") + is_package], is_package)
+    names, folder = [full.stem], full.parent
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        names, folder = [folder.name, *names], folder.parent
+    return _Place(".".join(names), folder)
+
+
+def module_file(name: str) -> Path:
+    """The file of a module, found as `python -m` finds it: from the working directory first; nothing is imported.
+
+    UsageError when there is none.
+    """
+    from importlib.machinery import PathFinder
+
+    places: list[str] | None = [os.getcwd(), *sys.path]
+    spec, known = None, ""
+    for part in name.split("."):
+        known = f"{known}.{part}" if known else part
+        spec = PathFinder.find_spec(known, places) if part.isidentifier() and places is not None else None
+        places = list(spec.submodule_search_locations or ()) if spec is not None else None
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        raise UsageError(
+            f"there is no module {name!r}",
+            code="no-module",
+            help="modules are looked for from the working directory and on PYTHONPATH; a file is given as it is",
+        )
+    return Path(os.path.relpath(spec.origin) if Path(spec.origin).is_relative_to(Path.cwd()) else spec.origin)
+
+
+def load_kernels(path: Path | str, module: str = "") -> KernelFile:
     """Run a Python file (not as `__main__`) and collect the kernels it defines.
 
-    A Python error in the file is a CompassError at its line.
+    A file in a package may have relative imports; `module` is its full name where its package has no `__init__.py`. A Python
+    error in the file is a CompassError at its line.
     """
     from ..compat import install
 
@@ -149,15 +198,16 @@ def load_kernels(path: Path | str) -> KernelFile:
         raise CompassError(f"no such kernel file: {path}", code="input")
     install()
     found, full = recorder(), path.resolve()
+    place = _place_of(full, module)
     with _ONE_AT_A_TIME:
         read: set[Path] = set()
         found.files = read
-        with _own_modules(path.stem, full.parent, found), found.recording():
-            module = _execute(path, full)
+        with _own_modules(place, full.parent, found), found.recording():
+            made = _execute(path, full, place, bool(module))
     read -= {full, path.absolute()}
     kinds = (PyPrimFunc, *_te_kernels(), *_autotuned())
-    kernels: dict[str, Any] = {n: v for n, v in vars(module).items() if isinstance(v, kinds)}
-    return KernelFile(path, module, kernels, read)
+    kernels: dict[str, Any] = {n: v for n, v in vars(made).items() if isinstance(v, kinds)}
+    return KernelFile(path, made, kernels, read)
 
 
 def _te_kernels() -> tuple[type, ...]:
@@ -179,20 +229,23 @@ def _autotuned() -> tuple[type, ...]:
 
 
 @contextmanager
-def _own_modules(name: str, folder: Path, found: FileRecorder) -> Iterator[None]:
-    """Import from the kernel's folder first, and leave no trace: another kernel file may have modules of these names.
+def _own_modules(place: _Place, folder: Path, found: FileRecorder) -> Iterator[None]:
+    """Import from the kernel's folder and its package's first, and leave no trace: another kernel file may have modules of
+    these names.
 
     The user's modules that are imported meanwhile count as files that were read.
     """
-    before = dict(sys.modules)
-    sys.path.insert(0, str(folder))
+    before, name = dict(sys.modules), place.name
+    added = [str(folder), *([str(place.root)] if place.root != folder else [])]
+    sys.path[:0] = added
     try:
         yield
     finally:
-        sys.path.remove(str(folder))
+        for one in added:
+            sys.path.remove(one)
         for key, module in list(sys.modules.items()):
             file: str = getattr(module, "__file__", None) or ""
-            users = file.startswith(str(folder) + os.sep) and found.of_user(file)
+            users = file.startswith((str(folder) + os.sep, str(place.root) + os.sep)) and found.of_user(file)
             if users:
                 found.files.add(Path(file))
             if (users or key == name) and before.get(key) is not module:
@@ -209,24 +262,42 @@ def _text(path: Path) -> str:
         raise CompassError(what, Span(str(path), 1), code="python", help="give the file with the kernel") from None
 
 
-def _execute(path: Path, full: Path) -> ModuleType:
-    module = ModuleType(path.stem)
-    module.__file__ = str(full)
-    sys.modules[path.stem] = module
+def _execute(path: Path, full: Path, place: _Place, as_module: bool) -> ModuleType:
+    """The module that the file makes. `as_module`: its package comes first, as for `python -m`; else only where the file has
+    relative imports."""
+    import importlib
+    from importlib.machinery import SourceFileLoader
+    from importlib.util import module_from_spec, spec_from_file_location
+
     try:
         text = _text(path)
         code = compile(text, str(path), "exec", dont_inherit=True)  # the path as given, so that messages show it so
+        package = place.name.rpartition(".")[0]
+        if package and (as_module or _imports_relatively(text)):
+            importlib.import_module(package)
+            if (made := sys.modules.get(place.name)) is not None:  # by its package
+                return made
+        folders = [str(full.parent)] if place.is_package else None
+        loader = SourceFileLoader(place.name, str(full))
+        spec = spec_from_file_location(place.name, full, loader=loader, submodule_search_locations=folders)
+        assert spec is not None, "there is a loader"
+        module = module_from_spec(spec)
+        sys.modules[place.name] = module
         exec(code, module.__dict__)  # noqa: S102 - running the user's file is the purpose
     except CompassError as e:
         e.span = e.span or user_line(e, str(path))
         raise
     except SyntaxError as e:
-        place = Span(
+        where = Span(
             e.filename or str(path), e.lineno or 1, e.offset or 1, e.end_lineno or 0, max(e.end_offset or 0, 0)
         )
-        raise CompassError(f"{e.msg}", place, code="python") from None
+        raise CompassError(f"{e.msg}", where, code="python") from None
     except (Exception, SystemExit) as e:
         message = f"running the file raised {type(e).__name__}: {e}"
-        place = user_line(e, str(path)) or Span(str(path), 1)
-        raise CompassError(message, place, code="python", help=hint(e)) from e
+        where = user_line(e, str(path)) or Span(str(path), 1)
+        raise CompassError(message, where, code="python", help=hint(e)) from e
     return module
+
+
+def _imports_relatively(text: str) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(ast.parse(text)))

@@ -39,12 +39,18 @@ def _no_attribute(error: Any) -> str:
     return "" if "did you mean" in str(error) else _did_you_mean(error.name, dir(error.obj))
 
 
+def _no_import(error: Any) -> str:
+    if "relative import" in str(error):
+        return "build it as a module of its package: compassc build -m PACKAGE.MODULE"
+    return "check the spelling of the name and the version of the module"
+
+
 _HINTS: dict[type[BaseException], str | Callable[[Any], str]] = {
     NameError: _undefined,
     AttributeError: _no_attribute,
     ZeroDivisionError: "test the divisor first",
     ModuleNotFoundError: "install it, or put it beside the kernel file",
-    ImportError: "check the spelling of the name and the version of the module",
+    ImportError: _no_import,
     FileNotFoundError: "relative paths start at the folder where the program was started",
     IndexError: "indices go from 0 to the length - 1",
     KeyError: "look with `in` whether the key is there",

@@ -19,7 +19,7 @@ compassc build model.onnx -t X2_1204 --calibrate samples.npz"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=options.KERNEL, metavar="KERNEL.py[:NAME]|MODEL.onnx|GRAPH.txt", required=False)
+@options.kernel_argument("KERNEL.py[:NAME]|MODEL.onnx|GRAPH.txt", needed=False)
 @options.target_option
 @click.option("-k", "--kernel", "entry", metavar="NAME", help="The entry function, when the file has several.")
 @options.output_option

@@ -16,7 +16,7 @@ compassc check kernel.py -k scale -t X3P_1304 --set n=1024 --shape c=4x1024 --st
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=options.INPUT, metavar="KERNEL.py")
+@options.kernel_argument("KERNEL.py[:NAME]")
 @options.target_option
 @click.option("-k", "--kernel", "entry", metavar="NAME", help="Check this kernel only.")
 @options.assignments("--set", "values", kind="NAME=VALUE", parse=options.number, help="A scalar's value. Repeatable.")
@@ -34,4 +34,4 @@ def command(console: Console, source: Path, target: str, entry: str | None, **gi
     from compassc.cli.checking import check_file
 
     console.inputs.append(source)
-    return check_file(console, source, target, entry, given["values"], given["shapes"], given["strict"])
+    return check_file(console, source, target, options.entry(entry), given["values"], given["shapes"], given["strict"])

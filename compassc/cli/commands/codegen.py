@@ -16,7 +16,7 @@ compassc codegen kernel.py:vadd -t X2_1204 -o -"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=options.KERNEL, metavar="NAME.legal.txt|KERNEL.py[:NAME]")
+@options.kernel_argument("NAME.legal.txt|KERNEL.py[:NAME]")
 @options.target_option
 @options.output_option
 @options.talk_options

@@ -17,7 +17,7 @@ compassc lower kernel.py:vadd -t X2_1204 -o -"""
 
 
 @click.command(epilog=options.example(EXAMPLE))
-@click.argument("source", type=options.KERNEL, metavar="NAME.ir.txt|KERNEL.py[:NAME]", required=False)
+@options.kernel_argument("NAME.ir.txt|KERNEL.py[:NAME]", needed=False)
 @options.target_option
 @options.output_option
 @options.pass_options

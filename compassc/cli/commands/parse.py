@@ -12,7 +12,7 @@ from compassc.cli.console import Console
 
 
 @click.command(epilog=options.example("compassc parse kernel.py -t X2_1204 -k vadd\ncompassc parse kernel.py -o -"))
-@click.argument("source", type=options.KERNEL, metavar="KERNEL.py[:NAME]")
+@options.kernel_argument("KERNEL.py[:NAME]")
 @options.target_option
 @click.option("-k", "--kernel", metavar="NAME", help="The entry function, when the file has several.")
 @options.output_option
@@ -26,4 +26,6 @@ def command(console: Console, source: Path, target: str, kernel: str | None, out
     """
     from compassc.driver import Request
 
-    run_arrow(console, "parse", source, output, Request(target=target, entry=options.entry(kernel)))
+    run_arrow(
+        console, "parse", source, output, Request(target=target, entry=options.entry(kernel), module=options.module())
+    )
