@@ -20,8 +20,10 @@ _SETTINGS = (
     "set debuginfod enabled off",
     "skip -gfi engine/*",
     "handle SIGUSR2 nostop noprint pass",
+    "maint set target-non-stop off",
 )
-"""Settings that some versions of gdb lack are skipped."""
+"""Settings that some versions of gdb lack are skipped. With the last one, going on after a breakpoint that does not stop
+lets those threads run that the scheduler's lock allows then (`_Waiting`); else only those that ran before."""
 _ELEMENTS = {
     "char": "int8",
     "unsigned char": "uint8",
@@ -39,6 +41,15 @@ _BYTES = ("int8", "uint8")
 _CHARS = 32
 """Lanes of a native vector of bytes."""
 _MOST_ITEMS = 200
+_ONE_RUNS = "set scheduler-locking step"
+_WAITING = (
+    "__compass_barrier",
+    "__compass_last_barrier",
+    "barrier_leave",
+    "__compass_dma",
+    "__compass_wait_events",
+    "__compass_printf",
+)
 _ENTRY = "__compass_entry_"
 _ENGINE_CODE = 1 << 32
 """Code of kernels lies below, the engine's own above."""
@@ -61,9 +72,27 @@ def begin_session(pid: int, entry: str, folders: list[str]) -> None:
         _try("set suppress-cli-notifications off")
         gdb.execute("step")
         gdb.execute("set {int}&debug_hold = 0")
+        _stay_on_one_tec()
     except gdb.error as error:
         print(f"gdb cannot stop in the kernel: {error}")
         gdb.execute("quit 1")
+
+
+def _stay_on_one_tec() -> None:
+    """While one TEC steps the others stand still, so that none of them takes the user away by a breakpoint of its own; but
+    they run while it waits for them in the engine."""
+    _try(_ONE_RUNS)
+    for function in _WAITING:
+        _Waiting(function, gdb.BP_BREAKPOINT, internal=True)
+    gdb.events.stop.connect(lambda _event: _try(_ONE_RUNS))
+
+
+class _Waiting(gdb.Breakpoint):
+    """The beginning of an engine function in which a TEC may wait for others: all run until the step is done."""
+
+    def stop(self) -> bool:
+        _try("set scheduler-locking off")
+        return False
 
 
 def _try(command: str) -> None:

@@ -162,6 +162,20 @@ def test_a_session_of_gdb(session, tmp_path):
     assert np.load(tmp_path / "output0.npy").tolist() == RESULT
 
 
+@needs_gdb
+def test_stepping_stays_on_one_tec(session):
+    """Others stand still, though they would come to a breakpoint first; at a barrier they run, and the step ends here."""
+    where = "python print('on', gdb.selected_thread().name, gdb.selected_frame().find_sal().line)"
+    steps = ["next", where] * 4
+    commands = [f"break kernel.py:{LINES['va = S.vload(a)']}", *steps, "delete", *["next", where] * 3, "continue"]
+    status, out, err = session("gdb", commands)
+    assert status == 0, err
+    seen = [line for line in out.splitlines() if line.startswith("on ")]
+    assert len(seen) == 7 and {line.rpartition(" ")[0] for line in seen} == {"on TEC 0"}, out
+    lines = [int(line.rpartition(" ")[2]) for line in seen]
+    assert lines == sorted(lines) and lines[-1] > LINES["S.barrier()"]
+
+
 @needs_lldb
 def test_a_session_of_lldb(session, tmp_path):
     first, last = LINES["tid = S.get_local_id()"], LINES["a[at] = number"]
