@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ..language.dispatch import LOCAL
 from .code import MACRO_CODE
-from .debug import give_turn, take_turn
+from .turns import give_turn, take_turn
 from .where import is_user_code
 
 _NEVER = -1

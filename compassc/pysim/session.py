@@ -32,10 +32,11 @@ from ..settings.options import control_options
 from .addresses import Addresses
 from .barrier import Aborted, TecBarrier
 from .checks import Doubt, Races, StorageMonitor, chosen, prepare_plans, settle
-from .debug import breakpoints, give_turn
+from .debug import breakpoints
 from .impl import pysim_impl
 from .memory import Storage
 from .tiles import PyMachine
+from .turns import give_turn
 from .where import located, user_span
 
 _SINGLE_THREAD_VARIABLES = ("CPS_TVM_PYSIM_SINGLE_THREAD", "AIPU_TVM_PYSIM_SINGLE_THREAD")
