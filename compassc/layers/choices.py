@@ -6,21 +6,17 @@ A kernel's builder asks `choose` for one of several options. Tuning records say 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
-from compass_core import switches
 from compassc.graph import Layer, LayerError
 
 T = TypeVar("T")
 OFFERED = 48
 """Options of a choice that are told, those that are estimated best."""
-_SHIPPED = Path(__file__).parents[1] / "tuning" / "shipped"
 
 
 @dataclass
@@ -79,19 +75,15 @@ def kernels_for(target: str) -> Iterator[None]:
 @contextmanager
 def recorded(layers: Sequence[Layer]) -> Iterator[None]:
     """Within it, choices are those that are best on record for these layers."""
-    if _decisions.get() is not None or not _target.get() or not _may_be_on_record():
-        yield
-        return
-    from compassc.tuning.layer_task import best_choices
+    from compassc import tuning
 
-    wanted = best_choices(layers, _target.get())
+    wanted = None
+    if _decisions.get() is None and _target.get() and tuning.may_be_on_record():
+        from compassc.tuning.layer_task import best_choices
+
+        wanted = best_choices(layers, _target.get())
     if wanted is None:
         yield
         return
     with deciding(wanted):
         yield
-
-
-def _may_be_on_record() -> bool:
-    """Whether there are any records, found out without loading what reads them."""
-    return "compassc.tuning.history" in sys.modules or bool(switches.TUNING.get()) or _SHIPPED.is_dir()

@@ -30,27 +30,29 @@ class History:
     """Records to look up. Those of another version are left out, and counted."""
 
     def __init__(self, found: Iterable[Record]) -> None:
-        self._best: dict[tuple[str, str], Record] = {}
+        self._ranked: dict[tuple[str, str], list[Record]] = {}
         self._families: dict[str, list[Record]] = {}
         self.others = 0
         """Records of other versions."""
-        applied = []
         for record in found:
-            if record.workload.version == toolchain_version():
-                applied.append(record)
-            else:
+            if record.workload.version != toolchain_version():
                 self.others += 1
-        for (key, _, metric), record in records.best(applied).items():
-            self._best[key, metric] = record
-            self._families.setdefault(record.workload.family, []).append(record)
+            elif record.cost is not None:
+                self._ranked.setdefault((record.workload.key, record.metric), []).append(record)
+        for ranked in self._ranked.values():
+            ranked.sort(key=lambda r: r.cost or 0.0)
+            self._families.setdefault(ranked[0].workload.family, []).append(ranked[0])
 
     def __bool__(self) -> bool:
-        return bool(self._best)
+        return bool(self._ranked)
+
+    def ranked(self, workload: Workload, metric: str = "cycles") -> Sequence[Record]:
+        """The records of a workload that have a cost, the least first."""
+        return self._ranked.get((workload.key, metric), ())
 
     def best(self, workload: Workload, space: Space | None = None, metric: str = "cycles") -> Record | None:
-        """The best record of a workload; None where there is none, or its candidate is none of the space's any more."""
-        found = self._best.get((workload.key, metric))
-        return found if found is not None and (space is None or found.candidate in space) else None
+        """The best record of a workload whose candidate is one of the space's; None where there is none."""
+        return next((r for r in self.ranked(workload, metric) if space is None or r.candidate in space), None)
 
     def family(self, workload: Workload, metric: str = "cycles") -> list[Record]:
         """The best records of workloads that differ in sizes alone."""

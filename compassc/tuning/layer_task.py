@@ -54,15 +54,19 @@ def best_choices(layers: Sequence[Layer], target: str) -> Mapping[str, str] | No
     from compassc.tuning.history import history
 
     known = history()
-    found = known.best(workload_of(layers, target)) if known else None
-    if found is None or not isinstance(found.candidate, dict):
-        return None
+    for record in known.ranked(workload_of(layers, target)) if known else ():
+        if isinstance(record.candidate, dict) and _can_be_made(layers, record.candidate):
+            return record.candidate
+    return None
+
+
+def _can_be_made(layers: Sequence[Layer], choices: Mapping[str, str]) -> bool:
     try:
-        with deciding(found.candidate):
+        with deciding(choices):
             kernel_of(layers)
     except LayerError:
-        return None
-    return found.candidate
+        return False
+    return True
 
 
 @dataclass(frozen=True)

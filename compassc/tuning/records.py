@@ -182,11 +182,12 @@ def write(path: Path, records: Iterable[Record]) -> None:
 
 
 def distinct(records: Iterable[Record]) -> Iterator[Record]:
-    """Without records of what was measured before."""
+    """Each measurement once: of the same candidate there may be several, with other outcomes."""
     seen = set()
     for record in records:
-        if record.identity not in seen:
-            seen.add(record.identity)
+        what = *record.identity, record.cost, record.error
+        if what not in seen:
+            seen.add(what)
             yield record
 
 
@@ -201,9 +202,15 @@ def best(records: Iterable[Record]) -> dict[tuple[str, str, str], Record]:
 
 
 def pruned(records: Iterable[Record], keep: int = 1) -> list[Record]:
-    """The `keep` best of each workload, version and metric, best first; what failed is left out."""
+    """The `keep` best candidates of each workload, version and metric, best first; what failed is left out."""
     groups: dict[tuple[str, str, str], list[Record]] = {}
-    for record in distinct(records):
+    for record in records:
         if record.cost is not None:
             groups.setdefault(record.identity[:3], []).append(record)
-    return [r for group in groups.values() for r in sorted(group, key=lambda r: r.cost or 0)[:keep]]
+    kept = []
+    for group in groups.values():
+        ranked: dict[str, Record] = {}
+        for record in sorted(group, key=lambda r: r.cost or 0):
+            ranked.setdefault(record.identity[3], record)
+        kept += list(ranked.values())[:keep]
+    return kept

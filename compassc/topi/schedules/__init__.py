@@ -25,10 +25,13 @@ __all__ = ["Knobs", "inputs_of", "schedule"]
 
 
 def schedule(outs: Any, target: Any = None, knobs: Knobs | None = None, **named: Any) -> Schedule:
-    """A schedule of the operators that give `outs`. `named`: knobs by name. LowerError where the target has no program for
+    """A schedule of the operators that give `outs`: without knobs, that which is best on record for these sizes, if there is
+    one (`compassc.tuning`). `named`: knobs by name. LowerError where the target has no program for
     any schedule that is known: intermediate tensors that do not fit its memory."""
     outputs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     chosen = Target.of(target)
+    if knobs is None and not named and (found := _on_record(outputs, chosen)) is not None:
+        return found
     wanted = replace(knobs or Knobs(), **named)
     args = [*inputs_of(outputs), *outputs]
     first: LowerError | None = None
@@ -43,6 +46,17 @@ def schedule(outs: Any, target: Any = None, knobs: Knobs | None = None, **named:
         return made
     assert first is not None, "a schedule without steps is legal"
     raise first
+
+
+def _on_record(outputs: Sequence[Tensor], target: Target) -> Schedule | None:
+    """The schedule that is best on record, if there is one."""
+    from compassc import tuning
+
+    if target.kind.name != "compass" or not tuning.may_be_on_record():
+        return None
+    from compassc.tuning.operators import best_schedule
+
+    return best_schedule(outputs, target.mcpu)
 
 
 def inputs_of(outputs: Sequence[Tensor]) -> list[Tensor]:

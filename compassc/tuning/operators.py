@@ -1,0 +1,47 @@
+"""Schedules of operators from records: knobs of default schedules, and traces of sketches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compass_core.errors import CompassError
+from compassc.te.schedule import Schedule
+from compassc.te.tensor import Tensor
+from compassc.tuning.records import Record
+
+
+def best_schedule(outputs: Sequence[Tensor], target: str) -> Schedule | None:
+    """The schedule that is best on record for these operators, of these sizes; None where there is none that can still be
+    made. Sizes that are open are on no record."""
+    from compassc.te.errors import ExpressionError, ExpressionTypeError
+    from compassc.tuning.history import history
+    from compassc.tuning.templates import KnobsTask
+
+    known = history()
+    if not known:
+        return None
+    try:
+        task = KnobsTask("operators", outputs, target)
+        ranked = known.ranked(task.workload)
+    except (ExpressionError, ExpressionTypeError):
+        return None
+    for record in ranked:
+        try:
+            made = _made(record, task)
+        except CompassError:  # of another version of the space
+            continue
+        if made is not None:
+            return made
+    return None
+
+
+def _made(record: Record, task: object) -> Schedule | None:
+    """The schedule of a record's candidate, by the kind of task that it is of."""
+    from compassc.tuning.sketches.space import SketchTask
+    from compassc.tuning.templates import KnobsTask
+
+    assert isinstance(task, KnobsTask)
+    if record.candidate in task.space:
+        return task.made(record.candidate)[0]
+    sketched = SketchTask(task.name, task.tensors, task.target)
+    return sketched.made(record.candidate)[0] if record.candidate in sketched.space else None
