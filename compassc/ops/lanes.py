@@ -143,6 +143,10 @@ def _sorted(let: Let, x: E.Expr, descending: bool = False) -> E.Expr:
         places = E.VectorLiteral(index, tuple(imm(lane, index) for lane in partner))
         other = let(get("vtbl").build((x, x), places))
         low = sum(1 << lane for lane, keeps in enumerate(smaller) if keeps)
+        if kind.is_integer:
+            extremes = (let(get(name).build(x, other)) for name in ("min", "max"))
+            x = let(get("vsel").build(*extremes, E.ConstMask(low, kind.lanes)))
+            continue
         below = E.Binary("bitand", E.Binary("lt", other, x), E.ConstMask(low, kind.lanes))
         above = E.Binary("bitand", E.Binary("lt", x, other), E.ConstMask(every & ~low, kind.lanes))
         x = let(get("vsel").build(other, x, let(E.Binary("bitor", below, above))))

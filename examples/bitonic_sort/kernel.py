@@ -16,28 +16,19 @@ def exchange_far(data: S.ptr("i32", "shared"), size: S.i32, run: S.i32, distance
     for i in range(S.get_local_id() * LANES, size // 2, S.get_local_size() * LANES):
         low = data + (i // distance * distance + i)
         high = low + distance
-        x = S.vload(low)
-        y = S.vload(high)
-        if (i // distance * distance + i) // run % 2 == 0:
-            S.vstore(S.min(x, y), low)
-            S.vstore(S.max(x, y), high)
-        else:
-            S.vstore(S.max(x, y), low)
-            S.vstore(S.min(x, y), high)
+        small, large = S.min(S.vload(low), S.vload(high)), S.max(S.vload(low), S.vload(high))
+        if (i // distance * distance + i) // run % 2 != 0:
+            small, large = large, small
+        S.vstore(small, low)
+        S.vstore(large, high)
 
 
 @S.prim_func
-def exchange_near(data: S.ptr("i32", "shared"), size: S.i32, run: S.i32, distance: S.i32):
-    """The same within a vector: every lane meets the lane whose number differs in one bit."""
-    lanes = S.i32x8([0, 1, 2, 3, 4, 5, 6, 7])
-    partners = S.cast(lanes ^ distance, "int16")
+def sort_vectors(data: S.ptr("i32", "shared"), size: S.i32, run: S.i32):
+    """The steps within a vector, all at once."""
     for i in range(S.get_local_id() * LANES, size, S.get_local_size() * LANES):
         x = S.vload(data + i)
-        y = S.vload_gather(data + i, partners)
-        number = lanes + i
-        descending = (number & run) != 0
-        takes_smaller = ((number & distance) == 0) ^ descending
-        S.vstore(S.vsel(S.min(x, y), S.max(x, y), takes_smaller), data + i)
+        S.vstore(S.vsort(x) if i & run == 0 else S.vsort(x, descending=True), data + i)
 
 
 @S.prim_func
@@ -55,16 +46,15 @@ def bitonic_sort(src: S.ptr("i32", "global"), dst: S.ptr("i32", "global"), n: S.
         S.dma_copy(data, src, n)
     S.barrier()
 
-    run = S.i32(2)
+    run = S.i32(LANES)
     while run <= size:
         distance = run // 2
-        while distance > 0:
-            if distance >= LANES:
-                exchange_far(data, size, run, distance)
-            else:
-                exchange_near(data, size, run, distance)
+        while distance >= LANES:
+            exchange_far(data, size, run, distance)
             S.barrier()
             distance = distance // 2
+        sort_vectors(data, size, run)
+        S.barrier()
         run = run * 2
 
     if tec == 0:
