@@ -63,6 +63,8 @@ def bound(value: Any) -> Any:
         return PyVar(np.int32(value), INT32)
     if kind is float:
         return PyVar(np.float32(value), FLOAT32)
+    if kind in (tuple, list):  # each item is what it is now
+        return kind([PyVar(x.value, x.dtype) if type(x) is PyVar else x for x in value])
     if isinstance(value, np.generic):
         return bound(python_number(value)) if python_number(value) is not value else value
     if kind is np.ndarray:

@@ -166,3 +166,32 @@ def test_a_mistake_in_copies_is_told_once() -> None:
     with pytest.raises(CompassError) as raised:
         BuildManager("X2_1204").build(mistaken)
     assert len(flat(raised.value)) == 1
+
+
+@S.prim_func
+def containers(x: S.ptr("i32", "global"), y: S.ptr("i32", "global")):
+    if S.get_local_id() != 0:
+        return
+    now = (x[0], x[1] + 1)
+    x[0] = 50
+    a, v = S.i32(3), S.vload(x)
+    both = [a, a * 2, v]
+    a += 1
+    v[0] = 9
+    y[0], y[1], y[2], y[3] = now[0], both[0], both[1], both[2][0]
+    totals = [S.i32(0) for _ in range(2)]
+    for i in S.unroll(3):
+        totals = [t + x[i + 1] * TABLE[i] for t in totals]
+    y[4] = totals[0] + totals[1]
+    events = S.alloc_events(2)
+    s = S.alloc((16,), "i32", "lsram")
+    S.async_dma_copy(s, x, 8, event=events[0])
+    S.async_dma_copy(s + 8, x + 8, 8, event=events[1])
+    S.wait_events(events[0], events[1])
+    S.free_events(events[0], events[1])
+    y[5] = s[9]
+
+
+def test_values_in_containers_are_those_of_when_they_were_put_there() -> None:
+    (y,) = run(containers, zeros)
+    assert y[:6].tolist() == [1, 3, 6, 50, 2 * (2 * 3 + 3 * 5 + 4 * 7), 10]

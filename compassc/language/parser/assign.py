@@ -20,7 +20,7 @@ from .context import FunctionContext
 from .errors import language_error
 from .operators import convert_to
 from .texts import RuntimeText
-from .tiles import assign_tile, settled
+from .tiles import assign_tile
 from .values import ZERO, BufferValue, Constant, PointerValue, Value, element_index, index_expr, kind_name, literal_expr
 
 _ONE_TYPE = "a variable has one type, as in C: the type of the first value it is given"
@@ -191,8 +191,21 @@ def assign_container(fp: FunctionContext, name: str, value: Any) -> None:
             "use another name",
             *fp.scope.defined_here(name),
         )
-    value = value.value if isinstance(value, MetaVar) else value
-    fp.scope.rebind(name, type(value)(map(settled, value)) if type(value) in (list, tuple) else value)
+    made = len(fp.made)
+    value = fp.keep(value.value if isinstance(value, MetaVar) else value, name)
+    if old is None:
+        fp.kept_at[name] = fp.depth
+    elif len(fp.made) > made:
+        if fp.depth > fp.kept_at.get(name, fp.depth):
+            raise language_error(
+                "type-change",
+                f"{name!r} names values of the block around and cannot name others that are computed here",
+                "use another name, or assign variables: a, b = ...",
+                *fp.scope.defined_here(name),
+            )
+        if name not in fp.scope.frames[-1]:
+            fp.carried.add(name)
+    fp.scope.rebind(name, value)
 
 
 def define_storage(fp: FunctionContext, name: str, spec: AllocSpec) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...ir import exprs as E
-from ...ir import stmts as S
 from ...ir.dtypes import pointer_type
 from ..specs import MetaVar
+from ..tiles.tile import Tile, copied
 from .errors import language_error
 from .operators import binary
 from .scope import Scope
@@ -50,20 +50,22 @@ def items_of(value: Any, what: str) -> list[Any]:
     return found
 
 
-def kept(emit: Callable[..., None], value: Any) -> Any:
-    """`value` in variables of its own where it is computed at run time, which `emit` defines."""
+def kept(define: Callable[[E.Var, E.Expr], None], value: Any, name: str = "item") -> Any:
+    """`value` in variables of its own where it is computed at run time, which `define` defines."""
     if isinstance(value, Value):
         if isinstance(value.expr, (E.IntImm, E.FloatImm)):
             return value
-        var = E.Var("item", value.dtype)
-        emit(S.Let, var, value.expr)
+        var = E.Var(name, value.dtype)
+        define(var, value.expr)
         return Value(var)
     if isinstance(value, PointerValue):
-        var = E.Var("item", pointer_type(value.elem, value.scope))
-        emit(S.Let, var, value.expr)
+        var = E.Var(name, pointer_type(value.elem, value.scope))
+        define(var, value.expr)
         return PointerValue(value.elem, var, ZERO)
+    if isinstance(value, Tile):
+        return copied(value)
     if type(value) in (tuple, list):
-        return type(value)(kept(emit, item) for item in value)
+        return type(value)(kept(define, item, f"{name}_{i}") for i, item in enumerate(value))
     return value.value if isinstance(value, MetaVar) else value
 
 

@@ -40,6 +40,10 @@ class FunctionContext:
         self.scope.places = {a.arg: node_span(a, self.file) for a in self.node.args.args}
         self.params = [E.Var(p.name, p.type, p.nonneg) for p in func.params]
         self.renamed: dict[E.Var, E.Var] = {}
+        self.depth = 0  # blocks of the IR around the present place
+        self.kept_at: dict[str, int] = {}  # of names for values that are kept: the depth of their first definition
+        self.carried: set[str] = set()  # of these, those that were given other values in a frame of their own
+        self.made: set[E.Var] = set()  # variables that keep values
         self.addressed: set[E.Var] = set()  # variables whose address was taken so far
         self.shapes: dict[E.Var, list[int | str | None]] = {}
         self.keeps_blocks = False
@@ -54,9 +58,13 @@ class FunctionContext:
             pointer = isinstance(var.dtype, PointerType)
             self.scope.bind(var.name, PointerValue(var.pointer_type.elem, var, ZERO) if pointer else Value(var))
 
-    def keep(self, value: Any) -> Any:
+    def keep(self, value: Any, name: str = "item") -> Any:
         """A value that later statements do not change."""
-        return kept(self.emit, value)
+        return kept(self._kept, value, name)
+
+    def _kept(self, var: E.Var, value: E.Expr) -> None:
+        self.made.add(var)
+        self.emit(S.Let, var, value)
 
     def state(self) -> tuple[Any, ...]:
         """All that statements change in the function; `restore` undoes what was done since."""
@@ -94,14 +102,17 @@ class FunctionContext:
         """The statement at the current position, with its calls and accesses that have no place of their own."""
         return placed(statement.at(self.evaluator.place(self.current)))
 
-    def nested(self, nodes: list[ast.stmt]) -> S.Body:
-        """The statements of a nested block, in a frame of its own."""
+    def nested(self, nodes: list[ast.stmt], copied: bool = False) -> S.Body:
+        """The statements of a nested block, in a frame of its own. `copied`: what is made of them will stand in the block
+        around."""
         outer, self.out = self.out, []
         self.scope.push()
+        self.depth += not copied
         try:
             self.block(nodes)
             return tuple(self.out)
         finally:
+            self.depth -= not copied
             self.scope.pop()
             self.out = outer
 

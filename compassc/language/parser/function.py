@@ -17,6 +17,7 @@ from ..source import SET_TRACE, node_span
 from ..specs import BlockSpec
 from . import assign, loops
 from .context import FunctionContext
+from .folding import without_needless
 from .operators import binary
 from .scope import Poison, PoisonUsed, Undefined
 from .syntax import leaves_loop, unsupported
@@ -57,7 +58,8 @@ class FunctionParser(FunctionContext):
         if self.shapes:
             attrs.append(("shapes", {self.renamed[v].name: dims for v, dims in self.shapes.items()}))
         span = node_span(self.node, self.file)
-        body = rename_vars((*self.hoisted, *self.out), self.renamed)
+        body = without_needless((*self.hoisted, *self.out), self.made, self.addressed)
+        body = rename_vars(body, self.renamed)
         params = tuple(self.renamed.get(p, p) for p in self.params)
         return S.PrimFunc(self.symbol, params, body, self.func.ret_type, tuple(attrs), span)
 

@@ -180,11 +180,6 @@ def assign_tile(fp: FunctionContext, name: str, value: Tile) -> None:
     (value.stored() if value.reads(to.base, to) else value).write(to)
 
 
-def settled(value: Any) -> Any:
-    """A tile for a container: as it is now."""
-    return copied(value) if isinstance(value, Tile) else value
-
-
 def parse_shared_loop(fp: FunctionContext, spec: LoopSpec, names: list[str], body: Callable[[], None]) -> None:
     """`for i, j in S.parallel_tiles(m, n)`: one loop over all turns of the TEC, from which i and j are computed."""
     machine = IRMachine(lambda: fp)

@@ -14,7 +14,7 @@ from typing import Any
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import INT32, DataType
-from .constants import items_of, kept, unpacked
+from .constants import items_of, unpacked
 from .context import FunctionContext
 from .errors import language_error
 from .values import Constant
@@ -24,14 +24,27 @@ _JUMPS = (S.Break, S.Continue)
 
 def parse_items(fp: FunctionContext, node: ast.For, items: list[Any]) -> None:
     """A loop over constant items: its body for each of them."""
-    turns = [list(unpacked(node.target, kept(fp.emit, item))) for item in items]
-    _emit(fp, [*_copies(fp, node, turns)])
+    turns = [list(unpacked(node.target, fp.keep(item))) for item in items]
+    _parse(fp, node, turns)
 
 
 def parse_constant(fp: FunctionContext, node: ast.For, name: str, turns: range, dtype: DataType) -> None:
     """S.unroll with a variable that is known."""
     items_of(turns, "S.unroll")
-    _emit(fp, [*_copies(fp, node, [[(name, Constant(E.IntImm(dtype, i)))] for i in turns])])
+    _parse(fp, node, [[(name, Constant(E.IntImm(dtype, i)))] for i in turns])
+
+
+def _parse(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, Any]]]) -> None:
+    outer, fp.carried = fp.carried, set()
+    copies = [*_copies(fp, node, turns)]
+    carried, fp.carried = fp.carried, outer | fp.carried
+    if carried and any(map(_jumps, copies)):
+        raise language_error(
+            "loop-turns",
+            f"{min(carried)!r} names other values after each turn, and a break or continue depends on the run",
+            "leave the loop's turns alone with an `if`, or keep the values in variables or memory",
+        )
+    _emit(fp, copies)
 
 
 def attempt(fp: FunctionContext, parse: Callable[[], None]) -> bool:
@@ -53,7 +66,7 @@ def _copies(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, Any]
         try:
             for name, value in bindings:
                 _define(fp, name, value)
-            body = fp.nested(node.body)
+            body = fp.nested(node.body, copied=True)
         finally:
             fp.scope.pop()
         end = next((i for i, s in enumerate(body) if isinstance(s, (*_JUMPS, S.Return))), len(body))
