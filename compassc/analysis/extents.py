@@ -95,6 +95,8 @@ class _Slicer:
             return ["tid"]
         if e.op == "get_local_size":
             return ["tecs"]
+        if e.op == "abs" and e.dtype.is_scalar and e.dtype.is_integer:
+            return _cut(["abs", self.expr(e.args[0])], e.data_type)  # the least number stays what it is
         if e.op in ("ceildiv", "max", "min", "abs") and e.dtype.is_scalar:
             return [e.op, *map(self.expr, e.args)]
         return _data(e.dtype)

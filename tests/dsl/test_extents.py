@@ -58,6 +58,15 @@ def test_a_tail_mask_limits_the_access(programs, n):
         "for t in S.tec_range(4):\n    b[t * 2] = 1": {"a": 0, "b": 7},
         "if S.get_local_id() == 2:\n    b[5] = 1\n    return\nb[1] = 1": {"a": 0, "b": 6},
         "for i in range(100):\n    if i == 50:\n        break\n    b[i] = 1": {"a": 0, "b": 50},
+        "for i in range(100):\n    if i > 50:\n        continue\n    b[i] = 1": {"a": 0, "b": 51},
+        "for i in range(9):\n    if i == 2:\n        continue\n    if i == 5:\n        break\n    b[i] = 1": {
+            "a": 0,
+            "b": 5,
+        },
+        "i = 0\nwhile True:\n    b[i] = 1\n    i += 2\n    if i > 7:\n        break": {"a": 0, "b": 7},
+        "for i in (2, 9, 4):\n    b[i] = a[i + 1]": {"a": 11, "b": 10},
+        "if S.abs(S.i32(-2147483648)) < S.i32(0):\n    b[3] = 1": {"a": 0, "b": 4},
+        "S.atomic_add(b + 6, 1)": {"a": 0, "b": 7},
     }.items(),
 )
 def test_known_shapes_of_code(kernel, body, expected):

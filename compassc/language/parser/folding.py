@@ -28,7 +28,10 @@ def without_needless(body: S.Body, made: AbstractSet[E.Var], addressed: Abstract
         elif (base := _whole(s.value)) is not None and base.dtype is s.var.dtype:
             names[s.var] = names.get(base, base)
     gone = values.keys() | names.keys()
-    return rename_vars(substitute_body(_without(body, gone), values), names) if gone else body
+    body = rename_vars(substitute_body(_without(body, gone), values), names) if gone else body
+    used = {x for s in walk_stmts(body) for e in s.exprs() for x in walk_exprs(e) if type(x) is E.Var}
+    unused = {v for v in made if v not in used and v not in changed}
+    return _without(body, unused) if unused else body
 
 
 def _is_stable(e: E.Expr, changed: AbstractSet[E.Var]) -> bool:
@@ -51,6 +54,19 @@ def _whole(e: E.Expr) -> E.Var | None:
 
 
 def _without(body: S.Body, gone: AbstractSet[E.Var]) -> S.Body:
-    """The body without the definitions of variables."""
-    kept = [s for s in body if not (type(s) is S.Let and s.var in gone)]
-    return tuple(s.map(lambda e: e, lambda inner: _without(inner, gone)) for s in kept)
+    """The body without the definitions of variables; what they call is still called."""
+    kept: list[S.Stmt] = []
+    for s in body:
+        if type(s) is not S.Let or s.var not in gone:
+            kept.append(s.map(lambda e: e, lambda inner: _without(inner, gone)))
+        elif not _is_idle(s.value):
+            kept.append(S.Eval(s.value, span=s.span))
+    return tuple(kept)
+
+
+def _is_idle(e: E.Expr) -> bool:
+    """Whether computing an expression changes nothing."""
+    from ...ops import core
+
+    calls = (x for x in walk_exprs(e) if type(x) is E.Call)
+    return not e.flags & E.F_FUNC and all(core.get(x.op).effect in ("pure", "read") for x in calls)
