@@ -13,7 +13,7 @@ from compass_core.errors import CompassError
 from compassc.dsl import BuildManager, load_kernels
 
 HEAD = "from compassc.dsl import script as S\n\n"
-SHAPES = ((3, 8), (5, 33), (4, 40), (2, 100), (6, 1), (1, 7))
+SHAPES = ((3, 8), (5, 33), (4, 40), (2, 100), (6, 1), (1, 7), (1, 1))
 
 
 class Reference:
@@ -193,6 +193,17 @@ def k(x: S.ptr("fp32", "global"), y: S.ptr("fp32", "global")):
     while lanes.size > 1:
         lanes = lanes[::2] + lanes[1::2]
     assert y[0] == lanes[0]
+
+
+def test_conditions_on_a_single_element_choose_between_it_and_a_number(tmp_path):
+    body = "t = S.tile_load(src, (0, 0), (1, 1))\nS.tile_store(dst, (0, 0), S.tile_where(t < S.tile_full(1, n, 'int32'), t, 7))"
+    kernel = load(tmp_path, kernel_text(body, "int32", 2, 2))
+    executor = BuildManager("X2_1204").build(kernel)
+    for n, expected in ((6, 5), (5, 7)):
+        for run in (executor, kernel):
+            y = np.zeros((2, 2), "int32")
+            run(np.full((2, 2), 5, "int32"), y, n, 2)
+            assert y[0, 0] == expected
 
 
 WRONG = {

@@ -7,11 +7,10 @@ from random import Random
 from compassc.ir.dtypes import BOOL, INT32, STORAGE, VOID, DataType, dtype
 
 from .draw import INTS
-from .scope import SHORT, Matrix, Region, Scope, SubFunction, Variable, short
+from .scope import IN_SIZE, OUT_SIZE, SHORT, TECS, Matrix, Region, Scope, SubFunction, Variable, short
 from .statements import FLEXIBLE, Statements
 from .tree import Clause, Expr, Function, Program, Stmt, simple
 
-IN_SIZE, OUT_SIZE, TECS = 256, 128, 4
 SCALARS = {"n": "int32", "k": "int16", "u": "uint8", "b": "int8", "w": "uint32", "f": "float32", "h": "float16"}
 SCOPES = ("global", "global", "global", "lsram", "private", "shared", "constant")
 VERSIONS = {"X2_1204": "X2", "X3P_1304": "X3P"}

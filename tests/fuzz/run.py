@@ -31,8 +31,8 @@ from compassc.analysis.interface import interface_of
 from compassc.language.parser import parse
 from compassc.toolchain import cc, unit
 
-from .generate import IN_SIZE, OUT_SIZE, SCALARS, TECS
-from .scope import SHORT
+from .generate import SCALARS
+from .scope import IN_SIZE, OUT_SIZE, SHORT, TECS
 from .tree import Program
 
 TEXT, TCBS, PARAMS, ARENA = 0x0100_0000, 0x0020_0000, 0x0021_0000, 0x0400_0000

@@ -8,6 +8,8 @@ from compassc.ir.dtypes import DataType
 
 from .tree import Expr
 
+IN_SIZE, OUT_SIZE, TECS = 256, 128, 4
+"""Elements of an input, of a TEC's part of an output, and the TECs."""
 SHORT = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 SHORT.update({f"{full}{bits}": f"{full[0]}{bits}" for full in ("int", "uint") for bits in (8, 16, 32)})
 

@@ -10,6 +10,7 @@ from .draw import INTS
 from .extensions import Extensions
 from .scope import Variable, short
 from .stores import DEPTH
+from .tiles import Tiles
 from .tree import Clause, Expr, Stmt, simple
 
 AUGMENTED = ("+", "-", "*", "&", "|", "^", "<<", ">>")
@@ -18,7 +19,7 @@ VECTORIZED_OPS = ("+", "-", "*", "&", "|", "^")
 FLOAT32 = dtype("float32")
 
 
-class Statements(Extensions):
+class Statements(Extensions, Tiles):
     """Draws statements and blocks."""
 
     blocks = 0
@@ -98,7 +99,7 @@ class Statements(Extensions):
             makers += [(2.5, self.branch), (2.5, self.loop), (0.7, self.while_loop), (0.4, self.vectorized)]
             makers += [(0.7, self.constant_loop), (0.7, self.unrolled_loop), (0.4, self.endless_loop)]
         if self.blocks <= 1 and self.can_alloc:
-            makers += [(0.8, self.allocate), (0.4, self.table)]
+            makers += [(0.8, self.allocate), (0.4, self.table), (0.25, self.pipelined), (0.3, self.on_tiles)]
         while True:
             made = self.rng.choices([m for _, m in makers], [w for w, _ in makers])[0]()
             if made is not None:

@@ -158,7 +158,7 @@ class Stored(Tile):
                 return lambda j, lanes, mask: value
 
             return spread
-        if cols == 1 and rows == 1:
+        if rows == cols == 1 and extents(shape) != (1, 1):
             element = self.at.let("element", s.pointer[0])
             return lambda i: lambda j, lanes, mask: element
         if rows == 1:
@@ -178,9 +178,7 @@ class Stored(Tile):
         shape = tuple([stop - start for start, stop in bounds])
         steps = (self.storage.pitch, 1) if len(shape) == 2 else (1,)
         moved = sum(start * step for (start, _), step in zip(bounds, steps))
-        if self.storage.is_column or shape == self.shape:
-            steps = (1, 1)
-        elif len(shape) == 2 and shape[1] == 1 and shape[0] > 1:
+        if not self.storage.is_column and shape != self.shape and len(shape) == 2 and shape[1] == 1 < shape[0]:
             raise error("a column of a tile lies in many rows of it", "load it as a tile of its own")
         s = self.storage
         part = Stored(self.at, Storage(_moved(s.pointer, moved), s.dtype, shape, s.pitch, s.base))
