@@ -321,6 +321,12 @@ def look_up(k: KernelSource, value: Value, table: Array, bits: int) -> Value:
     if size != 1 << (size.bit_length() - 1):
         raise LayerError(f"the table has {size} entries, which is no power of two")
     kind = np.iinfo(flat.dtype)
+    if bits <= size.bit_length() - 1 and size <= 256 and flat.dtype.itemsize <= 2:
+        from compassc.layers.byte_functions import entries, widened_of
+
+        whole = np.zeros(256, flat.dtype)
+        whole[:size] = flat
+        return widened_of(k, entries(k, value, "uint8", whole), flat)
     name = k.table(flat)
     extra = bits - (size.bit_length() - 1)
     low, high = max(int(kind.min), -(2**31)), min(int(kind.max), INT32_MAX)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compassc.graph import Layer, LayerError
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
 from tests.layers.cases import Array, check, drawn, same, tensor
@@ -151,3 +152,24 @@ def test_a_size_that_does_not_follow_is_refused_with_both():
     wrong = Layer("p", "Pooling", case.inputs, [tensor("y", (2, 9, 37), "int8")], case.attributes)
     with pytest.raises(LayerError, match=r"\[2, 6, 37\].*\[2, 9, 37\]"):
         kernel_of([wrong])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float32", "float16"])
+@pytest.mark.parametrize("shape", [(2, 7, 7, 40), (1, 5, 3, 2), (3, 90, 33)])
+def test_the_mean_of_a_whole_image(tmp_path, dtype, shape):
+    whole = "int" in dtype
+    x = Tensor("x", shape, dtype, *((3.0, 7) if whole else ()))
+    y = Tensor("y", (shape[0], *(1 for _ in shape[1:-1]), shape[-1]), dtype, *((11.5, -2) if whole else ()))
+    size = dict(zip(("kernel_x", "kernel_y"), shape[-2:0:-1], strict=False))
+    given = {"method": "AVG", "ceil_mode": False, "kernel_x": 1, "kernel_y": 1, **size}
+    pads = dict.fromkeys(("pad_left", "pad_right", "pad_top", "pad_bottom"), 0)
+    layer = Layer(
+        "p", "Pooling" if len(shape) == 4 else "GlobalPool", (x,), (y,), given | pads | {"stride_x": 1, "stride_y": 1}
+    )
+    source = np.random.default_rng(3)
+    values = source.integers(x.low, x.high + 1, shape) if whole else source.normal(0, 1, shape)
+    inputs = [values.astype(numpy_dtype(dtype))]
+    (got,), (want,) = run(kernel_of([layer]), layer, inputs, tmp_path), evaluate(layer, inputs)
+    np.testing.assert_allclose(
+        got.astype(float), want.astype(float), rtol=0 if whole else 2e-3, atol=0 if whole else 1e-4
+    )

@@ -9,6 +9,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, approximate_factor
+from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.emit import look_up, requantise, requantise_rounded, wide_kind
 from compassc.layers.families.pooling import fractional  # noqa: F401 (its kernel is registered)
 from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, window_for
@@ -151,12 +152,39 @@ def stored(k: KernelSource, layer: Layer, result: Value, tail: Sequence[Layer]) 
     return [*lines, f'S.vstore(narrow({result.name}, "{out.dtype}"), {k.tensor(out)} + place, mask)']
 
 
+def _mean_of_all(layer: Layer, tail: Sequence[Layer], window: Window) -> Kernel | None:
+    """The mean of each image's channels, whose elements are added like those of a reduction; None for other windows."""
+    x, size = layer.input, layer.input.shape[1:-1]
+    cells = int(np.prod(size))
+    whole = tuple(window.kernel) == size and all(n == 1 for n in layer.output.shape[1:-1])
+    if not whole or any(before or after for before, after in window.pads):
+        return None
+    if layer.is_quantised and sum_of_cells(x, "AVG", cells).pair:
+        return None
+    k = KernelSource()
+    w = AxisLoop(k, range(1, len(size) + 1), {"x": x, "y": ending(layer, tail)}, ("x",))
+    areas = np.full(1, cells)
+    if not layer.is_quantised:
+        w.sum_of("acc", lambda: w.load("x").name, "float32")
+        w.finish(layer, tail, k.let(f"acc / {k.scalar(float(cells))}", "float32"))
+        return w.kernel()
+    w.sum_of("acc", lambda: k.shifted(w.load("x"), x.scalar_zero).name, "int32")
+    ratio = np.float32(layer.output.scalar_scale) / np.float32(x.scalar_scale)
+    scale, shift = approximate_factor(ratio / areas.astype(np.float32), 8)
+    out = layer.output
+    total = Value("acc", "int32", *sum_of_cells(x, "AVG", cells).span)
+    w.finish(layer, tail, requantise(k, total, scale, shift, out.scalar_zero, out.low, out.high))
+    return w.kernel()
+
+
 @kernel("Pooling", "GlobalPool", tail=True)
 def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     method, x, k = layer.word("method", choices=METHODS), layer.input, KernelSource()
     window = window_for(layer, x.shape)
     check_positions(layer, window, x.shape)
     wide_kind(x)
+    if method == "AVG" and (whole := _mean_of_all(layer, tail, window)) is not None:
+        return whole
     areas, quantised = _areas(layer, window) if method == "AVG" else NO_AREAS, layer.is_quantised
     zero = x.scalar_zero if quantised and method != "MAX" else 0
     small = x.dtype in ("int8", "uint8", "int16", "uint16")
