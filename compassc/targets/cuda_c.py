@@ -16,6 +16,7 @@ from compassc.ir.dtypes import DataType, PointerType
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
+from compassc.te.meetings import launches
 
 _HALVES = """\
 struct float16 {
@@ -80,6 +81,7 @@ def program_of(function: S.PrimFunc, plain: S.PrimFunc) -> Program:
             star = "*__restrict__ " if isinstance(v.dtype, PointerType) else ""
             held = v.dtype.elem if isinstance(v.dtype, PointerType) else v.dtype
             params.append(f"{printer.type(held)} {star}{printer.define(v)}")
+        _check_shared(function, printer.arrays)
         printer.kernel(group)
         head = f'extern "C" __global__ void {name}({", ".join(params)}) {{'
         texts.append("\n".join([head, *printer.lines, "}"]))
@@ -88,6 +90,21 @@ def program_of(function: S.PrimFunc, plain: S.PrimFunc) -> Program:
         launches.append(Launch(name, tuple(names[v] for v in given), grid, block))
     sizes = tuple((names[s.buffer.data], _bytes(s.buffer)) for s in spaces)
     return Program("\n\n".join([PRELUDE, *texts]) + "\n", tuple(launches), sizes)
+
+
+SHARED = 48 << 10
+"""Bytes that the threads of a block share at most."""
+
+
+def _check_shared(function: S.PrimFunc, arrays: list[S.Alloc]) -> None:
+    """NoForm for a launch that needs more shared memory than a block has."""
+    rows = {s.buffer.data.name: _bytes(s.buffer) for s in arrays if s.buffer.scope == "shared"}
+    if sum(rows.values()) > SHARED:
+        listed = ", ".join(f"'{name}' {size:,}" for name, size in rows.items())
+        raise NoForm(
+            f"'{function.name}' needs {sum(rows.values()):,} bytes of shared memory ({listed}), a block has {SHARED:,}",
+            "compute smaller parts at a time",
+        )
 
 
 class _Names(dict[Var, str]):
@@ -100,13 +117,7 @@ class _Names(dict[Var, str]):
 
 def _groups(body: S.Body) -> list[S.Body]:
     """The statements of each launch, without declarations."""
-    found: list[list[S.Stmt]] = [[]]
-    for s in body:
-        if isinstance(s, S.Eval) and isinstance(s.value, E.Call) and s.value.op == "barrier":
-            found.append([])
-        elif not isinstance(s, (S.Alloc, S.DeclBuffer)):
-            found[-1].append(s)
-    return [tuple(group) for group in found]
+    return [tuple(s for s in part if not isinstance(s, (S.Alloc, S.DeclBuffer))) for part in launches(body)]
 
 
 def _used(body: S.Body) -> Iterator[Var]:
@@ -167,8 +178,15 @@ class CudaText(CText):
     def kernel(self, body: S.Body) -> None:
         for s in self.arrays:
             count = _bytes(s.buffer) // s.buffer.dtype.bytes
-            self.line(f"{self.type(s.buffer.dtype)} {self.define(s.buffer.data)}[{count}];")
+            shared = "__shared__ " if s.buffer.scope == "shared" else ""
+            self.line(f"{shared}{self.type(s.buffer.dtype)} {self.define(s.buffer.data)}[{count}];")
         self.body(body)
+
+    def eval(self, s: S.Eval) -> None:
+        if isinstance(s.value, E.Call) and s.value.op == "barrier":
+            self.line("__syncthreads();")
+        else:
+            super().eval(s)
 
     def alloc(self, s: S.Alloc) -> None:
         """Arrays are declared at the beginning of a kernel."""

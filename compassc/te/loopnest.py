@@ -275,7 +275,8 @@ class _Nest:
         found: list[Stmt] = []
         for other in self.nests.computed:
             if other.attached is not None and other.attached[0] is self.stage and other.attached[1] is leaf:
-                found += [*self.nests.inner[other], *_Nest(self.nests, other).statements()]
+                statements = self.nests.machine.attached(other, _Nest(self.nests, other).statements())
+                found += [*self.nests.inner[other], *statements]
         return found
 
     def _loop(self, leaf: IterVar, var: Expr, body: Body) -> list[Stmt]:
@@ -286,6 +287,11 @@ class _Nest:
             raise LowerError(
                 f"vectorize of '{self.stage.label}': '{leaf.name}' has extent {Value(extent)}, no constant"
             )
+        single = (
+            note.thread is not None and self.nests.machine.single_threads and self.nests.machine.shares(note.thread)
+        )
+        if not isinstance(var, Var) and single:
+            var = Var(leaf.name, INT32, True)
         if not isinstance(var, Var):
             return list(body)
         if note.thread is not None:

@@ -33,6 +33,8 @@ class Machine:
     memory = "memory"
     together: ClassVar[bool] = False
     """Whether threads can compute a stage together inside of a loop."""
+    single_threads: ClassVar[bool] = False
+    """Whether a loop of one turn that is bound to a thread says that one thread runs it."""
     kernels: ClassVar[bool] = False
     """Whether functions of the kernel language can be called."""
     meeting_place: ClassVar[str] = ""
@@ -59,6 +61,10 @@ class Machine:
         """The memory of a stage that is no parameter. `inside`: it is computed inside of a loop that is shared out;
         `bound`: there is such a loop somewhere."""
         return "private"
+
+    def attached(self, stage: Stage, statements: Sequence[Stmt]) -> list[Stmt]:
+        """What the statements of a stage that is computed at a loop become there."""
+        return list(statements)
 
     def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
         """The stages of the outermost level, one after another."""
@@ -138,6 +144,8 @@ class Grid(Machine):
 
     loops: ClassVar[Mapping[str, str]] = {"vectorize": "vectorized", "unroll": "unrolled", "parallel": "serial"}
     memory = "memory of the device"
+    together = True
+    single_threads = True
 
     def shares(self, thread: IterVar | None) -> bool:
         return thread is not None and thread.tag.replace(".", "_") in S.THREAD_LOOPS
@@ -147,7 +155,20 @@ class Grid(Machine):
         return S.For(var, kind if kind in S.THREAD_LOOPS else "serial", _ZERO, extent, _ONE, body)
 
     def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
-        """Registers or the stack of a thread for what one thread computes, else memory of the device."""
+        """Registers or the stack of a thread for what one thread computes; what the threads of a block share for what they
+        compute together inside of a launch; else memory of the device."""
+        own = [n.thread.tag for n in stage.annotations.values() if n.thread is not None and self.shares(n.thread)]
+        if stage.attached is not None and own:
+            if any(tag.startswith("blockIdx") for tag in own):
+                raise LowerError(
+                    f"'{stage.label}' is computed inside of a launch and has a loop of its own over blocks"
+                )
+            if stage.scope != "shared":
+                raise LowerError(
+                    f"'{stage.label}' is computed by the threads of a block together, in memory of one of them",
+                    "set_scope('shared')",
+                )
+            return "shared"
         if not inside:
             if stage.attached is not None:
                 return "private"  # computed inside of plain loops of one thread
@@ -160,14 +181,28 @@ class Grid(Machine):
         if stage.scope in ("shared", "global"):
             raise LowerError(
                 f"'{stage.label}' is computed by each thread for itself, in memory that several of them share",
-                "set_scope('local')",
+                "set_scope('local'), or bind a loop of it to threads",
             )
         return "private"
 
+    def attached(self, stage: Stage, statements: Sequence[Stmt]) -> list[Stmt]:
+        """Threads meet before and after they compute a stage together: others may still read what was there before."""
+        if stage.scope != "shared":
+            return list(statements)
+        meet = S.Eval(E.Call("barrier", (), VOID))
+        return [meet, *statements, meet]
+
+    def form(self, module: IRModule, double_buffered: Sequence[Var]) -> IRModule:
+        from compassc.te.meetings import checked_meetings
+
+        return module.map_functions(checked_meetings)
+
     def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
+        from compassc.te.meetings import between_launches
+
         made: list[Stmt] = []
         for i, (_, body) in enumerate(roots):
             if i:
-                made.append(S.Eval(E.Call("barrier", (), VOID)))
+                made += between_launches()
             made += body
         return made

@@ -157,7 +157,13 @@ class _Match:
         what, that = f"{mine.data.name} of {len(own)} dimensions", f"{theirs.data.name} of {len(indices)}"
         if lead < 0 or theirs.dtype is not mine.dtype:
             raise self.error(f"{what} of type {mine.dtype}", f"{that} of type {theirs.dtype}")
-        rest = [sub(e, substitute(i, self.points)) for e, i in zip(own[lead:], indices)]
+        rest = []
+        for e, i in zip(own[lead:], indices):
+            if _reads(e) or _reads(i):  # an index that is read is the same one, or another
+                self.expr(i, e)
+                rest.append(number(0, e))
+            else:
+                rest.append(sub(e, substitute(i, self.points)))
         starts = tuple(self.simplify(substitute(e, self.drop)) for e in (*own[:lead], *rest))
         if any(uses(e, self.own) for e in starts):
             raise self.error(f"{what} at other indices", that)
@@ -184,6 +190,11 @@ class _Match:
             raise self.error(print_expr(_bare(mine)), print_expr(_bare(theirs)))
         for x, y in zip(a, b):
             self.expr(x, y)
+
+
+def _reads(e: Expr) -> bool:
+    """Whether an expression reads memory."""
+    return isinstance(e, E.Load) or any(map(_reads, e.children()))
 
 
 def _bare(e: Expr) -> Expr:

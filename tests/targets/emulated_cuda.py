@@ -1,6 +1,5 @@
-"""A CUDA driver for machines without a device: kernels are compiled for the host, threads run one after another.
-
-That is right for kernels without synchronisation, which are all that the generator makes.
+"""A CUDA driver for machines without a device: kernels are compiled for the host. Blocks run one after another; so do the
+threads of a block, unless they wait for each other: then each is one of the host's.
 """
 
 from __future__ import annotations
@@ -25,6 +24,22 @@ static thread_local dim3_ blockIdx, threadIdx;
 static float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 typedef _Float16 float16;
 typedef __bf16 bfloat16;
+#define __shared__ static
+extern "C" {
+int pthread_create(unsigned long *, void *, void *(*)(void *), void *);
+int pthread_join(unsigned long, void **);
+int pthread_barrier_init(void *, void *, unsigned);
+int pthread_barrier_wait(void *);
+}
+static long meeting_[8];
+static void __syncthreads() { pthread_barrier_wait(meeting_); }
+struct work_ { dim3_ block, thread; void **p; void (*run)(void **); };
+static void *begin_(void *given) {
+  work_ *w = (work_ *)given;
+  blockIdx = w->block, threadIdx = w->thread;
+  w->run(w->p);
+  return 0;
+}
 """
 _CALLS = "exp exp2 log tanh sin cos sqrt floor ceil rint erf pow fabs".split()
 _KERNEL = re.compile(r'extern "C" __global__ void (\w+)\(([^)]*)\)')
@@ -37,6 +52,18 @@ def _host_text(text: str) -> str:
     for name, params in _KERNEL.findall(text):
         types = [p.rpartition(" ")[0].replace("__restrict__", "") for p in params.split(", ")] if params else []
         given = ", ".join(f"*({kind}*)p[{i}]" for i, kind in enumerate(types))
+        wait = "__syncthreads();" in text.split(f" {name}(", 1)[1].split('extern "C"', 1)[0]
+        if wait:
+            blocks = "".join(f"for (unsigned {d} = 0; {d} < g[{i}]; {d}++) " for i, d in enumerate("xyz"))
+            runs.append(
+                f"static void each_{name}(void **p) {{ {name}({given}); }}\n"
+                f'extern "C" __attribute__((visibility("default"))) void run_{name}(const unsigned *g, const unsigned *b, '
+                "void **p) { static work_ work[1024]; static unsigned long id[1024]; unsigned n = b[0] * b[1] * b[2]; "
+                f"pthread_barrier_init(meeting_, 0, n); {blocks} {{ for (unsigned t = 0; t < n; t++) {{ "
+                f"work[t] = {{{{x, y, z}}, {{t % b[0], t / b[0] % b[1], t / b[0] / b[1]}}, p, each_{name}}}; "
+                "pthread_create(&id[t], 0, begin_, &work[t]); } for (unsigned t = 0; t < n; t++) pthread_join(id[t], 0); } }"
+            )
+            continue
         loops = "".join(
             f"for ({unit}.{d} = 0; {unit}.{d} < {of}[{i}]; {unit}.{d}++) "
             for unit, of in (("blockIdx", "g"), ("threadIdx", "b"))

@@ -119,6 +119,73 @@ def test_too_many_threads_are_refused():
         te.build(s, [a, b], "cuda")
 
 
+def shared_matmul(n, m, k, tile=8, depth=4, threads=None):
+    """A matrix product whose blocks keep tiles of both operands in shared memory, which all threads fill together."""
+    a, b = te.placeholder((n, k), name="A"), te.placeholder((k, m), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    c = te.compute((n, m), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")
+    s = te.create_schedule(c.op)
+    local = s.cache_write(c, "local")
+    copies = [s.cache_read(t, "shared", [local]) for t in (a, b)]
+    xs = [te.thread_axis(f"threadIdx.{d}") for d in "xy"]
+    bx, tx = s[c].split(s[c].op.axis[0], factor=tile)
+    by, ty = s[c].split(s[c].op.axis[1], factor=tile)
+    s[c].reorder(bx, by, tx, ty)
+    for axis, thread in (
+        (bx, te.thread_axis("blockIdx.x")),
+        (by, te.thread_axis("blockIdx.y")),
+        (tx, xs[0]),
+        (ty, xs[1]),
+    ):
+        s[c].bind(axis, thread)
+    s[local].compute_at(s[c], ty)
+    outer, inner = s[local].split(s[local].op.reduce_axis[0], factor=depth)
+    s[local].reorder(outer, inner, *s[local].op.axis)
+    for copy in copies:
+        s[copy].compute_at(s[local], outer)
+        for axis, thread in zip(s[copy].op.axis, xs):
+            s[copy].bind(s[copy].split(axis, nparts=threads or tile)[0], thread)
+    return s, [a, b, c]
+
+
+@pytest.mark.parametrize("sizes", [(16, 16, 16), (20, 33, 17)])
+def test_threads_of_a_block_fill_shared_memory_together(device, sizes):
+    n, m, k = sizes
+    s, args = shared_matmul(n, m, k)
+    module = te.build(s, args, "cuda", name="product")
+    text = module.get_source()
+    assert text.count("__syncthreads();") == 3 and "__shared__ float32 A_shared[32];" in text, text
+    x, y = (np.random.default_rng(i).random(size, "float32") for i, size in enumerate(((n, k), (k, m))))
+    z = np.zeros((n, m), "float32")
+    module(x, y, z)
+    np.testing.assert_allclose(z, x @ y, rtol=1e-5)
+    assert device.launched == 1
+
+
+def test_threads_that_would_wait_for_ever_are_refused():
+    s, args = shared_matmul(16, 16, 16, threads=16)
+    with pytest.raises(te.LowerError, match="is not bound to all that threadIdx.x has"):
+        te.build(s, args, "cuda")
+    s, args = shared_matmul(256, 256, 4096, tile=32, depth=512)
+    with pytest.raises(
+        CompassError, match=r"needs 131,072 bytes of shared memory \('A_shared' 65,536, 'B_shared' 65,536\)"
+    ):
+        te.build(s, args, "cuda")
+    a = te.placeholder((64,), name="a")
+    b = te.compute((64,), lambda i: a[i] * 2, name="b")
+    c = te.compute((64,), lambda i: b[i] + 1, name="c")
+    s = te.create_schedule(c)
+    outer, inner = s[c].split(c.op.axis[0], 8)
+    s[c].bind(outer, te.thread_axis("blockIdx.x"))
+    s[b].compute_at(s[c], outer)
+    s[b].bind(s[b].op.axis[0], te.thread_axis("threadIdx.x"))
+    with pytest.raises(te.LowerError, match=r"by the threads of a block together.*one of them"):
+        te.build(s, [a, c], "cuda")
+    s[b].set_scope("shared")
+    s[c].bind(inner, te.thread_axis("threadIdx.x"))
+    assert "__shared__" in te.build(s, [a, c], "cuda").get_source()
+
+
 @pytest.mark.parametrize("seed", range(3000, 3012))
 def test_random_schedules_on_cuda(device, seed):
     """Any legal steps give what the plain schedule gives."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from compassc import targets, te, tir
 from compassc.dsl import BuildManager
 from tests.te.interpreter import Kernel
 from tests.te.random_schedules import LARGEST
+from tests.tir.random_intrinsics_of_blocks import tensorize
 from tests.tir.test_steps import blur, chain, matmul, same
 
 TARGET = "X2_1204"
@@ -225,3 +227,22 @@ def test_what_is_updated_is_not_copied_on_one_side(side):
         s.reindex("C_update", (side, 0))
     with pytest.raises(tir.ScheduleError, match="reads and writes 'C'"):
         getattr(s, f"reindex_cache_{side}")("C_update", 0, "lsram", lambda k: (0,))
+
+
+def test_a_beginning_is_not_merged_with_what_it_begins():
+    f = matmul()
+    s = tir.Schedule(f)
+    s.blockize(s.get_loops("C")[0])
+    with pytest.raises(tir.ScheduleError, match="in the beginning of a reduction"):
+        s.merge(s.get_loops("C_init")[1], s.get_loops("C")[1])
+
+
+def test_intrinsics_read_the_indices_that_the_program_reads():
+    """An index that is read from memory is compared, and found again in the implementation."""
+    x = te.placeholder((9,), "int32", name="x")
+    y = te.compute((6, 4), lambda i, j: x[(i * 3) // 2] * 2, name="y")
+    f = te.create_prim_func([x, y])
+    s = tir.Schedule(f)
+    s.cache_index("y", "lsram")
+    tensorize(random.Random(0), s, "test.gather", s.get_loops("y")[1])
+    assert same(f, s, 9, (6, 4))

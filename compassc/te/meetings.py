@@ -1,0 +1,121 @@
+"""Where the threads of a block wait for each other: all of them have to come there, or none."""
+
+from __future__ import annotations
+
+from compassc.analysis.structure import variables
+from compassc.ir import exprs as E
+from compassc.ir import stmts as S
+from compassc.ir.dtypes import INT32, VOID
+from compassc.ir.exprs import Expr, IntImm, Var
+from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.visit import walk_exprs, walk_stmts
+from compassc.te.errors import LowerError
+
+_ZERO = IntImm(INT32, 0)
+
+
+def is_meeting(s: Stmt) -> bool:
+    """Whether a statement has threads wait for each other."""
+    return isinstance(s, S.Eval) and isinstance(s.value, E.Call) and s.value.op == "barrier"
+
+
+def between_launches() -> list[Stmt]:
+    """What stands between launches on the outermost level: nothing is moved past it, and no launch has it inside."""
+    return [S.Eval(E.Call("barrier", (), VOID)), S.Eval(E.Call("wait_events", (_ZERO,), VOID))]
+
+
+def launches(body: Body) -> list[Body]:
+    """The statements of each launch."""
+    found: list[list[Stmt]] = [[]]
+    for s in body:
+        if isinstance(s, S.Eval) and isinstance(s.value, E.Call) and s.value.op == "wait_events":
+            found[-1].pop()
+            found.append([])
+        else:
+            found[-1].append(s)
+    return [tuple(part) for part in found]
+
+
+def checked_meetings(function: PrimFunc) -> PrimFunc:
+    """The function without meetings after which nobody did anything. LowerError where threads of a block would wait for
+    others that do not come."""
+    body: list[Stmt] = []
+    for i, launch in enumerate(launches(function.body)):
+        body += [*(between_launches() if i else ()), *_checked(list(launch))]
+    return function.replace(body=tuple(body))
+
+
+def _checked(launch: list[Stmt]) -> list[Stmt]:
+    """The statements of one launch."""
+    if not any(map(is_meeting, walk_stmts(tuple(launch)))):
+        return launch
+    sizes: dict[str, Expr] = {}
+    for s in walk_stmts(tuple(launch)):
+        if isinstance(s, S.For) and s.kind.startswith("threadIdx"):
+            known = sizes.get(s.kind, s.stop)
+            larger = isinstance(known, IntImm) and isinstance(s.stop, IntImm) and s.stop.value > known.value
+            sizes[s.kind] = s.stop if larger else known
+    _check_updates(tuple(launch), set(sizes), _read(tuple(launch)))
+    return list(_level(tuple(launch), sizes, ()))
+
+
+def _check_updates(body: Body, missing: set[str], read: set[Var]) -> None:
+    """LowerError where several threads would update one element: those of the tags `missing` all do the same there. `read`:
+    the memory of the device that the launch reads."""
+    for s in body:
+        if isinstance(s, S.Store) and missing and s.buffer.scope != "private":
+            own = {e.buffer.data for root in s.exprs() for e in walk_exprs(root) if isinstance(e, E.Load)}
+            if s.buffer.data in own | read:
+                tag = min(missing).replace("_", ".")
+                raise LowerError(
+                    f"'{s.buffer.data.name}' is updated by all threads of {tag} alike",
+                    "bind a loop of the stage, or compute it in local memory",
+                )
+        inner = missing - {s.kind} if isinstance(s, S.For) else missing
+        for b in s.bodies():
+            _check_updates(b, inner, read)
+
+
+def _read(launch: Body) -> set[Var]:
+    """The memory of the device that is read, and what variables get of shared memory."""
+    found = set()
+    for s in walk_stmts(launch):
+        for root in s.exprs():
+            for e in walk_exprs(root):
+                if isinstance(e, E.Load) and (e.buffer.scope == "global" or isinstance(s, S.Let)):
+                    found.add(e.buffer.data)
+    return found
+
+
+def _level(body: Body, sizes: dict[str, Expr], own: tuple[Var, ...]) -> Body:
+    """Statements with the loops and conditions around them looked at. `own`: variables that differ between threads."""
+    made: list[Stmt] = []
+    for s in body:
+        if is_meeting(s):
+            if not made or not is_meeting(made[-1]):
+                made.append(s)
+            continue
+        if not any(map(is_meeting, walk_stmts((s,)))):
+            made.append(s)
+            continue
+        inner = own
+        if isinstance(s, S.For) and s.kind.startswith("threadIdx"):
+            whole = sizes[s.kind]
+            same = isinstance(whole, IntImm) and isinstance(s.stop, IntImm) and whole.value == s.stop.value
+            if not same:
+                tag = s.kind.replace("_", ".")
+                raise LowerError(
+                    f"the threads of a block meet inside of '{s.var.name}', which is not bound to all that {tag} has",
+                    "give all loops of one tag the same extent, a number",
+                )
+            inner = (*own, s.var)
+        else:
+            mentioned = {v for e in s.exprs() for v in variables(e)}
+            found = sorted(v.name for v in mentioned & set(own))
+            if found:
+                raise LowerError(
+                    f"the threads of a block meet where only some of them come: it depends on {', '.join(found)}",
+                    "compute the stage at a loop outside, or let the loops divide",
+                )
+        made.append(s.map(lambda e: e, lambda b, inner=inner: _level(b, sizes, inner)))  # type: ignore[misc]
+    return tuple(made)
