@@ -157,7 +157,7 @@ class _Match:
         what, that = f"{mine.data.name} of {len(own)} dimensions", f"{theirs.data.name} of {len(indices)}"
         if lead < 0 or theirs.dtype is not mine.dtype:
             raise self.error(f"{what} of type {mine.dtype}", f"{that} of type {theirs.dtype}")
-        rest = []
+        rest: list[Expr] = []
         for e, i in zip(own[lead:], indices):
             if _reads(e) or _reads(i):  # an index that is read is the same one, or another
                 self.expr(i, e)
