@@ -57,8 +57,22 @@ def run(console: Console, source: Path, given: dict[str, Any]) -> None:
         raise
     artifact(_as_json(searches) if given["as_json"] else tables_text(tables(searches)))
     console.made(store)
+    pages(console, given["html"], searches)
     for search in searches:
         check(search)
+
+
+def pages(console: Console, path: Path | None, searches: Sequence[Search]) -> None:
+    """A page for each search: the second one's file has a 2 in its name, and so on."""
+    from compass_core import files
+    from compassc.tuning.report import report_of
+    from compassc.tuning.report_page import page
+
+    for number, search in enumerate(searches if path is not None else (), 1):
+        assert path is not None
+        own = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+        files.write(own, page(report_of(search)))
+        console.made(own)
 
 
 def search_options(given: dict[str, Any]) -> TuneOptions:

@@ -12,7 +12,7 @@ from compass_core import switches, targets
 from compassc.cli.console import Console, artifact, shown
 from compassc.cli.quantizing import request_of, telling
 from compassc.cli.tables import Table, tables_text
-from compassc.cli.tuning import candidate_text, number_text, progress_line, search_options, store_of
+from compassc.cli.tuning import candidate_text, number_text, pages, progress_line, search_options, store_of
 from compassc.driver.build import STAGE_FOLDER_SUFFIX
 from compassc.driver.models import ModelRequest, run_model_build
 
@@ -69,6 +69,7 @@ def run_model(console: Console, source: Path, given: dict[str, Any]) -> None:
     artifact(_as_json(result) if given["as_json"] else tables_text(tables(result)))
     if store.exists():
         console.made(store)
+    pages(console, given["html"], [one.search for one in result.tasks if one.search is not None])
 
 
 def tables(result: NetworkResult) -> Iterator[Table]:

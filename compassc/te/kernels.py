@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import Span
@@ -51,6 +51,17 @@ class TEKernel:
         raise ExpressionTypeError(
             f"'{self.__name__}' gives {type(given).__name__}", "return (schedule, [A, B, C]), or [A, B, C]"
         )
+
+    def given(self, target: str, sizes: Mapping[str, Any]) -> list[Tensor] | None:
+        """The arguments of a function that gives these alone; None for one that gives a schedule. `sizes`: values of its
+        parameters; ExpressionTypeError for others."""
+        known = inspect.signature(self.function).parameters
+        other = [name for name in sizes if name not in known]
+        if other:
+            raise ExpressionTypeError(f"'{self.__name__}' has no parameter '{other[0]}'", f"it has {', '.join(known)}")
+        made = self.function(**{**sizes, **({"target": target} if "target" in known else {})})
+        tensors = isinstance(made, (list, tuple)) and made and all(isinstance(t, Tensor) for t in made)
+        return list(made) if tensors else None
 
     def _default(self, args: Sequence[Tensor], target: str) -> Schedule:
         from compassc.topi import schedule

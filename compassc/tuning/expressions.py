@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -13,8 +14,9 @@ from compassc import te
 from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.te.errors import ExpressionTypeError, LowerError, ScheduleError
 from compassc.te.nodes import Reduce, TensorRead
-from compassc.te.schedule import Schedule
+from compassc.te.schedule import Schedule, Trace
 from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor, post_order
+from compassc.topi.schedules import inputs_of
 from compassc.tuning.space import Candidate, Space
 from compassc.tuning.task import Infeasible, Program, Tolerance, Workload
 
@@ -63,9 +65,7 @@ class ExpressionTask:
 
     @cached_property
     def workload(self) -> Workload:
-        shapes = tuple(_shape(t) for t in self.tensors)
-        kinds = tuple(str(t.dtype) for t in self.tensors)
-        return Workload(self.name, structure_of(self.outputs), shapes, kinds, self.target)
+        return workload_of(self.outputs, self.target, self.name)
 
     @cached_property
     def _given(self) -> list[Array]:
@@ -92,6 +92,20 @@ class ExpressionTask:
         near = [_NEAR.get(str(t.dtype), (0.0, 0.0)) for t in self.outputs]
         largest = max((float(np.abs(a.astype("float64")).max()) for a in self._right.values() if a.size), default=0.0)
         return Tolerance(max(r for r, _ in near), max(a for _, a in near) * largest)
+
+
+def workload_of(outputs: Sequence[Tensor], target: str, name: str) -> Workload:
+    """What is computed, whatever the order of the kernel's parameters: the tensors that are given, in order of appearance,
+    and the outputs."""
+    listed = [*inputs_of(outputs), *outputs]
+    kinds = tuple(str(t.dtype) for t in listed)
+    return Workload(name, structure_of(outputs), tuple(map(_shape, listed)), kinds, target)
+
+
+def replayed(outputs: Sequence[Tensor], steps: Any) -> Schedule:
+    """The schedule of a trace, as a candidate keeps it. ScheduleError where it is none of these expressions."""
+    text = json.dumps({"format": "compassc-trace/1", "steps": steps})
+    return te.create_schedule(list(outputs)).replayed(Trace.from_json(text))
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:

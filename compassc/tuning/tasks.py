@@ -13,6 +13,8 @@ from compassc.tuning.task import Task
 
 KINDS: dict[str, str] = {
     "compassc.tuning.kernels:Autotuned": "compassc.tuning.kernel_task:tasks_of_kernel",
+    "compassc.tuning.templates:Template": "compassc.tuning.templates:tasks_of_template",
+    "compassc.te.kernels:TEKernel": "compassc.tuning.sketches.space:tasks_of_expressions",
 }
 """A class, and the function `(object, target, sizes) -> tasks` for its objects. Classes whose module was not imported have
 no objects."""
@@ -39,7 +41,7 @@ def tasks_of_file(path: Path, name: str | None, target: str, sizes: Mapping[str,
     return tasks
 
 
-_HELP = "decorate a function that takes constants and gives a kernel with @S.autotune; docs/tuning.md has more"
+_HELP = "@S.autotune of kernels, templates, and @te.kernel functions that give no schedule can be; see docs/tuning.md"
 
 
 def tasks_of(one: Any, target: str, sizes: Mapping[str, Any]) -> Sequence[Task] | None:

@@ -21,6 +21,7 @@ annotations `"none,unroll,vec"`, else the value itself.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
@@ -270,6 +271,20 @@ class TemplateTask(ExpressionTask):
         if [(t.ndim, t.dtype) for t in tensors] != [(t.ndim, t.dtype) for t in self.tensors]:
             raise UsageError(f"template '{self.template.name}': its parameters depend on knobs", code="tuning-space")
         return schedule, tensors
+
+
+def tasks_of_template(made: Template, target: str, sizes: Mapping[str, Any]) -> list[TemplateTask]:
+    """The task of a template in a file; its parameters have values in `sizes`, or defaults. UsageError where one has
+    neither."""
+    parameters = list(inspect.signature(made.function).parameters.values())[1:]
+    missing = [p.name for p in parameters if p.default is p.empty and p.name not in sizes]
+    if missing:
+        raise UsageError(
+            f"template '{made.name}' needs values of {', '.join(missing)}",
+            code="tuning-task",
+            help=f"--set {missing[0]}=...",
+        )
+    return [made.task(*(sizes.get(p.name, p.default) for p in parameters), target=target)]
 
 
 _KNOBS = {

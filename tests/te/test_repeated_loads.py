@@ -103,3 +103,23 @@ def test_a_loop_that_may_have_no_turn_keeps_its_loads():
 
 def test_a_statement_makes_equal_loads_once():
     assert count("p", "q[0] = (p[3] + (p[3] * p[4]))") == 2
+
+
+def test_dear_numbers_that_all_lanes_have_are_computed_once_and_before_the_loop():
+    x = te.placeholder((8, 256), name="x")
+    total = te.compute((8,), lambda i: x[i, 0] + x[i, 1], name="total")
+    scale = te.compute((8,), lambda i: 1.0 / (total[i] + 1.0), name="scale")
+    y = te.compute((8, 256), lambda i, j: x[i, j] * scale[i], name="y")
+    s = te.create_schedule(y)
+    s[scale].compute_inline()
+    s[total].compute_at(s[y], y.op.axis[0])
+    s[y].vectorize(s[y].split(y.op.axis[1], factor=64)[1])
+    module = te.lower(s, [x, y], "k", TARGET)
+    lines = module.script().splitlines()
+    (root,) = [n for n, line in enumerate(lines) if "T.div" in line]
+    loop = next(n for n, line in enumerate(lines) if "for j_outer" in line)
+    assert root < loop
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(0, 1, (8, 256)).astype("float32"), np.zeros((8, 256), "float32")
+    Kernel(module.entry_func)(a, b)
+    assert np.allclose(b, a / (a[:, :1] + a[:, 1:2] + 1), rtol=1e-5)

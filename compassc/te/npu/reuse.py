@@ -1,6 +1,7 @@
-"""Loads that would give the same again are made once.
+"""Loads and dear numbers that would give the same again are made once.
 
-In a statement, and in a run of them, equal loads become a variable; a load that no turn of a loop changes is made before the loop. What may
+In a statement, and in a run of them, equal loads become a variable, and so does a quotient or function of scalars that all lanes
+of a vector have, for wide vectors are cut into registers; what no turn of a loop changes is made before the loop. What may
 write the memory in between ends it: a store into the same array (into any array in device memory, for parameters may be
 the same memory), and transfers, events and barriers for all.
 """
@@ -10,7 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from compassc.analysis.structure import Interner, effect_of, variables
+from compass_core.operators import DIVISIONS
+from compassc.analysis.structure import Interner, effect_of, is_pure, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, IntImm, Var
@@ -39,6 +41,7 @@ class _Reuse(Rewriter):
             made += [*before, s]
         if all(a is b for a, b in zip(made, body)) and len(made) == len(body):
             made = list(body)
+        made = [x for s in made for x in _apart(s)]
         shared = [s for run in _runs(made) for s in _shared(run)]
         same = len(shared) == len(body) and all(a is b for a, b in zip(shared, body))
         return body if same else tuple(shared)
@@ -92,7 +95,7 @@ def _shared(run: list[Stmt]) -> list[Stmt]:
         return run
     made: list[Stmt] = []
     defined: set[int] = set()
-    for s, valid in zip(run, at):
+    for s, valid in zip(run, at, strict=True):
         for load in _loads(s):
             n = valid[interner.key(load)]
             if n in kept and n not in defined:
@@ -100,6 +103,26 @@ def _shared(run: list[Stmt]) -> list[Stmt]:
                 made.append(S.Let(kept[n], load, span=s.span))
         made.append(_Put({k: kept[n] for k, n in valid.items() if n in kept}, interner).whole(s))
     return made
+
+
+def _apart(s: Stmt) -> list[Stmt]:
+    """A statement, after the dear scalars that all lanes of its vectors have."""
+    if not isinstance(s, _PLAIN) or not all(is_pure(e) for e in s.exprs()):
+        return [s]
+    interner = Interner()
+    found: dict[int, tuple[Expr, Var]] = {}
+    for e in s.exprs():
+        for x in _certain(e):
+            if isinstance(x, E.Broadcast) and _is_dear(x.value):
+                found.setdefault(interner.key(x.value), (x.value, Var("number", x.value.dtype)))
+    if not found:
+        return [s]
+    lets: list[Stmt] = [S.Let(v, e, span=s.span) for e, v in found.values()]
+    return [*lets, _Spread({k: v for k, (_, v) in found.items()}, interner).whole(s)]
+
+
+def _is_dear(e: Expr) -> bool:
+    return any(isinstance(x, E.Call) or (isinstance(x, E.Binary) and x.op in DIVISIONS) for x in _every(e))
 
 
 def _before(loop: S.For, body: Body) -> tuple[list[Stmt], Body]:
@@ -117,11 +140,23 @@ def _before(loop: S.For, body: Body) -> tuple[list[Stmt], Body]:
             fixed = not (variables(load) & own) and not any(_changes(x, load) for x in inside)
             if fixed and len(found) < _MOST:
                 found.setdefault(interner.key(load), (load, Var(f"{load.buffer.data.name}_part", load.dtype)))
-    if not found:
-        return [], body
     put = _Put({k: v for k, (_, v) in found.items()}, interner)
     lets: list[Stmt] = [S.Let(v, load, span=loop.span) for load, v in found.values()]
-    return lets, tuple(put.whole(s) if isinstance(s, _PLAIN) else s for s in body)
+    left: list[Stmt] = []
+    assigned = {s.var for s in inside if isinstance(s, S.Assign)}
+    for s in body:
+        new = put.whole(s) if found and isinstance(s, _PLAIN) else s
+        if isinstance(new, S.Let) and new.var not in assigned and _is_fixed(new.value, own):
+            own.discard(new.var)
+            lets.append(new)
+        else:
+            left.append(new)
+    return (lets, tuple(left)) if lets else ([], body)
+
+
+def _is_fixed(e: Expr, own: set[Var]) -> bool:
+    """Whether an expression that reads no memory gives the same in all turns of a loop, whose variables are given."""
+    return not variables(e) & own and not e.flags & E.F_LOAD and is_pure(e)
 
 
 def _loads(s: Stmt) -> Iterator[E.Load]:
@@ -181,3 +216,12 @@ class _Put(Rewriter):
     @rewrites(E.Load)
     def rewrite_load(self, e: E.Load) -> Expr:
         return self.found.get(self.interner.key(e)) or self.default(e)
+
+
+class _Spread(_Put):
+    """Statements with variables for what all lanes have."""
+
+    @rewrites(E.Broadcast)
+    def rewrite_broadcast(self, e: E.Broadcast) -> Expr:
+        var = self.found.get(self.interner.key(e.value))
+        return self.default(e) if var is None else E.Broadcast(var, e.lanes)

@@ -67,7 +67,7 @@ def inline(graph: Graph) -> None:
         if not is_map or stage.is_output or stage.scope or stage in kept:
             continue
         readers = s.readers(stage)
-        several = len(readers) > 1 or any(reduces(r) for r in readers)
+        several = len(readers) > 1 or any(reduces(r) or len(r.axis) > len(stage.axis) for r in readers)
         if several and not graph.choices.one_of(f"{stage.label}.inline", [False, True]):
             kept.append(stage)
     inline_maps(s, keep=lambda x: x in kept or x.scope != "")

@@ -12,10 +12,12 @@ from compass_core.errors import UsageError
 from compassc import te, topi
 from compassc.ir.exprs import IntImm
 from compassc.te.errors import LowerError, ScheduleError
+from compassc.te.kernels import TEKernel
 from compassc.te.lowering import normalised
-from compassc.te.schedule import Schedule, Trace
+from compassc.te.schedule import Schedule
 from compassc.te.tensor import Tensor
-from compassc.tuning.expressions import ExpressionTask
+from compassc.topi.schedules import Knobs
+from compassc.tuning.expressions import ExpressionTask, replayed
 from compassc.tuning.sketches.choices import Choices
 from compassc.tuning.sketches.rules import RULES, Graph, Rule
 from compassc.tuning.space import Candidate
@@ -44,7 +46,7 @@ class SketchSpace:
         name = choices.one_of("sketch", [*self.rules, DEFAULT], [*[20.0] * len(self.rules), 1.0])
         try:
             if name == DEFAULT:
-                s = topi.schedule(self.outputs, self.target.name)
+                s = topi.schedule(self.outputs, self.target.name, Knobs())
             else:
                 s = te.create_schedule(self.outputs)
                 self.rules[name].make(Graph(s, self.target, choices))
@@ -148,5 +150,11 @@ class SketchTask(ExpressionTask):
 
     def made(self, candidate: Candidate) -> tuple[Schedule, Sequence[Tensor]]:
         """The schedule of a trace. Infeasible where it is none of these expressions."""
-        text = json.dumps({"format": "compassc-trace/1", "steps": candidate["trace"]})
-        return te.create_schedule(self.outputs).replayed(Trace.from_json(text)), self.tensors
+        return replayed(self.outputs, candidate["trace"]), self.tensors
+
+
+def tasks_of_expressions(kernel: TEKernel, target: str, sizes: Mapping[str, Any]) -> list[SketchTask] | None:
+    """The task of a function that gives the tensors of a kernel and no schedule; None for one with a schedule of its own.
+    `sizes`: values of the function's parameters. UsageError for others."""
+    given = kernel.given(target, sizes)
+    return None if given is None else [SketchTask(kernel.__name__, given, target)]
