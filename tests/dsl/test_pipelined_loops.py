@@ -44,7 +44,7 @@ def kernel_text(name: str, loop: str, seed: int) -> str:
         copy_a = "S.dma_copy(a, x + t, 8, 8, S.ceildiv(now, 8))"
     body = ["now = S.min(n - t, TILE)"]
     if fills:
-        body.append("S.dma_memset(a, 7, TILE)")
+        body.append("if now < TILE:\n    S.dma_memset(a, 7, TILE)" if seed % 2 else "S.dma_memset(a, 7, TILE)")
     body.append(copy_a if not guarded else f"if now > 3:\n    {copy_a}\nelse:\n    S.dma_copy(a, z + t, now)")
     to = "c" if apart else "a"
     body += ["S.dma_copy(b.addr_of(0), z + t, now)"] if two else []

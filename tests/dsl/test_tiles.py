@@ -206,6 +206,23 @@ def test_conditions_on_a_single_element_choose_between_it_and_a_number(tmp_path)
             assert y[0, 0] == expected
 
 
+def test_what_a_container_holds_stays(tmp_path):
+    body = """a = S.tile_load(src, (0, 0), (2, 8))
+pair = (a, a + 1)
+kept = S.meta_var(a * 3)
+a = a * 100
+b = pair[0]
+b = b + 1000
+S.tile_store(dst, (0, 0), pair[0] + pair[1] + kept + a + b)"""
+    kernel = load(tmp_path, kernel_text(body, "int32", 2, 8))
+    executor = BuildManager("X2_1204").build(kernel)
+    x = np.arange(16, dtype="int32").reshape(2, 8)
+    for run in (executor, kernel):
+        y = np.zeros_like(x)
+        run(x, y, 0, 8)
+        np.testing.assert_array_equal(y, x * 106 + 1001)
+
+
 WRONG = {
     "positive constants, got (a run-time value, 4)": "t = S.tile_load(src, (0, 0), (n, 4))",
     "1 offsets and a tile of 2 dimensions": "t = S.tile_load(src, 0, (4, 4))",

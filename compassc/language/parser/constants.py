@@ -63,7 +63,7 @@ def kept(define: Callable[[E.Var, E.Expr], None], value: Any, name: str = "item"
         define(var, value.expr)
         return PointerValue(value.elem, var, ZERO)
     if isinstance(value, Tile):
-        return copied(value)
+        return copied(value).held()
     if type(value) in (tuple, list):
         return type(value)(kept(define, item, f"{name}_{i}") for i, item in enumerate(value))
     return value.value if isinstance(value, MetaVar) else value

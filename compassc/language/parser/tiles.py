@@ -164,7 +164,7 @@ def assign_tile(fp: FunctionContext, name: str, value: Tile) -> None:
     old = fp.scope.local(name)
     if old is None:
         made = value if isinstance(value, Stored) and value.own else copied(value, name)
-        fp.define(name, Stored(value.at, made.storage))
+        fp.define(name, made.held())
         return
     if not isinstance(old, Stored) or old.shape != value.shape or old.dtype is not value.dtype:
         was = repr(old) if isinstance(old, Stored) else kind_name(old)

@@ -130,6 +130,10 @@ class Stored(Tile):
         super().__init__(at, storage.shape, storage.dtype)
         self.storage, self.own = storage, own
 
+    def held(self) -> Stored:
+        """The same memory, for something that keeps it."""
+        return Stored(self.at, self.storage)
+
     def uses(self, base: object) -> bool:
         return self.storage.base is base
 
