@@ -263,7 +263,9 @@ class Arith:
 
     def _call_range(self, e: Call) -> Range:
         low, high = _full(e.data_type)
-        return (0, high) if e.op in ("get_local_id", "get_local_size") else (low, high)
+        return (
+            (0, high) if e.op in ("get_local_id", "get_local_size", "get_group_id", "get_num_groups") else (low, high)
+        )
 
     # -- linear forms
 

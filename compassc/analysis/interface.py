@@ -9,19 +9,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from compass_core import targets
+
+from ..ir import exprs as E
 from ..ir.stmts import IRModule
+from ..ir.visit import walk_exprs, walk_stmts
 
 
 @dataclass(frozen=True)
 class Interface:
-    """`params` and `extents` of `NAME.params.json` (docs/architecture.md)."""
+    """`params`, `extents` and `groups` of `NAME.params.json` (docs/architecture.md)."""
 
     params: list[dict[str, Any]]
     extents: dict[str, Any] | None
+    groups: int = 1
 
 
 def interface_of(lowered: IRModule) -> Interface:
     """The interface of a lowered module's entry."""
     from . import extents, roles
 
-    return Interface(roles.parameters(lowered), extents.program(lowered))
+    return Interface(roles.parameters(lowered), extents.program(lowered), groups(lowered))
+
+
+GRID_OPS = ("get_group_id", "get_num_groups")
+"""What a kernel asks that runs on all cores."""
+
+
+def groups(module: IRModule) -> int:
+    """How many groups of TECs run a kernel: one per core if it asks for its group, else one."""
+    roots = (root for f in module.functions for s in walk_stmts(f.body) for root in s.exprs())
+    asks = any(type(e) is E.Call and e.op in GRID_OPS for root in roots for e in walk_exprs(root))
+    return targets.load(module.target).cores if asks else 1

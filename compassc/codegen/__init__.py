@@ -69,4 +69,5 @@ def parameters(legalised: IRModule, interface: Interface, unit: Unit) -> dict[st
         "stack_size": unit.stack_size,
         "params": interface.params,
         "extents": interface.extents,
+        **({"groups": interface.groups} if interface.groups > 1 else {}),
     }

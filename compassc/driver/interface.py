@@ -19,7 +19,8 @@ _HEADING = "# interface of the kernel"
 def interface_text(interface: Interface) -> str:
     """The lines that `read_interface` reads."""
     params = ",\n#  ".join(json.dumps(param) for param in interface.params)
-    return f'{_HEADING}\n# {{"params": [\n#  {params}\n# ],\n# "extents": {json.dumps(interface.extents)}}}\n'
+    groups = f', "groups": {interface.groups}' if interface.groups > 1 else ""
+    return f'{_HEADING}\n# {{"params": [\n#  {params}\n# ],\n# "extents": {json.dumps(interface.extents)}{groups}}}\n'
 
 
 def read_interface(text: str, path: Path) -> Interface:
@@ -44,4 +45,4 @@ def read_interface(text: str, path: Path) -> Interface:
     except (CompassError, TypeError) as error:
         message = error.message if isinstance(error, CompassError) else "the interface of the kernel is no object"
         raise CompassError(message, Span(str(path), first), code="bad-params") from None
-    return Interface(content["params"], content.get("extents"))
+    return Interface(content["params"], content.get("extents"), content.get("groups", 1))

@@ -80,6 +80,12 @@ def _complete(info: KernelInfo) -> None:
             notes=("its aipu.bin has them for good; only files of this toolchain leave some to the run",),
             help=f"give {' '.join(missing)}",
         )
+    if info.groups > 1:
+        raise CompassError(
+            f"'{info.kernel}' runs on all cores, but the vendor's builder launches a kernel on one",
+            code="grid",
+            help=f"build it for {info.target.partition('MP')[0]}, or leave out S.get_group_id and S.get_num_groups",
+        )
     for role in ("input", "output"):
         if not info.by_role(role):
             raise CompassError(

@@ -512,11 +512,17 @@ def fma(acc: Operand, x: Operand, y: Operand, mask: Mask = None) -> Value:
 def free_events(*events: Event) -> None:
     """Wait for the given events and make them free again."""
 
+def get_group_id() -> Value:
+    """The number of the group of TECs, from 0: a kernel that asks runs once on every core of the target, a group on each."""
+
 def get_local_id() -> Value:
     """The number of this TEC, from 0."""
 
 def get_local_size() -> Value:
     """How many TECs run the kernel."""
+
+def get_num_groups() -> Value:
+    """How many groups run the kernel: the number of cores of the target."""
 
 def i(x: Operand) -> Value:
     """Convert an integer to the signed type of the same width; wraps."""

@@ -76,6 +76,7 @@ def assemble(graph: Nodes, runs: list[Launch], target: str, planned: Plan, flags
             zip(runs, records, blocks, waits(steps_of(runs), planned, target), strict=True)
         )
     )
+    subgraphs = _on_all_cores(subgraphs, runs)
     weights, statics = _constants(runs, references)
     reuses = tuple(_reuse(section, references) for section in planned.sections)
     reuses = reuses or (lay.ReuseSection(_LEAST_SECTION),)  # a file without tensors needs one, too
@@ -95,6 +96,21 @@ def assemble(graph: Nodes, runs: list[Launch], target: str, planned: Plan, flags
         kernel=runs[0].info if len(runs) == 1 else None,
         graph_json=b"" if len(runs) == 1 and runs[0].info else graph_note(graph, runs, planned).to_bytes(),
     )
+
+
+def _on_all_cores(subgraphs: tuple[lay.Subgraph, ...], runs: list[Launch]) -> tuple[lay.Subgraph, ...]:
+    """A sub-graph for each group of a kernel that runs on several cores: they wait for nothing, and their number is the
+    group's. CompassError for such a kernel among others, whose sub-graphs have numbers, too."""
+    wide = next((run for run in runs if run.info is not None and run.info.groups > 1), None)
+    if wide is None or wide.info is None:
+        return subgraphs
+    if len(runs) > 1:
+        raise CompassError(
+            f"the kernel '{wide.kernel}' runs on all cores, which it cannot as a layer among others",
+            code="grid",
+            help="leave out S.get_group_id and S.get_num_groups; layers without dependencies run on several cores",
+        )
+    return tuple(replace(subgraphs[0], id=number, precursors=()) for number in range(wide.info.groups))
 
 
 def _private(run: Launch, references: _References) -> tuple[lay.ReuseSection, ...]:

@@ -61,6 +61,29 @@ def get_local_size() -> E.Expr:
     return E.Call("get_local_size", (), INT32)
 
 
+@special_op(
+    group=GROUP,
+    c="get_group_id(0)",
+    cost=Cost("free"),
+    example=Example("if S.get_group_id() == 0:\n    out[S.get_local_id()] = x[S.get_local_id()]", lanes=4, size=4),
+    exempt=NOT_COMPUTED,
+)
+def get_group_id() -> E.Expr:
+    """The number of the group of TECs, from 0: a kernel that asks runs once on every core of the target, a group on each."""
+    return E.Call("get_group_id", (), INT32)
+
+
+@special_op(
+    group=GROUP,
+    cost=Cost("free"),
+    example=Example("if S.get_local_id() == 0:\n    out[0] = S.get_num_groups()", lanes=1),
+    exempt={**NOT_COMPUTED, "c": "a number, for the target is known"},
+)
+def get_num_groups() -> E.Expr:
+    """How many groups run the kernel: the number of cores of the target."""
+    return E.Call("get_num_groups", (), INT32)
+
+
 # ------------------------------------------------------------------------------------------------------------- events
 
 

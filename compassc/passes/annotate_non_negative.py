@@ -1,7 +1,7 @@
-"""Mark variables that hold a TEC's number or the number of TECs as never negative.
+"""Mark variables that hold the number of a TEC or of a group, or how many there are, as never negative.
 
 Before: any module.
-After: a variable defined as `get_local_id()` or `get_local_size()` and never changed is `nonneg`.
+After: a variable defined as `get_local_id()`, `get_group_id()` or their number and never changed is `nonneg`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..ir.visit import rename_vars, walk_stmts
 from ._blocks import mutable_vars
 
 NAME = "AnnotateNonNegative"
-_SIZES = ("get_local_id", "get_local_size")
+_SIZES = ("get_local_id", "get_local_size", "get_group_id", "get_num_groups")
 
 
 def run(module: IRModule) -> IRModule:

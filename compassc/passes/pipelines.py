@@ -22,6 +22,7 @@ LOWER: tuple[str, ...] = (
 )
 
 LEGALIZE: tuple[str, ...] = (
+    "LowerGrid",
     "MangleFunctionNames",
     "OutlineOperations",
     "OutlineConstants",

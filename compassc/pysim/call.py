@@ -24,6 +24,7 @@ from ..language.dispatch import check_sides
 from . import api  # noqa: F401  (registers the Python sides)
 from .assign import with_kernel_assignments
 from .descriptors import PyDescPointer, chains_of
+from .grid import asks_for_group
 from .memory import PyBuffer, PyPointer, Storage
 from .recursion import refuse_recursion
 from .session import PyEvent, Session, Tec
@@ -54,21 +55,24 @@ def run_entry(
     if len(args) != len(params):
         raise wrong_argument_count(py_func.__name__, [name for name, _, _ in params], len(args))
     refuse_recursion(py_func)
-    session = Session(py_func.__name__, _target(target or switches.TARGET.get()), output_dir)
+    found = _target(target or switches.TARGET.get())
     values = [
         entry_argument(py_func.__name__, position, name, kind, arg)
         for position, ((name, kind, _), arg) in enumerate(zip(params, args), 1)
     ]
-    for value in values:
-        if isinstance(value, PyPointer) and value.storage is not None:
-            session.watched(value.storage, False, True)
     whole = [_Copy(arg, value) for arg, value in zip(args, values) if _is_copied(arg, value)]
     run = with_kernel_assignments(py_func)
 
     def body(_tec: Tec) -> None:
         run(*[PyVar(v.value, v.dtype) if type(v) is PyVar else v for v in values])
 
-    session.run(body)
+    for group in range(found.cores if found.cores > 1 and asks_for_group(py_func) else 1):
+        session = Session(py_func.__name__, found, output_dir, group)
+        for value in values:
+            if isinstance(value, PyPointer) and value.storage is not None:
+                value.storage.watch = None  # of the group before
+                session.watched(value.storage, False, True)
+        session.run(body)
     for copy in whole:
         copy.back()
 

@@ -126,8 +126,9 @@ class Tec:
 class Session(PySimInfo):
     """One run of a kernel on all TECs."""
 
-    def __init__(self, name: str, target: Target, output_dir: Path | None = None) -> None:
+    def __init__(self, name: str, target: Target, output_dir: Path | None = None, group: int = 0) -> None:
         self.name = name
+        self.group = group  # of the TECs: the core that they belong to
         self.target = target
         self.output_dir = None if output_dir is None else output_dir / "runtime" / "pysim"
         self.local_size = target.tecs

@@ -46,6 +46,10 @@ int mprotect(void *, size_t, int);
 
 /* A larger piece of memory with the content of `old`, which is freed; NULL, and `old` stays, when there is none. In place
  * of realloc(), which calls mremap(): the worker may not. */
+/* glibc's; where there is none, there is nothing to set. */
+int mallopt(int, int) __attribute__((weak));
+#define M_ARENA_MAX (-8)
+
 static inline void *regrow(void *old, size_t size, size_t room) {
   void *grown = malloc(room);
   if (!grown) return NULL;

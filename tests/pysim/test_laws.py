@@ -465,7 +465,7 @@ def test_printf(capsys):
     ("args", "message"),
     [
         (("%q", 1), "known specifier"),
-        (("%d",), "takes 1 arguments, got 0"),
+        (("%d",), "takes 1 argument, got 0"),
         (("%d", 1.5), "integer scalar"),
         (("%f", 1), "float16 or float32"),
         ((5,), "must be a Python string"),

@@ -33,6 +33,16 @@ def get_local_size() -> Any:
     return pyvar(LOCAL.tec.session.local_size, INT32)
 
 
+@meaning
+def get_group_id() -> Any:
+    return pyvar(LOCAL.tec.session.group, INT32)
+
+
+@meaning
+def get_num_groups() -> Any:
+    return pyvar(LOCAL.tec.session.target.cores, INT32)
+
+
 def _take_event() -> Any:
     for event in LOCAL.tec.events:
         if not event.allocated:

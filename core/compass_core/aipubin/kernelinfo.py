@@ -14,6 +14,7 @@ from compass_core.reading import jsontext, names
 Role = Literal["input", "output", "const", "descriptor", "attr"]
 ROLES: tuple[str, ...] = get_args(Role)
 MAX_RANK = 32
+MAX_GROUPS = 64
 MAX_BYTES = 1 << 32
 
 
@@ -58,7 +59,8 @@ class Param:
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """The parameters of one kernel. `extents` is a program of `compass_core.extents`, or None."""
+    """The parameters of one kernel. `extents` is a program of `compass_core.extents`, or None; `groups`: how many groups of
+    TECs run it, one on each core."""
 
     kernel: str
     target: str
@@ -66,6 +68,7 @@ class KernelInfo:
     uses_printf: bool = False
     stack_size: int = 0x10000
     extents: Any = None
+    groups: int = 1
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def by_role(self, role: str) -> tuple[Param, ...]:
@@ -79,7 +82,7 @@ class KernelInfo:
         out: dict[str, Any] = dict(self.extra)
         out |= {"format": PARAMS_FORMAT, "kernel": self.kernel, "target": self.target, "uses_printf": self.uses_printf}
         out |= {"stack_size": self.stack_size, "params": [_param_json(p) for p in self.params]}
-        return out | {"extents": self.extents}
+        return out | {"extents": self.extents} | ({"groups": self.groups} if self.groups > 1 else {})
 
     @classmethod
     def from_json(cls, data: Any, where: str) -> KernelInfo:
@@ -93,10 +96,13 @@ class KernelInfo:
         extents = data.get("extents")
         if extents is not None:
             _typed(extents, dict, where, "extents")
-        known = {"format", "kernel", "target", "uses_printf", "stack_size", "params", "extents"}
+        known = {"format", "kernel", "target", "uses_printf", "stack_size", "params", "extents", "groups"}
         stack = _typed(data.get("stack_size", 0x10000), int, where, "stack_size")
         if not 0 < stack <= 1 << 28:
             raise CompassError(f"{where}: stack_size {stack} is not in 1 .. {1 << 28}")
+        groups = _typed(data.get("groups", 1), int, where, "groups")
+        if not 1 <= groups <= MAX_GROUPS:
+            raise CompassError(f"{where}: groups {groups} is not in 1 .. {MAX_GROUPS}")
         return cls(
             kernel=_name(data.get("kernel"), where, "kernel"),
             target=_name(data.get("target"), where, "target"),
@@ -104,6 +110,7 @@ class KernelInfo:
             uses_printf=_typed(data.get("uses_printf", False), bool, where, "uses_printf"),
             stack_size=stack,
             extents=extents,
+            groups=groups,
             extra={k: v for k, v in data.items() if k not in known},
         )
 
