@@ -33,9 +33,12 @@ REFUSED = {
     "RefineDetDetection": ("Boxes refined in two steps.", "rare", "the format leaves open what it computes"),
 }
 
-NO_INTEGERS = (
-    "its fixed-point form has not been held against known results; keep the layer in floats (`unquantifiable=true`)"
-)
+
+def no_integers(left_open: str) -> str:
+    """Why a layer has no form in integers."""
+    return f"of its fixed-point form {left_open}; keep the layer in floats (`unquantifiable=true`)"
+
+
 THRESHOLD = Attribute("score_threshold", "float", "boxes with a score above it are kept")
 VARIANCE = Attribute("variance", "floats", "divisors of the offsets y, x, h, w", "10, 10, 5, 5")
 IMAGE = (
@@ -126,7 +129,9 @@ TABLE = (
         inputs="scores, offsets, proposals",
         outputs="scores, boxes, boxes per class, labels, classes",
         notes=LISTED + " The first column of the scores, the background, does not count.",
-        no_integers=NO_INTEGERS,
+        no_integers=no_integers(
+            "the format leaves open where its centres are limited and how sums of two factors are rounded"
+        ),
     ),
     Row(
         "BoundingBox",
@@ -136,7 +141,7 @@ TABLE = (
         attributes=(Attribute("std_div", "floats", "divisors of the offsets", "10, 10, 5, 5"),),
         inputs="regions (y0, x0, y1, x1), offsets (y, x, h, w)",
         notes="Boxes are cut at 0 and 1. A box after the other, shared by the TECs.",
-        no_integers=NO_INTEGERS,
+        no_integers=no_integers("the format leaves open which range its centres are limited to"),
     ),
     Row(
         "MultiboxTransformLoc",
@@ -148,7 +153,7 @@ TABLE = (
         outputs="rows (class, score, x0, y0, x1, y1), number of rows",
         notes="Class 0, the background, does not count; classes of the result count from 0 without it. Rows that are not taken "
         "hold -1.",
-        no_integers=NO_INTEGERS,
+        no_integers=no_integers("the format leaves open which range its centres are limited to"),
     ),
     Row(
         "Proposal",
@@ -165,7 +170,9 @@ TABLE = (
         constants=ANCHORS,
         notes="The second column of the scores counts. Boxes come in the order of the input. Instead of four constants one, "
         "`anchors`, may hold rows of (y, x, h, w).",
-        no_integers=NO_INTEGERS,
+        no_integers=no_integers(
+            "the format leaves open what its sizes, half of which are rounded as floats, are limited to"
+        ),
     ),
     Row(
         "Region",
@@ -186,7 +193,7 @@ TABLE = (
         notes=LISTED
         + " Where there is no room for all, those with the best scores are given. Classes of a cell are looked at 32 "
         "at a time, cells one after the other; the TECs share the images.",
-        no_integers=NO_INTEGERS,
+        no_integers=no_integers("the format leaves open how its corners and sizes are limited"),
     ),
     Row(
         "RegionFuse",
@@ -197,7 +204,7 @@ TABLE = (
         inputs="of two lists: scores, boxes, boxes per class, labels, classes, each of the first and of the second",
         outputs="scores, boxes, boxes per class, labels, classes",
         notes="Per class, in ascending order of labels, the boxes of the first list stand before those of the second.",
-        no_integers=NO_INTEGERS,
+        no_integers=no_integers("the format says that the first image alone is finished"),
     ),
     Row(
         "FilterBoxes",
@@ -235,7 +242,9 @@ TABLE = (
         inputs="boxes, kept places, kept boxes per class",
         outputs="boxes, boxes as parts of the image",
         notes="A class begins as many boxes behind the one before it as that kept.",
-        no_integers=NO_INTEGERS,
+        no_integers=no_integers(
+            "the format leaves open how boxes become parts of the image where the product needs over 32 bits"
+        ),
     ),
 )
 declare_table(TABLE, Fusion.OPAQUE)

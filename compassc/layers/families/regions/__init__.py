@@ -16,7 +16,7 @@ from compassc.layers.families.regions.reference import (
     roi_pooling,
 )
 
-NO_INTEGERS = "its fixed-point form is not defined to the bit; keep the layer in floats (`unquantifiable=true`)"
+NO_INTEGERS = "of its fixed-point form the format leaves open {}; keep the layer in floats (`unquantifiable=true`)"
 MODE = Attribute("coordinate_transformation_mode", "word", ", ".join(MODES), "HALF_PIXEL")
 layer_type(
     "RoiAlign",
@@ -68,7 +68,7 @@ layer_type(
         Attribute("extrapolation_value", "float", "what lies outside", "0"),
     ),
     float=crop_and_resize,
-    no_integers=NO_INTEGERS,
+    no_integers=NO_INTEGERS.format("how products of fractions are rounded, and what an extrapolated value is"),
 )
 layer_type(
     "PyramidROIAlign",
@@ -84,7 +84,7 @@ layer_type(
         Attribute("coordinate_transformation_mode", "word", ", ".join(MODES), "OUTPUT_HALF_PIXEL"),
     ),
     float=pyramid_roi_align,
-    no_integers=NO_INTEGERS,
+    no_integers=NO_INTEGERS.format("where its divisions by level truncate"),
 )
 layer_type(
     "ROIPooling",
@@ -92,5 +92,5 @@ layer_type(
     use="sometimes",
     inputs="x, boxes (y0, x0, y1, x1 from 0 to 1)",
     float=roi_pooling,
-    no_integers=NO_INTEGERS,
+    no_integers=NO_INTEGERS.format("how places follow from boxes in 256 steps"),
 )
