@@ -192,4 +192,8 @@ def _random(kind: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generato
 def tasks_of_kernel(kernel: Autotuned, target: str, sizes: Sizes) -> list[KernelTask]:
     """The tasks of the sizes that the kernel names, with those given in their place; one of the given sizes where it names
     none."""
-    return [KernelTask.of_sizes(kernel, target, {**own, **sizes}) for own in kernel.sizes or ({},)]
+    wanted: list[Sizes] = []
+    for own in kernel.sizes or ({},):
+        if {**own, **sizes} not in wanted:
+            wanted.append({**own, **sizes})
+    return [KernelTask.of_sizes(kernel, target, one) for one in wanted]

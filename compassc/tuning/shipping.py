@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,20 +62,22 @@ def layer_tasks(target: str) -> Iterator[Task]:
         yield LayerTask((convolution(size, channels, channels, 3, stride, True),), target)
 
 
+def product(m: int, n: int, depth: int) -> Any:
+    """A product of int8 matrices, with the second one's columns lying in one piece."""
+    from compassc import te
+
+    a, b = te.placeholder((m, depth), "int8", name="a"), te.placeholder((n, depth), "int8", name="b")
+    k = te.reduce_axis((0, depth), name="k")
+    return te.compute((m, n), lambda i, j: te.sum(a[i, k].astype("int32") * b[j, k].astype("int32"), axis=k), name="c")
+
+
 def operator_tasks(target: str) -> Iterator[Task]:
-    """The samples of `topi`'s operators that take longest are those of products, convolutions and normalisations."""
+    """Operators of `topi`, with the knobs of their default schedules."""
     from compassc import te, topi
     from compassc.tuning.templates import KnobsTask
 
-    for m in (64, 128):
-        a, b = te.placeholder((m, 256), "int8", name="a"), te.placeholder((256, 256), "int8", name="b")
-        k = te.reduce_axis((0, 256), name="k")
-        product = te.compute(
-            (m, 256),
-            lambda i, j, a=a, b=b, k=k: te.sum(a[i, k].astype("int32") * b[j, k].astype("int32"), axis=k),
-            name="c",
-        )
-        yield KnobsTask("matmul_int8", product, target)
+    for sizes in ((64, 256, 256), (128, 256, 256)):
+        yield KnobsTask("matmul_int8", product(*sizes), target)
     for shape in ((64, 256), (16, 1024)):
         x = te.placeholder(shape, "float32", name="x")
         yield KnobsTask("softmax", topi.softmax(x), target)

@@ -21,7 +21,8 @@ def test_tune_records_and_build(compassc: Command) -> None:
     first = compassc(*TUNE, "--trials", "4", "-o", "r.jsonl")
     assert first.status == 0, first.err
     assert "twofold n=256" in first.out and "r.jsonl" in first.err
-    whole = compassc(*TUNE, "-o", "r.jsonl", "--json")
+    whole = compassc(*TUNE, "-o", "r.jsonl", "--json", "--html", "page.html")
+    assert "TILE" in Path("page.html").read_text()
     (found,) = json.loads(whole.out)
     assert (found["trials"], found["known"], found["ended"]) == (10, 4, "exhausted")
     assert found["best"]["candidate"] == {"TILE": 64, "SPOILT": 0}
@@ -49,6 +50,44 @@ def test_merge_prune_and_diff(compassc: Command, tmp_path: Path) -> None:
     assert [r.cost for r in records.read(tmp_path / "d.jsonl").records] == [6, 3]
     difference = compassc("records", "diff", "a.jsonl", "b.jsonl").out.splitlines()
     assert any(line.split()[-3:-1] == ["6", "0.750"] for line in difference)
+
+
+EXPRESSION = """
+from compassc import te
+
+
+@te.kernel
+def doubled(n=512):
+    x = te.placeholder((n,), "int32", name="x")
+    return [x, te.compute((n,), lambda i: x[i] * 2, name="y")]
+"""
+
+
+def test_expressions_without_a_schedule_are_searched(compassc: Command, tmp_path: Path) -> None:
+    """And their builds take what was found."""
+    (tmp_path / "expression.py").write_text(EXPRESSION)
+    words = (
+        "tune",
+        "expression.py",
+        "-t",
+        "X2_1204",
+        "--strategy",
+        "random",
+        "--trials",
+        "6",
+        "-o",
+        "r.jsonl",
+        "--json",
+    )
+    done = compassc(*words)
+    assert done.status == 0, done.err
+    (found,) = json.loads(done.out)
+    texts = set()
+    for options in ((), ("--tuned", "r.jsonl")):
+        built = compassc("build", "expression.py", "-t", "X2_1204", *options)
+        assert built.status == 0, built.err
+        texts.add(Path("expression.compass/doubled.cl").read_text())
+    assert found["best"]["candidate"]["trace"] and len(texts) == 2
 
 
 @pytest.mark.parametrize(
