@@ -53,8 +53,9 @@ def _ratio(task: SketchTask, seed: int) -> tuple[float, str]:
 
 
 def _costs(task: SketchTask, strategy: str, seed: int, trials: int, goal: float) -> list[float]:
-    """The costs of the trials of a search, until one is as good as the goal."""
+    """The costs of the trials of a search, until one is as good as the goal. The default schedule is none of them."""
     search, costs = strategy_named(strategy, task, seed), list[float]()
+    search.tell([(task.default, Measured(None, "infeasible", "not to be found"))])
     while len(costs) < trials and (not costs or min(costs) > goal):
         asked = search.ask(min(search.generation, trials - len(costs)))
         if not asked:
