@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from compassc.graph import Graph
     from compassc.quantizer.vendor import Config
 
-SUFFIXES = {"onnx": ".onnx", "tflite": ".tflite"}
+SUFFIXES = {"onnx": ".onnx", "tflite": ".tflite", "torch": ".pt2", "pytorch": ".pt2"}
 """Model types that can be imported, and what their files are called."""
 NO_EFFECT = ("simulator", "profile", "tcm_size", "tiling", "dump", "debug", "dot", "png", "random-init", "prof_unit",
              "dumpir", "disable_mmu")  # fmt: skip

@@ -33,7 +33,7 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Cluster]:
             distributed.LocalCluster(
                 n_workers=jobs,
                 threads_per_worker=1,
-                dashboard_address=None,
+                dashboard_address=":0",  # any free port: the usual one may be somebody else's
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
             )

@@ -95,3 +95,22 @@ def test_several_inputs_are_told_apart():
         made(a=x)
     with pytest.raises(CompassError, match="no input 'c'"):
         made(a=x, b=y, c=y)
+
+
+def test_a_program_of_torch_is_compiled_by_its_importer(model, monkeypatch):
+    from compassc.importers import torch as importer
+
+    class ExportedProgram:
+        """As torch.export names it; the importer itself is tried where torch is installed."""
+
+    program, asked = ExportedProgram(), []
+
+    def import_program(given, shapes=None):
+        asked.append((given, dict(shapes or {})))
+        return model.graph
+
+    monkeypatch.setattr(importer, "import_program", import_program)
+    made = compassc.compile(program, "X2_1204", shapes={"x": (1, 1, 28, 28)})
+    assert asked == [(program, {"x": (1, 1, 28, 28)})] and made.source is program
+    x = np.zeros((1, 1, 28, 28), np.float32)
+    assert np.array_equal(made(x), model(x))
