@@ -75,19 +75,16 @@ def _onnx_mutant(pool: list[bytes], source: random.Random) -> bytes:
     import onnx
     from google.protobuf.message import DecodeError
 
-    given = source.choice(pool)
     model = onnx.ModelProto()
-    if source.random() < 0.4:
-        return bytes_mutant(pool, source)
-    try:
-        model.ParseFromString(given)
-    except (DecodeError, RuntimeError):
-        return bytes_mutant(pool, source)
-    if not model.graph.node:
-        return bytes_mutant(pool, source)
-    for _ in range(source.choice((1, 1, 2, 3))):
-        _changed_meaning(model.graph, source)
-    return bytes(model.SerializeToString())
+    if source.random() < 0.6:
+        try:
+            model.ParseFromString(source.choice(pool))
+            for _ in range(source.choice((1, 1, 2, 3)) if model.graph.node else 0):
+                _changed_meaning(model.graph, source)
+            return bytes(model.SerializeToString())
+        except (DecodeError, RuntimeError, ValueError):  # the one that was chosen is no message any more
+            pass
+    return bytes_mutant(pool, source)
 
 
 def _changed_meaning(graph: Any, source: random.Random) -> None:
