@@ -23,11 +23,11 @@ from compassc.tir.blocks import (
     fresh,
     joined,
     loop,
+    loop_axes,
     mul,
     new_block,
     number,
     renamed,
-    sub,
     uses,
 )
 from compassc.tir.checks import why_foreign, why_unordered
@@ -83,13 +83,7 @@ class Blockizing(Base):
         if places != list(range(places[0], places[0] + len(blocks))) or places[0] < 0:
             raise ScheduleError(f"blockize of {names}: they do not stand one after the other in one loop")
         inside = around[places[0] : places[-1] + 1]
-        axes, mapping = [], {}
-        for s in tree.loops_around(blocks[0]):
-            own = [a.kind for b in blocks for a in axes_of(b) if uses(a.binding, (s.var,))]
-            kind = next((k for k in ("opaque", "scan", "reduce") if k in own), "spatial")
-            var = Var(f"v_{s.var.name}", s.var.dtype)
-            axes.append(Axis(var, kind, s.start, sub(s.stop, s.start), s.var))
-            mapping[s.var] = var
+        axes, mapping = loop_axes(tree.loops_around(blocks[0]), blocks)
         made = new_block(
             self.free_block_name(tree, "outer_" + "".join(f"{b.name}_" for b in blocks)),
             axes,

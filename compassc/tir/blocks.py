@@ -67,6 +67,19 @@ def fresh_axes(axes: Iterable[Axis]) -> tuple[list[Axis], dict[Var, Var]]:
     return made, {old.var: new.var for old, new in zip(axes, made)}
 
 
+def loop_axes(loops: Iterable[S.For], blocks: Sequence[S.Block]) -> tuple[list[Axis], dict[Var, Var]]:
+    """Axes that stand for the loops around blocks, and what they are for in what is inside: of the kind of the axes that
+    depend on them."""
+    axes, mapping = [], {}
+    for s in loops:
+        own = [a.kind for b in blocks for a in axes_of(b) if uses(a.binding, (s.var,))]
+        kind = next((k for k in ("opaque", "scan", "reduce") if k in own), "spatial")
+        var = fresh(s.var, f"v_{s.var.name}")
+        axes.append(Axis(var, kind, s.start, sub(s.stop, s.start), s.var))
+        mapping[s.var] = var
+    return axes, mapping
+
+
 def fresh(var: Var, name: str = "") -> Var:
     """Another variable like this one."""
     return Var(name or var.name, var.dtype, var.nonneg)

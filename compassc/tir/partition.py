@@ -11,10 +11,22 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.visit import Rewriter, rewrites, walk_stmts
+from compassc.ir.visit import Rewriter, all_exprs, rewrites, substitute_body, walk_stmts
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.tir.base import Base
-from compassc.tir.blocks import axes_of, conjuncts, constant, fresh, joined, new_block, number, renamed, uses, view
+from compassc.tir.blocks import (
+    axes_of,
+    conjuncts,
+    constant,
+    fresh,
+    joined,
+    loop_axes,
+    new_block,
+    number,
+    renamed,
+    uses,
+    view,
+)
 from compassc.tir.caching import Caching
 from compassc.tir.checks import why_foreign, written
 from compassc.tir.cover import data_of, facts_of, reach_of, turn_writes
@@ -59,7 +71,9 @@ class Partitioning(Caching):
             parts.append(new_block(name(f"{stem}{i}_partition"), (), (turns,)))
             made.append(var)
             begin += size
-        whole = new_block(common, (), tuple(parts))
+        used = [x for x in tree.loops_around(s) if any(uses(e, (x.var,)) for e in all_exprs(tuple(parts)))]
+        axes, mapping = loop_axes(used, inside)
+        whole = new_block(common, axes, substitute_body(tuple(parts), dict(mapping)))
         self.commit(function, edit(tree.function.body, {s: (whole,)}))
         return [self.new_loop(function, v) for v in made]
 

@@ -246,3 +246,13 @@ def test_intrinsics_read_the_indices_that_the_program_reads():
     s.cache_index("y", "lsram")
     tensorize(random.Random(0), s, "test.gather", s.get_loops("y")[1])
     assert same(f, s, 9, (6, 4))
+
+
+def test_parts_move_with_the_loops_that_they_need():
+    f = chain(6, 9)
+    s = tir.Schedule(f)
+    s.loop_partition(s.get_loops("B")[1], [4, None])
+    common = s.get_block("B_j_common")
+    assert [v.name for v in s.get(common).vars] == ["v_i"]
+    s.compute_at(common, s.get_loops("C")[0])
+    assert same(f, s, (6, 9), (6, 9))
