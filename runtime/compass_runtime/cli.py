@@ -290,6 +290,11 @@ def run(options: Options) -> int:
         print(
             for_stream(text(outcome, options.repeat > 1), messages), file=messages, flush=True
         )  # before what follows on stderr
+    return _told_differences(mismatches, compared, options)
+
+
+def _told_differences(mismatches: Sequence[Mismatch], compared: Any, options: Options) -> int:
+    """Say on stderr where results are not as expected; gives the exit status."""
     for mismatch in mismatches:
         print(for_stream("error: " + "\n  ".join(mismatch.lines()), sys.stderr), file=sys.stderr)
     beyond = [row.name for row in compared.rows if not row.within] if compared else []
