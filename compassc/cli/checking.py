@@ -76,7 +76,9 @@ def check_kernel(
     from compassc.analysis.check import Subject, findings
     from compassc.analysis.roles import parameters
     from compassc.ir.dtypes import PointerType
+    from compassc.language.functions import chosen
 
+    kernel = chosen(kernel, target, {**values, **shapes})
     try:
         module = dsl.parse(kernel, target)
         parameters(module)
