@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from compass_core.extents import fold
@@ -24,7 +25,9 @@ _SMALL = 8
 class _Slicer:
     """Turns one function into statements of the extents program, keeping everything scalar."""
 
-    def __init__(self, f: S.PrimFunc) -> None:
+    def __init__(self, f: S.PrimFunc, scopes: AbstractSet[str]) -> None:
+        self.scopes = scopes
+        """The memory that the kernel's parameters point to: accesses elsewhere are of its own arrays."""
         self.names: dict[E.Var, str] = {}
         self.taken: set[str] = set()
         self.f = f
@@ -139,9 +142,13 @@ class _Slicer:
                 self._element(e.buffer, e.indices, e.mask, out)
             elif type(e) is E.Call:
                 for first, size in accesses(e, self.mask_count):
-                    out.append(["access", self.expr(first), 0, self.extent(size)])
+                    if self._outside(first.dtype):
+                        out.append(["access", self.expr(first), 0, self.extent(size)])
             elif type(e) is E.FuncCall:
                 out.append(["do", self._function(e)])
+
+    def _outside(self, pointer: Any) -> bool:
+        return not isinstance(pointer, PointerType) or pointer.scope in self.scopes
 
     def _chosen(self, cond: E.Expr, then: E.Expr | None, other: E.Expr | None, out: list[Any]) -> None:
         """The accesses of expressions of which one is evaluated."""
@@ -174,6 +181,8 @@ class _Slicer:
 
     def _element(self, buffer: E.Buffer, indices: tuple[E.Expr, ...], mask: Any, out: list[Any]) -> None:
         """A subscript, or a vector of them where the last index is a Ramp."""
+        if not self._outside(buffer.data.dtype):
+            return
         size: Any = buffer.dtype.total_bytes
         index: Any = 0
         for k, i in enumerate(indices):
@@ -299,6 +308,10 @@ def _used(e: Any, into: set[str]) -> None:
             _used(x, into)
 
 
+_FIRST_BODY = {"if": 2, "for": 5, "tec": 4, "while": 2}
+"""Where the bodies of a statement of the extents program begin."""
+
+
 def _prune(body: list[Any], needed: set[str]) -> list[Any]:
     """The body without unused definitions and without empty branches and loops."""
     out: list[Any] = []
@@ -320,7 +333,7 @@ def _prune(body: list[Any], needed: set[str]) -> list[Any]:
 
 
 def _prune_nested(s: list[Any], needed: set[str]) -> list[Any] | None:
-    first_body = {"if": 2, "for": 5, "tec": 4, "while": 2}[s[0]]
+    first_body = _FIRST_BODY[s[0]]
     loop = s[0] in ("for", "while")
     before = -1
     bodies: list[Any] = []
@@ -337,17 +350,40 @@ def _prune_nested(s: list[Any], needed: set[str]) -> list[Any] | None:
     return [*s[:first_body], *bodies]
 
 
+def _drop_idle_calls(functions: dict[str, dict[str, Any]]) -> bool:
+    """Take out the calls of functions that access nothing of the kernel's parameters; True where there were any."""
+    idle = {name for name, f in functions.items() if not f["body"]}
+    found = False
+    for f in functions.values():
+        body = _without_calls(f["body"], idle)
+        if body != f["body"]:
+            f["body"], found = _prune(body, set()), True
+    return found
+
+
+def _without_calls(body: list[Any], idle: set[str]) -> list[Any]:
+    out: list[Any] = []
+    for s in body:
+        if s[0] == "do" and s[1][1] in idle and not any(map(_calls, s[1][2:])):
+            continue
+        first = _FIRST_BODY.get(s[0])
+        out.append(s if first is None else [*s[:first], *(_without_calls(b, idle) for b in s[first:])])
+    return out
+
+
 def _calls(e: Any) -> bool:
     return isinstance(e, list) and (e[0] == "call" or any(_calls(x) for x in e[1:]))
 
 
 def program(module: S.IRModule) -> dict[str, Any]:
     """The extents program of a lowered module, for `compass_core.extents.evaluate`."""
-    functions = {}
+    scopes = {p.dtype.scope for p in module.entry_func.params if isinstance(p.dtype, PointerType)}
+    functions: dict[str, dict[str, Any]] = {}
     for f in module.functions:
-        slicer = _Slicer(f)
-        body = slicer.body(f.body)
-        functions[f.name] = {"params": slicer.params, "body": _prune(body, set())}
+        slicer = _Slicer(f, scopes)
+        functions[f.name] = {"params": slicer.params, "body": _prune(slicer.body(f.body), set())}
+    while _drop_idle_calls(functions):
+        pass
     params = {}
     for p in module.entry_func.params:
         if isinstance(p.dtype, PointerType):
