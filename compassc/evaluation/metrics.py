@@ -68,7 +68,7 @@ class Function:
 
     def total(self, kept: Sequence[tuple[Any, Any]]) -> dict[str, float]:
         help = "it takes a list of outputs and a list of labels, and gives a number or several by name"
-        with blamed(self.path, f"the metric '{self.name}' failed", "evaluation-metric", help):
+        with blamed(self.path, f"the metric '{self.name}' failed", code="evaluation-metric", help=help):
             found = self._function([outputs for outputs, _ in kept], [label for _, label in kept])
             named = found if isinstance(found, Mapping) else {self.name: found}
             return {str(key): float(value) for key, value in named.items()}
@@ -93,7 +93,7 @@ def _loaded(path: Path, name: str) -> Any:
     if spec is None or spec.loader is None or not path.is_file():
         raise UsageError(f"there is no file '{path}'", code="usage", help="--metric FILE.py:NAME")
     module = importlib.util.module_from_spec(spec)
-    with blamed(path, "the file of the metric cannot be read", "evaluation-metric"):
+    with blamed(path, "the file of the metric cannot be read", code="evaluation-metric"):
         spec.loader.exec_module(module)
     if not callable(found := getattr(module, name, None)):
         names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]

@@ -51,7 +51,7 @@ class OfProgram(Sequence[Any]):
         return (self[i] for i in range(len(self)))
 
     def _blamed(self) -> Any:
-        return blamed(self._path, f"the data set '{self._name}' fails", "calibration-data")
+        return blamed(self._path, f"the data set '{self._name}' fails", code="calibration-data")
 
 
 def program_of(path: Path, name: str) -> Any:

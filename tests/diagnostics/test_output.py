@@ -193,7 +193,13 @@ def test_a_group_of_errors_as_text():
     group = ErrorGroup(
         [CompassError("one", Span("k.py", 1, 2)), ErrorGroup([CompassError("two"), CompassError("three")])]
     )
-    assert str(group) == "3 errors\nk.py:1:2: one\ntwo\nthree"
+    assert str(group).splitlines() == [
+        "3 errors",
+        "k.py:1:2: error: one",
+        "error: two",
+        "error: three",
+        "3 errors generated.",
+    ]
 
 
 def test_long_spans_show_their_ends(tmp_path):

@@ -81,7 +81,7 @@ def _copy(what: str, copy: Copy) -> None:
 def dma_copy(dst: Any, src: Any, width: Any, src_stride: Any = None, times: Any = 1, dst_stride: Any = None) -> None:
     copy = _sim_copy("S.dma_copy", dst, src, width, src_stride, times, dst_stride)
     _copy("S.dma_copy", copy)
-    tiles = LOCAL.tec.tiles
+    tiles = LOCAL.tec.tiles if LOCAL.tec is not None else None
     if tiles is not None:
         tiles += [p.storage for p in copy[:2] if p.scope in SRAM and p.storage not in tiles]
 
