@@ -86,6 +86,8 @@ def missing_rules(op: Op) -> Iterator[str]:
         yield "a meaning in PySim"
     if op.split not in ("lanes", "none") and op.split not in _split_rules.RULES:
         yield f"the rule {op.split!r} by which wide vectors are cut"
+    if op.split == "lanes" and getattr(op.typing, "width", "") == "native":
+        yield 'split="none", for it takes one register only'
     if op.signs and op.signs not in legalize_signedness.RULES:
         yield f"the rule {op.signs!r} of LegalizeSignedness"
     if op.touches and not any(
