@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -78,7 +79,7 @@ class ExprPrinter:
 
     def typed(self, e: E.Expr) -> str:
         """The C text of an argument that overloads are chosen by: C has the expression's own type for it."""
-        return f"({c_type(e.dtype)}){self.value(e)}" if _is_promoted(e) else self.value(e)
+        return f"({c_type(e.dtype)}){self.value(e)}" if _is_promoted(e) or _is_widened(e) else self.value(e)
 
     def operand(self, e: E.Expr) -> str:
         """The C text of an operand of a C operator, in which constant masks are cast to their type."""
@@ -264,6 +265,15 @@ def _is_promoted(e: E.Expr) -> bool:
     if type(e) is E.Binary:
         return e.op not in _ROUNDED and e.op not in _ONE_TYPE and _is_narrow(e)
     return (type(e) is E.Select or (type(e) is E.Unary and e.op == "bitnot")) and _is_narrow(e)
+
+
+def _is_widened(e: E.Expr) -> bool:
+    """Whether C gives an expression the type float where it is of a narrower one: `INFINITY` and `NAN` are floats in C."""
+    if e.dtype.is_vector or not e.dtype.is_floating or e.dtype.bits >= 32:
+        return False
+    if type(e) is E.Select:
+        return _is_widened(e.a) or _is_widened(e.b)
+    return type(e) is E.FloatImm and not math.isfinite(e.value)
 
 
 def _is_group(text: str) -> bool:
