@@ -4,6 +4,7 @@ Only the annotations are checked here; the source is parsed when the kernel is b
 """
 
 from __future__ import annotations
+import __future__
 
 import functools
 import inspect
@@ -114,6 +115,7 @@ class PyPrimFunc:
 
     def _read_signature(self) -> None:
         """Set `params` and `ret_type`. All mistakes of the signature are reported at once."""
+        self._check_annotations_are_values()
         parameters = inspect.signature(self.py_func).parameters.values()
         parts: list[Callable[[], None]] = [*(functools.partial(self._parameter, p) for p in parameters), self._result]
         errors = []
@@ -126,6 +128,16 @@ class PyPrimFunc:
             from compass_core.errors.rendering import noted
 
             raise noted(together(errors))
+
+    def _check_annotations_are_values(self) -> None:
+        """Refuse all annotations at once where Python keeps only their texts."""
+        postponed = inspect.unwrap(self.py_func).__code__.co_flags & __future__.annotations.compiler_flag
+        if postponed and self.py_func.__annotations__:
+            raise self._error(
+                f"the types of {self.__name__} are strings: its file has `from __future__ import annotations`",
+                next(iter(self.py_func.__annotations__)),
+                "delete that import: it keeps annotations as text, and a kernel needs the types themselves",
+            )
 
     def _parameter(self, p: inspect.Parameter) -> None:
         if p.kind is not p.POSITIONAL_OR_KEYWORD:
