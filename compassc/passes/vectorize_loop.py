@@ -21,7 +21,7 @@ from ..analysis.simplify import Simplifier
 from ..analysis.structure import is_pure, may_be_reported, may_divide_by_zero
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.dtypes import INT32, DataType
+from ..ir.dtypes import FLOAT32, INT32, DataType
 from ..ir.exprs import Binary, Expr, IntImm, Ramp, Var
 from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
@@ -301,14 +301,29 @@ class Vectorizer:
         value = self.expr(e.value)
         if not _is_vector(value):
             return e
-        source, target = e.value.dtype, e.dtype
-        integers = source.is_integer and target.is_integer and not source.is_bool and not target.is_bool
-        floats = source.is_float and target.is_float
-        if source.is_integer and not source.is_bool and source.bits < 32 and target == "float32":  # exact in both steps
-            return self._converted(self._converted(self.vector(e.value), INT32), target)
-        if not integers and not floats and (source, target) != ("int32", "float32"):
+        source, target = e.value.data_type, e.data_type
+        if source.is_bool or target.is_bool:
+            return self._truth(e, source, target)
+        steps = _conversion(source, target)
+        if steps is None:
             raise NoVectorForm
-        return self._converted(self.vector(e.value), target)
+        value = self.vector(e.value)
+        for step in steps:
+            if value.data_type.element_of is not step:
+                value = self._converted(value, step)
+        return value
+
+    def _truth(self, e: E.Cast, source: DataType, target: DataType) -> Expr:
+        """A number as whether it is not 0, and a truth as 1 or 0."""
+        value, kind = self.vector(e.value), source if target.is_bool else target
+        if source is target:
+            return value
+        if not kind.native_lanes or kind.is_bfloat:
+            raise NoVectorForm
+        one, zero = (
+            E.Broadcast(E.FloatImm(kind, float(i)) if kind.is_floating else IntImm(kind, i), self.lanes) for i in (1, 0)
+        )
+        return Binary("ne", value, zero) if target.is_bool else E.Select(value, one, zero)
 
     def _converted(self, value: Expr, target: DataType) -> Expr:
         attrs: Any = (("part", "all"), ("saturate", None))
@@ -363,6 +378,22 @@ def _is_vector(e: Expr) -> bool:
 def _is_unit(index: Expr) -> bool:
     """Whether an index can be a vector access: a Ramp with a constant positive stride."""
     return type(index) is Ramp and type(index.stride) is IntImm and index.stride.value > 0
+
+
+def _conversion(source: DataType, target: DataType) -> tuple[DataType, ...] | None:
+    """The types through which vectors are converted so that each lane becomes what a scalar does; None: there are none.
+
+    Floats become integers towards zero, limited to those of 32 bits, of which narrower types keep the low bits.
+    """
+    if not source.native_lanes or not target.native_lanes:
+        return None
+    if source.is_integer == target.is_integer:
+        return (target,)
+    if source.is_floating:
+        return None if target == "uint32" else (FLOAT32, INT32, target)
+    if source.bits < 32:  # each of them is an int32 and a float32
+        return (INT32, target)
+    return (target,) if (source, target) == ("int32", "float32") else None
 
 
 def _has_vector_form(e: Binary) -> bool:

@@ -68,7 +68,7 @@ def test_floor_division_stays_floor(check):
         "b[j] = a[c[j]]",
         "b[0] = a[j]",
         'c[j] = S.f(j, dtype="int32")',
-        'c[j] = T.cast(a[j], "int32")',
+        'c[j] = T.reinterpret(T.cast(a[j], "uint32"), "int32")',
         "c[j] = T.truncmod(c[j], 3)",
         "n = (n + j)",
         "break",

@@ -341,6 +341,7 @@ _HELPERS = {
     "wrap": _wrap,
     "lanes": _lanes,
     "cast": _cast_lanes,
+    "rint": lambda x, *, mask, kind: np.rint(x).astype(kind),
     "copy": _copy,
     "fill": _fill,
     "finish": _finish,

@@ -82,7 +82,7 @@ def _extent(draw: random.Random) -> int:
 
 
 _KINDS = ("map",) * 4 + ("join", "join", "window", "window", "move", "move", "reduce", "reduce", "reduce", "reduce")
-_KINDS += ("pad", "pad", "pick", "pick", "two", "where")
+_KINDS += ("pad", "pad", "pick", "pick", "two", "where", "scale")
 
 
 def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Tensor | tuple[te.Tensor, ...]:
@@ -91,6 +91,13 @@ def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Ten
     kind = draw.choice(_KINDS)
     if kind == "two":
         return te.compute(shape, lambda *i: (source[i].astype("int32") * 2, source[i].astype("int32") - 9), name=name)
+    if kind == "scale":
+        rounded, to = draw.choice((te.nearbyint, te.const(0.5, "float32").__add__)), draw.choice(DTYPES)
+        return te.compute(
+            shape,
+            lambda *i: rounded(source[i].astype("int8").astype("float32") * te.const(-0.375, "float32")).astype(to),
+            name=name,
+        )
     if kind == "where":
         k = te.reduce_axis((0, shape[-1]), name="k")
         return te.compute(
