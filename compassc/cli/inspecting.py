@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from compass_core import files
+from compass_core import files, targets
 from compass_core.errors import CompassError, Span
 from compass_core.reading import jsontext
 from compass_core.reading.limits import RECORD_BYTES
@@ -131,7 +131,14 @@ def _line_map(path: Path) -> list[Table]:
 def _params(path: Path) -> list[Table]:
     from compassc.driver.stages import read_kernel
 
-    return _parameter_tables(read_kernel(path))
+    params = read_kernel(path)
+    general, *others = _parameter_tables(params)
+    cores = targets.load(params["target"]).cores if params["target"] in targets.names() else 1
+    if cores == 1:
+        return [general, *others]
+    title, columns, rows = general
+    rows = [row for row in rows if row[0] != "groups"]
+    return [(title, columns, [*rows, ("runs on", f"{params.get('groups', 1)} of {cores} cores")]), *others]
 
 
 def _parameter_tables(params: dict[str, Any]) -> list[Table]:

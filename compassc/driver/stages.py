@@ -171,6 +171,11 @@ def _legalize(build: Build) -> list[Path]:
     assert build.lowered is not None, "legalize runs after lower or load"
     build.legalised = passes.legalize(build.lowered, build.request.pass_options("legalize"))
     build.interface = interface_of(build.lowered)
+    if build.interface.groups < build.target.cores:
+        build.notes.append(
+            f"{build.name} runs on one of the {build.target.cores} cores of {build.target.name}: "
+            "a kernel that asks for its group (S.get_group_id) runs on all"
+        )
     text = print_module(build.legalised, _sources(build)) + interface_text(build.interface)
     return [files.write(build.file(".legal.txt"), text)]
 

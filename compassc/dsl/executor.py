@@ -193,7 +193,8 @@ class Executor:
 
     def check(self, *args: Any, modes: str = "all") -> list[CompassError]:
         """Runs with checks and looks for `modes`: `bounds`, `race`, `uninit`, `dma`, `align`, several with commas, or
-        `all`. CompassError with all that is wrong; then the output arrays stay as they are. Gives the warnings.
+        `all`. CompassError with all that is wrong; then the output arrays stay as they are. Gives the warnings. Races
+        between the groups of a kernel on several cores are not looked for.
         """
         from compass_runtime.checks import Modes, check_call
 

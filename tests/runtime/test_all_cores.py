@@ -1,5 +1,6 @@
 """Kernels that ask for their group run on every core: built, in PySim, checked, profiled, in any order."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from compass_core import targets
 from compass_core.errors import CompassError
 from compass_runtime import Program
+from compass_runtime.checks import Modes, not_looked_for
 from compassc.driver.build import Request, run_build
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
@@ -99,6 +101,32 @@ def test_a_kernel_that_does_not_ask_runs_on_one_core(monkeypatch):
     monkeypatch.setenv("COMPASS_TARGET", "X2_1204MP3")
     alone(z)
     assert y[0] == z[0] == 1 and len(built.program.content.subgraphs) == 1
+
+
+ALONE = """from compassc.dsl import script as S
+
+@S.prim_func
+def alone(x: S.ptr("i32", "global"), y: S.ptr("i32", "global")):
+    y[S.get_local_id()] = x[S.get_local_id()]
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "cores", "text"),
+    [("X2_1204MP3", "3 of 3", True), ("X2_1204MP3", "1 of 3", False), ("X2_1204", "", False)],
+)
+def test_what_is_said_of_cores(tmp_path, compassc, target, cores, text):
+    """A build notes the cores that stay idle, `inspect` those that run a kernel, `--check` that groups are not compared."""
+    (tmp_path / "kernel.py").write_text(KERNEL if text else ALONE)
+    done = compassc(*f"build kernel.py -t {target} --shape x=12 --shape y=12 -o k.bin".split())
+    assert done.status == 0, done.err
+    idle = cores == "1 of 3"
+    assert ("runs on one of the 3 cores of X2_1204MP3" in done.err) == idle
+    (params,) = tmp_path.rglob("*.params.json")
+    assert re.findall(r"runs on +(.+) cores", compassc("inspect", str(params)).out) == ([cores] if cores else [])
+    program = Program.load(tmp_path / "k.bin")
+    assert bool(not_looked_for(program, Modes.parse("all"))) == text
+    assert not not_looked_for(program, Modes.parse("bounds"))
 
 
 KERNEL = """from compassc.dsl import script as S

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from compass_core import targets
 from compass_core.errors import CompassError, together
 from compass_runtime.checks import area
 from compass_runtime.checks.build import CheckedProgram, checked_programs
@@ -74,6 +75,13 @@ def _check_room(buffers: Sequence[Buffer], modes: Modes) -> None:
             code="out-of-memory",
             help="check with smaller tensors, or without race",
         )
+
+
+def not_looked_for(program: Program, modes: Modes) -> str:
+    """What to add to the word that no mistake was found: on several cores groups run side by side, but races are those
+    of one group."""
+    beside = len(program.content.subgraphs) > 1 and targets.load(program.target).cores > 1
+    return "; races between groups are not looked for" if beside and Modes.RACE in modes else ""
 
 
 def check_job(
