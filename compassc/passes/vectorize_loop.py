@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from math import prod
 from typing import Any, TypeVar
 
 from compass_core.errors import CompassError
@@ -35,6 +36,8 @@ _LANEWISE = frozenset("exp exp2 log tanh sin cos sqrt rsqrt floor ceil rint erf 
 """Functions of floats that give each lane of a vector what they give a scalar."""
 _MOST_LANES = 64
 """Lanes up to which the number of iterations need not be written so that its bound is seen."""
+_REACH = 1 << 16
+"""Bytes that the offsets of a gather reach."""
 _AS_MASK_OP = {"and": "bitand", "or": "bitor"}
 _SHIFTED = {"floordiv": "shr", "floormod": "bitand"}
 
@@ -104,7 +107,7 @@ class VectorLoops(Rewriter):
     def vector_form(self, s: S.For, lanes: int, mask: Expr | None) -> Body | None:
         """The body of a loop for all iterations at once, None where it has no such form."""
         try:
-            return Vectorizer(self.mutable, self.simplify, s, lanes, mask).body(s.body)
+            return Vectorizer(self.arith, self.simplify, s, lanes, mask).body(s.body)
         except NoVectorForm:
             return None
 
@@ -145,11 +148,9 @@ class Vectorizer:
     `mask`: the lanes that are active (None: all). `guarded`: the program may not come here in any iteration.
     """
 
-    def __init__(
-        self, mutable: AbstractSet[Var], simplify: Callable[[Expr], Expr], s: S.For, lanes: int, mask: Expr | None
-    ) -> None:
-        self.lanes, self.mask, self.mutable = lanes, mask, mutable
-        self.simplify = simplify
+    def __init__(self, arith: Arith, simplify: Callable[[Expr], Expr], s: S.For, lanes: int, mask: Expr | None) -> None:
+        self.lanes, self.mask, self.mutable = lanes, mask, arith.mutable
+        self.arith, self.simplify, self.loop = arith, simplify, s
         self.guarded = False
         self.of: dict[Var, Expr] = {s.var: Ramp(s.start, IntImm(s.var.data_type, 1), lanes)}
         self._memo: dict[Expr, Expr] = {}
@@ -344,10 +345,32 @@ class Vectorizer:
     def _load(self, e: E.Load) -> Expr:
         if not any(_is_vector(self.expr(i)) for i in e.indices):
             return self._uniform_load(e)
-        buffer, indices = self._access(e.buffer, e.indices)
-        if e.mask is not None or not _is_unit(indices[-1]) or e.buffer.dtype.is_vector or not e.dtype.native_lanes:
+        if e.mask is not None or e.buffer.dtype.is_vector or not e.dtype.native_lanes:
             raise NoVectorForm
+        buffer, indices = self._access(e.buffer, e.indices)
+        if not _is_unit(indices[-1]):
+            buffer, indices = self._gathered(e.buffer, e.indices)
         return E.Load(buffer, indices, self.mask)
+
+    def _gathered(self, buffer: E.Buffer, indices: tuple[Expr, ...]) -> tuple[E.Buffer, tuple[Expr, ...]]:
+        """The buffer as one dimension, and where in it the elements are: offsets of 16 bits, which would wrap."""
+        if not self._exist(buffer, indices):
+            raise NoVectorForm
+        places = self.vector(position(buffer.shape, indices))
+        if places.dtype.bits not in (16, 32):
+            raise NoVectorForm
+        return E.Buffer(buffer.data, buffer.dtype), (places,)
+
+    def _exist(self, buffer: E.Buffer, indices: tuple[Expr, ...]) -> bool:
+        """Whether all places are known to be elements of a buffer that offsets of 16 bits reach."""
+        extents = [e.value for e in buffer.shape if type(e) is IntImm]
+        if len(extents) != len(indices) or prod(extents) * buffer.dtype.bytes > _REACH:
+            return False
+        mark, s = self.arith.mark(), self.loop
+        self.arith.bind_loop(s.var, s.start, s.stop, s.step)
+        ranges = [self.arith.range_of(i) for i in indices]
+        self.arith.release(mark)
+        return all(low >= 0 and high < extent for (low, high), extent in zip(ranges, extents, strict=True))
 
     def _uniform_load(self, e: E.Load) -> Expr:
         """A load that is the same in all iterations; not where only some of them do it."""

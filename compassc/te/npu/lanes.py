@@ -57,7 +57,7 @@ class _Loops(VectorLoops):
         if found is None or lanes is None or lanes < 2 or not is_const(s.step, 1):
             return None
         store, op, value, all_conditions = found
-        lane = Vectorizer(self.mutable, self.simplify, s, lanes, None)
+        lane = Vectorizer(self.arith, self.simplify, s, lanes, None)
         try:
             around = [c for c in all_conditions if lane.expr(c) is c]
         except NoVectorForm:
@@ -89,9 +89,9 @@ class _Loops(VectorLoops):
         """The vector of values, and the lanes of it that count."""
         try:
             for cond in conditions:
-                chosen = Vectorizer(self.mutable, self.simplify, s, lanes, mask).vector(cond)
+                chosen = Vectorizer(self.arith, self.simplify, s, lanes, mask).vector(cond)
                 mask = chosen if mask is None else Binary("bitand", mask, chosen)
-            made = Vectorizer(self.mutable, self.simplify, s, lanes, mask)
+            made = Vectorizer(self.arith, self.simplify, s, lanes, mask)
             made.guarded = bool(conditions)
             return made.vector(value), mask
         except NoVectorForm:

@@ -124,7 +124,7 @@ class _Promote(Scoped):
 
     def _exists(self, place: _Place) -> bool:
         """Whether an element is one of its buffer for sure."""
-        if not place.buffer.shape or place.mask is not None:
+        if not place.buffer.shape or place.mask is not None or _anywhere(place):
             return False
         ranges = []
         for index in place.indices:
@@ -139,7 +139,7 @@ class _Promote(Scoped):
 
     def _apart(self, a: _Place, b: _Place) -> bool:
         """Whether two places have no element in common."""
-        if len(a.indices) != len(b.indices) or a.buffer.shape != b.buffer.shape:
+        if len(a.indices) != len(b.indices) or a.buffer.shape != b.buffer.shape or _anywhere(a) or _anywhere(b):
             return False
         first, second = (self._span(p) for p in (a, b))
         low, high = self.facts.bounds(first[0].add(second[0], -1))
@@ -162,6 +162,11 @@ class _Promote(Scoped):
         inner = [self._counts(x) for x in s.body if isinstance(x, S.For)]
         inner += [1 for x in s.body if not isinstance(x, S.For)]
         return most * sum(i for i in inner if i is not None) if None not in inner else None
+
+
+def _anywhere(place: _Place) -> bool:
+    """Whether the lanes of a place may lie anywhere in its buffer: those of a gather."""
+    return any(i.dtype.is_vector and not isinstance(i, E.Ramp) for i in place.indices)
 
 
 def _runs(body: Body) -> list[Body]:
