@@ -31,7 +31,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "evaluate": "How good a built model is: accuracy on a data set, and each layer's distance from the float graph.",
     },
     "Tuning": {
-        "tune": "Search the best constants of kernels and the best schedules.",
+        "tune": "Search the best constants of kernels, the best schedules, and the best choices for the layers of a model.",
         "records": "List, merge, prune or compare files of tuning records.",
     },
     "Look": {

@@ -306,7 +306,9 @@ def test_a_reader_that_goes_away_is_no_error_message():
 def test_targets_lists_valid_yaml_names_only(compassc):
     from compass_core import targets
 
-    names = [line.split()[0] for line in compassc("targets").out.splitlines()[2:]]
+    configurations, _, kinds = compassc("targets").out.partition("\n\n")
+    names = [line.split()[0] for line in configurations.splitlines()[2:]]
+    assert kinds.startswith("kind ")
     assert names == targets.names()
     assert all(yaml.safe_load((targets.folder() / f"{name}.yaml").read_text()) for name in names)
 

@@ -15,9 +15,9 @@ COLUMNS = ("name", "generation", "cores", "TECs", "LSRAM", "GSRAM", "vector", "d
 @click.command(epilog=options.example("compassc targets"))
 @options.talk_options
 def command() -> None:
-    """List the NPU configurations, and the kinds of targets with their options.
+    """List the NPU configurations and kinds of targets.
 
-    LSRAM is per TEC, GSRAM is shared by the TECs of a core; both in bytes. Options follow the kind: "llvm -num-cores=2".
+    LSRAM is per TEC, GSRAM is shared by the TECs of a core; both in bytes. A kind has its options after it: "llvm -num-cores=2".
     """
     from compass_core import targets
     from compassc.cli.console import artifact
