@@ -149,6 +149,18 @@ def test_a_scalar_that_is_stored_through_its_address_is_not_followed(kernel):
     assert found == {"a": None}
 
 
+@pytest.mark.parametrize("of", ["S.exp2(f)", "f * S.fp32(1e30)", "a.as_ptr('fp32')[0]", "S.exp2(f) * f"])
+def test_floats_beyond_every_whole_number_decide_nothing(kernel, of):
+    source = f"""
+    @S.prim_func
+    def k(a: S.ptr("i32", "global"), b: S.ptr("i32", "global"), f: S.fp32):
+        if f <= {of}:
+            b[3] = 1
+    """
+    for value in (9.9e35, -9.9e35, float("inf"), float("nan")):
+        assert sizes(kernel, source, f=value)["b"] == 4
+
+
 def test_scalars_of_a_build_are_rounded_to_their_types():
     """The size of a tensor that follows from a scalar given to the build, and a run with that scalar."""
     from compassc.analysis.shapes import known_shapes

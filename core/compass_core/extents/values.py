@@ -13,6 +13,7 @@ LIMIT = 1 << 64
 """Every type's numbers are nearer to 0. What a sum or product has beyond is not followed: types cut it anyway."""
 _HUGE = 1 << 256
 _ROUNDING = 2.0**-22
+_LARGEST_FLOAT = 2.0**128 - 2.0**104
 """The largest relative difference of a float32 result from the one computed here."""
 
 
@@ -183,11 +184,20 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, Form) and type(value.low) is float
 
 
+def _followed(value: Any) -> bool:
+    """Whether the ends of a floating value are known: floats go beyond what is any whole number, and may be no numbers."""
+    low, high = bounds(value)
+    most = LIMIT - 1 if isinstance(value, Form) and not _is_float(value) else _LARGEST_FLOAT
+    return bool(-most <= low and high <= most)
+
+
 def _float(op: str, a: Any, b: Any, may_split: bool) -> Any:
     """Floating point: the kernel rounds after each operation, so that the result is known roughly."""
     over = bounds(a), bounds(b)
     reason = reason_of(a, b) or "an address depends on floating point arithmetic"
     operator = OPERATORS[op]
+    if not all(map(_followed, (a, b))):
+        return Form({}, 0, 1, reason) if operator.truth else unknown(reason)
     if operator.truth:
         return between(*(operator.range(*over) or (0, 1)), reason) if operator.range else Form({}, 0, 1, reason)
     if op == "div":
@@ -197,6 +207,8 @@ def _float(op: str, a: Any, b: Any, may_split: bool) -> Any:
     elif op in ("add", "sub", "mul", "min", "max") and operator.range is not None:
         ends = [float(x) for x in operator.range(*over) or (-LIMIT, LIMIT)]
     else:
+        return unknown(reason)
+    if not all(abs(x) <= _LARGEST_FLOAT for x in ends):
         return unknown(reason)
     return Form({}, min(ends) - abs(min(ends)) * _ROUNDING, max(ends) + abs(max(ends)) * _ROUNDING, reason)
 
