@@ -334,7 +334,7 @@ class Vectorizer:
         cond, a, b = self.expr(e.cond), self.expr(e.a), self.expr(e.b)
         if not any(map(_is_vector, (cond, a, b))):
             return e
-        if not _is_vector(cond) or may_be_reported(e.a) or may_be_reported(e.b):
+        if may_be_reported(e.a) or may_be_reported(e.b):
             raise NoVectorForm
         chosen = self.vector(e.cond)
         a = self._where(chosen, lambda: self.vector(e.a)) if e.a.flags & E.F_LOAD else self.vector(e.a)

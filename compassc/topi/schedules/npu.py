@@ -57,7 +57,11 @@ def shared_out(s: Schedule, target: Target, knobs: Knobs) -> None:
         for stage in attach_rows(s, out, outer, others, target.machine()):
             _root(stage, knobs, found.tecs, width)
         for stage in others:
-            if stage.attached is not None:
+            if stage.attached is None:
+                continue
+            if reduces(stage) and _in_rows(stage, width):
+                _rows_in_lanes(stage, stage.axis[-1], knobs, width)
+            else:
                 inner_vectors(stage, knobs, width, True)
 
 
@@ -104,6 +108,9 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
         stage.double_buffer()
     width = _configuration(target).vector_bytes
     for stage in stages:
+        if reduces(stage) and _in_rows(stage, width):
+            _rows_in_lanes(stage, stage.axis[-1], knobs, width)
+            continue
         axis = along(stage) if reduces(stage) else stage.axis[-1] if stage.axis else None
         if axis is not None and extent_of(axis) > 1:
             _in_vectors(stage, axis, knobs.lanes or 2 * width // widest(stage), 4)
@@ -181,13 +188,24 @@ def _reduction(out: Stage, knobs: Knobs, width: int) -> None:
     """The loops of a reduction inside of the shared one: along what is read, or vectors of the last axis with the
     reduction outside of them."""
     axis = along(out)
-    if axis is not None:
-        in_lanes(out, axis, extent_of(axis), lanes_of(out, knobs, width))
-        return
     spatial = [a for a in out.leaf_iter_vars if not a.is_reduction]
-    last = spatial[-1]
-    if len(spatial) < 2 or not any(uses(r, out.axis[-1], last=True) for r in reads_of(out)):
-        return
+    if axis is not None and (len(spatial) < 2 or not _in_rows(out, width)):
+        in_lanes(out, axis, extent_of(axis), lanes_of(out, knobs, width))
+    elif len(spatial) >= 2 and _in_rows(out, width):
+        _rows_in_lanes(out, spatial[-1], knobs, width)
+
+
+def _in_rows(stage: Stage, width: int) -> bool:
+    """Whether the lanes of a reduction are results next to each other in what it reads: where it does not read along an
+    axis that it reduces, or along windows of fewer elements than there are results and lanes."""
+    if not stage.axis or not any(uses(r, stage.axis[-1], last=True) for r in reads_of(stage)):
+        return False
+    axis, last = along(stage), stage.axis[-1]
+    return axis is None or 0 < extent_of(axis) < min(width // widest(stage), extent_of(last))
+
+
+def _rows_in_lanes(out: Stage, last: IterVar, knobs: Knobs, width: int) -> None:
+    """Vectors of an axis of a reduction's results, with the reduction outside of them."""
     outer, inner = out.split(last, factor=lanes_of(out, knobs, width))
     out.reorder(outer, *[a for a in out.leaf_iter_vars if a.is_reduction], inner)
     out.vectorize(inner)
