@@ -104,6 +104,8 @@ class _Lower(Rewriter):
         e = e.map(self.expr)
         if not e.cond.dtype.is_vector:
             return e
+        if type(e.cond) is E.ConstMask and e.cond.all_true:
+            return e.a
         return E.Call("vsel", (e.a, e.b), e.dtype, e.cond)
 
     @rewrites(E.Ramp)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from compass_core import files
 from compassc.layers.declare import LayerType, all_types
 from compassc.quantizer.convert import why_no_rule
 from compassc.quantizer.places import OF_PLACES, TAKEN
@@ -50,4 +51,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    files.write(PAGE, page())
