@@ -88,6 +88,17 @@ class VectorLoops(Rewriter):
         made = self.vector_form(s, lanes, mask)
         return serial if made is None else made
 
+    @rewrites(S.If)
+    def rewrite_if(self, s: S.If) -> Rewritten:
+        return S.If(s.cond, self._under(s.cond, True, s.then), self._under(s.cond, False, s.orelse), span=s.span)
+
+    def _under(self, cond: Expr, truth: bool, body: Body) -> Body:
+        mark = self.arith.mark()
+        self.arith.assume(cond, truth)
+        body = self.body(body)
+        self.arith.release(mark)
+        return body
+
     def inside(self, s: S.For) -> S.For:
         """The loop with its body rewritten under the ranges that hold inside."""
         mark = self.arith.mark()

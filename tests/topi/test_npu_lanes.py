@@ -52,3 +52,12 @@ def test_windows_are_reduced_for_many_results_at_once(operator, kind, stride):
     found = np.zeros([d.value for d in out.shape], str(out.dtype))
     targets.build(s, [*args, out], TARGET)(*given, found)
     np.testing.assert_allclose(found.astype("f8"), reference(*given), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("columns", [200, 257])
+def test_the_last_piece_of_rows_that_tecs_share_has_a_known_number_of_lanes(columns):
+    x = te.placeholder((6, columns), "float32", name="x")
+    out = topi.sum(x, 0)
+    given, found = np.random.default_rng(0).integers(-9, 9, (6, columns)).astype("f4"), np.zeros(columns, "f4")
+    targets.build(topi.schedule(out, TARGET), [x, out], TARGET)(given, found)
+    np.testing.assert_array_equal(found, given.sum(0))
