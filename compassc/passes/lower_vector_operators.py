@@ -104,9 +104,8 @@ class _Lower(Rewriter):
         e = e.map(self.expr)
         if not e.cond.dtype.is_vector:
             return e
-        if type(e.cond) is E.ConstMask and e.cond.all_true:
-            return e.a
-        return E.Call("vsel", (e.a, e.b), e.dtype, e.cond)
+        mask = None if type(e.cond) is E.ConstMask and e.cond.all_true else e.cond
+        return E.Call("vsel", (e.a, e.b), e.dtype, mask)
 
     @rewrites(E.Ramp)
     def rewrite_ramp(self, e: E.Ramp) -> E.Expr:
@@ -122,6 +121,8 @@ class _Lower(Rewriter):
     @rewrites(E.Call)
     def rewrite_call(self, e: E.Call) -> E.Expr:
         e = e.map(self.expr)
+        if type(e.mask) is E.ConstMask and e.mask.all_true:  # it was a broadcast, which is a constant now
+            e = e.replace(mask=None)
         if e.op == "vload_gather":
             pointer, indices = e.args
             args = (pointer, byte_offsets(indices, e.dtype.bytes))
