@@ -28,8 +28,6 @@ from ..settings.options import announce, canonical_target, control_options
 from .analysis import PrimFuncInfo
 
 if TYPE_CHECKING:
-    from compass_runtime.compass_module import CompassModule
-
     from .executor import Executor
 
 T = TypeVar("T")
@@ -273,9 +271,12 @@ class InputError(UsageError, ValueError):
     """The argument of a build is not a kernel."""
 
 
-def build_module(module: Any, target: Any) -> CompassModule:
-    """The code generator of target kind `compass`: the program of an IR module, as a runtime module."""
-    return BuildManager(target).build(module).module
+def build_module(module: Any, target: Any) -> Any:
+    """The code generator of target kind `compass`, which `compassc.targets` has: the module of an IR module's program."""
+    from compassc.targets.kind import kind
+    from compassc.targets.target import Target
+
+    return kind("compass").generate(module, Target.of(target))
 
 
 def register_generator() -> None:

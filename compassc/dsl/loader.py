@@ -202,7 +202,7 @@ def load_kernels(path: Path | str, module: str = "") -> KernelFile:
     with _ONE_AT_A_TIME:
         read: set[Path] = set()
         found.files = read
-        with _own_modules(place, full.parent, found), found.recording():
+        with _without_bytecode(), _own_modules(place, full.parent, found), found.recording():
             made = _execute(path, full, place, bool(module))
     read -= {full, path.absolute()}
     kinds = (PyPrimFunc, *_te_kernels(), *_autotuned())
@@ -260,6 +260,17 @@ def _text(path: Path) -> str:
     except UnicodeDecodeError:
         what = f"'{path}' is no Python file: it is not UTF-8 text"
         raise CompassError(what, Span(str(path), 1), code="python", help="give the file with the kernel") from None
+
+
+@contextmanager
+def _without_bytecode() -> Iterator[None]:
+    """Write no bytecode of what a kernel file imports: Python takes it for current when a module was changed within a
+    second and kept its size, so that the next build would be of the old text."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
 
 
 def _execute(path: Path, full: Path, place: _Place, as_module: bool) -> ModuleType:

@@ -102,6 +102,7 @@ def test_a_module_is_built_for_its_target():
 
 
 def test_modules_of_npus_have_their_text_and_check_their_arguments(tmp_path):
+    import compassc.dsl.build_manager  # noqa: F401  (it knows the kind, too)
     from compass_runtime.errors import RuntimeTypeError, RuntimeValueError
     from compass_runtime.module import load_module
 
