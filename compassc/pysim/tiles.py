@@ -12,6 +12,7 @@ from compassc.ir.dtypes import FLOAT32, INT32, DataType
 from compassc.ops.numeric import convert, np_dtype
 
 from ..language.dispatch import LOCAL
+from ..language.python_operators import BINARY, PREFIX
 from ..language.tiles.machine import op
 from ..language.tiles.storage import Storage as TileStorage
 from ..language.tiles.storage import extents
@@ -19,29 +20,11 @@ from ..language.tiles.tile import error
 from .memory import PyBuffer, PyPointer, Storage, index_of
 from .values import PyVar, pyvar
 
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
+_OPERATORS = {
+    **BINARY,
     "and": lambda a, b: bool(a) and bool(b),
     "or": lambda a, b: bool(a) or bool(b),
 }
-_PREFIXES: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "~": operator.invert}
 
 
 class _Held:
@@ -111,7 +94,7 @@ class PyMachine:
 
     @staticmethod
     def unary(symbol: str, a: Any) -> Any:
-        return _PREFIXES[symbol](a)
+        return PREFIX[symbol](a)
 
     @staticmethod
     def constant(x: Any) -> int | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import Any
 
 from compass_core.operators import is_power_of_two
@@ -13,6 +11,7 @@ from ...ir.dtypes import BOOL, INT32, DataType
 from ...ops import get
 from ...ops.core import convert, scalar_cast
 from ...ops.typing import NO_FLOAT, bits_of, check_operator, describe, is_literal, match_operator
+from ..python_operators import BINARY, PREFIX
 from ..tiles.tile import Tile
 from ..tiles.tile import binary as tile_binary
 from .errors import language_error
@@ -29,33 +28,6 @@ from .values import (
     unwrap,
 )
 
-PYTHON = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "@": operator.matmul,
-}
-PREFIX: dict[str, Callable[[Any], Any]] = {
-    "-": operator.neg,
-    "~": operator.invert,
-    "not": operator.not_,
-    "+": operator.pos,
-}
 _POINTERS = "a pointer can be moved by an integer with + and -, compared, and subscripted"
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "div", "%": "mod"}
 FLOORING = {"//": "floordiv", "%": "floormod"}
@@ -77,7 +49,7 @@ def as_operand(x: Any) -> Any:
 def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     """`a symbol b`. Plain Python when neither side is a run-time value; `adapt` gives int literals the other's type."""
     if not (is_runtime(a) or is_runtime(b)):
-        return PYTHON[symbol](a, b)
+        return BINARY[symbol](a, b)
     if isinstance(a, Tile) or isinstance(b, Tile):
         return tile_binary(symbol, a, b)
     if (isinstance(a, Constant) or isinstance(b, Constant)) and not is_runtime_beside(a, b):
@@ -116,7 +88,7 @@ def is_runtime_beside(a: Any, b: Any) -> bool:
 def _of_constants(symbol: str, a: Any, b: Any, adapt: bool) -> Any:
     """An operator on constants and Python values: the number that it gives when the kernel runs."""
     if not (is_number(a) and is_number(b)):
-        return PYTHON[symbol](plain(a), plain(b))
+        return BINARY[symbol](plain(a), plain(b))
     x, y = (Value(v.expr) if isinstance(v, Constant) else v for v in (a, b))
     found = binary(symbol, x, y, adapt)
     e = found.expr
