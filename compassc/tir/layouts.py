@@ -33,6 +33,7 @@ from compassc.tir.checks import has_effects, read, single_store, why_foreign, wh
 from compassc.tir.index_map import IndexMap, as_index_map
 from compassc.tir.notes import Notes
 from compassc.tir.placement import unconditional
+from compassc.tir.relaid import Relaid
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit
 
@@ -79,7 +80,9 @@ class Layouts(Notes):
                 f"{step} of '{found.data.name}': it is a parameter that is read, which the caller fills"
             )
         new = Buffer(found.data, found.dtype, shape)
-        body = _Laid(found.data, new, chosen).body(tree.function.body)
+        body = Relaid(found.data, new, lambda at: tuple(chosen.map_indices([Value(i) for i in at]))).body(
+            tree.function.body
+        )
         if padded:
             body = self._padded(step, tree, body, s, new, chosen, found, pad_value)
         places = [r.buffer.data for r in getattr(s, side + "s")]
@@ -341,46 +344,6 @@ def _all(e: Expr) -> list[Expr]:
     from compassc.ir.visit import walk_exprs
 
     return list(walk_exprs(e))
-
-
-class _Laid(Rewriter):
-    """A buffer in another layout: its memory, its declaration, its accesses."""
-
-    def __init__(self, data: Var, new: Buffer, chosen: IndexMap) -> None:
-        super().__init__()
-        self.data, self.new, self.chosen = data, new, chosen
-
-    def _indices(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(self.chosen.map_indices([Value(i) for i in indices]))
-
-    @rewrites(S.Alloc)
-    def rewrite_alloc(self, s: S.Alloc) -> Stmt:
-        return S.Alloc(self.new, span=s.span) if s.buffer.data is self.data else s
-
-    @rewrites(S.DeclBuffer)
-    def rewrite_declaration(self, s: S.DeclBuffer) -> Stmt:
-        return S.DeclBuffer(self.new, span=s.span) if s.buffer.data is self.data else s
-
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
-        indices = tuple(map(self.expr, e.indices))
-        if e.buffer.data is not self.data:
-            return E.Load(e.buffer, indices, e.mask)
-        return E.Load(view(self.new), self._indices(indices), e.mask)
-
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Stmt:
-        indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
-        if s.buffer.data is not self.data:
-            return S.Store(s.buffer, indices, value, s.mask, span=s.span)
-        return S.Store(view(self.new), self._indices(indices), value, s.mask, span=s.span)
-
-    @rewrites(E.Region)
-    def rewrite_region(self, e: E.Region) -> Expr:
-        if e.buffer.data is not self.data:
-            return e
-        zeros = tuple(number(0) for _ in self.new.shape)
-        return E.Region(view(self.new), zeros, self.new.shape)
 
 
 class _Points(Rewriter):

@@ -11,7 +11,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.visit import Rewriter, all_exprs, rewrites, substitute_body, walk_stmts
+from compassc.ir.visit import all_exprs, substitute_body, walk_stmts
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.tir.base import Base
 from compassc.tir.blocks import (
@@ -25,7 +25,6 @@ from compassc.tir.blocks import (
     number,
     renamed,
     uses,
-    view,
 )
 from compassc.tir.caching import Caching
 from compassc.tir.checks import why_foreign, written
@@ -33,6 +32,7 @@ from compassc.tir.cover import data_of, facts_of, reach_of, turn_writes
 from compassc.tir.decompose import reduction_loops
 from compassc.tir.placement import plain_index
 from compassc.tir.queries import consumers_of, is_output
+from compassc.tir.relaid import Relaid
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, direct_blocks, edit
 
@@ -241,42 +241,10 @@ class _Rolling:
         kinds = tuple("opaque" if a.var is own[0] else a.kind for a in axes)
         new = self.block.replace(where=where, kinds=kinds)
         body = edit(self.tree.function.body, {self.block: (new,)})
-        return _Round(self.buffer.data, Buffer(self.buffer.data, self.buffer.dtype, shape), self.dim, self.extent).body(
-            body
-        )
+        turned = Buffer(self.buffer.data, self.buffer.dtype, shape)
+        return Relaid(self.buffer.data, turned, self._turned).body(body)
 
-
-class _Round(Rewriter):
-    """A buffer of which one dimension goes round."""
-
-    def __init__(self, data: Var, new: Buffer, dim: int, extent: int) -> None:
-        super().__init__()
-        self.data, self.new, self.dim, self.extent = data, new, dim, extent
-
-    def _indices(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def _turned(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Where an element is in the buffer that goes round."""
         at = indices[self.dim]
         return (*indices[: self.dim], Binary("floormod", at, number(self.extent, at)), *indices[self.dim + 1 :])
-
-    @rewrites(S.Alloc)
-    def rewrite_alloc(self, s: S.Alloc) -> Stmt:
-        return S.Alloc(self.new, span=s.span) if s.buffer.data is self.data else s
-
-    @rewrites(E.Load)
-    def rewrite_load(self, e: E.Load) -> Expr:
-        indices = tuple(map(self.expr, e.indices))
-        if e.buffer.data is not self.data:
-            return E.Load(e.buffer, indices, e.mask)
-        return E.Load(view(self.new), self._indices(indices), e.mask)
-
-    @rewrites(S.Store)
-    def rewrite_store(self, s: S.Store) -> Stmt:
-        indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
-        if s.buffer.data is not self.data:
-            return S.Store(s.buffer, indices, value, s.mask, span=s.span)
-        return S.Store(view(self.new), self._indices(indices), value, s.mask, span=s.span)
-
-    @rewrites(E.Region)
-    def rewrite_region(self, e: E.Region) -> Expr:
-        if e.buffer.data is not self.data:
-            return e
-        return E.Region(view(self.new), tuple(number(0) for _ in self.new.shape), self.new.shape)
