@@ -15,9 +15,6 @@ from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, l
 from compassc.layers.streams import Streams, bytes_of
 from compassc.layers.vectors import WIDE, pointee
 
-TABLE_BYTES = 6144
-"""LSRAM for the tables of a kernel."""
-
 
 class IterationSpace(NamedTuple):
     """Dimensions of the output, merged as far as all operands allow, and each operand's elements per step of them."""

@@ -53,20 +53,21 @@ def _call(name: str, ptr: Any, *values: tuple[str, Any]) -> E.Expr:
     return E.Call(name, (address, *operands), elem)
 
 
-def _example(start: str, call: str) -> Example:
-    return Example(_EXAMPLE.replace("{start}", start).replace("{call}", call), lanes=1)
+def _atomic(c: str, start: str, call: str) -> Any:
+    """Declares an atomic operation: its C text, and what its example begins with and does."""
+    return special_op(
+        group=GROUP,
+        c=c,
+        effect="write",
+        touches=BOTH,
+        cost=Cost("atomic"),
+        returns="Value",
+        example=Example(_EXAMPLE.replace("{start}", start).replace("{call}", call), lanes=1),
+        exempt=IN_MEMORY,
+    )
 
 
-@special_op(
-    group=GROUP,
-    c="atomic_add({ptr}, {value})",
-    effect="write",
-    touches=BOTH,
-    cost=Cost("atomic"),
-    returns="Value",
-    example=_example("x[0]", "S.atomic_add(sh, S.get_local_id())"),
-    exempt=IN_MEMORY,
-)
+@_atomic("atomic_add({ptr}, {value})", "x[0]", "S.atomic_add(sh, S.get_local_id())")
 def atomic_add(ptr: Any, value: Any) -> E.Expr:
     """Add `value` to the integer at `ptr` in one step, and give what it was before. Ours.
 
@@ -76,16 +77,7 @@ def atomic_add(ptr: Any, value: Any) -> E.Expr:
     return _call("atomic_add", ptr, ("value", value))
 
 
-@special_op(
-    group=GROUP,
-    c="atomic_min({ptr}, {value})",
-    effect="write",
-    touches=BOTH,
-    cost=Cost("atomic"),
-    returns="Value",
-    example=_example("x[0]", "S.atomic_min(sh, S.get_local_id())"),
-    exempt=IN_MEMORY,
-)
+@_atomic("atomic_min({ptr}, {value})", "x[0]", "S.atomic_min(sh, S.get_local_id())")
 def atomic_min(ptr: Any, value: Any) -> E.Expr:
     """Replace the integer at `ptr` by `value` where that is less, in one step, and give what it was before. Ours.
 
@@ -94,16 +86,7 @@ def atomic_min(ptr: Any, value: Any) -> E.Expr:
     return _call("atomic_min", ptr, ("value", value))
 
 
-@special_op(
-    group=GROUP,
-    c="atomic_max({ptr}, {value})",
-    effect="write",
-    touches=BOTH,
-    cost=Cost("atomic"),
-    returns="Value",
-    example=_example("x[1]", "S.atomic_max(sh, S.get_local_id())"),
-    exempt=IN_MEMORY,
-)
+@_atomic("atomic_max({ptr}, {value})", "x[1]", "S.atomic_max(sh, S.get_local_id())")
 def atomic_max(ptr: Any, value: Any) -> E.Expr:
     """Replace the integer at `ptr` by `value` where that is greater, in one step, and give what it was before. Ours.
 
@@ -112,16 +95,7 @@ def atomic_max(ptr: Any, value: Any) -> E.Expr:
     return _call("atomic_max", ptr, ("value", value))
 
 
-@special_op(
-    group=GROUP,
-    c="atomic_xchg({ptr}, {value})",
-    effect="write",
-    touches=BOTH,
-    cost=Cost("atomic"),
-    returns="Value",
-    example=_example("x[0]", "if S.get_local_id() == 0:\n    S.atomic_exchange(sh, 7)"),
-    exempt=IN_MEMORY,
-)
+@_atomic("atomic_xchg({ptr}, {value})", "x[0]", "if S.get_local_id() == 0:\n    S.atomic_exchange(sh, 7)")
 def atomic_exchange(ptr: Any, value: Any) -> E.Expr:
     """Replace the integer at `ptr` by `value` in one step, and give what it was before. Ours.
 
@@ -130,16 +104,7 @@ def atomic_exchange(ptr: Any, value: Any) -> E.Expr:
     return _call("atomic_exchange", ptr, ("value", value))
 
 
-@special_op(
-    group=GROUP,
-    c="atomic_cmpxchg({ptr}, {expected}, {value})",
-    effect="write",
-    touches=BOTH,
-    cost=Cost("atomic"),
-    returns="Value",
-    example=_example("5", "S.atomic_compare_exchange(sh, 5, 7)"),
-    exempt=IN_MEMORY,
-)
+@_atomic("atomic_cmpxchg({ptr}, {expected}, {value})", "5", "S.atomic_compare_exchange(sh, 5, 7)")
 def atomic_compare_exchange(ptr: Any, expected: Any, value: Any) -> E.Expr:
     """Replace the integer at `ptr` by `value` if it is `expected`, in one step, and give what it was before. Ours.
 

@@ -22,9 +22,6 @@ def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
-ACTS = {"SIGMOID": _sigmoid, "TANH": np.tanh}
-
-
 def _flipped(layer: Layer, x: Array) -> Array:
     return np.flip(x, 1) if layer.word("direction", "FORWARD") == "REVERSE" else x
 

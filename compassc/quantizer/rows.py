@@ -13,8 +13,6 @@ from compassc.quantizer.windowed import padded, patches
 
 MOST_ROWS = 4096
 """Of a batch, evenly taken."""
-MOST_INPUTS = 4608
-"""Inputs of an output channel for which products are kept."""
 TYPES = ("Convolution", "DepthwiseConv", "FullyConnected")
 
 
