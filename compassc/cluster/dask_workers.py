@@ -61,11 +61,15 @@ class _Workers:
 
     def __init__(self, client: Any, jobs: int) -> None:
         self._client, self.jobs = client, jobs
+        self._sent: tuple[Any, Any] | None = None
+        """What was shared last, and where the workers have it."""
 
     def run(self, function: Function, shared: Any, parts: Iterable[Any]) -> Iterator[tuple[int, Any]]:
         from distributed import as_completed
 
-        sent = self._send(shared)
+        if self._sent is None or self._sent[0] is not shared:
+            self._sent = shared, self._send(shared)
+        sent = self._sent[1]
         given: dict[int, Any] = {}
         numbers: dict[str, int] = {}
         futures = as_completed()
@@ -91,6 +95,7 @@ class _Workers:
                     yield number, Lost(error)
                     continue
                 sent = self._send(shared)
+                self._sent = shared, sent
                 submit(number)
         finally:
             self._client.cancel([f for f in list(futures.futures)], force=True)

@@ -118,6 +118,14 @@ class Node:
         values = {f.name: getattr(self, f.name) for f in self.declared}
         return type(self)(**{**values, **changes})
 
+    def __reduce__(self) -> Any:
+        return _again, (type(self), {f.name: getattr(self, f.name) for f in self.declared})
+
+
+def _again(cls: type[_N], values: dict[str, Any]) -> _N:
+    """A node that was pickled."""
+    return cls(**values)
+
 
 def _refuse(self: Node, name: str, *value: object) -> None:
     raise AttributeError(f"{type(self).__name__} is immutable")

@@ -72,6 +72,10 @@ class ExpressionTask:
         rng = np.random.default_rng(0)
         return [_values(t, rng) if isinstance(t.op, PlaceholderOp) else _empty(t) for t in self.tensors]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without arrays, which can be made again."""
+        return {name: value for name, value in vars(self).items() if name not in ("_given", "_right")}
+
     def arguments(self) -> list[Array]:
         """Random inputs, the same at each call, and outputs of zeros."""
         return [a.copy() for a in self._given]

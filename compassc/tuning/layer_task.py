@@ -85,6 +85,10 @@ class LayerTask:
             object.__setattr__(self, "_kernel", kernel_of(self.layers))
         object.__setattr__(self, "space", ParameterSpace(decisions.offered))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Made anew in another process, whose folder is its own."""
+        return LayerTask, (self.layers, self.target)
+
     @property
     def name(self) -> str:
         sizes = "x".join(map(str, self.layers[0].output.shape))

@@ -121,6 +121,8 @@ class _Loop:
 
     def run(self) -> Search:
         strategy = strategy_named(self._options.strategy, self._task, self._options.seed)
+        if hasattr(strategy, "features"):
+            strategy.features = self._workers.features
         search = self._search
         if self._task.default is not None and self._options.trials > 0:
             strategy.tell(self._trials([self._task.default], strategy))

@@ -64,3 +64,6 @@ class Invented:
             group = list(enumerate(candidates[first : first + self.at_once], first))
             self.asked += [key_of(c) for _, c in group]
             yield [(i, cost(c)) for i, c in group]
+
+    def features(self, task: Valley, candidates: Sequence[Candidate]) -> list[Any]:
+        return [task.features(c) for c in candidates]

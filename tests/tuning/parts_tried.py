@@ -2,19 +2,10 @@
 
 import os
 import signal
-import time
-from pathlib import Path
 
 
 def add(shared: int, part: int) -> int:
     return shared + part
-
-
-def slowly(shared: str, part: int) -> tuple[int, int]:
-    """The part and the process that did it; the file `shared` says that one is at work."""
-    Path(shared).touch()
-    time.sleep(0.05)
-    return part, os.getpid()
 
 
 def fails(shared: int, part: int) -> int:

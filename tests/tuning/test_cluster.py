@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,13 +15,19 @@ import compassc.cluster
 from compass_core.errors import CompassError
 from compassc.cluster import Here, Lost, need, open_cluster
 from compassc.cluster.processes import processes
+from compassc.dsl import load_kernels
+from compassc.tuning import records
+from compassc.tuning.kernel_task import KernelTask
 from compassc.tuning.measure import MeasureOptions
+from compassc.tuning.space import key_of
+from compassc.tuning.tune import Search, TuneOptions, tune
 from compassc.tuning.workers import ClusterWorkers
 
 from .kernels_tried import Twice
-from .parts_tried import add, deadly, fails, slowly
+from .parts_tried import add, deadly, fails
 
 WORKERS = 3
+HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -50,21 +54,27 @@ def test_a_door_gives_what_this_process_gives(dask: LocalCluster) -> None:
 def test_a_worker_is_killed_in_the_middle(dask: LocalCluster, tmp_path: Path) -> None:
     """And nothing is missing, nothing is there twice."""
     victim = next(iter(dask.workers.values())).pid
-    started = tmp_path / "started"
+    kernel = vars(load_kernels(HERE / "tuned_kernel.py").module)["twofold"]
+    task, options = (
+        KernelTask.of_sizes(kernel, "X2_1204", {"n": 64}),
+        TuneOptions(seed=1, measure=MeasureOptions(batch=1)),
+    )
+    dead: list[int] = []
 
-    def kill() -> None:
-        while not started.exists():
-            time.sleep(0.01)
-        os.kill(victim, signal.SIGKILL)
+    def kill(search: Search) -> None:
+        if not dead and len(search.records) >= 3:  # the default, and two of those that all workers are at
+            os.kill(victim, signal.SIGKILL)
+            dead.append(len(search.records))
 
-    killer = threading.Thread(target=kill)
-    killer.start()
     with open_cluster(scheduler=dask.scheduler_address) as cluster:
-        outcomes = list(cluster.run(slowly, str(started), range(40)))
-    killer.join()
-    assert sorted(n for n, _ in outcomes) == list(range(40))
-    assert all(n == part for n, (part, _) in outcomes)
-    assert len({pid for _, (_, pid) in outcomes} - {victim}) >= WORKERS - 1
+        search = tune(task, options, tmp_path / "records.jsonl", ClusterWorkers(cluster), kill)
+    alone = tune(task, options)
+    assert dead[0] < len(alone.records) == task.space.size
+    assert [(r.candidate, r.cost, r.error) for r in search.records] == [
+        (r.candidate, r.cost, r.error) for r in alone.records
+    ]
+    kept = records.read(tmp_path / "records.jsonl").records
+    assert sorted(key_of(r.candidate) for r in kept) == sorted(key_of(r.candidate) for r in alone.records)
 
 
 def test_candidates_are_measured_alike_everywhere(dask: LocalCluster) -> None:
@@ -77,6 +87,16 @@ def test_candidates_are_measured_alike_everywhere(dask: LocalCluster) -> None:
 
     with open_cluster(scheduler=dask.scheduler_address) as cluster:
         assert results(ClusterWorkers(cluster, trusted=False)) == results(ClusterWorkers())
+
+
+def test_a_model_learns_the_same_everywhere(dask: LocalCluster) -> None:
+    kernel = vars(load_kernels(HERE / "tuned_kernel.py").module)["twofold"]
+    task = KernelTask.of_sizes(kernel, "X2_1204", {"n": 64})
+    options = TuneOptions(trials=6, strategy="model")
+    with open_cluster(scheduler=dask.scheduler_address) as cluster:
+        search = tune(task, options, workers=ClusterWorkers(cluster))
+    assert search.predicted == tune(task, options).predicted
+    assert search.predicted
 
 
 def test_another_toolchain_is_refused(dask: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:

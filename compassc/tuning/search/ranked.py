@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from compassc.tuning.cost.features import Vector
 
 _DRAWS = 20
+Features = Callable[[Task, Sequence[Candidate]], "list[Vector | None]"]
+"""Makes the features of candidates of a task; None of those without a program."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class RankedSearch:
         self._pool: dict[str, _Idea] = {}
         self._known: list[tuple[Vector, float]] = []
         self._best = Population(task.space, self._rng)
+        self.features: Features = lambda task, candidates: [features_of(task, c) for c in candidates]
+        """Who makes features: this process, unless workers are named here."""
         self.predicted: dict[str, float] = {}
         """What the model expected of candidates when they were asked for, by key."""
 
@@ -98,16 +102,14 @@ class RankedSearch:
             self._draw(parents, -(-count // 2))
 
     def _draw(self, parents: Population, count: int) -> None:
-        left, draws = count, count + _DRAWS
-        while left and draws:
-            draws -= 1
-            candidate = parents.child()
-            if key_of(candidate) in self._seen:
-                continue
-            idea = self._idea(candidate)
-            if idea is not None:
-                self._pool[key_of(candidate)] = idea
-                left -= 1
+        """Children that join the pool; their features are made together, so that several processes can."""
+        draws = count + _DRAWS
+        while count and draws:
+            new = [parents.child() for _ in range(min(count, draws))]
+            draws -= len(new)
+            for idea in self._ideas({key_of(c): c for c in new if key_of(c) not in self._seen}):
+                self._pool[key_of(idea.candidate)] = idea
+                count -= 1
 
     def _expected(self) -> list[tuple[_Idea, float]]:
         ideas = list(self._pool.values())
@@ -116,19 +118,20 @@ class RankedSearch:
         costs = self.model.predict(np.stack([i.features for i in ideas]))
         return list(zip(ideas, map(float, costs)))
 
-    def _idea(self, candidate: Candidate) -> _Idea | None:
-        self._seen.add(key_of(candidate))
-        found = features_of(self._task, candidate)
-        return None if found is None else _Idea(candidate, found)
+    def _ideas(self, candidates: Mapping[str, Candidate]) -> list[_Idea]:
+        """Those of candidates, by key, that have programs."""
+        self._seen.update(candidates)
+        listed = list(candidates.values())
+        found = self.features(self._task, listed) if listed else []
+        return [_Idea(c, x) for c, x in zip(listed, found, strict=True) if x is not None]
 
     def tell(self, results: Sequence[tuple[Candidate, Result]]) -> None:
+        others = {key_of(c): c for c, _ in results if key_of(c) not in self._asked}
+        self._asked |= {key_of(i.candidate): i for i in self._ideas(others)}
         for candidate, result in results:
-            key = key_of(candidate)
-            idea = self._asked.get(key) or self._idea(candidate)
-            self._seen.add(key)
+            idea = self._asked.get(key_of(candidate))
             if idea is None or result.cost is None:
                 continue
-            self._asked[key] = idea
             self._alike.add(idea.features.tobytes())
             self._known.append((idea.features, result.cost))
             self._best.add(result.cost, candidate)
