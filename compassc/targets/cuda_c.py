@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -16,6 +15,7 @@ from compassc.ir.dtypes import DataType, PointerType
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
+from compassc.targets.signature import Size, names_of
 from compassc.te.meetings import launches
 
 _HALVES = """\
@@ -42,8 +42,6 @@ def _prelude() -> str:
 
 PRELUDE = _prelude()
 _WRAPPING = ("add", "sub", "mul")
-Size = Any
-"""An extent as JSON: a number, the name of a parameter, or [operator, size, size]."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,9 @@ def program_of(function: S.PrimFunc, plain: S.PrimFunc) -> Program:
     """The program of a function that went through the passes; `plain`: as it was before, with the extents of its loops."""
     allocated = [s for s in walk_stmts(function.body) if isinstance(s, S.Alloc)]
     spaces = [s for s in allocated if s.buffer.scope == "global"]
-    names = _Names(function, spaces)
+    sizes = names_of(plain)
+    names = dict(zip(function.params, sizes.values(), strict=True))
+    names |= {s.buffer.data: f"workspace {i}" for i, s in enumerate(spaces)}
     launches, texts = [], []
     for number, (group, before) in enumerate(zip(_groups(function.body), _groups(plain.body), strict=True)):
         used = set(_used(group))
@@ -85,11 +85,11 @@ def program_of(function: S.PrimFunc, plain: S.PrimFunc) -> Program:
         printer.kernel(group)
         head = f'extern "C" __global__ void {name}({", ".join(params)}) {{'
         texts.append("\n".join([head, *printer.lines, "}"]))
-        threads = _threads(before)
+        threads = _threads(before, sizes)
         grid, block = (tuple(threads.get(f"{unit}_{dim}", 1) for dim in "xyz") for unit in ("blockIdx", "threadIdx"))
         launches.append(Launch(name, tuple(names[v] for v in given), grid, block))
-    sizes = tuple((names[s.buffer.data], _bytes(s.buffer)) for s in spaces)
-    return Program("\n\n".join([PRELUDE, *texts]) + "\n", tuple(launches), sizes)
+    workspaces = tuple((names[s.buffer.data], _bytes(s.buffer)) for s in spaces)
+    return Program("\n\n".join([PRELUDE, *texts]) + "\n", tuple(launches), workspaces)
 
 
 SHARED = 48 << 10
@@ -105,14 +105,6 @@ def _check_shared(function: S.PrimFunc, arrays: list[S.Alloc]) -> None:
             f"'{function.name}' needs {sum(rows.values()):,} bytes of shared memory ({listed}), a block has {SHARED:,}",
             "compute smaller parts at a time",
         )
-
-
-class _Names(dict[Var, str]):
-    """A name for each parameter and workspace, each once."""
-
-    def __init__(self, function: S.PrimFunc, spaces: list[S.Alloc]) -> None:
-        super().__init__({p: p.name for p in function.params})
-        self |= {s.buffer.data: f"workspace {i}" for i, s in enumerate(spaces)}
 
 
 def _groups(body: S.Body) -> list[S.Body]:
@@ -132,12 +124,12 @@ def _used(body: S.Body) -> Iterator[Var]:
                     yield e.buffer.data
 
 
-def _threads(body: S.Body) -> dict[str, Size]:
+def _threads(body: S.Body, names: dict[Var, str]) -> dict[str, Size]:
     """The threads of a launch: for each tag the most turns that a loop has."""
     found: dict[str, Size] = {}
     for s in walk_stmts(body):
         if isinstance(s, S.For) and s.kind in S.THREAD_LOOPS:
-            size = _size(s.stop)
+            size = _size(s.stop, names)
             if s.kind in found and found[s.kind] != size:
                 size = max(found[s.kind], size) if isinstance(size, int) and isinstance(found[s.kind], int) else [
                     "max", found[s.kind], size]  # fmt: skip
@@ -145,15 +137,15 @@ def _threads(body: S.Body) -> dict[str, Size]:
     return found
 
 
-def _size(e: Expr) -> Size:
+def _size(e: Expr, names: dict[Var, str]) -> Size:
     if isinstance(e, IntImm):
         return e.value
-    if isinstance(e, Var):
-        return e.name
+    if isinstance(e, Var) and e in names:
+        return names[e]
     if isinstance(e, Binary):
-        return [e.op, _size(e.a), _size(e.b)]
+        return [e.op, _size(e.a, names), _size(e.b, names)]
     if isinstance(e, E.Cast):
-        return _size(e.value)
+        return _size(e.value, names)
     raise NoForm(f"the number of threads {e} is not known before the launch")
 
 

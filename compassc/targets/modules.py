@@ -45,4 +45,6 @@ def _module(inputs: Any, args: Sequence[Any] | None, target: Target, name: str) 
         raise UsageError(
             f"the module was made for {module.target}, it is to be built for {wanted}", code="other-target"
         )
-    return module
+    from compassc.tir.lower import lower as without_blocks
+
+    return without_blocks(module, target).replace(target=wanted)

@@ -7,40 +7,64 @@ from typing import Any
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import PointerType
-from compassc.ir.exprs import IntImm, Var
-from compassc.ir.visit import walk_stmts
+from compassc.ir.exprs import Binary, IntImm, Var
+from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.targets.ctext import NoForm
+from compassc.te.lowering import IMPLIED_SIZES, free_name
+
+Size = Any
+"""An extent as JSON: a number, the name of a parameter, or [operator, size, size]."""
 
 
 def of(function: S.PrimFunc) -> dict[str, Any]:
-    """`{"name", "params": [{"name", "dtype", "shape", "output"}, {"name", "dtype"} for numbers]}`.
+    """`{"name", "params": [{"name", "dtype", "shape", "output"}, {"name", "dtype"} for numbers]}`, and `"implied"` for
+    numbers that are dimensions of tensors, which callers do not give.
 
-    A shape is a list of whole numbers and of names of parameters. NoForm for other sizes.
+    A shape is a list of sizes. NoForm for others than those of numbers and parameters.
     """
-    shapes = {s.buffer.data: s.buffer.shape for s in function.body if isinstance(s, S.DeclBuffer)}
+    shapes = _shapes(function)
     stored = {s.buffer.data for s in walk_stmts(function.body) if isinstance(s, S.Store)}
+    names = names_of(function)
+    implied = function.params[len(function.params) - function.attr(IMPLIED_SIZES, 0) :]
     params: list[dict[str, Any]] = []
     for p in function.params:
         if isinstance(p.dtype, PointerType):
-            shape = [_size(p, e, function) for e in shapes.get(p, ())]
-            params.append({"name": p.name, "dtype": str(p.dtype.elem), "shape": shape, "output": p in stored})
+            shape = [_size(p, e, names) for e in shapes.get(p, ())]
+            params.append({"name": names[p], "dtype": str(p.dtype.elem), "shape": shape, "output": p in stored})
         else:
-            params.append({"name": p.name, "dtype": str(p.dtype)})
+            mark = {"implied": True} if p in implied else {}
+            params.append({"name": names[p], "dtype": str(p.dtype), **mark})
     return {"name": function.name, "params": params}
+
+
+def names_of(function: S.PrimFunc) -> dict[Var, str]:
+    """A name for each parameter, that no other one has."""
+    taken: set[str] = set()
+    return {p: free_name(p.name, taken) for p in function.params}
 
 
 def is_declared(function: S.PrimFunc) -> bool:
     """Whether all tensors among the parameters have shapes of numbers and of parameters."""
-    shapes = {s.buffer.data: s.buffer.shape for s in function.body if isinstance(s, S.DeclBuffer)}
+    shapes = _shapes(function)
     tensors = [p for p in function.params if isinstance(p.dtype, PointerType)]
-    return all(isinstance(e, IntImm) or e in function.params for p in tensors for e in shapes.get(p, (None,)))
+    return all(p in shapes and all(_is_known(e, function) for e in shapes[p]) for p in tensors)
 
 
-def _size(tensor: Var, e: E.Expr, function: S.PrimFunc) -> int | str:
+def _shapes(function: S.PrimFunc) -> dict[Var, tuple[E.Expr, ...]]:
+    return {s.buffer.data: s.buffer.shape for s in function.body if isinstance(s, S.DeclBuffer)}
+
+
+def _is_known(e: E.Expr, function: S.PrimFunc) -> bool:
+    return all(isinstance(x, (IntImm, Binary)) or (isinstance(x, Var) and x in function.params) for x in walk_exprs(e))
+
+
+def _size(tensor: Var, e: E.Expr, names: dict[Var, str]) -> Size:
     if isinstance(e, IntImm):
         return e.value
-    if isinstance(e, Var) and e in function.params:
-        return e.name
+    if isinstance(e, Var) and e in names:
+        return names[e]
+    if isinstance(e, Binary):
+        return [e.op, _size(tensor, e.a, names), _size(tensor, e.b, names)]
     raise NoForm(
         f"the size {e} of '{tensor.name}' is neither a number nor a parameter",
         "give each open size a variable of its own, among the arguments of the build",

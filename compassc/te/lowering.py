@@ -10,11 +10,11 @@ from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import INT32, VOID, pointer_type
+from compassc.ir.dtypes import INT32, VOID, PointerType, pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
 from compassc.ir.verify import verify
-from compassc.ir.visit import Rewriter, rewrites
+from compassc.ir.visit import Rewriter, all_exprs, rename_vars, rewrites, walk_stmts
 from compassc.te.axes import IterVar
 from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.errors import ExpressionTypeError, LowerError
@@ -28,6 +28,9 @@ from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor
 from compassc.te.values import Value, kind_of
 
 _ZERO = IntImm(INT32, 0)
+IMPLIED_SIZES = "implied_sizes"
+"""The attribute of a function that says how many of its last parameters are sizes of the tensors before them: who calls a
+built module does not give them."""
 
 
 def lower(
@@ -72,14 +75,17 @@ def schedule_ops(
 def _plain_loops(
     plain: Schedule, bounds: Bounds, args: Sequence[Any], name: str, machine: Machine
 ) -> tuple[IRModule, LoopNest]:
-    parameters, declared, variables = parameters_of(args, machine)
+    parameters, declared, variables, implied = parameters_of(args, machine)
     for stage in plain.stages:
         for tensor in stage.op.outputs if stage.is_output else ():
             if tensor not in parameters:
                 raise LowerError(f"the output '{tensor.name}' is not among the arguments", "add it to them")
     nest = loop_nest(plain, bounds, parameters, machine)
     body = (*declared, *nest.allocations, *machine.sequence(nest.roots))
-    function = PrimFunc(name, variables, Finish().body(body), VOID)
+    renamed = _renamed(variables)
+    made = rename_vars(Finish().body(body), renamed)
+    function = PrimFunc(name, tuple(renamed.get(v, v) for v in variables), made, VOID, implied)
+    _check_known(function)
     return IRModule((function, *_called(nest.kernels, name, machine)), name, machine.name), nest
 
 
@@ -177,8 +183,12 @@ def _machine(target: Any) -> Machine:
     return target if isinstance(target, Machine) else Target.of(target).machine()
 
 
-def parameters_of(args: Sequence[Any], machine: Machine) -> tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...]]:
-    """The buffers of the tensors among the arguments, their declarations, and the parameters of the function."""
+Parameters = tuple[dict[Tensor, Buffer], list[Stmt], tuple[Var, ...], tuple[tuple[str, object], ...]]
+
+
+def parameters_of(args: Sequence[Any], machine: Machine) -> Parameters:
+    """The buffers of the tensors among the arguments, their declarations, the parameters of the function and its
+    attributes. Sizes of tensors that are no arguments themselves are parameters after these (`IMPLIED_SIZES`)."""
     buffers: dict[Tensor, Buffer] = {}
     variables: list[Var] = []
     taken: set[str] = set()
@@ -195,7 +205,32 @@ def parameters_of(args: Sequence[Any], machine: Machine) -> tuple[dict[Tensor, B
             variables.append(arg.expr)
         else:
             raise ExpressionTypeError(f"an argument is a tensor or a variable, got {type(arg).__name__}")
-    return buffers, [S.DeclBuffer(b) for b in buffers.values()], tuple(variables)
+    sizes = dict.fromkeys(e for b in buffers.values() for e in b.shape if isinstance(e, Var) and e not in variables)
+    attrs = ((IMPLIED_SIZES, len(sizes)),) if sizes else ()
+    return buffers, [S.DeclBuffer(b) for b in buffers.values()], (*variables, *sizes), attrs
+
+
+def _renamed(variables: Sequence[Var]) -> dict[Var, Var]:
+    """Other variables for the numbers among the parameters whose names another parameter has."""
+    taken = {v.name for v in variables if isinstance(v.dtype, PointerType)}
+    names = {v: free_name(v.name, taken) for v in variables if not isinstance(v.dtype, PointerType)}
+    return {v: Var(name, v.dtype, v.nonneg) for v, name in names.items() if name != v.name}
+
+
+def _check_known(function: PrimFunc) -> None:
+    """LowerError for variables that are neither parameters nor defined in the function."""
+    known = set(function.params)
+    for s in walk_stmts(function.body):
+        if isinstance(s, (S.For, S.Let)):
+            known.add(s.var)
+        elif isinstance(s, (S.Alloc, S.AllocConst, S.DeclBuffer)):
+            known.add(s.buffer.data)
+    for e in all_exprs(function.body):
+        if isinstance(e, Var) and e not in known:
+            raise LowerError(
+                f"'{e.name}' is used, but is neither an argument nor a size of one",
+                "add it to the arguments; a size is known where a tensor among them has it as a dimension",
+            )
 
 
 def free_name(name: str, taken: set[str]) -> str:

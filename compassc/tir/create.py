@@ -38,12 +38,12 @@ def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None
     for arg in given:
         if not isinstance(arg, (Tensor, Value)):
             raise ExpressionTypeError(f"create_prim_func takes tensors and variables, got {type(arg).__name__}")
-    buffers, declarations, variables = parameters_of(given, _ANY)
+    buffers, declarations, variables, implied = parameters_of(given, _ANY)
     order = post_order([t.op for t in given if isinstance(t, Tensor)])
     made = _Functions(buffers, [v.name for v in variables])
     for op in order:
         made.operation(op, given)
-    attrs: list[tuple[str, object]] = [(EXPRESSIONS, True)]
+    attrs: list[tuple[str, object]] = [(EXPRESSIONS, True), *implied]
     free = {i for op in order for i in made.layout_free(op, given)}
     if free:
         attrs.append(("layout_free_buffers", sorted(free)))

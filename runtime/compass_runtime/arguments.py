@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from compass_core.operators import OPERATORS
 from compass_runtime.errors import RuntimeTypeError, RuntimeValueError
 from compass_runtime.ndarray import NDArray
 from compass_runtime.program import numpy_dtype
@@ -15,24 +17,57 @@ _LARGEST = 1 << 31
 """Elements of a tensor stay below this: kernels count in 32 bits."""
 
 
+Size = Any
+"""A whole number, the name of a number among the parameters, or [operation, a, b] of sizes."""
+
+
+def evaluated(size: Size, numbers: Mapping[str, int]) -> int:
+    """A size for certain numbers."""
+    if isinstance(size, int):
+        return size
+    if isinstance(size, str):
+        return numbers[size]
+    op, a, b = size
+    return OPERATORS[op].evaluate(evaluated(a, numbers), evaluated(b, numbers))
+
+
+def _size(given: Any, numbers: Collection[str]) -> Size:
+    """A size as it is written. ValueError and its like for what is none."""
+    if isinstance(given, str):
+        if given not in numbers:
+            raise ValueError(f"{given} is no number among the parameters")
+        return given
+    if not isinstance(given, list):
+        return int(given)
+    op, a, b = given
+    if op not in OPERATORS:
+        raise ValueError(f"there is no operation {op}")
+    return op, _size(a, numbers), _size(b, numbers)
+
+
 @dataclass(frozen=True)
 class Parameter:
-    """A tensor (`shape` of whole numbers and of names of numbers among the parameters) or, with None, a number."""
+    """A tensor (`shape` of sizes) or, with None, a number. `implied`: the number is a dimension of a tensor, callers do not
+    give it."""
 
     name: str
     dtype: np.dtype[Any]
-    shape: tuple[int | str, ...] | None
+    shape: tuple[Size, ...] | None
     output: bool
+    implied: bool = False
 
 
 def parameters_of(description: dict[str, Any]) -> list[Parameter]:
     """The parameters of a description (`compassc.targets.signature`). ValueError and its like for what is none."""
     found = []
+    numbers = {str(p["name"]) for p in description["params"] if "shape" not in p}
     for p in description["params"]:
-        shape = None
-        if "shape" in p:
-            shape = tuple(x if isinstance(x, str) else int(x) for x in p["shape"])
-        found.append(Parameter(str(p["name"]), numpy_dtype(str(p["dtype"])), shape, bool(p.get("output"))))
+        shape = tuple(_size(x, numbers) for x in p["shape"]) if "shape" in p else None
+        marks = bool(p.get("output")), bool(p.get("implied"))
+        found.append(Parameter(str(p["name"]), numpy_dtype(str(p["dtype"])), shape, *marks))
+    dimensions = {size for p in found for size in p.shape or () if isinstance(size, str)}
+    if any(p.implied and p.name not in dimensions for p in found):
+        raise ValueError("a size is not among the dimensions")
     return found
 
 
@@ -45,16 +80,13 @@ class Arguments:
     def laid_out(self, given: tuple[Any, ...]) -> tuple[list[np.ndarray[Any, Any]], list[tuple[Any, Any]]]:
         """An array for each parameter (numbers in arrays of one element), and what is to be copied back: pairs of an
         array that was given and the one used in its place. RuntimeTypeError, RuntimeValueError naming the argument."""
-        if len(given) != len(self.parameters):
-            raise RuntimeTypeError(
-                f"'{self.name}' takes {len(self.parameters)} arguments, {len(given)} are given", code="argument-count"
-            )
+        values = self._complete(given)
         numbers = {
-            p.name: self._number(p, value) for p, value in zip(self.parameters, given, strict=True) if p.shape is None
+            p.name: self._number(p, value) for p, value in zip(self.parameters, values, strict=True) if p.shape is None
         }
         made: list[np.ndarray[Any, Any]] = []
         back: list[tuple[Any, Any]] = []
-        for i, (p, value) in enumerate(zip(self.parameters, given, strict=True)):
+        for i, (p, value) in enumerate(zip(self.parameters, values, strict=True)):
             made.append(numbers[p.name] if p.shape is None else self._tensor(i, p, value, numbers))
         outputs = [i for i, p in enumerate(self.parameters) if p.output]
         for i, array in enumerate(made):
@@ -64,6 +96,22 @@ class Arguments:
                 if i in outputs:
                     back.append((array, made[i]))
         return made, back
+
+    def _complete(self, given: tuple[Any, ...]) -> list[Any]:
+        """The arguments with those that are dimensions of others."""
+        named = [p for p in self.parameters if not p.implied]
+        if len(given) != len(named):
+            raise RuntimeTypeError(
+                f"'{self.name}' takes {len(named)} arguments, {len(given)} are given", code="argument-count"
+            )
+        values: dict[str, Any] = {}
+        for p, value in zip(named, given, strict=True):
+            if p.shape is not None and isinstance(value, (np.ndarray, NDArray)) and np.ndim(value) == len(p.shape):
+                for size, n in zip(p.shape, value.shape, strict=True):
+                    if isinstance(size, str):
+                        values.setdefault(size, n)
+        rest = iter(given)
+        return [values.get(p.name, 0) if p.implied else next(rest) for p in self.parameters]
 
     def _number(self, p: Parameter, value: Any) -> np.ndarray[Any, Any]:
         try:
@@ -87,7 +135,12 @@ class Arguments:
         if array.dtype != p.dtype:
             raise RuntimeTypeError(f"{where} must have the type {p.dtype}, got {array.dtype}", code="argument-type")
         assert p.shape is not None
-        wanted = tuple(x if isinstance(x, int) else int(numbers[x][0]) for x in p.shape)
+        if array.ndim != len(p.shape) and any(not isinstance(x, int) for x in p.shape):
+            raise RuntimeValueError(
+                f"{where} must have {len(p.shape)} dimensions, got the shape {array.shape}", code="tensor-shape"
+            )
+        sizes = {name: int(n[0]) for name, n in numbers.items() if n.dtype.kind in "iu"}
+        wanted = tuple(evaluated(x, sizes) for x in p.shape)
         if array.shape != wanted and not (wanted == (1,) and array.shape == ()):
             raise RuntimeValueError(f"{where} must have the shape {wanted}, got {array.shape}", code="tensor-shape")
         if array.size >= _LARGEST:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from compass_core.errors import CompassError
-from compass_core.operators import OPERATORS
 from compass_core.reading import jsontext
-from compass_runtime.arguments import Arguments, parameters_of
+from compass_runtime.arguments import Arguments, evaluated, parameters_of
 from compass_runtime.devices import ATTRIBUTES, Device, DeviceAPI, aligned_bytes
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
 from compass_runtime.module import ENTRY, LOADER, RUNNABLE, SERIALIZABLE, Module
@@ -151,7 +150,7 @@ class CudaModule(Module):
     def _launch(self, driver: Driver, function: Any, launch: Any, held: Any, by_name: Any) -> None:
         _, arguments, grid, block = launch
         numbers = {p.name: int(by_name[p.name][0]) for p in self.arguments.parameters if _is_count(p)}
-        sizes = [_evaluated(size, numbers) for size in (*grid, *block)]
+        sizes = [evaluated(size, numbers) for size in (*grid, *block)]
         if not all(sizes):
             return  # no turns
         values = [held[a] if a in held else by_name[a] for a in arguments]
@@ -173,16 +172,6 @@ def _copy(driver: Driver, name: str, device: ctypes.c_uint64, array: np.ndarray[
         host = ctypes.c_void_p(array.ctypes.data)
         ends = (device, host) if "HtoD" in name else (host, device)
         driver.do(name, *ends, ctypes.c_size_t(array.nbytes))
-
-
-def _evaluated(size: Any, numbers: dict[str, int]) -> int:
-    """A size (`compassc.targets.cuda_c.Size`) for certain numbers."""
-    if isinstance(size, int):
-        return size
-    if isinstance(size, str):
-        return numbers[size]
-    op, a, b = size
-    return OPERATORS[op].evaluate(_evaluated(a, numbers), _evaluated(b, numbers))
 
 
 def load_content(data: bytes) -> CudaModule:
