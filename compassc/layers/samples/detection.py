@@ -53,62 +53,132 @@ def _decode(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     return layer_of(draw, kind, [x, deltas], [draw.plain(s, d) for s, d in shapes], constants, **given)
 
 
-@sample("DetectionOutput", "Proposal", "MultiboxTransformLoc", "BoundingBox")
-def _boxes(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    if len(x.shape) != 3 or x.is_integer or x.shape[2] < 2:
+WHOLE = "uint16"
+
+
+def _tables(draw: Draw, letters: str, low: int = -32768) -> dict[str, np.ndarray[Any, Any]]:
+    return {f"t{a}_lut": draw.array("int16", 256, low=low, high=32767) for a in letters}
+
+
+def _lists_of(x: Tensor, n: int, room: int, slots: int) -> list[tuple[tuple[int, ...], str]]:
+    """Shapes and types of scores, boxes, boxes per class, labels and classes."""
+    boxes, whole = ("int16", WHOLE) if x.is_integer else (x.dtype, "int32")
+    return [((n, room), x.dtype), ((n, room, 4), boxes), ((n, slots), whole), ((n, slots), whole), ((n, 1), whole)]
+
+
+@sample("DetectionOutput")
+def _detection(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != 3 or x.shape[2] < 2:
         return None
     n, b, c = x.shape
-    if kind == "DetectionOutput":
-        inputs = [x, draw.plain((n, b, c, 4), x.dtype), draw.plain((n, b, 4), x.dtype)]
-        shapes = [((n, 5), x.dtype), ((n, 5, 4), x.dtype), ((n, c), "int32"), ((n, c), "int32"), ((n, 1), "int32")]
-        return layer_of(
-            draw,
-            kind,
-            inputs,
-            [draw.plain(s, d) for s, d in shapes],
-            None,
-            score_threshold=0.1,
-            image_height=2,
-            image_width=3,
-        )
-    if kind == "BoundingBox":
-        rows = [draw.plain((n, b, 4), x.dtype) for _ in range(3)]
+    regions = draw.tensor((n, b, 4), "int16") if x.is_integer else draw.plain((n, b, 4), x.dtype)
+    inputs = [x, draw.plain((n, b, c, 4), x.dtype), regions]
+    outputs = [draw.plain(s, d) for s, d in _lists_of(x, n, 5, c)]
+    if not x.is_integer:
+        return layer_of(draw, kind, inputs, outputs, None, score_threshold=0.1, image_height=2, image_width=3)
+    given = {
+        "score_threshold_value": 20,
+        "height": 9000,
+        "width": 7000,
+        "box_scale_value": [draw.integer(15000, 32767), 20000, draw.integer(0, 32767)],
+        "box_shift_value": [draw.integer(24, 30), 29, draw.integer(14, 18)],
+        "delta_shift": [15, 15],
+        "anchor_mode": draw.choice(("caffe_detection", "tf_fasterrcnn")),
+    }
+    return layer_of(draw, kind, inputs, outputs, _tables(draw, "yxhw"), **given)
+
+
+@sample("Proposal")
+def _proposal(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != 3:
+        return None
+    n, b, _ = x.shape
+    inputs = [draw.plain((n, b, 2), x.dtype), draw.plain((n, b, 4), x.dtype)]
+    scores, boxes, _, *numbers = _lists_of(x, n, 2, 1)
+    outputs = [draw.plain(s, d) for s, d in (scores, boxes, *numbers)]
+    constants = _anchors(draw, b, x.is_integer)
+    if not x.is_integer:
+        return layer_of(draw, kind, inputs, outputs, constants, score_threshold=0.1)
+    given = {"score_threshold_value": 20, "box_shift_value": draw.integer(8, 13), "height": 350, "width": 400}
+    return layer_of(draw, kind, inputs, outputs, constants | _tables(draw, "yxhw"), **given)
+
+
+def _boxes_of_regions(draw: Draw, deltas: Tensor) -> dict[str, Any]:
+    part = 16 + deltas.integer.bits - 15 + bool(deltas.zero)
+    return {
+        "box_scale_value": [20000, 30000, 25000, draw.integer(100, 30000), 16383],
+        "box_shift_value": [part + 8, part + draw.integer(0, 12), 26, 27, draw.integer(13, 15)],
+        "delta_shift": part,
+    }
+
+
+@sample("BoundingBox")
+def _regions(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != 3:
+        return None
+    shape = (*x.shape[:2], 4)
+    if not x.is_integer:
+        rows = [draw.plain(shape, x.dtype) for _ in range(3)]
         return layer_of(draw, kind, rows[:2], rows[2:], None)
-    if kind == "Proposal":
-        inputs = [draw.plain((n, b, 2), x.dtype), draw.plain((n, b, 4), x.dtype)]
-        shapes = [((n, 2), x.dtype), ((n, 2, 4), x.dtype), ((n, 1), "int32"), ((n, 1), "int32")]
-        constants = _anchors(draw, b, False)
-        return layer_of(draw, kind, inputs, [draw.plain(s, d) for s, d in shapes], constants, score_threshold=0.1)
-    inputs = [x, draw.plain((n, 4 * c), x.dtype), draw.plain((1, c, 4), x.dtype)]
-    return layer_of(
-        draw, kind, inputs, [draw.plain((n, 3, 6), x.dtype), draw.plain((n,), "int32")], None, score_threshold=0.1
+    deltas = draw.tensor(shape, x.dtype)
+    inputs, y = [draw.tensor(shape, "int16"), deltas], draw.plain(shape, "int16")
+    return layer_of(draw, kind, inputs, y, _tables(draw, "hw", 0), **_boxes_of_regions(draw, deltas))
+
+
+@sample("MultiboxTransformLoc")
+def _priors(draw: Draw, kind: str, x: Tensor) -> Layer | None:
+    if len(x.shape) != 3 or x.shape[1] < 2:
+        return None
+    n, _, c = x.shape
+    if not x.is_integer:
+        inputs = [x, draw.plain((n, 4 * c), x.dtype), draw.plain((1, c, 4), x.dtype)]
+        outputs = [draw.plain((n, 3, 6), x.dtype), draw.plain((n,), "int32")]
+        return layer_of(draw, kind, inputs, outputs, None, score_threshold=0.1)
+    deltas = draw.tensor((n, 4 * c), x.dtype)
+    inputs, outputs = (
+        [x, deltas, draw.tensor((1, c, 4), "int16")],
+        [draw.plain((n, 3, 6), "int16"), draw.plain((n,), WHOLE)],
     )
+    given = {"score_threshold_value": 20, "scale_value": draw.integer(100, 32767), "shift_value": 12}
+    given |= _boxes_of_regions(draw, deltas) | {"clip": draw.choice((True, False))}
+    return layer_of(draw, kind, inputs, outputs, _tables(draw, "hw", 0), **given)
 
 
 @sample("Region")
 def _head(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    if x.is_integer:
+    if x.is_integer and x.integer.bits != 8:
         return None
-    x = draw.plain((1, 2, 3, 2, 8), x.dtype)
-    shapes = [((1, 6), x.dtype), ((1, 6, 4), x.dtype), ((1, 3), "int32"), ((1, 3), "int32"), ((1, 1), "int32")]
-    return layer_of(
-        draw,
-        kind,
-        [x],
-        [draw.plain(s, d) for s, d in shapes],
-        None,
-        grid_height=2,
-        grid_width=3,
-        box_per_grid=2,
-        class_num=3,
-        obj_thresh=0.2,
-        anchors=[1.0, 2.0, 0.5, 0.75],
-    )
+    outputs = [draw.plain(s, d) for s, d in _lists_of(x, 1, draw.integer(3, 8), 3)]
+    given: dict[str, Any] = {"grid_height": 2, "grid_width": 3, "box_per_grid": 2, "class_num": 3}
+    if not x.is_integer:
+        x = draw.plain((1, 2, 3, 2, 8), x.dtype)
+        given |= {"obj_thresh": 0.2, "anchors": [1.0, 2.0, 0.5, 0.75]}
+        return layer_of(draw, kind, [x], outputs, None, **given)
+    outputs[0] = draw.plain(outputs[0].shape, "uint8")
+    given |= {
+        "obj_thresh": draw.integer(0, 60),
+        "col_shift": 14,
+        "row_shift": 14,
+        "grid_w_scale": 10923,
+        "grid_h_scale": 16384,
+        "anchors_exp_w_shift": 12,
+        "anchors_exp_h_shift": 11,
+        "wh_exp_scale": draw.integer(20000, 40000),
+        "wh_exp_shift": draw.integer(10, 18),
+    }
+    constants = {
+        "qanchors_lut": draw.array("uint16", 4),
+        "score_softmax_lut": np.rint(np.exp(np.linspace(-3, 13.86, 256))).astype("uint32"),
+        "conf_sigmoid_lut": draw.array("uint16", 256, high=1 << 15),
+        "xy_sigmoid_lut": draw.array("int16", 256, low=-8192, high=16384),
+        "wh_exp_lut": draw.array("uint16", 256),
+    }
+    return layer_of(draw, kind, [draw.plain((1, 2, 3, 2, 8), x.dtype)], outputs, constants, **given)
 
 
 @sample("RegionFuse", "FilterBoxes", "PostNMS1", "GetValidCount")
 def _lists(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    if len(x.shape) != 3 or (x.is_integer and kind in ("RegionFuse", "PostNMS1")):
+    if len(x.shape) != 3 or (x.is_integer and kind == "PostNMS1"):
         return None
     n, b, c = x.shape
     if kind == "GetValidCount":
@@ -125,4 +195,10 @@ def _lists(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     other = [draw.plain((n, b), x.dtype), draw.plain((n, b, 4), x.dtype)]
     more = [draw.indices((n, 3), b), draw.indices((n, 3), 5), draw.indices((n, 1), 4)]
     inputs = [t for pair in zip([scores, boxes, *counted], [*other, *more], strict=True) for t in pair]
+    if x.is_integer:
+        first, second, last = boxes.name, other[1].name, outputs[1].name
+        scaled = {first: 4096.0, second: 16384.0, last: 4096.0 * draw.choice((1, 2))}
+        inputs, outputs = (
+            [Tensor(t.name, t.shape, t.dtype, scaled.get(t.name, 1.0)) for t in ts] for ts in (inputs, outputs)
+        )
     return layer_of(draw, kind, inputs, outputs, None, class_num=5)

@@ -11,6 +11,15 @@ from compassc.layers.families.detection.boxes import (
     proposal,
     quantised_decode_box,
 )
+from compassc.layers.families.detection.fixed import (
+    HEAD_TABLES,
+    quantised_bounding_box,
+    quantised_detection_output,
+    quantised_multibox,
+    quantised_proposal,
+    quantised_region,
+    quantised_region_fuse,
+)
 from compassc.layers.families.detection.suppression import METHODS, nms
 from compassc.layers.families.detection.yolo import filter_boxes, get_valid_count, post_nms, region, region_fuse
 
@@ -49,6 +58,37 @@ ANCHORS = tuple(
     Constant(name, "[boxes]", f"{what} of the anchors")
     for name, what in (("ycenter", "y"), ("xcenter", "x"), ("ha", "heights"), ("wa", "widths"))
 )
+TABLES = tuple(
+    Constant(f"t{a}_lut", "[2^n]", f"the decoded {a} by offset, of 16 bits", form="quantised") for a in "yxhw"
+)
+LEAST = Attribute(
+    "score_threshold_value", "int", "the quantised threshold; or `score_threshold_uint8`", "the other one", "quantised"
+)
+SIDES = (
+    Attribute("height", "int", "largest y of a box, in the boxes' units", form="quantised"),
+    Attribute("width", "int", "largest x of a box, in the boxes' units", form="quantised"),
+)
+
+
+def scaled_boxes(of: str, many: int) -> tuple[Attribute, ...]:
+    """The attributes of multipliers and shifts of quantised boxes."""
+    return (
+        Attribute("box_scale_value", "ints", f"multipliers of {of}", form="quantised"),
+        Attribute("box_shift_value", "ints", "their shifts", form="quantised"),
+        Attribute(
+            "delta_shift",
+            "ints" if many > 1 else "int",
+            "how far the first products are shifted" if many > 1 else "how far sizes times the multipliers are shifted",
+            form="quantised",
+        ),
+    )
+
+
+CENTRES = (
+    "Quantised, sizes are limited to the image's and corners cut at it, as in floats; a product of two factors is rounded up "
+    "from its half on."
+)
+OF_REGIONS = "Quantised, centres are limited to what the type of the regions holds; results are parts of 32767."
 LISTED = (
     "Boxes come by class, and in the order of the input within a class. Classes without boxes are left out of the lists of "
     "numbers and labels; labels count from 0. What is not taken is 0."
@@ -118,93 +158,131 @@ TABLE = (
         "DetectionOutput",
         "Boxes from proposals and their offsets, by class.",
         "sometimes",
-        (detection_output, None),
+        (detection_output, quantised_detection_output),
         attributes=(
             THRESHOLD,
             VARIANCE,
             *IMAGE,
-            Attribute("bbox_xform_clip", "float", "the largest offset of a height or width", "inf"),
+            Attribute("bbox_xform_clip", "float", "the largest offset of a height or width", "inf", "float"),
             Attribute("anchor_mode", "word", "caffe_detection: rows hold x before y", ""),
+            LEAST,
+            *SIDES,
+            *scaled_boxes("heights and widths, of centres, and of the proposals", 3),
         ),
+        constants=TABLES,
         inputs="scores, offsets, proposals",
         outputs="scores, boxes, boxes per class, labels, classes",
-        notes=LISTED + " The first column of the scores, the background, does not count.",
-        no_integers=no_integers(
-            "the format leaves open where its centres are limited and how sums of two factors are rounded"
-        ),
+        notes=LISTED + " The first column of the scores, the background, does not count. " + CENTRES,
     ),
     Row(
         "BoundingBox",
         "Boxes from proposals and their offsets.",
         "sometimes",
-        (bounding_box, None),
-        attributes=(Attribute("std_div", "floats", "divisors of the offsets", "10, 10, 5, 5"),),
+        (bounding_box, quantised_bounding_box),
+        attributes=(
+            Attribute("std_div", "floats", "divisors of the offsets", "10, 10, 5, 5", "float"),
+            *scaled_boxes("y, x, heights, widths and of corners", 1),
+        ),
+        constants=TABLES[2:],
         inputs="regions (y0, x0, y1, x1), offsets (y, x, h, w)",
-        notes="Boxes are cut at 0 and 1. A box after the other, shared by the TECs.",
-        no_integers=no_integers("the format leaves open which range its centres are limited to"),
+        notes="Boxes are cut at 0 and 1. A box after the other, shared by the TECs. " + OF_REGIONS,
     ),
     Row(
         "MultiboxTransformLoc",
         "Boxes from prior boxes, with the best class of each.",
         "sometimes",
-        (multibox, None),
-        attributes=(THRESHOLD, VARIANCE, Attribute("clip", "flag", "boxes are cut at 0 and 1", "true")),
+        (multibox, quantised_multibox),
+        attributes=(
+            THRESHOLD,
+            VARIANCE,
+            Attribute("clip", "flag", "boxes are cut at 0 and 1", "true"),
+            LEAST,
+            Attribute("scale_value", "int", "multiplier of the scores", form="quantised"),
+            Attribute("shift_value", "int", "its shift", form="quantised"),
+            *scaled_boxes("y, x, heights, widths and of corners", 1),
+        ),
+        constants=TABLES[2:],
         inputs="probabilities, offsets (x, y, w, h), anchors (x0, y0, x1, y1)",
         outputs="rows (class, score, x0, y0, x1, y1), number of rows",
         notes="Class 0, the background, does not count; classes of the result count from 0 without it. Rows that are not taken "
-        "hold -1.",
-        no_integers=no_integers("the format leaves open which range its centres are limited to"),
+        "hold -1. " + OF_REGIONS + " The threshold is compared with the scores as they come.",
     ),
     Row(
         "Proposal",
         "Regions with their scores from anchors.",
         "sometimes",
-        (proposal, None),
+        (proposal, quantised_proposal),
         attributes=(
             THRESHOLD,
-            Attribute("height", "float", "largest y of a box", "600"),
-            Attribute("width", "float", "largest x of a box", "600"),
+            Attribute("height", "float", "largest y of a box; quantised it must be there, in the boxes' units", "600"),
+            Attribute("width", "float", "largest x of a box; quantised it must be there, in the boxes' units", "600"),
+            LEAST,
+            Attribute(
+                "box_shift_value", "int", "fraction bits of the tables; or `box_shift`", "the other one", "quantised"
+            ),
         ),
         inputs="scores, offsets (y, x, h, w)",
         outputs="scores, boxes, number of boxes, 1",
-        constants=ANCHORS,
+        constants=(*ANCHORS, *TABLES),
         notes="The second column of the scores counts. Boxes come in the order of the input. Instead of four constants one, "
-        "`anchors`, may hold rows of (y, x, h, w).",
-        no_integers=no_integers(
-            "the format leaves open what its sizes, half of which are rounded as floats, are limited to"
-        ),
+        "`anchors`, may hold rows of (y, x, h, w). Quantised, sizes are limited to the image's, corners are rounded to even where half a size "
+        "has a fraction, then cut.",
     ),
     Row(
         "Region",
         "Boxes of a YOLO head.",
         "sometimes",
-        (region, None),
+        (region, quantised_region),
         attributes=(
             Attribute("grid_height", "int", "rows", "13"),
             Attribute("grid_width", "int", "columns", "13"),
             Attribute("box_per_grid", "int", "boxes of a cell", "5"),
             Attribute("class_num", "int", "classes", "20"),
-            Attribute("obj_thresh", "float", "boxes with a score above it are kept", "0.3"),
+            Attribute(
+                "obj_thresh", "float", "boxes with a score above it are kept; quantised with 8 fraction bits", "0.3"
+            ),
             Attribute("anchors", "floats", "width and height of each of a cell's boxes, in cells; or a constant"),
-            Attribute("grid_compensate", "flag", "boxes of even grids lie half a cell before", "true"),
+            Attribute("grid_compensate", "flag", "boxes of even grids lie half a cell before", "true", "float"),
+            *(
+                Attribute(key, "int", doc, default, "quantised")
+                for key, doc, default in (
+                    ("col_shift", "fraction bits of columns", None),
+                    ("row_shift", "fraction bits of rows", None),
+                    ("grid_w_scale", "2^15 over the columns", None),
+                    ("grid_h_scale", "2^15 over the rows", None),
+                    ("grid_w_shift", "shift of what is multiplied by it", "15"),
+                    ("grid_h_shift", "shift of what is multiplied by it", "15"),
+                    ("anchors_exp_w_shift", "fraction bits of the anchors' widths", None),
+                    ("anchors_exp_h_shift", "fraction bits of the anchors' heights", None),
+                    ("wh_exp_scale", "multiplier of sizes", None),
+                    ("wh_exp_shift", "its shift", None),
+                    ("conf_sigmoid_shift", "fraction bits of the trust; 15", "15"),
+                )
+            ),
+        ),
+        constants=(
+            Constant("qanchors_lut", "[2 boxes]", "quantised anchors", form="quantised"),
+            *(
+                Constant(key, "[256]", f"a table of {low} to {high}", form="quantised")
+                for key, (low, high) in HEAD_TABLES.items()
+            ),
         ),
         inputs="x [N, rows, columns, boxes, 5 + classes] (x, y, w, h, trust, classes)",
         outputs="scores, boxes, boxes per class, labels, classes",
         notes=LISTED
         + " Where there is no room for all, those with the best scores are given. Classes of a cell are looked at 32 "
-        "at a time, cells one after the other; the TECs share the images.",
-        no_integers=no_integers("the format leaves open how its corners and sizes are limited"),
+        "at a time, cells one after the other; the TECs share the images. Quantised, in 8 bits; boxes with a score of 0 are left out, and corners cut at the image.",
     ),
     Row(
         "RegionFuse",
         "Boxes of several YOLO heads.",
         "sometimes",
-        (region_fuse, None),
+        (region_fuse, quantised_region_fuse),
         attributes=(Attribute("class_num", "int", "classes; informative", "0"),),
         inputs="of two lists: scores, boxes, boxes per class, labels, classes, each of the first and of the second",
         outputs="scores, boxes, boxes per class, labels, classes",
-        notes="Per class, in ascending order of labels, the boxes of the first list stand before those of the second.",
-        no_integers=no_integers("the format says that the first image alone is finished"),
+        notes="Per class, in ascending order of labels, the boxes of the first list stand before those of the second. Quantised, scores lose a part of 2^bits, and boxes are brought to the scale of the result; this "
+        "holds for every image, though the format's reference stops after the first.",
     ),
     Row(
         "FilterBoxes",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.emit import wide_kind
-from compassc.layers.families.detection.selecting import whole_number, zeros
+from compassc.layers.families.detection import fixed_heads
+from compassc.layers.families.detection.fixed import fuse_numbers
+from compassc.layers.families.detection.selecting import list_end, whole_number
 from compassc.layers.families.detection.yolo import (
     anchors_of_cells,
     filter_sizes,
@@ -104,21 +104,6 @@ total = across_sum(sums)[0]
 """
 
 
-def _list_end(outputs: Sequence[Tensor]) -> list[str]:
-    """Lines that store how many classes are listed, and fill what nothing took."""
-    scores, boxes, counts, labels, many = outputs
-    return [
-        f'many[n] = narrow(listed, "{many.dtype}")',
-        "for z in range(listed, slots):",
-        "    " + zeros(counts, "counts[n * slots + z]"),
-        "    " + zeros(labels, "labels[n * slots + z]"),
-        "for z in range(filled, room):",
-        "    " + zeros(scores, "out_scores[n * room + z]"),
-        "    for e in range(4):",
-        "        " + zeros(boxes, "out_boxes[(n * room + z) * 4 + e]"),
-    ]
-
-
 def _floats(layer: Layer, *tensors: Tensor) -> None:
     for t in tensors:
         if wide_kind(t) != "float32":
@@ -127,6 +112,8 @@ def _floats(layer: Layer, *tensors: Tensor) -> None:
 
 @kernel("Region")
 def region(layer: Layer) -> Kernel:
+    if layer.is_quantised:
+        return fixed_heads.region(layer)
     h = head_of(layer)
     down, across = shifts(layer, h)
     out_scores, out_boxes, counts, labels, many = layer.outputs
@@ -140,7 +127,7 @@ def region(layer: Layer) -> Kernel:
         "score_type": out_scores.dtype,
         "count_type": counts.dtype,
         "label_type": labels.dtype,
-        "end": _list_end(layer.outputs),
+        "end": list_end(layer.outputs),
     }
     return script(
         REGION,
@@ -206,32 +193,52 @@ for k in range(classes_$):
     if S.i32(labels_$[n * slots_$ + k]) == label:
         for e in range(first_$, first_$ + size):
             if filled < room:
-                out_scores[n * room + filled] = scores_$[n * number_$ + e]
+                score_$ = scores_$[n * number_$ + e]
+                out_scores[n * room + filled] = SCORE
                 for i in range(4):
-                    out_boxes[(n * room + filled) * 4 + i] = boxes_$[(n * number_$ + e) * 4 + i]
+                    side_$ = boxes_$[(n * number_$ + e) * 4 + i]
+                    out_boxes[(n * room + filled) * 4 + i] = SIDE
                 filled += 1
     first_$ += size
 """
+
+
+def _fixed_parts(layer: Layer, given: dict[str, Tensor | int]) -> tuple[str, str]:
+    """What quantised scores and boxes become."""
+    f, (scores, boxes) = fuse_numbers(layer), layer.outputs[:2]
+    given |= {"factor_a": f.factors[0], "factor_b": f.factors[1]}
+    # x * (2^bits - 1) >> bits, within 32 bits
+    score = f"S.i32(score_$) - ((S.i32(score_$) + {(1 << f.bits) - 1}) >> {f.bits})"
+    side = f"(S.i32(side_$) * factor_$) >> {f.shift}"
+    return (
+        f'narrow({score}, "{scores.dtype}")',
+        f'narrow(clamp({side}, {boxes.low}, {boxes.high}), "{boxes.dtype}")',
+    )
 
 
 @kernel("RegionFuse")
 def region_fuse(layer: Layer) -> Kernel:
     s = fused_sizes(layer)
     out_scores, out_boxes, counts, labels, many = layer.outputs
-    _floats(layer, *layer.inputs[:4], out_scores, out_boxes)
     given: dict[str, Tensor | int] = {}
+    if layer.is_quantised:
+        score, side = _fixed_parts(layer, given)
+    else:
+        _floats(layer, *layer.inputs[:4], out_scores, out_boxes)
+        score, side = "score_$", "side_$"
     for i, letter in enumerate("ab"):
         for kind, name in enumerate(("scores", "boxes", "counts", "labels", "many")):
             t = layer.inputs[2 * kind + i]
-            if kind < 2 and t.dtype != layer.outputs[kind].dtype:
+            if kind < 2 and t.dtype != layer.outputs[kind].dtype and not layer.is_quantised:
                 raise LayerError(f"'{t.name}' is {t.dtype}, the output {layer.outputs[kind].dtype}; it keeps the type")
             if kind > 1 and wide_kind(t) != "int32":
                 raise LayerError(f"'{t.name}' is {t.dtype}, expected whole numbers")
             given[f"{name}_{letter}"] = t
         given |= {f"slots_{letter}": s.slots[i], f"number_{letter}": s.boxes[i]}
-    words: Substitutions = {"count_type": counts.dtype, "label_type": labels.dtype, "end": _list_end(layer.outputs)}
+    words: Substitutions = {"count_type": counts.dtype, "label_type": labels.dtype, "end": list_end(layer.outputs)}
     for letter in "ab":
-        words[f"from_{letter}"] = FUSE_ONE.replace("$", letter).strip().splitlines()
+        text = FUSE_ONE.replace("SCORE", score).replace("SIDE", side)
+        words[f"from_{letter}"] = text.replace("$", letter).strip().splitlines()
     return script(
         FUSE,
         None,
@@ -299,7 +306,7 @@ def filter_boxes(layer: Layer) -> Kernel:
         "above": "value > threshold and" if bounded else "",
         "count_type": counts.dtype,
         "label_type": labels.dtype,
-        "end": _list_end((out_scores, out_boxes, counts, labels, many)),
+        "end": list_end((out_scores, out_boxes, counts, labels, many)),
     }
     given: dict[str, float | int] = (
         {"threshold": int(np.floor(score)) if quantised else float(np.float32(score))} if bounded else {}

@@ -10,7 +10,7 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.emit import wide_kind
-from compassc.layers.families.detection import heads, selecting  # noqa: F401 (their kernels are registered)
+from compassc.layers.families.detection import decoders, heads  # noqa: F401 (their kernels are registered)
 from compassc.layers.families.detection.suppression import Suppression, suppression_of
 from compassc.layers.kernels import kernel
 from compassc.layers.scripts import Substitutions, script

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,7 +124,10 @@ def fused_sizes(layer: Layer) -> Lists:
 
 def region_fuse(layer: Layer, *given: Array) -> list[Array]:
     """Per class, in ascending order of labels, the boxes of the first list and then those of the second."""
-    s = fused_sizes(layer)
+    return fused_lists(layer, fused_sizes(layer), given)
+
+
+def fused_lists(layer: Layer, s: Lists, given: Sequence[Array]) -> list[Array]:
     scores, boxes, counts, labels, many = (
         [given[2 * kind + i].reshape(s.images, -1) for i in (0, 1)] for kind in range(FUSED)
     )
