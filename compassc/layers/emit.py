@@ -8,7 +8,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES
-from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array, Number
+from compassc.layers.arithmetic import TRUNCATED_DTYPES, Array, Number, requantise_as
 from compassc.layers.rectify import slopes_of
 from compassc.layers.source import KernelSource, Value
 from compassc.layers.vectors import WIDE
@@ -138,6 +138,8 @@ def scaled(
 
 FLOAT_EXACT = 1 << 24
 """Integers up to here are float32."""
+FLOATS_BELOW_2_31 = 2**31 - 65
+"""The largest integer whose nearest float32 is an int32."""
 ROUNDED_EXACT = (1 << 22) - 1
 """Products up to here are rounded to integers when 1.5 * 2^23 is added to them in one step."""
 
@@ -225,15 +227,8 @@ def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Arr
         inner = requantise(k, value, scale, shift - extra, 0, low, high)
         return requantise(k, inner, 1, extra, out.scalar_zero, out.low, out.high)
     if method in ("RELU", "RELU6"):
-        # the reference takes the maximum in float32: above 24 bits it drops bits
-        if value.high <= 1 << 24 and out.low + out.scalar_zero >= 0 and scale.min() >= 0 and out.integer.bits <= 16:
-            return requantise_to(k, value, scale, shift, out)  # the lower limit does it
-        if value.high > 1 << 24:
-            positive = f'S.cast(S.cast(S.max({value.name}, 0), "float32"), "int32")'
-        else:
-            positive = f"S.max({value.name}, 0)"
-        value = k.let(positive, "int32", max(value.low, 0), max(value.high, 0))
-    elif method == "LEAKYRELU":
+        return _positive(k, value, scale, shift, out)
+    if method == "LEAKYRELU":
         value = _leak(k, layer, value)
     elif method == "PRELU" and _is_steep(layer, value):
         from compassc.layers.pairs import finish_pair
@@ -246,6 +241,22 @@ def rectify(k: KernelSource, layer: Layer, method: str, value: Value, scale: Arr
     elif method != "NONE":
         raise LayerError(f"the fused activation {method} has no kernel")
     return requantise_to(k, value, scale, shift, out)
+
+
+def _positive(k: KernelSource, value: Value, scale: Array, shift: Array, out: Tensor) -> Value:
+    """RELU. The reference takes the maximum in float32, which drops bits above 24 of them."""
+    if value.high <= FLOAT_EXACT and out.low + out.scalar_zero >= 0 and scale.min() >= 0 and out.integer.bits <= 16:
+        return requantise_to(k, value, scale, shift, out)  # the lower limit does it
+    positive = f"S.max({value.name}, 0)"
+    if value.high > FLOAT_EXACT:
+        positive = f'S.cast(S.cast({positive}, "float32"), "int32")'
+    kept = requantise_to(k, k.let(positive, "int32", max(value.low, 0), max(value.high, 0)), scale, shift, out)
+    if value.high <= FLOATS_BELOW_2_31:
+        return kept
+    # above, the nearest float32 is 2^31, which is no int32: its result is a constant
+    most = requantise_as(out.dtype, np.asarray(2.0**31), scale, shift, out.scalar_zero, out.low, out.high)
+    chosen = f"S.vsel({operand(k, most)}, {kept.name}, {value.name} > {FLOATS_BELOW_2_31})"
+    return k.let(chosen, "int32", min(kept.low, int(most.min())), max(kept.high, int(most.max())))
 
 
 def _leak(k: KernelSource, layer: Layer, value: Value) -> Value:

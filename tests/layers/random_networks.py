@@ -188,7 +188,7 @@ def differences(
         wrong = ~((np.abs(got - want) <= limit) | (got == want) | (np.isnan(got) & np.isnan(want)))
         if wrong.any():
             at = np.flatnonzero(wrong)
-            yield f"{t.name}: {wrong.sum()} of {t.count} differ, at {at[0]}: {got[at[0]]:g} for {want[at[0]]:g}"
+            yield f"{t.name}: {wrong.sum()} of {t.count} differ, at {at[0]}: {got[at[0]]:.10g} for {want[at[0]]:.10g}"
 
 
 def check(seed: int, most: int = MOST) -> list[str]:

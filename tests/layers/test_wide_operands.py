@@ -26,6 +26,20 @@ def test_int32_results_saturate(tmp_path, kind):
         same(layer, [drawn(source, t) >> source.integers(0, 31, 300).astype("int32") for t in (a, b)], tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("out", "scale", "shift"), [("int32", 135, 8), ("int32", 1, 0), ("uint8", 255, 31), ("int16", 129, 22)]
+)
+def test_the_largest_int32_is_2_31_to_relu(tmp_path, out, scale, shift):
+    """The maximum is taken in float32, and the nearest float32 of the largest int32 is 2^31."""
+    ends = np.array(
+        [2**31 - 1 - n for n in (0, 1, 62, 63, 64, 65, 66, 127, 128, 191, 192, 193)] + [0, -1, 2**24 + 1], "int32"
+    )
+    layer = layer_of(
+        "RELU", [tensor("a", ends.shape, "int32")], out, {"scale_value": scale, "shift_value": shift}, [ends.shape]
+    )
+    same(layer, [ends], tmp_path)
+
+
 WIDE = [
     ("Mul", "uint16", {"scale_value": 20001, "shift_value": 31}, (0, 0)),
     ("Mul", "uint16", {"scale_value": 20001, "shift_value": 31}, (-30000, 400)),
