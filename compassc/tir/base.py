@@ -199,11 +199,7 @@ class Base:
 
     def free_block_name(self, tree: Tree, name: str) -> str:
         """The name, or one like it that no block has."""
-        found, count = name, 0
-        while found in tree.blocks:
-            count += 1
-            found = f"{name}_{count}"
-        return found
+        return tree.free_block_name(name)
 
 
 def check_scheduled(function: PrimFunc) -> None:

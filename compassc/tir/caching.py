@@ -13,6 +13,7 @@ from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites
 from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
 from compassc.tir.blocks import (
     Axis,
@@ -116,6 +117,7 @@ class Caching(Base):
         scope = memory_scope(step, storage_scope)
         buffer = self._given(step, s, "writes", "write_buffer_index", write_buffer_index)
         around = tree.scope(s)
+        check_no_address(f"{step} of '{s.name}'", tree, buffer.data)
         self._one_writer(step, tree, buffer, around)
         users = [b for b in tree.inside(around) if buffer.data in read(b) and b is not s]
         moved = [self.located_block(c)[2] for c in consumer_blocks or ()]
@@ -144,6 +146,7 @@ class Caching(Base):
         buffer = self._given(step, s, "reads", "read_buffer_index", read_buffer_index)
         if buffer.data not in written(s):
             raise ScheduleError(f"{step} of '{s.name}': it does not write '{buffer.data.name}'")
+        check_no_address(f"{step} of '{s.name}'", tree, buffer.data)
         around = tree.scope(s)
         copy = self._copy(step, function, tree, buffer, scope, storage_scope)
         _check_apart(step, tree, s, buffer)
@@ -202,6 +205,7 @@ class Caching(Base):
     ) -> tuple[Body, str]:
         """The body of the function with a block that accesses a copy in place of a buffer, at what `layout` makes of its
         axes `used`, and the block that makes the copy (or copies it back), whose name is given, too."""
+        check_no_address(f"{step} of '{s.name}'", tree, old.data)
         access = only_access(step, s, old)
         if old.data in read(s) & written(s):
             raise ScheduleError(f"{step} of '{s.name}': it reads and writes '{old.data.name}'", "use cache_inplace")

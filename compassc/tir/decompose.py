@@ -31,6 +31,29 @@ def reduction_loops(tree: Tree, block: S.Block) -> list[S.For]:
     return [s for s in tree.loops_around(block) if any(uses(b, (s.var,)) for b in bindings)]
 
 
+def around_reduction(tree: Tree, block: S.Block) -> S.Block | None:
+    """The block around one that reduces over an axis of it: what is inside goes on with a reduction in each of its points."""
+    bindings = [a.binding for a in axes_of(block) if a.is_reduction]
+    for above in tree.around(block):
+        if isinstance(above, S.Block):
+            own = [a.var for a in axes_of(above) if constant(a.extent) != 1]
+            if any(uses(e, own) for e in bindings):
+                return above
+            bindings = [at(e, dict(zip(above.vars, above.bindings))) for e in bindings]
+    return None
+
+
+def reduces_over(tree: Tree, block: S.Block, s: S.For) -> bool:
+    """Whether a block reduces over a loop that is around it or around a block that it is in."""
+    bindings = [a.binding for a in axes_of(block) if a.is_reduction]
+    for above in tree.around(block):
+        if above is s:
+            return any(uses(e, (s.var,)) for e in bindings)
+        if isinstance(above, S.Block):
+            bindings = [at(e, dict(zip(above.vars, above.bindings))) for e in bindings]
+    return False
+
+
 def _check_begun_once(tree: Tree, block: S.Block, before: S.For, inner: list[S.For], kept: list[S.For]) -> None:
     """ScheduleError where the loop computes elements several times, each time from the beginning on."""
     reducing = reduction_loops(tree, block)
@@ -56,6 +79,12 @@ _MANY = 1 << 30
 def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]) -> Body:
     """The body of the function with the beginning of a reduction before a loop. `names`: those of the two blocks."""
     loops = tree.loops_around(block)
+    if outer := around_reduction(tree, block):
+        raise ScheduleError(
+            f"decompose_reduction of '{block.name}': it goes on with a reduction in each point of '{outer.name}', which it is "
+            "inside of",
+            f"decompose it before '{outer.name}' is made",
+        )
     inner = loops[loops.index(before) :]
     for s in reduction_loops(tree, block):
         if s not in inner:

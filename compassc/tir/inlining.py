@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import PointerType
 from compassc.ir.exprs import Binary, Expr, Var
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites, substitute, walk_exprs
 from compassc.te.errors import ScheduleError
+from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
 from compassc.tir.blocks import add, at, axes_of, conjuncts, constant, joined
 from compassc.tir.checks import has_effects, is_load_of, read, single_store, why_foreign, why_not_complete, writers
@@ -36,7 +36,7 @@ class Inlining(Base):
             raise ScheduleError(f"compute_inline of '{s.name}': {foreign}")
         axes = _indexed("compute_inline", s, store.indices)
         data = store.buffer.data
-        _check_no_address("compute_inline", s, tree, data)
+        check_no_address(f"compute_inline of '{s.name}'", tree, data)
         body = edit(tree.function.body, {s: ()})
 
         def value(e: E.Load) -> Expr:
@@ -137,27 +137,6 @@ def _indexed(step: str, block: S.Block, indices: tuple[Expr, ...]) -> list[Var |
         if var not in found and constant(a.extent) != 1:
             raise ScheduleError(f"{step} of '{block.name}': its axis '{var.name}' is no index")
     return found
-
-
-def _check_no_address(step: str, block: S.Block, tree: Tree, data: Var) -> None:
-    for s in tree.parents:
-        if has_address(s, data):
-            raise ScheduleError(f"{step} of '{block.name}': an address of '{data.name}' is taken")
-
-
-def has_address(s: Stmt, data: Var) -> bool:
-    """Whether a statement takes an address in a buffer, or accesses it under a mask."""
-    if isinstance(s, (S.Alloc, S.DeclBuffer, S.Block)):
-        return False
-    return any(_has_address(e, data) for e in s.exprs() if not (isinstance(s, S.Store) and e is data))
-
-
-def _has_address(e: Expr, data: Var) -> bool:
-    if isinstance(e, E.Load):
-        return any(_has_address(i, data) for i in e.indices) or (e.buffer.data is data and e.mask is not None)
-    if isinstance(e, Var):
-        return e is data and isinstance(e.dtype, PointerType)
-    return any(_has_address(c, data) for c in e.children())
 
 
 class _Replaced(Rewriter):

@@ -15,6 +15,7 @@ from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites
 from compassc.te.errors import ExpressionError, ScheduleError
 from compassc.te.values import Value, as_expr, immediate
+from compassc.tir.addresses import check_no_address
 from compassc.tir.blocks import (
     Axis,
     at,
@@ -56,6 +57,7 @@ class Layouts(Notes):
         step = "transform_layout"
         function, tree, s = self.located_block(block)
         side, found = self.given_buffer(step, s, buffer)
+        check_no_address(f"{step} of '{found.data.name}'", tree, found.data)
         chosen = as_index_map(index_map, len(found.shape), separators=True)
         if len(chosen.params) != len(found.shape) or any(constant(e) is None for e in found.shape):
             raise ScheduleError(

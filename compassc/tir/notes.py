@@ -13,6 +13,7 @@ from compassc.ir.stmts import Stmt
 from compassc.ir.visit import Rewriter, rewrites
 from compassc.te.errors import ExpressionTypeError, ScheduleError
 from compassc.te.values import Value, as_expr, data_type
+from compassc.tir.addresses import check_no_address
 from compassc.tir.blocks import sub, view
 from compassc.tir.caching import Caching, memory_scope
 from compassc.tir.canonical import EXPLICIT
@@ -74,6 +75,7 @@ class Notes(Caching):
         step = "storage_align"
         function, tree, s = self.located_block(block)
         buffer = self._allocated(step, function, s, buffer_index)
+        check_no_address(f"{step} of '{buffer.data.name}'", tree, buffer.data)
         rank = len(buffer.shape)
         if not -rank <= axis < rank:
             raise ScheduleError(f"{step} of '{buffer.data.name}': there is no dimension {axis} among {rank}")
@@ -106,6 +108,7 @@ class Notes(Caching):
         kind = data_type(dtype)
         if kind not in STORAGE:
             raise ScheduleError(f"{step} of '{buffer.data.name}': memory does not hold {kind}")
+        check_no_address(f"{step} of '{buffer.data.name}'", self.tree(function), buffer.data)
         old = buffer.dtype
         data = Var(buffer.data.name, pointer_type(kind, buffer.scope))
         self._replace(

@@ -13,6 +13,7 @@ from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import all_exprs, substitute_body, walk_stmts
 from compassc.te.errors import ExpressionTypeError, ScheduleError
+from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
 from compassc.tir.blocks import (
     axes_of,
@@ -29,7 +30,7 @@ from compassc.tir.blocks import (
 from compassc.tir.caching import Caching
 from compassc.tir.checks import why_foreign, written
 from compassc.tir.cover import data_of, facts_of, reach_of, turn_writes
-from compassc.tir.decompose import reduction_loops
+from compassc.tir.decompose import reduces_over
 from compassc.tir.placement import plain_index
 from compassc.tir.queries import consumers_of, is_output
 from compassc.tir.relaid import Relaid
@@ -83,6 +84,7 @@ class Partitioning(Caching):
         first dimension in which the parts of two turns overlap, and only what is new is computed."""
         function, tree, s = self.located_block(block)
         buffer = self._given("rolling_buffer", s, "writes", "write_buffer_index", write_buffer_index)
+        check_no_address(f"rolling_buffer of '{s.name}'", tree, buffer.data)
         rolling = _Rolling(self, function, tree, s, buffer)
         self.commit(function, rolling.body())
 
@@ -124,7 +126,7 @@ def _part(tree: Tree, s: S.For, var: Var, place: int, name: Any) -> Body:
         for x in body:
             new = x.map(lambda e: e, change)
             if isinstance(x, S.Block) and isinstance(new, S.Block):
-                begun = place > 0 and x.init and s in reduction_loops(tree, x)
+                begun = place > 0 and x.init and reduces_over(tree, x, s)
                 new = new.replace(name=x.name if place == 0 else name(x.name), init=() if begun else new.init)
             made.append(new)
         return tuple(made)

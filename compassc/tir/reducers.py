@@ -41,7 +41,7 @@ class Joining(NamedTuple):
 
 
 def joining_of(block: S.Block) -> Joining | str:
-    """How a block with a beginning reduces; or why that is not known."""
+    """How a block reduces, by itself or as what another one begins; or why that is not known."""
     single = reduction_parts(block)
     if single is not None:
         return _single(block, *single)
@@ -52,6 +52,9 @@ def _single(block: S.Block, store: S.Store, source: Expr) -> Joining | str:
     value = store.value
     assert isinstance(value, Binary)
     neutral = neutral_of(value.op, store.buffer.dtype)
+    if not block.init and neutral is not None:
+        old, new = Var("old", neutral.dtype), Var("new", neutral.dtype)
+        return Joining((store,), (source,), (neutral,), (old,), (new,), (Binary(value.op, old, new),), False)
     first = block.init[0] if len(block.init) == 1 else None
     given = first.value if isinstance(first, S.Store) else None
     same = isinstance(given, (IntImm, FloatImm)) and neutral is not None and given.value == neutral.value

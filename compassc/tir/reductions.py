@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -28,7 +28,7 @@ from compassc.tir.blocks import (
 )
 from compassc.tir.caching import allocated
 from compassc.tir.checks import why_foreign, why_no_reduction
-from compassc.tir.decompose import decomposed, reduction_loops
+from compassc.tir.decompose import around_reduction, decomposed, reduction_loops
 from compassc.tir.reducers import joining_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit
@@ -58,7 +58,10 @@ class Reductions(Base):
         reduces along it alone. Sums of floats are added in another order."""
         function, tree, s = self.located_loop(loop)
         block = _only_block(tree, s)
-        factoring = _Factoring(tree, block, s, factor_axis)
+        reason = why_no_reduction(tree, block) or why_foreign(tree, block)
+        if reason:
+            raise ScheduleError(f"rfactor of '{block.name}' along '{s.var.name}': {reason}")
+        factoring = Factoring(tree, block, s, factor_axis)
         name = self.free_block_name(tree, f"{block.name}_rf")
         scope = tree.scope(block)
         body, buffers = factoring.run(name, self.buffers(function))
@@ -69,7 +72,9 @@ class Reductions(Base):
 
 
 def _only_block(tree: Tree, s: S.For) -> S.Block:
-    """The block that is all there is in a loop and in the loops around it."""
+    """The block that is all there is in a plain loop and in the loops around it."""
+    if s.kind != "serial":
+        raise ScheduleError(f"rfactor of '{s.var.name}': the loop is {s.kind}")
     inside = tree.inside(s)
     if len(inside) != 1:
         raise ScheduleError(f"rfactor of '{s.var.name}': there are {len(inside)} blocks in it, not one")
@@ -82,19 +87,22 @@ def _only_block(tree: Tree, s: S.For) -> S.Block:
     return inside[0]
 
 
-class _Factoring:
-    """One rfactor: the checks, the reducer, both blocks."""
+class Factoring:
+    """One rfactor: the checks, the reducer, both blocks.
 
-    def __init__(self, tree: Tree, block: S.Block, factor: S.For, place: int) -> None:
+    `factor`: a loop that the block reduces over, of any kind. `loops`: what is factored, from the loop that all of it is
+    done behind: by default all loops around the block.
+    """
+
+    def __init__(
+        self, tree: Tree, block: S.Block, factor: S.For, place: int, loops: Sequence[S.For] | None = None
+    ) -> None:
         self.tree, self.block, self.factor = tree, block, factor
-        reason = why_no_reduction(tree, block) or why_foreign(tree, block)
-        if reason:
-            raise self.error(reason)
-        self.loops = tree.loops_around(block)
+        self.loops = tree.loops_around(block) if loops is None else list(loops)
         self.spatial = [a for a in axes_of(block) if not a.is_reduction]
         self.reduced = [a for a in axes_of(block) if a.is_reduction]
-        if factor.kind != "serial":
-            raise self.error(f"the loop is {factor.kind}")
+        if outer := around_reduction(tree, block):
+            raise self.error(f"it goes on with a reduction in each point of '{outer.name}', which it is inside of")
         reducing = reduction_loops(tree, block)
         if factor not in reducing:
             raise self.error("nothing is reduced over it")
@@ -120,8 +128,15 @@ class _Factoring:
     def error(self, reason: str) -> ScheduleError:
         return ScheduleError(f"rfactor of '{self.block.name}' along '{self.factor.var.name}': {reason}")
 
-    def run(self, name: str, buffers: dict[Var, Buffer]) -> tuple[Body, list[Buffer]]:
-        """The body of the function with both blocks, and the buffers between them."""
+    def run(
+        self,
+        name: str,
+        buffers: dict[Var, Buffer],
+        scope: str = "",
+        behind: Callable[[Body], Body] = tuple,
+    ) -> tuple[Body, list[Buffer]]:
+        """The body of the function with both blocks, and the buffers between them. `scope`: their memory, by default that
+        of what is reduced; `behind`: what becomes of the nest that joins the partial results."""
         taken = {b.data.name for b in buffers.values()}
         made = []
         for store in self.joining.stores:
@@ -132,12 +147,12 @@ class _Factoring:
                 label = f"{old.data.name}_rf_{count}"
             taken.add(label)
             shape = (*old.shape[: self.place], self.factor.stop, *old.shape[self.place :])
-            scope = old.scope if old.scope != "constant" else "global"
-            made.append(Buffer(Var(label, pointer_type(old.dtype, scope)), old.dtype, shape))
+            memory = scope or (old.scope if old.scope != "constant" else "global")
+            made.append(Buffer(Var(label, pointer_type(old.dtype, memory)), old.dtype, shape))
         top = self.loops[0]
         partial = self._partial(name, made)
         first = edit((top,), {self.block: (partial,)})
-        return edit(self.tree.function.body, {top: (*first, *self._final(made))}), made
+        return edit(self.tree.function.body, {top: (*first, *behind(self._final(made)))}), made
 
     def _at(self, indices: tuple[Expr, ...], factor: Expr) -> tuple[Expr, ...]:
         return (*indices[: self.place], factor, *indices[self.place :])
@@ -193,6 +208,7 @@ class _Factoring:
         indices = tuple(at(i, axes_map) for i in stores[0].indices)
         sources = [E.Load(view(b), self._at(indices, factor.var)) for b in buffers]
         init, update = self._statements([x.buffer for x in stores], indices, sources)
+        init = init if self.block.init else ()
         dropped = [self.factor.var, *(s.var for s in self.reducing)]
         where = [at(c, mapping) for c in conjuncts(self.block.where) if not uses(c, dropped)]
         axes = [*([factor] if self.place == 0 else []), *spatial, *([] if self.place == 0 else [factor])]

@@ -71,6 +71,14 @@ class Tree:
                 return i
         raise ScheduleError("a block of a beginning is done with the block that it belongs to, and not moved")
 
+    def free_block_name(self, name: str) -> str:
+        """The name, or one like it that no block has."""
+        found, count = name, 0
+        while found in self.blocks:
+            count += 1
+            found = f"{name}_{count}"
+        return found
+
     def is_inside(self, s: Stmt, outer: Stmt) -> bool:
         return outer in self.around(s)
 

@@ -147,6 +147,8 @@ class Kernel:
         return f"int(not {self._expr(e.a)})" if e.op == "not" else f"wrap(~{self._expr(e.a)}, {_numpy(e.dtype)!r})"
 
     def _cast(self, e: E.Cast) -> str:
+        if e.dtype.is_integer and e.value.dtype.is_floating:
+            return f"rounded({self._expr(e.value)}, {_numpy(e.dtype)!r})"
         if e.dtype.is_integer:
             return f"wrap(int({self._expr(e.value)}), {_numpy(e.dtype)!r})"
         return f"np.dtype({_numpy(e.dtype)!r}).type({self._expr(e.value)})"
@@ -218,6 +220,12 @@ def _wrap(value: int, kind: str) -> int:
     bits = int(kind.lstrip("uint"))
     value &= (1 << bits) - 1
     return value - (1 << bits) if kind.startswith("int") and value >> (bits - 1) else value
+
+
+def _rounded(value: float, kind: str) -> int:
+    """A float as a whole number, as the device has it: of uint32 as it is, of others the low bits of an int32."""
+    low, high = (0, (1 << 32) - 1) if kind == "uint32" else (-(1 << 31), (1 << 31) - 1)
+    return 0 if np.isnan(value) else _wrap(int(min(max(float(value), low), high)), kind)
 
 
 def _at(array: np.ndarray, shape: tuple[int, ...], indices: tuple[object, ...], mask: object) -> object:
@@ -339,6 +347,7 @@ _HELPERS = {
     "get": _get,
     "put": _put,
     "wrap": _wrap,
+    "rounded": _rounded,
     "lanes": _lanes,
     "cast": _cast_lanes,
     "rint": lambda x, *, mask, kind: np.rint(x).astype(kind),

@@ -23,7 +23,11 @@ from compassc.te.nodes import reads
 from tests.te.interpreter import Kernel
 from tests.te.random_intrinsics import tensorize
 
-DTYPES = ("int32", "int16", "int8", "uint8")
+TRIES = 3
+"""How often a step is tried before another one is."""
+DTYPES = ("int32", "int32", "int16", "int8", "int8", "uint8", "uint8", "uint16", "uint32", "float32", "float16")
+LIMIT = 64
+"""Floats are brought into this range before they are added up, so that all sums are exact, in whatever order."""
 
 
 def _better(a: tuple, b: tuple) -> tuple:
@@ -51,7 +55,7 @@ class Case:
         rng = np.random.default_rng(draw.randrange(1 << 30))
         made = []
         for t in self.args:
-            low, high = t.dtype.range()
+            low, high = t.dtype.range() if t.dtype.is_integer else (-50, 50)
             shape = [d.value for d in t.shape]
             made.append(rng.integers(max(low, -50), min(high, 50), shape).astype(str(t.dtype)))
         return made
@@ -65,7 +69,7 @@ def case(draw: random.Random, statements: bool = True) -> Case:
     ]
     known, computed = list(inputs), []
     for i in range(draw.randint(1, 5)):
-        made = (statements and _statements(draw, known, f"t{i}", computed)) or _operation(draw, known, f"t{i}")
+        made = (statements and _statements(draw, known, f"t{i}", computed)) or _operation(draw, known, f"t{i}", inputs)
         several = list(made) if isinstance(made, tuple) else [made]
         known += several
         computed += several
@@ -82,15 +86,40 @@ def _extent(draw: random.Random) -> int:
 
 
 _KINDS = ("map",) * 4 + ("join", "join", "window", "window", "move", "move", "reduce", "reduce", "reduce", "reduce")
-_KINDS += ("pad", "pad", "pick", "pick", "two", "where", "scale")
+_KINDS += ("pad", "pad", "pick", "pick", "two", "where", "scale", "product", "product", "product", "filter", "filter")
 
 
-def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Tensor | tuple[te.Tensor, ...]:
+def _number(x: te.Value, narrow: bool = False) -> te.Value:
+    """An element to calculate with: a whole number, or a float that is one and small. `narrow`: of its own type."""
+    if x.dtype.is_float:
+        wide = x if narrow else x.astype("float32")
+        return te.max(te.min(wide, te.const(LIMIT, wide.dtype)), te.const(-LIMIT, wide.dtype))
+    return x if narrow else x.astype("int32")
+
+
+def _like(x: te.Value, number: int) -> te.Value:
+    return te.const(number, x.dtype)
+
+
+def _operation(
+    draw: random.Random, known: list[te.Tensor], name: str, inputs: list[te.Tensor]
+) -> te.Tensor | tuple[te.Tensor, ...]:
     source = draw.choice(known[-3:])
     shape = [d.value for d in source.shape]
     kind = draw.choice(_KINDS)
+    if kind in ("product", "filter"):
+        made = (_product if kind == "product" else _filter)(draw, source, shape, name)
+        inputs.append(made[1])
+        return made[0]
     if kind == "two":
-        return te.compute(shape, lambda *i: (source[i].astype("int32") * 2, source[i].astype("int32") - 9), name=name)
+        return te.compute(
+            shape,
+            lambda *i: (
+                _number(source[i]) * _like(_number(source[i]), 2),
+                _number(source[i]) - _like(_number(source[i]), 9),
+            ),
+            name=name,
+        )
     if kind == "scale":
         rounded, to = draw.choice((te.nearbyint, te.const(0.5, "float32").__add__)), draw.choice(DTYPES)
         return te.compute(
@@ -102,7 +131,7 @@ def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Ten
         k = te.reduce_axis((0, shape[-1]), name="k")
         return te.compute(
             shape[:-1] or [1],
-            lambda *i: LARGEST((k.var, source[(*i[: len(shape) - 1], k)].astype("int32")), k),
+            lambda *i: LARGEST((k.var, _number(source[(*i[: len(shape) - 1], k)])), k),
             name=name,
         )
     if kind == "join":
@@ -111,8 +140,8 @@ def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Ten
         return te.compute(
             shape,
             lambda *i: (
-                source[i].astype("int32")
-                + other[tuple(i[k % len(i)] % d for k, d in enumerate(dims))].astype("int32") * 3
+                _number(source[i]).astype("int32")
+                + _number(other[tuple(i[k % len(i)] % d for k, d in enumerate(dims))]).astype("int32") * 3
             ),
             name=name,
         )
@@ -122,7 +151,7 @@ def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Ten
         out = (shape[0] - n) // step + 1
         return te.compute(
             [out, *shape[1:]],
-            lambda i, *r: te.sum(source[(i * step + k, *r)].astype("int32"), axis=k),
+            lambda i, *r: te.sum(_number(source[(i * step + k, *r)]), axis=k),
             name=name,
         )
     if kind == "move":
@@ -132,13 +161,13 @@ def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Ten
     if kind == "reduce":
         axes = [te.reduce_axis((0, d), name=f"r{k}") for k, d in enumerate(shape[: draw.randint(1, len(shape))])]
         reducer = draw.choice((te.sum, te.max, te.min))
+        narrow = draw.random() < 0.4 and not source.dtype.is_float  # sums of bytes run over, all the same
         kept = shape[len(axes) :]
         index = [*axes]
 
         def body(*i):
             where = (axes[0] + 0) % 2 == 0 if draw.random() < 0.3 else None
-            value = source[(*index, *i)].astype("int32")
-            return reducer(value, axes, where)
+            return reducer(_number(source[(*index, *i)], narrow), axes, where)
 
         return te.compute(kept or [1], (lambda *i: body(*i[: len(kept)])), name=name)
     if kind == "pad":
@@ -153,10 +182,56 @@ def _operation(draw: random.Random, known: list[te.Tensor], name: str) -> te.Ten
     if kind == "pick":
         k = draw.randint(1, 3)
         return te.compute(
-            [draw.randint(1, 8), *shape[1:]], lambda i, *r: source[(((i * k) // 2) % shape[0], *r)] + 1, name=name
+            [draw.randint(1, 8), *shape[1:]],
+            lambda i, *r: _plus_one(source[(((i * k) // 2) % shape[0], *r)]),
+            name=name,
         )
-    op = draw.choice((lambda x: x * 2 + 1, lambda x: x - 7, lambda x: te.max(x, 3), lambda x: x // 3, lambda x: x % 5))
-    return te.compute(shape, lambda *i: op(source[i].astype("int32")), name=name)
+    narrow = draw.random() < 0.4
+    ops = [lambda x: x * _like(x, 2) + _like(x, 1), lambda x: x - _like(x, 7), lambda x: te.max(x, _like(x, 3))]
+    ops += [lambda x: -x] if source.dtype.is_float else [lambda x: x // _like(x, 3), lambda x: x % _like(x, 5)]
+    op = draw.choice(ops)
+    return te.compute(shape, lambda *i: op(_number(source[i], narrow)), name=name)
+
+
+def _plus_one(x: te.Value) -> te.Value:
+    x = _number(x, narrow=True)
+    return x + _like(x, 1)
+
+
+def _weights(draw: random.Random, source: te.Tensor, shape: list[int], name: str) -> te.Tensor:
+    """An input of the type of another one, or of bytes."""
+    kind = str(source.dtype) if source.dtype.is_float or draw.random() < 0.6 else draw.choice(("int8", "uint8"))
+    return te.placeholder(shape, kind, name=f"{name}_w")
+
+
+def _product(draw: random.Random, source: te.Tensor, shape: list[int], name: str) -> tuple[te.Tensor, te.Tensor]:
+    """A matrix product over the last axis."""
+    n = _extent(draw)
+    turned = draw.random() < 0.5
+    w = _weights(draw, source, [n, shape[-1]] if turned else [shape[-1], n], name)
+    k = te.reduce_axis((0, shape[-1]), name="k")
+    a = lambda i: _number(source[(*i[:-1], k)])
+    b = lambda i: _number(w[i[-1], k] if turned else w[k, i[-1]])
+    return te.compute([*shape[:-1], n], lambda *i: te.sum(a(i) * b(i), axis=k), name=name), w
+
+
+def _filter(draw: random.Random, source: te.Tensor, shape: list[int], name: str) -> tuple[te.Tensor, te.Tensor]:
+    """A convolution along one or two axes, of which a channel is its own or all are added up."""
+    rank = min(len(shape), draw.randint(1, 2))
+    sizes = [draw.randint(1, min(3, d)) for d in shape[:rank]]
+    steps = [draw.randint(1, 2) for _ in sizes]
+    out = [(d - n) // by + 1 for d, n, by in zip(shape, sizes, steps)]
+    rest = shape[rank:]
+    w = _weights(draw, source, [*sizes, *rest], name)
+    axes = [te.reduce_axis((0, n), name=f"w{i}") for i, n in enumerate(sizes)]
+    joined = [te.reduce_axis((0, d), name=f"c{i}") for i, d in enumerate(rest)] if draw.random() < 0.5 else []
+
+    def body(*i):
+        inner = joined or i[rank:]
+        at = [x * by + k for x, by, k in zip(i, steps, axes)]
+        return te.sum(_number(source[(*at, *inner)]) * _number(w[(*axes, *inner)]), axis=[*axes, *joined])
+
+    return te.compute(out if joined else [*out, *rest], lambda *i: body(*i), name=name), w
 
 
 def _statements(draw: random.Random, known: list[te.Tensor], name: str, computed: list[te.Tensor]) -> te.Tensor | None:
@@ -166,12 +241,12 @@ def _statements(draw: random.Random, known: list[te.Tensor], name: str, computed
     shape = [d.value for d in source.shape]
     if kind == "scan":
         state = te.placeholder(shape, "int32", name=f"{name}_state")
-        init = te.compute([1, *shape[1:]], lambda i, *r: source[(0, *r)].astype("int32"), name=f"{name}_init")
+        init = te.compute([1, *shape[1:]], lambda i, *r: _number(source[(0, *r)]).astype("int32"), name=f"{name}_init")
         between = te.compute(shape, lambda t, *r: state[(t - 1, *r)] * 3, name=f"{name}_between")
         read = draw.choice((state, between))
         back = 0 if read is between else 1
         update = te.compute(
-            shape, lambda t, *r: read[(t - back, *r)] - source[(t, *r)].astype("int32"), name=f"{name}_update"
+            shape, lambda t, *r: read[(t - back, *r)] - _number(source[(t, *r)]).astype("int32"), name=f"{name}_update"
         )
         computed += [init, update, *([between] if read is between else [])]
         return te.scan(init, update, state, name=name)
@@ -193,12 +268,20 @@ def steps(draw: random.Random, schedule: te.Schedule, count: int) -> Counter[str
     taken: Counter[str] = Counter()
     for _ in range(count):
         name = draw.choice(list(_STEPS))
-        try:
-            _STEPS[name](draw, schedule)
+        for _ in range(TRIES):
+            try:
+                _STEPS[name](draw, schedule)
+            except te.ScheduleError:
+                taken["refused"] += 1
+                continue
             taken[name] += 1
-        except te.ScheduleError:
-            taken["refused"] += 1
+            break
     return taken
+
+
+def depth(draw: random.Random) -> int:
+    """How many steps are taken: some, and sometimes many on top of each other."""
+    return draw.randint(0, 10) if draw.random() < 0.6 else draw.randint(8, 24)
 
 
 def _stage(draw: random.Random, schedule: te.Schedule) -> te.Stage:
@@ -413,7 +496,7 @@ def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
     before = draw.random() < 0.5
     if before:
         set_predicates(schedule, conditions)
-    taken = steps(draw, schedule, draw.randint(1, 12))
+    taken = steps(draw, schedule, depth(draw))
     if not before:
         set_predicates(schedule, conditions)
     taken["set_store_predicate"] += len(conditions)

@@ -13,7 +13,7 @@ from compassc.dsl import BuildManager
 from tests.te import random_schedules as cases
 from tests.te.interpreter import Kernel
 
-COUNT, SIMULATED, ON_HOST = 400, 6, 25
+COUNT, SIMULATED, ON_HOST = 300, 6, 25
 
 
 def test_random_schedules_are_right():

@@ -21,14 +21,13 @@ from compassc import targets, te, tir
 from compassc.analysis.structure import variables
 from compassc.ir import parse_module, structural_equal
 from compassc.ir import stmts as S
+from compassc.ir.exprs import Select
 from compassc.ir.verify import verify
 from tests.te.interpreter import Kernel
-from tests.te.random_schedules import Case, case
+from tests.te.random_schedules import TRIES, Case, case, depth
 from tests.tir.random_intrinsics_of_blocks import tensorize
 
 TARGET = "X2_1204"
-TRIES = 3
-"""How often a step is tried before another one is."""
 
 
 def function(made: Case):
@@ -36,17 +35,68 @@ def function(made: Case):
     return te.create_prim_func(made.args)
 
 
-def _block(draw: random.Random, s: tir.Schedule) -> tir.BlockRV:
-    names = list(s.tree("main").blocks)
+Fits = Callable[[tir.Schedule, "S.Block"], object]
+
+
+def _block(draw: random.Random, s: tir.Schedule, fits: Fits | None = None) -> tir.BlockRV:
+    """A block; mostly one that a step is for, where there is one."""
+    blocks = s.tree("main").blocks
+    names = list(blocks)
     if not names:
         raise tir.ScheduleError("no blocks")
-    return s.get_block(draw.choice(names))
+    fitting = [] if fits is None or draw.random() < 0.1 else [n for n in names if fits(s, blocks[n])]
+    return s.get_block(draw.choice(fitting or names))
 
 
-def _loop(draw: random.Random, s: tir.Schedule) -> tir.LoopRV:
-    loops = s.get_loops(_block(draw, s))
+def _reduces(s: tir.Schedule, block: S.Block) -> bool:
+    return bool(block.init)
+
+
+def _maps_only(s: tir.Schedule, block: S.Block) -> bool:
+    """One store for each point, which somebody reads."""
+    return not block.init and len(block.body) == 1 and bool(s.get_consumers(block.name))
+
+
+def _follows(s: tir.Schedule, block: S.Block) -> bool:
+    """One store for each point, of what another block gives."""
+    return not block.init and len(block.body) == 1 and bool(s.get_producers(block.name))
+
+
+def _read_later(s: tir.Schedule, block: S.Block) -> bool:
+    return bool(s.get_consumers(block.name))
+
+
+def _reads_blocks(s: tir.Schedule, block: S.Block) -> bool:
+    return bool(s.get_producers(block.name))
+
+
+def _own(s: tir.Schedule, block: S.Block) -> bool:
+    """What it writes first is no parameter."""
+    return block.writes[0].buffer.data not in s.parameters("main")
+
+
+def _chooses(s: tir.Schedule, block: S.Block) -> bool:
+    """A choice between a value and a constant."""
+    return not block.init and isinstance(getattr(block.body[0], "value", None), Select)
+
+
+def _loop(draw: random.Random, s: tir.Schedule, fits: Fits | None = None) -> tir.LoopRV:
+    loops = s.get_loops(_block(draw, s, fits))
     if not loops:
         raise tir.ScheduleError("no loops")
+    return draw.choice(loops)
+
+
+def _reduced_loop(draw: random.Random, s: tir.Schedule) -> tir.LoopRV:
+    """Mostly one that its block reduces over."""
+    block = _block(draw, s, _reduces)
+    found = s.get(block)
+    names = {
+        v.name for kind, e in zip(found.kinds, found.bindings, strict=True) if kind == "reduce" for v in variables(e)
+    }
+    loops = [x for x in s.get_loops(block) if s.get(x).var.name in names]
+    if not loops or draw.random() < 0.1:
+        return _loop(draw, s)
     return draw.choice(loops)
 
 
@@ -74,7 +124,7 @@ def _on_loop(name):
 
 def _two(name):
     def step(draw, s):
-        block = _block(draw, s)
+        block = _block(draw, s, _read_later if name == "compute_at" else _reads_blocks)
         others = s.get_consumers(block) if name == "compute_at" else s.get_producers(block)
         loops = s.get_loops(draw.choice(others)) if others and draw.random() < 0.8 else [_loop(draw, s)]
         if loops:
@@ -109,8 +159,9 @@ def _at(name, side):
 
 
 def _decompose(draw, s):
-    block = _block(draw, s)
-    s.decompose_reduction(block, draw.choice(s.get_loops(block) or [None]))
+    block = _block(draw, s, _reduces)
+    loops = s.get_loops(block)
+    s.decompose_reduction(block, draw.choice((loops[: draw.randint(1, len(loops))] if loops else loops) or [None]))
 
 
 def _tile(draw, s):
@@ -119,7 +170,7 @@ def _tile(draw, s):
 
 
 def _location(draw, s):
-    block = _block(draw, s)
+    block = _block(draw, s, _read_later)
     s.compute_at(block, s.sample_compute_location(block))
 
 
@@ -135,7 +186,7 @@ def _maps(n: int):
 
 
 def _layout(draw, s):
-    block = _block(draw, s)
+    block = _block(draw, s, _own)
     side = draw.choice(("reads", "writes"))
     regions = getattr(s.get(block), side)
     data = [r.buffer.data for r in regions]
@@ -154,12 +205,12 @@ def _points(draw, s):
 
 
 def _pads(draw, s):
-    block = _block(draw, s)
+    block = _block(draw, s, _reduces)
     s.pad_einsum(block, [draw.randint(1, 4) for _ in s.get(block).vars])
 
 
 def _unpad(draw, s):
-    block = _block(draw, s)
+    block = _block(draw, s, _chooses)
     s.decompose_padding(block, draw.choice(s.get_loops(block) or [None]))
 
 
@@ -169,7 +220,7 @@ def _inplace(draw, s):
         block = s.get_block(draw.choice(names))
         s.cache_inplace(block, draw.choice(_both(s.get(block))), _scope(draw))
         return
-    name, scope = s.get(_block(draw, s)).name, _scope(draw)
+    name, scope = s.get(_block(draw, s, _reduces)).name, _scope(draw)
     for on in (s.copy(), s):  # what is refused changes nothing
         block = on.get_block(name)
         on.decompose_reduction(block, (on.get_loops(block) or [None])[0])
@@ -221,7 +272,7 @@ def _order(draw, s):
 
 def _wider(draw, s):
     """A type that holds all values of the old one."""
-    block = _block(draw, s)
+    block = _block(draw, s, _own)
     region = s.get(block).writes[0]
     wider = {"int8": ("int16", "int32"), "uint8": ("int16", "int32", "uint16"), "int16": ("int32",)}
     s.unsafe_set_dtype(block, 0, draw.choice(wider.get(str(region.buffer.dtype), (str(region.buffer.dtype),))))
@@ -297,7 +348,14 @@ def _joined(draw, s):
     bodies = [x.body for x in (*tree.loops.values(), *tree.blocks.values())] + [s.mod["main"].body]
     rows = [row for row in ([b.name for b in body if isinstance(b, S.Block)] for body in bodies) if len(row) > 1]
     if not rows:
-        raise tir.ScheduleError("no neighbours")
+        nests = [x for x in s.mod["main"].body if isinstance(x, S.For) and len(tree.inside(x)) == 1]
+        if len(nests) < 2:
+            raise tir.ScheduleError("no neighbours")
+        first = draw.randrange(len(nests) - 1)
+        names = [tree.inside(x)[0].name for x in nests[first : first + 2]]
+        for on in (s.copy(), s):  # what is refused changes nothing
+            on.blockize([on.blockize(on.get_loops(n)[0]) for n in names])
+        return
     row = draw.choice(rows)
     first = draw.randrange(len(row) - 1)
     s.blockize([s.get_block(n) for n in row[first : first + draw.randint(2, 3)]])
@@ -318,6 +376,35 @@ def _double(draw, s):
     s.annotate(block, "double_buffer_scope", 0)
 
 
+def _npu(draw, s):
+    """What a schedule for the NPU looks like: tiles in the memory of a TEC, made and read there, in vectors."""
+    block = _block(draw, s)
+    name = s.get(block).name
+    loops = s.get_loops(block)
+    if not loops:
+        raise tir.ScheduleError("no loops")
+    place, tile = draw.randrange(len(loops)), draw.choice((1, 2, 4, 8))
+    bound, inner, lanes = draw.random() < 0.7, draw.random() < 0.5, draw.choice((4, 8, 16))
+    copied, halves = [draw.random() < 0.7 for _ in range(4)], [draw.random() < 0.4 for _ in range(4)]
+    scope = draw.choice(("lsram", "lsram", "shared"))
+    for on in (s.copy(), s):  # what is refused changes nothing
+        block = on.get_block(name)
+        outer, _ = on.split(on.get_loops(block)[place], [None, tile])
+        for i, region in enumerate(on.get(block).reads):
+            own = region.buffer.data in {w.buffer.data for w in on.get(block).writes}
+            if i < 4 and copied[i] and not own:
+                copy = on.read_at(outer, block, i, scope)
+                if halves[i]:
+                    on.annotate(copy, "double_buffer_scope", 0)
+        if copied[3]:
+            on.write_at(outer, block, 0, "lsram")
+        if inner and on.get_consumers(name):
+            on.reverse_compute_at(on.get_consumers(name)[0], outer)
+        on.vectorize(on.split(on.get_loops(block)[-1], [None, lanes])[1])
+        if bound:
+            on.bind(outer, "threadIdx.x")
+
+
 STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "split": _split,
     "fuse": _fuse,
@@ -328,17 +415,19 @@ STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "add_unit_loop": _on_loop("add_unit_loop"),
     "compute_at": _two("compute_at"),
     "reverse_compute_at": _two("reverse_compute_at"),
-    "compute_inline": lambda draw, s: s.compute_inline(_block(draw, s)),
-    "reverse_compute_inline": lambda draw, s: s.reverse_compute_inline(_block(draw, s)),
+    "compute_inline": lambda draw, s: s.compute_inline(_block(draw, s, _maps_only)),
+    "reverse_compute_inline": lambda draw, s: s.reverse_compute_inline(_block(draw, s, _follows)),
     "cache_read": _cache("cache_read", "reads"),
     "cache_write": _cache("cache_write", "writes"),
     "read_at": _at("read_at", "reads"),
     "write_at": _at("write_at", "writes"),
     "reindex": lambda draw, s: s.reindex(_block(draw, s), draw.choice((("read", 0), ("read", 1), ("write", 0)))),
     "decompose_reduction": _decompose,
-    "rfactor": lambda draw, s: s.rfactor(_loop(draw, s), draw.choice((0, 0, 1, -1))),
-    "set_scope": lambda draw, s: s.set_scope(_block(draw, s), 0, _scope(draw)),
-    "storage_align": lambda draw, s: s.storage_align(_block(draw, s), 0, 0, draw.choice((4, 8)), draw.choice((0, 1))),
+    "rfactor": lambda draw, s: s.rfactor(_reduced_loop(draw, s), draw.choice((0, 0, 1, -1))),
+    "set_scope": lambda draw, s: s.set_scope(_block(draw, s, _own), 0, _scope(draw)),
+    "storage_align": lambda draw, s: s.storage_align(
+        _block(draw, s, _own), 0, 0, draw.choice((4, 8)), draw.choice((0, 1))
+    ),
     "transform_layout": _layout,
     "transform_block_layout": _points,
     "pad_einsum": _pads,
@@ -365,17 +454,23 @@ STEPS: dict[str, Callable[[random.Random, tir.Schedule], None]] = {
     "blocks in one": _joined,
     "set_axis_separator": _separators,
     "double buffer": _double,
+    "tiles": _npu,
+    "bind a reduction": lambda draw, s: s.bind(_reduced_loop(draw, s), "threadIdx.x"),
     "bind": lambda draw, s: s.bind(
         _loop(draw, s), draw.choice(("threadIdx.x", "threadIdx.x", "blockIdx.x", "vthread"))
     ),
 }
 
 
+SELDOM = ("rolling_buffer", "decompose_padding", "pad_einsum", "rfactor", "reverse_compute_inline", "unannotate")
+"""Steps for which few programs are made, so that they are drawn more often."""
+
+
 def steps(draw: random.Random, s: tir.Schedule, count: int) -> Counter[str]:
     """Takes random steps; counts those that were taken and those that were refused."""
     taken: Counter[str] = Counter()
     for _ in range(count):
-        name = draw.choice(list(STEPS))
+        name = draw.choice([*STEPS, *SELDOM, *SELDOM])
         for _ in range(TRIES):
             before = s.mod
             try:
@@ -416,7 +511,7 @@ def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
     s = tir.Schedule(f, seed=seed + 1)
     module = None
     try:
-        taken = steps(draw, s, draw.randint(0, 12))
+        taken = steps(draw, s, depth(draw))
         check_texts(s, f)
         try:
             module = tir.lower(s.mod, target or TARGET)

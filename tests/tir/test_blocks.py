@@ -12,6 +12,7 @@ from compassc import te, tir
 from compassc.dsl import BuildManager
 from compassc.ir import parse_module, structural_equal
 from compassc.ir.verify import VerifyError, verify
+from tests.te.interpreter import Kernel
 
 
 def row_sums(n=16, m=64, dtype="float32"):
@@ -127,11 +128,25 @@ def test_what_is_not_legal_is_refused_and_changes_nothing(message):
     assert all(x.kind.startswith("Get") for x in s.trace.insts[steps:])
 
 
-def test_reductions_are_not_shared_out():
+@pytest.mark.parametrize("factors", [[4, None], [None, 4], [3, None, 2]])
+@pytest.mark.parametrize("bound", [0, 1])
+def test_tecs_reduce_a_part_each(factors, bound):
+    """A loop of a reduction that is bound: the TECs' parts meet in shared memory."""
     s = tir.Schedule(row_sums())
     _, k = s.get_loops("B")
-    s.bind(k, "threadIdx.x")
-    with pytest.raises(tir.LowerError, match="the TECs would join into one element"):
+    s.bind(s.split(k, factors)[bound], "threadIdx.x")
+    text = tir.lower(s.mod, "X2_1204", simple_mode=True).script()
+    assert "B_rf = T.alloc" in text and '"shared"' in text
+    a, c = np.random.default_rng(0).integers(-9, 9, (16, 64)).astype("float32"), np.zeros(16, "float32")
+    Kernel(tir.lower(s.mod, "X2_1204").entry_func)(a, c)
+    np.testing.assert_array_equal(c, a.sum(1) * 2)
+
+
+def test_an_unknown_reduction_is_not_shared_out():
+    s = tir.Schedule(row_sums())
+    i, k = s.get_loops("B")
+    s.bind(s.fuse(i, k), "threadIdx.x")
+    with pytest.raises(tir.LowerError, match="'B' reduces over 'i_k_fused', which is bound to threadIdx_x"):
         tir.lower(s.mod, "X2_1204")
 
 

@@ -14,7 +14,7 @@ from tests.te.interpreter import Kernel
 from tests.te.random_schedules import case
 from tests.tir import random_blocks as cases
 
-COUNT, SIMULATED = 150, 4
+COUNT, SIMULATED = 100, 4
 
 
 def test_random_steps_on_blocks_are_right():
@@ -24,7 +24,7 @@ def test_random_steps_on_blocks_are_right():
         ends[end == "right"] += 1
         taken += steps
     assert ends[True] > COUNT * 2 // 3, ends
-    rare = {"rolling_buffer"}  # see test_a_buffer_goes_round
+    rare = {"rolling_buffer", "decompose_padding"}  # they have tests of their own
     assert all(taken[name] for name in cases.STEPS.keys() - rare), taken
 
 

@@ -10,11 +10,12 @@ from compassc.ir.stmts import Body, IRModule, PrimFunc
 from compassc.ir.visit import walk_stmts
 from compassc.te.errors import LowerError
 from compassc.te.lowering import Finish
-from compassc.te.machine import Grid, Machine
+from compassc.te.machine import Grid, Machine, Npu
 from compassc.tir.base import loose_statement
 from compassc.tir.blocks import declared
 from compassc.tir.cover import data_of
 from compassc.tir.create import EXPRESSIONS
+from compassc.tir.lower.across import reduced_across
 from compassc.tir.lower.dissolve import dissolved, flattened, with_beginnings
 from compassc.tir.lower.memory import placed_buffers
 from compassc.tir.lower.races import check_races
@@ -87,9 +88,12 @@ def _is_scalar(function: PrimFunc) -> bool:
 def _lowered(function: PrimFunc, machine: Machine) -> PrimFunc:
     for buffer in declared(function.body).values():
         machine.storage_type(buffer.data.name, buffer.dtype)
-    f = with_beginnings(flattened(function))
-    f = placed_buffers(f, machine)
-    check_races(f)
+    f = flattened(function)
+    if isinstance(machine, Npu):
+        f = reduced_across(f)
+    f = placed_buffers(with_beginnings(f), machine)
+    if isinstance(machine, Npu):
+        check_races(f)
     body = dissolved(f.body)
     body = spread(body, machine, bool(f.attr(EXPRESSIONS)))
     attrs = tuple((k, v) for k, v in f.attrs if k != EXPRESSIONS)

@@ -18,9 +18,9 @@ from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.te.errors import LowerError
 from compassc.te.machine import Machine, Npu
+from compassc.tir.addresses import has_address
 from compassc.tir.blocks import constant, noted, number, sub, uses, view
 from compassc.tir.cover import facts_of, reach_of, spans_of, turn_writes
-from compassc.tir.inlining import has_address
 from compassc.tir.regions import Spans, box
 from compassc.tir.tree import Tree
 
@@ -40,7 +40,12 @@ def placed_buffers(function: PrimFunc, machine: Machine) -> PrimFunc:
             continue
         users = _Users(tree, s.buffer)
         shape, starts = users.window()
-        shape = _aligned(tree, s.buffer, shape)
+        aligned = _aligned(tree, s.buffer, shape)
+        if aligned != shape and users.has_address():
+            raise LowerError(
+                f"storage_align of '{s.buffer.data.name}': an address of it is taken, and its elements would lie elsewhere"
+            )
+        shape = aligned
         scope = _scope(s.buffer, users, bound) if npu else "private"
         data = Var(s.buffer.data.name, pointer_type(s.buffer.dtype, scope))
         buffer = Buffer(data, s.buffer.dtype, shape)
@@ -81,7 +86,7 @@ class _Users:
     def window(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         """The shape that is alive at once, and the index of its first element while the loops around stand still."""
         whole = tuple(self.buffer.shape), tuple(number(0, e) for e in self.buffer.shape)
-        if not self.blocks or self.plain or self._has_address():
+        if not self.blocks or self.plain or self.has_address():
             return self._checked(*whole)
         facts = facts_of(self.loops)
         for fixed in (self.loops, []):
@@ -96,7 +101,7 @@ class _Users:
                 return shape, starts
         return self._checked(*whole)
 
-    def _has_address(self) -> bool:
+    def has_address(self) -> bool:
         """Whether a block takes an address of it, so that its elements must lie as they are declared."""
         return any(has_address(s, self.buffer.data) for b in self.blocks for s in walk_stmts((*b.init, *b.body)))
 

@@ -1,0 +1,122 @@
+"""Steps on blocks of blocks, and on buffers of which an address is taken: right, or refused, for every step."""
+
+import numpy as np
+import pytest
+
+from compass_core.errors import CompassError
+from compassc import te, tir
+from compassc.dsl import BuildManager, schedule
+from compassc.dsl import script as S
+from tests.te.interpreter import Kernel
+
+TARGET = "X2_1204"
+NESTED = "outer_X_lsram_B_"
+
+
+def product() -> tir.Schedule:
+    """A reduction and a copy for it, in one block that has an axis of the reduction."""
+    x, w = te.placeholder((2, 6), "int32", name="X"), te.placeholder((6,), "int32", name="W")
+    k = te.reduce_axis((0, 6), name="k")
+    b = te.compute((2,), lambda i: te.sum(x[i, k] * w[k], axis=k), name="B")
+    s = tir.Schedule(te.create_prim_func([x, w, b]))
+    copy = s.read_at(s.get_loops("B")[1], "B", 0, "lsram")
+    s.blockize([copy, s.get_block("B")])
+    return s
+
+
+def outer(s, place):
+    return s.get_loops(NESTED)[place]
+
+
+STEPS_ON_NESTS = {
+    "decompose_reduction": lambda s: s.decompose_reduction("B", s.add_unit_loop("B")),
+    "rfactor": lambda s: s.rfactor(s.add_unit_loop("B"), 0),
+    "loop_partition": lambda s: s.loop_partition(outer(s, 1), [2, None]),
+    "parallel": lambda s: s.parallel(outer(s, 1)),
+    "vectorize": lambda s: s.vectorize(outer(s, 1)),
+    "bind": lambda s: s.bind(outer(s, 1), "threadIdx.x"),
+    "bind rows": lambda s: s.bind(outer(s, 0), "threadIdx.x"),
+    "reorder": lambda s: s.reorder(outer(s, 1), outer(s, 0)),
+    "fuse": lambda s: s.fuse(outer(s, 0), outer(s, 1)),
+    "split": lambda s: s.split(outer(s, 1), [None, 4]),
+    "cache_write": lambda s: s.cache_write("B", 0, "lsram"),
+    "cache_write outside": lambda s: s.cache_write(NESTED, 0, "lsram"),
+    "write_at": lambda s: s.write_at(s.add_unit_loop("B"), "B", 0, "lsram"),
+    "read_at": lambda s: s.read_at(s.add_unit_loop("B"), "B", 1, "lsram"),
+    "reindex": lambda s: s.reindex("B", ("write", 0)),
+    "reindex a read": lambda s: s.reindex("B", ("read", 0)),
+    "transform_layout": lambda s: s.transform_layout("B", ("read", 0), lambda i, j: (j, i)),
+    "transform_block_layout": lambda s: s.transform_block_layout(NESTED, lambda i, j: (j, i)),
+    "unroll": lambda s: s.unroll(outer(s, 1)),
+    "blockize": lambda s: s.blockize(outer(s, 1)),
+    "merge": lambda s: s.merge(s.add_unit_loop("B"), s.add_unit_loop("X_lsram")),
+    "reverse_compute_inline": lambda s: s.reverse_compute_inline("B"),
+}
+
+
+@pytest.mark.parametrize("step", STEPS_ON_NESTS)
+def test_a_reduction_inside_of_a_block_goes_on(step):
+    s = product()
+    try:
+        STEPS_ON_NESTS[step](s)
+        module = tir.lower(s.mod, TARGET)
+    except CompassError:
+        assert step not in ("loop_partition", "split", "fuse", "cache_write", "unroll")
+        return
+    draw = np.random.default_rng(0)
+    x, w, b = (
+        draw.integers(-9, 9, (2, 6)).astype("int32"),
+        draw.integers(-9, 9, 6).astype("int32"),
+        np.zeros(2, "int32"),
+    )
+    Kernel(module.entry_func)(x, w, b)
+    np.testing.assert_array_equal(b, x @ w)
+
+
+@S.prim_func
+def by_address(a: S.ptr("i32", "global"), b: S.ptr("i32", "global")):
+    a2 = S.match_buffer(a, (4, 8))
+    b2 = S.match_buffer(b, (4, 8))
+    t = S.alloc_buffer((4, 8), "int32", "lsram")
+    for i, j in S.grid(4, 8):
+        with S.block("T"):
+            vi, vj = S.axis.remap("SS", [i, j])
+            t[vi, vj] = a2[vi, vj] * 2
+    for i in range(4):
+        with S.block("V"):
+            vi = S.axis.spatial(4, i)
+            S.vstore(S.vload(t.addr_of((vi, 0))) + 1, b2.addr_of((vi, 0)))
+
+
+MOVES = {
+    "storage_align": lambda s: s.storage_align("T", 0, 0, 16, 4),
+    "transform_layout": lambda s: s.transform_layout("T", ("write", 0), lambda i, j: (j, i)),
+    "transform_layout of an output": lambda s: s.transform_layout("V", ("write", 0), lambda i, j: (j, i)),
+    "unsafe_set_dtype": lambda s: s.unsafe_set_dtype("T", 0, "int16"),
+    "cache_inplace": lambda s: s.cache_inplace("V", "b2", "lsram"),
+    "cache_write": lambda s: s.cache_write("V", "b2", "lsram"),
+    "reindex": lambda s: s.reindex("T", ("write", 0)),
+}
+STAYS = {
+    "set_scope": lambda s: s.set_scope("T", 0, "shared"),
+    "blockize": lambda s: s.blockize(s.get_loops("V")[0]),
+    "unroll": lambda s: s.unroll(s.get_loops("V")[0]),
+}
+
+
+@pytest.mark.parametrize("step", MOVES)
+def test_elements_that_are_reached_by_address_stay_where_they_are(step):
+    s = schedule.Schedule(by_address)
+    before = s.mod
+    with pytest.raises(tir.ScheduleError, match=r"an address of '\w+' is taken|written by several blocks"):
+        MOVES[step](s)
+    assert s.mod is before
+
+
+@pytest.mark.parametrize("step", STAYS)
+def test_other_steps_know_nothing_of_addresses(step):
+    s = schedule.Schedule(by_address)
+    STAYS[step](s)
+    a, b = np.arange(32, dtype="int32").reshape(4, 8), np.zeros((4, 8), "int32")
+    BuildManager(TARGET).build(tir.lower(s.mod, TARGET))(a, b)
+    np.testing.assert_array_equal(b, a * 2 + 1)
