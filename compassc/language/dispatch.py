@@ -40,6 +40,9 @@ class Parser(Protocol):
     def load(self, target: Any, index: Any) -> Any:
         """The value of `target[index]`, of a pointer or a buffer."""
 
+    def store(self, target: Any, index: Any, value: Any) -> None:
+        """`target[index] = value` in a function of Python."""
+
     def text(self, value: Any) -> str:
         """The text of a value: always a CompassError, because the value is known only when the kernel runs."""
 

@@ -191,21 +191,8 @@ def assign_container(fp: FunctionContext, name: str, value: Any) -> None:
             "use another name",
             *fp.scope.defined_here(name),
         )
-    made = len(fp.made)
     value = fp.keep(value.value if isinstance(value, MetaVar) else value, name)
-    if old is None:
-        fp.kept_at[name] = fp.depth
-    elif len(fp.made) > made:
-        if fp.depth > fp.kept_at.get(name, fp.depth):
-            raise language_error(
-                "type-change",
-                f"{name!r} names values of the block around and cannot name others that are computed here",
-                "use another name, or assign variables: a, b = ...",
-                *fp.scope.defined_here(name),
-            )
-        if name not in fp.scope.frames[-1]:
-            fp.carried.add(name)
-    fp.scope.rebind(name, value)
+    fp.scope.rebind(name, value, fp.evaluator.place(fp.current))
 
 
 def define_storage(fp: FunctionContext, name: str, spec: AllocSpec) -> None:
@@ -273,7 +260,7 @@ def define_match(fp: FunctionContext, name: str, spec: MatchSpec) -> None:
     fp.emit(S.DeclBuffer, buffer)
     dims = tuple(s if type(s) is int else Value(e) for s, e in zip(spec.shape, shape))
     fp.shapes[var] = [_dimension(fp, e) for e in shape]
-    fp.scope.rebind(name, BufferValue(buffer, dims, name))
+    fp.scope.rebind(name, BufferValue(buffer, dims, name), fp.evaluator.place(fp.current))
 
 
 def _dimension(fp: FunctionContext, e: E.Expr) -> int | str | None:
@@ -307,12 +294,14 @@ def assign_tuple(fp: FunctionContext, target: ast.Tuple | ast.List, node: ast.ex
     if len(set(names)) != len(names):
         raise language_error("tuple-assign", "the same name is assigned twice in one tuple", "use different names")
     value = fp.eval(node)
-    if isinstance(node, (ast.Tuple, ast.List)):
+    if isinstance(value, (tuple, list)):
         values = list(value)
         if any(isinstance(n, ast.Subscript) and _stored(n) for n in ast.walk(target)):
             value = _all_kept(fp, target, values)
-        else:
+        elif all(isinstance(t, ast.Name) for t in target.elts):
             value = _saved(fp, names, values) + values[len(names) :]
+        else:
+            value = _kept_where_changed(fp, names, values)
     _unpack(fp, target, value)
 
 
@@ -323,8 +312,20 @@ def _stored(node: ast.Name | ast.Subscript) -> bool:
 def _all_kept(fp: FunctionContext, target: ast.Tuple | ast.List, values: list[Any]) -> list[Any]:
     """The values of an assignment to elements; none but the first may depend on what is assigned before it."""
     simple = len(values) == len(target.elts) and not isinstance(target.elts[0], (ast.Tuple, ast.List, ast.Starred))
-    simple = simple and not (isinstance(values[0], Value) and values[0].expr.flags & E.F_FUNC)
+    simple = simple and not any(isinstance(v, Value) and v.expr.flags & (E.F_FUNC | E.F_CALL) for v in values)
     return [value if i == 0 and simple else fp.keep(value) for i, value in enumerate(values)]
+
+
+def _kept_where_changed(fp: FunctionContext, names: list[str], value: Any) -> Any:
+    """Values, in containers too, of which those are kept that mention a variable among `names`."""
+    if isinstance(value, (tuple, list)):
+        return [_kept_where_changed(fp, names, item) for item in value]
+    if isinstance(value, Tile):
+        return fp.keep(value)
+    old = [fp.scope.local(name) for name in names]
+    changed = [v.expr for v in old if isinstance(v, Value) and type(v.expr) is E.Var]
+    read = isinstance(value, (Value, PointerValue)) and any(_reads(fp, value.expr, var) for var in changed)
+    return fp.keep(value) if read else value
 
 
 def _reads(fp: FunctionContext, expr: E.Expr, var: E.Var) -> bool:

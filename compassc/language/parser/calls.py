@@ -17,7 +17,7 @@ from ..source import definition, file_of
 from ..tiles.tile import Tile, apply
 from .context import ModuleContext
 from .expressions import ArgumentError, Evaluator, bare
-from .scope import Scope
+from .scope import Poison, Scope
 from .values import BufferValue, PointerValue, Value, kind_name, unwrap, wrap
 
 
@@ -121,6 +121,18 @@ def _argument(func: PyPrimFunc, position: int, param: Param, value: Any) -> E.Ex
     return value.expr
 
 
+def _refuse_new_arguments(macro: Macro, names: dict[str, Any], given: dict[str, Any]) -> None:
+    """CompassError where a macro lets a parameter stand for another value, which the caller's name would not."""
+    for name, value in given.items():
+        if names[name] is not value and names[name] is not Poison:
+            raise CompassError(
+                f"macro {macro.__name__}() gives its parameter {name!r} another value while the kernel is compiled, "
+                "which the caller would not see",
+                code="macro-argument",
+                help="use another name in the macro, or give it a variable: x = S.i32(...)",
+            )
+
+
 def expand_macro(module: ModuleContext, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Paste the body of a macro at the call."""
     fp = module.functions[-1]
@@ -141,10 +153,12 @@ def expand_macro(module: ModuleContext, macro: Macro, args: tuple[Any, ...], kwa
     for name, value in bound.arguments.items():
         fp.scope.bind(name, value)
     fp.file = file
-    fp.evaluator = Evaluator(fp.scope, file, fp.chain, fp.keep)
+    fp.evaluator = Evaluator(fp.scope, file, fp.chain, fp.keep, fp.helpers)
     fp.eval = fp.evaluator.eval
     try:
-        fp.block(node.body)
+        with fp.helpers.run(False):
+            fp.block(node.body)
+        _refuse_new_arguments(macro, fp.scope.frames[-1], bound.arguments)
     finally:
         fp.scope.pop()
         fp.scope, fp.evaluator, fp.eval, fp.file = outer

@@ -16,6 +16,7 @@ from ..functions import PyPrimFunc, captured_names
 from ..source import definition, file_of, node_span
 from .constants import kept
 from .expressions import Evaluator
+from .helpers import Helpers
 from .scope import Scope
 from .values import ZERO, PointerValue, Value
 
@@ -32,7 +33,8 @@ class FunctionContext:
         self.node = definition(func.py_func)
         self.file = file_of(func.py_func)
         self.scope = Scope(captured_names(func.py_func))
-        self.evaluator = Evaluator(self.scope, self.file, chain, self.keep)
+        self.helpers = Helpers(self.keep, self.append)
+        self.evaluator = Evaluator(self.scope, self.file, chain, self.keep, self.helpers)
         self.eval = self.evaluator.eval
         self.out: list[S.Stmt] = []
         self.hoisted: list[S.Stmt] = []  # at the beginning of the function, wherever the parser is
@@ -40,9 +42,6 @@ class FunctionContext:
         self.scope.places = {a.arg: node_span(a, self.file) for a in self.node.args.args}
         self.params = [E.Var(p.name, p.type, p.nonneg) for p in func.params]
         self.renamed: dict[E.Var, E.Var] = {}
-        self.depth = 0  # blocks of the IR around the present place
-        self.kept_at: dict[str, int] = {}  # of names for values that are kept: the depth of their first definition
-        self.carried: set[str] = set()  # of these, those that were given other values in a frame of their own
         self.made: set[E.Var] = set()  # variables that keep values
         self.addressed: set[E.Var] = set()  # variables whose address was taken so far
         self.shapes: dict[E.Var, list[int | str | None]] = {}
@@ -96,23 +95,22 @@ class FunctionContext:
 
     def append(self, statement: S.Stmt) -> None:
         """Append a statement made elsewhere, giving it the current position."""
+        if self.helpers.running and not isinstance(statement, S.Let):
+            self.helpers.settle()
         self.out.append(self._placed(statement))
 
     def _placed(self, statement: S.Stmt) -> S.Stmt:
         """The statement at the current position, with its calls and accesses that have no place of their own."""
         return placed(statement.at(self.evaluator.place(self.current)))
 
-    def nested(self, nodes: list[ast.stmt], copied: bool = False) -> S.Body:
-        """The statements of a nested block, in a frame of its own. `copied`: what is made of them will stand in the block
-        around."""
+    def nested(self, nodes: list[ast.stmt]) -> S.Body:
+        """The statements of a nested block, in a frame of its own."""
         outer, self.out = self.out, []
         self.scope.push()
-        self.depth += not copied
         try:
             self.block(nodes)
             return tuple(self.out)
         finally:
-            self.depth -= not copied
             self.scope.pop()
             self.out = outer
 

@@ -20,6 +20,7 @@ from ..source import header_span, is_user_file, user_line
 from ..specs import no_attribute
 from . import operators as ops
 from .constants import Keep, added, comprehension, python_number
+from .helpers import Helpers
 from .scope import PoisonUsed, Scope
 from .syntax import unsupported
 from .texts import RuntimeText, format_text, joined, no_text, percent_text, text_of
@@ -116,8 +117,8 @@ def bare(signature: inspect.Signature) -> str:
 class Evaluator:
     """Evaluates the expressions of one function."""
 
-    def __init__(self, scope: Scope, file: str, chain: list[Note], keep: Keep) -> None:
-        self.scope, self.file, self.chain, self.keep = scope, file, chain, keep
+    def __init__(self, scope: Scope, file: str, chain: list[Note], keep: Keep, helpers: Helpers) -> None:
+        self.scope, self.file, self.chain, self.keep, self.helpers = scope, file, chain, keep, helpers
         self.operands: tuple[ast.expr | None, tuple[tuple[ast.expr, Any], ...]] = (None, ())
         self.statement: ast.expr | None = None  # the expression that is a statement of its own
         self._places: dict[ast.AST, Span] = {}
@@ -135,7 +136,7 @@ class Evaluator:
         try:
             if method is None:
                 raise unsupported(node)
-            value = method(node)
+            value = self.helpers.hold(method(node))
             return self._placed(value, node) if isinstance(node, (ast.Call, ast.Subscript)) else value
         except CompassError as e:
             if e.span is None:
@@ -456,7 +457,8 @@ class Evaluator:
             if getattr(func, "__name__", "") == "format" and type(template := getattr(func, "__self__", None)) is str:
                 return self.python(f"{name}(...)", format_text, template, args, kwargs)
         self._undecorated(func)
-        return self.checked(self.python(f"{name}(...)", added if func is sum else func, *args, **kwargs))
+        with self.helpers.run():
+            return self.checked(self.python(f"{name}(...)", added if func is sum else func, *args, **kwargs))
 
     def _of_python(self, func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> None:
         """Refuse values of the run for functions of Python that know none, with the operation to write."""

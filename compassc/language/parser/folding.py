@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 
 from ...ir import exprs as E
@@ -21,7 +22,7 @@ def without_needless(body: S.Body, made: AbstractSet[E.Var], addressed: Abstract
     values: dict[E.Var, E.Expr] = {}
     names: dict[E.Var, E.Var] = {}
     for s in walk_stmts(body):
-        if type(s) is not S.Let or s.var not in made or s.var in changed or not _is_stable(s.value, changed):
+        if type(s) is not S.Let or s.var not in made or s.var in changed or not is_stable(s.value, changed):
             continue
         if not isinstance(s.var.dtype, PointerType):
             values[s.var] = substitute(s.value, values)
@@ -34,7 +35,7 @@ def without_needless(body: S.Body, made: AbstractSet[E.Var], addressed: Abstract
     return _without(body, unused) if unused else body
 
 
-def _is_stable(e: E.Expr, changed: AbstractSet[E.Var]) -> bool:
+def is_stable(e: E.Expr, changed: Collection[E.Var]) -> bool:
     """Whether an expression has the same value wherever its variables are defined."""
     if e.flags & (E.F_LOAD | E.F_FUNC):
         return False

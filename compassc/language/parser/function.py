@@ -17,6 +17,7 @@ from ..source import SET_TRACE, node_span
 from ..specs import BlockSpec
 from . import assign, loops
 from .context import FunctionContext
+from .flow import leaves
 from .folding import without_needless
 from .operators import binary
 from .scope import Poison, PoisonUsed, Undefined
@@ -73,11 +74,17 @@ class FunctionParser(FunctionContext):
     def statement(self, node: ast.stmt) -> None:
         """Parse a statement; a mistake is recorded and the names it would define are poisoned."""
         outer, self.current = self.current, node
+        held = self.scope.held()
         try:
             method = getattr(self, "stmt_" + type(node).__name__, None)
             if method is None:
                 raise unsupported(node)
-            method(node)
+            with self.helpers.statement():
+                method(node)
+                if not isinstance(node, _BLOCKS):
+                    self.evaluator.operands = None, ()
+                    self.helpers.settle()
+            self.scope.check_held(held)
         except CompassError as error:
             for e in flat(error):
                 e.span = e.span or self.evaluator.place(node)
@@ -183,7 +190,13 @@ class FunctionParser(FunctionContext):
             self.block(node.body if cond else node.orelse)
             return
         test = self.condition(cond)
-        self.emit(S.If, test, self.nested(node.body), self.nested(node.orelse))
+        before = self.scope.names()
+        with self.scope.inside():
+            body = self.nested(node.body)
+            other = self.scope.go_back(before)
+            orelse = self.nested(node.orelse)
+        self.scope.join(before, other, (leaves(body), leaves(orelse)), self.evaluator.place(node))
+        self.emit(S.If, test, body, orelse)
 
     def condition(self, value: Any) -> E.Expr:
         """A run-time condition as a scalar bool."""
@@ -201,6 +214,11 @@ class FunctionParser(FunctionContext):
         return E.Binary("ne", value.expr, convert(0 if value.dtype.is_integer else 0.0, value.dtype))
 
     def stmt_While(self, node: ast.While) -> None:
+        with self.scope.loop():
+            self._while(node)
+
+    def _while(self, node: ast.While) -> None:
+        """A `while` statement, whose condition is one of the statements that run again."""
         cond = plain(self.eval(node.test))
         if is_runtime(cond):
             self.emit(S.While, self.condition(cond), self.nested(node.body))

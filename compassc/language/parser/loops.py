@@ -82,22 +82,24 @@ def _run_time_loop(fp: FunctionContext, node: ast.For, spec: LoopSpec) -> None:
     else:
         bounds = [_range_bounds(spec)]
         names = _target_names(node.target, 1)
-    fp.scope.push()
-    try:
-        _nest(fp, KINDS[spec.kind], names, bounds, node.body, spec.options)
-    finally:
-        fp.scope.pop()
+    with fp.scope.loop():
+        fp.scope.push()
+        try:
+            _nest(fp, KINDS[spec.kind], names, bounds, node.body, spec.options)
+        finally:
+            fp.scope.pop()
 
 
 def _shared(fp: FunctionContext, spec: LoopSpec, names: list[str], body: list[ast.stmt]) -> None:
     """A loop of S.parallel_tiles."""
     for name in names:
         _check_name(fp, name)
-    fp.scope.push()
-    try:
-        parse_shared_loop(fp, spec, names, lambda: fp.block(body))
-    finally:
-        fp.scope.pop()
+    with fp.scope.loop():
+        fp.scope.push()
+        try:
+            parse_shared_loop(fp, spec, names, lambda: fp.block(body))
+        finally:
+            fp.scope.pop()
 
 
 def _range_bounds(spec: LoopSpec) -> tuple[Any, Any, Any]:

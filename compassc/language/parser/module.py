@@ -13,8 +13,10 @@ from ...ops.core import TARGET, Op
 from ..dispatch import parsing
 from ..functions import Macro, PyPrimFunc, chosen
 from .access import load
+from .assign import assign_item
 from .calls import build_op, call_function, expand_macro
 from .function import FunctionParser
+from .helpers import Helpers
 from .operators import binary, unary
 from .texts import no_text
 from .tiles import IRMachine
@@ -60,25 +62,30 @@ class ModuleParser:
         return symbol
 
     def operation(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return build_op(self, op, args, kwargs)
+        return self.helpers.done(op, build_op(self, op, args, kwargs))
 
     def function(self, func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return call_function(self, func, args, kwargs)
+        return self.helpers.called(call_function(self, func, args, kwargs))
 
     def macro(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         expand_macro(self, macro, args, kwargs)
 
-    @staticmethod
-    def binary(symbol: str, a: Any, b: Any) -> Any:
-        return binary(symbol, a, b, adapt=False)
+    @property
+    def helpers(self) -> Helpers:
+        """The functions of Python that run for the function that is parsed."""
+        return self.functions[-1].helpers
 
-    @staticmethod
-    def unary(symbol: str, a: Any) -> Any:
-        return unary(symbol, a)
+    def binary(self, symbol: str, a: Any, b: Any) -> Any:
+        return self.helpers.hold(binary(symbol, a, b, adapt=False))
 
-    @staticmethod
-    def load(target: Any, index: Any) -> Any:
-        return load(target, index)
+    def unary(self, symbol: str, a: Any) -> Any:
+        return self.helpers.hold(unary(symbol, a))
+
+    def load(self, target: Any, index: Any) -> Any:
+        return self.helpers.hold(load(target, index))
+
+    def store(self, target: Any, index: Any, value: Any) -> None:
+        assign_item(self.functions[-1], target, index, value)
 
     @staticmethod
     def text(value: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from compass_core.errors import CompassError, Note, Span
 
 from ..specs import LoopSpec
+from .flow import Flow
 
 _MISSING = object()
 
@@ -34,12 +35,12 @@ def _range(*args: Any) -> LoopSpec:
     return LoopSpec("range", args)
 
 
-class Scope:
+class Scope(Flow):
     """A stack of frames over the captured names of one function. `places`: where a name was last defined."""
 
     def __init__(self, captured: dict[str, Any]) -> None:
+        super().__init__()
         self.captured = captured
-        self.frames: list[dict[str, Any]] = [{}]
         self.loop_names: set[str] = set()
         self.blocks = 0  # schedulable blocks around the current place
         self.places: dict[str, Span] = {}
@@ -65,11 +66,13 @@ class Scope:
 
     def state(self) -> tuple[Any, ...]:
         """All that statements change; `restore` undoes what was done since."""
-        frames = [dict(frame) for frame in self.frames]
-        return frames, set(self.loop_names), dict(self.places), set(self.ended), set(self.reported)
+        names = set(self.loop_names), dict(self.places), set(self.ended), set(self.reported)
+        return self.ways(), names
 
     def restore(self, state: tuple[Any, ...]) -> None:
-        self.frames, self.loop_names, self.places, self.ended, self.reported = state
+        ways, names = state
+        self.take(ways)
+        self.loop_names, self.places, self.ended, self.reported = names
 
     def local(self, name: str) -> Any:
         """The binding of a name in the function's own frames; None when it has none, or its definition failed."""
@@ -87,19 +90,26 @@ class Scope:
         place = self.places.get(name)
         return (Note(f"{name!r} is defined here", place),) if place else ()
 
-    def rebind(self, name: str, value: Any) -> None:
-        """Replace the binding of a name where it is defined."""
-        for frame in reversed(self.frames):
-            if name in frame:
-                frame[name] = value
+    def rebind(self, name: str, value: Any, place: Span | None = None) -> None:
+        """Replace the binding of a name where it is defined. CompassError where later turns of a loop would differ."""
+        for depth in reversed(range(len(self.frames))):
+            if name in self.frames[depth]:
+                if value is Poison:
+                    self.frames[depth][name] = value
+                else:
+                    self.change(depth, name, value, place)
                 return
         self.bind(name, value)
 
     def look_up(self, name: str) -> Any:
         """The value of a name; CompassError when it is not defined anywhere."""
-        for frame in reversed(self.frames):
-            found = frame.get(name, _MISSING)
-            if found is not _MISSING:
+        for depth in reversed(range(len(self.frames))):
+            if name in self.frames[depth]:
+                try:
+                    found = self.read(depth, name)
+                except CompassError:
+                    self.frames[depth][name] = Poison
+                    raise
                 if found is Poison:
                     raise PoisonUsed
                 return found

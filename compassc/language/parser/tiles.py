@@ -74,6 +74,11 @@ class IRMachine:
 
     def _inside(self, body: Callable[[], None]) -> S.Body:
         fp = self.fp
+        with fp.helpers.run(False):
+            return self._made(fp, body)
+
+    @staticmethod
+    def _made(fp: FunctionContext, body: Callable[[], None]) -> S.Body:
         outer, fp.out = fp.out, []
         try:
             body()
@@ -88,7 +93,8 @@ class IRMachine:
             body()
 
     def do(self, name: str, *args: Any) -> None:
-        self.fp.emit(S.Eval, op(name)(*args).expr)
+        with self.fp.helpers.run(False):
+            self.fp.emit(S.Eval, op(name)(*args).expr)
 
     def let(self, name: str, value: Any) -> Any:
         if not isinstance(value, Value) or isinstance(value.expr, (E.IntImm, E.FloatImm)):

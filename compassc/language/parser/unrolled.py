@@ -35,23 +35,22 @@ def parse_constant(fp: FunctionContext, node: ast.For, name: str, turns: range, 
 
 
 def _parse(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, Any]]]) -> None:
-    outer, fp.carried = fp.carried, set()
+    before = fp.scope.names()
     copies = [*_copies(fp, node, turns)]
-    carried, fp.carried = fp.carried, outer | fp.carried
-    if carried and any(map(_jumps, copies)):
+    if any(map(_jumps, copies)) and (carried := fp.scope.changed_since(before)):
         raise language_error(
             "loop-turns",
-            f"{min(carried)!r} names other values after each turn, and a break or continue depends on the run",
+            f"{carried[0]!r} names other values after each turn, and a break or continue depends on the run",
             "leave the loop's turns alone with an `if`, or keep the values in variables or memory",
         )
     _emit(fp, copies)
 
 
 def attempt(fp: FunctionContext, parse: Callable[[], None]) -> bool:
-    """Whether something is parsed without a mistake; if not, nothing of it stays."""
-    state, first = fp.state(), len(fp.errors)
+    """Whether something is parsed without a mistake, and names stand for the same as before; if not, nothing of it stays."""
+    state, first, before = fp.state(), len(fp.errors), fp.scope.names()
     parse()
-    if len(fp.errors) == first:
+    if len(fp.errors) == first and not fp.scope.changed_since(before):
         return True
     fp.restore(state)
     del fp.errors[first:]
@@ -66,7 +65,7 @@ def _copies(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, Any]
         try:
             for name, value in bindings:
                 _define(fp, name, value)
-            body = fp.nested(node.body, copied=True)
+            body = fp.nested(node.body)
         finally:
             fp.scope.pop()
         end = next((i for i, s in enumerate(body) if isinstance(s, (*_JUMPS, S.Return))), len(body))

@@ -169,7 +169,7 @@ _install()
 class Value(Operators):
     """A run-time scalar, vector or mask."""
 
-    __slots__ = ("expr",)
+    __slots__ = ("__weakref__", "expr")
     attributes = VALUE_ATTRIBUTES
 
     def __init__(self, expr: E.Expr) -> None:
@@ -285,7 +285,7 @@ def element_index(vector: DataType, index: Any) -> E.Expr:
 class PointerValue(Operators):
     """The address `(elem*)base + offset`. `blocked` says why it cannot be subscripted yet, or is empty."""
 
-    __slots__ = ("base", "blocked", "elem", "offset")
+    __slots__ = ("__weakref__", "base", "blocked", "elem", "offset")
     attributes = POINTER_ATTRIBUTES
 
     def __init__(self, elem: DataType, base: E.Expr, offset: E.Expr, blocked: str = "") -> None:
@@ -330,6 +330,9 @@ class PointerValue(Operators):
 
     def __getitem__(self, index: Any) -> Value:
         return active_parser(_VALUE).load(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        active_parser(_VALUE).store(self, index, value)
 
 
 class BufferValue(Foreign):
@@ -379,6 +382,9 @@ class BufferValue(Foreign):
 
     def __getitem__(self, index: Any) -> Value:
         return active_parser(_VALUE).load(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        active_parser(_VALUE).store(self, index, value)
 
 
 def wrap(x: Any) -> Any:

@@ -1,0 +1,121 @@
+"""Python functions that a kernel calls: they run while it is parsed, and what they do is done where they are called.
+
+Values are expressions, which the statement that uses them computes. In a kernel's own code the statements come in the order
+of the text; a function of Python may compute a value, change what it was computed from, and return it. So what such a
+function does becomes statements at once, before which all values that somebody still holds are computed; and so are those
+that are still held when a statement ends, by an object of Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import ref
+
+from ...ir import exprs as E
+from ...ir import stmts as S
+from ...ir.dtypes import VOID
+from ...ir.visit import walk_exprs
+from ...ops.core import Op
+from .folding import is_stable
+from .values import PointerValue, Value
+
+_MAY_CHANGE = E.F_LOAD | E.F_CALL | E.F_FUNC
+_EFFECTS = ("write", "sync", "io")
+
+
+class Helpers:
+    """The functions of Python that run for a kernel's function, and the values that are held meanwhile."""
+
+    def __init__(self, keep: Callable[[Any], Any], append: Callable[[S.Stmt], None]) -> None:
+        """`keep` gives a value in a variable of its own, `append` adds a statement."""
+        self.keep, self.append = keep, append
+        self.running = False
+        self._held: list[ref[Value | PointerValue]] = []
+
+    @contextmanager
+    def run(self, running: bool = True) -> Iterator[None]:
+        """A function of Python runs; `running` false: it is the parser again that makes statements."""
+        if not running and self.running:
+            self.settle()
+        outer, self.running = self.running, running
+        try:
+            yield
+        finally:
+            self.running = outer
+
+    @contextmanager
+    def statement(self) -> Iterator[None]:
+        """A statement of the kernel, whose values nobody holds before it."""
+        outer, self._held = self._held, []
+        try:
+            yield
+        finally:
+            self._held = outer
+
+    def hold(self, value: Any) -> Any:
+        """Remember a value that statements of a function may change before it is used."""
+        if isinstance(value, (Value, PointerValue)):
+            flags = value.expr.flags if isinstance(value, Value) else value.base.flags | value.offset.flags
+            if flags & _MAY_CHANGE:
+                self._held.append(ref(value))
+        elif type(value) in (tuple, list):
+            for item in value:
+                self.hold(item)
+        return value
+
+    def settle(self) -> None:
+        """Compute the values that are held, before what follows changes them."""
+        held = [value for r in self._held if (value := r()) is not None]
+        self._held.clear()
+        computed: dict[int, tuple[E.Expr, E.Var]] = {}
+        for value in held:
+            singles = [x for part in _parts(value) for x in walk_exprs(part) if E.is_single(x)]
+            for e in reversed(singles):
+                if id(e) not in computed:
+                    kept = self.keep(Value(_with(e, computed, inside=True)))
+                    computed[id(e)] = e, kept.expr
+        for value in held:
+            if isinstance(value, PointerValue):
+                value.base, value.offset = _with(value.base, computed), _with(value.offset, computed)
+                if not (is_stable(value.base, ()) and is_stable(value.offset, ())):
+                    kept = self.keep(value)
+                    value.base, value.offset = kept.base, kept.offset
+                continue
+            value.expr = _with(value.expr, computed)
+            if not is_stable(value.expr, ()):
+                value.expr = self.keep(value).expr
+
+    def done(self, op: Op, value: Any) -> Any:
+        """The value of an operation; where a function of Python calls one with an effect, that becomes a statement."""
+        if not self.running or op.effect not in _EFFECTS:
+            return self.hold(value) if self.running else value
+        if isinstance(value, S.Stmt):
+            self.append(value)
+            return None
+        return self.called(value)
+
+    def called(self, value: Any) -> Any:
+        """The value of a call that is made once, where it stands."""
+        if not self.running or not isinstance(value, (Value, PointerValue)):
+            return value
+        self.settle()
+        expr = value.expr if isinstance(value, Value) else value.base
+        if expr.dtype is VOID:
+            self.append(S.Eval(expr))
+            return None
+        return self.keep(value)
+
+
+def _parts(value: Value | PointerValue) -> tuple[E.Expr, ...]:
+    return (value.expr,) if isinstance(value, Value) else (value.base, value.offset)
+
+
+def _with(e: E.Expr, computed: dict[int, tuple[E.Expr, E.Var]], inside: bool = False) -> Any:
+    """The expression with variables in the place of calls that were made; `inside`: of those in it only."""
+    if not e.flags & E.F_FUNC or not computed:
+        return e
+    if not inside and id(e) in computed:
+        return computed[id(e)][1]
+    return e.map(lambda child: _with(child, computed))

@@ -1,0 +1,241 @@
+"""Names for compile-time values where the run decides what happens, and Python functions that kernels call: compiled
+kernels do what PySim does, or are refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compass_core.errors import CompassError, flat
+from compassc.dsl import BuildManager
+from compassc.dsl import script as S
+
+PTR = S.ptr("i32", "global")
+NUMBERS = [9, 2, 9, 4, 5, 6, 7, 8]
+
+
+@S.prim_func
+def bumped(p: PTR) -> S.i32:
+    p[0] = p[0] + 1
+    return p[0]
+
+
+def moved(p: Any, q: Any) -> Any:
+    """Reads, writes what it has read, and gives the former."""
+    v = S.vload(p)
+    S.vstore(v + 1, q)
+    p[0:8] = v * 2
+    return v
+
+
+def called_twice(p: Any) -> Any:
+    r = bumped(p)
+    return r * 100 + r
+
+
+def called_for_nothing(p: Any) -> int:
+    bumped(p)
+    return 3
+
+
+def exchanged(a: Any, b: Any) -> Any:
+    return b, a
+
+
+class Total:
+    def __init__(self) -> None:
+        self.value: Any = 0
+
+    def add(self, x: Any) -> None:
+        self.value = self.value + x
+
+
+# ------------------------------------------------------------------------------------------------------------- that agree
+
+
+@S.prim_func
+def each_branch_its_own(x: PTR, y: PTR):
+    if S.get_local_id() != 0:
+        return
+    k = S.meta_var(1)
+    if x[0] > 3:
+        k = S.meta_var(2)
+        y[0] = k
+    else:
+        y[0] = k + 10
+    mask = S.meta_var("8T")
+    if x[1] > 3:
+        mask = S.meta_var("4T4F")
+        S.vstore(S.vload(x), y + 8, mask=mask)
+    elif x[1] > 1:
+        S.vstore(S.vload(x), y + 8, mask=mask)
+
+
+@S.prim_func
+def one_branch_leaves(x: PTR, y: PTR):
+    if S.get_local_id() != 0:
+        return
+    t = (1, 2)
+    if x[0] > 3:
+        t = (3, 4)
+    else:
+        y[1] = 7
+        return
+    y[0] = t[0] * t[1]
+
+
+@S.prim_func
+def unrolled_turns(x: PTR, y: PTR):
+    if S.get_local_id() != 0:
+        return
+    k = S.meta_var(1)
+    kept = []
+    for i in S.unroll(4):
+        y[i] = k
+        k = S.meta_var(k * 3)
+        kept.append(x[i] * 2)
+    y[4] = k
+    x[0] = x[1] = 0
+    for i, value in enumerate(kept):
+        y[8 + i] = value
+
+
+@S.prim_func
+def helpers(x: PTR, y: PTR):
+    if S.get_local_id() != 0:
+        return
+    y[0] = called_twice(x)
+    y[1] = called_for_nothing(x)
+    y[2] = x[0] + moved(x, y + 8)[0] + x[0]
+    y[3] = (bumped(x) + 1) * called_twice(x)
+    y[4], y[5] = x[0], bumped(x)
+
+
+@S.prim_func
+def exchanges(x: PTR, y: PTR):
+    if S.get_local_id() != 0:
+        return
+    a, b, c = x[0], x[1], x[2]
+    a, b = exchanged(a, b)
+    a, (b, c) = b, (a, b)
+    y[0], y[1], y[2] = a, b, c
+    x[0], x[1] = exchanged(x[0], x[1])
+    total = S.meta_var(Total())
+    total.add(x[0])
+    x[0] = 100
+    total.add(x[1])
+    y[3] = total.value
+
+
+@pytest.mark.parametrize("kernel", [each_branch_its_own, one_branch_leaves, unrolled_turns, helpers, exchanges])
+@pytest.mark.parametrize("first", [9, 1])
+def test_compiled_kernels_do_what_python_does(kernel: Any, first: int) -> None:
+    found = []
+    for one in (BuildManager("X2_1204").build(kernel), kernel):
+        x, y = np.array([first, *NUMBERS[1:]], "int32"), np.zeros(16, "int32")
+        one(x, y)
+        found.append((x.tolist(), y.tolist()))
+    assert found[0] == found[1]
+
+
+# ----------------------------------------------------------------------------------------------------------- that are refused
+
+
+@S.prim_func
+def behind_a_branch(x: PTR, y: PTR):
+    t = (1, 2)
+    if x[0] > 3:
+        t = (3, 4)
+    y[0] = t[0]
+    y[1] = t[1]
+
+
+@S.prim_func
+def behind_a_loop(x: PTR, y: PTR):
+    k = S.meta_var(0)
+    while x[0] > 0:
+        x[0] -= 1
+        k = S.meta_var(5)
+    y[0] = k
+
+
+@S.prim_func
+def in_a_later_turn(x: PTR, y: PTR):
+    k = S.meta_var(1)
+    for i in range(4):
+        if x[i] > 3:
+            k = S.meta_var(2)
+        else:
+            y[i] = k
+
+
+@S.prim_func
+def of_tiles(x: PTR, y: PTR):
+    k = S.meta_var(2)
+    for i, j in S.parallel_tiles(2, 2):
+        y[i * 2 + j] = k
+        k = S.meta_var(3)
+
+
+@S.prim_func
+def computed_in_a_block(x: PTR, y: PTR):
+    t = (x[0], 1)
+    if x[0] > 3:
+        t = (x[1], 2)
+    else:
+        return
+    y[0] = t[0]
+
+
+@S.prim_func
+def left_by_the_run(x: PTR, y: PTR):
+    k = S.meta_var(0)
+    for w in (1, 2, 3):
+        if x[w] > 5:
+            break
+        k = S.meta_var(w)
+    y[0] = k
+
+
+@S.prim_func
+def changed_by_a_helper(x: PTR, y: PTR):
+    kept = [1]
+    if x[0] > 3:
+        grown(kept)
+    y[0] = len(kept)
+
+
+def grown(kept: list[int]) -> None:
+    kept.append(2)
+
+
+@S.macro
+def given(k, v):
+    k = v  # noqa: F841
+
+
+@S.prim_func
+def by_a_macro(x: PTR, y: PTR):
+    k = S.meta_var(0)
+    given(k, S.meta_var(4))
+    y[0] = k
+
+
+@pytest.mark.parametrize(
+    ("kernel", "code"),
+    [
+        (behind_a_branch, "depends-on-run"),
+        (behind_a_loop, "depends-on-run"),
+        (in_a_later_turn, "depends-on-run"),
+        (of_tiles, "depends-on-run"),
+        (computed_in_a_block, "depends-on-run"),
+        (changed_by_a_helper, "depends-on-run"),
+        (left_by_the_run, "loop-turns"),
+        (by_a_macro, "macro-argument"),
+    ],
+)
+def test_what_the_run_would_have_to_know_is_refused_once(kernel: Any, code: str) -> None:
+    with pytest.raises(CompassError) as raised:
+        BuildManager("X2_1204").build(kernel)
+    (error,) = flat(raised.value)
+    assert error.code == code and error.span is not None
