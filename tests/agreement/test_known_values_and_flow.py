@@ -125,6 +125,11 @@ def exchanges(x: PTR, y: PTR):
     x[0] = 100
     total.add(x[1])
     y[3] = total.value
+    kept = []
+    kept.append(bumped(x))
+    known = S.meta_var({"first": x[0], "called": bumped(x)})
+    x[0] = 50
+    y[4], y[5], y[6], y[7] = kept[0], kept[0], known["first"], known["called"] + known["called"]
 
 
 @pytest.mark.parametrize("kernel", [each_branch_its_own, one_branch_leaves, unrolled_turns, helpers, exchanges])

@@ -66,7 +66,9 @@ def kept(define: Callable[[E.Var, E.Expr], None], value: Any, name: str = "item"
         return copied(value).held()
     if type(value) in (tuple, list):
         return type(value)(kept(define, item, f"{name}_{i}") for i, item in enumerate(value))
-    return value.value if isinstance(value, MetaVar) else value
+    if type(value) is dict:
+        return {key: kept(define, item, name) for key, item in value.items()}
+    return kept(define, value.value, name) if isinstance(value, MetaVar) else value
 
 
 def unpacked(target: ast.expr, value: Any) -> Iterator[tuple[str, Any]]:

@@ -457,8 +457,14 @@ class Evaluator:
             if getattr(func, "__name__", "") == "format" and type(template := getattr(func, "__self__", None)) is str:
                 return self.python(f"{name}(...)", format_text, template, args, kwargs)
         self._undecorated(func)
+        args, kwargs = [self._called(x) for x in args], {k: self._called(x) for k, x in kwargs.items()}
         with self.helpers.run():
             return self.checked(self.python(f"{name}(...)", added if func is sum else func, *args, **kwargs))
+
+    def _called(self, value: Any) -> Any:
+        """A value that a function of Python may keep: sub-functions in it are called now, and once."""
+        calls = isinstance(value, Value) and value.expr.flags & E.F_FUNC
+        return self.keep(value) if calls else value
 
     def _of_python(self, func: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> None:
         """Refuse values of the run for functions of Python that know none, with the operation to write."""

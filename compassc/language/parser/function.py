@@ -83,7 +83,7 @@ class FunctionParser(FunctionContext):
                 method(node)
                 if not isinstance(node, _BLOCKS):
                     self.evaluator.operands = None, ()
-                    self.helpers.settle()
+                    self.helpers.finish()
             self.scope.check_held(held)
         except CompassError as error:
             for e in flat(error):

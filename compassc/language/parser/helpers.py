@@ -19,7 +19,7 @@ from ...ir.dtypes import VOID
 from ...ir.visit import walk_exprs
 from ...ops.core import Op
 from .folding import is_stable
-from .values import PointerValue, Value
+from .values import PointerValue, Value, wrap
 
 _MAY_CHANGE = E.F_LOAD | E.F_CALL | E.F_FUNC
 _EFFECTS = ("write", "sync", "io")
@@ -54,11 +54,15 @@ class Helpers:
         finally:
             self._held = outer
 
+    def finish(self) -> None:
+        """A statement ends: compute what an object of Python still holds. Calls are made by what used them."""
+        self._held = [r for r in self._held if (value := r()) is not None and not _flags(value) & E.F_FUNC]
+        self.settle()
+
     def hold(self, value: Any) -> Any:
         """Remember a value that statements of a function may change before it is used."""
         if isinstance(value, (Value, PointerValue)):
-            flags = value.expr.flags if isinstance(value, Value) else value.base.flags | value.offset.flags
-            if flags & _MAY_CHANGE:
+            if _flags(value) & _MAY_CHANGE:
                 self._held.append(ref(value))
         elif type(value) in (tuple, list):
             for item in value:
@@ -69,13 +73,12 @@ class Helpers:
         """Compute the values that are held, before what follows changes them."""
         held = [value for r in self._held if (value := r()) is not None]
         self._held.clear()
-        computed: dict[int, tuple[E.Expr, E.Var]] = {}
+        computed: dict[int, tuple[E.Expr, E.Expr]] = {}
         for value in held:
             singles = [x for part in _parts(value) for x in walk_exprs(part) if E.is_single(x)]
             for e in reversed(singles):
                 if id(e) not in computed:
-                    kept = self.keep(Value(_with(e, computed, inside=True)))
-                    computed[id(e)] = e, kept.expr
+                    computed[id(e)] = e, _parts(self.keep(wrap(_with(e, computed, inside=True))))[0]
         for value in held:
             if isinstance(value, PointerValue):
                 value.base, value.offset = _with(value.base, computed), _with(value.offset, computed)
@@ -108,11 +111,15 @@ class Helpers:
         return self.keep(value)
 
 
+def _flags(value: Value | PointerValue) -> int:
+    return value.expr.flags if isinstance(value, Value) else value.base.flags | value.offset.flags
+
+
 def _parts(value: Value | PointerValue) -> tuple[E.Expr, ...]:
     return (value.expr,) if isinstance(value, Value) else (value.base, value.offset)
 
 
-def _with(e: E.Expr, computed: dict[int, tuple[E.Expr, E.Var]], inside: bool = False) -> Any:
+def _with(e: E.Expr, computed: dict[int, tuple[E.Expr, E.Expr]], inside: bool = False) -> Any:
     """The expression with variables in the place of calls that were made; `inside`: of those in it only."""
     if not e.flags & E.F_FUNC or not computed:
         return e
