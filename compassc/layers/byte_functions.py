@@ -46,7 +46,7 @@ def table_of(layers: Sequence[Layer]) -> Array | None:
     """What a run gives for the bytes 0 to 255; None where it is no function of bytes or refuses some."""
     if not is_byte_function(layers[0]):
         return None
-    values = _all_bytes(layers[0].input)
+    values = all_bytes(layers[0].input)
     for layer in layers:
         flat = replace(layer, inputs=(_flat(layer.input),), outputs=(_flat(layer.output),))
         try:
@@ -81,7 +81,7 @@ def looked_up_apart(k: KernelSource, layer: Layer, method: str, given: Sequence[
         inputs=tuple(replace(t, shape=square) for t in layer.inputs),
         outputs=(replace(layer.output, shape=square),),
     )
-    first, second = (_all_bytes(t) for t in layer.inputs)
+    first, second = (all_bytes(t) for t in layer.inputs)
     try:
         (pairs,) = evaluate(flat, list(np.broadcast_arrays(first[:, None], second)))
     except LayerError:
@@ -94,7 +94,8 @@ def looked_up_apart(k: KernelSource, layer: Layer, method: str, given: Sequence[
     return widened_of(k, k.let(f"S.{method.lower()}({found[0]}, {found[1]})").name, pairs)
 
 
-def _all_bytes(tensor: Tensor) -> Array:
+def all_bytes(tensor: Tensor) -> Array:
+    """The bytes 0 to 255 as elements of a tensor."""
     return np.arange(ENTRIES).astype(np.uint8).view(numpy_dtype(tensor.dtype))
 
 
@@ -102,7 +103,7 @@ def entries(k: KernelSource, x: Value, dtype: str, table: Array) -> str:
     """The variable with the entries of a table at the bytes of a value, as they are stored."""
     at = k.let(f'narrow({x.name}, "{dtype}")').name
     halves = table.reshape(-1, 1).view(np.uint8).T
-    found = [k.let(f"entries_of_bytes({at}, {', '.join(_registers(k, half))})").name for half in halves]
+    found = [k.let(f"entries_of_bytes({at}, {registers_of(k, half)})").name for half in halves]
     whole = found[0] if len(found) == 1 else f"S.vzip({found[0]}, {found[1]})"
     return k.let(f'S.reinterpret({whole}, "{table.dtype.name}x{LANES}")').name
 
@@ -116,10 +117,10 @@ def widened_of(k: KernelSource, held: str, table: Array) -> Value:
     return Value(name, "int32", int(table.min()), int(table.max()))
 
 
-def _registers(k: KernelSource, table: Array) -> list[str]:
-    """The variables that hold the table."""
-    pointer, names = k.constant(np.ascontiguousarray(table)), []
-    for i in range(ENTRIES // LANES):
+def registers_of(k: KernelSource, table: Array, size: int = ENTRIES) -> str:
+    """The variables that hold the first `size` bytes of a table, apart by commas."""
+    pointer, names = k.constant(np.ascontiguousarray(table[:size])), []
+    for i in range(size // LANES):
         names.append(k.fresh("entries"))
         k.head.append(f"{names[-1]} = S.vload({pointer} + {i * LANES}, lanes={LANES})")
-    return names
+    return ", ".join(names)

@@ -61,11 +61,11 @@ def requantise(k: KernelSource, value: Value, scale: Number, shift: Number, zero
     else:
         most = max(abs(low + zero), abs(high + zero))
         rounded = scaled(k, value, scales, shifts, limited=most <= 1 << 17, most=most)
-    moved = k.shifted(rounded, -zero)
-    if moved.low >= low and moved.high <= high:
-        return moved
-    result = k.let(f"clamp({moved.name}, {k.scalar(low)}, {k.scalar(high)})", "int32", low, high)
-    _store_at_once(k, result, rounded, moved, zero)
+    moved = result = k.shifted(rounded, -zero)
+    if moved.low < low or moved.high > high:
+        result = k.let(f"clamp({moved.name}, {k.scalar(low)}, {k.scalar(high)})", "int32", low, high)
+    if dtype := WHOLE_RANGES.get((low, high)):
+        _store_at_once(k, result, rounded, moved, zero, dtype)
     return result
 
 
@@ -73,11 +73,8 @@ WHOLE_RANGES = {(kind.low, kind.high): name for name, kind in INTEGER_TYPES.item
 """Range -> the type of 8 or 16 bits that it is all of."""
 
 
-def _store_at_once(k: KernelSource, result: Value, rounded: Value, moved: Value, zero: int) -> None:
-    """Where a result takes up its type's whole range, shift, rounding and limits are one step on the way to memory."""
-    dtype = WHOLE_RANGES.get((result.low, result.high))
-    if dtype is None:
-        return
+def _store_at_once(k: KernelSource, result: Value, rounded: Value, moved: Value, zero: int, dtype: str) -> None:
+    """Where a result may take up its type's whole range, shift, rounding and limits are one step on the way to memory."""
     source, shift = k.shifted_from.get(rounded.name, (rounded.name, "0"))
     word = k.rounded_from.get(rounded.name)
     if word and dtype[-1] == "8" and rounded.magnitude < 1 << 15 and abs(zero) < 1 << 14:

@@ -11,7 +11,7 @@ from compassc.layers.broadcast import common_shape
 from compassc.layers.byte_functions import runs
 from compassc.layers.emit import wide_kind
 from compassc.layers.kernels import compute
-from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, loaded
+from compassc.layers.source import LANES, Kernel, KernelSource, Value, finish, invariant, loaded
 from compassc.layers.streams import Streams, bytes_of
 from compassc.layers.vectors import WIDE, pointee
 
@@ -121,9 +121,10 @@ def _value(name: str, tensor: Tensor) -> Value:
     return Value(name, kind) if kind == "float32" else Value(name, kind, tensor.low, tensor.high)
 
 
-def _everywhere(name: str, pointer: str, dtype: str) -> str:
-    """The statement that puts one element in every lane."""
-    return f'{name} = S.vbcast(S.cast({pointer}[0], "{WIDE[dtype]}"), lanes={LANES})'
+def _everywhere(name: str, pointer: str, dtype: str) -> list[str]:
+    """The statements that put one element in every lane, as it is stored and in its wide form."""
+    wide = f'{name} = S.vbcast(S.cast({pointer}[0], "{WIDE[dtype]}"), lanes={LANES})'
+    return [f"{name}_raw = S.vbcast({pointer}[0], lanes={LANES})", wide] if WIDE[dtype] != dtype else [wide]
 
 
 PERIOD = 128
@@ -155,39 +156,81 @@ def _tiles(k: KernelSource, space: IterationSpace, operands: list[Operand], resu
     held = each * (period * several + LANES)
     if held > REPEATED_BYTES:
         return None
-    streams = Streams([(o.pointer, o.tensor) for o in full], [(r.pointer, r.tensor) for r in results], held)
     step, count = period * several, space.dims[0] * (period if len(space.dims) > 1 else 1)
-    tile = streams.tile(count, step)
+    paired = bool(again) and step % LANES == 0 and step <= PAIRED
+    read, written = [(o.pointer, o.tensor) for o in full], [(r.pointer, r.tensor) for r in results]
+    streams = Streams(read, written, held, step if paired else 0)
+    tile = streams.tile(count, 2 * step if paired and count >= COLUMN * step else step)
     if not tile:
         return None
+    lines: list[str] = []
+    with_first: list[str] = []
+    for o in operands:
+        if o in again and several == 1 and full:
+            lines += _held(k, o, period)
+            with_first.append(f"again_{o.name}, {o.pointer}, {k.scalar(period)}")
+        elif o in again:
+            lines += _held(k, o, period * several, _repeated(k, o, period, several))
+        elif o not in full:
+            lines += _everywhere(o.name, o.pointer, o.tensor.dtype)
     # lanes behind the last element do no harm where nothing is looked up by them
     masked = any("mask" in line for line in k.body)
     mask, store = ("mask", ", mask") if masked else ("", "")
+    loads = [line for o in again for line in loaded(o.name, f"again_{o.name} + i", o.tensor.dtype)]
+    body = [
+        line
+        for o, t in zip(full, streams.here, strict=True)
+        for line in loaded(o.name, f"{t} + place", o.tensor.dtype, mask)
+    ]
+    body += k.body
+    body += [f"S.vstore({r.stored}, {t} + place{store})" for r, t in zip(results, streams.there, strict=True)]
     width = k.scalar(step) if period > 1 else ""
-    lines, inner, place = [], [], "r + i" if width else "i"
-    left = f"S.min({width}, now - r)" if width else "now"
-    if masked:
-        inner.append(f"mask = S.tail_mask(S.min({left} - i, 32), 32)")
-    for o in operands:
-        if o in full:
-            inner += loaded(o.name, f"{streams.here[full.index(o)]} + {place}", o.tensor.dtype, mask)
-        elif o in again:
-            lines += _repeated(k, o, period, several)
-            inner += loaded(o.name, f"again_{o.name} + i", o.tensor.dtype, mask)
-        else:
-            lines.append(_everywhere(o.name, o.pointer, o.tensor.dtype))
-    inner += k.body
-    inner += [f"S.vstore({r.stored}, {t} + {place}{store})" for r, t in zip(results, streams.there, strict=True)]
-    body = [f"for i in range(0, {left}, {LANES}):", *("    " + line for line in inner)]
-    if width:
-        body = [f"for r in range(0, now, {width}):", *("    " + line for line in body)]
-    unit = width or LANES
+    by = _by_columns if paired and tile >= COLUMN * step else _by_rows
     return [
         *lines,
-        f"part = shared_part({k.scalar(count)}, {unit})",
+        f"part = shared_part({k.scalar(count)}, {width or LANES})",
         "first = S.get_local_id() * part",
         f"last = S.min(first + part, {k.scalar(count)})",
-        *streams.loop(k.scalar(tile), body),
+        *streams.loop(k.scalar(tile), by(loads, body, width, masked), with_first),
+    ]
+
+
+COLUMN = 4
+"""Vectors of a tile that an operand that repeats should be of use for to be loaded once for all of them."""
+PAIRED = 512
+"""Elements of such an operand up to which two of these vectors are taken in a pass, of which one may lie behind the tile."""
+
+
+def _tail(left: str) -> str:
+    return f"mask = S.tail_mask(S.min({left}, {LANES}), {LANES})"
+
+
+def _by_rows(loads: list[str], body: list[str], width: str, masked: bool) -> list[str]:
+    """The loops over the `now` elements of a tile in their order, `place` is the first of a vector; `loads` are those of
+    operands that repeat after `width` elements."""
+    if not width:
+        inner = [*([_tail("now - place")] if masked else []), *loads, *body]
+        return [f"for place in range(0, now, {LANES}):", *("    " + line for line in inner)]
+    left = f"S.min({width}, now - r)"
+    inner = ["place = r + i", *([_tail(f"{left} - i")] if masked else []), *loads, *body]
+    return [
+        f"for r in range(0, now, {width}):",
+        f"    for i in range(0, {left}, {LANES}):",
+        *("        " + line for line in inner),
+    ]
+
+
+def _by_columns(loads: list[str], body: list[str], width: str, masked: bool) -> list[str]:
+    """The same with a vector of the operands that repeat, and what follows from it alone, for all vectors it meets, which
+    are taken in pairs."""
+    shared, inner = invariant([*loads, *body], ("place", "mask"))
+    return [
+        f"for i in range(0, {width}, {LANES}):",
+        *("    " + line for line in shared),
+        f"    for pair in range(i, now, {width} * 2):",
+        "        for u in S.unroll(2):",
+        f"            place = pair + u * {width}",
+        *("            " + line for line in [*([_tail("now - place")] if masked else []), *inner]),
     ]
 
 
@@ -200,12 +243,21 @@ def _repetitions(period: int, each: int) -> int:
     return max(1, most // whole) * whole // period
 
 
-def _repeated(k: KernelSource, operand: Operand, period: int, several: int) -> list[str]:
-    """An operand of `period` elements in LSRAM, several times; what lies behind it is 0."""
+def _held(k: KernelSource, operand: Operand, size: int, filled: Sequence[str] = ()) -> list[str]:
+    """An array in LSRAM for an operand that repeats, and the lines that fill it; what lies behind it is 0."""
     name, dtype = f"again_{operand.name}", operand.tensor.dtype
-    size, whole = k.scalar(period), k.scalar(period * several)
-    lines = [f'{name} = S.alloc({period * several + LANES}, "{pointee(dtype)}", scope="lsram")']
-    lines.append(f"S.dma_copy({name}, {operand.pointer}, {size})")
+    zeros = f'S.vbcast(S.cast(0, "{pointee(dtype)}"), lanes={LANES})'
+    return [
+        f'{name} = S.alloc({size + LANES}, "{pointee(dtype)}", scope="lsram")',
+        *filled,
+        f"S.vstore({zeros}, {name} + {k.scalar(size)})",
+    ]
+
+
+def _repeated(k: KernelSource, operand: Operand, period: int, several: int) -> list[str]:
+    """The operand of `period` elements in its array, several times."""
+    name, size, whole = f"again_{operand.name}", k.scalar(period), k.scalar(period * several)
+    lines = [f"S.dma_copy({name}, {operand.pointer}, {size})"]
     if several > 1:
         # a vector that goes beyond one repetition is covered by the next
         copied = f"S.vload({name} + j, lanes={LANES})"
@@ -214,7 +266,7 @@ def _repeated(k: KernelSource, operand: Operand, period: int, several: int) -> l
             f"    for j in range(0, {size}, {LANES}):",
             f"        S.vstore({copied}, {name} + e + j)",
         ]
-    return [*lines, f'S.vstore(S.vbcast(S.cast(0, "{pointee(dtype)}"), lanes={LANES}), {name} + {whole})']
+    return lines
 
 
 def _rows(k: KernelSource, space: IterationSpace, operands: list[Operand], results: list[Result]) -> list[str]:
@@ -232,7 +284,7 @@ def _rows(k: KernelSource, space: IterationSpace, operands: list[Operand], resul
         if strides[-1] == 1:
             loads += loaded(name, f"{p} + o{i} + i", t.dtype, "mask")
         else:
-            lines.append(_everywhere(name, f"({p} + o{i})", t.dtype))
+            lines += _everywhere(name, f"({p} + o{i})", t.dtype)
     indices = []
     for d in reversed(range(len(outer))):
         indices.append(f"at{d} = rest % {sizes[d]}" if d else "at0 = rest")

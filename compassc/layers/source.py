@@ -125,6 +125,12 @@ class KernelSource:
         lines.append(f"{name} = S.vload({self.constant(padded)} + {self.channel}, lanes={LANES})")
         return name
 
+    def stored_channels(self, numbers: Array) -> str:
+        """As `channels`, a vector of the numbers as they are stored."""
+        name = self.channels(numbers)
+        spread = self.spread is not None and not self.channel and WIDE[numbers.dtype.name] != numbers.dtype.name
+        return f"{name}_raw" if spread else name
+
     def let(self, expression: str, kind: str = "int32", low: int = 0, high: int = 0) -> Value:
         """A new variable with the value of an expression."""
         name = self.fresh()
@@ -195,6 +201,27 @@ STORED = re.compile(r'\bnarrow\((\w+), "(\w+)"\)')
 """Lanes that are made what a data type stores."""
 ASSIGNED = re.compile(r"\s*(\w+) = ")
 WORD = re.compile(r"\w+")
+
+
+def invariant(lines: list[str], changing: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """(assignments that are the same in every pass of a loop over `lines`, the others); `changing` are its variables."""
+    assigned = [m[1] if (m := ASSIGNED.match(line)) else "" for line in lines]
+    # what a statement that assigns nothing is given may be changed by it
+    told = {word for line, name in zip(lines, assigned, strict=True) if not name for word in WORD.findall(line)}
+    once = {name for name, uses in Counter(assigned).items() if uses == 1}
+    varying = {*changing, *assigned} - {""}
+    shared: list[str] = []
+    for line, name in zip(lines, assigned, strict=True):
+        if (
+            name
+            and name in once
+            and line[0] != " "
+            and name not in told
+            and not varying & set(WORD.findall(line[line.index("=") :]))
+        ):
+            shared.append(line)
+            varying.remove(name)
+    return shared, [line for line in lines if line not in shared]
 
 
 def _tidy(source: KernelSource, lines: list[str]) -> list[str]:

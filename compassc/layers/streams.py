@@ -22,17 +22,23 @@ LEAST = 512
 class Streams:
     """The tensors that are read and written, each by the name of its pointer.
 
-    `here` and `there` are the names of their present tiles; `taken` bytes of LSRAM hold something else.
+    `here` and `there` are the names of their present tiles; `taken` bytes of LSRAM hold something else. There are `spare`
+    elements behind a tile, and those of a vector, that loops may read and write.
     """
 
     def __init__(
-        self, read: Sequence[tuple[str, Tensor]], written: Sequence[tuple[str, Tensor]], taken: int = 0
+        self,
+        read: Sequence[tuple[str, Tensor]],
+        written: Sequence[tuple[str, Tensor]],
+        taken: int = 0,
+        spare: int = 0,
     ) -> None:
         self._read, self._written = list(read), list(written)
         self.here = [f"here{i}" for i in range(len(read))]
         self.there = [f"there{i}" for i in range(len(written))]
         sizes = [bytes_of(t.dtype) for _, t in (*read, *written)]
-        self._room = (BYTES - taken) // 2 // sum(sizes) // LANES * LANES
+        self._room = max(0, ((BYTES - taken) // 2 // sum(sizes) - spare) // LANES * LANES)
+        self._span = self._room + spare + LANES
         self._events = [f"came{i}" for i in range(min(len(read), EVENTS))]
 
     def tile(self, count: int, unit: int = 1) -> int:
@@ -41,10 +47,10 @@ class Streams:
         wanted = -(-max(-(-count // (SHARES * TILES)), LEAST) // step) * step
         return max(0, min(wanted, self._room // unit * unit))
 
-    def loop(self, tile: str, body: Sequence[str]) -> list[str]:
+    def loop(self, tile: str, body: Sequence[str], ahead: Sequence[str] = ()) -> list[str]:
         """The loop over the tiles from `first` to `last`, which are variables. In the body `at` is the tile's first element,
-        `now` their number."""
-        span = self._room + LANES
+        `now` their number. `ahead`: transfers, by their arguments, that end before the first tile is worked on."""
+        span = self._span
         arrays = [
             f'{name}_tiles = S.alloc({2 * span}, "{pointee(t.dtype)}", scope="lsram")'
             for name, (_, t) in zip((*self.here, *self.there), (*self._read, *self._written), strict=True)
@@ -58,6 +64,7 @@ class Streams:
             *arrays,
             f"{', '.join([*self._events, 'gone'])} = S.alloc_events({len(self._events) + 1})",
             "turn = S.i32(0)",
+            *(f"S.async_dma_copy({transfer}, event={self._events[0]})" for transfer in ahead),
             *(["if first < last:", *self._fetched("first", f"S.min(last - first, {tile})", "0")] if came else []),
             f"for at in range(first, last, {tile}):",
             f"    now = S.min(last - at, {tile})",

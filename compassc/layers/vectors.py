@@ -163,9 +163,15 @@ def sum_of_bytes(a: Any, b: Any, factors: Any, start: Any) -> Any:
 
 
 def product_of_halves(a: Any, b: Any) -> Any:
-    """The products of int16 lanes in int32 lanes."""
+    """The products of int16 or uint16 lanes in int32 lanes."""
     (a0, a1), (b0, b1) = S.vsplit(a), S.vsplit(b)
-    return S.vconcat((S.vmull(a0, b0), S.vmulh(a0, b0), S.vmull(a1, b1), S.vmulh(a1, b1)))
+    parts = [multiply(x, y, out_sign="s") for x, y in ((a0, b0), (a1, b1)) for multiply in (S.vmull, S.vmulh)]
+    return S.vconcat(tuple(parts))
+
+
+def signed_bytes(value: Any, sign: Any) -> Any:
+    """Bytes times int8 lanes in int16 lanes."""
+    return S.vconcat((S.vmull(value, sign, out_sign="s"), S.vmulh(value, sign, out_sign="s")))
 
 
 def halves(value: Any, zero: Any) -> Any:
@@ -182,6 +188,17 @@ def entries_of_bytes(index: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any,
     """The entries at 32 bytes of a table of 256 bytes in registers; past the end of a half nothing is found."""
     at = S.reinterpret(index, "uint8x32")
     return S.vtbl((a, b, c, d), at) | S.vtbl((e, f, g, h), at ^ S.cast(0x80, "uint8"))
+
+
+def entries_of_half(index: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The entries at 32 bytes of a table of 128 bytes in registers, 0 past its end."""
+    return S.vtbl((a, b, c, d), S.reinterpret(index, "uint8x32"))
+
+
+def line_of_bytes(value: Any, near: Any, far: Any) -> Any:
+    """Bytes times bytes, below 2^15, times int16 lanes."""
+    product = S.vconcat((S.vmull(value, near), S.vmulh(value, near)))
+    return product_of_halves(S.reinterpret(product, "int16x32"), far)
 
 
 def shared_part(n: Any, lanes: int) -> Any:

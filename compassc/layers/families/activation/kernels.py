@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
-from compassc.layers.emit import look_up, rectify, rectify_float, requantise, requantise_rounded, single, wide_kind
+from compassc.layers.channel_bytes import bent, results_of
+from compassc.layers.emit import (
+    channel_slopes,
+    look_up,
+    rectify,
+    rectify_float,
+    requantise,
+    requantise_rounded,
+    single,
+    wide_kind,
+)
 from compassc.layers.families.activation.reference import (
     ALONE,
     PLAIN,
@@ -104,6 +116,8 @@ def activation(k: KernelSource, layer: Layer, x: Value) -> Value:
     method = method_of(layer)
     k.channel_shape = (1,) * (len(layer.output.shape) - 1) + layer.output.shape[-1:]
     if layer.is_quantised:
+        if method == "PRELU" and (known := _bent(k, layer, x)) is not None:
+            return known
         if method in ("NONE", *RECTIFIERS):
             return rectify(k, layer, method, k.shifted(x, layer.input.scalar_zero), *_scales(layer))
         return _tabled(k, layer, x, table_base(layer))
@@ -116,6 +130,15 @@ def activation(k: KernelSource, layer: Layer, x: Value) -> Value:
     if method not in FORMULAS:
         raise LayerError(f"the method {method} has no float kernel")
     return k.let(FORMULAS[method](k, x.name, parameters_of(layer, method)), "float32")
+
+
+def _bent(k: KernelSource, layer: Layer, x: Value) -> Value | None:
+    """A PRELU of bytes by tables; None for others."""
+    results = results_of(k, layer, x, len(layer.input.shape) - 1)
+    if results is None:
+        return None
+    shift = layer.integer("negative_slope_shift", layer.output.integer.bits)
+    return bent(k, layer, x, results, channel_slopes(layer).astype(np.int64), shift)
 
 
 PLAIN_FORMULAS = {

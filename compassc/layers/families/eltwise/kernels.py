@@ -6,7 +6,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import TRUNCATED_DTYPES
-from compassc.layers.byte_functions import BYTES, looked_up_apart
+from compassc.layers.byte_functions import BYTES, ENTRIES, all_bytes, entries, looked_up_apart
 from compassc.layers.emit import (
     as_stored,
     look_up,
@@ -99,7 +99,11 @@ def eltwise(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
     factors = [int(s) for s in scale[1:]] if method != "MUL" and scale.size == 3 else [1, 1]
     if method != "MUL" and scale.size == 3:
         scale = scale[:1]
-    made = _of_bytes(k, layer, method, (a, b), factors)
+    if method == "MUL" and activation == "NONE" and scale.size == 1:
+        made, rest = _product(k, layer, (a, b), int(scale.reshape(-1)[0]))
+        scale = np.full_like(scale, rest)
+    else:
+        made = _of_bytes(k, layer, method, (a, b), factors)
     if made is not None:
         return rectify(k, layer, activation, made, scale, shift)
     left, right = (
@@ -113,34 +117,59 @@ def eltwise(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
     return finish_pair(k, layer, _pair(k, method, left, right), scale, shift)
 
 
+def _stored(k: KernelSource, layer: Layer, given: tuple[Value, Value]) -> tuple[str, str] | None:
+    """The operands as they are stored; None where they are not held as bytes."""
+    bytes_ = all(
+        t.dtype in BYTES and (v.name, t.dtype) in k.stored_forms for v, t in zip(given, layer.inputs, strict=True)
+    )
+    if not bytes_ or any(
+        _moved(v, t.scalar_zero).magnitude >= 1 << 15 for v, t in zip(given, layer.inputs, strict=True)
+    ):
+        return None
+    a, b = (f'narrow({v.name}, "{t.dtype}")' for v, t in zip(given, layer.inputs, strict=True))
+    return a, b
+
+
 def _of_bytes(
     k: KernelSource, layer: Layer, method: str, given: tuple[Value, Value], factors: list[int]
 ) -> Value | None:
     """The operation on bytes times factors, by products of 16 bits; None where the operands are not held as bytes."""
-    if method not in PAIRS or any(
-        (v.name, t.dtype) not in k.stored_forms for v, t in zip(given, layer.inputs, strict=True)
-    ):
-        return None
-    zeros = [t.scalar_zero for t in layer.inputs]
-    if any(t.dtype not in BYTES for t in layer.inputs) or max(map(abs, (*factors, *zeros))) >= 1 << 15:
+    stored, zeros = _stored(k, layer, given), [t.scalar_zero for t in layer.inputs]
+    if method == "MUL":
+        return _product(k, layer, given)[0]
+    if method not in PAIRS or stored is None or max(map(abs, (*factors, *zeros))) >= 1 << 15:
         return None
     ends = [
         Value("", "int32", *sorted(((v.low + z) * f, (v.high + z) * f)))
         for v, z, f in zip(given, zeros, factors, strict=True)
     ]
     span = _span(method, *ends)
-    if not _fits(span) or any(v.magnitude >= 1 << 15 for v in map(_moved, given, zeros)):
+    if not _fits(span):
         return None
-    a, b = (f'narrow({v.name}, "{t.dtype}")' for v, t in zip(given, layer.inputs, strict=True))
-    if method in ("ADD", "SUB"):
-        f, g = factors[0], factors[1] if method == "ADD" else -factors[1]
-        pair, start = int(np.int32(np.uint32((f & 0xFFFF) | (g & 0xFFFF) << 16))), zeros[0] * f + zeros[1] * g
-        return k.let(f"sum_of_bytes({a}, {b}, {k.scalar(pair)}, {k.scalar(start)})", "int32", *span)
-    a, b = (
-        k.let(f"halves({v}, {k.scalar(z)})" if z else f"halves_of({v})").name
-        for v, z in zip((a, b), zeros, strict=True)
-    )
-    return k.let(f"product_of_halves({a}, {b})", "int32", *span)
+    f, g = factors[0], factors[1] if method == "ADD" else -factors[1]
+    pair, start = int(np.int32(np.uint32((f & 0xFFFF) | (g & 0xFFFF) << 16))), zeros[0] * f + zeros[1] * g
+    return k.let(f"sum_of_bytes({stored[0]}, {stored[1]}, {k.scalar(pair)}, {k.scalar(start)})", "int32", *span)
+
+
+def _product(k: KernelSource, layer: Layer, given: tuple[Value, Value], scale: int = 1) -> tuple[Value | None, int]:
+    """(the product of bytes plus their zero points times a scale, what of the scale is left to be multiplied with); None
+    where the operands are not held as bytes."""
+    stored = _stored(k, layer, given)
+    if stored is None:
+        return None, scale
+    ends = [_moved(v, t.scalar_zero) for v, t in zip(given, layer.inputs, strict=True)]
+    halves = [_half(k, name, t.scalar_zero) for name, t in zip(stored, layer.inputs, strict=True)]
+    # the smaller operand first: what is made of it alone may be made once for several elements of the other
+    for i in sorted((0, 1), key=lambda i: layer.inputs[i].count):
+        if 1 < scale and ends[i].magnitude * scale < 1 << 15:
+            halves[i] = k.let(f'{halves[i]} * S.cast({k.scalar(scale)}, "int16")').name
+            ends[i], scale = ends[i]._replace(low=ends[i].low * scale, high=ends[i].high * scale), 1
+    return k.let(f"product_of_halves({halves[0]}, {halves[1]})", "int32", *_span("MUL", *ends)), scale
+
+
+def _half(k: KernelSource, stored: str, zero: int) -> str:
+    """The variable of bytes plus a zero point in 16 bits."""
+    return k.let(f"halves({stored}, {k.scalar(zero)})" if zero else f"halves_of({stored})").name
 
 
 def _moved(value: Value, zero: int) -> Value:
@@ -219,6 +248,8 @@ def dequantise(k: KernelSource, layer: Layer, x: Value) -> Value:
 def divide(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
     if not layer.is_quantised:
         return k.let(f"{a.name} / {b.name}", "float32")
+    if (known := _quotient_of_bytes(k, layer, (a, b))) is not None:
+        return known
     left, right = (k.shifted(v, t.scalar_zero) for v, t in zip((a, b), layer.inputs, strict=True))
     bits = layer.inputs[1].integer.bits
     if right.magnitude >= 1 << bits:
@@ -233,3 +264,27 @@ def divide(k: KernelSource, layer: Layer, a: Value, b: Value) -> Value:
         raise LayerError(f"quotients of {layer.input.dtype} as {out.dtype} have no kernel")
     span = _pair(k, "MUL", signed, factor)
     return requantise_pair(k, span, scale, shift, out.scalar_zero, out.low, out.high)
+
+
+def _quotient_of_bytes(k: KernelSource, layer: Layer, given: tuple[Value, Value]) -> Value | None:
+    """The numerator with the divisor's sign, times the reciprocal that a table gives for the divisor's byte; None where
+    the operands are not held as bytes."""
+    stored, (x, y) = _stored(k, layer, given), layer.inputs
+    divisors, table = all_bytes(y).astype(np.int64) + y.scalar_zero, layer.constant("lut").reshape(-1)
+    if stored is None or table.size != ENTRIES or np.abs(divisors).max() >= ENTRIES:
+        return None
+    reciprocals = np.clip(table.astype(np.int64)[np.abs(divisors)], 0, 65535).astype(np.uint16)
+    size = _moved(given[0], x.scalar_zero).magnitude
+    signs = entries(k, given[1], y.dtype, np.where(divisors < 0, -1, 1).astype(np.int8))
+    if x.scalar_zero:
+        left = k.let(f"{_half(k, stored[0], x.scalar_zero)} * halves_of({signs})").name
+    else:
+        left = k.let(f"signed_bytes({stored[0]}, {signs})").name
+    scale, shift = layer.scale_shift(of=1)
+    more = int(scale.reshape(-1)[0])
+    if 1 < more and size * more < 1 << 15 and size * more * 65535 < 1 << 31:
+        left, size, scale = k.let(f'{left} * S.cast({k.scalar(more)}, "int16")').name, size * more, np.ones_like(scale)
+    right = entries(k, given[1], y.dtype, reciprocals)
+    end = size * 65535
+    product = k.let(f"product_of_halves({left}, {right})", "int32", -end, end)
+    return requantise_rounded(k, product, scale, shift, layer.output)

@@ -6,6 +6,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Array
+from compassc.layers.channel_bytes import results_of, straight
 from compassc.layers.emit import rectify, rectify_float
 from compassc.layers.families.linear.formats import floats_only
 from compassc.layers.families.linear.reference import has_float_scales, quantised_weights, summed_biases
@@ -46,6 +47,8 @@ def channelwise(k: KernelSource, layer: Layer, x: Value) -> Value:
         y = k.let(f"{x.name}{factor} + {_numbers(k, layer, layer.constant('biases'))}", "float32")
         return rectify_float(k, layer, layer.word("with_activation", "NONE"), y)
     weights = quantised_weights(layer).reshape(-1) if scaled else np.ones(1, np.int64)
+    if (known := _in_bytes(k, layer, x, weights)) is not None:
+        return known
     biases = summed_biases(layer, layer.constant("biases").size)
     ends = np.stack([weights * x.low, weights * x.high])
     low, high = ends.min(0) + biases, ends.max(0) + biases
@@ -64,6 +67,17 @@ def channelwise(k: KernelSource, layer: Layer, x: Value) -> Value:
         total = f"{product} + {added}"
     span = (int(low.min()) - slack, int(high.max()) + slack)
     return _requantised(k, layer, k.let(total, "float32").name, span)
+
+
+def _in_bytes(k: KernelSource, layer: Layer, x: Value, weights: Array) -> Value | None:
+    """The layer's lines on bytes, each with one rounding; None where they have others."""
+    axis = layer.axis("axis", len(layer.input.shape) - 1)
+    results = results_of(k, layer, x, axis)
+    if results is None:
+        return None
+    scale, shift = layer.scale_shift(of=len(results))
+    slopes = weights * scale.reshape(-1) * 2.0 ** -shift.reshape(-1).astype(float)
+    return straight(k, layer, x, results, np.broadcast_to(slopes, len(results)))
 
 
 def _with_float_scales(k: KernelSource, layer: Layer, x: Value) -> Value:

@@ -1,0 +1,135 @@
+"""Layers that make of one byte another one, a function for each channel: straight lines, and lines that have a bend at 0.
+
+What a layer gives for the 256 bytes of every channel comes from its reference; a form is taken only where it gives the
+same for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.layers.arithmetic import Array
+from compassc.layers.byte_functions import BYTES, ENTRIES, all_bytes, registers_of, widened_of
+from compassc.layers.declare import evaluate
+from compassc.layers.source import KernelSource, Value
+
+SLOPES = np.arange(64, 128)
+"""First factors of a line; with a second one of 16 bits they come near any slope."""
+TRIED = 4
+FURTHEST = 1 << 30
+DEEPEST = 22
+"""Bits of the sums below the results' first one."""
+
+
+def results_of(k: KernelSource, layer: Layer, x: Value, axis: int) -> Array | None:
+    """What a layer of one operand gives by channel along an axis and byte; None where the operand is not held in bytes."""
+    source, out, rank = layer.input, layer.output, len(layer.input.shape)
+    known = (x.name, source.dtype) in k.stored_forms and not k.choice
+    if not known or rank < 2 or len(layer.outputs) > 1 or not {source.dtype, out.dtype} <= {*BYTES}:
+        return None
+    along, channels = 1 if axis == 0 else 0, source.shape[axis]
+    shape = tuple(channels if a == axis else ENTRIES if a == along else 1 for a in range(rank))
+    given = np.broadcast_to(all_bytes(source).reshape([-1 if a == along else 1 for a in range(rank)]), shape)
+    try:
+        (found,) = evaluate(replace(layer, inputs=(_shaped(source, shape),), outputs=(_shaped(out, shape),)), [given])
+    except LayerError:
+        return None
+    return found.reshape(channels, ENTRIES) if axis < along else found.reshape(ENTRIES, channels).T
+
+
+def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return replace(tensor, shape=shape)
+
+
+def straight(k: KernelSource, layer: Layer, x: Value, results: Array, slopes: Array) -> Value | None:
+    """The results as bytes times two numbers plus a third over a power of two, to the nearest, with about these slopes;
+    None where there are none such numbers."""
+    kind, dtype = layer.output.integer, layer.output.dtype
+    steepest = float(np.abs(slopes).max(initial=0))
+    if not 0 < steepest < 1 << 10:
+        return None
+    shift = min(DEEPEST, int(np.floor(np.log2(32767 * int(SLOPES[0]) / steepest))))
+    low, high = int(results.min()), int(results.max())
+    found = _lines(all_bytes(layer.input).astype(np.int64), results.astype(np.int64), slopes, shift, (low, high))
+    if found is None:
+        return None
+    near, far, start = found
+    per = [k.stored_channels(a) for a in (near.astype(layer.input.dtype), far.astype(np.int16))]
+    total = k.let(f'line_of_bytes(narrow({x.name}, "{layer.input.dtype}"), {per[0]}, {per[1]})').name
+    if start.any():
+        total = k.let(f"{total} + {k.stored_channels(start.astype(np.int32))}").name
+    held = f'narrowed({total}, {k.scalar(shift)}, "{dtype}")'
+    if low > kind.low:
+        held = f'S.max({held}, S.cast({k.scalar(low)}, "{dtype}"))'
+    if high < kind.high:
+        held = f'S.min({held}, S.cast({k.scalar(high)}, "{dtype}"))'
+    return widened_of(k, k.let(held).name, results)
+
+
+def _lines(
+    x: Array, results: Array, slopes: Array, shift: int, limits: tuple[int, int]
+) -> tuple[Array, Array, Array] | None:
+    """For every channel (first factor, second factor, start) of a line that is `results` when rounded and limited."""
+    far = np.rint(slopes[:, None] * 2.0**shift / SLOPES)
+    error = np.where(np.abs(far) < 1 << 15, np.abs(far * SLOPES - slopes[:, None] * 2.0**shift), np.inf)
+    half, channels = 1 << (shift - 1), np.arange(len(slopes))
+    numbers, left = np.zeros((3, len(slopes)), np.int64), np.ones(len(slopes), bool)
+    least = np.where(results > limits[0], (2 * results - 1) * half + 1, -(1 << 62))
+    most = np.where(results < limits[1], (2 * results + 1) * half - 1, 1 << 62)
+    for i in np.argsort(error, axis=1)[:, :TRIED].T:
+        pair = SLOPES[i], np.where(np.isfinite(error[channels, i]), far[channels, i], 0).astype(np.int64)
+        product = (pair[0] * pair[1])[:, None] * x
+        first = np.maximum((least - product).max(1), -FURTHEST)
+        last = np.minimum((most - product).min(1), FURTHEST)
+        fits = left & (first <= last)
+        # as near to 0 as may be: mostly it is 0 where there is nothing to add
+        numbers[:, fits] = np.stack([*pair, np.clip(0, first, np.maximum(first, last))])[:, fits]
+        left &= ~fits
+    return None if left.any() else (numbers[0], numbers[1], numbers[2])
+
+
+def bent(k: KernelSource, layer: Layer, x: Value, results: Array, slopes: Array, shift: int) -> Value | None:
+    """The results, where negative elements are first multiplied by a slope of their channel over 2^shift, to the nearest.
+
+    That product's magnitude is a byte, and what follows a table of it; the others have a table of their own.
+    """
+    source, out = layer.input, layer.output
+    stored, zero = all_bytes(source), source.scalar_zero
+    moved = stored.astype(np.int64) + zero
+    if slopes.min() < 0 or slopes.max() >= 1 << 15 or not 0 <= shift < 32 or np.abs(moved).max() >= 1 << 15:
+        return None
+    codes = np.clip(np.rint(-moved * slopes[:, None] / 2.0**shift), 0, 255).astype(np.int64)
+    below = np.broadcast_to(moved < 0, results.shape)
+    table = np.zeros(ENTRIES, out.dtype)
+    table[codes[below]] = results[below]
+    first = np.where(moved < 0, 0, results[0])
+    rest = int(results[0, np.flatnonzero(moved == 0)[0]]) if (moved == 0).any() else 0
+    table[0] = table[0] if (codes[below] == 0).any() else rest
+    given = np.where(moved < 0, table[codes], first)
+    if table[0] != rest or not np.array_equal(given, np.broadcast_to(results, given.shape)):
+        return None
+    held = f'narrow({x.name}, "{source.dtype}")'
+    per = k.stored_channels(np.broadcast_to(-slopes, results.shape[:1]).astype(np.int16))
+    wide = k.let(f"halves({held}, {k.scalar(zero)})" if zero else f"halves_of({held})").name
+    code = k.let(f'narrowed(product_of_halves({wide}, {per}), {k.scalar(shift)}, "uint8")').name
+    # entries of the one table are 0 where the other one counts
+    turned = int(np.uint8(rest & 255))
+    bits = table.view(np.uint8) ^ turned, np.where(moved < 0, 0, first.astype(out.dtype).view(np.uint8) ^ turned)
+    long = int(codes.max()) >= ENTRIES // 2
+    below_zero = (
+        f"entries_of_bytes({code}, {registers_of(k, bits[0], ENTRIES)})"
+        if long
+        else (f"entries_of_half({code}, {registers_of(k, bits[0], ENTRIES // 2)})")
+    )
+    at = k.let(f'S.reinterpret({held}, "uint8x32")').name
+    plain = not zero and source.integer.signed
+    above = (
+        f"entries_of_half({at}, {registers_of(k, bits[1], ENTRIES // 2)})"
+        if plain
+        else (f"entries_of_bytes({at}, {registers_of(k, bits[1], ENTRIES)})")
+    )
+    both = f"({below_zero} | {above})" + (f' ^ S.cast({k.scalar(turned)}, "uint8")' if turned else "")
+    return widened_of(k, k.let(f'S.reinterpret({both}, "{out.dtype}x32")').name, results)
