@@ -73,7 +73,7 @@ fuzz-%: $(ENGINE)
 	@$(BIN)/python -m tests.hostile $* --count $(COUNT) --seed $(SEED)
 
 fuzz-layers: $(ENGINE)
-	@$(BIN)/python -m tests.layers.random_networks --seed $(SEED) --count $(N) --jobs $(JOBS)
+	@$(BIN)/python -m tests.layers.random_networks --seed $(SEED) --count $(N) --jobs $(JOBS) $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
 # Ten threads share the jobs.
 storm: $(ENGINE)

@@ -132,7 +132,7 @@ def progress_line(name: str, total: int) -> Iterator[Callable[..., None]]:
 
 def tables(searches: Sequence[Search]) -> Iterator[Table]:
     """What came of searches: a line for each, and the best candidates of a single one."""
-    columns = ("task", "trials", "default", "best", "gain", "failed", "seconds", "configuration")
+    columns = ("task", "trials", "ended", "default", "best", "gain", "failed", "seconds", "configuration")
     yield ("", columns, [_row(search) for search in searches])
     if len(searches) == 1:
         good = sorted((r for r in searches[0].records if r.cost is not None), key=lambda r: r.cost or 0)
@@ -140,6 +140,10 @@ def tables(searches: Sequence[Search]) -> Iterator[Table]:
         yield (f"the best of {len(good)}", (searches[0].options.measure.metric, "configuration"), rows)
         failures = [(kind, count) for kind, count in searches[0].errors.most_common()]
         yield ("failures", ("error", "trials"), failures)
+
+
+_ENDS = {"trials": "all trials", "seconds": "time is up", "exhausted": "no other programs"}
+"""Why a search ended, in words."""
 
 
 def _row(search: Search) -> tuple[object, ...]:
@@ -151,6 +155,7 @@ def _row(search: Search) -> tuple[object, ...]:
     return (
         search.task.name,
         trials,
+        _ENDS.get(search.ended, search.ended),
         number_text(default.cost if default is not None else None),
         number_text(best.cost if best is not None else None),
         gain,

@@ -8,6 +8,8 @@ worker is lost are done again by others.
 from __future__ import annotations
 
 import hashlib
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -74,6 +76,20 @@ def _opened(jobs: int, scheduler: str | None) -> AbstractContextManager[Cluster]
 @contextmanager
 def _here() -> Iterator[Cluster]:
     yield Here()
+
+
+@contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Processes that are started within it do not hear Ctrl-C, which a terminal tells all of a command's processes: the
+    one that started them does, and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread can say so
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _has_dask() -> bool:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from compass_core.errors import CompassError
-from compassc.cluster import ATTEMPTS, Cluster, Function, Lost, call, identity, outcome
+from compassc.cluster import ATTEMPTS, Cluster, Function, Lost, call, deaf_to_interrupts, identity, outcome
 
 WAIT_SECONDS = 30
 
@@ -29,15 +29,16 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Cluster]:
             client = _connected(stack, scheduler)
             yield _Workers(client, len(client.scheduler_info()["workers"]))
             return
-        cluster = stack.enter_context(
-            distributed.LocalCluster(
-                n_workers=jobs,
-                threads_per_worker=1,
-                dashboard_address=":0",  # any free port: the usual one may be somebody else's
-                memory_limit=0,
-                silence_logs=logging.CRITICAL,
+        with deaf_to_interrupts():
+            cluster = stack.enter_context(
+                distributed.LocalCluster(
+                    n_workers=jobs,
+                    threads_per_worker=1,
+                    dashboard_address=":0",  # any free port: the usual one may be somebody else's
+                    memory_limit=0,
+                    silence_logs=logging.CRITICAL,
+                )
             )
-        )
         yield _Workers(stack.enter_context(distributed.Client(cluster)), jobs)
 
 

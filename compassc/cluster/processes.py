@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -10,6 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from compassc.cluster import ATTEMPTS, Cluster, Function, Lost, call, identity, outcome
+
+
+def _deaf() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
@@ -31,7 +36,7 @@ class _Processes:
         self._pool = self._new_pool()
 
     def _new_pool(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.jobs, multiprocessing.get_context("spawn"))
+        return ProcessPoolExecutor(self.jobs, multiprocessing.get_context("spawn"), _deaf)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from compass_core.errors import CompassError
 from compass_runtime import Program
+from compassc.cluster import need, open_cluster
 from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
@@ -207,17 +207,26 @@ def check(seed: int, most: int = MOST) -> list[str]:
     return found
 
 
+def part(most: int, seed: int) -> list[str]:
+    """`check`, as workers call it."""
+    return check(seed, most)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.layers.random_networks", description="Random networks.")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first network; the next have the next seeds")
     parser.add_argument("--count", type=int, default=100, help="number of networks")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that share the networks")
     parser.add_argument("--layers", type=int, default=MOST, help="most layers of a network")
+    parser.add_argument("--scheduler", help="a Dask scheduler whose workers, in a checkout too, share the networks")
     given = parser.parse_args()
+    from tests.layers.random_networks import part  # workers know it by this name, whatever was started here
+
     seeds = range(given.seed, given.seed + given.count)
     bad = 0
-    with ProcessPoolExecutor(given.jobs) as pool:
-        for faults in pool.map(check, seeds, [given.layers] * given.count):
+    with open_cluster(given.jobs, given.scheduler) as cluster:
+        for number, outcome in cluster.run(part, given.layers, seeds):
+            (faults,) = need([(number, outcome)])
             bad += bool(faults)
             for fault in faults:
                 print(fault, flush=True)

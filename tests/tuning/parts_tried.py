@@ -19,3 +19,8 @@ def deadly(shared: int, part: int) -> int:
     if part == shared:
         os.kill(os.getpid(), signal.SIGKILL)
     return part
+
+
+def hears_interrupts(shared: None, part: int) -> bool:
+    """Whether Ctrl-C ends the process."""
+    return signal.getsignal(signal.SIGINT) is not signal.SIG_IGN

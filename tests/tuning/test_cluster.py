@@ -24,7 +24,7 @@ from compassc.tuning.tune import Search, TuneOptions, tune
 from compassc.tuning.workers import ClusterWorkers
 
 from .kernels_tried import Twice
-from .parts_tried import add, deadly, fails
+from .parts_tried import add, deadly, fails, hears_interrupts
 
 WORKERS = 3
 HERE = Path(__file__).parent
@@ -120,6 +120,7 @@ def test_without_dask_processes_do_it() -> None:
             need(list(outcomes.items()))
         with pytest.raises(ValueError, match="part 1"):
             dict(cluster.run(fails, 1, range(3)))
+        assert not any(dict(cluster.run(hears_interrupts, None, range(2))).values())
 
 
 def test_one_job_is_this_process() -> None:
