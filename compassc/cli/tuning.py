@@ -82,7 +82,8 @@ def search_options(given: dict[str, Any]) -> TuneOptions:
 
     strategy = given["strategy"] or next(name for name in _STRATEGIES if name in STRATEGIES)
     measuring = MeasureOptions(metric=given["metric"], timeout=given["timeout"])
-    return TuneOptions(given["trials"], given["seconds"], given["patience"], strategy, given["seed"], measuring)
+    budget = given["trials"], given["seconds"], given["patience"]
+    return TuneOptions(*budget, strategy, given["seed"], measuring, warm=not given["cold"])
 
 
 def store_of(output: Path | None) -> Path:

@@ -85,6 +85,12 @@ def history() -> History:
     return _history(tuple(map(_state, sources())))
 
 
+def known_records(besides: Path | None = None) -> list[Record]:
+    """Every record that builds take, but those of one file."""
+    own = None if besides is None else besides.resolve()
+    return [record for path in sources() if path.resolve() != own for record in _loaded(_state(path))]
+
+
 def sources() -> list[Path]:
     """The files that records are taken from."""
     folder = switches.TUNING.get()

@@ -36,6 +36,10 @@ class Space(Protocol):
     def crossover(self, a: Candidate, b: Candidate, rng: Random) -> Candidate:
         """A candidate with something of each."""
 
+    def near(self, candidate: Candidate, rng: Random) -> Candidate | None:
+        """The candidate that is most like one of another space of this kind, as for other sizes; None where nothing is
+        like it."""
+
     def grid(self) -> Iterator[Candidate]:
         """All candidates, each once; UsageError where they are not counted."""
 
@@ -84,6 +88,11 @@ class ParameterSpace:
     def crossover(self, a: Candidate, b: Candidate, rng: Random) -> dict[str, Any]:
         return {name: rng.choice((a, b))[name] for name in self.parameters}
 
+    def near(self, candidate: Candidate, rng: Random) -> dict[str, Any] | None:
+        if not isinstance(candidate, dict) or candidate.keys() != self.parameters.keys():
+            return None
+        return {name: nearest(candidate[name], values) for name, values in self.parameters.items()}
+
     def grid(self) -> Iterator[dict[str, Any]]:
         for values in product(*self.parameters.values()):
             yield dict(zip(self.parameters, values, strict=True))
@@ -119,6 +128,9 @@ class ListSpace:
     def crossover(self, a: Candidate, b: Candidate, rng: Random) -> Candidate:
         return rng.choice((a, b))
 
+    def near(self, candidate: Candidate, rng: Random) -> Candidate | None:
+        return candidate if candidate in self else None
+
     def grid(self) -> Iterator[Candidate]:
         yield from self.candidates
 
@@ -129,6 +141,15 @@ class ListSpace:
 def is_plain(value: object) -> bool:
     """Whether a value of a parameter is one that JSON gives back as it is."""
     return isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
+
+
+def nearest(wanted: Any, values: Sequence[Any]) -> Any:
+    """The value itself where it is one of them, of numbers the nearest one, else the first."""
+    at = _index(values, wanted)
+    numbers = [v for v in values if type(v) is type(wanted) and type(v) in (int, float)]
+    if at >= 0 or not numbers:
+        return values[max(at, 0)]
+    return min(numbers, key=lambda v: abs(v - wanted))
 
 
 def _index(values: Sequence[Any], value: object) -> int:

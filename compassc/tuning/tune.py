@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
+from math import log2
 from pathlib import Path
+from random import Random
 
 from compass_core.errors import CompassError
 from compassc.tuning import records
@@ -19,14 +22,15 @@ from compassc.tuning.measure import MeasureOptions, Result
 from compassc.tuning.records import Record
 from compassc.tuning.search import Strategy, strategy_named
 from compassc.tuning.space import Candidate, key_of
-from compassc.tuning.task import Task
+from compassc.tuning.task import Task, Workload
 from compassc.tuning.workers import ClusterWorkers, Workers
 
 
 @dataclass(frozen=True)
 class TuneOptions:
     """When a search ends: after `trials`, after `seconds` (those under way are finished), or when `patience` trials one
-    after the other have brought nothing better. `strategy` and `seed`: how it goes."""
+    after the other have brought nothing better. `strategy` and `seed`: how it goes. `warm`: begin with what is best on record
+    for these sizes and for others."""
 
     trials: int = 500
     seconds: float | None = None
@@ -34,6 +38,7 @@ class TuneOptions:
     strategy: str = "random"
     seed: int = 0
     measure: MeasureOptions = field(default_factory=MeasureOptions)
+    warm: bool = True
 
 
 @dataclass
@@ -110,22 +115,26 @@ class _Loop:
         self._workers, self._listener = workers, listener
         self._workload = task.workload
         self._search = Search(task, options)
-        self._known = self._on_record()
+        self._known, self._starts = self._on_record()
         self._start = time.monotonic()
 
-    def _on_record(self) -> dict[str, Record]:
-        if self._store is None or not self._store.exists():
-            return {}
+    def _on_record(self) -> tuple[dict[str, Record], list[Candidate]]:
+        """The records of this task by candidate, and the candidates that others let hope."""
+        stored = records.read(self._store).records if self._store is not None and self._store.exists() else ()
         about = self._workload.key, self._workload.version, self._options.measure.metric
-        return {key_of(r.candidate): r for r in records.read(self._store).records if r.identity[:3] == about}
+        known = {key_of(r.candidate): r for r in stored if r.identity[:3] == about}
+        # what others have put there since is left out, so that a search goes on as it began
+        before = takewhile(lambda r: r.identity[:3] != about, stored)
+        return known, starts(self._task, self._options, before, self._store)
 
     def run(self) -> Search:
         strategy = strategy_named(self._options.strategy, self._task, self._options.seed)
         if hasattr(strategy, "features"):
             strategy.features = self._workers.features
         search = self._search
-        if self._task.default is not None and self._options.trials > 0:
-            strategy.tell(self._trials([self._task.default], strategy))
+        first = [] if self._task.default is None else [self._task.default]
+        if first := [*first, *self._starts][: self._options.trials]:
+            strategy.tell(self._trials(first, strategy))
         while not (ended := self._spent()):
             candidates = strategy.ask(min(strategy.generation, self._options.trials - len(search.records)))
             if not candidates:
@@ -165,6 +174,38 @@ class _Loop:
         self._search.records[first:] = [found[key_of(c)] for c in candidates]
         self._listener(self._search)
         return [(c, found[key_of(c)].result) for c in candidates]
+
+
+STARTS = 4
+"""Candidates that a search takes from records of other searches."""
+
+
+def starts(task: Task, options: TuneOptions, stored: Iterable[Record], store: Path | None) -> list[Candidate]:
+    """The best candidates on record of the same workload, then those most like the best of other sizes, the nearest sizes
+    first. `stored`: records of the search's own file `store`; others are those that builds take."""
+    from compassc.tuning.history import History, known_records
+
+    if not options.warm:
+        return []
+    known = History([*stored, *known_records(besides=store)])
+    found = [r.candidate for r in known.ranked(task.workload, options.measure.metric) if r.candidate in task.space]
+    others = [r for r in known.family(task.workload, options.measure.metric) if r.workload.key != task.workload.key]
+    others.sort(key=lambda r: (_distance(r.workload, task.workload), key_of(r.candidate)))
+    rng = Random(options.seed)
+    found = [*found[: STARTS // 2], *(task.space.near(r.candidate, rng) for r in others[:STARTS])]
+    default = key_of(task.default)
+    distinct = {key_of(c): c for c in found if c is not None and key_of(c) != default}
+    return list(distinct.values())[:STARTS]
+
+
+def _distance(one: Workload, other: Workload) -> float:
+    """How much the sizes of workloads differ: the sum of the logarithms of their factors."""
+    sizes = [[*(n for shape in w.shapes for n in shape), *_numbers(w.values.values())] for w in (one, other)]
+    return sum(abs(log2(max(a, 1) / max(b, 1))) for a, b in zip(*sizes))
+
+
+def _numbers(values: Iterable[object]) -> list[float]:
+    return [float(v) for v in values if isinstance(v, (int, float))]
 
 
 def check(search: Search) -> Record:

@@ -13,9 +13,11 @@ import pytest
 
 from compass_core.errors import CompassError, UsageError
 from compassc.tuning import records
+from compassc.tuning.history import apply_history_best
 from compassc.tuning.measure import Result
 from compassc.tuning.search import STRATEGIES, strategy_named
 from compassc.tuning.space import key_of
+from compassc.tuning.task import Workload
 from compassc.tuning.tune import Search, TuneOptions, check, tune
 
 from .invented import Invented, Valley, cost
@@ -150,3 +152,28 @@ def test_kill_9_loses_nothing(tmp_path: Path) -> None:
     again = tune(Valley(), TuneOptions(trials=60, seed=2), path, workers)
     assert again.known == there and len(workers.asked) == 60 - there
     assert again.records == tune(Valley(), TuneOptions(trials=60, seed=2), workers=Invented()).records
+
+
+def of_size(size: int) -> Valley:
+    return Valley(workload=Workload("valley", "valley", ((size,),), ("int8",), "X2_1204"))
+
+
+def test_other_sizes_on_record_come_first_the_nearest_before_others(tmp_path: Path) -> None:
+    """And what is best for the same size before them; a search that goes on begins as it did."""
+    path, near, far = (
+        tmp_path / "r.jsonl",
+        {"tile": 16, "unroll": 2, "wide": True},
+        {"tile": 8, "unroll": 3, "wide": True},
+    )
+    for size, candidate in ((1000, far), (9, near)):
+        records.append(path, [records.Record.of(of_size(size).workload, candidate, "cycles", cost(candidate))])
+    options = TuneOptions(trials=6)
+    first = tune(Valley(), options, path, Invented())
+    assert [r.candidate for r in first.records[:3]] == [Valley().default, near, far]
+    assert tune(Valley(), options, path, Invented()).records == first.records
+    assert near not in [
+        r.candidate for r in tune(Valley(), TuneOptions(trials=3, warm=False), None, Invented()).records
+    ]
+    with apply_history_best(path):
+        best = min(first.records, key=lambda r: r.cost or 1e9).candidate
+        assert [r.candidate for r in tune(Valley(), options, None, Invented()).records][:2] == [Valley().default, best]

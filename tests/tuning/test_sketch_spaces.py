@@ -116,6 +116,22 @@ def test_the_default_is_one_of_the_candidates():
     assert str(task.program(task.default).kernel) == str(own)
 
 
+def test_schedules_of_other_sizes_give_those_that_are_most_like_them():
+    task, rng = task_of(matmul), Random(0)
+    a, b = te.placeholder((32, 64), "int8", name="a"), te.placeholder((32, 64), "int8", name="b")
+    other = SketchTask("matmul", [a, b, topi.matmul(a, b, False, True)], TARGET)
+    for _ in range(4):
+        candidate = task.space.sample(rng)
+        assert task.space.near(candidate, rng) == candidate
+        found = other.space.near(candidate, rng)
+        assert found in other.space
+        own, given = found["decisions"], candidate["decisions"]
+        tiles = [name for name, value in given.items() if isinstance(value, list)]
+        assert own.keys() == given.keys() and all(own[n] == v for n, v in given.items() if n not in tiles)
+        assert all(own[n][1:] == given[n][1:] for n in tiles), "the inner sizes divide twice the extent, too"
+    assert task.space.near({"decisions": 3}, rng) is None
+
+
 def test_decisions_that_are_not_possible_are_no_candidates():
     choices = Choices({"a": 3})
     assert choices.one_of("a", [1, 3]) == 3

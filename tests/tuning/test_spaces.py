@@ -28,8 +28,14 @@ def test_what_a_space_gives_is_in_it(space: Space, seed: int) -> None:
     for candidate in (a, b, space.mutate(a, rng), space.crossover(a, b, rng)):
         assert key_of(candidate) in every and candidate in space
     assert {"no": "such"} not in space
+    assert space.near(a, rng) == a and space.near({"no": "such"}, rng) is None
     if space.size != 1:
         assert key_of(space.mutate(a, rng)) != key_of(a)
+
+
+def test_the_nearest_values_are_most_like_those_of_other_sizes() -> None:
+    space = ParameterSpace({"tile": [8, 16, 64], "wide": [True, False], "word": ["a", "b"]})
+    assert space.near({"tile": 100, "wide": False, "word": "c"}, Random(0)) == {"tile": 64, "wide": False, "word": "a"}
 
 
 @settings(max_examples=25)

@@ -31,6 +31,7 @@ compassc build model.onnx -t X2_1204 --calibrate samples.npz --tuned records.jso
 @click.option("--patience", type=click.IntRange(1), metavar="N", help="End after N trials that bring nothing better.")
 @click.option("--strategy", default="", metavar="NAME", help="How to search: random, grid, ...")
 @click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="The same seed gives the same search.")
+@click.option("--cold", is_flag=True, help="Do not begin with what is best on record, for these sizes and others.")
 @click.option(
     "--metric", type=click.Choice(["cycles", "seconds"]), default="cycles",
     help="What is to be least: estimated cycles, or the simulator's time here.",

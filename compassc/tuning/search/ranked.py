@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import log2
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from compassc.tuning.cost.features import Vector
 
 _DRAWS = 20
+_SHORT, _MOST_TIMES = 32768, 4
+"""Cycles of a program that is measured in no more time than an idea takes, and how many more ideas there are at most."""
 Features = Callable[[Task, Sequence[Candidate]], "list[Vector | None]"]
 """Makes the features of candidates of a task; None of those without a program."""
 
@@ -92,14 +95,22 @@ class RankedSearch:
         return ranked
 
     def _grow(self, count: int) -> None:
-        """New ideas: children of what was measured and of what is expected to be good, in two generations."""
-        for generation in range(2):
+        """New ideas: children of what was measured and of what is expected to be good, in some generations. The longer
+        programs take to be measured, the more of them are thought of."""
+        times = self._patience()
+        count, generations = count * times, 2 * times
+        for generation in range(generations):
             parents = Population(self._task.space, self._rng, random=0.2 if self._known else 0.5)
             for c, _, candidate in self._best.members:
                 parents.add(c, candidate)
             for idea, c in self._expected() if generation or self._known else ():
                 parents.add(c, idea.candidate)
-            self._draw(parents, -(-count // 2))
+            self._draw(parents, -(-count // generations))
+
+    def _patience(self) -> int:
+        """How many times the usual number of ideas to have: 1 for short programs, up to `_MOST_TIMES`."""
+        least = min((c for _, c in self._known), default=0.0)
+        return max(1, min(_MOST_TIMES, int(log2(max(least, 1.0) / _SHORT)) + 1)) if least > _SHORT else 1
 
     def _draw(self, parents: Population, count: int) -> None:
         """Children that join the pool; their features are made together, so that several processes can."""

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from math import prod
+from math import log2, prod
 from random import Random
 from typing import Any
 
+from compassc.tuning.space import nearest
 from compassc.tuning.task import Infeasible
 
 
 class Choices:
     """The decisions of one run. `made`: all of them by name; `counts`: how many possibilities each had."""
 
-    def __init__(self, given: Mapping[str, Any], rng: Random | None = None, changed: str = "") -> None:
+    def __init__(
+        self, given: Mapping[str, Any], rng: Random | None = None, changed: str = "", near: bool = False
+    ) -> None:
         """`given`: decisions to be taken where they are possible. `rng`: makes the others; without it they are
-        Infeasible. `changed`: the one that must not stay as given."""
-        self._given, self._rng, self._changed = given, rng, changed
+        Infeasible. `changed`: the one that must not stay as given. `near`: they are of other sizes, so take what is most
+        like them."""
+        self._given, self._rng, self._changed, self._near = given, rng, changed, near
         self.made: dict[str, Any] = {}
         self.counts: dict[str, int] = {}
 
@@ -43,6 +47,8 @@ class Choices:
             return options[self._rng.choice(near if self._rng.random() < 0.5 else others)]
         if at is not None:
             return options[at]
+        if self._near and name in self._given:
+            return nearest(wanted, options)
         if self._rng is None:
             raise Infeasible(f"the decision '{name}' is {wanted!r}, which is none of what is possible")
         return self._rng.choices(options, weights)[0] if weights else self._rng.choice(options)
@@ -53,8 +59,17 @@ class Choices:
         """Sizes of `parts` loops for an extent; those but the first together at most `most`, and all divide it where
         there are enough divisors. `likely`: how likely each is at random."""
         options = [[-(-extent // prod(t)), *t] for t in _tiles(extent, parts - 1, most)]
+        if self._near and name in self._given:
+            return list(self.one_of(name, [_most_like(self._given[name], options)]))
         found = self.one_of(name, options, [likely(o) for o in options] if likely else None)
         return list(found)
+
+
+def _most_like(wanted: Sequence[int], options: Sequence[Sequence[int]]) -> Sequence[int]:
+    """The sizes of loops whose inner ones differ by the smallest factors from those wanted."""
+    if len(wanted) != len(options[0]):
+        return options[0]
+    return min(options, key=lambda sizes: sum(abs(log2(a / b)) for a, b in zip(sizes[1:], wanted[1:])))
 
 
 @lru_cache(maxsize=512)

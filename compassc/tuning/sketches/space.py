@@ -74,9 +74,9 @@ class SketchSpace:
         if taken > self.target.lsram_bytes:
             raise Infeasible(f"the LSRAM has {self.target.lsram_bytes:,} bytes, the schedule needs {taken:,}")
 
-    def _tried(self, given: Mapping[str, Any], rng: Random, changed: str = "") -> Candidate | None:
+    def _tried(self, given: Mapping[str, Any], rng: Random, changed: str = "", near: bool = False) -> Candidate | None:
         try:
-            return self.made(Choices(given, rng, changed))
+            return self.made(Choices(given, rng, changed, near))
         except Infeasible as error:
             self.reasons[error.reason] = self.reasons.get(error.reason, 0) + 1
             return None
@@ -115,6 +115,11 @@ class SketchSpace:
             if found is not None:
                 return found
         return self.mutate(a, rng)
+
+    def near(self, candidate: Candidate, rng: Random) -> Candidate | None:
+        """The schedule that the same decisions give, with the tiles that are most like those."""
+        decisions = candidate.get("decisions") if isinstance(candidate, dict) else None
+        return self._tried(decisions, rng, near=True) if isinstance(decisions, dict) else None
 
     def grid(self) -> Iterator[Candidate]:
         raise UsageError(
