@@ -93,7 +93,8 @@ def _unknown(name: str) -> AttributeError:
 
     from ..language.advice import advice
 
-    close = difflib.get_close_matches(name, __dir__(), 1)
+    known = __dir__()
+    close = [name[1:]] if name[1:] in known else difflib.get_close_matches(name, known, 1)
     instead = advice(name)
     error = _NoOperation(f"S has no {name!r}" + (f"; did you mean S.{close[0]}?" if close and not instead else ""))
     error.help = instead

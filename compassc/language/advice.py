@@ -62,6 +62,14 @@ ADVICE: dict[str, str] = {
     **dict.fromkeys(("array", "asarray"), f"{_STORAGE}; S.i32x8([a, b, ...]) is a vector"),
     "arange": "S.i32x8(range(8)) is a vector of constants; `for i in range(n)` counts",
     **dict.fromkeys("list tuple set sorted reversed enumerate zip map filter iter next".split(), _LIST),
+    **dict.fromkeys(
+        ("bin", "oct", "hex", "chr"),
+        'a value of the run has no text; it is printed by S.printf("%d\\n", {0})',
+    ),
+    **dict.fromkeys(
+        ("int64", "uint64", "float64", "i64", "u64", "fp64", "double", "long"),
+        "numbers have up to 32 bits: S.i32, S.u32, S.fp32",
+    ),
     "range": "a `for` loop goes over it; elsewhere its bounds must be numbers",
     **dict.fromkeys(("hash", "id"), "a value of the run has none; compare the values themselves"),
     "print": "write S.printf(...); as a statement of its own, print(...) shows values in PySim",

@@ -26,7 +26,7 @@ from .syntax import unsupported
 from .texts import RuntimeText, format_text, joined, no_text, percent_text, text_of
 from .values import BufferValue, PointerValue, Value, is_runtime, kind_name, plain, unknown_here
 
-_BINARY = {
+BINARY_OPERATORS = {
     ast.Add: "+",
     ast.Sub: "-",
     ast.Mult: "*",
@@ -80,6 +80,13 @@ def _first_runtime(x: Any, depth: int = _DEPTH) -> Any:
         return x if depth >= 0 else None
     items = x if type(x) in (list, tuple) else (x.start, x.stop, x.step) if type(x) is slice else ()
     return next((found for item in items if (found := _first_runtime(item, depth - 1)) is not None), None)
+
+
+def _may_be(kinds: Any) -> bool:
+    """Whether the classes that isinstance is asked for are none of numbers, which values of the run stand for."""
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    numbers = ("numpy", "numbers", "ml_dtypes")
+    return not any(k in (int, float, bool, complex) or getattr(k, "__module__", "") in numbers for k in kinds)
 
 
 class ArgumentError(CompassError):
@@ -199,7 +206,7 @@ class Evaluator:
                     Note("it is asked for here, in Python that runs while the kernel is parsed", place),
                 )
             raise
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             name = type(e).__name__
             place = user_line(e)
             notes = [Note("it runs in Python while the kernel is parsed")]
@@ -313,7 +320,7 @@ class Evaluator:
     def eval_BinOp(self, node: ast.BinOp) -> Any:
         a, b = self.all((node.left, node.right))
         self.operands = node, ((node.left, a), (node.right, b))
-        symbol = _BINARY[type(node.op)]
+        symbol = BINARY_OPERATORS[type(node.op)]
         if symbol == "%" and type(a) is str and any(map(is_runtime, b if type(b) is tuple else (b,))):
             return percent_text(a, b)
         if is_runtime(a) or is_runtime(b):
@@ -471,6 +478,8 @@ class Evaluator:
         if func is print:
             raise CompassError("print() has no value in a kernel", code="builtin", help=advice("print"))
         found = _first_runtime([*args, *kwargs.values()], 1 if func in _OF_LISTS else _DEPTH)
+        if func is isinstance and is_runtime(args[0]) and not _may_be(args[-1]):
+            raise unknown_here(args[0], name, f"ask its type: {ast.unparse(self.operands[1][0][0])}.dtype.is_integer")
         help = "" if found is None else instead_of(func, [ast.unparse(n) for n, _ in self.operands[1]])
         if help and func not in _AS_OPERATOR:
             raise unknown_here(found, name, help)

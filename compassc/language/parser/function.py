@@ -17,6 +17,7 @@ from ..source import SET_TRACE, node_span
 from ..specs import BlockSpec
 from . import assign, loops
 from .context import FunctionContext
+from .expressions import BINARY_OPERATORS
 from .flow import leaves
 from .folding import without_needless
 from .operators import binary
@@ -29,20 +30,6 @@ _SKIPPED_CALLS = ("breakpoint", "print", *SET_TRACE)
 """Calls that are for PySim: there they stop or show values, compiled there is no code of them."""
 _WITH = 'a schedulable block is `with S.block("name"):`; anything else has no meaning in a kernel'
 _BLOCKS = (ast.If, ast.For, ast.While, ast.With)
-_BINARY_AUG = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-}
 
 
 class FunctionParser(FunctionContext):
@@ -128,7 +115,13 @@ class FunctionParser(FunctionContext):
     def stmt_Pass(self, node: ast.Pass) -> None:
         """No code."""
 
-    stmt_Import = stmt_ImportFrom = stmt_Nonlocal = stmt_Pass  # names they bind do not exist at parse time
+    stmt_Nonlocal = stmt_Pass
+
+    def stmt_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        """No code, and no names: those that PySim gets of it are told where they are used."""
+        self.scope.imported.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+
+    stmt_ImportFrom = stmt_Import
 
     def stmt_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) > 1:
@@ -151,7 +144,7 @@ class FunctionParser(FunctionContext):
         )
 
     def stmt_AugAssign(self, node: ast.AugAssign) -> None:
-        symbol = _BINARY_AUG[type(node.op)]
+        symbol = BINARY_OPERATORS[type(node.op)]
         if isinstance(node.target, ast.Name):
             old = self.eval(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
             assign.assign(self, node.target, self.combine(symbol, old, self.eval(node.value)))

@@ -46,6 +46,7 @@ class Scope(Flow):
         self.places: dict[str, Span] = {}
         self.ended: set[str] = set()
         self.reported: set[str] = set()  # undefined names
+        self.imported: set[str] = set()  # by statements of the kernel
 
     def push(self) -> None:
         self.frames.append({})
@@ -127,6 +128,8 @@ class Scope(Flow):
             raise Undefined(
                 name, ": the block that defines it has ended", "define it before that block", self.defined_here(name)
             )
+        if name in self.imported:
+            raise Undefined(name, ": what a kernel itself imports is for PySim", "import it outside of the kernel")
         raise Undefined(name, help=self._similar(name))
 
     def visible(self, name: str) -> bool:

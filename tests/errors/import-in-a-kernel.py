@@ -1,0 +1,8 @@
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), n: S.i32):
+    from math import pi
+
+    a[0] = pi

@@ -1,0 +1,7 @@
+from compassc.dsl import script as S
+
+
+@S.prim_func
+def k(a: S.ptr("i32", "global"), n: S.i32):
+    if isinstance(a[0], int):
+        a[0] = 1
