@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from compass_runtime.profile import roofline
 from compass_runtime.profile.page import page
 from compass_runtime.profile.roofline import points
 from compassc.dsl import BuildManager
@@ -138,3 +139,18 @@ def test_each_line_that_computes_is_a_point(profile):
     computing = [cost for cost in profile.lines.values() if cost.total.arithmetic and cost.active]
     assert len(points(profile)) == len(computing) + 1
     assert page(profile).count("<circle") == 2 * len(points(profile))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_the_name_of_a_roof_hides_no_point(share):
+    scale = roofline._Scale(640, 0.01, 100.0, 0.1, 200.0)
+    x, y = scale(0.1 * 100 ** (share - 0.5), 3.0 * 100 ** (share - 0.5))
+    dot = roofline._Box(x - 7, y - 7, x + 7, y + 7)
+    names = []
+    for dots in ([], [dot]):
+        taken = []
+        drawn = "".join(roofline._roof(scale, 30.0, 100.0, "SRAM: 30 bytes per cycle", taken, dots))
+        names.append((re.search(r"translate\([^)]*\)", drawn)[0], [box for box in taken if box.x2 - box.x1 > 10]))
+    (before, hiding), (after, free) = names
+    assert not any(box.meets(dot) for box in free)
+    assert (before == after) == (not any(box.meets(dot) for box in hiding))

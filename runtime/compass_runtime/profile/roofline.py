@@ -120,11 +120,13 @@ def _drawing(profile: Profile, found: Sequence[Point], width: int, kind: str) ->
         peak * 2,
     )
     parts, taken = [*_axes(scale)], list[_Box]()
+    dots = [_Box(x - 7, y - 7, x + 7, y + 7) for x, y in (scale(p.intensity, p.speed) for p in found)]
     for bandwidth, name in roofs:
-        parts += _roof(scale, bandwidth, peak, f"{name}: {bandwidth:g} bytes per cycle", taken)
+        parts += _roof(scale, bandwidth, peak, f"{name}: {bandwidth:g} bytes per cycle", taken, dots)
     (x, y), words = scale(scale.x_high, peak), f"peak: {peak:,.0f} operations per cycle on {element}-byte elements"
     parts.append(_text(x - 4, y - 7, words, "axis", "end"))
     taken.append(_Box(x - 4 - len(words) * _CHARACTER, y - 7 - _LINE, x, y))
+    taken += dots
     parts += _dots(found, scale, taken)
     label = "roofline: operations per cycle over operations per byte"
     return (
@@ -148,19 +150,31 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
 
 
-def _roof(scale: _Scale, bandwidth: float, peak: float, name: str, taken: list[_Box]) -> Iterator[str]:
-    """A roof and its name; `taken` gets where they are."""
+def _roof(
+    scale: _Scale, bandwidth: float, peak: float, name: str, taken: list[_Box], dots: Sequence[_Box]
+) -> Iterator[str]:
+    """A roof and its name, which stands where it hides no dot if there is room; `taken` gets where they are."""
     knee, low = peak / bandwidth, max(scale.x_low, scale.y_low / bandwidth)
     (x1, y1), (x2, y2), (x3, _) = scale(low, low * bandwidth), scale(knee, peak), scale(scale.x_high, peak)
     yield f'<polyline class="roof" points="{x1:.1f},{y1:.1f} {x2:.1f},{y2:.1f} {x3:.1f},{y2:.1f}"/>'
     angle = -math.degrees(math.atan2(y1 - y2, x2 - x1))
     taken += _along(x1, y1, x2, y2, 3) + _along(x2, y2, x3, y2, 3)
     half = min(1.0, len(name) * _CHARACTER / math.dist((x1, y1), (x2, y2))) / 2
-    share = (0.5 - half, 0.5 + half)
-    ends = [x1 + t * (x2 - x1) - 5 for t in share], [y1 + t * (y2 - y1) - 9 for t in share]
-    taken += _along(ends[0][0], ends[1][0], ends[0][1], ends[1][1], 8)
+
+    def boxes(place: tuple[float, float]) -> list[_Box]:
+        ends = (place[0] - half, place[0] + half)
+        (ax, ay), (bx, by) = ((x1 + t * (x2 - x1) + place[1], y1 + t * (y2 - y1) + place[1] - 4) for t in ends)
+        return _along(ax, ay, bx, by, 8)
+
+    def hidden(place: tuple[float, float]) -> int:
+        return sum(any(a.meets(b) for a in boxes(place)) for b in dots)
+
+    middles = [0.5 + sign * step / 20 * (0.5 - half) for step in range(21) for sign in (1, -1)]
+    place = min(((middle, side) for side in (-5, 11) for middle in middles), key=hidden)
+    taken += boxes(place)
+    x, y = x1 + place[0] * (x2 - x1) + place[1], y1 + place[0] * (y2 - y1) + place[1] - 2
     yield (
-        f'<text class="axis" text-anchor="middle" transform="translate({(x1 + x2) / 2 - 5:.1f},{(y1 + y2) / 2 - 7:.1f}) '
+        f'<text class="axis" text-anchor="middle" transform="translate({x:.1f},{y:.1f}) '
         f'rotate({angle:.1f})">{escape(name)}</text>'
     )
 
@@ -210,7 +224,6 @@ def _dots(found: Sequence[Point], scale: _Scale, taken: list[_Box]) -> Iterator[
         near = (g for g in groups if found[g[0]].place and math.dist(at[g[0]], at[index]) < _CLOSE)
         group = next(near, None)
         groups.append([index]) if group is None else group.append(index)
-    taken += [_Box(x - 7, y - 7, x + 7, y + 7) for x, y in at]
     for index, point in enumerate(found):
         (x, y), kind = at[index], "dot" if point.place else "kernel"
         size = 5 if point.place else 7
