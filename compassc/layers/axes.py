@@ -150,10 +150,13 @@ class AxisLoop:
 
     def raw(self, name: str) -> str:
         """The expression of an operand's stored lanes; an element that all lanes share is in every one."""
-        place = f"{self.pointer(name)} + {self.at(name)}"
+        return self.lanes_at(self.pointer(name), name)
+
+    def lanes_at(self, pointer: str, name: str) -> str:
+        """The same of other data that lie as an operand does."""
         if self._step(name, self.lane) == 0:
-            return f"S.vbcast({self.pointer(name)}[{self.at(name)}], lanes={LANES})"
-        return f"S.vload({place}, mask, lanes={LANES}{self._stride(name)})"
+            return f"S.vbcast({pointer}[{self.at(name)}], lanes={LANES})"
+        return f"S.vload({pointer} + {self.at(name)}, mask, lanes={LANES}{self._stride(name)})"
 
     def load(self, name: str) -> Value:
         """An operand's elements in their wide form."""

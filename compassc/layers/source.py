@@ -63,6 +63,8 @@ class KernelSource:
     """Where vectors of numbers per channel are loaded, in kernels whose passes share them; None: in the body."""
     channel_shape: tuple[int, ...] = ()
     """Instead, in kernels of any shape: how the numbers of the present step lie along the output; set by the step."""
+    lanes_of: Callable[[str], str] | None = None
+    """Instead, where channels lie in any way: the expression of a pass's numbers, of the pointer to those of all channels."""
     spread: list[tuple[str, Array]] | None = None
     """The numbers of such steps as operands that broadcast: the variable of the pass, and the array; None: not taken."""
     stored_forms: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -112,6 +114,9 @@ class KernelSource:
         name = self.fresh("per")
         if self.choice:
             self.body.append(f"{name} = {self.constant(numbers)}[{self.choice}]")
+            return name
+        if self.lanes_of is not None:
+            self.body.append(f"{name} = {self.lanes_of(self.constant(numbers))}")
             return name
         if not self.channel and self.channel_shape and self.spread is not None:
             self.spread.append((name, numbers.reshape(self.channel_shape)))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compassc.graph import Layer, Tensor
+from compassc.graph import Layer, LayerError, Tensor
+from compassc.layers.declare import evaluate
 from tests.layers.cases import check, tensor
 
 SHAPES: list[tuple[tuple[int, ...], list[int]]] = [
@@ -105,3 +106,48 @@ def test_sums_of_squares_of_a_whole_image_need_more_than_32_bits(source, tmp_pat
     shape = (1, 300, 230, 2)
     case = Layer("n", "InstanceNorm", [tensor("x", shape, "int8")], [tensor("y", shape, "int8")], scales)
     check(case, source, tmp_path)
+
+
+AFFINE = [("LayerNorm", [1], {}), ("RMSNorm", [1, 2], {}), ("InstanceNorm", [1], {}), ("GroupNorm", [], {"group": 3})]
+
+
+def forms() -> Iterator[Layer]:
+    """Without factors, addends or both, on axes that are not the last, and with a multiplier per channel."""
+    source, shape = np.random.default_rng(3), (2, 6, 12)
+    for i, (kind, axes, given) in enumerate(AFFINE):
+        axis = {"axis": 1} if kind == "GroupNorm" else {} if kind == "InstanceNorm" else {"axis": axes}
+        size = (12,) if kind == "InstanceNorm" else tuple(shape[a] for a in axes or [1])
+        for j, dtype in enumerate(("float32", "int8", "uint16")):
+            keys = [("weights",), ("biases",), (), ("weights", "biases")][(i + j) % 4]
+            if dtype == "float32":
+                constants = {key: source.normal(1, 0.5, size).astype("float32") for key in keys}
+                scales: dict[str, Any] = {"epsilon": 1e-4}
+            else:
+                bits = 8 if dtype == "int8" else 16
+                constants = {key: source.integers(-99, 99, size).astype("int8") for key in keys}
+                shift = 14 if "weights" in keys else 10
+                constants["scale"] = source.integers(9000, 32767, size[-1]).astype("uint16")
+                constants["shift"] = source.integers(shift, shift + 3, size[-1]).astype("int8")
+                scales = {"norm_scale_value": 181 if bits == 8 else 20000, "norm_shift_value": 3 if bits == 8 else 7,
+                          "var_shift_value": 3, "weights_zp": 3}  # fmt: skip
+            out = {"uint16": "int16"}.get(dtype, dtype)
+            yield Layer(
+                "n",
+                kind,
+                [tensor("x", shape, dtype)],
+                [tensor("y", shape, out, 1.0, 3 if out == "int8" else 0)],
+                axis | given | scales,
+                constants,
+            )
+
+
+def test_every_form_of_factors_and_addends(source, tmp_path):
+    for case in forms():
+        check(case, source, tmp_path)
+
+
+def test_factors_that_fit_no_axis_are_refused():
+    layer = Layer("n", "LayerNorm", [tensor("x", (2, 6, 12), "float32")], [tensor("y", (2, 6, 12), "float32")],
+                  {"axis": [1]}, {"weights": np.ones(5, "float32")})  # fmt: skip
+    with pytest.raises(LayerError, match=r"'weights' of shape \[5\]"):
+        evaluate(layer, [np.zeros((2, 6, 12), "float32")])

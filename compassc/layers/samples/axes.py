@@ -24,7 +24,7 @@ def _reduce(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     return layer_of(draw, kind, [x], y, axis=[axis], method=method, **given)
 
 
-_UNSIGNED = {"int8": "uint8", "uint8": "uint8", "int16": "uint16"}
+_UNSIGNED = {"int8": "uint8", "uint8": "uint8", "int16": "uint16", "uint16": "uint16"}
 
 
 @sample("Softmax", "LogSoftmax", "Hardmax")
@@ -52,11 +52,7 @@ def _softmax(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 
 @sample("LayerNorm", "RMSNorm", "InstanceNorm", "GroupNorm", "MVN")
 def _norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    if (
-        len(x.shape) < 3
-        or x.dtype in ("int32", "uint32", "uint16", "bool")
-        or (kind == "GroupNorm" and x.shape[-1] % 2)
-    ):
+    if len(x.shape) < 3 or x.dtype in ("int32", "uint32", "bool") or (kind == "GroupNorm" and x.shape[-1] % 2):
         return None
     last, c = len(x.shape) - 1, x.shape[-1]
     axis = [last] if kind in ("LayerNorm", "RMSNorm", "GroupNorm") else list(range(1, last))

@@ -78,8 +78,6 @@ def _affine(job: Job, out: Tensor, scale: np.float32, each: bool) -> tuple[dict[
     else:
         found = levels(flat.min(), flat.max(), settings.weight_mode, settings.weight_bits, True)
         own = factor(ratio(found.scale), settings.factor_bits)
-    if np.any(np.asarray(found.zero)):
-        raise NotQuantised("its weights have a zero point")
     sums = scale * np.asarray(found.scale, F32)
     made: dict[str, Array] = {"weights": found.of(flat).reshape(weights.shape).astype(_stored(found))}
     if "biases" in layer.constants:
@@ -88,9 +86,10 @@ def _affine(job: Job, out: Tensor, scale: np.float32, each: bool) -> tuple[dict[
         kind = np.int32 if settings.bias_bits <= 32 else np.int64
         made["biases"] = whole.reshape(biases.shape).astype(kind)
     if not each:
-        attributes = {**own.attributes(), "weights_scale": float(found.scale), "weights_zp": 0,
+        attributes = {**own.attributes(), "weights_scale": float(found.scale), "weights_zp": int(found.zero),
                       "biases_scale": float(sums), "biases_zp": 0}  # fmt: skip
         return attributes, made
+    made["weights_zp"] = np.broadcast_to(np.asarray(found.zero, np.int32), flat.shape).copy()
     return {}, made | own.constants() | {"weights_scale": found.scale, "biases_scale": sums.astype(F32)}
 
 

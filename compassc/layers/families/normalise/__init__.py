@@ -24,7 +24,10 @@ from compassc.layers.families.normalise.reference import (
 
 EPSILON = Attribute("epsilon", "measure", "added to the variance", "1e-5", form="float")
 AXES = Attribute("axis", "ints", "the axes that are normalised over", "-1")
-AFFINE = (Constant("weights", "the axes'", "factors"), Constant("biases", "the axes'", "addends", optional=True))
+AFFINE = tuple(
+    Constant(name, "the axes'", meaning, optional=True)
+    for name, meaning in (("weights", "factors"), ("biases", "addends"))
+)
 TABLE = (
     Row(
         "LayerNorm",

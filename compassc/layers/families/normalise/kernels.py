@@ -11,7 +11,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, inverse_root_table
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.emit import requantise
-from compassc.layers.families.normalise.reference import norm_axes, weights_zp
+from compassc.layers.families.normalise.reference import affine, factors, norm_axes
 from compassc.layers.kernels import kernel
 from compassc.layers.source import Kernel, KernelSource, Value
 
@@ -30,7 +30,9 @@ class NormalisationKernel:
             shape, axes = self._groups()
             operands = {"x": replace(layer.input, shape=shape), "y": replace(ending(layer, tail), shape=shape)}
         known = () if layer.type == "MVN" else ("weights", "biases")
-        self.affine = {key: self._channels(key, len(shape)) for key in known if key in layer.constants}
+        self.affine = {key: values for key in known if (values := self._channels(key)) is not None}
+        if layer.type != "MVN" and self.quantised and (scale := factors(layer)[0]).size > 1:
+            self.affine["factors"] = self._in_groups(scale)  # only its shape counts
         names = ("mean_out", "factor_out")
         outputs = dict(zip(names, layer.outputs[1:], strict=False))
         self.outputs = list(outputs)
@@ -54,26 +56,26 @@ class NormalisationKernel:
         split = (*shape[:axis], group, shape[axis] // group, *shape[axis + 1 :])
         return split, [a for a in range(1, len(split)) if a != axis]
 
-    def _channels(self, key: str, rank: int) -> Array:
-        """Factors or addends, shaped to broadcast to the input."""
-        layer, values = self.layer, self.layer.constant(key)
+    def _channels(self, key: str) -> Array | None:
+        """Factors or addends, shaped to broadcast to the input as it is walked."""
+        values = affine(self.layer, key)
+        if values is None:
+            return None
         if self.quantised:
-            wide = values.astype(np.int64) + weights_zp(layer, f"{key}_zp").reshape(-1)
-            if np.abs(wide).max(initial=0) >= 1 << 31:
-                raise LayerError(f"'{key}' plus '{key}_zp' is up to {np.abs(wide).max()}, which does not fit 32 bits")
-            values = wide.astype(np.int32)
-        else:
-            values = values.astype(np.float32)
-        if layer.type == "GroupNorm":
-            shape, _ = self._groups()
-            axis = layer.axis("axis", -1)
-            own = [shape[i] if i in (axis, axis + 1) else 1 for i in range(rank)]
-            return values.reshape(own)
-        shape = layer.input.shape
-        padded = (1,) * (rank - values.ndim) + values.shape
-        if len(padded) != rank or any(n not in (1, m) for n, m in zip(padded, shape, strict=True)):
-            raise LayerError(f"'{key}' of shape {list(values.shape)} does not broadcast to {list(shape)}")
-        return values
+            if np.abs(values).max(initial=0) >= 1 << 31:
+                largest = np.abs(values).max()
+                raise LayerError(f"'{key}' plus '{key}_zp' is up to {largest}, which does not fit 32 bits")
+            values = values.astype(np.int32)
+        return self._in_groups(values)
+
+    def _in_groups(self, values: Array) -> Array:
+        """Values shaped to broadcast to the input, as it is walked."""
+        if self.layer.type != "GroupNorm":
+            return values
+        axis, group = self.layer.axis("axis", -1), self.layer.integer("group")
+        own = values.shape[axis]
+        halves = (group, own // group) if own > 1 else (1, 1)
+        return values.reshape(*values.shape[:axis], *halves, *values.shape[axis + 1 :])
 
     def float_kernel(self, centred: bool, epsilon: float) -> Kernel:
         k, w, layer = self.k, self.w, self.layer
@@ -135,7 +137,8 @@ class NormalisationKernel:
     def store(self, n: Value) -> None:
         """Factors and addends on normalised integers, requantised to the output."""
         k, w, out = self.k, self.w, self.layer.output
-        for key, array in self.affine.items():
+        for key in (key for key in ("weights", "biases") if key in self.affine):
+            array = self.affine[key]
             ends = (int(array.min()), int(array.max()))
             other = w.load(key).name
             if key == "weights":
@@ -143,7 +146,10 @@ class NormalisationKernel:
                 n = k.let(f"{n.name} * {other}", "int32", min(products), max(products))
             else:
                 n = k.let(f"{n.name} + {other}", "int32", n.low + ends[0], n.high + ends[1])
-        y = requantise(k, n, *self.layer.scale_shift(), out.scalar_zero, out.low, out.high)
+        if "factors" in self.affine:
+            k.lanes_of = lambda pointer: w.lanes_at(pointer, "factors")
+        y = requantise(k, n, *factors(self.layer), out.scalar_zero, out.low, out.high)
+        k.lanes_of = None
         w.settle(self.layer, self.tail, y)
 
 

@@ -26,21 +26,67 @@ def norm_axes(layer: Layer) -> tuple[int, ...]:
     return tuple(layer.axes("axis", -1))
 
 
-def _affine_shape(layer: Layer, values: Array, rank: int) -> Array:
-    """Weights shaped like the reduced axes, or per channel on the last axis, to broadcast."""
-    return values if values.ndim <= 1 else values.reshape((1,) * (rank - values.ndim) + values.shape)
+def affine(layer: Layer, key: str) -> Array | None:
+    """Factors or addends, shaped to broadcast to the input: int64 with their zero point, or float32; None: there are none.
+
+    They are shaped like the reduced axes; those of an InstanceNorm and a GroupNorm are per channel.
+    """
+    if key not in layer.constants:
+        return None
+    values, shape = layer.constant(key), layer.input.shape
+    whole = values.astype(np.int64) if layer.is_quantised else values.astype(F32)
+    if layer.is_quantised:
+        zero = weights_zp(layer, f"{key}_zp")
+        whole = whole + (zero.reshape(whole.shape) if zero.size == whole.size else zero)
+    axes = _affine_axes(layer)
+    own = tuple(n if i in axes else 1 for i, n in enumerate(shape))
+    squeezed = [n for n in own if n > 1]
+    if [n for n in values.shape if n > 1] == squeezed:
+        return whole.reshape(own)
+    padded = (1,) * (len(shape) - values.ndim) + values.shape
+    if len(padded) != len(shape) or any(n not in (1, m) for n, m in zip(padded, shape, strict=True)):
+        raise LayerError(
+            f"'{key}' of shape {list(values.shape)} does not broadcast to {list(shape)}, axes {list(axes)}"
+        )
+    return whole.reshape(padded)
+
+
+def _affine_axes(layer: Layer) -> tuple[int, ...]:
+    if layer.type == "GroupNorm":
+        return (layer.axis("axis", -1),)
+    return (len(layer.input.shape) - 1,) if layer.type == "InstanceNorm" else norm_axes(layer)
+
+
+def factors(layer: Layer) -> tuple[Array, Array]:
+    """Multipliers and shifts of the output: one, or one per element of the last axis that has weights, to broadcast."""
+    scale, shift = layer.scale_shift()
+    axis, rank = _affine_axes(layer)[-1], len(layer.input.shape)
+    shape = [-1 if i == axis else 1 for i in range(rank)]
+    for found in (scale, shift):
+        if found.size not in (1, layer.input.shape[axis]):
+            raise LayerError(f"'scale' has {found.size} values for {layer.input.shape[axis]} elements of axis {axis}")
+    return (
+        (scale, shift)
+        if scale.size == shift.size == 1
+        else (
+            np.broadcast_to(scale.reshape(-1), (layer.input.shape[axis],)).reshape(shape),
+            np.broadcast_to(shift.reshape(-1), (layer.input.shape[axis],)).reshape(shape),
+        )
+    )
+
+
+def _with_affine(layer: Layer, n: Array) -> Array:
+    for key, apply in (("weights", np.multiply), ("biases", np.add)):
+        if (values := affine(layer, key)) is not None:
+            n = apply(n, values)
+    return n
 
 
 def layer_norm(layer: Layer, x: Array) -> list[Array]:
     axes, wide = norm_axes(layer), x.astype(F32)
     mean = wide.mean(axes, keepdims=True)
     inverse = F32(1) / np.sqrt(((wide - mean) ** 2).mean(axes, keepdims=True) + F32(layer.number("epsilon", 1e-5)))
-    y = (wide - mean) * inverse
-    if "weights" in layer.constants:
-        y = y * _affine_shape(layer, layer.constant("weights").astype(F32), x.ndim)
-    if "biases" in layer.constants:
-        y = y + _affine_shape(layer, layer.constant("biases").astype(F32), x.ndim)
-    return [y, mean, inverse][: len(layer.outputs)]
+    return [_with_affine(layer, (wide - mean) * inverse), mean, inverse][: len(layer.outputs)]
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Array:
@@ -73,16 +119,8 @@ def normalised(layer: Layer, x: Array, axes: tuple[int, ...], prefix: str = "nor
 
 def _affine(layer: Layer, n: Array) -> Array:
     """Weights and biases on normalised integers, and the output's requantisation."""
-    out, rank = layer.output, n.ndim
-    total = n
-    if "weights" in layer.constants:
-        weights = layer.constant("weights").astype(np.int64) + weights_zp(layer, "weights_zp")
-        total = total * _affine_shape(layer, weights, rank)
-    if "biases" in layer.constants:
-        biases = layer.constant("biases").astype(np.int64) + weights_zp(layer, "biases_zp")
-        total = total + _affine_shape(layer, biases, rank)
-    scale, shift = layer.scale_shift()
-    return requantise(total, scale, shift, np.asarray(out.zero), out.low, out.high)
+    out = layer.output
+    return requantise(_with_affine(layer, n), *factors(layer), np.asarray(out.zero), out.low, out.high)
 
 
 def quantised_layer_norm(layer: Layer, x: Array) -> list[Array]:
@@ -103,39 +141,23 @@ def in_groups(layer: Layer, x: Array) -> tuple[Array, int, tuple[int, ...]]:
     return split, axis, tuple(a for a in range(1, split.ndim) if a != axis)
 
 
-def _on_channels(layer: Layer, values: Array, rank: int) -> Array:
-    shape = [1] * rank
-    shape[layer.axis("axis", -1)] = values.size
-    return values.reshape(shape)
-
-
 def group_norm(layer: Layer, x: Array) -> Array:
     wide, _, axes = in_groups(layer, x.astype(F32))
     mean = wide.mean(axes, keepdims=True)
     inverse = F32(1) / np.sqrt(((wide - mean) ** 2).mean(axes, keepdims=True) + F32(layer.number("epsilon", 1e-5)))
-    y = ((wide - mean) * inverse).reshape(x.shape)
-    y = y * _on_channels(layer, layer.constant("weights").astype(F32), x.ndim)
-    return y + _on_channels(layer, layer.constant("biases").astype(F32), x.ndim)
+    return _with_affine(layer, ((wide - mean) * inverse).reshape(x.shape))
 
 
 def quantised_group_norm(layer: Layer, x: Array) -> Array:
     wide, _, axes = in_groups(layer, x)
     n, _, _ = normalised(layer, wide, axes)
-    n, out = n.reshape(x.shape), layer.output
-    weights = layer.constant("weights").reshape(-1).astype(np.int64) + weights_zp(layer, "weights_zp")
-    biases = layer.constant("biases").reshape(-1).astype(np.int64) + weights_zp(layer, "biases_zp")
-    total = n * _on_channels(layer, weights, x.ndim) + _on_channels(layer, biases, x.ndim)
-    scale, shift = (v if v.size == 1 else _on_channels(layer, v, x.ndim) for v in layer.scale_shift())
-    return requantise(total, scale, shift, np.asarray(out.zero), out.low, out.high)
+    return _affine(layer, n.reshape(x.shape))
 
 
 def rms_norm(layer: Layer, x: Array) -> Array:
     axes, wide = tuple(layer.axes("axis", -1)), x.astype(F32)
     inverse = F32(1) / np.sqrt((wide * wide).mean(axes, keepdims=True) + F32(layer.number("epsilon", 1e-5)))
-    y = wide * inverse * _affine_shape(layer, layer.constant("weights").astype(F32), x.ndim)
-    if "biases" in layer.constants:
-        y = y + _affine_shape(layer, layer.constant("biases").astype(F32), x.ndim)
-    return y
+    return _with_affine(layer, wide * inverse)
 
 
 def quantised_rms_norm(layer: Layer, x: Array) -> Array:
