@@ -12,6 +12,7 @@ import numpy as np
 from compassc.graph import LayerError
 from compassc.layers.arithmetic import Array, Number
 from compassc.layers.emit import INT32_MAX
+from compassc.layers.pairs import saturated_pair
 from compassc.layers.source import KernelSource, Value
 
 Name = Callable[[Array], str]
@@ -24,13 +25,24 @@ def symmetric(name: str, magnitude: int) -> Value:
     return Value(name, "int32", -magnitude, magnitude)
 
 
-def rescale(k: KernelSource, value: Value, scale: Number, shift: Number, name: Name, most: int = INT32_MAX) -> Value:
-    """round(value * scale / 2^shift). Results beyond `most` need not be told apart; without it they must fit int32."""
+def rescale(
+    k: KernelSource,
+    value: Value,
+    scale: Number,
+    shift: Number,
+    name: Name,
+    most: int = INT32_MAX,
+    saturate: bool = False,
+) -> Value:
+    """round(value * scale / 2^shift). Results beyond `most` need not be told apart; without it they must fit int32, or
+    are limited to it."""
     scales, shifts = _folded(np.asarray(scale, np.int64), np.asarray(shift, np.int64), value.magnitude)
     if (scales == 1).all() and not shifts.any():
         return value
     largest = _largest(value.magnitude, scales, shifts)
     if largest > INT32_MAX:
+        if saturate:
+            return _rescale_saturated(k, value, scales, shifts, name)
         if most >= INT32_MAX >> 1:
             raise LayerError(f"sums of up to {largest} do not fit 32 bits, which no kernel here computes with")
         bounds = np.minimum(((INT32_MAX - 1) << shifts) // np.maximum(scales, 1), INT32_MAX)
@@ -46,6 +58,19 @@ def rescale(k: KernelSource, value: Value, scale: Number, shift: Number, name: N
     return shifted(k, high, low, shifts, name, largest)
 
 
+def _rescale_saturated(k: KernelSource, value: Value, scales: Array, shifts: Array, name: Name) -> Value:
+    """`rescale` where some results are beyond int32, and are limited to it."""
+    pairs = zip(scales.reshape(-1), shifts.reshape(-1), strict=True)
+    bounds = [min(INT32_MAX, (((2**32 - 1) << int(n)) - 1) // (2 * max(int(m), 1))) for m, n in pairs]
+    bound = name(np.asarray(bounds, np.int64).reshape(scales.shape))
+    inside = k.let(f"clamp({value.name}, 0 - {bound}, {bound})", "int32", value.low, value.high)
+    high, low = k.let(f"{inside.name} >> 16").name, k.let(f"{inside.name} & 65535").name
+    k.do(f"multiply_wide({high}, {low}, {name(scales)})")
+    found = shifted(k, high, low, shifts, name, INT32_MAX).name
+    ends = f"S.vsel({INT32_MAX}, S.vsel({-(2**31)}, {found}, {value.name} < 0 - {bound}), {value.name} > {bound})"
+    return k.let(ends, "int32", -(2**31), INT32_MAX)
+
+
 def shifted(k: KernelSource, high: str, low: str, shifts: Array, name: Name, largest: int) -> Value:
     """The variable `high`, after it took the rounded value of high * 2^16 + low over 2^shift, at most `largest`."""
     if shifts.min() < 0 or shifts.max() > FARTHEST:
@@ -55,18 +80,45 @@ def shifted(k: KernelSource, high: str, low: str, shifts: Array, name: Name, lar
     return symmetric(high, largest)
 
 
+def shifted_limited(k: KernelSource, high: str, low: str, shifts: Array, name: Name, magnitude: int) -> Value:
+    """`shifted` for numbers of up to `magnitude` whose rounded values are limited to int32."""
+    if shifts.size and shifts.min() < 0:
+        raise LayerError(f"the shift {int(shifts.min())} of its sums is negative, which has no kernel")
+    largest = max(-(-magnitude // (1 << int(n))) for n in shifts.reshape(-1))
+    if largest > INT32_MAX:
+        # the largest number whose value fits: above it all are the same
+        near = shifts <= 16
+        tops = np.where(near, (np.int64(1) << np.minimum(15 + shifts, 31)) - 1, INT32_MAX)
+        lasts = np.where(near, 65536 - (np.int64(1) << np.minimum(shifts, 16)), 65535)
+        top, last = name(tops), name(lasts)
+        k.do(f"limit_pair({high}, {low}, {top}, {last})")
+        return shifted(k, high, low, shifts, name, INT32_MAX)._replace(low=-(2**31))
+    return shifted(k, high, low, shifts, name, largest)
+
+
 def limited(k: KernelSource, value: Value, low: int, high: int) -> Value:
     if low <= value.low and value.high <= high:
         return value
     return k.let(f"clamp({value.name}, {k.scalar(low)}, {k.scalar(high)})", "int32", low, high)
 
 
-def total(k: KernelSource, *values: Value) -> Value:
-    """The sum of values; it must fit int32."""
+def total(k: KernelSource, *values: Value, saturate: bool = False) -> Value:
+    """The sum of values; it must fit int32, or is limited to it."""
     low, high = sum(v.low for v in values), sum(v.high for v in values)
     if low < -(2**31) or high > INT32_MAX:
+        if saturate:
+            total_pair(k, *values)
+            return saturated_pair(k)
         raise LayerError(f"sums of up to {max(high, -low)} do not fit 32 bits, which no kernel here computes with")
     return k.let(" + ".join(v.name for v in values), "int32", low, high)
+
+
+def total_pair(k: KernelSource, *values: Value) -> tuple[int, int]:
+    """The variables `high` and `low`: the sum of values as high * 2^16 + low (16 bits); gives what it can be."""
+    k.do(f"low = {' + '.join(f'({v.name} & 65535)' for v in values)}")
+    k.do(f"high = {' + '.join(f'({v.name} >> 16)' for v in values)} + (low >> 16)")
+    k.do("low = low & 65535")
+    return sum(v.low for v in values), sum(v.high for v in values)
 
 
 def product(k: KernelSource, a: Value, b: Value) -> Value:

@@ -237,6 +237,15 @@ def shift_far(high, low, shift):
 
 
 @S.macro
+def limit_pair(high, low, top, last):
+    """high * 2^16 + low (16 bits) limited to top * 2^16 + last and to -(top + 1) * 2^16."""
+    low = S.vsel(S.min(low, last), low, high >= top)
+    low = S.vsel(S.max(low, last), low, high > top)
+    low = S.vsel(0, low, high < 0 - top - 1)
+    high = S.max(S.min(high, top), 0 - top - 1)
+
+
+@S.macro
 def shift_any(high, low, shift):
     """As both, with a shift that differs by lane or by pass."""
     far = high + 0

@@ -132,3 +132,65 @@ def test_contradicting_shapes_are_refused(change):
         constants["scale"] = constants["scale"][1:]
     with pytest.raises(LayerError, match=r"\d"):
         kernel_of([Layer("r", layer.type, inputs, layer.outputs, layer.attributes, constants)])
+
+
+@pytest.mark.parametrize("kind", ["BasicLSTM", "GRUv1", "GRUv3"])
+@pytest.mark.parametrize("large", [False, True], ids=["within", "limited"])
+def test_weights_of_16_bits_whose_sums_are_limited_to_32_bits(kind, large, tmp_path):
+    """Of the sums of 48 bits those that 32 bits do not hold are limited, after each step that says so."""
+    source, size = np.random.default_rng(6), (2, 3, 9, 33, "forward")
+    layer = layer_of(source, kind, size, "int16")
+    constants, given = dict(layer.constants), dict(layer.attributes)
+    high = 32767 if large else 3000
+    constants["weights"] = source.integers(-high, high + 1, constants["weights"].shape).astype("int16")
+    constants["biases"] = source.integers(-(2**31), 2**31, constants["biases"].shape).astype("int32")
+    if kind == "BasicLSTM":
+        shift = constants["shift"].astype(int)
+        shift[0], shift[1:3] = (15, 25) if large else (17, 27)
+        constants["shift"] = shift.astype("int8")
+    else:
+        given |= {"shift_value": [15, 29, 26, 29, 15, 30], "remain_shift": 31, "hidden_shift_value": 30}
+        if large:
+            given |= {"scale_value": [32767] * 6, "shift_value": [14, 30, 25, 30, 15, 30], "remain_shift": 29}
+    layer = Layer("r", kind, layer.inputs, layer.outputs, given, constants)
+    inputs = [source.integers(-32768, 32768, t.shape).astype("int16") for t in layer.inputs]
+    inputs[0][0] = 32767  # rows of weights of one sign reach the limits
+    wanted = evaluate(layer, inputs)
+    for got, want in zip(run(kernel_of([layer]), layer, inputs, tmp_path), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+SHIFTS = [np.asarray(n) for n in (1, 9, 16, 17, 30)] + [np.asarray([3, 20, 16] * 10 + [40, 0])]
+
+
+@pytest.mark.parametrize("shift", SHIFTS, ids=lambda s: str(s.reshape(-1)[0]) if s.size == 1 else "mixed")
+def test_numbers_of_48_bits_are_rounded_and_limited_to_32(shift, tmp_path):
+    from compassc.layers.arithmetic import requantise
+    from compassc.layers.exact import shifted_limited
+    from compassc.layers.source import KernelSource, finish
+
+    source, bound = np.random.default_rng(8), 1 << 46
+    exact = source.integers(-bound, bound, 320) >> source.integers(0, 40, 320)
+    edges = np.asarray(
+        [(2**31 - 1 << 16) + d for d in range(-40000, 40000, 1000)] + [-(2**31) * 2**n for n in range(15)]
+    )
+    exact[: edges.size] = np.clip(edges, -bound, bound - 1)
+    x, low, y = (Tensor(n, (320,), "int32") for n in ("high", "low", "y"))
+    k = KernelSource()
+    pointers = [k.tensor(t) for t in (x, low, y)]
+    wide = np.broadcast_to(shift, 32).astype(np.int64)
+
+    def name(numbers: np.ndarray) -> str:
+        if numbers.size == 1:
+            return k.scalar(int(numbers))
+        return f"S.vload({k.constant(numbers.astype(np.int32))}, lanes=32)"
+
+    k.do(f"high = S.vload({pointers[0]} + i, lanes=32)")
+    k.do(f"low = S.vload({pointers[1]} + i, lanes=32)")
+    found = shifted_limited(k, "high", "low", shift.astype(np.int64), name, bound)
+    k.do(f"S.vstore({found.name}, {pointers[2]} + i)")
+    kernel = finish(k, ["for i in range(0, 320, 32):", *(f"    {line}" for line in k.body)])
+    layer = Layer("l", "Pair", [x, low], [y])
+    (got,) = run(kernel, layer, [(exact >> 16).astype("int32"), (exact & 65535).astype("int32")], tmp_path)
+    want = requantise(exact, 1, np.tile(wide, 10), 0, -(2**31), 2**31 - 1)
+    np.testing.assert_array_equal(got, want)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compassc.graph import Layer, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import Array
 from compassc.layers.families.recurrent.reference import activation_name, bound_of, output_names, split_weights
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_plain, scale_of
@@ -163,7 +164,7 @@ def lstm(job: Job) -> list[Layer]:
     biases = _lstm_biases(job, values, sums, wx.shape[1], into_gates, ahead)
     kind = "uint8" if bits <= 8 else "uint16"
     constants: dict[str, Array] = {
-        "weights": values.astype(found.dtype), "biases": biases.astype(np.int32),
+        "weights": values.astype(numpy_dtype(found.dtype)), "biases": biases.astype(np.int32),
         "scale": scale.astype(kind), "shift": shift.astype(np.int8), "diff_shifts": drops.astype(np.int8),
         **{f"lut_{k}": gates.items for k in ("it", "ft", "ot")}, "lut_ct": candidates.items, "lut_h": cells.items,
     }  # fmt: skip
@@ -252,7 +253,7 @@ def gru(job: Job) -> list[Layer]:
                               candidates, hidden)  # fmt: skip
     biases = _gru_biases(job, values[:, : wx.shape[1]], own * scales[0], own * scales[2], hidden * scales[3], cell)
     constants = {
-        "weights": values.astype(found[0].dtype), "biases": biases.astype(np.int32), "lut_rt": gates.items,
+        "weights": values.astype(numpy_dtype(found[0].dtype)), "biases": biases.astype(np.int32), "lut_rt": gates.items,
         "lut_zt": gates.items, "lut_ht": candidates.items, "weights_scale": np.asarray(scales, F32),
         "weights_zp": np.zeros(4, np.int32), "biases_scale": np.asarray([own * scales[0], own * scales[2]], F32),
     }  # fmt: skip
@@ -333,7 +334,7 @@ def rnn(job: Job) -> list[Layer]:
     absorbed = whole[0].sum(1) * job.input.scalar_zero * float(common / own_sums)
     attributes: dict[str, Any] = {}
     constants: dict[str, Array] = {
-        "weights": np.concatenate(whole, 1).astype(found[0].dtype),
+        "weights": np.concatenate(whole, 1).astype(numpy_dtype(found[0].dtype)),
         "biases": np.clip(biases + np.rint(absorbed), -(2**31), 2**31 - 1).astype(np.int32),
         "weights_scale": np.asarray([own.scale for own in found], F32), "weights_zp": np.zeros(2, np.int32),
         "biases_scale": np.asarray([common], F32),

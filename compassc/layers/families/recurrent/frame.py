@@ -66,6 +66,7 @@ class RecurrenceKernel:
             if t.count != self.batch * self.cell:
                 raise LayerError(f"the state '{t.name}' is {list(t.shape)}, expected {[self.batch, self.cell]}")
         self.padded = -(-self.cell // LANES) * LANES
+        self.k.channel, self.k.padded_channels = "cell", self.padded
         if x.is_integer:
             self.form = "dot" if x.integer.bits <= 8 and self.weights.dtype == np.int8 else "halves"
             self.kind, self.state_type = "int32", h.dtype

@@ -6,8 +6,8 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import Array, requantise
-from compassc.layers.emit import look_up
-from compassc.layers.exact import limited, product, rescale, shifted, total
+from compassc.layers.emit import INT32_MAX, look_up
+from compassc.layers.exact import limited, product, rescale, shifted_limited, total, total_pair
 from compassc.layers.families.activation.kernels import FORMULAS
 from compassc.layers.families.recurrent.frame import Phase, RecurrenceKernel, Sums
 from compassc.layers.families.recurrent.reference import (
@@ -21,6 +21,7 @@ from compassc.layers.families.recurrent.reference import (
     split_weights,
 )
 from compassc.layers.kernels import kernel
+from compassc.layers.pairs import requantise_pair
 from compassc.layers.source import LANES, Kernel, KernelSource, Value
 
 LARGE = 1 << 17
@@ -84,7 +85,7 @@ def _table(f: RecurrenceKernel, value: Value, table: Array, bits: int) -> Value:
 
 
 def _whole(f: RecurrenceKernel, sums: Sums, shift: Array) -> Value:
-    """Sums over 2^shift, rounded; of 8-bit layers as they are."""
+    """Sums over 2^shift, rounded and limited to 32 bits; of 8-bit layers as they are."""
     if not sums.low:
         return rescale(f.k, sums.value, 1, shift, f.cells)
     k = f.k
@@ -92,12 +93,7 @@ def _whole(f: RecurrenceKernel, sums: Sums, shift: Array) -> Value:
     joined = k.let(f"{sums.value.name} + ({sums.low} >> 8)").name
     low = k.let(f"(({joined} & 255) << 8) | ({sums.low} & 255)").name
     high = k.let(f"{joined} >> 8").name
-    if shift.min() < 0:
-        raise LayerError(f"the shift {int(shift.min())} of its sums is negative, which has no kernel")
-    largest = max(-(-most // (1 << int(n))) for n in shift.reshape(-1))
-    if largest >= 2**31:
-        raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
-    return shifted(k, high, low, shift, f.cells, largest)
+    return shifted_limited(k, high, low, shift, f.cells, most)
 
 
 def _of(numbers: Array, gate: int, cell: int) -> Array:
@@ -181,8 +177,8 @@ def _lstm_gates(f: RecurrenceKernel, by: LstmScales, bits: int, low: int, high: 
             u = total(k, f.sums(gate, "x").value, moved, bias)
             factor = (mt, nt) if gate == 1 else (own_m, own_n)
         else:
-            moved = rescale(k, _whole(f, f.sums(gate, "h"), nw - m), mw, own_n, f.cells)
-            u = total(k, _whole(f, f.sums(gate, "x"), own_n - m), moved, bias)
+            moved = rescale(k, _whole(f, f.sums(gate, "h"), nw - m), mw, own_n, f.cells, saturate=True)
+            u = total(k, _whole(f, f.sums(gate, "x"), own_n - m), moved, bias, saturate=True)
             factor = (mt, nt - own_n + m) if gate == 1 else (own_m, np.asarray(m))
         at = limited(k, rescale(k, u, *factor, f.cells, LARGE), low, high)
         gates.append(_table(f, at, by.tables[(0, 2, 1, 3)[gate]], bits))
@@ -295,9 +291,12 @@ class _QuantisedGru:
         else:
             p0, p1 = self._early(n0), self._early(n1)
             value = _whole(f, inner, p0) if isinstance(inner, Sums) else rescale(k, inner, 1, p0, f.cells)
-            moved = rescale(k, value, m0, self._late(n0) + p1, f.cells)
-            s = total(k, _whole(f, own, p1), moved, bias)
-            at = rescale(k, s, m1, self._late(n1), f.cells, LARGE)
+            moved = rescale(k, value, m0, self._late(n0) + p1, f.cells, saturate=True)
+            parts = (_whole(f, own, p1), moved, bias)
+            if sum(v.magnitude for v in parts) > INT32_MAX:
+                span, late = total_pair(k, *parts), self._late(n1)
+                return requantise_pair(k, span, m1, late, 0, self.low, self.high)
+            at = rescale(k, total(k, *parts), m1, self._late(n1), f.cells, LARGE)
         return limited(k, at, self.low, self.high)
 
     def gates(self) -> list[Value]:
@@ -335,16 +334,13 @@ class _QuantisedGru:
         return self._own_wide(sums, bias, scale, shift)
 
     def _own_wide(self, sums: Sums, bias: Value, scale: Array, shift: Array) -> Value:
-        """Sums are limited to 32 bits: larger ones exceed the limits of the result anyway."""
-        k, f = self.f.k, self.f
+        k = self.f.k
         most = sums.value.magnitude + bias.magnitude
-        if most >= 2**31 and (LARGE << int(shift)) // max(int(scale), 1) >= 2**31 - 512:
-            raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
-        low = k.let(f"({sums.low} & 255) + ({bias.name} & 255)").name
-        high = k.let(f"{sums.value.name} + ({sums.low} >> 8) + ({bias.name} >> 8) + ({low} >> 8)").name
-        joined = f"(clamp({high}, {-(2**23)}, {2**23 - 1}) << 8) | ({low} & 255)"
-        value = k.let(joined, "int32", -min(most, 2**31 - 1), min(most, 2**31 - 1))
-        return limited(k, rescale(k, value, scale, shift, f.cells, LARGE), self.low, self.high)
+        joined = k.let(f"{sums.value.name} + ({sums.low} >> 8)").name
+        k.do(f"low = (({joined} & 255) << 8 | ({sums.low} & 255)) + ({bias.name} & 65535)")
+        k.do(f"high = ({joined} >> 8) + ({bias.name} >> 16) + (low >> 16)")
+        k.do("low = low & 65535")
+        return requantise_pair(k, (-most, most), scale, shift, 0, self.low, self.high)
 
     def state(self, candidate: Value, update: Value, h: Value) -> Value:
         k, f = self.f.k, self.f

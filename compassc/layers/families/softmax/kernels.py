@@ -242,7 +242,7 @@ def _by_floats(layer: Layer, tail: Tail) -> Kernel:
     with w.each():
         t = w.load("kept").name if w.scratch else powers()
         k.do(f'half = S.cast(S.cast({t}, "float16"), "float32")')
-        k.do(f"share = S.rint(float24(half * {scale}) * reciprocal)")
+        k.do(f"share = S.rint(half * {scale} * reciprocal)")
         _stored_float(k, layer, tail, w, "share")
     return w.kernel()
 

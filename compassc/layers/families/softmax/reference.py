@@ -99,7 +99,7 @@ def _by_floats(layer: Layer, x: Array) -> Array:
     t = exp2_float(float24((wide.max(-1, keepdims=True) - wide) * float_factor(layer)), table)
     total = float24(_sum_once_rounded(t, -1))
     r = float24(F32(1) / total)
-    y = float24(t.astype(np.float16).astype(F32) * F32(out.scalar_scale)) * r
+    y = t.astype(np.float16).astype(F32) * F32(out.scalar_scale) * r
     return saturate(np.rint(y) - out.scalar_zero, out.low, out.high)
 
 
