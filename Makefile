@@ -7,6 +7,8 @@
 #   make fuzz    N random programs from SEED on, compiled and in PySim (N=2000 SEED=0)
 #   make test-security  every attack by every means; make test has each by one
 #   make test-onnx  ONNX's node tests by the references, and on a simulator (DEVICE=X2_1204); make test has a sample
+#   make test-networks  whole networks in every form of numbers, each layer on the simulator against its reference
+#                (NETWORKS=resnet18 FORMS=int8,w8a16); make test has a sample
 #   make fuzz-layers  N random networks of layers from SEED on, on the simulator and by the references
 #   make fuzz-X  COUNT damaged inputs for the reader X (COUNT=1000000 SEED=0): in Python container, debug, modules, npy,
 #                graphs, stages, cli (command lines); in C, under sanitizers and guided by coverage, object, lines, native-container
@@ -41,7 +43,7 @@ TYPED := compass_core compass_runtime compass_sim \
   $(addprefix compassc.,analysis cli cluster codegen compat driver dsl errors evaluation gbuilder importers graph ir language layers models onnx_backend ops passes pysim quantizer reference settings targets te tir toolchain topi tuning)
 DEMO := build/demo
 
-.PHONY: demo test test-onnx test-security fuzz fuzz-layers fuzz-replies fuzz-te soak fuzz-extents soak-builds storm bench docs lint format setup \
+.PHONY: demo test test-onnx test-security test-networks fuzz fuzz-layers fuzz-replies fuzz-te soak fuzz-extents soak-builds storm bench docs lint format setup \
   clean distclean
 .DELETE_ON_ERROR:
 
@@ -65,6 +67,9 @@ test-security: $(ENGINE)
 test-onnx: $(ENGINE)
 	@$(BIN)/python -m tests.importers.node_tests --jobs $(JOBS)
 	$(if $(DEVICE),@$(BIN)/python -m tests.importers.node_tests --jobs $(JOBS) --device $(DEVICE))
+
+test-networks: $(ENGINE)
+	@$(BIN)/python -m tests.networks --jobs $(JOBS) $(if $(NETWORKS),--networks $(NETWORKS)) $(if $(FORMS),--forms $(FORMS))
 
 fuzz: $(ENGINE)
 	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(N) --jobs $(JOBS) $(if $(SCHEDULER),--scheduler $(SCHEDULER))
