@@ -43,15 +43,15 @@ def around_reduction(tree: Tree, block: S.Block) -> S.Block | None:
     return None
 
 
-def reduces_over(tree: Tree, block: S.Block, s: S.For) -> bool:
-    """Whether a block reduces over a loop that is around it or around a block that it is in."""
-    bindings = [a.binding for a in axes_of(block) if a.is_reduction]
+def kinds_over(tree: Tree, block: S.Block, s: S.For) -> set[str]:
+    """The kinds of the axes of a block that depend on a loop, which is around it or around a block that it is in."""
+    bindings = [(a.kind, a.binding) for a in axes_of(block)]
     for above in tree.around(block):
         if above is s:
-            return any(uses(e, (s.var,)) for e in bindings)
+            break
         if isinstance(above, S.Block):
-            bindings = [at(e, dict(zip(above.vars, above.bindings))) for e in bindings]
-    return False
+            bindings = [(kind, at(e, dict(zip(above.vars, above.bindings)))) for kind, e in bindings]
+    return {kind for kind, e in bindings if uses(e, (s.var,))}
 
 
 def _check_begun_once(tree: Tree, block: S.Block, before: S.For, inner: list[S.For], kept: list[S.For]) -> None:

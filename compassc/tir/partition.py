@@ -30,7 +30,7 @@ from compassc.tir.blocks import (
 from compassc.tir.caching import Caching
 from compassc.tir.checks import why_foreign, written
 from compassc.tir.cover import data_of, facts_of, reach_of, turn_writes
-from compassc.tir.decompose import reduces_over
+from compassc.tir.decompose import kinds_over
 from compassc.tir.placement import plain_index
 from compassc.tir.queries import consumers_of, is_output
 from compassc.tir.relaid import Relaid
@@ -50,6 +50,13 @@ class Partitioning(Caching):
         inside = list(direct_blocks(s.body))
         if not inside:
             raise ScheduleError(f"loop_partition of '{s.var.name}': there is no block in it")
+        for x in walk_stmts(s.body):
+            if isinstance(x, S.Block) and x.init and {"spatial", "reduce"} <= kinds_over(tree, x, s):
+                raise ScheduleError(
+                    f"loop_partition of '{s.var.name}': '{x.name}' reduces over it in part only, so that later parts begin "
+                    "reductions, too",
+                    "decompose the reduction before its loops are fused",
+                )
         taken = set(tree.blocks)
 
         def name(wanted: str) -> str:
@@ -126,7 +133,7 @@ def _part(tree: Tree, s: S.For, var: Var, place: int, name: Any) -> Body:
         for x in body:
             new = x.map(lambda e: e, change)
             if isinstance(x, S.Block) and isinstance(new, S.Block):
-                begun = place > 0 and x.init and reduces_over(tree, x, s)
+                begun = place > 0 and x.init and "reduce" in kinds_over(tree, x, s)
                 new = new.replace(name=x.name if place == 0 else name(x.name), init=() if begun else new.init)
             made.append(new)
         return tuple(made)

@@ -256,3 +256,24 @@ def test_parts_move_with_the_loops_that_they_need():
     assert [v.name for v in s.get(common).vars] == ["v_i"]
     s.compute_at(common, s.get_loops("C")[0])
     assert same(f, s, (6, 9), (6, 9))
+
+
+def test_parts_of_a_fused_reduction_begin_it_all():
+    """A loop of which a part is spatial: later parts begin reductions, so that the step is refused."""
+    s = tir.Schedule(small_row_sums())
+    fused = s.fuse(*s.get_loops("B"))
+    before = s.mod
+    with pytest.raises(tir.ScheduleError, match="'B' reduces over it in part only"):
+        s.loop_partition(fused, [1, None])
+    assert s.mod is before
+    s = tir.Schedule(small_row_sums())
+    s.decompose_reduction("B", s.get_loops("B")[0])
+    s.loop_partition(s.fuse(*s.get_loops("B_update")), [1, 3, None])
+    x, b = np.arange(12, dtype="int32").reshape(3, 4), np.zeros(3, "int32")
+    Kernel(tir.lower(s.mod, "X2_1204").entry_func)(x, b)
+    np.testing.assert_array_equal(b, x.sum(1))
+
+
+def small_row_sums():
+    x, k = te.placeholder((3, 4), "int32", name="X"), te.reduce_axis((0, 4), name="k")
+    return te.create_prim_func([x, te.compute((3,), lambda i: te.sum(x[i, k], axis=k), name="B")])
